@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The broker: the one way to an artifact that may have to be fetched. It looks into the store, then at what is remembered as absent,
+ * then asks the sources in order, through a transaction that checks before it publishes. Any number of callers that want one
+ * artifact share one download.
+ */
+#ifndef BID_BROKER_H
+#define BID_BROKER_H
+
+#include <bid/source.h>
+#include <bid/store.h>
+
+struct bid_broker;
+
+struct bid_broker_config {
+	unsigned wait_ms;	/* the longest a caller waits for a download; 0 is for ever */
+	uint64_t max_size;	/* refuse larger artifacts; 0 means no limit */
+	bool no_negative;	/* ask the sources even for what is remembered as absent */
+};
+
+/* What one source answered, in the end, for one request. */
+struct bid_verdict {
+	const char *source;	/* its name */
+	enum bid_outcome outcome;
+	const char *text;	/* in words */
+};
+
+/* What a caller gets. All of it dies when the callback returns, but a descriptor that the callback took out of @file. */
+struct bid_result {
+	int error;			/* 0 or a negative errno, as in <bid/error.h> */
+	struct bid_file *file;		/* with error 0: the callback may keep it by setting file->fd to -1 */
+	const struct bid_verdict *verdicts;	/* what each source that was asked said */
+	size_t n_verdicts;
+};
+
+/* Called once per ticket, from any thread, perhaps from inside bid_broker_materialise(). No lock is held. */
+typedef void (*bid_broker_fn)(void *user, const struct bid_result *result);
+
+/* @store must outlive the broker. Starts threads: call it after daemonising. */
+int bid_broker_new(struct bid_store *store, const struct bid_broker_config *config, struct bid_broker **ret_broker);
+
+/* Ask @source too, after those added before. The broker owns it from here on. Only before the first request. */
+int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source);
+
+/* Is there any source to ask? */
+bool bid_broker_has_sources(const struct bid_broker *broker);
+
+/* End every download and every wait (-EINTR), free the sources. @broker may be NULL. */
+void bid_broker_free(struct bid_broker *broker);
+
+/*
+ * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EINPROGRESS (a source may
+ * have it: bid_broker_materialise() it), or as bid_store_find(), but -EBADMSG only if there is no source to ask instead.
+ * @ret_ttl, if not NULL, is set with -ENOENT: the seconds for which the sources' "no" stands, 0 if no source was ever asked.
+ */
+int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+
+/*
+ * A ticket: the right to one call of @fn, and the handle by which a wait is given up. Zero is never one. Costs a little memory until
+ * the call was made, so every ticket must be used up by bid_broker_materialise().
+ */
+int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_ticket);
+
+/*
+ * Bring the artifact here, if it is anywhere, and call the ticket's function with it: at once if it is local or known to be absent,
+ * else when the download is over or the bounded wait is. Returns at once; never fails but through the callback.
+ */
+void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request);
+
+/*
+ * Give up the wait of @ticket: its function is called with -EINTR, from inside this call or from the materialise() that is under way.
+ * A ticket that was used up already is ignored, so this may race with the end of the download. A download that nobody waits for any
+ * more, and nobody timed out on, is cancelled.
+ */
+void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket);
+
+struct bid_progress {
+	uint64_t received;	/* bytes so far, from the source that is delivering */
+	uint64_t size;		/* as announced, or BID_SIZE_UNKNOWN */
+	char source[256];	/* which one that is; "" if none yet */
+	struct bid_request request;
+	unsigned waiters;
+	unsigned age_ms;
+};
+
+/* How far the download behind @ticket is. 0, or -ENOENT if the ticket waits for none. */
+int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_progress *ret_progress);
+
+/* Call @fn for every download in flight, on a copy. A non-zero return ends it. */
+void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user);
+
+/* What one source did so far. */
+struct bid_source_stats {
+	const char *name;		/* lives as long as the broker */
+	uint64_t asked;			/* requests */
+	uint64_t outcomes[BID_OUTCOME_COUNT];
+	uint64_t bytes;			/* received */
+	char last_trouble[256];		/* the last answer that was neither found nor absent; "" if none */
+	int64_t last_trouble_time;	/* seconds since the epoch */
+};
+
+struct bid_broker_stats {
+	uint64_t hits;			/* answered from the store */
+	uint64_t fetched;		/* published after a download */
+	uint64_t absent;		/* answered "absent", remembered or fresh */
+	uint64_t unknown;		/* answered "unknown": timed out, or a source could not be asked */
+	uint64_t rejected;		/* bodies that were not what was asked for */
+	uint64_t interrupted;		/* waits given up */
+	uint64_t negative_entries;	/* remembered at the moment */
+	uint64_t flights;		/* downloads at the moment */
+	uint64_t waiters;		/* at the moment */
+};
+
+void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);
+
+/* The @index-th source, in the order of asking. 0, or -ENOENT past the last. */
+int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Reading ELF files: which build is this, and what is in it? No function here ever writes, or trusts a length it reads. */
+#ifndef BID_ELF_H
+#define BID_ELF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bid/id.h>
+
+/*
+ * The build-id of the ELF file open at @fd, of either class and byte order. Costs one pread() of 4 KiB for most files; falls
+ * back to the section headers (relocatable files, some separate debug files) and then to libelf. The file offset is not moved.
+ * The first NT_GNU_BUILD_ID note wins, in the order of the section headers if there are any, as with readelf -n.
+ * May block on disk. Returns 0, or
+ *   -ENOEXEC	not an ELF file
+ *   -ENODATA	an ELF file (or core file) without a build-id
+ *   other	as pread(2)
+ */
+int bid_elf_identify(int fd, struct bid_id *ret_id);
+
+/*
+ * The same from the first @len bytes of a file, as they come in from a server. Returns additionally
+ *   -EAGAIN	what there is so far does not tell; never once @len is the whole file and @whole is set
+ */
+int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id);
+
+struct bid_elf_info {
+	struct bid_id id;	/* len 0 if there is none */
+	bool has_dwarf;		/* has .debug_info or .zdebug_info, with bytes in it */
+	bool has_symtab;	/* has SHT_SYMTAB with bytes in it */
+	bool has_code;		/* has an executable section with bytes in it: not a separate debug file */
+	struct bid_id alt;	/* build-id of the dwz file that .gnu_debugaltlink names; len 0 if none */
+};
+
+/*
+ * Examine the whole ELF file open at @fd through libelf: id, contents, and that the headers' tables and every section that has
+ * bytes lie inside the file, which finds truncated files. Returns 0, or
+ *   -ENOEXEC	not an ELF file
+ *   -EBADMSG	damaged or cut short
+ *   other	as pread(2), or -ENOMEM
+ */
+int bid_elf_examine(int fd, struct bid_elf_info *ret_info);
+
+/* Do the first @len bytes (6 or more) at @head begin a gzip, xz or zstd file, as kernel modules are packed? */
+bool bid_elf_is_packed(const void *head, size_t len);
+
+/*
+ * Write the unpacked content of the gzip, xz or zstd file open at @fd, at most @max bytes of it, through @write (0 or a negative
+ * errno, which ends it). Returns 0, -EBADMSG for a damaged file, -EFBIG above @max, or what @write returned.
+ */
+int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *data, size_t len), void *user);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Sources that speak debuginfod's web API (debuginfod(8), "WEBAPI") over HTTP. All servers of one struct bid_fetch share one network
+ * thread and its connections.
+ */
+#ifndef BID_FETCH_H
+#define BID_FETCH_H
+
+#include <bid/source.h>
+
+struct bid_fetch;
+
+struct bid_fetch_config {
+	unsigned connect_ms;		/* to be connected, TLS included; 0 means 5000 */
+	unsigned first_byte_ms;		/* from the request to the first byte of the answer; 0 means 30000 */
+	unsigned stall_ms;		/* without any byte in the middle of a body; 0 means 5000 */
+	unsigned retries;		/* after a transport error or a 5xx, with jittered back-off */
+	unsigned parallel;		/* transfers at once per server; 0 means 6 */
+	uint64_t max_size;		/* of one artifact, in bytes; 0 means no limit */
+};
+
+/*
+ * Fill @config from the environment, as libdebuginfod reads it (debuginfod-client-config(7)): DEBUGINFOD_TIMEOUT, _MAXSIZE and
+ * _RETRY_LIMIT where they are set, our defaults otherwise.
+ */
+void bid_fetch_config_from_environment(struct bid_fetch_config *config);
+
+/* Must be called after the process has daemonised: it starts a thread. */
+int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_fetch);
+
+/* Only after every source made from it was freed. @fetch may be NULL. */
+void bid_fetch_free(struct bid_fetch *fetch);
+
+/* A server. @url is http:// or https://, anything else is -EPROTONOSUPPORT; -EINVAL for one that is no URL at all. */
+int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source);
+
+/* Would bid_fetch_server_new() take @url? 0 or the error it would return. Needs no thread: to check an option early. */
+int bid_fetch_check_url(const char *url);
+
+/*
+ * The servers that the environment configures: DEBUGINFOD_URLS if it is set, else every *.urls file of /etc/debuginfod (@etc, if not NULL,
+ * is read instead of "/etc/debuginfod"), split at white space, without doubles, trailing slashes and "ima:" tokens.
+ * Returns their number and a NULL-terminated array for bid_fetch_urls_free(), or a negative errno.
+ */
+int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls);
+
+void bid_fetch_urls_free(char **urls);
+
+#endif

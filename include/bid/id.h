@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Build-ids: the name under which everything here is kept.
+ *
+ * A build-id is the descriptor of an ELF note of type NT_GNU_BUILD_ID and owner "GNU" (ELF gABI, "Note Section"; ld(1)
+ * --build-id). It is 1 to 64 bytes here: 20 for SHA-1, 16 for MD5 and UUID, 8 for lld's fast hash, 32 for BLAKE3.
+ */
+#ifndef BID_ID_H
+#define BID_ID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BID_ID_MAX	64			/* bytes */
+#define BID_ID_HEX_MAX	(2 * BID_ID_MAX + 1)	/* characters, with the terminating NUL */
+#define BID_ID_PERF_MAX	20			/* bytes; perf cuts longer ids to this length */
+
+struct bid_id {
+	uint8_t len;			/* bytes in use, 1..BID_ID_MAX; 0 is "no id" */
+	uint8_t bytes[BID_ID_MAX];	/* the rest is zero */
+};
+
+/*
+ * Read @n characters at @hex as an id. Only lower-case hex of even length, 2 to 128 digits, is an id.
+ * Returns 0 or -EINVAL.
+ */
+int bid_id_parse(const char *hex, size_t n, struct bid_id *ret_id);
+
+/* The same for a NUL-terminated string. */
+int bid_id_parse_str(const char *hex, struct bid_id *ret_id);
+
+/* An id of @n raw bytes. Returns 0, or -EINVAL if @n is 0 or above BID_ID_MAX. */
+int bid_id_from_bytes(const void *bytes, size_t n, struct bid_id *ret_id);
+
+/* Write @id as lower-case hex, NUL-terminated, into @buf, and return @buf. */
+const char *bid_id_format(const struct bid_id *id, char buf[static BID_ID_HEX_MAX]);
+
+bool bid_id_equal(const struct bid_id *a, const struct bid_id *b);
+
+/*
+ * May a file that carries the id @carried be served to somebody who asks for @asked? True if they are equal, and for the two
+ * spellings that the tools make of one id:
+ *   - perf keeps the first 20 bytes of a longer id: @asked is those 20 bytes;
+ *   - perf pads a short id with zero bytes, to a multiple of 4 or to 20: @asked is @carried and zero bytes, 20 at most.
+ */
+bool bid_id_answers(const struct bid_id *carried, const struct bid_id *asked);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A source: somewhere artifacts come from when the store has none. The broker asks sources in order; it checks what they deliver,
+ * so a source need not, and must not be trusted to.
+ *
+ * A source answers asynchronously. For each successful start() it calls
+ *
+ *   receiver->head		at most once per body, before it
+ *   receiver->body		any number of times
+ *   receiver->done		exactly once, last
+ *
+ * from one thread at a time; it may be from inside start().
+ */
+#ifndef BID_SOURCE_H
+#define BID_SOURCE_H
+
+#include <bid/artifact.h>
+
+/* What a source says in the end. */
+enum bid_outcome {
+	BID_OUTCOME_NONE = 0,
+	BID_OUTCOME_FOUND,		/* the body was delivered, complete as far as the transport can tell */
+	BID_OUTCOME_ABSENT,		/* a definite no */
+	BID_OUTCOME_TOO_LARGE,		/* it has the artifact, above the size limit */
+	BID_OUTCOME_UNSUPPORTED,	/* it does not offer this kind at all */
+	BID_OUTCOME_REFUSED,		/* it will not say: authorisation, rate limit, configuration */
+	BID_OUTCOME_UNREACHABLE,	/* could not be asked, or broke off: DNS, connect, TLS, reset, 5xx, stall */
+	BID_OUTCOME_REJECTED,		/* what it delivered is not what was asked for; said by the receiver or the broker */
+	BID_OUTCOME_FAILED,		/* the receiver failed: a local trouble, such as a full disk */
+	BID_OUTCOME_CANCELLED,
+	BID_OUTCOME_COUNT
+};
+
+/* "found", "absent", … Static. */
+const char *bid_outcome_name(enum bid_outcome outcome);
+
+/* Does this outcome say that the artifact is not at the source? */
+bool bid_outcome_is_no(enum bid_outcome outcome);
+
+#define BID_SIZE_UNKNOWN UINT64_MAX
+
+/* What a source knows of a body. The strings live until done() returns; they come from outside. */
+struct bid_answer {
+	enum bid_outcome outcome;
+	const char *text;	/* in words, for people: "HTTP 404", "no connection: Connection refused" */
+	const char *url;	/* what was asked; without user name and password */
+	const char *file;	/* the file's name at the source, or NULL */
+	const char *archive;	/* the archive it was in, or NULL */
+	uint64_t size;		/* as announced, or BID_SIZE_UNKNOWN */
+};
+
+struct bid_receiver {
+	/* A body of @size bytes (or BID_SIZE_UNKNOWN) begins; drop any earlier one. Non-zero (a negative errno) ends the transfer. */
+	int (*head)(void *user, uint64_t size);
+	/* Bytes of the body. Non-zero ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as BID_OUTCOME_FAILED. */
+	int (*body)(void *user, const void *data, size_t len);
+	/* The end. @answer and what it points to die when this returns. Must not block for long, nor call back into the source. */
+	void (*done)(void *user, const struct bid_answer *answer);
+};
+
+struct bid_source;
+
+/* Every source begins with this; the broker knows nothing else of it. */
+struct bid_source_ops {
+	/*
+	 * Ask for @request. Returns 0 and a number for cancel() in @ret_transfer, written before anything of @receiver is called; or a
+	 * negative errno, and then nothing of @receiver is called. Never blocks on the network.
+	 */
+	int (*start)(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
+		     uint64_t *ret_transfer);
+	/* End that transfer soon: done() still comes, as BID_OUTCOME_CANCELLED unless it ended by itself. Unknown numbers are ignored. */
+	void (*cancel)(struct bid_source *source, uint64_t transfer);
+	/* Give it up, with every transfer cancelled and every done() returned. */
+	void (*free)(struct bid_source *source);
+};
+
+struct bid_source {
+	const struct bid_source_ops *ops;
+	const char *name;	/* for messages; of a server its URL without user name and password. Owned by the source */
+};
+
+/*
+ * An in-memory source, for tests and as the example. It answers from inside start(), with what was put into it.
+ */
+int bid_source_memory_new(const char *name, struct bid_source **ret_source);
+
+/* Let it deliver a copy of @len bytes at @data for @request. */
+int bid_source_memory_put(struct bid_source *source, const struct bid_request *request, const void *data, size_t len);
+
+/* What it says of everything else; BID_OUTCOME_ABSENT at first. */
+void bid_source_memory_set_default(struct bid_source *source, enum bid_outcome outcome);
+
+/* How many times start() was called. */
+unsigned bid_source_memory_asked(const struct bid_source *source);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The store: a directory in the layout of perf's build-id cache (perf, util/build-id.c), plus one private folder ".bidfs".
+ * docs/FORMAT.md has the whole of it:
+ *
+ *   .build-id/xx/rest		symlink to ../../<path>/<id>
+ *   <path>/<id>/{elf,debug,kallsyms,probes,vdso}
+ *   [debuginfod]/<id>/…	what was fetched before anybody named a path for it
+ *
+ * perf and others read and write the store at any time, without a lock. Nothing here ever touches the network, and no name inside
+ * the store leads out of it (openat2(2), RESOLVE_BENEATH).
+ *
+ * A struct bid_store may be used by any number of threads. All functions may block on disk.
+ */
+#ifndef BID_STORE_H
+#define BID_STORE_H
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <bid/artifact.h>
+
+struct bid_store;
+
+enum bid_store_flags {
+	BID_STORE_WRITE = 1 << 0,	/* may be added to; makes ".bidfs" and sweeps what a dead writer left there */
+	BID_STORE_NAMED_TEMP = 1 << 1,	/* write without O_TMPFILE, as on file systems that lack it */
+};
+
+/* The directory of fetched artifacts without a path, and of ids without a name in the mount. */
+#define BID_STORE_NAMELESS "[debuginfod]"
+
+/*
+ * Open the store at @path, which must exist. Returns 0, or -ENOENT, -ENOTDIR, -EACCES, or with BID_STORE_WRITE -EROFS or -EACCES
+ * for a store that cannot be written. The caller frees @ret_store with bid_store_free().
+ */
+int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store);
+
+void bid_store_free(struct bid_store *store);
+
+/* The path it was opened by, made absolute. Lives as long as the store. */
+const char *bid_store_path(const struct bid_store *store);
+
+bool bid_store_writable(const struct bid_store *store);
+
+int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);
+
+/* Reading */
+
+/* An artifact, open and checked. Owned by whoever declares it; released with bid_file_release(). */
+struct bid_file {
+	int fd;			/* O_RDONLY; -1 in a released one */
+	struct stat st;		/* of fd, when it was opened */
+	enum bid_kind kind;	/* what it is; BID_KIND_ELF where debuginfo was asked of a file that was not stripped */
+};
+
+#define BID_FILE_NONE ((struct bid_file){ .fd = -1 })
+
+void bid_file_release(struct bid_file *file);
+
+/*
+ * Open the artifact that @request names. ELF files are served only after their own id was read and answers the one asked for; the
+ * verdict is kept until the file's inode, size or times change. A compressed kernel module comes unpacked. Returns 0, or
+ *   -ENOENT	the store has no such artifact
+ *   -EBADMSG	it has a file under that name, but with another id or none; it was logged and is not served
+ *   -EACCES	it has one that this process may not read
+ *   other	as open(2)
+ */
+int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* Does the store have anything under @id, by any spelling of bid_id_answers()? 1, 0 or a negative errno. */
+int bid_store_has(struct bid_store *store, const struct bid_id *id);
+
+/*
+ * The directory of @id relative to the store, "usr/bin/ls/15df…", from perf's link. Returns 0, -ENOENT if there is no such link,
+ * -EINVAL if the link has another form than perf's, -ENAMETOOLONG if @size does not do.
+ */
+int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
+
+/* What a name in the tree of original paths is. */
+enum bid_entry {
+	BID_ENTRY_NONE = 0,
+	BID_ENTRY_DIR,		/* a part of an original path */
+	BID_ENTRY_ID,		/* an id below an original path: holds artifacts */
+};
+
+/* What is at @path, relative to the store ("" is its root)? ".build-id" and ".bidfs" are not part of this tree. */
+enum bid_entry bid_store_classify(struct bid_store *store, const char *path);
+
+/* stat(2) of what is at @path, relative to the store. */
+int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat);
+
+/* A callback of the enumerations below; a non-zero return ends the enumeration, which then returns that value. */
+typedef int (*bid_store_id_fn)(void *user, const struct bid_id *id);
+typedef int (*bid_store_entry_fn)(void *user, const char *name, enum bid_entry entry);
+
+/* Every id that perf's links name, in no order, without holding them in memory. An id without its files is named too. */
+int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user);
+
+/* The same for the ids that begin with the byte @first. */
+int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user);
+
+/* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
+int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
+
+/* The kinds of artifacts that lie under @id, unchecked, as a mask of 1 << enum bid_kind. Zero if none; or a negative errno. */
+int bid_store_kinds(struct bid_store *store, const struct bid_id *id);
+
+/*
+ * What is known of @id, as JSON text: docs/FORMAT.md, "info". Returns 0 and a string for the caller to free, -ENOENT if nothing is
+ * known, or -ENOMEM.
+ */
+int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json);
+
+/* Writing; all of these return -EROFS on a store opened without BID_STORE_WRITE. */
+
+/* Where an artifact came from. Strings may be NULL; from a server's headers they are shown, never used as a path. */
+struct bid_origin {
+	const char *how;	/* "added", "fetched" or "unpacked" */
+	const char *server;	/* the server's URL */
+	const char *url;	/* the URL of the file */
+	const char *file;	/* the file's name at the server, or the path it was added from */
+	const char *archive;	/* the package it was in, at the server */
+};
+
+struct bid_txn;
+
+/*
+ * Begin a transaction that puts one artifact into the store. Until bid_txn_commit() nothing of it can be seen, and if the process
+ * dies nothing stays behind. Freed with bid_txn_free(), which undoes it unless it was committed. For one thread at a time.
+ */
+int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn);
+
+int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
+
+/* Drop what was written so far, to begin anew. */
+int bid_txn_reset(struct bid_txn *txn);
+
+/* Bytes written since the beginning or the last reset. */
+uint64_t bid_txn_size(const struct bid_txn *txn);
+
+/*
+ * Check what was written, and if it is right publish it: fsync, publish without replacing, make perf's link, record @origin. If the
+ * artifact is there already, by somebody else, that one stays and is the result. Returns 0 and the artifact, or
+ *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
+ *   other	as write(2), fsync(2), mkdir(2), link(2)
+ */
+int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file);
+
+/* Why the last bid_txn_commit() on @txn said -EBADMSG, in words. "" if it did not. Lives as long as @txn. */
+const char *bid_txn_reason(const struct bid_txn *txn);
+
+/* @txn may be NULL. */
+void bid_txn_free(struct bid_txn *txn);
+
+/* How the bytes of an added file get into the store. */
+enum bid_link {
+	BID_LINK_AUTO = 0,	/* reflink, else hard link where that is safe, else copy */
+	BID_LINK_REFLINK,
+	BID_LINK_HARD,
+	BID_LINK_COPY,
+};
+
+struct bid_added {
+	struct bid_id id;
+	enum bid_kind kind;	/* BID_KIND_ELF, or BID_KIND_DEBUGINFO for a separate debug file */
+	bool known;		/* was there already */
+	enum bid_link link;	/* how it was put there; BID_LINK_AUTO if it was known */
+};
+
+/*
+ * Add the file at @path under its build-id. A file that is setuid, setgid, has capabilities or is not readable by all is copied,
+ * never linked, and loses these bits. On return of 0 it is on disk. Returns additionally -ENOEXEC, -ENODATA, and -EINVAL for
+ * something that is not a regular file.
+ */
+int bid_store_add(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added);
+
+#endif

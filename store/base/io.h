@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Whole reads and writes. Negative errno on failure; EINTR is tried again. */
+#ifndef BID_BASE_IO_H
+#define BID_BASE_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Read up to @len bytes at @offset. Returns how many there were before the end of the file. */
+ssize_t bid_pread_full(int fd, void *buffer, size_t len, off_t offset);
+
+/* Write all of @len bytes at @offset. Returns 0. */
+int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset);
+
+/* Read the whole file, of @max bytes at most (-EFBIG above), into memory with a NUL behind it. The caller frees @ret_data. */
+int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);
+
+#endif

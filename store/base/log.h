@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Messages for people: lower case, cause first, the subject in quotes, one line. Logged once, where the context is. */
+#ifndef BID_BASE_LOG_H
+#define BID_BASE_LOG_H
+
+enum bid_log_level {
+	BID_LOG_ERROR,
+	BID_LOG_WARNING,
+	BID_LOG_INFO,
+	BID_LOG_DEBUG,
+};
+
+/* Log what is at least as grave as @level (at first BID_LOG_WARNING), as the program @name (kept, not copied). */
+void bid_log_init(const char *name, enum bid_log_level level);
+
+/* From here on to syslog(3) instead of standard error; for a process that goes to the background. */
+void bid_log_to_syslog(void);
+
+void bid_log(enum bid_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define bid_error(...)		bid_log(BID_LOG_ERROR, __VA_ARGS__)
+#define bid_warning(...)	bid_log(BID_LOG_WARNING, __VA_ARGS__)
+#define bid_info(...)		bid_log(BID_LOG_INFO, __VA_ARGS__)
+#define bid_debug(...)		bid_log(BID_LOG_DEBUG, __VA_ARGS__)
+
+#endif

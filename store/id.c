@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <bid/id.h>
+
+#include <errno.h>
+#include <string.h>
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+int bid_id_parse(const char *hex, size_t n, struct bid_id *ret_id)
+{
+	struct bid_id id = { 0 };
+
+	if (n < 2 || n % 2 || n > 2 * BID_ID_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i += 2) {
+		int high = hex_digit(hex[i]), low = hex_digit(hex[i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EINVAL;
+		id.bytes[id.len++] = (uint8_t)(high << 4 | low);
+	}
+	*ret_id = id;
+	return 0;
+}
+
+int bid_id_parse_str(const char *hex, struct bid_id *ret_id)
+{
+	return bid_id_parse(hex, strnlen(hex, BID_ID_HEX_MAX), ret_id);
+}
+
+int bid_id_from_bytes(const void *bytes, size_t n, struct bid_id *ret_id)
+{
+	struct bid_id id = { 0 };
+
+	if (n == 0 || n > BID_ID_MAX)
+		return -EINVAL;
+	id.len = (uint8_t)n;
+	memcpy(id.bytes, bytes, n);
+	*ret_id = id;
+	return 0;
+}
+
+const char *bid_id_format(const struct bid_id *id, char buf[static BID_ID_HEX_MAX])
+{
+	static const char digits[] = "0123456789abcdef";
+	char *out = buf;
+
+	for (size_t i = 0; i < id->len; i++) {
+		*out++ = digits[id->bytes[i] >> 4];
+		*out++ = digits[id->bytes[i] & 15];
+	}
+	*out = '\0';
+	return buf;
+}
+
+bool bid_id_equal(const struct bid_id *a, const struct bid_id *b)
+{
+	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+bool bid_id_answers(const struct bid_id *carried, const struct bid_id *asked)
+{
+	if (carried->len == 0 || asked->len == 0)
+		return false;
+	if (carried->len == asked->len)
+		return bid_id_equal(carried, asked);
+	if (carried->len > asked->len)
+		return asked->len == BID_ID_PERF_MAX && memcmp(carried->bytes, asked->bytes, asked->len) == 0;
+
+	if (asked->len > BID_ID_PERF_MAX || memcmp(carried->bytes, asked->bytes, carried->len) != 0)
+		return false;
+	for (size_t i = carried->len; i < asked->len; i++)
+		if (asked->bytes[i] != 0)
+			return false;
+	return true;
+}
