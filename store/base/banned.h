@@ -10,6 +10,6 @@
 #include <time.h>
 
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok gets atoi atol mktemp tempnam tmpnam
-#pragma GCC poison localtime gmtime ctime asctime system popen alloca
+#pragma GCC poison localtime gmtime asctime popen
 
 #endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What is in the store. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { OLD_LAYOUT_ID_MIN = 8 };	/* bytes; a shorter hex name that is a file is taken for anything but an id */
+
+int bid_place_kinds(struct bid_store *store, const char *path)
+{
+	bid_auto_fd int dir = -1;
+	struct stat st;
+	int kinds = 0;
+
+	if (bid_root_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
+		return 0;
+	if (S_ISREG(st.st_mode))
+		return strncmp(path, "[kernel.kallsyms]/", 18) == 0 ? 1 << BID_KIND_KALLSYMS : 1 << BID_KIND_ELF;
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (fstatat(dir, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			kinds |= 1 << kind;
+	return kinds;
+}
+
+int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
+{
+	bid_auto_dir DIR *dir = NULL;
+	char path[sizeof(BID_LAYOUT_LINKS) + 4], hex[2 + NAME_MAX + 1];
+	struct dirent *entry;
+	int r;
+
+	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first);
+	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		struct bid_id id;
+
+		snprintf(hex, sizeof(hex), "%02x%s", first, entry->d_name);
+		if (bid_id_parse_str(hex, &id) < 0)
+			continue;
+		r = fn(user, &id);
+		if (r != 0)
+			return r;
+	}
+	return -errno;
+}
+
+int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
+{
+	for (unsigned first = 0; first < 256; first++) {
+		int r = bid_store_each_id_in(store, (uint8_t)first, fn, user);
+
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Not part of the tree of original paths, though they lie beside it. */
+static bool is_ours(const char *path)
+{
+	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i]);
+
+		if (strncmp(path, names[i], len) == 0 && (path[len] == '\0' || path[len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+enum bid_entry bid_store_classify(struct bid_store *store, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct bid_id id;
+	struct stat st;
+
+	if (is_ours(path) || bid_root_stat(bid_store_root(store), path, &st) < 0)
+		return BID_ENTRY_NONE;
+	/* a hex name is an id if artifacts lie under it: "/usr/lib/ab" may be a directory like any other */
+	if (bid_id_parse_str(slash ? slash + 1 : path, &id) == 0 && (S_ISDIR(st.st_mode) || id.len >= OLD_LAYOUT_ID_MIN) &&
+	    bid_place_kinds(store, path) != 0)
+		return BID_ENTRY_ID;
+	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : BID_ENTRY_NONE;
+}
+
+int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat)
+{
+	return bid_root_stat(bid_store_root(store), path, ret_stat);
+}
+
+int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	if (is_ours(path))
+		return -ENOENT;
+	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	if (r < 0)
+		return r;
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		char child[PATH_MAX];
+		enum bid_entry what;
+		struct bid_id id;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (snprintf(child, sizeof(child), "%s%s%s", path, *path ? "/" : "", entry->d_name) >= (int)sizeof(child) || is_ours(child))
+			continue;
+		/* most are directories with a name that is no id, and need no second look */
+		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)
+			what = BID_ENTRY_DIR;
+		else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN || entry->d_type == DT_REG)
+			what = bid_store_classify(store, child);
+		else
+			what = BID_ENTRY_NONE;
+		if (what == BID_ENTRY_NONE)
+			continue;
+		r = fn(user, entry->d_name, what);
+		if (r != 0)
+			return r;
+	}
+	return -errno;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What is known of an id, for people and scripts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "disk/layout.h"
+#include "disk/record.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+/* What a record adds to what the file itself tells; never its size or id, which may have changed since. */
+static const char *const recorded[] = { "digest", "how", "link", "time", "server", "url", "file", "archive", "source" };
+
+static json_t *artifact(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
+{
+	char link[64], path[PATH_MAX];
+	size_t root = strlen(bid_store_path(store));
+	json_t *json = json_pack("{s:I, s:I}", "size", (json_int_t)file->st.st_size, "mtime", (json_int_t)file->st.st_mtim.tv_sec);
+	json_t *record;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	path[len > 0 ? len : 0] = '\0';
+	if (strncmp(path, bid_store_path(store), root) == 0 && path[root] == '/')
+		json_object_set_new(json, "path", json_string(path + root + 1));
+	if (bid_record_read(store, request, &record) < 0)
+		return json;
+	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
+		json_t *value = json_object_get(record, recorded[i]);
+
+		if (value)
+			json_object_set(json, recorded[i], value);
+	}
+	json_decref(record);
+	return json;
+}
+
+int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json)
+{
+	char hex[BID_ID_HEX_MAX], where[PATH_MAX];
+	json_t *json, *artifacts, *paths;
+	char *text;
+
+	if (bid_store_has(store, id) <= 0)
+		return -ENOENT;
+
+	json = json_object();
+	artifacts = json_object();
+	paths = json_array();
+	json_object_set_new(json, "id", json_string(bid_id_format(id, hex)));
+	json_object_set_new(json, "paths", paths);
+	json_object_set_new(json, "artifacts", artifacts);
+	if (bid_store_where(store, id, where, sizeof(where)) == 0 && strrchr(where, '/')) {
+		*strrchr(where, '/') = '\0';
+		/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
+		json_array_append_new(paths, json_sprintf("%s%s", where[0] == '[' ? "" : "/", where));
+	}
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
+		struct bid_file file = BID_FILE_NONE;
+		int r = bid_store_find(store, &request, &file);
+
+		if (r == 0 && file.kind != request.kind)
+			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "same_as", bid_kind_name(file.kind)));
+		else if (r == 0)
+			json_object_set_new(artifacts, bid_kind_name(request.kind), artifact(store, &request, &file));
+		else if (r != -ENOENT)
+			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "error", strerror(-r)));
+		bid_file_release(&file);
+	}
+
+	text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
+	json_decref(json);
+	if (!text)
+		return -ENOMEM;
+	*ret_json = text;
+	return 0;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/layout.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "disk/root.h"
+#include "disk/store.h"
+
+struct bid_id bid_layout_filed(const struct bid_id *id)
+{
+	struct bid_id filed = *id;
+
+	if (filed.len > BID_ID_PERF_MAX) {
+		memset(filed.bytes + BID_ID_PERF_MAX, 0, sizeof(filed.bytes) - BID_ID_PERF_MAX);
+		filed.len = BID_ID_PERF_MAX;
+	}
+	return filed;
+}
+
+const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+
+	bid_id_format(id, hex);
+	snprintf(buf, BID_LAYOUT_MAX, "%s/%.2s/%s%s%s", dir, hex, hex + 2, *suffix ? "." : "", suffix);
+	return buf;
+}
+
+const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX])
+{
+	return bid_layout_fanned(BID_LAYOUT_LINKS, id, "", buf);
+}
+
+const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[static BID_LAYOUT_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+
+	snprintf(buf, BID_LAYOUT_MAX, "%s/%s", dir, bid_id_format(id, hex));
+	return buf;
+}
+
+/* @id with another length: cut, or padded with zero bytes. */
+static bool resized(const struct bid_id *id, unsigned len, struct bid_id *ret_id)
+{
+	if (len == id->len || len == 0)
+		return false;
+	*ret_id = *id;
+	ret_id->len = (uint8_t)len;
+	if (len < id->len)
+		memset(ret_id->bytes + len, 0, id->len - len);
+	return true;
+}
+
+bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id)
+{
+	unsigned rounded = (id->len + 3U) & ~3U;
+
+	for (;;) {
+		unsigned step = spelling->step++;
+
+		if (step == 0) {
+			*ret_id = *id;
+			return true;
+		}
+		if (id->len > BID_ID_PERF_MAX)
+			return step == 1 && resized(id, BID_ID_PERF_MAX, ret_id);
+		if (step == 1) {
+			if (resized(id, rounded, ret_id))
+				return true;
+		} else if (step == 2) {
+			if (rounded != BID_ID_PERF_MAX && resized(id, BID_ID_PERF_MAX, ret_id))
+				return true;
+		} else {
+			/* one zero byte less each time, as long as it is zero bytes that fall off */
+			unsigned dropped = step - 2;
+
+			if (dropped >= id->len || id->bytes[id->len - dropped] != 0)
+				return false;
+			return resized(id, id->len - dropped, ret_id);
+		}
+	}
+}
+
+/* Where perf's link for @id leads, if it has the form that stays inside the store. */
+static bool link_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+{
+	char link[BID_LAYOUT_MAX], text[PATH_MAX];
+	struct stat st;
+	int r;
+
+	bid_layout_link(id, link);
+	r = bid_root_readlink(bid_store_root(store), link, text, sizeof(text));
+	if (r == -EINVAL) {
+		/* perf's old layout: the file itself is in the place of the link */
+		if (bid_root_stat(bid_store_root(store), link, &st) < 0)
+			return false;
+		snprintf(ret_path, size, "%s", link);
+		return true;
+	}
+	if (r < 0 || strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || text[strlen(BID_LAYOUT_UP)] == '/')
+		return false;
+	snprintf(ret_path, size, "%s", text + strlen(BID_LAYOUT_UP));
+	return true;
+}
+
+bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
+{
+	/* perf's own directories, and the kinds that only they hold; BID_KIND_NONE stands for any */
+	static const struct {
+		const char *dir;
+		unsigned kinds;
+	} fixed[] = {
+		{ BID_STORE_NAMELESS, ~0U },
+		{ "[kernel.kallsyms]", 1U << BID_KIND_NONE | 1U << BID_KIND_KALLSYMS | 1U << BID_KIND_PROBES },
+		{ "[vdso]", 1U << BID_KIND_NONE | 1U << BID_KIND_VDSO | 1U << BID_KIND_PROBES },
+	};
+	char buf[BID_LAYOUT_MAX];
+
+	if (place->step++ == 0) {
+		if (link_target(store, id, place->path, sizeof(place->path)))
+			return true;
+		place->step++;
+	}
+	for (; place->step - 2 < sizeof(fixed) / sizeof(fixed[0]); place->step++) {
+		if (!(fixed[place->step - 2].kinds & 1U << kind))
+			continue;
+		snprintf(place->path, sizeof(place->path), "%s", bid_layout_under(fixed[place->step - 2].dir, id, buf));
+		return true;
+	}
+	return false;
+}
+
+/* Is there a ".." among the components of @path? */
+static bool goes_up(const char *path)
+{
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		if (len == 2 && path[0] == '.' && path[1] == '.')
+			return true;
+		path += len + (path[len] == '/');
+	}
+	return false;
+}
+
+int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+{
+	struct bid_spelling spelling = { 0 };
+	struct bid_id filed;
+	char link[BID_LAYOUT_MAX], text[PATH_MAX];
+
+	while (bid_spelling_next(&spelling, id, &filed)) {
+		size_t up = strlen(BID_LAYOUT_UP);
+		int r;
+
+		r = bid_root_readlink(bid_store_root(store), bid_layout_link(&filed, link), text, sizeof(text));
+		if (r == -ENOENT)
+			continue;
+		if (r < 0)
+			return r;
+		if (strncmp(text, BID_LAYOUT_UP, up) != 0 || !text[up] || text[up] == '/' || goes_up(text + up))
+			return -EINVAL;
+		if (strlen(text + up) >= size)
+			return -ENAMETOOLONG;
+		memcpy(ret_path, text + up, strlen(text + up) + 1);
+		return 0;
+	}
+	return -ENOENT;
+}

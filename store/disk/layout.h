@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Where things are in the store: the names of perf's build-id cache (perf, util/build-id.c: build_id_cache__linkname() and its
+ * neighbours) and of our private folder. Nothing else knows the layout.
+ */
+#ifndef BID_DISK_LAYOUT_H
+#define BID_DISK_LAYOUT_H
+
+#include <limits.h>
+
+#include <bid/store.h>
+
+#define BID_LAYOUT_LINKS	".build-id"
+#define BID_LAYOUT_PRIVATE	".bidfs"
+#define BID_LAYOUT_TEMP		BID_LAYOUT_PRIVATE "/tmp"
+#define BID_LAYOUT_RECORDS	BID_LAYOUT_PRIVATE "/record"
+#define BID_LAYOUT_UNPACKED	BID_LAYOUT_PRIVATE "/unpacked"
+#define BID_LAYOUT_ASIDE	BID_LAYOUT_PRIVATE "/quarantine"
+#define BID_LAYOUT_UP		"../../"	/* what every link begins with */
+
+#define BID_LAYOUT_MAX		(BID_ID_HEX_MAX + 32)	/* longest name that is made of an id alone */
+
+/* The id that @id is filed under: perf's 20 bytes of a longer one. */
+struct bid_id bid_layout_filed(const struct bid_id *id);
+
+/* ".build-id/xx/rest" */
+const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
+
+/* "[debuginfod]/ID" and its like: "DIR/ID" */
+const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
+
+/* ".bidfs/record/xx/rest.KIND" and its like: "DIR/xx/rest.SUFFIX" */
+const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX]);
+
+/*
+ * The names under which one id may be filed, in the order to try: itself, perf's 20 bytes of it, without the zero bytes that perf padded it
+ * with, and padded as perf would. Begin with a zeroed one; returns false when there are no more.
+ */
+struct bid_spelling {
+	unsigned step;
+};
+bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id);
+
+/*
+ * The places where an artifact of kind @kind (BID_KIND_NONE: any) of the id filed as @id may lie, in the order to look: where perf's link
+ * leads, what was fetched without a name, and perf's directories of the kernel and the vDSO. Begin with a zeroed one; returns false
+ * when there are no more.
+ */
+struct bid_place {
+	unsigned step;
+	char path[PATH_MAX];	/* relative to the store: a directory, or in perf's old layout a file */
+};
+bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
+
+/* The kinds whose files lie at @path, a place, as a mask of 1 << enum bid_kind. */
+int bid_place_kinds(struct bid_store *store, const char *path);
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+#include "disk/temp.h"
+
+enum { MAX_RECORD = 64 * 1024 };	/* bytes */
+
+static const char *link_name(enum bid_link link)
+{
+	static const char *const names[] = { [BID_LINK_AUTO] = NULL, [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard",
+					     [BID_LINK_COPY] = "copy" };
+
+	return names[link];
+}
+
+/* Strings come from servers: what is not UTF-8 is left out rather than the whole record. */
+static void set_string(json_t *object, const char *key, const char *value)
+{
+	if (value)
+		json_object_set_new(object, key, json_string(value));
+}
+
+static json_t *to_json(const struct bid_record *record)
+{
+	const struct bid_origin *origin = record->origin;
+	char hex[BID_ID_HEX_MAX];
+	json_t *json = json_object();
+
+	set_string(json, "id", bid_id_format(&record->request.id, hex));
+	set_string(json, "kind", bid_kind_name(record->request.kind));
+	json_object_set_new(json, "size", json_integer((json_int_t)record->size));
+	json_object_set_new(json, "time", json_integer((json_int_t)time(NULL)));
+	set_string(json, "digest", record->digest);
+	set_string(json, "how", origin->how);
+	set_string(json, "link", link_name(record->link));
+	set_string(json, "server", origin->server);
+	set_string(json, "url", origin->url);
+	set_string(json, "file", origin->file);
+	set_string(json, "archive", origin->archive);
+	if (record->source)
+		json_object_set_new(json, "source",
+				    json_pack("{s:I, s:I, s:I, s:I, s:I}", "device", (json_int_t)record->source->st_dev, "inode",
+					      (json_int_t)record->source->st_ino, "size", (json_int_t)record->source->st_size, "mtime",
+					      (json_int_t)record->source->st_mtim.tv_sec, "mtime_ns",
+					      (json_int_t)record->source->st_mtim.tv_nsec));
+	return json;
+}
+
+/* The directory and the name of a record; the directory is made if @make. */
+static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir, char name[static BID_LAYOUT_MAX])
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	char path[BID_LAYOUT_MAX];
+	char *slash;
+
+	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, bid_kind_name(request->kind), path);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	memcpy(name, slash + 1, strlen(slash + 1) + 1);
+	if (make)
+		return bid_root_mkdirs(bid_store_root(store), path, false, ret_dir);
+	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
+}
+
+int bid_record_write(struct bid_store *store, const struct bid_record *record)
+{
+	struct bid_temp temp = BID_TEMP_NONE;
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	bid_auto_free char *text = NULL;
+	json_t *json = to_json(record);
+	int r = -ENOMEM;
+
+	text = json_dumps(json, JSON_INDENT(1));
+	json_decref(json);
+	if (text)
+		r = open_place(store, &record->request, true, &dir, name);
+	if (r == 0)
+		r = bid_temp_new(store, true, &temp);
+	if (r == 0)
+		r = bid_pwrite_full(temp.fd, text, strlen(text), 0);
+	if (r == 0 && fchmod(temp.fd, 0644) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_temp_replace(&temp, dir, name);
+	bid_temp_release(&temp);
+	return r;
+}
+
+int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1, fd = -1;
+	bid_auto_free char *text = NULL;
+	size_t len;
+	json_t *json;
+	int r;
+
+	r = open_place(store, request, false, &dir, name);
+	if (r == 0)
+		r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
+	if (r == 0)
+		r = bid_read_file(fd, MAX_RECORD, &text, &len);
+	if (r < 0)
+		return r == -EFBIG ? -EBADMSG : r;
+
+	json = json_loadb(text, len, 0, NULL);
+	if (!json_is_object(json)) {
+		json_decref(json);
+		return -EBADMSG;
+	}
+	*ret_json = json;
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What is remembered of an artifact besides its bytes: ".bidfs/record/xx/rest.KIND", a JSON object (docs/FORMAT.md, "record"). A record that
+ * is missing or damaged costs nothing but what it says: nothing is served because of a record.
+ */
+#ifndef BID_DISK_RECORD_H
+#define BID_DISK_RECORD_H
+
+#include <jansson.h>
+
+#include <bid/store.h>
+
+struct bid_record {
+	struct bid_request request;
+	const struct bid_origin *origin;
+	enum bid_link link;		/* how it was put there */
+	const struct stat *source;	/* of the file it was added from, or NULL */
+	const char *digest;		/* "xxh3-128:HEX", or NULL if none was computed */
+	uint64_t size;
+};
+
+/* Write it, in the place of an earlier one. */
+int bid_record_write(struct bid_store *store, const struct bid_record *record);
+
+/* Read the record of @request. The caller decrefs @ret_json, an object. -ENOENT if there is none, -EBADMSG if it is damaged. */
+int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json);
+
+#endif

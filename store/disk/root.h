@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The one door to everything below the store's directory: openat2(2) with RESOLVE_BENEATH and without symbolic links, so that no name in
+ * the store, whoever wrote it, leads anywhere else. Paths are relative, without "..".
+ */
+#ifndef BID_DISK_ROOT_H
+#define BID_DISK_ROOT_H
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* openat(2) below @root; O_CLOEXEC and O_NOFOLLOW are added. -ENOENT also where a symbolic link or a non-directory is in the way. */
+int bid_root_open(int root, const char *path, int flags, int *ret_fd);
+
+/* opendir(3) below @root. The caller closes @ret_dir. */
+int bid_root_opendir(int root, const char *path, DIR **ret_dir);
+
+/* lstat(2) below @root. */
+int bid_root_stat(int root, const char *path, struct stat *ret_stat);
+
+/* readlink(2) below @root, NUL-terminated. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if @size does not do. */
+int bid_root_readlink(int root, const char *path, char *ret_text, size_t size);
+
+/* Make the directory @path and its parents, mode 0755, and open it. With @durable the new names are synced to disk. */
+int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd);
+
+#endif

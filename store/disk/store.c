@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/temp.h"
+#include "disk/verdict.h"
+
+struct bid_store {
+	int root;			/* O_DIRECTORY descriptor; owned */
+	unsigned flags;			/* enum bid_store_flags */
+	char *path;			/* absolute; owned */
+	struct bid_verdicts *verdicts;	/* owned; has its own lock */
+};
+
+int bid_store_root(const struct bid_store *store)
+{
+	return store->root;
+}
+
+unsigned bid_store_flags(const struct bid_store *store)
+{
+	return store->flags;
+}
+
+struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
+{
+	return store->verdicts;
+}
+
+const char *bid_store_path(const struct bid_store *store)
+{
+	return store->path;
+}
+
+bool bid_store_writable(const struct bid_store *store)
+{
+	return store->flags & BID_STORE_WRITE;
+}
+
+int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
+{
+	return fstatvfs(store->root, ret_statvfs) < 0 ? -errno : 0;
+}
+
+/* Make our private folder, and clear away what a writer that died left in it. */
+static int prepare_private(struct bid_store *store)
+{
+	bid_auto_fd int temp = -1;
+	int r;
+
+	if (faccessat(store->root, ".", W_OK, AT_EACCESS) < 0)
+		return -errno;
+	r = bid_root_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
+	if (r < 0)
+		return r;
+	bid_temp_sweep(temp);
+	return 0;
+}
+
+int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store)
+{
+	struct bid_store *store = calloc(1, sizeof(*store));
+	int r = -ENOMEM;
+
+	if (!store)
+		return -ENOMEM;
+	store->flags = flags;
+	store->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	store->path = store->root >= 0 ? realpath(path, NULL) : NULL;
+	if (!store->path) {
+		r = -errno;
+		goto fail;
+	}
+	r = bid_verdicts_new(&store->verdicts);
+	if (r < 0)
+		goto fail;
+	if (flags & BID_STORE_WRITE) {
+		r = prepare_private(store);
+		if (r < 0)
+			goto fail;
+	}
+	*ret_store = store;
+	return 0;
+
+fail:
+	bid_store_free(store);
+	return r;
+}
+
+void bid_store_free(struct bid_store *store)
+{
+	if (!store)
+		return;
+	bid_verdicts_free(store->verdicts);
+	bid_close(store->root);
+	free(store->path);
+	free(store);
+}
+
+void bid_file_release(struct bid_file *file)
+{
+	bid_close(bid_steal_fd(&file->fd));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of store/disk share of an open store. */
+#ifndef BID_DISK_STORE_H
+#define BID_DISK_STORE_H
+
+#include <bid/store.h>
+
+struct bid_verdicts;
+
+/* The directory all paths are relative to. Lives as long as the store. */
+int bid_store_root(const struct bid_store *store);
+
+unsigned bid_store_flags(const struct bid_store *store);
+
+/* The verdicts that were reached on files of this store. */
+struct bid_verdicts *bid_store_verdicts(struct bid_store *store);
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/temp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+#define PREFIX "temp-"
+
+static int open_named(struct bid_temp *temp)
+{
+	for (int tries = 0; tries < 100; tries++) {
+		bid_auto_fd int fd = -1;
+		uint64_t number;
+		struct stat st;
+
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return -errno;
+		snprintf(temp->name, sizeof(temp->name), PREFIX "%016llx", (unsigned long long)number);
+		fd = openat(temp->dir, temp->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd < 0 && errno == EEXIST)
+			continue;
+		if (fd < 0)
+			return -errno;
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+			return -errno;
+		if (st.st_nlink == 0)
+			continue;	/* swept between open and flock */
+		temp->fd = bid_steal_fd(&fd);
+		return 0;
+	}
+	return -EEXIST;
+}
+
+int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
+{
+	struct bid_temp temp = BID_TEMP_NONE;
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp.dir);
+	if (r < 0)
+		return r;
+	if (!named && !(bid_store_flags(store) & BID_STORE_NAMED_TEMP)) {
+		temp.fd = openat(temp.dir, ".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+		if (temp.fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+			r = -errno;
+	}
+	if (r >= 0 && temp.fd < 0)
+		r = open_named(&temp);
+	if (r < 0) {
+		bid_temp_release(&temp);
+		return r;
+	}
+	*ret_temp = temp;
+	return 0;
+}
+
+int bid_temp_link(struct bid_temp *temp, int dir, const char *name)
+{
+	char path[64];
+
+	if (temp->name[0])
+		return linkat(temp->dir, temp->name, dir, name, 0) < 0 ? -errno : 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", temp->fd);
+	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+int bid_temp_replace(struct bid_temp *temp, int dir, const char *name)
+{
+	if (renameat(temp->dir, temp->name, dir, name) < 0)
+		return -errno;
+	temp->name[0] = '\0';
+	return 0;
+}
+
+void bid_temp_release(struct bid_temp *temp)
+{
+	if (temp->name[0])
+		unlinkat(temp->dir, temp->name, 0);
+	temp->name[0] = '\0';
+	bid_close(bid_steal_fd(&temp->fd));
+	bid_close(bid_steal_fd(&temp->dir));
+}
+
+void bid_temp_sweep(int dir)
+{
+	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+	bid_auto_dir DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
+	struct dirent *entry;
+
+	if (!entries) {
+		bid_close(copy);
+		return;
+	}
+	while ((entry = readdir(entries))) {
+		bid_auto_fd int fd = -1;
+
+		/* only what can be proved to be ours: our name, and no living writer's lock */
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		fd = openat(dir, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+			unlinkat(dir, entry->d_name, 0);
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Files that are being written. Where the file system can, they have no name until they are published, so that nothing stays behind
+ * whatever happens. Elsewhere they have a name in ".bidfs/tmp" and hold an flock(2) as long as their writer lives, by which the next
+ * writer knows what it may sweep away.
+ */
+#ifndef BID_DISK_TEMP_H
+#define BID_DISK_TEMP_H
+
+#include <bid/store.h>
+
+struct bid_temp {
+	int fd;			/* O_RDWR; -1 in a released one */
+	int dir;		/* ".bidfs/tmp" */
+	char name[32];		/* in dir; "" if it has none */
+};
+
+#define BID_TEMP_NONE ((struct bid_temp){ .fd = -1, .dir = -1 })
+
+/* With @named it gets a name in any case, which bid_temp_replace() needs. */
+int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp);
+
+/* Give the file the name @name in @dir. -EEXIST if that name is taken. */
+int bid_temp_link(struct bid_temp *temp, int dir, const char *name);
+
+/* The same for a named one, in the place of whatever has the name now. */
+int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);
+
+void bid_temp_release(struct bid_temp *temp);
+
+/* Remove from the open directory @dir what no living process writes. */
+void bid_temp_sweep(int dir);
+
+#endif

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The write side: nothing is seen of an artifact before it was checked, and then it is there whole. */
+#include "disk/txn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "disk/layout.h"
+#include "disk/record.h"
+#include "disk/root.h"
+#include "disk/store.h"
+#include "disk/temp.h"
+
+struct bid_txn {
+	struct bid_store *store;
+	struct bid_request request;
+	struct bid_temp temp;
+	uint64_t size;
+	XXH3_state_t *digest;	/* of what was written so far; owned */
+	char reason[256];
+};
+
+int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn)
+{
+	struct bid_txn *txn;
+	int r;
+
+	if (!bid_kind_is_elf(request->kind) || request->id.len == 0)
+		return -EINVAL;
+	txn = calloc(1, sizeof(*txn));
+	if (!txn)
+		return -ENOMEM;
+	txn->store = store;
+	txn->request = *request;
+	txn->temp = BID_TEMP_NONE;
+	txn->digest = XXH3_createState();
+	r = txn->digest ? bid_temp_new(store, false, &txn->temp) : -ENOMEM;
+	if (r < 0) {
+		bid_txn_free(txn);
+		return r;
+	}
+	XXH3_128bits_reset(txn->digest);
+	*ret_txn = txn;
+	return 0;
+}
+
+int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
+{
+	int r = bid_pwrite_full(txn->temp.fd, data, len, (off_t)txn->size);
+
+	if (r < 0)
+		return r;
+	XXH3_128bits_update(txn->digest, data, len);
+	txn->size += len;
+	return 0;
+}
+
+int bid_txn_reset(struct bid_txn *txn)
+{
+	if (ftruncate(txn->temp.fd, 0) < 0)
+		return -errno;
+	txn->size = 0;
+	XXH3_128bits_reset(txn->digest);
+	return 0;
+}
+
+uint64_t bid_txn_size(const struct bid_txn *txn)
+{
+	return txn->size;
+}
+
+const char *bid_txn_reason(const struct bid_txn *txn)
+{
+	return txn->reason;
+}
+
+void bid_txn_free(struct bid_txn *txn)
+{
+	if (!txn)
+		return;
+	bid_temp_release(&txn->temp);
+	XXH3_freeState(txn->digest);
+	free(txn);
+}
+
+/* The whole file against what was asked for. */
+static int check(struct bid_txn *txn, struct bid_elf_info *ret_info)
+{
+	char asked[BID_ID_HEX_MAX], carried[BID_ID_HEX_MAX];
+	int r = bid_elf_examine(txn->temp.fd, ret_info);
+
+	txn->reason[0] = '\0';
+	bid_id_format(&txn->request.id, asked);
+	if (r == -ENOEXEC)
+		snprintf(txn->reason, sizeof(txn->reason), "not an ELF file");
+	else if (r == -EBADMSG)
+		snprintf(txn->reason, sizeof(txn->reason), "a damaged or truncated ELF file of %llu bytes", (unsigned long long)txn->size);
+	else if (r < 0)
+		return r;
+	else if (ret_info->id.len == 0)
+		snprintf(txn->reason, sizeof(txn->reason), "an ELF file without build-id");
+	else if (!bid_id_answers(&ret_info->id, &txn->request.id))
+		snprintf(txn->reason, sizeof(txn->reason), "carries the build-id '%.130s'", bid_id_format(&ret_info->id, carried));
+	else if (txn->request.kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
+		snprintf(txn->reason, sizeof(txn->reason), "debuginfo without debug sections or a symbol table");
+	return txn->reason[0] ? -EBADMSG : 0;
+}
+
+/* perf's link for @id, unless there is one. */
+static int make_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	char *slash;
+	int r;
+
+	bid_layout_link(&filed, link);
+	slash = strrchr(link, '/');
+	*slash = '\0';
+	r = bid_root_mkdirs(bid_store_root(store), link, durable, &dir);
+	if (r < 0)
+		return r;
+	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
+	if (symlinkat(text, dir, slash + 1) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return durable && fsync(dir) < 0 ? -errno : 0;
+}
+
+void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char nameless[BID_LAYOUT_MAX];
+
+	if (bid_store_where(store, &filed, ret_path, PATH_MAX) < 0)
+		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
+}
+
+int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
+		int (*put)(void *user, int dir, const char *name), void *user)
+{
+	bid_auto_fd int dir = -1;
+	int r, linked;
+
+	r = bid_root_mkdirs(bid_store_root(store), path, durable, &dir);
+	if (r < 0)
+		return r;
+	r = put(user, dir, bid_kind_store_name(kind));
+	if (r < 0 && r != -EEXIST)
+		return r;
+	if (r == 0 && durable && fsync(dir) < 0)
+		return -errno;
+	linked = make_link(store, id, path, durable);
+	return linked < 0 ? linked : r;
+}
+
+static int put_temp(void *user, int dir, const char *name)
+{
+	return bid_temp_link(user, dir, name);
+}
+
+/* Our own directory holds a file under this name that does not carry the id: keep it apart, for the one who wants to know. */
+static void set_aside(struct bid_txn *txn, const char *path)
+{
+	const char *name = bid_kind_store_name(txn->request.kind);
+	bid_auto_fd int from = -1, to = -1;
+	char hex[BID_ID_HEX_MAX], aside[BID_LAYOUT_MAX + 32];
+
+	if (bid_root_open(bid_store_root(txn->store), path, O_PATH | O_DIRECTORY, &from) < 0 ||
+	    bid_root_mkdirs(bid_store_root(txn->store), BID_LAYOUT_ASIDE, false, &to) < 0)
+		return;
+	snprintf(aside, sizeof(aside), "%s.%s.%lld", bid_id_format(&txn->request.id, hex), name, (long long)time(NULL));
+	if (renameat(from, name, to, aside) == 0)
+		bid_warning("wrong content: '%s/%s' set aside as '%s/%s'", path, name, BID_LAYOUT_ASIDE, aside);
+}
+
+/* Publish where it belongs; where a wrong file has the name, in the directory of the nameless, which is looked into next. */
+static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
+{
+	char path[PATH_MAX], nameless[BID_LAYOUT_MAX];
+	struct bid_id filed = bid_layout_filed(id);
+	int r;
+
+	bid_publish_where(txn->store, id, path);
+	r = bid_publish(txn->store, id, txn->request.kind, path, false, put_temp, &txn->temp);
+	if (r < 0 && r != -EEXIST)
+		return r;
+	r = bid_store_find(txn->store, &txn->request, ret_file);
+	if (r != -EBADMSG && r != -ENOENT)
+		return r;
+
+	bid_layout_under(BID_STORE_NAMELESS, &filed, nameless);
+	for (int tries = 0; tries < 2; tries++) {
+		r = bid_publish(txn->store, id, txn->request.kind, nameless, false, put_temp, &txn->temp);
+		if (r < 0 && r != -EEXIST)
+			return r;
+		r = bid_store_find(txn->store, &txn->request, ret_file);
+		if (r != -EBADMSG)
+			return r;
+		set_aside(txn, nameless);
+	}
+	return r;
+}
+
+int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file)
+{
+	struct bid_elf_info info;
+	struct bid_file file = BID_FILE_NONE;
+	char digest[64];
+	XXH128_hash_t hash;
+	int r;
+
+	r = check(txn, &info);
+	if (r < 0)
+		return r;
+	if (fchmod(txn->temp.fd, txn->request.kind == BID_KIND_DEBUGINFO ? 0644 : 0755) < 0 || fsync(txn->temp.fd) < 0)
+		return -errno;
+	r = publish(txn, &info.id, &file);
+	if (r < 0)
+		return r;
+
+	hash = XXH3_128bits_digest(txn->digest);
+	snprintf(digest, sizeof(digest), "xxh3-128:%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+	r = bid_record_write(txn->store, &(struct bid_record){
+						 .request = { .id = info.id, .kind = txn->request.kind },
+						 .origin = origin,
+						 .digest = digest,
+						 .size = txn->size,
+					 });
+	if (r < 0)
+		bid_debug("%s: no record of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
+	*ret_file = file;
+	return 0;
+}

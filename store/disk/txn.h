@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Publishing, for the two that do it: transactions and additions. */
+#ifndef BID_DISK_TXN_H
+#define BID_DISK_TXN_H
+
+#include <limits.h>
+
+#include <bid/store.h>
+
+/*
+ * Give an artifact its names: the file @kind in the directory @path (relative to the store) by the function @put, which links it into an open
+ * directory and says -EEXIST if the name is taken, and perf's link for @id if there is none. With @durable all of it is on disk on return.
+ * Returns 0, or -EEXIST if another file has the name (perf's link is made all the same).
+ */
+int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
+		int (*put)(void *user, int dir, const char *name), void *user);
+
+/* Where the artifacts of @id go if nobody says otherwise: where perf's link leads, or the directory of the nameless. */
+void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX]);
+
+#endif
