@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "bytes.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+/*
+ * The costliest file still takes but milliseconds, and real ones are far below: 16 MiB of headers and notes, and as many steps as a
+ * relocatable file with half a million sections needs. What is above is left to libelf.
+ */
+#define MAX_CALLS (1u << 20)
+#define MAX_READS 4096u
+
+void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd)
+{
+	/* by field: the window is not worth clearing */
+	bytes->head = head;
+	bytes->head_len = head_len;
+	bytes->fd = fd;
+	bytes->calls = MAX_CALLS;
+	bytes->reads = MAX_READS;
+	bytes->window_offset = 0;
+	bytes->window_len = 0;
+}
+
+int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t offset, size_t *ret_len)
+{
+	size_t done = 0;
+
+	while (done < least) {
+		ssize_t n = pread(fd, (char *)buffer + done, room - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	*ret_len = done;
+	return 0;
+}
+
+int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uint8_t **ret_data)
+{
+	int r;
+
+	if (bytes->calls == 0)
+		return -E2BIG;
+	bytes->calls--;
+
+	/* no file is longer than off_t can say */
+	if (offset > (uint64_t)INT64_MAX - BID_BYTES_HEAD)
+		return -ENODATA;
+	if (offset + len <= bytes->head_len) {
+		*ret_data = bytes->head + offset;
+		return 0;
+	}
+	if (bytes->fd < 0)
+		return -EAGAIN;
+
+	if (offset < bytes->window_offset || offset + len > bytes->window_offset + bytes->window_len) {
+		if (bytes->reads == 0)
+			return -E2BIG;
+		bytes->reads--;
+		bytes->window_len = 0;
+		r = bid_bytes_read(bytes->fd, bytes->window, len, sizeof(bytes->window), offset, &bytes->window_len);
+		if (r < 0)
+			return r;
+		bytes->window_offset = offset;
+		if (bytes->window_len < len)
+			return -ENODATA;
+	}
+	*ret_data = bytes->window + (offset - bytes->window_offset);
+	return 0;
+}
+
+int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len)
+{
+	const uint8_t *data;
+	uint64_t last;
+
+	/* what fits is read as a whole, because that is what comes next */
+	if (len <= BID_BYTES_HEAD)
+		return bid_bytes_at(bytes, offset, (size_t)len, &data);
+	if (__builtin_add_overflow(offset, len - 1, &last))
+		return -ENODATA;
+	return bid_bytes_at(bytes, last, 1, &data);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The bytes of an ELF file as a reader that trusts nothing wants them: a pointer to a few of them at a time, or the reason why not.
+ * What one file may cost is bounded, however its headers point at each other.
+ */
+#ifndef BID_ELF_BYTES_H
+#define BID_ELF_BYTES_H
+
+#include <elf.h>
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* One read of this size has the headers and the notes of most linked files. */
+#define BID_BYTES_HEAD 4096u
+
+struct bid_bytes {
+	const uint8_t *head;	/* the first bytes of the file, borrowed */
+	size_t head_len;
+	int fd;			/* borrowed; -1 if the head is all there is so far */
+	unsigned calls;		/* that may still be made */
+	unsigned reads;		/* the same */
+	uint64_t window_offset;
+	size_t window_len;
+	uint8_t window[BID_BYTES_HEAD];
+};
+
+void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd);
+
+/*
+ * @len bytes at @offset, at most BID_BYTES_HEAD, valid until the next call. Returns 0, or
+ *   -EAGAIN	they are behind the head, and there is no descriptor
+ *   -ENODATA	they are behind the end of the file
+ *   -E2BIG	this file has cost enough
+ *   other	as pread(2)
+ */
+int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uint8_t **ret_data);
+
+/* Does the file have @len bytes at @offset? 0 or as bid_bytes_at(). @len is not 0. */
+int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len);
+
+/* Read at least @least (unless the file ends) and at most @room bytes at @offset, with one pread() if it gives that many. */
+int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t offset, size_t *ret_len);
+
+/* How the numbers of a file are written (ELF gABI, "Data Representation"). */
+struct bid_form {
+	bool wide;	/* ELFCLASS64 */
+	bool big;	/* ELFDATA2MSB */
+};
+
+static inline uint64_t bid_form_load(const struct bid_form *form, const uint8_t *data, size_t size)
+{
+	uint16_t half;
+	uint32_t word;
+	uint64_t xword;
+
+	switch (size) {
+	case sizeof(half):
+		memcpy(&half, data, size);
+		return form->big ? be16toh(half) : le16toh(half);
+	case sizeof(word):
+		memcpy(&word, data, size);
+		return form->big ? be32toh(word) : le32toh(word);
+	default:
+		memcpy(&xword, data, sizeof(xword));
+		return form->big ? be64toh(xword) : le64toh(xword);
+	}
+}
+
+#define BID_FORM_LOAD_AS(form, data, struct_type, field) \
+	bid_form_load(form, (data) + offsetof(struct_type, field), sizeof(((struct_type *)0)->field))
+
+/* One field of a header at @data: BID_FORM_FIELD(form, data, Phdr, p_type). */
+#define BID_FORM_FIELD(form, data, type, field) \
+	((form)->wide ? BID_FORM_LOAD_AS(form, data, Elf64_##type, field) : BID_FORM_LOAD_AS(form, data, Elf32_##type, field))
+
+/* The size of a header in the file. */
+#define BID_FORM_SIZE(form, type) ((form)->wide ? sizeof(Elf64_##type) : sizeof(Elf32_##type))
+
+#endif

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "examine.h"
+
+#include <bid/elf.h>
+
+#include <errno.h>
+#include <gelf.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+/* libelf holds in memory all the notes it was asked for, and headers may name the same ones again and again */
+#define MAX_NOTES (64u << 20)
+
+/* the name of a file and an id */
+#define MAX_ALTLINK (4096 + BID_ID_MAX)
+
+static void cleanup_elf(Elf **elf)
+{
+	if (*elf)
+		elf_end(*elf);
+}
+
+/* libelf's own codes are private; malloc(3) and pread(2) below it leave errno behind, where the caller cleared it. */
+static int libelf_error(int otherwise)
+{
+	return errno == ENOMEM || errno == EIO || errno == ESTALE ? -errno : otherwise;
+}
+
+static int open_elf(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
+{
+	bid_cleanup(cleanup_elf) Elf *elf = NULL;
+	char magic[SELFMAG];
+	ssize_t n;
+
+	/* what libelf would only call invalid */
+	n = bid_pread_full(fd, magic, sizeof(magic), 0);
+	if (n < 0)
+		return (int)n;
+	if (n != SELFMAG || memcmp(magic, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
+
+	/* never mmap: the file may be cut short under us, which is SIGBUS */
+	elf_version(EV_CURRENT);
+	errno = 0;
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!elf)
+		return libelf_error(-ENOEXEC);
+	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, ret_ehdr))
+		return libelf_error(-ENOEXEC);
+	*ret_elf = bid_steal(elf);
+	return 0;
+}
+
+static void scan_notes(Elf_Data *data, struct bid_id *id)
+{
+	size_t at = 0, next, name, desc;
+	GElf_Nhdr note;
+
+	while (id->len == 0 && (next = gelf_getnote(data, at, &note, &name, &desc)) > 0) {
+		const char *bytes = data->d_buf;
+
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) && note.n_descsz <= BID_ID_MAX &&
+		    note.n_descsz > 0 && memcmp(bytes + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0)
+			bid_id_from_bytes(bytes + desc, note.n_descsz, id);
+		at = next;
+	}
+}
+
+/* Scan @size bytes of notes at @offset, unless they take @budget below zero or libelf cannot read them. */
+static int scan_range(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, uint64_t *budget, struct bid_id *id)
+{
+	Elf_Data *data;
+
+	if (size == 0 || size > *budget || offset > INT64_MAX)
+		return 0;
+	*budget -= size;
+	errno = 0;
+	data = elf_getdata_rawchunk(elf, (int64_t)offset, size, align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+	if (!data)
+		return libelf_error(0);
+	scan_notes(data, id);
+	return 0;
+}
+
+static int scan_sections(Elf *elf, uint64_t *budget, bool *ret_notes, struct bid_id *id)
+{
+	bool notes = false;
+	int r;
+
+	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn && id->len == 0; scn = elf_nextscn(elf, scn)) {
+		GElf_Shdr shdr;
+
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
+			continue;
+		notes = true;
+		r = scan_range(elf, shdr.sh_offset, shdr.sh_size, shdr.sh_addralign, budget, id);
+		if (r < 0)
+			return r;
+	}
+	*ret_notes = notes;
+	return 0;
+}
+
+static int scan_segments(Elf *elf, uint64_t *budget, struct bid_id *id)
+{
+	size_t count;
+	int r;
+
+	if (elf_getphdrnum(elf, &count) < 0)
+		return 0;
+	for (size_t i = 0; i < count && id->len == 0; i++) {
+		GElf_Phdr phdr;
+
+		if (!gelf_getphdr(elf, (int)i, &phdr))
+			break;
+		if (phdr.p_type != PT_NOTE)
+			continue;
+		r = scan_range(elf, phdr.p_offset, phdr.p_filesz, phdr.p_align, budget, id);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* As readelf -n: by sections if any of them describes notes, else by segments. @ret_id has len 0 if there is none. */
+static int find_id(Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
+{
+	uint64_t budget = MAX_NOTES;
+	struct bid_id id = { 0 };
+	bool notes = false;
+	int r = 0;
+
+	if (ehdr->e_type != ET_CORE)
+		r = scan_sections(elf, &budget, &notes, &id);
+	if (r == 0 && !notes && ehdr->e_type != ET_CORE && ehdr->e_type != ET_REL)
+		r = scan_segments(elf, &budget, &id);
+	if (r < 0)
+		return r;
+	*ret_id = id;
+	return 0;
+}
+
+int bid_elf_identify_by_libelf(int fd, struct bid_id *ret_id)
+{
+	bid_cleanup(cleanup_elf) Elf *elf = NULL;
+	struct bid_id id;
+	GElf_Ehdr ehdr;
+	int r;
+
+	r = open_elf(fd, &elf, &ehdr);
+	if (r < 0)
+		return r;
+	r = find_id(elf, &ehdr, &id);
+	if (r < 0)
+		return r;
+	if (id.len == 0)
+		return -ENODATA;
+	*ret_id = id;
+	return 0;
+}
+
+static bool is_inside(uint64_t file_size, uint64_t offset, uint64_t size)
+{
+	return offset <= file_size && size <= file_size - offset;
+}
+
+/* Are both tables of headers in the file, whole and of known form? */
+static int check_tables(Elf *elf, const GElf_Ehdr *ehdr, uint64_t file_size, size_t *ret_sections, size_t *ret_segments)
+{
+	size_t section_size = gelf_fsize(elf, ELF_T_SHDR, 1, EV_CURRENT), segment_size = gelf_fsize(elf, ELF_T_PHDR, 1, EV_CURRENT);
+	size_t sections = 0, segments = 0;
+
+	if (ehdr->e_shoff != 0) {
+		if (ehdr->e_shentsize != section_size)
+			return -EBADMSG;
+		/* libelf takes a table outside of the file for none */
+		if (!is_inside(file_size, ehdr->e_shoff, (ehdr->e_shnum > 0 ? ehdr->e_shnum : 1) * (uint64_t)section_size))
+			return -EBADMSG;
+		errno = 0;
+		if (elf_getshdrnum(elf, &sections) < 0)
+			return libelf_error(-EBADMSG);
+		if (sections == 0 || !is_inside(file_size, ehdr->e_shoff, sections * (uint64_t)section_size))
+			return -EBADMSG;
+	}
+	if (ehdr->e_phnum > 0) {
+		if (ehdr->e_phoff == 0 || ehdr->e_phentsize != segment_size)
+			return -EBADMSG;
+		errno = 0;
+		if (elf_getphdrnum(elf, &segments) < 0)
+			return libelf_error(-EBADMSG);
+		if (!is_inside(file_size, ehdr->e_phoff, segments * (uint64_t)segment_size))
+			return -EBADMSG;
+	}
+	*ret_sections = sections;
+	*ret_segments = segments;
+	return 0;
+}
+
+/* Without sections the segments tell what has to be there. With them they need not be right: see identify.c. */
+static int examine_segments(Elf *elf, size_t count, uint64_t file_size, struct bid_elf_info *info)
+{
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr phdr;
+
+		errno = 0;
+		if (!gelf_getphdr(elf, (int)i, &phdr))
+			return libelf_error(-EBADMSG);
+		if (phdr.p_type == PT_NULL || phdr.p_filesz == 0)
+			continue;
+		if (!is_inside(file_size, phdr.p_offset, phdr.p_filesz))
+			return -EBADMSG;
+		if (phdr.p_type == PT_LOAD && (phdr.p_flags & PF_X))
+			info->has_code = true;
+	}
+	return 0;
+}
+
+/* .gnu_debugaltlink (dwz(1)): the name of the file, NUL, the bytes of its build-id. Anything else names no file. */
+static int read_altlink(Elf_Scn *scn, const GElf_Shdr *shdr, struct bid_id *ret_id)
+{
+	Elf_Data *data;
+	const char *end;
+
+	if (shdr->sh_size > MAX_ALTLINK)
+		return 0;
+	errno = 0;
+	data = elf_rawdata(scn, NULL);
+	if (!data || !data->d_buf)
+		return libelf_error(-EBADMSG);
+	end = memchr(data->d_buf, '\0', data->d_size);
+	if (end)
+		bid_id_from_bytes(end + 1, data->d_size - (size_t)(end + 1 - (const char *)data->d_buf), ret_id);
+	return 0;
+}
+
+static int examine_section(Elf *elf, size_t names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info)
+{
+	const char *name = "";
+	GElf_Shdr shdr;
+
+	errno = 0;
+	if (!gelf_getshdr(scn, &shdr))
+		return libelf_error(-EBADMSG);
+	if (shdr.sh_type == SHT_NULL || shdr.sh_type == SHT_NOBITS || shdr.sh_size == 0)
+		return 0;
+	if (!is_inside(file_size, shdr.sh_offset, shdr.sh_size))
+		return -EBADMSG;
+
+	if (shdr.sh_type == SHT_SYMTAB)
+		info->has_symtab = true;
+	if (shdr.sh_flags & SHF_EXECINSTR)
+		info->has_code = true;
+	if (names != SHN_UNDEF)
+		name = elf_strptr(elf, names, shdr.sh_name);
+	if (!name)
+		return libelf_error(-EBADMSG);
+	if (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)
+		info->has_dwarf = true;
+	if (strcmp(name, ".gnu_debugaltlink") == 0)
+		return read_altlink(scn, &shdr, &info->alt);
+	return 0;
+}
+
+static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *info)
+{
+	size_t names;
+	int r;
+
+	errno = 0;
+	if (elf_getshdrstrndx(elf, &names) < 0)
+		return libelf_error(-EBADMSG);
+	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
+		r = examine_section(elf, names, scn, file_size, info);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int bid_elf_examine(int fd, struct bid_elf_info *ret_info)
+{
+	bid_cleanup(cleanup_elf) Elf *elf = NULL;
+	struct bid_elf_info info = { 0 };
+	size_t sections, segments;
+	uint64_t file_size;
+	struct stat st;
+	GElf_Ehdr ehdr;
+	int r;
+
+	r = open_elf(fd, &elf, &ehdr);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	file_size = (uint64_t)st.st_size;
+
+	r = check_tables(elf, &ehdr, file_size, &sections, &segments);
+	if (r < 0)
+		return r;
+	if (sections > 0)
+		r = examine_sections(elf, file_size, &info);
+	else
+		r = examine_segments(elf, segments, file_size, &info);
+	if (r < 0)
+		return r;
+	r = find_id(elf, &ehdr, &info.id);
+	if (r < 0)
+		return r;
+	*ret_info = info;
+	return 0;
+}

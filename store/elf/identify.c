@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Program headers come first in a linked file and its notes right behind them, so that the first 4 KiB tell the id. Section headers
+ * are at the end: a second read, elsewhere on the disk. But only section headers are always right. A separate debug file may have
+ * kept the program headers of the file it was split from, with offsets that now point at other bytes (eu-strip -f does that), and
+ * nothing in the header says so. The segments are therefore believed only if
+ *   - every one that was looked at consists of well-formed notes to its very last byte: bytes of anything else fail this, and a build-id
+ *     note that is hit by chance is still one of this file's own;
+ *   - the ids in them are all the same: where there are two, it is the order of the sections that counts.
+ * In all other cases the section headers decide, and the segments only where there are none that describe notes.
+ */
+#include <bid/elf.h>
+
+#include <errno.h>
+
+#include "examine.h"
+#include "note.h"
+
+struct header {
+	struct bid_form form;
+	unsigned type;
+	uint64_t phoff, phnum, phentsize;
+	uint64_t shoff, shnum, shentsize;
+};
+
+struct segments {
+	struct bid_note_found found;
+	bool sound;
+};
+
+/* -ENOEXEC, or as bid_bytes_at() */
+static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
+{
+	const uint8_t *ident;
+	int r;
+
+	/* the head of a file that is no ELF file need not have 16 bytes to be known for it */
+	if (memcmp(bytes->head, ELFMAG, bytes->head_len < SELFMAG ? bytes->head_len : SELFMAG) != 0)
+		return -ENOEXEC;
+	r = bid_bytes_at(bytes, 0, EI_NIDENT, &ident);
+	if (r < 0)
+		return r == -ENODATA ? -ENOEXEC : r;
+	if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
+		return -ENOEXEC;
+	if (ident[EI_DATA] != ELFDATA2LSB && ident[EI_DATA] != ELFDATA2MSB)
+		return -ENOEXEC;
+	if (ident[EI_VERSION] != EV_CURRENT)
+		return -ENOEXEC;
+	*ret_form = (struct bid_form){ .wide = ident[EI_CLASS] == ELFCLASS64, .big = ident[EI_DATA] == ELFDATA2MSB };
+	return 0;
+}
+
+/* gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers if that cannot be read. */
+static int read_large_counts(struct bid_bytes *bytes, struct header *header)
+{
+	const uint8_t *data;
+	int r;
+
+	r = bid_bytes_at(bytes, header->shoff, BID_FORM_SIZE(&header->form, Shdr), &data);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	if (header->phnum == PN_XNUM && BID_FORM_FIELD(&header->form, data, Shdr, sh_info) != 0)
+		header->phnum = BID_FORM_FIELD(&header->form, data, Shdr, sh_info);
+	if (header->shnum == 0)
+		header->shnum = BID_FORM_FIELD(&header->form, data, Shdr, sh_size);
+	return 0;
+}
+
+static int read_header(struct bid_bytes *bytes, struct header *ret_header)
+{
+	struct header header = { 0 };
+	const struct bid_form *form = &header.form;
+	const uint8_t *data;
+	int r;
+
+	r = read_ident(bytes, &header.form);
+	if (r < 0)
+		return r;
+	r = bid_bytes_at(bytes, 0, BID_FORM_SIZE(form, Ehdr), &data);
+	if (r < 0)
+		return r == -ENODATA ? -ENOEXEC : r;
+	header.type = (unsigned)BID_FORM_FIELD(form, data, Ehdr, e_type);
+	header.phoff = BID_FORM_FIELD(form, data, Ehdr, e_phoff);
+	header.phnum = BID_FORM_FIELD(form, data, Ehdr, e_phnum);
+	header.phentsize = BID_FORM_FIELD(form, data, Ehdr, e_phentsize);
+	header.shoff = BID_FORM_FIELD(form, data, Ehdr, e_shoff);
+	header.shnum = BID_FORM_FIELD(form, data, Ehdr, e_shnum);
+	header.shentsize = BID_FORM_FIELD(form, data, Ehdr, e_shentsize);
+
+	if (header.phoff == 0 || header.type == ET_REL)
+		header.phnum = 0;
+	if (header.shoff == 0)
+		header.shnum = 0;
+	/* sizes of its own: libelf may know more */
+	if (header.phnum > 0 && header.phentsize != BID_FORM_SIZE(form, Phdr))
+		return -E2BIG;
+	if (header.shoff != 0 && header.shentsize != BID_FORM_SIZE(form, Shdr))
+		return -E2BIG;
+	if (header.shoff != 0 && header.phnum == PN_XNUM) {
+		r = read_large_counts(bytes, &header);
+		if (r < 0)
+			return r;
+	}
+	*ret_header = header;
+	return 0;
+}
+
+/* Is a table of @count headers in the file? As bid_bytes_check(), and -ENODATA for no table. */
+static int check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
+{
+	uint64_t size;
+
+	if (count == 0 || __builtin_mul_overflow(count, entry_size, &size))
+		return -ENODATA;
+	return bid_bytes_check(bytes, offset, size);
+}
+
+static bool is_near(uint64_t offset, uint64_t size)
+{
+	return offset <= BID_BYTES_HEAD && size <= BID_BYTES_HEAD - offset;
+}
+
+static int scan_segments(struct bid_bytes *bytes, const struct header *header, struct segments *ret_segments)
+{
+	const struct bid_form *form = &header->form;
+	struct segments segments = { .sound = true };
+	int r;
+
+	r = check_table(bytes, header->phoff, header->phnum, header->phentsize);
+	if (r < 0)
+		return r;
+	for (uint64_t i = 0; i < header->phnum; i++) {
+		const uint8_t *data;
+		uint64_t offset, size;
+
+		r = bid_bytes_at(bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		if (r < 0)
+			return r;
+		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
+			continue;
+		offset = BID_FORM_FIELD(form, data, Phdr, p_offset);
+		size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
+		/* decided by place, not by what was read, so that the head of a file never tells another id than the file */
+		if (segments.found.id.len > 0 && !is_near(offset, size))
+			continue;
+		r = bid_note_scan(bytes, form, offset, size, BID_FORM_FIELD(form, data, Phdr, p_align), &segments.found);
+		if (r == -EBADMSG || r == -ENODATA)
+			segments.sound = false;
+		else if (r < 0)
+			return r;
+	}
+	*ret_segments = segments;
+	return 0;
+}
+
+/* The first id in the order of the sections. -ENODATA if no section describes notes, or there are no sections. */
+static int scan_sections(struct bid_bytes *bytes, const struct header *header, struct bid_id *ret_id)
+{
+	const struct bid_form *form = &header->form;
+	struct bid_note_found found = { 0 };
+	bool notes = false;
+	int r;
+
+	r = check_table(bytes, header->shoff, header->shnum, header->shentsize);
+	if (r < 0)
+		return r;
+	for (uint64_t i = 1; i < header->shnum && found.id.len == 0; i++) {
+		const uint8_t *data;
+
+		r = bid_bytes_at(bytes, header->shoff + i * header->shentsize, header->shentsize, &data);
+		if (r < 0)
+			return r;
+		if (BID_FORM_FIELD(form, data, Shdr, sh_type) != SHT_NOTE)
+			continue;
+		notes = true;
+		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Shdr, sh_offset), BID_FORM_FIELD(form, data, Shdr, sh_size),
+				  BID_FORM_FIELD(form, data, Shdr, sh_addralign), &found);
+		if (r < 0 && r != -EBADMSG && r != -ENODATA)
+			return r;
+	}
+	if (!notes)
+		return -ENODATA;
+	*ret_id = found.id;
+	return 0;
+}
+
+/* As bid_elf_identify_head(); and -E2BIG if libelf should be asked. */
+static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
+{
+	struct segments segments = { 0 };
+	struct bid_id id = { 0 };
+	struct header header;
+	int r;
+
+	r = read_header(bytes, &header);
+	if (r < 0)
+		return r;
+	/* the notes of a core file are about processes */
+	if (header.type == ET_CORE)
+		return -ENODATA;
+
+	r = scan_segments(bytes, &header, &segments);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	if (segments.found.id.len > 0 && segments.sound && !segments.found.conflict) {
+		*ret_id = segments.found.id;
+		return 0;
+	}
+
+	if (header.shoff != 0 && header.shnum == 0) {
+		r = read_large_counts(bytes, &header);
+		if (r < 0)
+			return r;
+	}
+	r = scan_sections(bytes, &header, &id);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	if (r == -ENODATA && (segments.sound || header.shoff == 0))
+		id = segments.found.id;
+	if (id.len == 0)
+		return -ENODATA;
+	*ret_id = id;
+	return 0;
+}
+
+int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id)
+{
+	struct bid_bytes bytes;
+	int r;
+
+	bid_bytes_init(&bytes, data, len, -1);
+	r = identify(&bytes, ret_id);
+	return r == -E2BIG ? -EAGAIN : r;
+}
+
+int bid_elf_identify(int fd, struct bid_id *ret_id)
+{
+	uint8_t head[BID_BYTES_HEAD];
+	struct bid_bytes bytes;
+	size_t len;
+	int r;
+
+	r = bid_bytes_read(fd, head, sizeof(Elf64_Ehdr), sizeof(head), 0, &len);
+	if (r < 0)
+		return r;
+	bid_bytes_init(&bytes, head, len, fd);
+	r = identify(&bytes, ret_id);
+	if (r == -E2BIG)
+		r = bid_elf_identify_by_libelf(fd, ret_id);
+	return r;
+}
