@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <bid/default.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "perfconfig.h"
+
+#define SYSTEM_CONFIG "/etc/perfconfig"
+#define CONFIG_MAX    (1 << 20)
+
+static int format_path(char *buffer, size_t size, const char *dir, const char *rest)
+{
+	int n = snprintf(buffer, size, "%s/%s", dir, rest);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+static int home_directory(char *buffer, size_t size)
+{
+	const char *home = getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char text[4096];
+
+	if (!home || home[0] != '/') {
+		if (getpwuid_r(geteuid(), &entry, text, sizeof(text), &found) != 0 || !found || found->pw_dir[0] != '/')
+			return -ENOENT;
+		home = found->pw_dir;
+	}
+	if (strlen(home) >= size)
+		return -ENAMETOOLONG;
+	memcpy(buffer, home, strlen(home) + 1);
+	return 0;
+}
+
+/* perf's reading of a truth value in the environment (perf, util/config.c) */
+static bool is_true(const char *variable)
+{
+	const char *text = getenv(variable);
+
+	if (!text)
+		return false;
+	return strcasecmp(text, "true") == 0 || strcasecmp(text, "yes") == 0 || strcasecmp(text, "on") == 0 ||
+	       strtol(text, NULL, 0) != 0;
+}
+
+/* May @path be trusted to say where files go? Not if a third user wrote it. */
+static bool is_trusted(int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (st.st_uid == 0 || st.st_uid == geteuid())
+		return true;
+	bid_warning("owned by another user, ignored: '%s'", path);
+	return false;
+}
+
+/* Returns 1 and the directory that @path names, 0 if it names none. */
+static int read_config(const char *path, char *ret_dir, size_t size)
+{
+	bid_auto_free char *text = NULL;
+	bid_auto_fd int fd = -1;
+	unsigned line;
+	size_t len;
+	int r;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	r = fd < 0 ? -errno : 0;
+	if (r == 0 && !is_trusted(fd, path))
+		return 0;
+	if (r == 0)
+		r = bid_read_file(fd, CONFIG_MAX, &text, &len);
+	if (r < 0) {
+		bid_error("%s: '%s'", strerror(-r), path);
+		return r;
+	}
+
+	r = bid_perfconfig_get(text, len, "buildid.dir", ret_dir, size, &line);
+	if (r == -EINVAL)
+		bid_error("bad line %u in '%s'", line, path);
+	else if (r < 0)
+		bid_error("%s: buildid.dir in '%s'", strerror(-r), path);
+	return r;
+}
+
+/* Returns 1 and what perf's configuration says, 0 if it says nothing. @ret_file is where. */
+static int configured(const char *home, char *ret_dir, char *ret_file, size_t size)
+{
+	const char *alone = getenv("PERF_CONFIG");
+	char path[PATH_MAX];
+	int r, found = 0;
+
+	if (alone) {
+		snprintf(ret_file, size, "%s", alone);
+		return read_config(alone, ret_dir, size);
+	}
+	if (home && !is_true("PERF_CONFIG_NOGLOBAL")) {
+		r = format_path(path, sizeof(path), home, ".perfconfig");
+		if (r == 0)
+			r = found = read_config(path, ret_dir, size);
+		if (r < 0)
+			return r;
+	}
+	if (!found && !is_true("PERF_CONFIG_NOSYSTEM") && access(SYSTEM_CONFIG, R_OK) == 0) {
+		snprintf(path, sizeof(path), "%s", SYSTEM_CONFIG);
+		found = read_config(path, ret_dir, size);
+	}
+	if (found > 0)
+		snprintf(ret_file, size, "%s", path);
+	return found;
+}
+
+int bid_store_default_path(char *ret_path, size_t size)
+{
+	char home[PATH_MAX], dir[PATH_MAX], file[PATH_MAX], path[PATH_MAX];
+	int has_home, r;
+
+	has_home = home_directory(home, sizeof(home));
+	r = configured(has_home == 0 ? home : NULL, dir, file, sizeof(dir));
+	if (r < 0)
+		return r;
+	if (r == 0 || dir[0] == '\0') {
+		r = has_home < 0 ? has_home : format_path(path, sizeof(path), home, ".debug");
+	} else if (dir[0] == '~' && dir[1] == '/') {
+		r = has_home < 0 ? has_home : format_path(path, sizeof(path), home, dir + 2);
+	} else if (dir[0] == '/') {
+		r = snprintf(path, sizeof(path), "%s", dir) < (int)sizeof(path) ? 0 : -ENAMETOOLONG;
+	} else {
+		bid_error("not an absolute path: buildid.dir '%s' in '%s'", dir, file);
+		r = -EINVAL;
+	}
+	if (r < 0)
+		return r;
+	if (strlen(path) >= size)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, path, strlen(path) + 1);
+	return 0;
+}
