@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What the environment says, read as libdebuginfod reads it (debuginfod-client-config(7)). */
+#include <bid/fetch.h>
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "fetch/url.h"
+
+#define DEFAULT_CONNECT_MS	5000
+#define DEFAULT_RETRIES		2	/* as libdebuginfod */
+#define MOST_RETRIES		10
+#define LONGEST_TIMEOUT_S	3600	/* a file system must not wait for ever, whatever it is told */
+#define URLS_FILE_MAX		(64 * 1024)
+
+/* Reads the variable @name into @ret_value. False, with a warning if it is not a number, and @ret_value is left alone. */
+static bool number_from_environment(const char *name, long long *ret_value)
+{
+	const char *text = getenv(name);
+	long long value;
+	char *end;
+
+	if (!text || !*text)
+		return false;
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (end == text || *end || errno) {
+		bid_warning("not a number, ignored: \"%s=%s\"", name, text);
+		return false;
+	}
+	*ret_value = value;
+	return true;
+}
+
+void bid_fetch_config_from_environment(struct bid_fetch_config *config)
+{
+	long long value;
+
+	*config = (struct bid_fetch_config){ .retries = DEFAULT_RETRIES };
+
+	/*
+	 * libdebuginfod's one timeout is the time in which 100 KiB must arrive, from the request on; zero or less is none. Here it is the
+	 * patience with a server at each step: until it answers, and between two pieces of the body. It may shorten the time to be
+	 * connected, but not lengthen it: no healthy server needs more.
+	 */
+	if (number_from_environment("DEBUGINFOD_TIMEOUT", &value)) {
+		if (value <= 0 || value > LONGEST_TIMEOUT_S)
+			value = LONGEST_TIMEOUT_S;
+		config->first_byte_ms = (unsigned)value * 1000;
+		config->stall_ms = config->first_byte_ms;
+		config->connect_ms = config->first_byte_ms < DEFAULT_CONNECT_MS ? config->first_byte_ms : DEFAULT_CONNECT_MS;
+	}
+	if (number_from_environment("DEBUGINFOD_MAXSIZE", &value) && value > 0)
+		config->max_size = (uint64_t)value;
+	if (number_from_environment("DEBUGINFOD_RETRY_LIMIT", &value) && value >= 0)
+		config->retries = value < MOST_RETRIES ? (unsigned)value : MOST_RETRIES;
+}
+
+struct url_list {
+	char **urls;	/* NULL-terminated, unless it is NULL */
+	size_t n;
+	bool warned_of_ima;
+};
+
+static void url_list_release(struct url_list *list)
+{
+	bid_fetch_urls_free(list->urls);
+}
+
+void bid_fetch_urls_free(char **urls)
+{
+	if (!urls)
+		return;
+	for (char **url = urls; *url; url++)
+		free(*url);
+	free(urls);
+}
+
+static int url_list_add(struct url_list *list, const char *text)
+{
+	bid_auto_free char *url = NULL;
+	char **larger;
+	int r;
+
+	r = bid_url_normalise(text, &url);
+	if (r == -EINVAL || r == -EPROTONOSUPPORT) {
+		bid_auto_free char *shown = bid_url_shown(text);
+
+		if (!shown)
+			return -ENOMEM;
+		bid_warning("%s, server ignored: \"%s\"", r == -EINVAL ? "not a url" : "neither http nor https", shown);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->urls[i], url) == 0)
+			return 0;
+
+	larger = reallocarray(list->urls, list->n + 2, sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	list->urls = larger;
+	list->urls[list->n++] = bid_steal(url);
+	list->urls[list->n] = NULL;
+	return 0;
+}
+
+static int url_list_add_word(struct url_list *list, const char *word)
+{
+	if (strncasecmp(word, "ima:", 4) != 0)
+		return url_list_add(list, word);
+	if (strcasecmp(word, "ima:enforcing") == 0 && !list->warned_of_ima) {
+		bid_warning("signatures are not checked by this version, policy ignored: \"%s\"", word);
+		list->warned_of_ima = true;
+	}
+	return 0;
+}
+
+/* Adds every word of @text, which is cut into pieces. A word that begins with "#" hides the rest of its line. */
+static int url_list_add_text(struct url_list *list, char *text)
+{
+	static const char white[] = " \t\r\n\v\f";
+
+	for (;;) {
+		char *word = text + strspn(text, white);
+		char *end = word + strcspn(word, white);
+		bool last = *end == '\0';
+		int r;
+
+		if (*word == '\0')
+			return 0;
+		if (*word == '#') {
+			text = word + strcspn(word, "\n");
+			continue;
+		}
+		*end = '\0';
+		r = url_list_add_word(list, word);
+		if (r < 0 || last)
+			return r;
+		text = end + 1;
+	}
+}
+
+static int is_urls_file(const struct dirent *entry)
+{
+	const char *suffix = strrchr(entry->d_name, '.');
+
+	/* as the shell's *.urls, which elfutils' profile scripts use */
+	return entry->d_name[0] != '.' && suffix && strcmp(suffix, ".urls") == 0;
+}
+
+static int url_list_add_file(struct url_list *list, int dir, const char *etc, const char *name)
+{
+	bid_auto_free char *text = NULL;
+	bid_auto_fd int fd = -1;
+	size_t len;
+	int r;
+
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	r = fd < 0 ? -errno : bid_read_file(fd, URLS_FILE_MAX, &text, &len);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		errno = -r;
+		bid_warning("%m, list of servers ignored: \"%s/%s\"", etc, name);
+		return 0;
+	}
+	if (memchr(text, '\0', len)) {
+		bid_warning("not a text, list of servers ignored: \"%s/%s\"", etc, name);
+		return 0;
+	}
+	return url_list_add_text(list, text);
+}
+
+static int url_list_add_directory(struct url_list *list, const char *etc)
+{
+	struct dirent **entries;
+	bid_auto_fd int dir = -1;
+	int n, r = 0;
+
+	dir = open(etc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return errno == ENOENT ? 0 : -errno;
+	n = scandirat(dir, ".", &entries, is_urls_file, alphasort);
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		if (r == 0)
+			r = url_list_add_file(list, dir, etc, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
+int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls)
+{
+	bid_cleanup(url_list_release) struct url_list list = { 0 };
+	const char *variable = getenv("DEBUGINFOD_URLS");
+	int r;
+
+	list.urls = calloc(1, sizeof(*list.urls));
+	if (!list.urls)
+		return -ENOMEM;
+	if (variable) {
+		/* set to nothing is a way to say "no servers", and not the same as unset */
+		bid_auto_free char *text = strdup(variable);
+
+		r = text ? url_list_add_text(&list, text) : -ENOMEM;
+	} else {
+		r = url_list_add_directory(&list, etc ? etc : "/etc/debuginfod");
+	}
+	if (r < 0)
+		return r;
+	if (list.n > INT_MAX)
+		return -E2BIG;
+	*ret_urls = bid_steal(list.urls);
+	return (int)list.n;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The parts behind <bid/fetch.h>. One thread, the network thread, owns the CURLM and every CURL and makes every call of a receiver.
+ * Other threads append transfers, mark them as cancelled and wake it; they never call anything else of libcurl that has state.
+ */
+#ifndef BID_FETCH_NETWORK_H
+#define BID_FETCH_NETWORK_H
+
+#include <pthread.h>
+#include <sys/queue.h>
+
+#include <bid/fetch.h>
+
+#include "fetch/transfer.h"
+
+TAILQ_HEAD(bid_transfer_list, bid_transfer);
+
+struct bid_server {
+	struct bid_source source;	/* first: the source is the server */
+	struct bid_fetch *fetch;
+	char *url;			/* may carry a user name and a password */
+	char *name;			/* the same without them */
+
+	struct bid_transfer_list waiting;	/* for one of the `parallel` turns; of the network thread */
+	unsigned running;			/* turns taken; of the network thread */
+	unsigned live;				/* transfers whose done() has not returned; under fetch->lock */
+};
+
+struct bid_fetch {
+	struct bid_fetch_config config;	/* with the defaults filled in; constant */
+	CURLM *multi;			/* of the network thread, but for curl_multi_wakeup() */
+	pthread_t thread;
+
+	pthread_mutex_t lock;
+	pthread_cond_t settled;			/* a server's `live` became 0 */
+	struct bid_transfer_list arrivals;	/* started, not yet seen by the network thread; under the lock */
+	struct bid_transfer_list live;		/* all, in the order of start(); under the lock */
+	uint64_t last_number;			/* under the lock */
+	bool cancelling;			/* some transfer is marked as cancelled; under the lock */
+	bool stopping;				/* under the lock */
+
+	struct bid_transfer_list active;	/* those that have a turn; of the network thread */
+	unsigned seed;				/* of the jitter; of the network thread */
+};
+
+/* Hand @transfer over to the network thread. Sets its number, and @ret_number, before anything of the receiver can be called. */
+void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number);
+
+/* Mark @server's transfer of that @number, or all of them if it is 0. */
+void bid_network_cancel(struct bid_server *server, uint64_t number);
+
+/* Cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for itself. */
+void bid_network_drain(struct bid_server *server);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a server's answer says and means. Works on text alone, without libcurl. */
+#ifndef BID_FETCH_RESPONSE_H
+#define BID_FETCH_RESPONSE_H
+
+#include <bid/source.h>
+
+#define BID_RESPONSE_HEADER_MAX	(64 * 1024)	/* bytes of header of all the responses to one try, redirects included */
+#define BID_RESPONSE_NAME_MAX	1024		/* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */
+#define BID_RESPONSE_TEXT_MAX	128		/* characters kept of the body of an error */
+
+struct bid_response {
+	unsigned status;			/* of the last response; 0 before there is one */
+	bool in_header;
+	bool redirects;				/* it says where to go instead */
+	bool chunked;
+	bool encoded;				/* in a content encoding, which nobody asked for */
+	uint64_t content_length;		/* or BID_SIZE_UNKNOWN */
+	uint64_t debuginfod_size;		/* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
+	char file[BID_RESPONSE_NAME_MAX];	/* "" if there is none; from outside, without control characters */
+	char archive[BID_RESPONSE_NAME_MAX];
+	char text[BID_RESPONSE_TEXT_MAX];	/* how the body of an error begins */
+	size_t text_len;
+	size_t header_bytes;
+};
+
+enum bid_response_event {
+	BID_RESPONSE_MORE,	/* more header is to come */
+	BID_RESPONSE_NEXT,	/* an interim response or a redirect is over: another response is to come */
+	BID_RESPONSE_BODY,	/* the header of the last response is complete: its body is to come */
+	BID_RESPONSE_TOO_LONG,	/* the header is above BID_RESPONSE_HEADER_MAX */
+};
+
+void bid_response_init(struct bid_response *response);
+
+/* Take one line of header, as it comes, with its line ending. Not for trailers, which come after BID_RESPONSE_BODY. */
+enum bid_response_event bid_response_header(struct bid_response *response, const char *line, size_t len);
+
+/* Take a piece of the body of an error. */
+void bid_response_error_body(struct bid_response *response, const char *data, size_t len);
+
+/* How long the body is, as announced, or BID_SIZE_UNKNOWN. */
+uint64_t bid_response_size(const struct bid_response *response);
+
+/* What the status means, given a complete body; and whether the same server may say something else if it is asked again soon. */
+enum bid_outcome bid_response_outcome(const struct bid_response *response, bool *ret_retry);
+
+/* The answer in words: "HTTP 404", "HTTP 503: upstream is down". */
+void bid_response_describe(const struct bid_response *response, char *buf, size_t size);
+
+#endif

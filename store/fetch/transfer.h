@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One request to one server, in as many tries as it takes. Everything but new and free happens on the network thread. */
+#ifndef BID_FETCH_TRANSFER_H
+#define BID_FETCH_TRANSFER_H
+
+#include <sys/queue.h>
+
+#include <bid/source.h>
+#include <curl/curl.h>
+
+#include "fetch/response.h"
+
+struct bid_server;
+
+enum bid_phase {
+	BID_PHASE_CONNECTING,	/* from the name to the end of the TLS handshake */
+	BID_PHASE_WAITING,	/* asked, and the header of the answer is not complete */
+	BID_PHASE_BODY,
+	BID_PHASE_RESTING,	/* between two tries */
+};
+
+/* The queue that a transfer is in; of the network thread, once it has seen it. */
+enum bid_place {
+	BID_PLACE_ARRIVED = 0,	/* fetch->arrivals */
+	BID_PLACE_WAITING,	/* server->waiting */
+	BID_PLACE_ACTIVE,	/* fetch->active */
+};
+
+/* How a try ended. */
+struct bid_judgement {
+	enum bid_outcome outcome;	/* BID_OUTCOME_NONE: not yet */
+	bool retry;			/* another try may end better */
+	char text[256];
+};
+
+struct bid_transfer {
+	TAILQ_ENTRY(bid_transfer) live;		/* under fetch->lock */
+	TAILQ_ENTRY(bid_transfer) queue;
+	enum bid_place place;
+	uint64_t number;
+	bool cancelled;				/* under fetch->lock */
+
+	struct bid_server *server;
+	struct bid_receiver receiver;
+	void *user;
+	char *url;
+	char *shown;				/* the URL without user name and password */
+
+	CURL *easy;				/* NULL before the first try */
+	struct curl_slist *headers;
+	char trouble[CURL_ERROR_SIZE];		/* libcurl's own words */
+	unsigned tries;				/* begun */
+
+	/* of this try */
+	enum bid_phase phase;
+	int64_t deadline;			/* of the phase, in milliseconds of the monotonic clock */
+	struct bid_response response;
+	bool began;				/* head() was called */
+	uint64_t received;			/* bytes of body */
+	int64_t window_end;			/* of the time over which the speed is measured */
+	uint64_t window_received;		/* bytes before it began */
+	struct bid_judgement judgement;
+};
+
+int bid_transfer_new(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
+		     struct bid_transfer **ret_transfer);
+void bid_transfer_free(struct bid_transfer *transfer);
+
+/* Begin a try. If even that fails, the judgement says so and the deadline is over. */
+void bid_transfer_begin(struct bid_transfer *transfer);
+
+/* The try ended with @code: judge it. */
+void bid_transfer_ended(struct bid_transfer *transfer, CURLcode code);
+
+/* The deadline is over: judge the try, or find that it may go on until another deadline. */
+void bid_transfer_expired(struct bid_transfer *transfer, int64_t now);
+
+/* How long the server asks to be left alone, in seconds; 0 if it does not. */
+int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
+
+/* End the try, whatever its state. */
+void bid_transfer_stop(struct bid_transfer *transfer);
+
+/* Milliseconds of the monotonic clock. */
+int64_t bid_transfer_clock(void);
+
+#endif

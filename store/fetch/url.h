@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Server URLs: parsed here, once. What passes bid_url_normalise() can be given to libcurl and be extended by a path. */
+#ifndef BID_FETCH_URL_H
+#define BID_FETCH_URL_H
+
+#include <stddef.h>
+
+#include <bid/artifact.h>
+
+#define BID_URL_MAX	2048	/* characters of a server's URL */
+
+/*
+ * A server's URL without trailing slashes, for the caller to free. Returns 0, -EPROTONOSUPPORT if it is neither http:// nor https://,
+ * -EINVAL if it is no URL, has a query or a fragment, or is longer than BID_URL_MAX.
+ */
+int bid_url_normalise(const char *url, char **ret_url);
+
+/* @url without user name and password, for messages; the caller frees it. @url need not be a valid one. NULL if memory ran out. */
+char *bid_url_shown(const char *url);
+
+/*
+ * The URL of @request at the server @base (debuginfod(8), "WEBAPI"), for the caller to free. Returns 0, or -EOPNOTSUPP for a kind that
+ * debuginfod does not have.
+ */
+int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
+
+#endif
