@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "broker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "flight.h"
+#include "negative.h"
+
+#define NEGATIVE_MAX 100000
+
+static int start_thread(pthread_t *thread, void *(*body)(void *), const char *name, struct bid_broker *broker)
+{
+	sigset_t all, before;
+	int r;
+
+	/* signals are for the program's own threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(thread, NULL, body, broker);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r == 0)
+		pthread_setname_np(*thread, name);
+	return -r;
+}
+
+static void stop_thread(struct bid_broker *broker, pthread_t thread)
+{
+	pthread_mutex_lock(&broker->lock);
+	broker->stopping = true;
+	pthread_cond_broadcast(&broker->has_job);
+	pthread_cond_broadcast(&broker->has_time);
+	pthread_mutex_unlock(&broker->lock);
+	pthread_join(thread, NULL);
+}
+
+static int start_threads(struct bid_broker *broker)
+{
+	int r = start_thread(&broker->publisher, bid_broker_publish, "bid-publish", broker);
+
+	if (r < 0)
+		return r;
+	r = start_thread(&broker->timekeeper, bid_broker_keep_time, "bid-time", broker);
+	if (r < 0)
+		stop_thread(broker, broker->publisher);
+	return r;
+}
+
+static void init_locks(struct bid_broker *broker)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(&broker->lock, NULL);
+	pthread_cond_init(&broker->has_job, NULL);
+	pthread_cond_init(&broker->idle, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&broker->has_time, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+/* Free what is left when no thread is. */
+static void release(struct bid_broker *broker)
+{
+	for (size_t i = 0; i < broker->n_sources; i++)
+		broker->asked[i].source->ops->free(broker->asked[i].source);
+	free(broker->asked);
+	bid_tickets_release(&broker->tickets);
+	bid_negative_free(broker->negative);
+	pthread_cond_destroy(&broker->has_time);
+	pthread_cond_destroy(&broker->idle);
+	pthread_cond_destroy(&broker->has_job);
+	pthread_mutex_destroy(&broker->lock);
+	free(broker);
+}
+
+int bid_broker_new(struct bid_store *store, const struct bid_broker_config *config, struct bid_broker **ret_broker)
+{
+	struct bid_broker *broker = calloc(1, sizeof(*broker));
+	int r;
+
+	if (!broker)
+		return -ENOMEM;
+	broker->store = store;
+	broker->config = *config;
+	TAILQ_INIT(&broker->flights);
+	TAILQ_INIT(&broker->jobs);
+	TAILQ_INIT(&broker->windows);
+	TAILQ_INIT(&broker->lingering);
+	init_locks(broker);
+
+	r = bid_negative_new(NEGATIVE_MAX, bid_clock_boottime, NULL, &broker->negative);
+	if (r == 0)
+		r = start_threads(broker);
+	if (r < 0) {
+		release(broker);
+		return r;
+	}
+	*ret_broker = broker;
+	return 0;
+}
+
+int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
+{
+	struct bid_asked *asked = reallocarray(broker->asked, broker->n_sources + 1, sizeof(*asked));
+
+	if (!asked)
+		return -ENOMEM;
+	broker->asked = asked;
+	asked[broker->n_sources++] = (struct bid_asked){ .source = source, .stats = { .name = source->name } };
+	return 0;
+}
+
+bool bid_broker_has_sources(const struct bid_broker *broker)
+{
+	return broker->n_sources > 0;
+}
+
+/* May a source be asked for @request? Not if there is nowhere to put what it delivers. */
+static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
+{
+	return broker->n_sources > 0 && request->id.len > 0 && bid_kind_fetchable(request->kind) &&
+	       bid_store_writable(broker->store);
+}
+
+/* bid_broker_find() without counting the "no". */
+static int look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+{
+	int r = bid_store_find(broker->store, request, ret_file);
+	unsigned ttl = 0;
+
+	if (r == 0)
+		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
+	if (r != -ENOENT && r != -EBADMSG)
+		return r;
+	if (can_fetch(broker, request)) {
+		if (!broker->config.no_negative)
+			ttl = bid_negative_ttl(broker->negative, request);
+		if (ttl == 0)
+			return -EINPROGRESS;
+		r = -ENOENT;
+	}
+	if (r == -ENOENT && ret_ttl)
+		*ret_ttl = ttl;
+	return r;
+}
+
+int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+{
+	int r = look(broker, request, ret_file, ret_ttl);
+
+	if (r == -ENOENT)
+		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
+	return r;
+}
+
+int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_ticket)
+{
+	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
+	int r;
+
+	if (!waiter)
+		return -ENOMEM;
+	waiter->fn = fn;
+	waiter->user = user;
+
+	pthread_mutex_lock(&broker->lock);
+	r = broker->ending ? -EINTR : bid_tickets_add(&broker->tickets, waiter);
+	if (r == 0) {
+		*ret_ticket = waiter->ticket;
+		bid_steal(waiter);
+	}
+	pthread_mutex_unlock(&broker->lock);
+	return r;
+}
+
+/* The new waiter of @ticket, for bid_broker_materialise(); NULL if the ticket was used already. */
+static struct bid_waiter *claim(struct bid_broker *broker, uint64_t ticket)
+{
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = bid_tickets_get(&broker->tickets, ticket);
+	if (waiter && waiter->state == BID_WAITER_NEW)
+		waiter->state = BID_WAITER_BUSY;
+	else
+		waiter = NULL;
+	pthread_mutex_unlock(&broker->lock);
+	return waiter;
+}
+
+void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	struct bid_waiter *waiter = claim(broker, ticket);
+	struct bid_flight *lead = NULL, *seen = NULL;
+	int r;
+
+	if (!waiter) {
+		bid_error("ticket used twice: \"%llu\"", (unsigned long long)ticket);
+		return;
+	}
+	r = look(broker, request, &file, NULL);
+
+	pthread_mutex_lock(&broker->lock);
+	if (waiter->cancelled || broker->ending)
+		r = -EINTR;
+	else if (r == -EINPROGRESS)
+		r = bid_flight_join(broker, request, waiter, &lead, &seen);
+	if (r != -EINPROGRESS)
+		bid_tickets_take(&broker->tickets, waiter);
+	pthread_mutex_unlock(&broker->lock);
+
+	if (lead)
+		bid_flight_lead(lead);
+	if (r == -EINPROGRESS)
+		return;
+	bid_waiter_answer(broker, waiter, r, &file, seen);
+	if (seen) {
+		pthread_mutex_lock(&broker->lock);
+		bid_flight_unref(seen);
+		pthread_mutex_unlock(&broker->lock);
+	}
+}
+
+void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
+{
+	struct bid_ending ending = { 0 };
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = bid_tickets_get(&broker->tickets, ticket);
+	if (waiter && waiter->state != BID_WAITER_QUEUED) {
+		waiter->cancelled = true;
+		waiter = NULL;
+	}
+	if (waiter) {
+		struct bid_flight *flight = waiter->flight;
+
+		bid_flight_leave(waiter);
+		if (bid_flight_abandoned(flight))
+			ending = bid_flight_cancel(flight);
+	}
+	pthread_mutex_unlock(&broker->lock);
+
+	if (waiter)
+		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
+	bid_ending_cancel(&ending);
+}
+
+/* Under the lock. */
+static void describe(const struct bid_flight *flight, int64_t now, struct bid_progress *ret_progress)
+{
+	const struct bid_broker *broker = flight->broker;
+
+	*ret_progress = (struct bid_progress){
+		.received = flight->received,
+		.size = flight->size,
+		.request = flight->request,
+		.waiters = flight->n_waiters,
+		.age_ms = (unsigned)(now - flight->started_ms),
+	};
+	snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", broker->asked[flight->source].source->name);
+}
+
+int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_progress *ret_progress)
+{
+	struct bid_waiter *waiter;
+	int r = -ENOENT;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = bid_tickets_get(&broker->tickets, ticket);
+	if (waiter && waiter->flight) {
+		describe(waiter->flight, bid_broker_now(), ret_progress);
+		r = 0;
+	}
+	pthread_mutex_unlock(&broker->lock);
+	return r;
+}
+
+void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user)
+{
+	bid_auto_free struct bid_progress *copies = NULL;
+	struct bid_flight *flight;
+	int64_t now = bid_broker_now();
+	size_t n = 0;
+
+	pthread_mutex_lock(&broker->lock);
+	copies = calloc(broker->n_flights + 1, sizeof(*copies));
+	for (flight = TAILQ_FIRST(&broker->flights); copies && flight; flight = TAILQ_NEXT(flight, link))
+		describe(flight, now, &copies[n++]);
+	pthread_mutex_unlock(&broker->lock);
+
+	if (!copies)
+		bid_warning("out of memory: downloads in flight are not listed");
+	for (size_t i = 0; i < n; i++)
+		if (fn(user, &copies[i]) != 0)
+			return;
+}
+
+/* A flight that bid_broker_free() has not ended yet, or NULL. Under the lock. */
+static struct bid_flight *still_wanted(struct bid_broker *broker)
+{
+	struct bid_flight *flight = TAILQ_FIRST(&broker->flights);
+
+	while (flight && flight->n_waiters == 0 && (flight->phase != BID_PHASE_RUNNING || flight->cancelled))
+		flight = TAILQ_NEXT(flight, link);
+	return flight;
+}
+
+/* Answer every waiter and cancel every transfer, then wait until the last has ended. */
+static void end_flights(struct bid_broker *broker)
+{
+	struct bid_flight *flight;
+
+	pthread_mutex_lock(&broker->lock);
+	broker->ending = true;
+	while ((flight = still_wanted(broker))) {
+		struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+		struct bid_ending ending;
+
+		bid_flight_take_waiters(flight, &waiters);
+		ending = bid_flight_cancel(flight);
+		bid_flight_ref(flight);
+		pthread_mutex_unlock(&broker->lock);
+
+		bid_flight_answer(flight, &waiters, -EINTR, NULL);
+		bid_ending_cancel(&ending);
+
+		pthread_mutex_lock(&broker->lock);
+		bid_flight_unref(flight);
+	}
+	while (broker->n_flights > 0)
+		pthread_cond_wait(&broker->idle, &broker->lock);
+	while ((flight = TAILQ_FIRST(&broker->lingering)))
+		bid_flight_end_linger(flight);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* Nobody may be left without an answer, also who never came to use his ticket. */
+static void end_tickets(struct bid_broker *broker)
+{
+	struct bid_waiter *waiter;
+	uint32_t cursor = 0;
+
+	do {
+		pthread_mutex_lock(&broker->lock);
+		waiter = bid_tickets_next(&broker->tickets, &cursor);
+		if (waiter)
+			bid_tickets_take(&broker->tickets, waiter);
+		pthread_mutex_unlock(&broker->lock);
+		if (waiter)
+			bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
+	} while (waiter);
+}
+
+void bid_broker_free(struct bid_broker *broker)
+{
+	if (!broker)
+		return;
+	end_flights(broker);
+	stop_thread(broker, broker->publisher);
+	stop_thread(broker, broker->timekeeper);
+	end_tickets(broker);
+	release(broker);
+}

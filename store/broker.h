@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the files of the broker share:
+ *
+ *   broker.c	the interface: find, tickets, materialise, cancel
+ *   flight.c	who waits for which download; how a download ends
+ *   ask.c	a flight and its source: start, receive, cancel
+ *   publisher.c	the thread that decides what a source delivered: commit, ask the next one, end
+ *   timekeeper.c	the thread that ends waits and lingering results
+ *   tally.c	verdicts, counters, messages
+ */
+#ifndef BID_BROKER_PRIVATE_H
+#define BID_BROKER_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include <bid/broker.h>
+
+#include "ticket.h"
+
+#define BID_FLIGHT_BUCKETS 1024
+
+struct bid_flight;
+
+TAILQ_HEAD(bid_flights, bid_flight);
+
+/* A trouble that was logged a short while ago. */
+struct bid_trouble {
+	char text[128];
+	int64_t logged_ms;
+};
+
+/* A source and what it did so far. */
+struct bid_asked {
+	struct bid_source *source;		/* owned */
+	struct bid_source_stats stats;		/* under the broker's lock */
+	struct bid_trouble troubles[4];		/* under the broker's lock */
+};
+
+struct bid_broker {
+	struct bid_store *store;		/* not owned */
+	struct bid_broker_config config;
+	struct bid_negative *negative;		/* has its own lock */
+	struct bid_asked *asked;		/* does not change from the first request on */
+	size_t n_sources;
+
+	/* Guards everything below but the counters. Not held during I/O, while a callback runs, or while a source is called. */
+	pthread_mutex_t lock;
+	struct bid_tickets tickets;
+	size_t n_waiting;
+	struct bid_flight *buckets[BID_FLIGHT_BUCKETS];	/* by request: those that can be joined, and lingering results */
+	struct bid_flights flights;		/* all that have not ended */
+	size_t n_flights;
+	struct bid_flights jobs;		/* what the publisher has to decide */
+	struct bid_flights windows;		/* those with an open window; all are equally long: the first is the first to end */
+	struct bid_flights lingering;		/* results still to be given to late comers, as above */
+	pthread_cond_t has_job;
+	pthread_cond_t has_time;		/* a new first one in windows or lingering */
+	pthread_cond_t idle;			/* no flight is left */
+	bool ending;				/* bid_broker_free() is at work: nothing new begins */
+	bool stopping;				/* and has seen the last flight end: threads return */
+
+	pthread_t publisher;
+	pthread_t timekeeper;
+
+	struct {
+		_Atomic uint64_t hits, fetched, absent, unknown, rejected, interrupted;
+	} counts;
+};
+
+/* CLOCK_MONOTONIC in milliseconds. */
+int64_t bid_broker_now(void);
+
+/* The bodies of the two threads; @broker is a struct bid_broker. */
+void *bid_broker_publish(void *broker);
+void *bid_broker_keep_time(void *broker);
+
+#endif

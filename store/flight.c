@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "flight.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "negative.h"
+#include "request.h"
+
+/* Flights are few and short-lived: nobody can fill a chain for long, so no seed. */
+static struct bid_flight **bucket(struct bid_broker *broker, const struct bid_request *request)
+{
+	return &broker->buckets[bid_request_hash(request, 0) % BID_FLIGHT_BUCKETS];
+}
+
+static struct bid_flight *find(struct bid_broker *broker, const struct bid_request *request)
+{
+	struct bid_flight *flight = *bucket(broker, request);
+
+	while (flight && !bid_request_equal(&flight->request, request))
+		flight = flight->next;
+	return flight;
+}
+
+static struct bid_flight *flight_new(struct bid_broker *broker, const struct bid_request *request)
+{
+	struct bid_flight *flight = calloc(1, sizeof(*flight) + broker->n_sources * sizeof(*flight->verdicts));
+	struct bid_flight **at = bucket(broker, request);
+
+	if (!flight)
+		return NULL;
+	flight->texts = calloc(broker->n_sources, sizeof(*flight->texts));
+	if (!flight->texts) {
+		free(flight);
+		return NULL;
+	}
+	flight->broker = broker;
+	flight->request = *request;
+	flight->started_ms = bid_broker_now();
+	flight->size = BID_SIZE_UNKNOWN;
+	flight->refs = 1;
+	TAILQ_INIT(&flight->waiters);
+
+	flight->next = *at;
+	*at = flight;
+	flight->joinable = true;
+	TAILQ_INSERT_TAIL(&broker->flights, flight, link);
+	broker->n_flights++;
+	return flight;
+}
+
+void bid_flight_ref(struct bid_flight *flight)
+{
+	flight->refs++;
+}
+
+void bid_flight_unref(struct bid_flight *flight)
+{
+	if (--flight->refs > 0)
+		return;
+	bid_said_release(&flight->said);
+	free(flight->texts);
+	free(flight);
+}
+
+void bid_flight_retire(struct bid_flight *flight)
+{
+	struct bid_flight **at = bucket(flight->broker, &flight->request);
+
+	if (!flight->joinable)
+		return;
+	while (*at != flight)
+		at = &(*at)->next;
+	*at = flight->next;
+	flight->joinable = false;
+}
+
+bool bid_flight_abandoned(const struct bid_flight *flight)
+{
+	return flight->n_waiters == 0 && !flight->timed_out;
+}
+
+static void close_window(struct bid_flight *flight)
+{
+	if (flight->windowed)
+		TAILQ_REMOVE(&flight->broker->windows, flight, timer);
+	flight->windowed = false;
+}
+
+static void open_window(struct bid_flight *flight, int64_t now)
+{
+	struct bid_broker *broker = flight->broker;
+
+	close_window(flight);
+	flight->until_ms = now + broker->config.wait_ms;
+	flight->windowed = true;
+	TAILQ_INSERT_TAIL(&broker->windows, flight, timer);
+	if (TAILQ_FIRST(&broker->windows) == flight)
+		pthread_cond_signal(&broker->has_time);
+}
+
+/* May somebody who comes now wait for @flight? */
+static bool admit(struct bid_flight *flight, int64_t now)
+{
+	if (flight->broker->config.wait_ms == 0)
+		return true;
+	if (now < flight->until_ms)
+		return true;
+	/* waiters of a window that is over, but not yet sent away, must not be kept by a new one */
+	if (flight->n_waiters > 0 || now < flight->until_ms + BID_WINDOW_GRACE)
+		return false;
+	open_window(flight, now);
+	return true;
+}
+
+static void queue(struct bid_flight *flight, struct bid_waiter *waiter)
+{
+	waiter->state = BID_WAITER_QUEUED;
+	waiter->flight = flight;
+	TAILQ_INSERT_TAIL(&flight->waiters, waiter, link);
+	flight->n_waiters++;
+	flight->broker->n_waiting++;
+}
+
+int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
+		    struct bid_flight **ret_lead, struct bid_flight **ret_seen)
+{
+	int64_t now = bid_broker_now();
+	struct bid_flight *flight = find(broker, request);
+	int error;
+
+	if (flight && flight->phase == BID_PHASE_ENDED && now >= flight->until_ms) {
+		bid_flight_end_linger(flight);
+		flight = NULL;
+	}
+	if (!flight) {
+		flight = flight_new(broker, request);
+		if (!flight)
+			return -ENOMEM;
+		if (broker->config.wait_ms > 0)
+			open_window(flight, now);
+		queue(flight, waiter);
+		*ret_lead = flight;
+		return -EINPROGRESS;
+	}
+
+	if (flight->phase == BID_PHASE_ENDED) {
+		error = flight->error;
+	} else if (admit(flight, now)) {
+		queue(flight, waiter);
+		return -EINPROGRESS;
+	} else {
+		flight->timed_out = true;
+		error = -ETIMEDOUT;
+	}
+	bid_flight_ref(flight);
+	*ret_seen = flight;
+	return error;
+}
+
+void bid_flight_leave(struct bid_waiter *waiter)
+{
+	struct bid_flight *flight = waiter->flight;
+
+	TAILQ_REMOVE(&flight->waiters, waiter, link);
+	waiter->flight = NULL;
+	flight->n_waiters--;
+	flight->broker->n_waiting--;
+	bid_tickets_take(&flight->broker->tickets, waiter);
+}
+
+void bid_flight_take_waiters(struct bid_flight *flight, struct bid_waiters *waiters)
+{
+	struct bid_waiter *waiter;
+
+	while ((waiter = TAILQ_FIRST(&flight->waiters))) {
+		bid_flight_leave(waiter);
+		TAILQ_INSERT_TAIL(waiters, waiter, link);
+	}
+}
+
+static void count_answer(struct bid_broker *broker, int error)
+{
+	switch (error) {
+	case 0:
+		break;
+	case -ENOENT:
+		atomic_fetch_add(&broker->counts.absent, 1);
+		break;
+	case -EINTR:
+		atomic_fetch_add(&broker->counts.interrupted, 1);
+		break;
+	default:
+		atomic_fetch_add(&broker->counts.unknown, 1);
+		break;
+	}
+}
+
+void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
+		       const struct bid_flight *flight)
+{
+	struct bid_result result = {
+		.error = error,
+		.file = error ? NULL : file,
+		.verdicts = flight ? flight->verdicts : NULL,
+		.n_verdicts = flight ? flight->n_verdicts : 0,
+	};
+
+	count_answer(broker, error);
+	waiter->fn(waiter->user, &result);
+	free(waiter);
+}
+
+void bid_flight_answer(struct bid_flight *flight, struct bid_waiters *waiters, int error, struct bid_file *file)
+{
+	struct bid_waiter *waiter;
+
+	while ((waiter = TAILQ_FIRST(waiters))) {
+		bid_cleanup(bid_file_release) struct bid_file own = BID_FILE_NONE;
+		int r = error;
+
+		TAILQ_REMOVE(waiters, waiter, link);
+		if (r == 0) {
+			own = *file;
+			own.fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+			if (own.fd < 0)
+				r = -errno;
+		}
+		bid_waiter_answer(flight->broker, waiter, r, &own, flight);
+	}
+}
+
+static void settle(struct bid_flight *flight, int error, struct bid_waiters *waiters)
+{
+	struct bid_broker *broker = flight->broker;
+
+	close_window(flight);
+	bid_flight_take_waiters(flight, waiters);
+	TAILQ_REMOVE(&broker->flights, flight, link);
+	broker->n_flights--;
+	flight->phase = BID_PHASE_ENDED;
+	flight->error = error;
+
+	if (error == 0 || !flight->joinable || broker->ending) {
+		bid_flight_retire(flight);
+		bid_flight_unref(flight);
+	} else {
+		flight->until_ms = bid_broker_now() + BID_FLIGHT_LINGER;
+		TAILQ_INSERT_TAIL(&broker->lingering, flight, timer);
+		if (TAILQ_FIRST(&broker->lingering) == flight)
+			pthread_cond_signal(&broker->has_time);
+	}
+	if (broker->n_flights == 0)
+		pthread_cond_broadcast(&broker->idle);
+}
+
+void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
+{
+	struct bid_broker *broker = flight->broker;
+	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+
+	bid_txn_free(bid_steal(flight->txn));
+	free(bid_steal(flight->head));
+	if (error == -ENOENT && bid_negative_add(broker->negative, &flight->request) < 0)
+		bid_warning("out of memory: an absent artifact is not remembered as that");
+
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_ref(flight);
+	settle(flight, error, &waiters);
+	pthread_mutex_unlock(&broker->lock);
+
+	bid_flight_answer(flight, &waiters, error, file);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_unref(flight);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+void bid_flight_end_window(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+
+	close_window(flight);
+	if (flight->n_waiters == 0)
+		return;
+	flight->timed_out = true;
+	bid_flight_take_waiters(flight, &waiters);
+	bid_flight_ref(flight);
+	pthread_mutex_unlock(&broker->lock);
+
+	bid_flight_answer(flight, &waiters, -ETIMEDOUT, NULL);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_unref(flight);
+}
+
+void bid_flight_end_linger(struct bid_flight *flight)
+{
+	TAILQ_REMOVE(&flight->broker->lingering, flight, timer);
+	bid_flight_retire(flight);
+	bid_flight_unref(flight);
+}
+
+void bid_flight_lead(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_find(broker->store, &flight->request, &file);
+
+	/* another flight may have published it between the first look and this flight's beginning */
+	if (r == -ENOENT || r == -EBADMSG) {
+		bid_flight_ask(flight);
+		return;
+	}
+	if (r == 0)
+		atomic_fetch_add(&broker->counts.hits, 1);
+	bid_flight_end(flight, r, &file);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Requests as keys of hash tables. */
+#ifndef BID_REQUEST_H
+#define BID_REQUEST_H
+
+#include <string.h>
+
+#include <bid/artifact.h>
+
+static inline bool bid_request_equal(const struct bid_request *a, const struct bid_request *b)
+{
+	return a->kind == b->kind && bid_id_equal(&a->id, &b->id);
+}
+
+/*
+ * Whoever may look names up chooses the ids, so a table that many entries may stay in is given a random @seed: chains cannot be
+ * made long on purpose without knowing it.
+ */
+static inline uint64_t bid_request_hash(const struct bid_request *request, uint64_t seed)
+{
+	uint64_t hash = seed ^ ((uint64_t)request->kind << 8 | request->id.len);
+
+	for (size_t i = 0; i < request->id.len; i += sizeof(uint64_t)) {
+		size_t left = request->id.len - i;
+		uint64_t word = 0;
+
+		memcpy(&word, request->id.bytes + i, left < sizeof(word) ? left : sizeof(word));
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 32;
+	}
+	return hash;
+}
+
+#endif

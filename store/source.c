@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <bid/source.h>
+
+static const struct {
+	const char *name;
+	bool no;
+} outcomes[BID_OUTCOME_COUNT] = {
+	[BID_OUTCOME_NONE] = { "none", false },
+	[BID_OUTCOME_FOUND] = { "found", false },
+	[BID_OUTCOME_ABSENT] = { "absent", true },
+	[BID_OUTCOME_TOO_LARGE] = { "too-large", false },
+	[BID_OUTCOME_UNSUPPORTED] = { "unsupported", true },
+	[BID_OUTCOME_REFUSED] = { "refused", false },
+	[BID_OUTCOME_UNREACHABLE] = { "unreachable", false },
+	[BID_OUTCOME_REJECTED] = { "rejected", false },
+	[BID_OUTCOME_FAILED] = { "failed", false },
+	[BID_OUTCOME_CANCELLED] = { "cancelled", false },
+};
+
+static enum bid_outcome checked(enum bid_outcome outcome)
+{
+	return (unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE;
+}
+
+const char *bid_outcome_name(enum bid_outcome outcome)
+{
+	return outcomes[checked(outcome)].name;
+}
+
+bool bid_outcome_is_no(enum bid_outcome outcome)
+{
+	return outcomes[checked(outcome)].no;
+}

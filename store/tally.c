@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "flight.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "negative.h"
+
+#define TROUBLE_QUIET_MS 10000
+
+/* Is @text of @asked not worth a line, because one was logged a short while ago? Notes it if it is. Under the lock. */
+static bool said_lately(struct bid_asked *asked, const char *text)
+{
+	struct bid_trouble *oldest = &asked->troubles[0];
+	int64_t now = bid_broker_now();
+	struct bid_trouble trouble = { .logged_ms = now };
+
+	snprintf(trouble.text, sizeof(trouble.text), "%s", text);
+	for (size_t i = 0; i < sizeof(asked->troubles) / sizeof(*asked->troubles); i++) {
+		struct bid_trouble *other = &asked->troubles[i];
+
+		if (other->logged_ms > 0 && strcmp(other->text, trouble.text) == 0) {
+			if (now - other->logged_ms < TROUBLE_QUIET_MS)
+				return true;
+			oldest = other;
+			break;
+		}
+		if (other->logged_ms < oldest->logged_ms)
+			oldest = other;
+	}
+	*oldest = trouble;
+	return false;
+}
+
+static bool is_trouble(enum bid_outcome outcome)
+{
+	return outcome != BID_OUTCOME_FOUND && outcome != BID_OUTCOME_ABSENT && outcome != BID_OUTCOME_CANCELLED;
+}
+
+/* Returns whether a message is due. Under the lock. */
+static bool count(struct bid_flight *flight, enum bid_outcome outcome, const char *text)
+{
+	struct bid_asked *asked = &flight->broker->asked[flight->source];
+	struct bid_source_stats *stats = &asked->stats;
+
+	stats->asked++;
+	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
+	stats->bytes += flight->delivered;
+	if (!is_trouble(outcome))
+		return false;
+	snprintf(stats->last_trouble, sizeof(stats->last_trouble), "%s", text);
+	stats->last_trouble_time = time(NULL);
+	/* a wrong body is told of each time: each is another artifact that somebody must look after */
+	return outcome == BID_OUTCOME_REJECTED || !said_lately(asked, text);
+}
+
+static void report(const struct bid_flight *flight, enum bid_outcome outcome, const char *text)
+{
+	const char *name = flight->broker->asked[flight->source].source->name;
+	char hex[BID_ID_HEX_MAX];
+
+	switch (outcome) {
+	case BID_OUTCOME_REJECTED:
+		bid_warning("%s, refused what %s delivered: \"%s/%s\"", text, name, bid_id_format(&flight->request.id, hex),
+			    bid_kind_name(flight->request.kind));
+		break;
+	case BID_OUTCOME_FAILED:
+		bid_warning("%s, cannot keep what %s delivered: \"%s/%s\"", text, name, bid_id_format(&flight->request.id, hex),
+			    bid_kind_name(flight->request.kind));
+		break;
+	case BID_OUTCOME_TOO_LARGE:
+	case BID_OUTCOME_UNSUPPORTED:
+		bid_info("%s, %s: \"%s\"", text, bid_outcome_name(outcome), name);
+		break;
+	default:
+		bid_warning("%s, %s: \"%s\"", text, bid_outcome_name(outcome), name);
+		break;
+	}
+}
+
+void bid_flight_verdict(struct bid_flight *flight, enum bid_outcome outcome, const char *text)
+{
+	struct bid_broker *broker = flight->broker;
+	size_t n = flight->n_verdicts;
+	bool due;
+
+	snprintf(flight->texts[n], sizeof(flight->texts[n]), "%s", text);
+	flight->verdicts[n] = (struct bid_verdict){
+		.source = broker->asked[flight->source].source->name,
+		.outcome = outcome,
+		.text = flight->texts[n],
+	};
+	flight->n_verdicts = n + 1;
+
+	if (outcome == BID_OUTCOME_REJECTED)
+		atomic_fetch_add(&broker->counts.rejected, 1);
+	pthread_mutex_lock(&broker->lock);
+	due = count(flight, outcome, text);
+	pthread_mutex_unlock(&broker->lock);
+	if (due)
+		report(flight, outcome, text);
+}
+
+int bid_flight_conclusion(const struct bid_flight *flight)
+{
+	bool all_no = true;
+	bool only_rejected = true;
+
+	for (size_t i = 0; i < flight->n_verdicts; i++) {
+		enum bid_outcome outcome = flight->verdicts[i].outcome;
+
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			return -EFBIG;
+		if (bid_outcome_is_no(outcome))
+			continue;
+		all_no = false;
+		if (outcome != BID_OUTCOME_REJECTED)
+			only_rejected = false;
+	}
+	if (all_no)
+		return -ENOENT;
+	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
+}
+
+void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats)
+{
+	struct bid_broker_stats stats = {
+		.hits = broker->counts.hits,
+		.fetched = broker->counts.fetched,
+		.absent = broker->counts.absent,
+		.unknown = broker->counts.unknown,
+		.rejected = broker->counts.rejected,
+		.interrupted = broker->counts.interrupted,
+		.negative_entries = bid_negative_count(broker->negative),
+	};
+
+	pthread_mutex_lock(&broker->lock);
+	stats.flights = broker->n_flights;
+	stats.waiters = broker->n_waiting;
+	pthread_mutex_unlock(&broker->lock);
+	*ret_stats = stats;
+}
+
+int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats)
+{
+	if (index >= broker->n_sources)
+		return -ENOENT;
+	pthread_mutex_lock(&broker->lock);
+	*ret_stats = broker->asked[index].stats;
+	pthread_mutex_unlock(&broker->lock);
+	return 0;
+}
