@@ -89,8 +89,9 @@ static int take_body(struct bid_flight *flight, const void *data, size_t len)
 
 static int refuse(struct bid_flight *flight, int error)
 {
+	error = bid_local_error(error);
 	flight->receive_error = error;
-	if (error == -EFBIG)
+	if (error == -EFBIG && flight->broker->config.max_size > 0)
 		snprintf(flight->reason, sizeof(flight->reason), "larger than the limit of %llu bytes",
 			 (unsigned long long)flight->broker->config.max_size);
 	else if (error != -EBADMSG)

@@ -201,7 +201,7 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 	int r;
 
 	if (!waiter) {
-		bid_error("ticket used twice: \"%llu\"", (unsigned long long)ticket);
+		bid_error("ticket used twice: '%llu'", (unsigned long long)ticket);
 		return;
 	}
 	r = look(broker, request, &file, NULL);

@@ -15,6 +15,8 @@
 #ifndef BID_FLIGHT_H
 #define BID_FLIGHT_H
 
+#include <errno.h>
+
 #include "broker.h"
 
 #define BID_WINDOW_GRACE  250		/* ms */
@@ -133,6 +135,12 @@ void bid_flight_ask(struct bid_flight *flight);
  * Go on to the next source. Returns 0 if there is one to ask, or the error the flight must be ended with. Without the lock.
  */
 int bid_flight_next(struct bid_flight *flight);
+
+/* A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence. */
+static inline int bid_local_error(int error)
+{
+	return error == -ENOENT ? -EIO : error;
+}
 
 /* Drop what came of a body so far, to begin one of @size bytes or BID_SIZE_UNKNOWN. By the one whose turn it is. */
 int bid_flight_begin_body(struct bid_flight *flight, uint64_t size);

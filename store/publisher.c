@@ -54,12 +54,14 @@ static enum bid_outcome publish(struct bid_flight *flight, struct bid_file *ret_
 		return BID_OUTCOME_FOUND;
 
 	if (r == -EBADMSG) {
-		snprintf(flight->reason, sizeof(flight->reason), "%s", bid_txn_reason(flight->txn));
+		const char *reason = bid_txn_reason(flight->txn);
+
+		snprintf(flight->reason, sizeof(flight->reason), "%s", *reason ? reason : bid_strerror(r));
 		*ret_text = flight->reason;
 		return BID_OUTCOME_REJECTED;
 	}
-	*ret_text = bid_strerror(r);
-	*ret_error = r;
+	*ret_error = bid_local_error(r);
+	*ret_text = bid_strerror(*ret_error);
 	return BID_OUTCOME_FAILED;
 }
 
@@ -70,7 +72,7 @@ static void note_fetched(struct bid_flight *flight)
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
 	bid_negative_forget(broker->negative, &flight->request);
-	bid_info("fetched %llu bytes from %s: \"%s/%s\"", (unsigned long long)flight->received,
+	bid_info("fetched %llu bytes from %s: '%s/%s'", (unsigned long long)flight->received,
 		 broker->asked[flight->source].source->name, bid_id_format(&flight->request.id, hex),
 		 bid_kind_name(flight->request.kind));
 }

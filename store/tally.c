@@ -64,19 +64,19 @@ static void report(const struct bid_flight *flight, enum bid_outcome outcome, co
 
 	switch (outcome) {
 	case BID_OUTCOME_REJECTED:
-		bid_warning("%s, refused what %s delivered: \"%s/%s\"", text, name, bid_id_format(&flight->request.id, hex),
+		bid_warning("%s, refused what %s delivered: '%s/%s'", text, name, bid_id_format(&flight->request.id, hex),
 			    bid_kind_name(flight->request.kind));
 		break;
 	case BID_OUTCOME_FAILED:
-		bid_warning("%s, cannot keep what %s delivered: \"%s/%s\"", text, name, bid_id_format(&flight->request.id, hex),
+		bid_warning("%s, cannot keep what %s delivered: '%s/%s'", text, name, bid_id_format(&flight->request.id, hex),
 			    bid_kind_name(flight->request.kind));
 		break;
 	case BID_OUTCOME_TOO_LARGE:
 	case BID_OUTCOME_UNSUPPORTED:
-		bid_info("%s, %s: \"%s\"", text, bid_outcome_name(outcome), name);
+		bid_info("%s, %s: '%s'", text, bid_outcome_name(outcome), name);
 		break;
 	default:
-		bid_warning("%s, %s: \"%s\"", text, bid_outcome_name(outcome), name);
+		bid_warning("%s, %s: '%s'", text, bid_outcome_name(outcome), name);
 		break;
 	}
 }
