@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "note.h"
 
 /* libelf holds in memory all the notes it was asked for, and headers may name the same ones again and again */
 #define MAX_NOTES (64u << 20)
@@ -53,92 +54,95 @@ static int open_elf(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
 	return 0;
 }
 
-static void scan_notes(Elf_Data *data, struct bid_id *id)
+/*
+ * Scan @size bytes of notes at @offset, unless they take @budget below zero or libelf cannot read them. Returns 1 if they are notes to
+ * the last byte, 0 if not, or -ENOMEM and the like.
+ */
+static int scan_range(Elf *elf, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align, uint64_t *budget,
+		      struct bid_note_found *found)
 {
-	size_t at = 0, next, name, desc;
-	GElf_Nhdr note;
-
-	while (id->len == 0 && (next = gelf_getnote(data, at, &note, &name, &desc)) > 0) {
-		const char *bytes = data->d_buf;
-
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) && note.n_descsz <= BID_ID_MAX &&
-		    note.n_descsz > 0 && memcmp(bytes + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0)
-			bid_id_from_bytes(bytes + desc, note.n_descsz, id);
-		at = next;
-	}
-}
-
-/* Scan @size bytes of notes at @offset, unless they take @budget below zero or libelf cannot read them. */
-static int scan_range(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, uint64_t *budget, struct bid_id *id)
-{
+	struct bid_bytes bytes;
 	Elf_Data *data;
 
-	if (size == 0 || size > *budget || offset > INT64_MAX)
+	if (size == 0)
+		return 1;
+	if (size > *budget || offset > INT64_MAX)
 		return 0;
 	*budget -= size;
 	errno = 0;
-	data = elf_getdata_rawchunk(elf, (int64_t)offset, size, align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+	/* as bytes: gelf_getnote(3) does not see an id of odd length at the end, where linkers leave out the padding */
+	data = elf_getdata_rawchunk(elf, (int64_t)offset, size, ELF_T_BYTE);
 	if (!data)
 		return libelf_error(0);
-	scan_notes(data, id);
-	return 0;
+	bid_bytes_init(&bytes, data->d_buf, data->d_size, -1);
+	return bid_note_scan(&bytes, form, 0, data->d_size, align, found) == 0;
 }
 
-static int scan_sections(Elf *elf, uint64_t *budget, bool *ret_notes, struct bid_id *id)
+static int scan_sections(Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
 {
-	bool notes = false;
 	int r;
 
-	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn && id->len == 0; scn = elf_nextscn(elf, scn)) {
+	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn && found->id.len == 0; scn = elf_nextscn(elf, scn)) {
 		GElf_Shdr shdr;
 
 		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
 			continue;
-		notes = true;
-		r = scan_range(elf, shdr.sh_offset, shdr.sh_size, shdr.sh_addralign, budget, id);
+		r = scan_range(elf, form, shdr.sh_offset, shdr.sh_size, shdr.sh_addralign, budget, found);
 		if (r < 0)
 			return r;
 	}
-	*ret_notes = notes;
 	return 0;
 }
 
-static int scan_segments(Elf *elf, uint64_t *budget, struct bid_id *id)
+/* Returns 1 if all segments of notes are such to the last byte, 0 if not, or as scan_range(). */
+static int scan_segments(Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
 {
+	bool sound = true;
 	size_t count;
 	int r;
 
 	if (elf_getphdrnum(elf, &count) < 0)
 		return 0;
-	for (size_t i = 0; i < count && id->len == 0; i++) {
+	for (size_t i = 0; i < count; i++) {
 		GElf_Phdr phdr;
 
 		if (!gelf_getphdr(elf, (int)i, &phdr))
-			break;
+			return 0;
 		if (phdr.p_type != PT_NOTE)
 			continue;
-		r = scan_range(elf, phdr.p_offset, phdr.p_filesz, phdr.p_align, budget, id);
+		r = scan_range(elf, form, phdr.p_offset, phdr.p_filesz, phdr.p_align, budget, found);
 		if (r < 0)
 			return r;
+		sound = sound && r > 0;
 	}
-	return 0;
+	return sound;
 }
 
-/* As readelf -n: by sections if any of them describes notes, else by segments. @ret_id has len 0 if there is none. */
+/* By sections, else by segments that can be believed: see identify.c. @ret_id has len 0 if there is none. */
 static int find_id(Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
 {
+	struct bid_form form = { .wide = ehdr->e_ident[EI_CLASS] == ELFCLASS64, .big = ehdr->e_ident[EI_DATA] == ELFDATA2MSB };
+	struct bid_note_found by_section = { 0 }, by_segment = { 0 };
 	uint64_t budget = MAX_NOTES;
-	struct bid_id id = { 0 };
-	bool notes = false;
-	int r = 0;
+	bool sound;
+	int r;
 
-	if (ehdr->e_type != ET_CORE)
-		r = scan_sections(elf, &budget, &notes, &id);
-	if (r == 0 && !notes && ehdr->e_type != ET_CORE && ehdr->e_type != ET_REL)
-		r = scan_segments(elf, &budget, &id);
+	if (ehdr->e_type == ET_CORE) {
+		*ret_id = (struct bid_id){ 0 };
+		return 0;
+	}
+	r = scan_sections(elf, &form, &budget, &by_section);
 	if (r < 0)
 		return r;
-	*ret_id = id;
+	if (by_section.id.len > 0 || ehdr->e_type == ET_REL) {
+		*ret_id = by_section.id;
+		return 0;
+	}
+	r = scan_segments(elf, &form, &budget, &by_segment);
+	if (r < 0)
+		return r;
+	sound = r > 0;
+	*ret_id = sound || ehdr->e_shoff == 0 ? by_segment.id : by_section.id;
 	return 0;
 }
 

@@ -5,8 +5,7 @@
 #include <bid/id.h>
 
 /*
- * As bid_elf_identify(), through libelf alone and by the section headers if any of them describes notes. Does not mind damage
- * elsewhere in the file.
+ * As bid_elf_identify(), through libelf alone and by the sections first. Does not mind damage elsewhere in the file.
  */
 int bid_elf_identify_by_libelf(int fd, struct bid_id *ret_id);
 

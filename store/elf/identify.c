@@ -4,10 +4,10 @@
  * are at the end: a second read, elsewhere on the disk. But only section headers are always right. A separate debug file may have
  * kept the program headers of the file it was split from, with offsets that now point at other bytes (eu-strip -f does that), and
  * nothing in the header says so. The segments are therefore believed only if
- *   - every one that was looked at consists of well-formed notes to its very last byte: bytes of anything else fail this, and a build-id
+ *   - every one of them consists of well-formed notes to its very last byte: bytes of anything else fail this, and a build-id
  *     note that is hit by chance is still one of this file's own;
  *   - the ids in them are all the same: where there are two, it is the order of the sections that counts.
- * In all other cases the section headers decide, and the segments only where there are none that describe notes.
+ * In all other cases the section headers decide; where they name no id, the segments if they are sound or there are no section headers.
  */
 #include <bid/elf.h>
 
@@ -50,19 +50,39 @@ static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
 	return 0;
 }
 
-/* gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers if that cannot be read. */
+/* Is a table of @count headers in the file? As bid_bytes_check(), and -ENODATA for no table. */
+static int check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
+{
+	uint64_t size;
+
+	if (count == 0 || __builtin_mul_overflow(count, entry_size, &size))
+		return -ENODATA;
+	return bid_bytes_check(bytes, offset, size);
+}
+
+/*
+ * gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers alone if that is not part of a
+ * table that lies in the file.
+ */
 static int read_large_counts(struct bid_bytes *bytes, struct header *header)
 {
+	const struct bid_form *form = &header->form;
+	uint64_t phnum, shnum = header->shnum;
 	const uint8_t *data;
 	int r;
 
-	r = bid_bytes_at(bytes, header->shoff, BID_FORM_SIZE(&header->form, Shdr), &data);
+	r = bid_bytes_at(bytes, header->shoff, header->shentsize, &data);
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
-	if (header->phnum == PN_XNUM && BID_FORM_FIELD(&header->form, data, Shdr, sh_info) != 0)
-		header->phnum = BID_FORM_FIELD(&header->form, data, Shdr, sh_info);
-	if (header->shnum == 0)
-		header->shnum = BID_FORM_FIELD(&header->form, data, Shdr, sh_size);
+	phnum = BID_FORM_FIELD(form, data, Shdr, sh_info);
+	if (shnum == 0)
+		shnum = BID_FORM_FIELD(form, data, Shdr, sh_size);
+	r = check_table(bytes, header->shoff, shnum, header->shentsize);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	if (header->phnum == PN_XNUM && phnum != 0)
+		header->phnum = phnum;
+	header->shnum = shnum;
 	return 0;
 }
 
@@ -105,21 +125,6 @@ static int read_header(struct bid_bytes *bytes, struct header *ret_header)
 	return 0;
 }
 
-/* Is a table of @count headers in the file? As bid_bytes_check(), and -ENODATA for no table. */
-static int check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
-{
-	uint64_t size;
-
-	if (count == 0 || __builtin_mul_overflow(count, entry_size, &size))
-		return -ENODATA;
-	return bid_bytes_check(bytes, offset, size);
-}
-
-static bool is_near(uint64_t offset, uint64_t size)
-{
-	return offset <= BID_BYTES_HEAD && size <= BID_BYTES_HEAD - offset;
-}
-
 static int scan_segments(struct bid_bytes *bytes, const struct header *header, struct segments *ret_segments)
 {
 	const struct bid_form *form = &header->form;
@@ -131,19 +136,14 @@ static int scan_segments(struct bid_bytes *bytes, const struct header *header, s
 		return r;
 	for (uint64_t i = 0; i < header->phnum; i++) {
 		const uint8_t *data;
-		uint64_t offset, size;
 
 		r = bid_bytes_at(bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
 		if (r < 0)
 			return r;
 		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
 			continue;
-		offset = BID_FORM_FIELD(form, data, Phdr, p_offset);
-		size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
-		/* decided by place, not by what was read, so that the head of a file never tells another id than the file */
-		if (segments.found.id.len > 0 && !is_near(offset, size))
-			continue;
-		r = bid_note_scan(bytes, form, offset, size, BID_FORM_FIELD(form, data, Phdr, p_align), &segments.found);
+		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Phdr, p_offset), BID_FORM_FIELD(form, data, Phdr, p_filesz),
+				  BID_FORM_FIELD(form, data, Phdr, p_align), &segments.found);
 		if (r == -EBADMSG || r == -ENODATA)
 			segments.sound = false;
 		else if (r < 0)
@@ -153,12 +153,11 @@ static int scan_segments(struct bid_bytes *bytes, const struct header *header, s
 	return 0;
 }
 
-/* The first id in the order of the sections. -ENODATA if no section describes notes, or there are no sections. */
+/* The first id in the order of the sections; len 0 if none. -ENODATA if there are no sections. */
 static int scan_sections(struct bid_bytes *bytes, const struct header *header, struct bid_id *ret_id)
 {
 	const struct bid_form *form = &header->form;
 	struct bid_note_found found = { 0 };
-	bool notes = false;
 	int r;
 
 	r = check_table(bytes, header->shoff, header->shnum, header->shentsize);
@@ -172,14 +171,11 @@ static int scan_sections(struct bid_bytes *bytes, const struct header *header, s
 			return r;
 		if (BID_FORM_FIELD(form, data, Shdr, sh_type) != SHT_NOTE)
 			continue;
-		notes = true;
 		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Shdr, sh_offset), BID_FORM_FIELD(form, data, Shdr, sh_size),
 				  BID_FORM_FIELD(form, data, Shdr, sh_addralign), &found);
 		if (r < 0 && r != -EBADMSG && r != -ENODATA)
 			return r;
 	}
-	if (!notes)
-		return -ENODATA;
 	*ret_id = found.id;
 	return 0;
 }
@@ -215,7 +211,7 @@ static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
 	r = scan_sections(bytes, &header, &id);
 	if (r < 0 && r != -ENODATA)
 		return r;
-	if (r == -ENODATA && (segments.sound || header.shoff == 0))
+	if (id.len == 0 && (segments.sound || header.shoff == 0))
 		id = segments.found.id;
 	if (id.len == 0)
 		return -ENODATA;

@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Compare the build-ids that libbid reads with those of readelf -n, over every ELF file below a directory.
+
+usage: check_system_ids.py IDENTIFY DIRECTORY...
+
+IDENTIFY is the program of identify.c. Both of its answers, by the bounded reader and by libelf, must be readelf's for every file.
+Exits 0 if they are, 1 if not, 77 without readelf.
+"""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+
+FILES_A_CALL = 400
+BUILD_ID = re.compile(rb"Build ID: ([0-9a-f]+)")
+
+
+def elf_files(roots):
+    """Every regular file that begins as ELF files do, each inode once."""
+    seen = set()
+    for root in roots:
+        for directory, _, names in os.walk(os.fsencode(root)):
+            for name in names:
+                path = os.path.join(directory, name)
+                try:
+                    st = os.lstat(path)
+                    if not stat.S_ISREG(st.st_mode) or (st.st_dev, st.st_ino) in seen:
+                        continue
+                    seen.add((st.st_dev, st.st_ino))
+                    with open(path, "rb", buffering=0) as file:
+                        if file.read(4) == b"\x7fELF":
+                            yield path
+                except (FileNotFoundError, PermissionError):
+                    continue
+
+
+def ids_of_libbid(identify, paths):
+    process = subprocess.run([identify], input=b"".join(path + b"\0" for path in paths), stdout=subprocess.PIPE, check=True)
+    answers = {}
+    for record in process.stdout.split(b"\0")[:-1]:
+        path, first, second = record.rsplit(b"\t", 2)
+        answers[path] = (first, second)
+    return answers
+
+
+def ids_of_readelf(paths):
+    """readelf names each file before what it says of it, if it is given more than one."""
+    answers = {}
+    for begin in range(0, len(paths), FILES_A_CALL):
+        batch = paths[begin:begin + FILES_A_CALL]
+        # its exit status tells of a file it does not like, which is no reason to give up the others
+        process = subprocess.run(
+            ["readelf", "-n", "-W", *batch, "/dev/null"], env={**os.environ, "LC_ALL": "C"},
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        for part in re.split(rb"^File: ", process.stdout, flags=re.MULTILINE)[1:]:
+            path, _, text = part.partition(b"\n")
+            found = BUILD_ID.search(text)
+            answers[path] = found.group(1) if found else b"-"
+    return answers
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    if not shutil.which("readelf"):
+        print("skipped: no readelf to compare with")
+        return 77
+
+    paths = sorted(elf_files(sys.argv[2:]))
+    ours, theirs = ids_of_libbid(sys.argv[1], paths), ids_of_readelf(paths)
+    different = 0
+    for path in paths:
+        first, second = ours.get(path, (b"unanswered", b"unanswered"))
+        third = theirs.get(path, b"unanswered")
+        if not first == second == third or first == b"unanswered":
+            different += 1
+            print("'%s' is %s to libbid, %s to libelf, %s to readelf" % tuple(os.fsdecode(s) for s in (path, first, second, third)))
+    without = sum(1 for answer in theirs.values() if answer == b"-")
+    print(
+        "%d ELF files, %d with a build-id, %d different ids, %d without one, %d read differently" %
+        (len(paths), len(paths) - without, len(set(theirs.values()) - {b"-"}), without, different))
+    if len(paths) == without:
+        print("nothing was compared: no file has a build-id")
+        return 1
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
