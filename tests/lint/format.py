@@ -1,0 +1,40 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""C sources are as clang-format leaves them. Where a comment behind code stands is the writer's: a column of them may be aligned.
+
+Versions disagree in details, so one decides: that of Debian 12.
+"""
+import difflib
+import re
+import shutil
+import subprocess
+
+from lint import ROOT, files, finish, name_of, skip
+
+VERSION = 14
+BEHIND = re.compile(r"(?<=\S)[ \t]+(/\*.*\*/|\\)$")
+DEFINE = re.compile(r"^(#define \S+)[ \t]+")
+
+
+def normal(text):
+    return [DEFINE.sub(r"\1 ", BEHIND.sub(r" \1", line)) for line in text.splitlines()]
+
+
+def find_tool():
+    for name in (f"clang-format-{VERSION}", "clang-format"):
+        if shutil.which(name):
+            version = subprocess.run([name, "--version"], check=True, capture_output=True, text=True).stdout.strip()
+            if re.search(rf"version {VERSION}\.", version):
+                return name
+            skip(f"'{version}' is not version {VERSION}, which decides")
+    skip(f"no clang-format, version {VERSION} is wanted")
+
+
+tool, problems, sources = find_tool(), [], files(".c", ".h")
+for path in sources:
+    formatted = subprocess.run([tool, "--style=file", str(path)], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    name = name_of(path)
+    diff = difflib.unified_diff(normal(path.read_text()), normal(formatted), name, f"{name} (formatted)", lineterm="", n=1)
+    if lines := list(diff):
+        problems.append("\n".join(lines))
+finish(problems, f"{len(sources)} files")

@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Each header compiles alone: headers.py --build DIR FOLDER...
+
+Without the force-included header too, which brings in a few of the C library's and so hides what a header forgot.
+"""
+import argparse
+import json
+import pathlib
+import shlex
+import subprocess
+
+from lint import ROOT, finish, name_of
+
+KEPT = ("-std=", "-D", "-I", "-O", "-f")
+DROPPED = ("-fsanitize", "-fdiagnostics")
+STRICT = ["-Wall", "-Wextra", "-Wmissing-prototypes", "-Wno-unused-parameter", "-Wno-unused-function", "-Werror", "-fsyntax-only"]
+
+
+def flags_of(build, folder):
+    """The compiler and the flags with which the build compiles this folder's sources."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
+        words = shlex.split(entry["command"])
+        if source.suffix == ".c" and source.parent == ROOT / folder:
+            return words[:1] + [word for word in words[1:] if word.startswith(KEPT) and not word.startswith(DROPPED)]
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("folders", nargs="+")
+    args = parser.parse_args()
+
+    problems, count = [], 0
+    for folder in args.folders:
+        # the public headers have no sources beside them; programs see them as the store does
+        command = flags_of(args.build, "store" if folder.startswith("include") else folder)
+        if command is None:
+            problems.append(f"{folder}: the build compiles nothing here, so its flags are not known")
+            continue
+        if folder.startswith("include"):
+            command = [word for word in command if not word.endswith("store")]
+        for header in sorted((ROOT / folder).glob("*.h")):
+            count += 1
+            run = subprocess.run(command + STRICT + ["-x", "c", "-include", header, "/dev/null"],
+                                 cwd=args.build, capture_output=True, text=True)
+            if run.returncode:
+                problems.append(f"{name_of(header)}: does not compile alone:\n{run.stderr}")
+    finish(problems, f"{count} headers")
+
+
+main()

@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Each foreign library has one home, and layers see only what is below them (docs/ARCHITECTURE.md).
+
+Headers are followed through our own, so that a file cannot get at a library by way of somebody else's header.
+"""
+import re
+
+from lint import ROOT, files, finish, name_of, without_comments
+
+# C library, compiler and kernel; anything else must be one of the libraries below
+PLAIN = re.compile(r"""(assert|byteswap|ctype|dirent|dlfcn|elf|endian|err|errno|fcntl|fnmatch|ftw|getopt|glob|grp|inttypes|libgen
+    |limits|link|locale|malloc|math|mntent|netdb|paths|poll|pthread|pwd|regex|sched|search|semaphore|setjmp|signal|spawn|stdalign
+    |stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdio_ext|stdlib|string|strings|syslog|termios|threads|time|uchar|ucontext
+    |unistd|wchar|(arpa|asm|linux|net|netinet|sys)/\w+)\.h""", re.X)
+
+LIBRARIES = {
+    "fuse": re.compile(r"fuse.*"),
+    "curl": re.compile(r"curl/.*"),
+    "elf": re.compile(r"(libelf|gelf|nlist|dwarf|libdw|libdwfl|elfutils/.*)\.h"),
+    "archive": re.compile(r"archive(_entry)?\.h"),
+    "xxhash": re.compile(r"xxhash\.h"),
+    "jansson": re.compile(r"jansson.*\.h"),
+    "cmocka": re.compile(r"cmocka.*\.h"),
+}
+
+# The first rule that fits a file holds: the foreign libraries it may use, and where the headers of ours that it may include lie.
+RULES = [
+    (r"include/bid/.*", "", ["include/bid"]),
+    (r"store/base/.*", "", ["store/base"]),
+    (r"store/elf/.*", "elf archive", ["include/bid", "store/base", "store/elf"]),
+    (r"store/disk/.*", "xxhash jansson", ["include/bid", "store/base", "store/disk"]),
+    (r"store/fetch/.*", "curl", ["include/bid", "store/base", "store/fetch"]),
+    (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
+    (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
+    (r"fs/inode\.c", "xxhash", ["include/bid", "store/base", "fs"]),
+    (r"fs/(tree\.[ch]|inode\.h)", "", ["include/bid", "store/base", "fs"]),
+    (r"fs/status\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
+    (r"fs/.*", "fuse", ["include/bid", "store/base", "fs"]),
+    (r"tests/(unit|fuzz|bench)/.*", "cmocka elf archive xxhash jansson",
+     ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/fetch", "store/ctl", "fs", "tests"]),
+    (r"tests/.*|contrib/.*", "", ["include/bid"]),
+]
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)
+
+
+def includes(path):
+    text = without_comments(path.read_text())
+    return [(text.count("\n", 0, m.start()) + 1, m[1], m[2]) for m in INCLUDE.finditer(text)]
+
+
+def resolve(path, bracket, header):
+    """The file of ours that is meant, or None. As the compiler looks: beside the file, then -I."""
+    places = [path.parent] if bracket == '"' else []
+    for place in places + [ROOT / "include", ROOT / "store"]:
+        if (place / header).is_file():
+            return (place / header).resolve()
+    return None
+
+
+def reached(path, seen):
+    """Every system header that @path includes, itself or through ours: (header, by way of)."""
+    seen.add(path)
+    for _, bracket, header in includes(path):
+        ours = resolve(path, bracket, header)
+        if ours is None:
+            yield header, path
+        elif ours not in seen:
+            yield from reached(ours, seen)
+
+
+def library_of(header):
+    return next((name for name, pattern in LIBRARIES.items() if pattern.fullmatch(header)), None)
+
+
+def is_below(path, home):
+    """A rule names folders without what is below them; the tests are one whole."""
+    return path.parent == ROOT / home or (home == "tests" and ROOT / home in path.parents)
+
+
+def check(path):
+    name = name_of(path)
+    rule = next((rule for rule in RULES if re.fullmatch(rule[0], name)), None)
+    if rule is None:
+        yield f"{name}: no rule says what may be included here"
+        return
+    allowed, homes = rule[1].split(), rule[2]
+    for line, bracket, header in includes(path):
+        ours = resolve(path, bracket, header)
+        where = f"{name}:{line}: <{header}>"
+        if ours is None and not PLAIN.fullmatch(header) and not library_of(header):
+            yield f"{where}: neither of the C library, nor ours, nor of a library that we use"
+        elif ours is not None and not any(is_below(ours, home) for home in homes):
+            yield f"{where}: '{name_of(ours)}' is private to another folder"
+        elif ours is not None and (bracket == "<") != (ours.parent == ROOT / "include/bid"):
+            yield f"{where}: public headers are included with <>, private ones with quotes"
+    for header, through in reached(path, set()):
+        library = library_of(header)
+        if library and library not in allowed:
+            by = "" if through == path else f", by way of '{name_of(through)}'"
+            yield f"{name}: <{header}>: {library} has no place here{by}"
+
+
+sources = files(".c", ".h")
+finish([problem for path in sources for problem in check(path)], f"{len(sources)} files")

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the archives of libbid need from outside, layer by layer: symbols.py --cc CC ARCHIVE...
+
+Includes can lie (a declaration by hand, a header of somebody else's); undefined symbols cannot.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+
+from lint import declared_functions, finish
+
+# archive: the foreign symbols that it may need, beside the C library's
+FOREIGN = {
+    "libbid-base.a": None,
+    "libbid-store.a": None,
+    "libbid-disk.a": r"XXH\w+|json(p)?_\w+",
+    "libbid-elf.a": r"(gelf|elf|elf32|elf64)_\w+|archive_\w+",
+    "libbid-fetch.a": r"curl_\w+",
+}
+# from the compiler, in whatever way the tree is built
+INSTRUMENTS = re.compile(r"__(asan|ubsan|tsan|lsan|msan|sanitizer|sanitizer_cov|gcov)_\w+|llvm_\w+|_GLOBAL_OFFSET_TABLE_")
+
+
+def nm(path, *options):
+    """{symbol: type} of an archive or library."""
+    output = subprocess.run(["nm", "--portability", *options, path], check=True, capture_output=True, text=True).stdout
+    lines = (line.split() for line in output.splitlines() if not line.endswith(":"))
+    return {words[0].partition("@")[0]: words[1] for words in lines if len(words) >= 2}
+
+
+def c_library(cc):
+    symbols = {}
+    for name in ("libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libgcc_s.so.1"):
+        path = subprocess.run(cc + [f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
+        if pathlib.Path(path).is_absolute():
+            symbols.update(nm(path, "--dynamic", "--defined-only"))
+    return symbols
+
+
+def check(archive, needed, homes, plain, public):
+    foreign = FOREIGN[archive]
+    for symbol in sorted(needed):
+        if symbol.startswith("bid_"):
+            home = homes.get(symbol)
+            if symbol not in public and home not in (archive, "libbid-base.a"):
+                yield f"{archive}: {symbol}: private to '{home or 'nobody'}'"
+            elif archive == "libbid-base.a" and home != archive:
+                yield f"{archive}: {symbol}: the base stands on nothing of ours"
+        elif symbol not in plain and not INSTRUMENTS.fullmatch(symbol) and not (foreign and re.fullmatch(foreign, symbol)):
+            yield f"{archive}: {symbol}: neither of the C library nor of a library that belongs here"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cc", nargs="+", required=True)
+    parser.add_argument("--archive", type=pathlib.Path, action="append", required=True)
+    args = parser.parse_args()
+
+    plain, public = c_library(args.cc), declared_functions()
+    undefined = {path.name: nm(path, "--undefined-only") for path in args.archive}
+    homes = {symbol: path.name for path in args.archive for symbol in nm(path, "--defined-only", "--extern-only")}
+    problems = [f"{name}: no rule for this archive" for name in undefined if name not in FOREIGN]
+    problems += [f"{name}: needs nothing at all: not the archive it should be" for name, needed in undefined.items() if not needed]
+    if "printf" not in plain:
+        problems.append("the C library was not found, so nothing can be told apart from it")
+    for name, needed in undefined.items():
+        if name in FOREIGN:
+            problems += check(name, needed, homes, plain, public)
+    finish(problems, f"{sum(map(len, undefined.values()))} symbols of {len(undefined)} archives")
+
+
+main()
