@@ -39,6 +39,7 @@ __attribute__((format(printf, 4, 5))) static void judge(struct bid_transfer *tra
 
 	judgement->outcome = outcome;
 	judgement->retry = retry;
+	judgement->broken = outcome == BID_OUTCOME_UNREACHABLE;
 	va_start(arguments, format);
 	vsnprintf(judgement->text, sizeof(judgement->text), format, arguments);
 	va_end(arguments);
@@ -48,6 +49,7 @@ static void judge_status(struct bid_transfer *transfer)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
 
+	judgement->broken = false;
 	judgement->outcome = bid_response_outcome(&transfer->response, &judgement->retry);
 	bid_response_describe(&transfer->response, judgement->text, sizeof(judgement->text));
 }
@@ -89,18 +91,17 @@ static void begin_connecting(struct bid_transfer *transfer)
 	transfer->deadline = bid_transfer_clock() + config_of(transfer)->connect_ms + CONNECT_GRACE_MS;
 }
 
-/* The body stalls at the deadline, unless the window in which it is too slow ends before. */
-static void set_body_deadline(struct bid_transfer *transfer, int64_t now)
+static void set_body_deadline(struct bid_transfer *transfer)
 {
-	int64_t stall = now + config_of(transfer)->stall_ms;
-
-	transfer->deadline = stall < transfer->window_end ? stall : transfer->window_end;
+	transfer->deadline = transfer->stall_at < transfer->window_end ? transfer->stall_at : transfer->window_end;
 }
 
+/* The speed is measured from @now on. */
 static void begin_window(struct bid_transfer *transfer, int64_t now)
 {
 	transfer->window_end = now + config_of(transfer)->first_byte_ms;
 	transfer->window_received = transfer->received;
+	set_body_deadline(transfer);
 }
 
 /* Returns 0 if the body may come. */
@@ -111,8 +112,8 @@ static int begin_body(struct bid_transfer *transfer)
 	int r;
 
 	transfer->phase = BID_PHASE_BODY;
+	transfer->stall_at = now + config_of(transfer)->stall_ms;
 	begin_window(transfer, now);
-	set_body_deadline(transfer, now);
 	if (transfer->response.status != 200)
 		return 0;
 
@@ -186,7 +187,8 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	if (len == 0)
 		return 0;
 	transfer->received += len;
-	set_body_deadline(transfer, bid_transfer_clock());
+	transfer->stall_at = bid_transfer_clock() + config_of(transfer)->stall_ms;
+	set_body_deadline(transfer);
 	if (transfer->response.status == 200)
 		return take_body(transfer, data, len) == 0 ? len : 0;
 
@@ -280,9 +282,10 @@ static int prepare(struct bid_transfer *transfer)
 
 void bid_transfer_begin(struct bid_transfer *transfer)
 {
-	bool fresh = transfer->tries++ > 0;
+	bool fresh = transfer->judgement.broken;
 	int r = 0;
 
+	transfer->tries++;
 	bid_response_init(&transfer->response);
 	transfer->received = 0;
 	transfer->began = false;
@@ -292,7 +295,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (!transfer->easy)
 		r = prepare(transfer);
-	/* the connection of the last try may be half dead, and so may be its neighbours in the pool */
+	/* what broke the last try may have broken the idle connections as well */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0 && curl_multi_add_handle(transfer->server->fetch->multi, transfer->easy) != CURLM_OK)
@@ -327,6 +330,7 @@ static const struct ending {
 	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "redirected to where we do not follow" },
 	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to what is no url" },
+	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "answer out of shape:" },
 	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
@@ -347,6 +351,11 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 	char words[CURL_ERROR_SIZE], received[64];
 	const char *why = reason(transfer, code, words, sizeof(words));
 
+	/* libcurl says so of a redirect to another protocol, and of an answer in one */
+	if (code == CURLE_UNSUPPORTED_PROTOCOL && !transfer->response.redirects) {
+		judge(transfer, BID_OUTCOME_REFUSED, false, "does not speak HTTP");
+		return;
+	}
 	for (const struct ending *ending = endings; ending < endings + sizeof(endings) / sizeof(endings[0]); ending++) {
 		bool more = ending->words[strlen(ending->words) - 1] == ':';
 
@@ -402,13 +411,12 @@ static void judge_slow_body(struct bid_transfer *transfer, int64_t now)
 
 	if (transfer->response.status != 200) {
 		judge_status(transfer);
-	} else if (now < transfer->window_end) {
+	} else if (now >= transfer->stall_at) {
 		judge(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s", amount(transfer, received, sizeof(received)));
 	} else if (recent < (uint64_t)SLOWEST * window_ms / 1000) {
 		judge(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: %" PRIu64 " bytes in %g s", recent, window_ms / 1000.0);
 	} else {
 		begin_window(transfer, now);
-		set_body_deadline(transfer, now);
 	}
 }
 

@@ -30,6 +30,7 @@ enum bid_place {
 struct bid_judgement {
 	enum bid_outcome outcome;	/* BID_OUTCOME_NONE: not yet */
 	bool retry;			/* another try may end better */
+	bool broken;			/* and better not on this connection */
 	char text[256];
 };
 
@@ -57,6 +58,7 @@ struct bid_transfer {
 	struct bid_response response;
 	bool began;				/* head() was called */
 	uint64_t received;			/* bytes of body */
+	int64_t stall_at;			/* unless more of the body comes before */
 	int64_t window_end;			/* of the time over which the speed is measured */
 	uint64_t window_received;		/* bytes before it began */
 	struct bid_judgement judgement;

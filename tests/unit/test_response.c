@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What a server's header and status mean, without a server. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "fetch/response.h"
+
+static enum bid_response_event take(struct bid_response *response, const char *line)
+{
+	return bid_response_header(response, line, strlen(line));
+}
+
+/* A header whose last line is empty; its lines end as HTTP's do. */
+static enum bid_response_event take_all(struct bid_response *response, const char *const *lines, size_t n)
+{
+	enum bid_response_event event = BID_RESPONSE_MORE;
+
+	for (size_t i = 0; i < n; i++) {
+		char line[512];
+
+		assert_int_equal(event, BID_RESPONSE_MORE);
+		snprintf(line, sizeof(line), "%s\r\n", lines[i]);
+		event = take(response, line);
+	}
+	return event;
+}
+
+#define take_lines(response, ...) \
+	take_all(response, (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+
+static void test_found(void **state)
+{
+	struct bid_response response;
+	bool retry;
+
+	bid_response_init(&response);
+	assert_int_equal(bid_response_size(&response), BID_SIZE_UNKNOWN);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", "Content-Length: 4711", "X-DEBUGINFOD-SIZE:4711  ",
+				    "X-Debuginfod-File:   /usr/bin/a b", "x-debuginfod-archive: /srv/a.rpm", ""),
+			 BID_RESPONSE_BODY);
+	assert_int_equal(response.status, 200);
+	assert_int_equal(bid_response_size(&response), 4711);
+	assert_string_equal(response.file, "/usr/bin/a b");
+	assert_string_equal(response.archive, "/srv/a.rpm");
+	assert_false(response.encoded);
+	assert_int_equal(bid_response_outcome(&response, &retry), BID_OUTCOME_FOUND);
+	assert_false(retry);
+}
+
+static void test_http2(void **state)
+{
+	struct bid_response response;
+
+	bid_response_init(&response);
+	assert_int_equal(take_lines(&response, "HTTP/2 404 ", "content-length: 9", ""), BID_RESPONSE_BODY);
+	assert_int_equal(response.status, 404);
+	assert_int_equal(response.content_length, 9);
+}
+
+static void test_sizes(void **state)
+{
+	static const struct {
+		const char *field[2];
+		uint64_t size;
+	} cases[] = {
+		{ { "Content-Length: 12", "X-DEBUGINFOD-SIZE: 34" }, 12 },
+		{ { "X-DEBUGINFOD-SIZE: 34", "Content-Length: 12" }, 12 },
+		{ { "X-DEBUGINFOD-SIZE: 34", "X-Other: 1" }, 34 },
+		{ { "Content-Length: 12", "Transfer-Encoding: chunked" }, BID_SIZE_UNKNOWN },
+		{ { "Transfer-Encoding: chunked", "X-DEBUGINFOD-SIZE: 34" }, 34 },
+		{ { "Transfer-Encoding: identity", "Content-Length: 12" }, 12 },
+		{ { "Content-Length: 0", "X-Other: 1" }, 0 },
+		{ { "Content-Length: 999999999999999999", "X-Other: 1" }, 999999999999999999 },
+		{ { "Content-Length: 9999999999999999999", "X-Other: 1" }, BID_SIZE_UNKNOWN },
+		{ { "Content-Length: -1", "X-DEBUGINFOD-SIZE: 0x10" }, BID_SIZE_UNKNOWN },
+		{ { "Content-Length:", "X-DEBUGINFOD-SIZE: 1 2" }, BID_SIZE_UNKNOWN },
+		{ { "Content-Length 12", "XX-DEBUGINFOD-SIZE: 12" }, BID_SIZE_UNKNOWN },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bid_response response;
+
+		bid_response_init(&response);
+		assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", cases[i].field[0], cases[i].field[1], ""), BID_RESPONSE_BODY);
+		if (bid_response_size(&response) != cases[i].size)
+			fail_msg("case %zu: %llu", i, (unsigned long long)bid_response_size(&response));
+	}
+}
+
+/* Nothing of an interim response or of a redirect may be taken for the answer's own. */
+static void test_several_responses(void **state)
+{
+	struct bid_response response;
+
+	bid_response_init(&response);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 103 Early Hints", "X-DEBUGINFOD-SIZE: 1", ""), BID_RESPONSE_NEXT);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 302 Found", "Location: /b", "X-DEBUGINFOD-FILE: /wrong", "Content-Length: 5", ""),
+			 BID_RESPONSE_NEXT);
+	assert_true(response.redirects);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", ""), BID_RESPONSE_BODY);
+	assert_false(response.redirects);
+	assert_int_equal(bid_response_size(&response), BID_SIZE_UNKNOWN);
+	assert_string_equal(response.file, "");
+}
+
+static void test_redirect_to_nowhere(void **state)
+{
+	struct bid_response response;
+	bool retry;
+
+	bid_response_init(&response);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 302 Found", "Location:", ""), BID_RESPONSE_BODY);
+	assert_int_equal(bid_response_outcome(&response, &retry), BID_OUTCOME_REFUSED);
+	assert_false(retry);
+}
+
+static void test_location_of_success(void **state)
+{
+	struct bid_response response;
+
+	bid_response_init(&response);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", "Location: /elsewhere", ""), BID_RESPONSE_BODY);
+}
+
+/* A status line inside of a header is a line like others. */
+static void test_smuggled_status(void **state)
+{
+	struct bid_response response;
+
+	bid_response_init(&response);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 404 Not Found", "HTTP/1.1 200 OK", ""), BID_RESPONSE_BODY);
+	assert_int_equal(response.status, 404);
+}
+
+static void test_bad_status_lines(void **state)
+{
+	static const char *const lines[] = { "", "HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 2", "HTTP/1.1 OK OK OK", "HTTP/1.1 -200", "nonsense" };
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct bid_response response;
+		bool retry;
+
+		bid_response_init(&response);
+		assert_int_equal(take(&response, lines[i]), BID_RESPONSE_MORE);
+		assert_int_equal(take(&response, "\r\n"), BID_RESPONSE_BODY);
+		assert_int_equal(response.status, 0);
+		assert_int_equal(bid_response_outcome(&response, &retry), BID_OUTCOME_REFUSED);
+	}
+}
+
+static void test_names(void **state)
+{
+	struct bid_response response;
+	char line[BID_RESPONSE_NAME_MAX + 64];
+	size_t prefix = strlen("X-DEBUGINFOD-FILE: ");
+
+	bid_response_init(&response);
+	take(&response, "HTTP/1.1 200 OK\r\n");
+	take(&response, "X-DEBUGINFOD-ARCHIVE: /a\033[31m\177b\r\n");
+	assert_string_equal(response.archive, "/a?[31m?b");
+
+	/* the longest that is kept, and one more */
+	memset(line, 'x', sizeof(line));
+	memcpy(line, "X-DEBUGINFOD-FILE: ", prefix);
+	bid_response_header(&response, line, prefix + BID_RESPONSE_NAME_MAX);
+	assert_string_equal(response.file, "");
+	bid_response_header(&response, line, prefix + BID_RESPONSE_NAME_MAX - 1);
+	assert_int_equal(strlen(response.file), BID_RESPONSE_NAME_MAX - 1);
+}
+
+static void test_encoding(void **state)
+{
+	struct bid_response response;
+
+	bid_response_init(&response);
+	take(&response, "HTTP/1.1 200 OK\r\n");
+	take(&response, "Content-Encoding: identity\r\n");
+	assert_false(response.encoded);
+	take(&response, "content-encoding: gzip\r\n");
+	assert_true(response.encoded);
+}
+
+/* The limit is for all responses together: a chain of redirects does not start it again. */
+static void test_too_long(void **state)
+{
+	struct bid_response response;
+	char line[1024];
+	size_t total = 0;
+
+	memset(line, 'x', sizeof(line));
+	bid_response_init(&response);
+	while (total + sizeof(line) + 256 <= BID_RESPONSE_HEADER_MAX) {
+		static const char *const around[] = { "HTTP/1.1 302 Found\r\n", "Location: /\r\n", "\r\n" };
+
+		assert_int_equal(take(&response, around[0]), BID_RESPONSE_MORE);
+		assert_int_equal(bid_response_header(&response, line, sizeof(line)), BID_RESPONSE_MORE);
+		assert_int_equal(take(&response, around[1]), BID_RESPONSE_MORE);
+		assert_int_equal(take(&response, around[2]), BID_RESPONSE_NEXT);
+		total += strlen(around[0]) + sizeof(line) + strlen(around[1]) + strlen(around[2]);
+	}
+	assert_int_equal(bid_response_header(&response, line, sizeof(line)), BID_RESPONSE_TOO_LONG);
+}
+
+static void test_meanings(void **state)
+{
+	static const struct {
+		unsigned status;
+		const char *text;
+		enum bid_outcome outcome;
+		bool retry;
+		const char *words;
+	} cases[] = {
+		{ 200, "", BID_OUTCOME_FOUND, false, "HTTP 200" },
+		{ 404, "not found", BID_OUTCOME_ABSENT, false, "HTTP 404" },
+		{ 410, "", BID_OUTCOME_ABSENT, false, "HTTP 410" },
+		{ 406, "File too large, max size=1", BID_OUTCOME_TOO_LARGE, false, "HTTP 406: File too large, max size=1" },
+		{ 405, "", BID_OUTCOME_UNSUPPORTED, false, "HTTP 405" },
+		{ 422, "", BID_OUTCOME_UNSUPPORTED, false, "HTTP 422" },
+		{ 501, "", BID_OUTCOME_UNSUPPORTED, false, "HTTP 501" },
+		{ 503, "invalid buildid", BID_OUTCOME_UNSUPPORTED, false, "HTTP 503: invalid buildid" },
+		{ 503, "invalid artifacttype", BID_OUTCOME_UNSUPPORTED, false, "HTTP 503: invalid artifacttype" },
+		{ 503, "webapi error, unrecognized '/operation'", BID_OUTCOME_UNSUPPORTED, false,
+		  "HTTP 503: webapi error, unrecognized '/operation'" },
+		{ 503, "upstream debuginfod query failed: Connection refused\nmore", BID_OUTCOME_UNREACHABLE, true,
+		  "HTTP 503: upstream debuginfod query failed: Connection refused" },
+		{ 502, "invalid gateway", BID_OUTCOME_UNREACHABLE, true, "HTTP 502: invalid gateway" },
+		{ 500, "<html><body>", BID_OUTCOME_UNREACHABLE, true, "HTTP 500" },
+		{ 504, "\r\nlate", BID_OUTCOME_UNREACHABLE, true, "HTTP 504" },
+		{ 522, "a\033b\xc3\xa4", BID_OUTCOME_UNREACHABLE, true, "HTTP 522: a?b??" },
+		{ 408, "", BID_OUTCOME_UNREACHABLE, true, "HTTP 408" },
+		{ 425, "", BID_OUTCOME_UNREACHABLE, true, "HTTP 425" },
+		{ 429, "slow down", BID_OUTCOME_UNREACHABLE, true, "HTTP 429: slow down" },
+		{ 400, "", BID_OUTCOME_REFUSED, false, "HTTP 400" },
+		{ 401, "", BID_OUTCOME_REFUSED, false, "HTTP 401" },
+		{ 403, "AccessDenied", BID_OUTCOME_REFUSED, false, "HTTP 403: AccessDenied" },
+		{ 407, "", BID_OUTCOME_REFUSED, false, "HTTP 407" },
+		{ 418, "", BID_OUTCOME_REFUSED, false, "HTTP 418" },
+		{ 204, "", BID_OUTCOME_REFUSED, false, "HTTP 204" },
+		{ 206, "", BID_OUTCOME_REFUSED, false, "HTTP 206" },
+		{ 304, "", BID_OUTCOME_REFUSED, false, "HTTP 304" },
+		{ 600, "", BID_OUTCOME_REFUSED, false, "HTTP 600" },
+		{ 999, "", BID_OUTCOME_REFUSED, false, "HTTP 999" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bid_response response;
+		char line[32], words[256];
+		bool retry = !cases[i].retry;
+
+		bid_response_init(&response);
+		snprintf(line, sizeof(line), "HTTP/1.1 %u X\r\n", cases[i].status);
+		take(&response, line);
+		assert_int_equal(take(&response, "\r\n"), BID_RESPONSE_BODY);
+		bid_response_error_body(&response, cases[i].text, strlen(cases[i].text));
+		if (bid_response_outcome(&response, &retry) != cases[i].outcome || retry != cases[i].retry)
+			fail_msg("%u \"%s\": %s, retry %d", cases[i].status, cases[i].text,
+				 bid_outcome_name(bid_response_outcome(&response, &retry)), retry);
+		bid_response_describe(&response, words, sizeof(words));
+		assert_string_equal(words, cases[i].words);
+	}
+}
+
+/* The text comes in pieces of any size and is cut where the room ends. */
+static void test_error_text_in_pieces(void **state)
+{
+	struct bid_response response;
+	char words[2 * BID_RESPONSE_TEXT_MAX], small[16];
+
+	bid_response_init(&response);
+	take(&response, "HTTP/1.1 500 X\r\n");
+	take(&response, "\r\n");
+	bid_response_describe(&response, words, sizeof(words));
+	assert_string_equal(words, "HTTP 500");
+	for (int i = 0; i < 10 * BID_RESPONSE_TEXT_MAX; i++)
+		bid_response_error_body(&response, "y", 1);
+	bid_response_describe(&response, words, sizeof(words));
+	assert_int_equal(strlen(words), strlen("HTTP 500: ") + BID_RESPONSE_TEXT_MAX - 1);
+	bid_response_describe(&response, small, sizeof(small));
+	assert_string_equal(small, "HTTP 500: yyyyy");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_http2),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_several_responses),
+		cmocka_unit_test(test_redirect_to_nowhere),
+		cmocka_unit_test(test_location_of_success),
+		cmocka_unit_test(test_smuggled_status),
+		cmocka_unit_test(test_bad_status_lines),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_encoding),
+		cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_error_text_in_pieces),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
