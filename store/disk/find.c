@@ -78,13 +78,12 @@ static int unpack(const struct bid_file *packed, struct bid_file *ret_file)
 	r = bid_elf_unpack(packed->fd, MAX_UNPACKED, write_memory, &memory);
 	if (r < 0)
 		return r;
-	if (fstat(fd, &st) < 0)
+	/* it stands in for the packed file: its mode, time and owner */
+	if (fchmod(fd, packed->st.st_mode & 0555) < 0 ||
+	    futimens(fd, (struct timespec[]){ packed->st.st_atim, packed->st.st_mtim }) < 0 || fstat(fd, &st) < 0)
 		return -errno;
-	/* it stands in for the packed file: its owner, mode and times */
-	st.st_mode = packed->st.st_mode;
 	st.st_uid = packed->st.st_uid;
 	st.st_gid = packed->st.st_gid;
-	st.st_mtim = packed->st.st_mtim;
 	ret_file->fd = bid_steal_fd(&fd);
 	ret_file->st = st;
 	return 0;

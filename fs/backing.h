@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Passthrough: the kernel reads an opened file from the store itself. While any handle of an inode is open, all of them must be read the same
+ * way, and if by the kernel, then by the same backing id (Documentation/filesystems/fuse-passthrough.rst); anything else is EIO.
+ */
+#ifndef BID_FS_BACKING_H
+#define BID_FS_BACKING_H
+
+#include "fs.h"
+
+/* Is it compiled in? libfuse has it from 3.17 on. */
+bool bid_backing_compiled(void);
+
+/* Does the kernel at the other end of @conn offer it? If so, ask for it, for a store on a file system of @stack_depth layers. */
+bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
+
+/*
+ * Open @inode, whose file is @fd, into @fi. Returns 0 if the kernel reads it from now on, for which @fd is not needed any more; or a negative
+ * errno if it is for the caller to read. Either way it counts as open until bid_backing_close().
+ */
+int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi);
+
+/* One of the handles is gone: one that the kernel read if @by_kernel. */
+void bid_backing_close(struct bid_fs *fs, struct bid_inode *inode, bool by_kernel);
+
+/* For bid_inodes_new(). */
+void bid_backing_detach(void *attachment);
+
+#endif

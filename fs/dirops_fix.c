@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* For libfuse before 3.17. */
+#include "dirops.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
+{
+	return read(fd, buffer, size);
+}
+
+/* The first answer of a session is the one to FUSE_INIT: the kernel sends nothing else before it. */
+static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
+{
+	struct bid_fs *fs = userdata;
+	const struct fuse_out_header *header = iov[0].iov_base;
+
+	if (!fs->greeted) {
+		fs->greeted = true;
+		if (count == 2 && header->error == 0 && iov[1].iov_len >= offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
+			((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_PARALLEL_DIROPS;
+	}
+	return writev(fd, iov, count);
+}
+
+int bid_dirops_parallel(struct fuse_session *session)
+{
+	static const struct fuse_custom_io io = { .read = read_request, .writev = write_answer };
+
+	return fuse_session_custom_io(session, &io, fuse_session_fd(session)) < 0 ? -EINVAL : 0;
+}

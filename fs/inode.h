@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Inode numbers: a pure function of what a node is, so that they survive a remount, and the table of the nodes that the kernel holds. Pure C:
+ * knows no FUSE.
+ *
+ * An id of 20 bytes does not fit into a number of 63 bits, and an id that is not stored cannot be found again by its number; so the nodes
+ * that the kernel knows are kept until it forgets them. A number is [type and kind: 8 bits][first byte of the id: 8][hash: 47]: of a stored
+ * id it can be resolved again without the table, by a look at one 256th of the store.
+ */
+#ifndef BID_FS_INODE_H
+#define BID_FS_INODE_H
+
+#include <stdint.h>
+
+#include "node.h"
+
+#define BID_INODE_ROOT 1	/* what FUSE calls the root */
+
+struct bid_inodes;
+
+struct bid_inode {
+	uint64_t number;		/* never changes */
+	struct bid_node node;		/* never changes; owned */
+	uint64_t lookups;		/* references of the kernel; protected by the table's lock */
+	void *attachment;		/* the owner's, see bid_inodes_new(); protected by the owner's lock */
+	struct bid_inode *next;		/* in its bucket; protected by the table's lock */
+};
+
+/* The number of @node, as far as no other node has it. */
+uint64_t bid_inode_number(const struct bid_node *node);
+
+/* A table with the root in it. @detach is called with the attachment (if not NULL) of every inode that goes. */
+int bid_inodes_new(void (*detach)(void *attachment), struct bid_inodes **ret_inodes);
+void bid_inodes_free(struct bid_inodes *inodes);
+
+/*
+ * The inode of @node, with one reference of the kernel more. @node is copied. The inode lives until bid_inodes_forget() took back its last
+ * reference; the kernel does that only after the requests on it were answered. -ENOMEM.
+ */
+int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode **ret_inode);
+
+/* The inode of that number, or NULL. No reference is taken. */
+struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number);
+
+/* Take back @count references. */
+void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count);
+
+/* How many there are. */
+uint64_t bid_inodes_count(struct bid_inodes *inodes);
+
+#endif

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The namespace seen from a directory: what is here and now. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "names.h"
+#include "tree.h"
+
+struct listing {
+	const struct bid_tree *tree;
+	const struct bid_node *dir;
+	bid_tree_fn fn;
+	void *user;
+};
+
+/* Hand on what @name means, by asking lookup itself, so that a listing never disagrees with it. */
+static int emit(const struct listing *listing, const char *name)
+{
+	struct bid_node node;
+	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;	/* it went away meanwhile */
+	r = listing->fn(listing->user, name, &node);
+	bid_node_release(&node);
+	return r;
+}
+
+static bool is_fixed(const char *parent, const char *name)
+{
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++)
+		if (strcmp(bid_names_fixed[i].parent, parent) == 0 && strcmp(bid_names_fixed[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static int emit_entry(void *user, const char *name, enum bid_entry entry)
+{
+	const struct listing *listing = user;
+
+	if (listing->dir->type == BID_NODE_PATH && is_fixed(bid_node_path(listing->dir), name))
+		return 0;
+	return emit(listing, name);
+}
+
+static int list_path(const struct listing *listing)
+{
+	const char *path = bid_node_path(listing->dir);
+	int r = 0;
+
+	if (listing->dir->type == BID_NODE_PATH)
+		for (size_t i = 0; i < BID_COUNT(bid_names_fixed) && r == 0; i++)
+			if (strcmp(bid_names_fixed[i].parent, path) == 0)
+				r = emit(listing, bid_names_fixed[i].name);
+	if (r == 0)
+		r = bid_store_each_entry(listing->tree->store, path, emit_entry, (void *)listing);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* The directories of ids that begin with one byte, as far as the store has any. */
+static int list_fans(const struct listing *listing)
+{
+	int r = 0;
+
+	for (unsigned fan = 0; fan < 256 && r == 0; fan++) {
+		char name[3], path[sizeof(".build-id/xx")];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%02x", fan);
+		snprintf(path, sizeof(path), ".build-id/%s", name);
+		if (bid_store_stat(listing->tree->store, path, &st) == 0)
+			r = emit(listing, name);
+	}
+	return r;
+}
+
+/* An id whose directory needs no second look: it was just read from the store. */
+static int emit_id(void *user, const struct bid_id *id)
+{
+	const struct listing *listing = user;
+	bool link = listing->dir->type == BID_NODE_LINKS_FAN;
+	struct bid_node node = { .type = link ? BID_NODE_LINK : BID_NODE_ID, .id = *id };
+	char hex[BID_ID_HEX_MAX];
+
+	bid_id_format(id, hex);
+	return listing->fn(listing->user, link ? hex + 2 : hex, &node);
+}
+
+/* Is the artifact here, under its right id? */
+static bool is_here(const struct listing *listing, const struct bid_id *id, enum bid_kind kind)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file);
+
+	bid_file_release(&file);
+	return r == 0;
+}
+
+static int emit_debug(void *user, const struct bid_id *id)
+{
+	const struct listing *listing = user;
+	char name[BID_ID_HEX_MAX + sizeof(".debug")], hex[BID_ID_HEX_MAX];
+	int r = 0;
+
+	snprintf(name, sizeof(name), "%s", bid_id_format(id, hex) + 2);
+	if (is_here(listing, id, BID_KIND_ELF))
+		r = emit(listing, name);
+	if (r == 0 && is_here(listing, id, BID_KIND_DEBUGINFO)) {
+		snprintf(name, sizeof(name), "%s.debug", hex + 2);
+		r = emit(listing, name);
+	}
+	return r;
+}
+
+static int list_artifacts(const struct listing *listing)
+{
+	const struct bid_node *dir = listing->dir;
+	int r = 0;
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT && r == 0; kind++) {
+		if (!is_here(listing, &dir->id, (enum bid_kind)kind))
+			continue;
+		if (dir->type == BID_NODE_PATH_ID) {
+			/* perf's view has a debug file only where there is one besides the ELF file */
+			if (bid_store_kinds(listing->tree->store, &dir->id) & 1 << kind)
+				r = emit(listing, bid_kind_store_name((enum bid_kind)kind));
+			continue;
+		}
+		r = emit(listing, bid_kind_name((enum bid_kind)kind));
+		if (r == 0 && kind == BID_KIND_ELF)
+			r = emit(listing, "executable");
+	}
+	if (r == 0 && dir->type == BID_NODE_ID)
+		r = emit(listing, "info");
+	return r;
+}
+
+int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_tree_fn fn, void *user)
+{
+	struct listing listing = { .tree = tree, .dir = node, .fn = fn, .user = user };
+	int r = 0;
+
+	switch (node->type) {
+	case BID_NODE_PATH:
+	case BID_NODE_BY_PATH:
+		return list_path(&listing);
+	case BID_NODE_IDS:
+		return bid_store_each_id(tree->store, emit_id, &listing);
+	case BID_NODE_LINKS:
+	case BID_NODE_DEBUG:
+		return list_fans(&listing);
+	case BID_NODE_LINKS_FAN:
+		return bid_store_each_id_in(tree->store, node->fan, emit_id, &listing);
+	case BID_NODE_DEBUG_FAN:
+		return bid_store_each_id_in(tree->store, node->fan, emit_debug, &listing);
+	case BID_NODE_ID:
+	case BID_NODE_PATH_ID:
+		return list_artifacts(&listing);
+	case BID_NODE_META:
+		for (size_t i = 0; i < BID_COUNT(bid_names_meta) && r == 0; i++)
+			r = emit(&listing, bid_names_meta[i].name);
+		return r;
+	default:
+		return -ENOTDIR;
+	}
+}

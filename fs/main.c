@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* mount.bidfs: a mount helper, and the file system's daemon. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "mountpoint.h"
+#include "options.h"
+#include "session.h"
+
+static int open_store(const char *path, struct bid_store **ret_store)
+{
+	int r;
+
+	/* what is fetched goes into the store; where nothing can be written, what is there is served all the same */
+	r = bid_store_open(path, BID_STORE_WRITE, ret_store);
+	if (r == -EROFS || r == -EACCES || r == -EPERM)
+		r = bid_store_open(path, 0, ret_store);
+	if (r == -ENOENT)
+		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
+	else if (r == -ENOTDIR)
+		bid_error("not a directory: '%s': name a build-id cache directory, as perf's ~/.debug", path);
+	else if (r == -EACCES)
+		bid_error("permission denied: '%s': let its owner give you the right to read it, or name another store", path);
+	else if (r == -ENOTCONN)
+		bid_error("a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'", path, path);
+	else if (r < 0)
+		bid_error("%s: cannot open the store '%s': name another", strerror(-r), path);
+	return r;
+}
+
+static int run(struct bid_options *options)
+{
+	struct bid_store *store;
+	int status;
+
+	if (open_store(options->store, &store) < 0)
+		return BID_EXIT_MOUNT;
+	if (bid_mountpoint_check(options->mountpoint, bid_store_path(store), options->nonempty, options->mountpoint) < 0 ||
+	    bid_mountpoint_device() < 0)
+		status = BID_EXIT_MOUNT;
+	else if (options->fake)
+		status = BID_EXIT_OK;
+	else
+		status = bid_session_run(store, options);
+	bid_store_free(store);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	struct bid_options options;
+	int status = BID_EXIT_USAGE;
+
+	bid_log_init("mount.bidfs", BID_LOG_WARNING);
+	switch (bid_options_parse(argc, argv, &options)) {
+	case BID_PARSE_MOUNT:
+		bid_log_init("mount.bidfs", (enum bid_log_level)options.log_level);
+		status = run(&options);
+		break;
+	case BID_PARSE_DONE:
+		status = BID_EXIT_OK;
+		break;
+	case BID_PARSE_USAGE:
+		break;
+	}
+	bid_options_release(&options);
+	return status;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* How data gets to readers: decided once, when the kernel says what it can do. */
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "backing.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ops.h"
+#include "text.h"
+
+static void want(struct fuse_conn_info *conn, unsigned capability)
+{
+	if (!(conn->capable & capability))
+		return;
+#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	fuse_set_feature_flag(conn, capability);
+#else
+	conn->want |= capability;
+#endif
+}
+
+/* CAP_SYS_ADMIN of the machine, not of a user namespace. */
+static bool is_admin(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	bid_auto_file FILE *map = NULL;
+	unsigned inside, outside, count;
+
+	if (syscall(SYS_capget, &header, data) < 0 || !(data[0].effective & 1U << CAP_SYS_ADMIN))
+		return false;
+	map = fopen("/proc/self/uid_map", "re");
+	return map && fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+/* How many file systems lie on one another below the store: the kernel must allow as many. */
+static unsigned stack_depth(struct bid_store *store)
+{
+	struct statfs statfs_store;
+
+	if (statfs(bid_store_path(store), &statfs_store) == 0 && statfs_store.f_type == OVERLAYFS_SUPER_MAGIC)
+		return 2;
+	return 1;
+}
+
+/* Why passthrough cannot be had; NULL if it can, and then it was asked for. */
+static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *conn)
+{
+	if (fs->options->passthrough == BID_PASSTHROUGH_OFF)
+		return "switched off by passthrough=off";
+	if (!bid_backing_compiled())
+		return "built with a libfuse before 3.17, which has no passthrough";
+	if (!is_admin())
+		return "passthrough needs CAP_SYS_ADMIN";
+	if (!bid_backing_negotiate(conn, stack_depth(fs->store)))
+		return "the kernel has no passthrough (needs Linux 6.9)";
+	return NULL;
+}
+
+void bid_op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct bid_fs *fs = userdata;
+	const char *missing = try_passthrough(fs, conn);
+
+	want(conn, FUSE_CAP_PARALLEL_DIROPS);
+	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
+	if (!missing) {
+		fs->mode = BID_MODE_PASSTHROUGH;
+	} else if (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) {
+		want(conn, FUSE_CAP_NO_OPEN_SUPPORT);
+		fs->mode = BID_MODE_NO_OPEN;
+	} else {
+		fs->mode = BID_MODE_PLAIN;
+	}
+	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
+
+	if (missing && fs->options->passthrough == BID_PASSTHROUGH_ON) {
+		bid_error("%s: not mounted, because of 'passthrough=on'", missing);
+		fuse_session_exit(fs->session);
+		return;
+	}
+	bid_info("mounted '%s' on '%s', mode %s%s%s", bid_store_path(fs->store), fs->options->mountpoint, bid_mode_name(fs->mode),
+		 missing ? ": " : "", missing ? missing : "");
+}

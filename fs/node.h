@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A node: what a name of the mount means. Pure C: knows build-ids, not FUSE. */
+#ifndef BID_FS_NODE_H
+#define BID_FS_NODE_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <bid/artifact.h>
+
+enum bid_node_type {
+	BID_NODE_NONE = 0,
+	/* directories */
+	BID_NODE_PATH,		/* a part of an original path, as perf's store has it; path "" is the root */
+	BID_NODE_PATH_ID,	/* <original path>/ID: path and id */
+	BID_NODE_BY_PATH,	/* by-path/… : path */
+	BID_NODE_IDS,		/* buildid */
+	BID_NODE_ID,		/* buildid/ID: id */
+	BID_NODE_LINKS,		/* .build-id */
+	BID_NODE_LINKS_FAN,	/* .build-id/xx: fan */
+	BID_NODE_DEBUG,		/* usr/lib/debug/.build-id */
+	BID_NODE_DEBUG_FAN,	/* usr/lib/debug/.build-id/xx: fan */
+	BID_NODE_META,		/* .bidfs */
+	/* symbolic links */
+	BID_NODE_LINK,		/* .build-id/xx/rest: id */
+	BID_NODE_ALIAS,		/* debug, .debug: path is the text */
+	/* files */
+	BID_NODE_FILE,		/* an artifact: id and kind */
+	BID_NODE_INFO,		/* buildid/ID/info: id */
+	BID_NODE_STATUS,
+	BID_NODE_METRICS,
+	BID_NODE_README,
+};
+
+/* What a name means. The fields that a type does not use are zero. */
+struct bid_node {
+	enum bid_node_type type;
+	enum bid_kind kind;
+	uint8_t fan;		/* first byte of the ids below */
+	struct bid_id id;
+	char *path;		/* relative to the store; owned, may be NULL for "" */
+};
+
+void bid_node_release(struct bid_node *node);
+
+/* A copy of its own. -ENOMEM. */
+int bid_node_copy(const struct bid_node *node, struct bid_node *ret_copy);
+
+bool bid_node_equal(const struct bid_node *a, const struct bid_node *b);
+
+const char *bid_node_path(const struct bid_node *node);
+
+/* S_IFDIR, S_IFLNK or S_IFREG. */
+mode_t bid_node_format(const struct bid_node *node);
+
+#endif

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Opened files, and in no_open mode files that are read without it. */
+#include "ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backing.h"
+#include "base/cleanup.h"
+#include "reply.h"
+#include "text.h"
+#include "wait.h"
+
+/* One open file. */
+struct handle {
+	struct bid_inode *inode;
+	bool by_kernel;		/* read by the kernel: passthrough */
+	int fd;			/* else read from here, or -1; owned */
+	char *text;		/* or from here, as it was when the file was opened; owned */
+	size_t size;
+};
+
+static void handle_free(struct handle *handle)
+{
+	bid_close(handle->fd);
+	free(handle->text);
+	free(handle);
+}
+
+static struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+static void reply_open(fuse_req_t req, struct handle *handle, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+
+	fi->fh = (uintptr_t)handle;
+	fi->noflush = 1;
+	if (fuse_reply_open(req, fi) != -ENOENT)
+		return;
+	/* the caller is gone, and the kernel will not release what it does not know */
+	if (!handle->text)
+		bid_backing_close(fs, handle->inode, handle->by_kernel);
+	handle_free(handle);
+}
+
+static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct handle *handle = calloc(1, sizeof(*handle));
+	int r = handle ? bid_text_make(bid_fs_of(req), &inode->node, &handle->text, &handle->size) : -ENOMEM;
+
+	if (r < 0) {
+		free(handle);
+		fuse_reply_err(req, -r);
+		return;
+	}
+	handle->inode = inode;
+	handle->fd = -1;
+	fi->direct_io = 1;	/* what was made for this handle must not be mixed with what is made for others */
+	reply_open(req, handle, fi);
+}
+
+static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct handle *handle;
+
+	if (error < 0) {
+		fuse_reply_err(req, bid_visible_error(fs, error));
+		return;
+	}
+	handle = calloc(1, sizeof(*handle));
+	if (!handle) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	handle->inode = call->inode;
+	handle->fd = -1;
+	handle->by_kernel = fs->mode == BID_MODE_PASSTHROUGH && bid_backing_open(req, call->inode, file->fd, &call->fi) == 0;
+	if (!handle->by_kernel) {
+		handle->fd = bid_steal_fd(&file->fd);
+		call->fi.keep_cache = 1;	/* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+	}
+	reply_open(req, handle, &call->fi);
+}
+
+void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+
+	if (!inode) {
+		fuse_reply_err(req, ESTALE);
+	} else if (fs->mode == BID_MODE_NO_OPEN) {
+		fuse_reply_err(req, ENOSYS);	/* tells the kernel never to ask again */
+	} else if (inode->node.type == BID_NODE_FILE) {
+		struct bid_call call = { .artifact = { .id = inode->node.id, .kind = inode->node.kind }, .inode = inode, .fi = *fi };
+
+		bid_wait(req, &call, answer_open);
+	} else {
+		open_text(req, inode, fi);
+	}
+}
+
+static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)
+{
+	if (offset < 0 || (size_t)offset >= len)
+		fuse_reply_buf(req, NULL, 0);
+	else
+		fuse_reply_buf(req, text + offset, size < len - (size_t)offset ? size : len - (size_t)offset);
+}
+
+static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
+{
+	struct fuse_bufvec data = FUSE_BUFVEC_INIT(size);
+
+	data.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+	data.buf[0].fd = fd;
+	data.buf[0].pos = offset;
+	fuse_reply_data(req, &data, FUSE_BUF_NO_SPLICE);
+}
+
+/* no_open: the file was found, perhaps fetched anew. */
+static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_fd *fd;
+
+	if (error < 0) {
+		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
+		return;
+	}
+	fd = bid_fds_keep(fs->fds, call->inode->number, file);
+	if (!fd) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	reply_fd(req, bid_fd_number(fd), call->size, call->offset);
+	bid_fds_put(fs->fds, fd);
+}
+
+static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, off_t offset)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_call call = { .inode = inode, .size = size, .offset = offset };
+	struct bid_fd *fd;
+
+	if (inode->node.type != BID_NODE_FILE) {
+		bid_auto_free char *text = NULL;
+		size_t len;
+		int r = bid_text_make(fs, &inode->node, &text, &len);
+
+		if (r < 0)
+			fuse_reply_err(req, -r);
+		else
+			reply_text(req, text, len, size, offset);
+		return;
+	}
+	fd = bid_fds_get(fs->fds, inode->number);
+	if (fd) {
+		reply_fd(req, bid_fd_number(fd), size, offset);
+		bid_fds_put(fs->fds, fd);
+		return;
+	}
+	call.artifact = (struct bid_request){ .id = inode->node.id, .kind = inode->node.kind };
+	bid_wait(req, &call, answer_read);
+}
+
+void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode;
+
+	if (fs->mode == BID_MODE_NO_OPEN) {
+		inode = bid_inodes_find(fs->inodes, number);
+		if (inode)
+			read_unopened(req, inode, size, offset);
+		else
+			fuse_reply_err(req, ESTALE);
+	} else if (handle_of(fi)->text) {
+		reply_text(req, handle_of(fi)->text, handle_of(fi)->size, size, offset);
+	} else {
+		reply_fd(req, handle_of(fi)->fd, size, offset);
+	}
+}
+
+void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct handle *handle = handle_of(fi);
+
+	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
+	if (handle) {
+		if (!handle->text)
+			bid_backing_close(bid_fs_of(req), handle->inode, handle->by_kernel);
+		handle_free(handle);
+	}
+	fuse_reply_err(req, 0);
+}
+
+const struct fuse_lowlevel_ops bid_ops = {
+	.init = bid_op_init,
+	.lookup = bid_op_lookup,
+	.forget = bid_op_forget,
+	.forget_multi = bid_op_forget_multi,
+	.getattr = bid_op_getattr,
+	.readlink = bid_op_readlink,
+	.open = bid_op_open,
+	.read = bid_op_read,
+	.release = bid_op_release,
+	.opendir = bid_op_opendir,
+	.readdir = bid_op_readdir,
+	.releasedir = bid_op_releasedir,
+	.statfs = bid_op_statfs,
+};

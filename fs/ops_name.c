@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Names and attributes. */
+#include "ops.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "reply.h"
+#include "wait.h"
+
+static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+
+	if (error == -ENOENT) {
+		bid_reply_negative(req, BID_STALE);
+	} else if (error < 0) {
+		fuse_reply_err(req, bid_visible_error(fs, error));
+	} else {
+		/* a file that was not stripped is one file, with one inode, under both names */
+		struct bid_node node = { .type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id };
+
+		bid_reply_node(req, &node, &file->st);
+	}
+}
+
+void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, parent);
+	struct bid_node child;
+	int r;
+
+	if (!inode) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	r = bid_tree_lookup(&fs->tree, &inode->node, name, &child);
+	if (r == -EINVAL) {
+		bid_reply_negative(req, BID_FOREVER);
+	} else if (r == -ENOENT) {
+		bid_reply_negative(req, BID_STALE);
+	} else if (r < 0) {
+		fuse_reply_err(req, -r);
+	} else {
+		struct bid_call call = { .artifact = { .id = child.id, .kind = child.kind } };
+
+		if (child.type == BID_NODE_FILE)
+			bid_wait(req, &call, answer_lookup);
+		else
+			bid_reply_node(req, &child, NULL);
+		bid_node_release(&child);
+	}
+}
+
+void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)
+{
+	bid_inodes_forget(bid_fs_of(req)->inodes, number, count);
+	fuse_reply_none(req);
+}
+
+void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < n; i++)
+		bid_inodes_forget(bid_fs_of(req)->inodes, forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_file file = BID_FILE_NONE;
+	struct stat attr;
+	int r;
+
+	if (!inode) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	if (inode->node.type != BID_NODE_FILE) {
+		double timeout = bid_entry_timeout(fs, &inode->node);
+
+		attr = bid_attr_of(fs, inode);
+		fuse_reply_attr(req, &attr, timeout < BID_STALE ? timeout : BID_STALE);
+		return;
+	}
+	/* only the store is asked: what was evicted is looked up anew by its path, because the kernel tries again after ESTALE */
+	r = bid_store_find(fs->store, &(struct bid_request){ .id = inode->node.id, .kind = inode->node.kind }, &file);
+	if (r < 0) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	attr = bid_attr_of_file(number, &file.st);
+	fuse_reply_attr(req, &attr, BID_STALE);
+	bid_file_release(&file);
+}
+
+void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	char target[PATH_MAX];
+	int r = inode ? bid_tree_readlink(&fs->tree, &inode->node, target, sizeof(target)) : -ESTALE;
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+void bid_op_statfs(fuse_req_t req, fuse_ino_t number)
+{
+	struct statvfs statvfs;
+	int r = bid_store_statfs(bid_fs_of(req)->store, &statvfs);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_statfs(req, &statvfs);
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/default.h>
+#include <bid/version.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "mountpoint.h"
+#include "servers.h"
+
+static const char usage[] =
+	"usage: mount.bidfs [STORE] [MOUNTPOINT] [-fhnsvV] [-o OPTION[,OPTION]...]\n"
+	"\n"
+	"Mount a store of ELF files by build-id. STORE is perf's buildid.dir by default, or ~/.debug; MOUNTPOINT is\n"
+	"/mnt/bid if you may mount there, else $XDG_RUNTIME_DIR/bid. Prints the mount point when it answers.\n"
+	"\n"
+	"  -o url=URL              ask this debuginfod server; may be given several times. Without it, the servers of\n"
+	"                          DEBUGINFOD_URLS or /etc/debuginfod/*.urls are asked\n"
+	"  -o offline              ask no server\n"
+	"  -o wait=SECONDS         wait at most so long for a download, which goes on behind; 0 is for ever (default 10)\n"
+	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
+	"  -o max_size=BYTES       fetch nothing larger; with a suffix K, M or G\n"
+	"  -o passthrough=auto|on|off  let the kernel read opened files from the store itself (default auto)\n"
+	"  -o allow_other          let other users in\n"
+	"  -o nonempty             mount on a directory that is not empty\n"
+	"  -o foreground           stay in the foreground and log to standard error\n"
+	"  -o log_level=LEVEL      error, warning, info or debug (default warning)\n"
+	"  -o ro, rw               accepted; this version mounts read-only\n"
+	"  -f, --fake              check everything, but do not mount\n"
+	"  -n, --no-mtab           accepted for mount(8)\n"
+	"  -s, --sloppy            pass over unknown options\n"
+	"  -v, --verbose           say what is done\n"
+	"  -t, --types TYPE        accepted for mount(8)\n"
+	"  -h, --help              print this and exit\n"
+	"  -V, --version           print the version and exit\n"
+	"\n"
+	"See mount.bidfs(8).\n";
+
+/* Options that mount(8), fstab(5) and systemd hand to every helper, and that change nothing here. */
+static const char *const ignored[] = { "ro",   "rw",	   "defaults", "auto",	"noauto", "nofail", "user",   "nouser", "users",  "owner", "group",
+				       "suid", "nosuid",   "dev",      "nodev", "exec",	  "async",  "sync",   "_netdev", "relatime", "strictatime",
+				       "atime", "diratime", "mand",	"nomand" };
+
+/* Options that the kernel understands. */
+static const char *const kernel[] = { "noexec", "noatime", "nodiratime", "dirsync" };
+
+static bool listed(const char *const *list, size_t n, const char *option)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i], option) == 0)
+			return true;
+	return false;
+}
+
+/* One of @n @words; -1 after an error message. */
+static int choose(const char *option, const char *value, const char *const *words, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(words[i], value) == 0)
+			return i;
+	bid_error("bad value '%s' for the option '%s': see 'mount.bidfs --help'", value, option);
+	return -1;
+}
+
+/* A number with an optional suffix K, M or G if @suffixes. */
+static int number(const char *option, const char *value, bool suffixes, uint64_t max, uint64_t *ret_number)
+{
+	unsigned long long n;
+	uint64_t unit = 1;
+	char *end;
+
+	errno = 0;
+	n = strtoull(value, &end, 10);
+	if (suffixes && *end && strchr("KMG", *end))
+		unit = *end == 'K' ? 1U << 10 : *end == 'M' ? 1U << 20 : 1U << 30, end++;
+	if (*value < '0' || *value > '9' || *end || errno || n > max / unit) {
+		bid_error("bad value '%s' for the option '%s': a number is wanted; see 'mount.bidfs --help'", value, option);
+		return -1;
+	}
+	*ret_number = n * unit;
+	return 0;
+}
+
+static int add_url(struct bid_options *options, const char *url)
+{
+	size_t n = 0;
+	char **larger;
+
+	if (bid_servers_check(url) < 0) {
+		bid_error("not a server's URL: '%s': one that begins with 'http://' or 'https://' is wanted", url);
+		return -1;
+	}
+	while (options->urls && options->urls[n])
+		n++;
+	larger = realloc(options->urls, (n + 2) * sizeof(*larger));
+	if (!larger)
+		return -1;
+	options->urls = larger;
+	larger[n] = strdup(url);
+	larger[n + 1] = NULL;
+	return larger[n] ? 0 : -1;
+}
+
+static int add_kernel(struct bid_options *options, const char *option)
+{
+	char *longer;
+
+	if (asprintf(&longer, "%s%s%s", options->kernel ? options->kernel : "", options->kernel ? "," : "", option) < 0)
+		return -1;
+	free(options->kernel);
+	options->kernel = longer;
+	return 0;
+}
+
+/* One option of ours that has a value. -ENOENT if there is none of that name, -EINVAL after an error message. */
+static int set_value(struct bid_options *options, const char *name, const char *value)
+{
+	static const char *const errors[] = { "enoent", "strict" };
+	static const char *const passthrough[] = { "auto", "on", "off" };
+	static const char *const levels[] = { "error", "warning", "info", "debug" };
+	uint64_t seconds;
+	int choice;
+
+	if (strcmp(name, "url") == 0)
+		return add_url(options, value) < 0 ? -EINVAL : 0;
+	if (strcmp(name, "wait") == 0) {
+		if (number(name, value, false, 86400, &seconds) < 0)
+			return -EINVAL;
+		options->wait_ms = (unsigned)seconds * 1000;
+	} else if (strcmp(name, "max_size") == 0) {
+		return number(name, value, true, INT64_MAX, &options->max_size) < 0 ? -EINVAL : 0;
+	} else if (strcmp(name, "errors") == 0) {
+		choice = choose(name, value, errors, 2);
+		if (choice < 0)
+			return -EINVAL;
+		options->strict = choice == 1;
+	} else if (strcmp(name, "passthrough") == 0) {
+		choice = choose(name, value, passthrough, 3);
+		if (choice < 0)
+			return -EINVAL;
+		options->passthrough = (enum bid_passthrough)choice;
+	} else if (strcmp(name, "log_level") == 0) {
+		choice = choose(name, value, levels, 4);
+		if (choice < 0)
+			return -EINVAL;
+		options->log_level = choice;
+	} else {
+		return -ENOENT;
+	}
+	return 0;
+}
+
+static int set_flag(struct bid_options *options, const char *name)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+	} flags[] = {
+		{ "offline", offsetof(struct bid_options, offline) },
+		{ "allow_other", offsetof(struct bid_options, allow_other) },
+		{ "nonempty", offsetof(struct bid_options, nonempty) },
+		{ "foreground", offsetof(struct bid_options, foreground) },
+	};
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		if (strcmp(flags[i].name, name) != 0)
+			continue;
+		*(bool *)((char *)options + flags[i].offset) = true;
+		return 0;
+	}
+	if (listed(kernel, sizeof(kernel) / sizeof(kernel[0]), name))
+		return add_kernel(options, name) < 0 ? -ENOMEM : 0;
+	if (listed(ignored, sizeof(ignored) / sizeof(ignored[0]), name) || strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
+		return 0;
+	return -ENOENT;
+}
+
+/* What follows -o. A backslash keeps a comma from ending an option. */
+static int set_options(struct bid_options *options, const char *list, bool sloppy)
+{
+	bid_auto_free char *copy = malloc(strlen(list) + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	while (*list) {
+		char *out = copy, *value;
+		int r;
+
+		for (; *list && *list != ','; list++) {
+			if (list[0] == '\\' && list[1] == ',')
+				list++;
+			*out++ = *list;
+		}
+		*out = '\0';
+		list += *list == ',';
+		if (!*copy)
+			continue;
+
+		value = strchr(copy, '=');
+		if (value && strncmp(copy, "x-", 2) != 0 && strncmp(copy, "X-", 2) != 0) {
+			*value = '\0';
+			r = strcmp(copy, "comment") == 0 || strcmp(copy, "user") == 0 ? 0 : set_value(options, copy, value + 1);
+		} else {
+			r = set_flag(options, copy);
+		}
+		if (r == -ENOENT && sloppy) {
+			bid_warning("unknown option '%s' passed over", copy);
+		} else if (r == -ENOENT) {
+			bid_error("unknown option '%s': see 'mount.bidfs --help'", copy);
+			return r;
+		} else if (r < 0) {
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int copy_path(char *to, const char *path)
+{
+	if (strlen(path) >= PATH_MAX) {
+		bid_error("path too long: '%.64s...'", path);
+		return -1;
+	}
+	memcpy(to, path, strlen(path) + 1);
+	return 0;
+}
+
+static int set_places(struct bid_options *options, char **arguments, int n)
+{
+	if (n > 2) {
+		bid_error("too many arguments: '%s': see 'mount.bidfs --help'", arguments[2]);
+		return -1;
+	}
+	/* "none" is what people write into fstab(5) for a file system without a device */
+	if (n >= 1 && strcmp(arguments[0], "none") != 0) {
+		if (copy_path(options->store, arguments[0]) < 0)
+			return -1;
+	} else if (bid_store_default_path(options->store, sizeof(options->store)) < 0) {
+		bid_error("no store named, and no home directory to look for '.debug' in: name a store");
+		return -1;
+	}
+	if (n == 2)
+		return copy_path(options->mountpoint, arguments[1]);
+	if (bid_mountpoint_default(options->mountpoint) < 0) {
+		bid_error("no mount point named, and neither '/mnt/bid' nor $XDG_RUNTIME_DIR can be used: name one");
+		return -1;
+	}
+	return 0;
+}
+
+enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *options)
+{
+	static const struct option table[] = {
+		{ "fake", no_argument, NULL, 'f' },	   { "no-mtab", no_argument, NULL, 'n' },
+		{ "sloppy", no_argument, NULL, 's' },	   { "verbose", no_argument, NULL, 'v' },
+		{ "options", required_argument, NULL, 'o' }, { "types", required_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },	   { "version", no_argument, NULL, 'V' },
+		{ 0 },
+	};
+	static const char letters[] = "fnsvo:t:hV";
+	bool sloppy = false;
+	int c;
+
+	*options = (struct bid_options){ .wait_ms = 10000, .log_level = BID_LOG_WARNING };
+	/* -s may come after the -o that it excuses */
+	while ((c = getopt_long(argc, argv, letters, table, NULL)) != -1)
+		sloppy = sloppy || c == 's';
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, letters, table, NULL)) != -1) {
+		switch (c) {
+		case 'f':
+			options->fake = true;
+			break;
+		case 'v':
+			options->verbose = true;
+			break;
+		case 'n':
+		case 's':
+		case 't':
+			break;
+		case 'o':
+			if (set_options(options, optarg, sloppy) < 0)
+				return BID_PARSE_USAGE;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return BID_PARSE_DONE;
+		case 'V':
+			printf("mount.bidfs %s\n", bid_version());
+			return BID_PARSE_DONE;
+		default:
+			return BID_PARSE_USAGE;
+		}
+	}
+	if (options->verbose && options->log_level < BID_LOG_INFO)
+		options->log_level = BID_LOG_INFO;
+	return set_places(options, argv + optind, argc - optind) < 0 ? BID_PARSE_USAGE : BID_PARSE_MOUNT;
+}
+
+void bid_options_release(struct bid_options *options)
+{
+	for (char **url = options->urls; url && *url; url++)
+		free(*url);
+	free(options->urls);
+	free(options->kernel);
+}

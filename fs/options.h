@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The command line of mount.bidfs: a mount helper's, see mount(8), "EXTERNAL HELPERS". */
+#ifndef BID_FS_OPTIONS_H
+#define BID_FS_OPTIONS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum bid_passthrough {
+	BID_PASSTHROUGH_AUTO = 0,
+	BID_PASSTHROUGH_ON,
+	BID_PASSTHROUGH_OFF,
+};
+
+struct bid_options {
+	char store[PATH_MAX];
+	char mountpoint[PATH_MAX];
+	bool fake;		/* -f: check all, mount nothing */
+	bool verbose;
+	bool foreground;
+	bool allow_other;
+	bool nonempty;
+	bool strict;		/* errors=strict */
+	bool offline;
+	enum bid_passthrough passthrough;
+	unsigned wait_ms;	/* 0 is for ever */
+	uint64_t max_size;	/* bytes; 0 is no limit */
+	int log_level;		/* enum bid_log_level */
+	char **urls;		/* NULL-terminated, or NULL if none was given; owned */
+	char *kernel;		/* comma-separated options for the kernel; owned */
+};
+
+/* What there is to do after parsing. */
+enum bid_parse {
+	BID_PARSE_MOUNT,
+	BID_PARSE_DONE,		/* --help or --version was answered */
+	BID_PARSE_USAGE,	/* the error was printed */
+};
+
+/* The caller releases @options in any case. */
+enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *options);
+
+void bid_options_release(struct bid_options *options);
+
+#endif

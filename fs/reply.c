@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "reply.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "text.h"
+
+struct stat bid_attr_of(const struct bid_fs *fs, const struct bid_inode *inode)
+{
+	const struct bid_node *node = &inode->node;
+	struct stat st = { .st_ino = inode->number, .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
+	struct stat below;
+	char target[PATH_MAX];
+
+	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
+	switch (bid_node_format(node)) {
+	case S_IFDIR:
+		st.st_mode = S_IFDIR | 0555;
+		st.st_nlink = 2;
+		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID) &&
+		    bid_store_stat(fs->store, bid_node_path(node), &below) == 0)
+			st.st_mtim = below.st_mtim;
+		break;
+	case S_IFLNK:
+		st.st_mode = S_IFLNK | 0777;
+		if (bid_tree_readlink(&fs->tree, node, target, sizeof(target)) == 0)
+			st.st_size = (off_t)strlen(target);
+		break;
+	default:
+		st.st_mode = S_IFREG | 0444;
+		st.st_size = (off_t)bid_text_size(fs, node, &st.st_mtim);
+		break;
+	}
+	return st;
+}
+
+struct stat bid_attr_of_file(uint64_t number, const struct stat *st)
+{
+	struct stat attr = *st;
+
+	attr.st_ino = number;
+	attr.st_mode = S_IFREG | (st->st_mode & 0555);	/* never setuid, never writable */
+	attr.st_nlink = 1;
+	return attr;
+}
+
+double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
+{
+	switch (node->type) {
+	case BID_NODE_IDS:
+	case BID_NODE_LINKS:
+	case BID_NODE_LINKS_FAN:
+	case BID_NODE_DEBUG:
+	case BID_NODE_DEBUG_FAN:
+	case BID_NODE_META:
+	case BID_NODE_ALIAS:
+	case BID_NODE_README:
+		return BID_FOREVER;
+	case BID_NODE_ID:
+		return fs->tree.any_id ? BID_FOREVER : BID_STALE;
+	case BID_NODE_STATUS:
+	case BID_NODE_METRICS:
+	case BID_NODE_INFO:
+		return 0;	/* its size is made anew whenever it is looked at */
+	default:
+		return BID_STALE;
+	}
+}
+
+void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct fuse_entry_param entry = { 0 };
+	struct bid_inode *inode;
+
+	if (bid_inodes_get(fs->inodes, node, &inode) < 0) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	entry.ino = inode->number;
+	entry.attr = st ? bid_attr_of_file(inode->number, st) : bid_attr_of(fs, inode);
+	entry.entry_timeout = bid_entry_timeout(fs, node);
+	entry.attr_timeout = entry.entry_timeout < BID_STALE ? entry.entry_timeout : BID_STALE;
+	if (fuse_reply_entry(req, &entry) == -ENOENT)
+		bid_inodes_forget(fs->inodes, entry.ino, 1);	/* the caller is gone, so the kernel will not take it back */
+}
+
+void bid_reply_negative(fuse_req_t req, double timeout)
+{
+	struct fuse_entry_param entry = { .ino = 0, .entry_timeout = timeout };
+
+	fuse_reply_entry(req, &entry);
+}
+
+int bid_visible_error(const struct bid_fs *fs, int error)
+{
+	switch (-error) {
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+		/* anything but "no such file" makes elfutils give up on a module for good */
+		return fs->options->strict ? -error : ENOENT;
+	case EBADMSG:
+		return fs->options->strict ? EIO : ENOENT;
+	case EINPROGRESS:
+		return ENOENT;
+	default:
+		return -error;
+	}
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Answers to the kernel: attributes, entries and errors, each in one place. */
+#ifndef BID_FS_REPLY_H
+#define BID_FS_REPLY_H
+
+#include "fs.h"
+
+/* The attributes of what is no artifact. */
+struct stat bid_attr_of(const struct bid_fs *fs, const struct bid_inode *inode);
+
+/* The attributes of an artifact: @st is of the file in the store. */
+struct stat bid_attr_of_file(uint64_t number, const struct stat *st);
+
+/* Seconds for which the kernel may believe that the name of @node means it. */
+double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node);
+
+/* A name that means @node; for an artifact, @st is of its file, else NULL. */
+void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);
+
+/* A name that means nothing, for @timeout seconds. */
+void bid_reply_negative(fuse_req_t req, double timeout);
+
+/* The errno (positive) that a caller sees for @error of the broker, according to errors=. */
+int bid_visible_error(const struct bid_fs *fs, int error);
+
+#endif

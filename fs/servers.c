@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "servers.h"
+
+#include <bid/error.h>
+#include <bid/fetch.h>
+
+#include "base/log.h"
+
+int bid_servers_check(const char *url)
+{
+	return bid_fetch_check_url(url);
+}
+
+static int add(struct bid_broker *broker, struct bid_fetch *fetch, const char *url)
+{
+	struct bid_source *source;
+	int r = bid_fetch_server_new(fetch, url, &source);
+
+	if (r == 0) {
+		r = bid_broker_add_source(broker, source);
+		if (r < 0)
+			source->ops->free(source);
+	}
+	if (r < 0)
+		bid_error("%s: cannot use the server '%s'", bid_strerror(r), url);
+	return r;
+}
+
+int bid_servers_add(struct bid_broker *broker, const struct bid_options *options, struct bid_servers **ret_servers)
+{
+	struct bid_fetch_config config;
+	struct bid_fetch *fetch = NULL;
+	char **configured = NULL, **urls = options->urls;
+	int r = 0;
+
+	if (!options->offline && !urls) {
+		r = bid_fetch_urls_from_environment(NULL, &configured);
+		urls = configured;
+	}
+	if (!options->offline && r >= 0 && urls && *urls) {
+		bid_fetch_config_from_environment(&config);
+		if (options->max_size)
+			config.max_size = options->max_size;
+		r = bid_fetch_new(&config, &fetch);
+		for (; r >= 0 && *urls; urls++)
+			r = add(broker, fetch, *urls);
+	}
+	bid_fetch_urls_free(configured);
+	/* kept even after a failure: sources made before it live until the broker goes */
+	*ret_servers = (struct bid_servers *)fetch;
+	return r < 0 ? r : 0;
+}
+
+void bid_servers_free(struct bid_servers *servers)
+{
+	bid_fetch_free((struct bid_fetch *)servers);
+}

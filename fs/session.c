@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "backing.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "dirops.h"
+#include "fs.h"
+#include "servers.h"
+
+enum {
+	THREADS_MAX = 8,	/* enough that some wait for a disk while others answer; none waits for a network */
+	THREADS_IDLE = 2,
+	FDS_MAX = 512,
+};
+
+/* The options of the mount itself. What is served is other people's files: never setuid, never a device. */
+static int add_arguments(struct fuse_args *args, const struct bid_options *options, const char *store)
+{
+	char *list = NULL, *fsname;
+	int r;
+
+	if (asprintf(&fsname, "fsname=%s", store) < 0)
+		return -ENOMEM;
+	r = fuse_opt_add_arg(args, "mount.bidfs");
+	if (r == 0)
+		r = fuse_opt_add_opt(&list, "ro,nosuid,nodev,default_permissions,subtype=bidfs");
+	if (r == 0)
+		r = fuse_opt_add_opt_escaped(&list, fsname);
+	if (r == 0 && options->allow_other)
+		r = fuse_opt_add_opt(&list, "allow_other");
+	if (r == 0 && options->kernel)
+		r = fuse_opt_add_opt(&list, options->kernel);
+	if (r == 0)
+		r = fuse_opt_add_arg(args, "-o");
+	if (r == 0)
+		r = fuse_opt_add_arg(args, list);
+	free(fsname);
+	free(list);
+	return r == 0 ? 0 : -ENOMEM;
+}
+
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* What needs threads or knows the final process: everything after the fork. */
+static int serve(struct bid_fs *fs, int ready)
+{
+	struct bid_broker_config config = { .wait_ms = fs->options->wait_ms, .max_size = fs->options->max_size };
+	struct fuse_loop_config *loop = NULL;
+	struct bid_servers *servers = NULL;
+	int r;
+
+	r = bid_broker_new(fs->store, &config, &fs->broker);
+	if (r == 0)
+		r = bid_servers_add(fs->broker, fs->options, &servers);
+	if (r == 0)
+		r = bid_dirops_parallel(fs->session);
+	loop = r == 0 ? fuse_loop_cfg_create() : NULL;
+	if (loop) {
+		fs->tree.any_id = bid_broker_has_sources(fs->broker);
+		fuse_loop_cfg_set_max_threads(loop, THREADS_MAX);
+		fuse_loop_cfg_set_idle_threads(loop, THREADS_IDLE);
+		if (write(ready, "1", 1) < 0)
+			bid_debug("%s: nobody waits for the mount", strerror(errno));
+		bid_close(ready);
+		r = fuse_session_loop_mt(fs->session, loop);
+		fuse_loop_cfg_destroy(loop);
+	} else {
+		bid_error("%s: cannot serve the mount", strerror(r < 0 ? -r : ENOMEM));
+		bid_close(ready);
+	}
+	/* answers what still waits, so before the session goes */
+	bid_broker_free(fs->broker);
+	bid_servers_free(servers);
+	/* a signal that ended the loop is the usual way to unmount */
+	return loop && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
+}
+
+/* Wait until the mount at @path answers, which @ready tells to be near. */
+static int await(int ready, const char *path)
+{
+	struct stat st;
+	char byte;
+
+	if (read(ready, &byte, 1) != 1)
+		return BID_EXIT_MOUNT;	/* the daemon said why */
+	if (stat(path, &st) < 0) {
+		bid_error("%s: the mount on '%s' does not answer", strerror(errno), path);
+		return BID_EXIT_MOUNT;
+	}
+	printf("%s\n", path);
+	return fflush(stdout) == 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
+}
+
+static void detach(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setsid();
+	bid_log_to_syslog();
+	for (int fd = 0; fd <= 2 && null >= 0; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+	if (chdir("/") < 0)
+		bid_debug("%s: cannot leave the working directory", strerror(errno));
+}
+
+/* Serve from a child; returns in both processes. */
+static int serve_behind(struct bid_fs *fs)
+{
+	int ready[2];
+	int status;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) < 0) {
+		bid_error("%s: cannot go to the background", strerror(errno));
+		return BID_EXIT_SYSTEM;
+	}
+	pid = fork();
+	if (pid < 0) {
+		bid_error("%s: cannot go to the background", strerror(errno));
+		return BID_EXIT_SYSTEM;
+	}
+	if (pid == 0) {
+		close(ready[0]);
+		detach();
+		return serve(fs, ready[1]);
+	}
+	close(ready[1]);
+	/* or the mount would outlive its daemon as long as this process */
+	close(fuse_session_fd(fs->session));
+	status = await(ready[0], fs->options->mountpoint);
+	close(ready[0]);
+	_exit(status);
+}
+
+/* In the foreground nobody waits, so a helper tells when the mount answers. */
+static int serve_here(struct bid_fs *fs)
+{
+	int ready[2];
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) < 0) {
+		bid_error("%s: cannot start", strerror(errno));
+		return BID_EXIT_SYSTEM;
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(ready[1]);
+		close(fuse_session_fd(fs->session));
+		_exit(await(ready[0], fs->options->mountpoint));
+	}
+	close(ready[0]);
+	return serve(fs, ready[1]);
+}
+
+static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
+{
+	int status = BID_EXIT_MOUNT;
+
+	fs->session = fuse_session_new(args, &bid_ops, sizeof(bid_ops), fs);
+	if (!fs->session) {
+		bid_error("cannot start: libfuse refused the options '%s'", fs->options->kernel ? fs->options->kernel : "");
+		return BID_EXIT_USAGE;
+	}
+	if (fuse_set_signal_handlers(fs->session) == 0) {
+		if (fuse_session_mount(fs->session, fs->options->mountpoint) == 0) {
+			status = fs->options->foreground ? serve_here(fs) : serve_behind(fs);
+			fuse_session_unmount(fs->session);
+		} else {
+			bid_error("cannot mount on '%s': see the line above", fs->options->mountpoint);
+		}
+		fuse_remove_signal_handlers(fs->session);
+	}
+	fuse_session_destroy(fs->session);
+	return status;
+}
+
+int bid_session_run(struct bid_store *store, const struct bid_options *options)
+{
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct bid_fs fs = {
+		.options = options,
+		.store = store,
+		.tree = { .store = store },
+		.uid = geteuid(),
+		.gid = getegid(),
+	};
+	int status = BID_EXIT_SYSTEM;
+
+	clock_gettime(CLOCK_REALTIME, &fs.started);
+	pthread_mutex_init(&fs.backing_lock, NULL);
+	raise_limit();
+	if (bid_inodes_new(bid_backing_detach, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
+	    add_arguments(&args, options, bid_store_path(store)) == 0)
+		status = mount_and_serve(&fs, &args);
+	else
+		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
+
+	bid_fds_free(fs.fds);
+	bid_inodes_free(fs.inodes);
+	pthread_mutex_destroy(&fs.backing_lock);
+	fuse_opt_free_args(&args);
+	return status;
+}

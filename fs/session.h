@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A mount, from mounting to unmounting. */
+#ifndef BID_FS_SESSION_H
+#define BID_FS_SESSION_H
+
+#include <bid/store.h>
+
+#include "options.h"
+
+/* Exit statuses of a mount helper: mount(8), "EXIT STATUS". */
+enum {
+	BID_EXIT_OK = 0,
+	BID_EXIT_USAGE = 1,
+	BID_EXIT_SYSTEM = 2,
+	BID_EXIT_MOUNT = 32,
+};
+
+/*
+ * Mount @store as @options say, print the mount point when it answers, and serve it: from the background, unless options->foreground, in which
+ * case this returns after unmounting. Returns an exit status; errors were printed.
+ */
+int bid_session_run(struct bid_store *store, const struct bid_options *options);
+
+#endif

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What the mount says of itself: .bidfs/status, JSON. The shape is documented in docs/FORMAT.md. */
+#include <jansson.h>
+#include <time.h>
+
+#include <bid/version.h>
+
+#include "text.h"
+
+static json_t *counters(const struct bid_broker_stats *stats)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched", (json_int_t)stats->fetched,
+			 "absent", (json_int_t)stats->absent, "unknown", (json_int_t)stats->unknown, "rejected",
+			 (json_int_t)stats->rejected, "interrupted", (json_int_t)stats->interrupted, "remembered_absent",
+			 (json_int_t)stats->negative_entries);
+}
+
+static json_t *sources(struct bid_broker *broker)
+{
+	json_t *all = json_array();
+	struct bid_source_stats stats;
+
+	for (size_t i = 0; bid_broker_source_stats(broker, i, &stats) == 0; i++) {
+		json_t *one = json_pack("{s:s, s:I, s:I}", "name", stats.name, "asked", (json_int_t)stats.asked, "bytes",
+					(json_int_t)stats.bytes);
+
+		for (int outcome = BID_OUTCOME_NONE + 1; outcome < BID_OUTCOME_COUNT; outcome++)
+			if (stats.outcomes[outcome])
+				json_object_set_new(one, bid_outcome_name((enum bid_outcome)outcome),
+						    json_integer((json_int_t)stats.outcomes[outcome]));
+		if (stats.last_trouble[0]) {
+			json_object_set_new(one, "last_trouble", json_string(stats.last_trouble));
+			json_object_set_new(one, "last_trouble_time", json_integer((json_int_t)stats.last_trouble_time));
+		}
+		json_array_append_new(all, one);
+	}
+	return all;
+}
+
+static int add_flight(void *user, const struct bid_progress *progress)
+{
+	char hex[BID_ID_HEX_MAX];
+	json_t *one = json_pack("{s:s, s:s, s:I, s:i, s:i}", "id", bid_id_format(&progress->request.id, hex), "kind",
+				bid_kind_name(progress->request.kind), "received", (json_int_t)progress->received, "waiters",
+				(int)progress->waiters, "age_ms", (int)progress->age_ms);
+
+	if (progress->size != BID_SIZE_UNKNOWN)
+		json_object_set_new(one, "size", json_integer((json_int_t)progress->size));
+	if (progress->source[0])
+		json_object_set_new(one, "source", json_string(progress->source));
+	json_array_append_new(user, one);
+	return 0;
+}
+
+char *bid_status_json(const struct bid_fs *fs)
+{
+	struct bid_broker_stats stats;
+	json_t *flights = json_array();
+	json_t *json;
+	char *text;
+
+	bid_broker_stats(fs->broker, &stats);
+	bid_broker_each_flight(fs->broker, add_flight, flights);
+	json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o}", "version", bid_version(), "mount_point",
+			 fs->options->mountpoint, "store", bid_store_path(fs->store), "mode", bid_mode_name(fs->mode), "mode_reason",
+			 fs->mode_reason, "read_only", 1, "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
+			 (json_int_t)bid_inodes_count(fs->inodes), "counters", counters(&stats), "sources", sources(fs->broker), "flights",
+			 flights);
+	text = json_dumps(json, JSON_INDENT(2));
+	json_decref(json);
+	return text;
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tree.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "names.h"
+
+enum { PATH_ID_MIN = 8 };	/* bytes; below an original path a shorter hex name that is not stored is taken for a name */
+
+/* @path and @name as a node's path. */
+static int set_path(struct bid_node *node, const char *path, const char *name)
+{
+	if (strlen(path) + strlen(name) + 2 > PATH_MAX)
+		return -ENAMETOOLONG;
+	return asprintf(&node->path, "%s%s%s", path, *path ? "/" : "", name) < 0 ? -ENOMEM : 0;
+}
+
+static int lookup_fixed(const char *parent, const char *name, struct bid_node *child)
+{
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
+		if (strcmp(bid_names_fixed[i].parent, parent) != 0 || strcmp(bid_names_fixed[i].name, name) != 0)
+			continue;
+		child->type = bid_names_fixed[i].type;
+		return bid_names_fixed[i].path ? set_path(child, "", bid_names_fixed[i].path) : 0;
+	}
+	return -ENOENT;
+}
+
+/* Is there a directory for @id? */
+static int exists(const struct bid_tree *tree, const struct bid_id *id)
+{
+	int r;
+
+	if (tree->any_id)
+		return 0;
+	r = bid_store_has(tree->store, id);
+	return r > 0 ? 0 : -ENOENT;
+}
+
+static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
+{
+	enum bid_entry entry;
+	int r;
+
+	r = lookup_fixed(parent, name, child);
+	if (r != -ENOENT)
+		return r;
+	r = set_path(child, parent, name);
+	if (r < 0)
+		return r;
+
+	entry = bid_store_classify(tree->store, child->path);
+	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_NAMELESS) == 0) {
+		child->type = BID_NODE_PATH;
+		return 0;
+	}
+	if (bid_id_parse_str(name, &child->id) < 0)
+		return -ENOENT;
+	child->type = BID_NODE_PATH_ID;
+	if (entry == BID_ENTRY_ID)
+		return 0;
+	return *parent && child->id.len >= PATH_ID_MIN ? exists(tree, &child->id) : -ENOENT;
+}
+
+/* What stands for a build in by-path: its ELF file, or what the kernel has instead. */
+static enum bid_kind by_path_kind(const struct bid_tree *tree, const struct bid_id *id)
+{
+	static const enum bid_kind others[] = { BID_KIND_KALLSYMS, BID_KIND_VDSO, BID_KIND_DEBUGINFO };
+	int kinds = bid_store_kinds(tree->store, id);
+
+	if (kinds > 0 && !(kinds & 1 << BID_KIND_ELF))
+		for (size_t i = 0; i < BID_COUNT(others); i++)
+			if (kinds & 1 << others[i])
+				return others[i];
+	return BID_KIND_ELF;
+}
+
+static int lookup_by_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
+{
+	enum bid_entry entry;
+	int r;
+
+	r = set_path(child, parent, name);
+	if (r < 0)
+		return r;
+	entry = bid_store_classify(tree->store, child->path);
+	if (entry == BID_ENTRY_DIR) {
+		child->type = BID_NODE_BY_PATH;
+		return 0;
+	}
+	r = bid_id_parse_str(name, &child->id);
+	if (r < 0 || (entry != BID_ENTRY_ID && (!*parent || child->id.len < PATH_ID_MIN || !tree->any_id)))
+		return -ENOENT;
+	/* one file, whatever it is called */
+	bid_node_release(child);
+	child->type = BID_NODE_FILE;
+	child->kind = by_path_kind(tree, &child->id);
+	return 0;
+}
+
+static int lookup_fan(const char *name, enum bid_node_type type, struct bid_node *child)
+{
+	struct bid_id id;
+
+	if (strlen(name) != 2 || bid_id_parse_str(name, &id) < 0)
+		return -EINVAL;
+	child->type = type;
+	child->fan = id.bytes[0];
+	return 0;
+}
+
+/* The id of which @fan is the first byte and the first @len digits of @name the others. */
+static int join(uint8_t fan, const char *name, size_t len, struct bid_id *ret_id)
+{
+	char hex[2 + BID_ID_HEX_MAX];
+
+	if (len >= BID_ID_HEX_MAX)
+		return -EINVAL;
+	snprintf(hex, sizeof(hex), "%02x%.*s", fan, (int)len, name);
+	return bid_id_parse(hex, len + 2, ret_id);
+}
+
+static int lookup_link(const struct bid_tree *tree, uint8_t fan, const char *name, struct bid_node *child)
+{
+	if (join(fan, name, strlen(name), &child->id) < 0)
+		return -EINVAL;
+	child->type = BID_NODE_LINK;
+	return exists(tree, &child->id);
+}
+
+static int lookup_debug(uint8_t fan, const char *name, struct bid_node *child)
+{
+	static const char suffix[] = ".debug";
+	size_t len = strlen(name), cut = sizeof(suffix) - 1;
+	bool debug = len > cut && strcmp(name + len - cut, suffix) == 0;
+
+	if (join(fan, name, debug ? len - cut : len, &child->id) < 0)
+		return -EINVAL;
+	child->type = BID_NODE_FILE;
+	child->kind = debug ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
+	return 0;
+}
+
+/* A name in buildid/ID, which are the user's, or in <path>/ID, which are perf's. */
+static int lookup_artifact(const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	child->id = parent->id;
+	child->type = BID_NODE_FILE;
+	if (parent->type == BID_NODE_ID) {
+		child->kind = bid_kind_parse(name);
+		if (strcmp(name, "info") == 0)
+			child->type = BID_NODE_INFO;
+		else if (child->kind == BID_KIND_NONE)
+			return -EINVAL;
+		return 0;
+	}
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
+			child->kind = (enum bid_kind)kind;
+	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
+}
+
+static int lookup_meta(const char *name, struct bid_node *child)
+{
+	for (size_t i = 0; i < BID_COUNT(bid_names_meta); i++)
+		if (strcmp(name, bid_names_meta[i].name) == 0)
+			child->type = bid_names_meta[i].type;
+	return child->type == BID_NODE_NONE ? -EINVAL : 0;
+}
+
+static int lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	int r;
+
+	switch (parent->type) {
+	case BID_NODE_PATH:
+		return lookup_path(tree, bid_node_path(parent), name, child);
+	case BID_NODE_BY_PATH:
+		return lookup_by_path(tree, bid_node_path(parent), name, child);
+	case BID_NODE_IDS:
+		r = bid_id_parse_str(name, &child->id);
+		child->type = BID_NODE_ID;
+		return r < 0 ? r : exists(tree, &child->id);
+	case BID_NODE_ID:
+	case BID_NODE_PATH_ID:
+		return lookup_artifact(parent, name, child);
+	case BID_NODE_LINKS:
+		return lookup_fan(name, BID_NODE_LINKS_FAN, child);
+	case BID_NODE_DEBUG:
+		return lookup_fan(name, BID_NODE_DEBUG_FAN, child);
+	case BID_NODE_LINKS_FAN:
+		return lookup_link(tree, parent->fan, name, child);
+	case BID_NODE_DEBUG_FAN:
+		return lookup_debug(parent->fan, name, child);
+	case BID_NODE_META:
+		return lookup_meta(name, child);
+	default:
+		return -ENOTDIR;
+	}
+}
+
+int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child)
+{
+	struct bid_node child = { 0 };
+	int r = lookup(tree, parent, name, &child);
+
+	if (r < 0) {
+		bid_node_release(&child);
+		return r;
+	}
+	*ret_child = child;
+	return 0;
+}
+
+/* Where the root has a name of its own, the original path of that name cannot be reached through it. */
+static bool is_shadowed(const char *path)
+{
+	size_t len = strcspn(path, "/");
+
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++)
+		if (!*bid_names_fixed[i].parent && bid_names_fixed[i].type != BID_NODE_PATH && strlen(bid_names_fixed[i].name) == len &&
+		    strncmp(bid_names_fixed[i].name, path, len) == 0)
+			return true;
+	return false;
+}
+
+int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size)
+{
+	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
+	int r, len;
+
+	switch (node->type) {
+	case BID_NODE_ALIAS:
+		len = snprintf(ret_text, size, "%s", bid_node_path(node));
+		break;
+	case BID_NODE_LINK:
+		r = bid_store_where(tree->store, &node->id, where, sizeof(where));
+		/* perf wants a link that leads to a directory; one that is not of its making, or not there yet, leads to one of ours */
+		if (r < 0 || is_shadowed(where) || bid_store_classify(tree->store, where) != BID_ENTRY_ID)
+			len = snprintf(ret_text, size, "../../" BID_STORE_NAMELESS "/%s", bid_id_format(&node->id, hex));
+		else
+			len = snprintf(ret_text, size, "../../%s", where);
+		break;
+	default:
+		return -EINVAL;
+	}
+	return (size_t)len < size ? 0 : -ENAMETOOLONG;
+}

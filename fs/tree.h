@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The namespace: which names there are, and what each of them means. Pure C: knows the store and build-ids, not FUSE.
+ *
+ * Names are parsed here, once; what comes out are nodes, which cannot hold a malformed id.
+ */
+#ifndef BID_FS_TREE_H
+#define BID_FS_TREE_H
+
+#include <bid/store.h>
+
+#include "node.h"
+
+struct bid_tree {
+	struct bid_store *store;	/* borrowed */
+	bool any_id;			/* an id need not be stored to have a directory: there are sources */
+};
+
+/*
+ * What @name means in the directory @parent. Never touches the network; that an artifact's name means something does not say that it is here.
+ * Returns 0 (the caller releases @ret_child), or
+ *   -ENOENT	no such name for now
+ *   -EINVAL	a name that can never mean anything here: the answer may be kept for long
+ *   -ENOTDIR	@parent is no directory
+ *   -ENOMEM
+ */
+int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child);
+
+/* A callback of bid_tree_list(); @node lives until it returns. A non-zero return ends the listing. */
+typedef int (*bid_tree_fn)(void *user, const char *name, const struct bid_node *node);
+
+/* Every name in @node that means something here and now, in no order; ids that are not stored are not listed. May block on disk. */
+int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_tree_fn fn, void *user);
+
+/* The text of a symbolic link. -EINVAL if @node is none, -ENAMETOOLONG. */
+int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size);
+
+#endif

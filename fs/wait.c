@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct wait {
+	fuse_req_t req;		/* not yet answered */
+	struct bid_call call;
+	bid_wait_fn answer;
+};
+
+static void over(void *user, const struct bid_result *result)
+{
+	struct wait *wait = user;
+	struct bid_file none = BID_FILE_NONE;
+
+	wait->answer(wait->req, &wait->call, result->error, result->file ? result->file : &none);
+	free(wait);
+}
+
+/*
+ * libfuse may call this while the request is being answered, so all it gets is the ticket's number, not a pointer to anything that may be
+ * gone. If it is called before the wait began, the broker remembers.
+ */
+static void interrupted(fuse_req_t req, void *data)
+{
+	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)data);
+}
+
+void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_call local = *call;
+	struct wait *wait;
+	uint64_t ticket;
+	int r;
+
+	r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
+	if (r != -EINPROGRESS) {
+		answer(req, &local, r, &file);
+		bid_file_release(&file);
+		return;
+	}
+
+	wait = malloc(sizeof(*wait));
+	r = wait ? bid_broker_ticket(fs->broker, over, wait, &ticket) : -ENOMEM;
+	if (r < 0) {
+		free(wait);
+		answer(req, &local, r, &file);
+		return;
+	}
+	*wait = (struct wait){ .req = req, .call = local, .answer = answer };
+	/* in this order: once it is materialising, the request may be answered and gone at any moment */
+	fuse_req_interrupt_func(req, interrupted, (void *)(uintptr_t)ticket);
+	bid_broker_materialise(fs->broker, ticket, &local.artifact);
+}
