@@ -47,9 +47,9 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 	*config = (struct bid_fetch_config){ .retries = DEFAULT_RETRIES };
 
 	/*
-	 * libdebuginfod's one timeout is the time in which 100 KiB must arrive, from the request on; zero or less is none. Here it is the
-	 * patience with a server at each step: until it answers, and between two pieces of the body. It may shorten the time to be
-	 * connected, but not lengthen it: no healthy server needs more.
+	 * libdebuginfod's one timeout is the time in which 100 KiB must arrive, from the request on; zero or less is none. Here it
+	 * is the patience with a server at each step: until it answers, and between two pieces of the body. It may shorten the time
+	 * to be connected, but not lengthen it: no healthy server needs more.
 	 */
 	if (number_from_environment("DEBUGINFOD_TIMEOUT", &value)) {
 		if (value <= 0 || value > LONGEST_TIMEOUT_S)

@@ -10,6 +10,8 @@
 
 #include <curl/curl.h>
 
+#include "fetch/judge.h"
+
 #define CONNECT_MS		5000
 #define FIRST_BYTE_MS		30000
 #define STALL_MS		5000
@@ -95,7 +97,8 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (retry_after > RETRY_AFTER_MAX_S) {
 		size_t len = strlen(judgement->text);
 
-		snprintf(judgement->text + len, sizeof(judgement->text) - len, " (to be asked again in %lld s)", (long long)retry_after);
+		snprintf(judgement->text + len, sizeof(judgement->text) - len, " (to be asked again in %lld s)",
+			 (long long)retry_after);
 	}
 	TAILQ_REMOVE(&fetch->active, transfer, queue);
 	transfer->server->running--;
@@ -115,7 +118,7 @@ static void reap(struct bid_fetch *fetch)
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
-		bid_transfer_ended(transfer, code);
+		bid_judge_end(transfer, code);
 		conclude(fetch, transfer);
 	}
 }
@@ -133,7 +136,7 @@ static void expire(struct bid_fetch *fetch)
 			bid_transfer_begin(transfer);
 			continue;
 		}
-		bid_transfer_expired(transfer, now);
+		bid_judge_deadline(transfer, now);
 		if (transfer->judgement.outcome != BID_OUTCOME_NONE)
 			conclude(fetch, transfer);
 	}

@@ -154,7 +154,7 @@ static bool is_permanent_503(const struct bid_response *response)
 	return false;
 }
 
-/* The first row that fits is the one. Every other status is a refusal: it says nothing of the artifact, and asking again is no use. */
+/* The first row that fits. The last is a refusal: such a status says nothing of the artifact, and asking again is no use. */
 static const struct meaning {
 	unsigned from, to;
 	enum bid_outcome outcome;

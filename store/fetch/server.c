@@ -10,8 +10,8 @@ static struct bid_server *server_of(struct bid_source *source)
 	return (struct bid_server *)source;
 }
 
-static int server_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
-			uint64_t *ret_transfer)
+static int server_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
+			void *user, uint64_t *ret_transfer)
 {
 	struct bid_server *server = server_of(source);
 	struct bid_transfer *transfer;

@@ -5,7 +5,7 @@
 
 #include <sys/queue.h>
 
-#include <bid/source.h>
+#include <bid/fetch.h>
 #include <curl/curl.h>
 
 #include "fetch/response.h"
@@ -56,7 +56,6 @@ struct bid_transfer {
 	enum bid_phase phase;
 	int64_t deadline;			/* of the phase, in milliseconds of the monotonic clock */
 	struct bid_response response;
-	bool began;				/* head() was called */
 	uint64_t received;			/* bytes of body */
 	int64_t stall_at;			/* unless more of the body comes before */
 	int64_t window_end;			/* of the time over which the speed is measured */
@@ -71,12 +70,6 @@ void bid_transfer_free(struct bid_transfer *transfer);
 /* Begin a try. If even that fails, the judgement says so and the deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
-/* The try ended with @code: judge it. */
-void bid_transfer_ended(struct bid_transfer *transfer, CURLcode code);
-
-/* The deadline is over: judge the try, or find that it may go on until another deadline. */
-void bid_transfer_expired(struct bid_transfer *transfer, int64_t now);
-
 /* How long the server asks to be left alone, in seconds; 0 if it does not. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 
@@ -85,5 +78,11 @@ void bid_transfer_stop(struct bid_transfer *transfer);
 
 /* Milliseconds of the monotonic clock. */
 int64_t bid_transfer_clock(void);
+
+/* The times and limits. */
+const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer);
+
+/* Measure the speed of the body from @now on. */
+void bid_transfer_begin_window(struct bid_transfer *transfer, int64_t now);
 
 #endif

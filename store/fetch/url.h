@@ -10,8 +10,8 @@
 #define BID_URL_MAX	2048	/* characters of a server's URL */
 
 /*
- * A server's URL without trailing slashes, for the caller to free. Returns 0, -EPROTONOSUPPORT if it is neither http:// nor https://,
- * -EINVAL if it is no URL, has a query or a fragment, or is longer than BID_URL_MAX.
+ * A server's URL without trailing slashes, for the caller to free. Returns 0, -EPROTONOSUPPORT if it is neither http:// nor
+ * https://, -EINVAL if it is no URL, has a query or a fragment, or is longer than BID_URL_MAX.
  */
 int bid_url_normalise(const char *url, char **ret_url);
 
@@ -19,8 +19,8 @@ int bid_url_normalise(const char *url, char **ret_url);
 char *bid_url_shown(const char *url);
 
 /*
- * The URL of @request at the server @base (debuginfod(8), "WEBAPI"), for the caller to free. Returns 0, or -EOPNOTSUPP for a kind that
- * debuginfod does not have.
+ * The URL of @request at the server @base (debuginfod(8), "WEBAPI"), for the caller to free. Returns 0, or -EOPNOTSUPP for a kind
+ * that debuginfod does not have.
  */
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* How a try ended: what the server, libcurl, the clock and the receiver have to say, as an outcome and in words. */
+#include "fetch/judge.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fetch/network.h"
+
+#define SLOWEST	1024	/* bytes a second, on average over first_byte_ms */
+
+void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
+{
+	struct bid_judgement *judgement = &transfer->judgement;
+	va_list arguments;
+
+	judgement->outcome = outcome;
+	judgement->retry = retry;
+	judgement->broken = outcome == BID_OUTCOME_UNREACHABLE;
+	va_start(arguments, format);
+	vsnprintf(judgement->text, sizeof(judgement->text), format, arguments);
+	va_end(arguments);
+}
+
+void bid_judge_status(struct bid_transfer *transfer)
+{
+	struct bid_judgement *judgement = &transfer->judgement;
+
+	judgement->broken = false;
+	judgement->outcome = bid_response_outcome(&transfer->response, &judgement->retry);
+	bid_response_describe(&transfer->response, judgement->text, sizeof(judgement->text));
+}
+
+void bid_judge_receiver(struct bid_transfer *transfer, int error)
+{
+	char words[128];
+
+	if (error == -EBADMSG)
+		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "not what was asked for");
+	else
+		bid_judge(transfer, BID_OUTCOME_FAILED, false, "could not keep it: %s", strerror_r(-error, words, sizeof(words)));
+}
+
+/* "1234 of 9999 bytes", as far as it is known. */
+static const char *amount(const struct bid_transfer *transfer, char *buf, size_t size)
+{
+	uint64_t whole = bid_response_size(&transfer->response);
+
+	if (whole == BID_SIZE_UNKNOWN)
+		snprintf(buf, size, "%" PRIu64 " bytes", transfer->received);
+	else
+		snprintf(buf, size, "%" PRIu64 " of %" PRIu64 " bytes", transfer->received, whole);
+	return buf;
+}
+
+/* What ends a try before, or instead of, an answer. What is not here is a connection that broke. */
+static const struct ending {
+	CURLcode code;
+	enum bid_outcome outcome;
+	bool retry;
+	const char *words;	/* before the reason; or all there is to say, without a colon at its end */
+} endings[] = {
+	/* a server that cannot be found is not found by asking again at once, and to wait for it is paid for in full each time */
+	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNREACHABLE, false, "could not resolve the proxy" },
+	{ CURLE_COULDNT_RESOLVE_HOST, BID_OUTCOME_UNREACHABLE, false, "could not resolve the name" },
+	{ CURLE_OPERATION_TIMEDOUT, BID_OUTCOME_UNREACHABLE, false, "could not connect:" },
+	{ CURLE_COULDNT_CONNECT, BID_OUTCOME_UNREACHABLE, true, "could not connect:" },
+	{ CURLE_SSL_CONNECT_ERROR, BID_OUTCOME_UNREACHABLE, true, "no secure connection:" },
+	{ CURLE_PEER_FAILED_VERIFICATION, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
+	{ CURLE_SSL_CACERT_BADFILE, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
+	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
+	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "redirected to where we do not follow" },
+	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to what is no url" },
+	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "answer out of shape:" },
+	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
+	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
+};
+
+/* Why, in the words of the system if it knows, or else of libcurl. */
+static const char *reason(const struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
+{
+	long error = 0;
+
+	curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &error);
+	if (error && code != CURLE_OPERATION_TIMEDOUT)
+		return strerror_r((int)error, buf, size);
+	return transfer->trouble[0] ? transfer->trouble : curl_easy_strerror(code);
+}
+
+static void judge_code(struct bid_transfer *transfer, CURLcode code)
+{
+	char words[CURL_ERROR_SIZE], received[64];
+	const char *why = reason(transfer, code, words, sizeof(words));
+
+	/* libcurl says so of a redirect to another protocol, and of an answer in one */
+	if (code == CURLE_UNSUPPORTED_PROTOCOL && !transfer->response.redirects) {
+		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "does not speak HTTP: %s", why);
+		return;
+	}
+	for (const struct ending *ending = endings; ending < endings + sizeof(endings) / sizeof(endings[0]); ending++) {
+		bool more = ending->words[strlen(ending->words) - 1] == ':';
+
+		if (ending->code != code)
+			continue;
+		bid_judge(transfer, ending->outcome, ending->retry, "%s%s%s", ending->words, more ? " " : "", more ? why : "");
+		return;
+	}
+	amount(transfer, received, sizeof(received));
+	if (code == CURLE_PARTIAL_FILE)
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", received);
+	else if (transfer->phase == BID_PHASE_BODY)
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off after %s: %s", received, why);
+	else
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without an answer: %s", why);
+}
+
+/* An answer came to its end as far as libcurl can tell, which believes a connection that is closed without a length. */
+static void judge_answer(struct bid_transfer *transfer)
+{
+	uint64_t size = bid_response_size(&transfer->response);
+	char received[64];
+
+	if (transfer->response.status == 200 && size != BID_SIZE_UNKNOWN && transfer->received != size)
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
+	else
+		bid_judge_status(transfer);
+}
+
+void bid_judge_end(struct bid_transfer *transfer, CURLcode code)
+{
+	if (transfer->judgement.outcome != BID_OUTCOME_NONE)
+		return;
+	/* an error has been told by its header; its body is a matter of courtesy */
+	if (code == CURLE_OK || (transfer->phase == BID_PHASE_BODY && transfer->response.status != 200))
+		judge_answer(transfer);
+	else
+		judge_code(transfer, code);
+}
+
+static bool is_reused(const struct bid_transfer *transfer)
+{
+	long connects = 1;
+
+	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
+}
+
+static void judge_slow_body(struct bid_transfer *transfer, int64_t now)
+{
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
+	uint64_t recent = transfer->received - transfer->window_received;
+	char received[64];
+
+	if (transfer->response.status != 200) {
+		bid_judge_status(transfer);
+	} else if (now >= transfer->stall_at) {
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s",
+			  amount(transfer, received, sizeof(received)));
+	} else if (recent < (uint64_t)SLOWEST * config->first_byte_ms / 1000) {
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: %" PRIu64 " bytes in %g s", recent,
+			  config->first_byte_ms / 1000.0);
+	} else {
+		bid_transfer_begin_window(transfer, now);
+	}
+}
+
+void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
+{
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
+
+	if (transfer->judgement.outcome != BID_OUTCOME_NONE)
+		return;
+
+	switch (transfer->phase) {
+	case BID_PHASE_CONNECTING:
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s", config->connect_ms / 1000.0);
+		break;
+	case BID_PHASE_WAITING:
+		/* a connection that lay idle may have been forgotten on the way; a silent server is not asked twice */
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, is_reused(transfer), "no answer within %g s",
+			  config->first_byte_ms / 1000.0);
+		break;
+	case BID_PHASE_BODY:
+		judge_slow_body(transfer, now);
+		break;
+	case BID_PHASE_RESTING:
+		break;
+	}
+}

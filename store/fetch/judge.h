@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How a try ended. The first judgement stands. */
+#ifndef BID_FETCH_JUDGE_H
+#define BID_FETCH_JUDGE_H
+
+#include "fetch/transfer.h"
+
+/* The try ended with @code, unless it was judged before. */
+void bid_judge_end(struct bid_transfer *transfer, CURLcode code);
+
+/* The deadline is over: judge the try, unless it was judged before or may go on until another deadline. */
+void bid_judge_deadline(struct bid_transfer *transfer, int64_t now);
+
+/* Judge as given; from the status of the response; from the @error that the receiver returned. */
+void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+void bid_judge_status(struct bid_transfer *transfer);
+void bid_judge_receiver(struct bid_transfer *transfer, int error);
+
+#endif
