@@ -18,13 +18,14 @@ STRICT = ["-Wall", "-Wextra", "-Wmissing-prototypes", "-Wno-unused-parameter", "
 
 
 def flags_of(build, folder):
-    """The compiler and the flags with which the build compiles this folder's sources."""
+    """The compiler and the flags with which the build compiles this folder's sources; those of the target with the most."""
+    found = []
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
         words = shlex.split(entry["command"])
         if source.suffix == ".c" and source.parent == ROOT / folder:
-            return words[:1] + [word for word in words[1:] if word.startswith(KEPT) and not word.startswith(DROPPED)]
-    return None
+            found.append(words[:1] + [word for word in words[1:] if word.startswith(KEPT) and not word.startswith(DROPPED)])
+    return max(found, key=len, default=None)
 
 
 def main():
