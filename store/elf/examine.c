@@ -124,25 +124,24 @@ static int find_id(Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
 	struct bid_form form = { .wide = ehdr->e_ident[EI_CLASS] == ELFCLASS64, .big = ehdr->e_ident[EI_DATA] == ELFDATA2MSB };
 	struct bid_note_found by_section = { 0 }, by_segment = { 0 };
 	uint64_t budget = MAX_NOTES;
-	bool sound;
+	struct bid_id id;
 	int r;
 
-	if (ehdr->e_type == ET_CORE) {
-		*ret_id = (struct bid_id){ 0 };
-		return 0;
+	/* an offset of 0 is no table, whatever its count says; libelf would read the file header as one */
+	if (ehdr->e_type != ET_CORE && ehdr->e_shoff != 0) {
+		r = scan_sections(elf, &form, &budget, &by_section);
+		if (r < 0)
+			return r;
 	}
-	r = scan_sections(elf, &form, &budget, &by_section);
-	if (r < 0)
-		return r;
-	if (by_section.id.len > 0 || ehdr->e_type == ET_REL) {
-		*ret_id = by_section.id;
-		return 0;
+	id = by_section.id;
+	if (id.len == 0 && ehdr->e_type != ET_CORE && ehdr->e_type != ET_REL && ehdr->e_phoff != 0) {
+		r = scan_segments(elf, &form, &budget, &by_segment);
+		if (r < 0)
+			return r;
+		if (r > 0 || ehdr->e_shoff == 0)
+			id = by_segment.id;
 	}
-	r = scan_segments(elf, &form, &budget, &by_segment);
-	if (r < 0)
-		return r;
-	sound = r > 0;
-	*ret_id = sound || ehdr->e_shoff == 0 ? by_segment.id : by_section.id;
+	*ret_id = id;
 	return 0;
 }
 

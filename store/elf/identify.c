@@ -142,8 +142,9 @@ static int scan_segments(struct bid_bytes *bytes, const struct header *header, s
 			return r;
 		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
 			continue;
-		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Phdr, p_offset), BID_FORM_FIELD(form, data, Phdr, p_filesz),
-				  BID_FORM_FIELD(form, data, Phdr, p_align), &segments.found);
+		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Phdr, p_offset),
+				  BID_FORM_FIELD(form, data, Phdr, p_filesz), BID_FORM_FIELD(form, data, Phdr, p_align),
+				  &segments.found);
 		if (r == -EBADMSG || r == -ENODATA)
 			segments.sound = false;
 		else if (r < 0)
@@ -171,8 +172,9 @@ static int scan_sections(struct bid_bytes *bytes, const struct header *header, s
 			return r;
 		if (BID_FORM_FIELD(form, data, Shdr, sh_type) != SHT_NOTE)
 			continue;
-		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Shdr, sh_offset), BID_FORM_FIELD(form, data, Shdr, sh_size),
-				  BID_FORM_FIELD(form, data, Shdr, sh_addralign), &found);
+		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Shdr, sh_offset),
+				  BID_FORM_FIELD(form, data, Shdr, sh_size), BID_FORM_FIELD(form, data, Shdr, sh_addralign),
+				  &found);
 		if (r < 0 && r != -EBADMSG && r != -ENODATA)
 			return r;
 	}

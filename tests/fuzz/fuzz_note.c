@@ -19,22 +19,22 @@
 #include "elf/examine.h"
 
 #define INPUT_MAX (1u << 20)
-#define MAX_IDS 64
+#define IDS_MAX	  64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Not assert(3): the checks stay whatever the build type. */
-#define require(condition)                                                                                             \
-	do {                                                                                                           \
-		if (!(condition)) {                                                                                    \
-			fprintf(stderr, "fuzz_note: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition);             \
-			abort();                                                                                       \
-		}                                                                                                      \
+#define require(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "fuzz_note: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			abort(); \
+		} \
 	} while (0)
 
 /* The ids in all notes that libelf can reach. */
 struct carried {
-	struct bid_id ids[MAX_IDS];
+	struct bid_id ids[IDS_MAX];
 	size_t n;
 	bool more;	/* than fit */
 };
@@ -55,7 +55,7 @@ static void add_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, 
 		at = next;
 		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 || memcmp(bytes + name, "GNU", 4) != 0)
 			continue;
-		if (carried->n == MAX_IDS)
+		if (carried->n == IDS_MAX)
 			carried->more = true;
 		else if (bid_id_from_bytes(bytes + desc, note.n_descsz, &carried->ids[carried->n]) == 0)
 			carried->n++;
@@ -126,7 +126,8 @@ static bool is_contradictory(const struct carried *carried)
 	return carried->more;
 }
 
-static void check_whole(int fd, const uint8_t *data, size_t size, const struct carried *carried, int identified, const struct bid_id *id)
+static void check_whole(int fd, const uint8_t *data, size_t size, const struct carried *carried, int identified,
+			const struct bid_id *id)
 {
 	struct bid_elf_info info = { 0 };
 	struct bid_id by_libelf = { 0 };

@@ -38,7 +38,7 @@ static uint64_t next_random(uint64_t *state)
 /* The mutations that parsers of headers stumble over: bits, bytes, lengths and offsets at their limits, blocks moved, ends missing. */
 static size_t mutate(uint8_t *data, size_t size, uint64_t *random)
 {
-	static const uint64_t limits[] = { 0, 1, 4, 8, 0x7f, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0xfffffff0, 0xffffffff, INT64_MAX, UINT64_MAX };
+	static const uint64_t limits[] = { 0, 1, 8, 0xff, 0xffff, 0x7fffffff, 0xfffffff0, 0xffffffff, INT64_MAX, UINT64_MAX };
 	size_t at = next_random(random) % size, other = next_random(random) % size, n;
 	uint64_t limit = limits[next_random(random) % (sizeof(limits) / sizeof(limits[0]))];
 

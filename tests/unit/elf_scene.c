@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "elf_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define LENGTH_MAX (64u << 20)
+
+extern char **environ;
+
+void elf_scene_run(const char *const argv[])
+{
+	int status;
+	pid_t pid;
+
+	/* posix_spawn(3) takes what it does not change as changeable */
+	assert_int_equal(posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (status != 0)
+		fail_msg("'%s' failed with status %#x", argv[0], (unsigned)status);
+}
+
+int elf_scene_open(const char *name)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		fail_msg("%s: '%s'", strerror(errno), name);
+	return fd;
+}
+
+void elf_scene_read(const char *name, char **ret_data, size_t *ret_len)
+{
+	bid_auto_fd int fd = elf_scene_open(name);
+
+	assert_int_equal(bid_read_file(fd, LENGTH_MAX, ret_data, ret_len), 0);
+}
+
+void elf_scene_write(const char *name, const void *data, size_t len)
+{
+	bid_auto_fd int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bid_pwrite_full(fd, data, len, 0), 0);
+}
+
+int elf_scene_memory(const void *data, size_t len)
+{
+	int fd = memfd_create("elf_scene", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bid_pwrite_full(fd, data, len, 0), 0);
+	return fd;
+}
+
+static void build_fixtures(void)
+{
+	static const char program[] = "int main(int argc, char **argv)\n{\n\treturn argc - 1;\n}\n";
+	static const char module[] = "int add(int a, int b)\n{\n\treturn a + b;\n}\n";
+
+	elf_scene_write("program.c", program, strlen(program));
+	elf_scene_write("module.c", module, strlen(module));
+	RUN("cc", "-g", "-Wl,--build-id=0x" ELF_SCENE_ID, "-o", "program", "program.c");
+	RUN("cc", "-g", "-c", "-o", "module.o", "module.c");
+	RUN("ld", "-r", "--build-id=0x" ELF_SCENE_ID, "-o", "module.ko", "module.o");
+	RUN("gzip", "-k", "module.ko");
+	RUN("xz", "-k", "--check=crc32", "module.ko");
+	RUN("zstd", "-q", "-k", "module.ko");
+}
+
+int elf_scene_enter(void **state)
+{
+	const char *parent = getenv("TMPDIR");
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/test-elf-XXXXXX", parent ? parent : "/tmp");
+	if (!mkdtemp(path) || chdir(path) < 0)
+		return -1;
+	*state = strdup(path);
+	build_fixtures();
+	return *state ? 0 : -1;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *place)
+{
+	return remove(path);
+}
+
+int elf_scene_leave(void **state)
+{
+	int r = chdir("/") < 0 ? -1 : nftw(*state, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+
+	free(*state);
+	return r;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the tests of store/elf share: a scratch directory with files that the tools of this system made of two small sources, and ways to
+ * run those tools. Everything here fails the test if it fails.
+ */
+#ifndef BID_TEST_ELF_SCENE_H
+#define BID_TEST_ELF_SCENE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+/* The id that the linker was told to give. */
+#define ELF_SCENE_ID "4bad1deacafe00112233445566778899aabbccdd"
+
+/*
+ * Group set-up: the current directory becomes a new one with "program.c", "program" (linked, with debug information), "module.c", "module.o",
+ * "module.ko" (relocatable) and "module.ko.gz", ".xz" and ".zst".
+ */
+int elf_scene_enter(void **state);
+
+int elf_scene_leave(void **state);
+
+/* Run a program, found in PATH. */
+void elf_scene_run(const char *const argv[]);
+
+#define RUN(...) elf_scene_run((const char *const[]){ __VA_ARGS__, NULL })
+
+/* Open for reading. */
+int elf_scene_open(const char *name);
+
+/* The caller frees @ret_data. */
+void elf_scene_read(const char *name, char **ret_data, size_t *ret_len);
+
+void elf_scene_write(const char *name, const void *data, size_t len);
+
+/* A file in memory, open for reading and writing at offset 0. */
+int elf_scene_memory(const void *data, size_t len);
+
+#endif

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * store/elf on files that the tools of this system make, which are built here. The ids are given to the linker, so that no other reader
+ * has to be believed.
+ */
+#include "elf_scene.h"
+
+#include <bid/elf.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define ID     ELF_SCENE_ID
+#define ALT_ID "00ff7e57a17e57a17e57a17e57a17e57a17e57ff"
+
+static void assert_id(const struct bid_id *id, const char *hex)
+{
+	char is[BID_ID_HEX_MAX];
+
+	assert_string_equal(bid_id_format(id, is), hex);
+}
+
+/* Both readers and the reader of heads say @hex, and say it without moving the offset. */
+static void check_id(const char *name, const char *hex)
+{
+	bid_auto_fd int fd = elf_scene_open(name);
+	bid_auto_free char *data = NULL;
+	struct bid_elf_info info;
+	struct bid_id id;
+	size_t len;
+
+	assert_int_equal(lseek(fd, 3, SEEK_SET), 3);
+	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_id(&id, hex);
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_id(&info.id, hex);
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 3);
+
+	elf_scene_read(name, &data, &len);
+	assert_int_equal(bid_elf_identify_head(data, len, &id), 0);
+	assert_id(&id, hex);
+}
+
+enum content { DWARF = 1, SYMTAB = 2, CODE = 4 };
+
+static void check_content(const char *name, int content, const char *alt)
+{
+	bid_auto_fd int fd = elf_scene_open(name);
+	struct bid_elf_info info;
+
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_int_equal((info.has_dwarf ? DWARF : 0) | (info.has_symtab ? SYMTAB : 0) | (info.has_code ? CODE : 0), content);
+	assert_id(&info.alt, alt);
+}
+
+static void test_programs(void **state)
+{
+	check_id("program", ID);
+	check_content("program", DWARF | SYMTAB | CODE, "");
+	RUN("strip", "-o", "stripped", "program");
+	check_id("stripped", ID);
+	check_content("stripped", CODE, "");
+	RUN("strip", "-g", "-o", "symbols", "program");
+	check_content("symbols", SYMTAB | CODE, "");
+	RUN("objcopy", "--compress-debug-sections=zlib-gnu", "program", "zdebug");
+	check_content("zdebug", DWARF | SYMTAB | CODE, "");
+}
+
+static void test_separate_debug_files_have_stale_segments(void **state)
+{
+	bid_auto_free char *data = NULL;
+	const Elf64_Ehdr *header;
+	const Elf64_Phdr *segments;
+	const Elf64_Shdr *sections;
+	uint64_t of_segment = 0, of_section = 0;
+	size_t len;
+
+	RUN("objcopy", "--only-keep-debug", "program", "program.debug");
+	check_id("program.debug", ID);
+	check_content("program.debug", DWARF | SYMTAB, "");
+	RUN("eu-strip", "-f", "program.eu-debug", "-o", "eu-stripped", "program");
+	check_id("program.eu-debug", ID);
+	check_content("program.eu-debug", DWARF | SYMTAB, "");
+	check_id("eu-stripped", ID);
+	check_content("eu-stripped", CODE, "");
+
+	if (sizeof(void *) != 8)
+		return;
+	/* the case this is about: the segment's offset is not the section's any more */
+	elf_scene_read("program.eu-debug", &data, &len);
+	header = (const void *)data;
+	segments = (const void *)(data + header->e_phoff);
+	sections = (const void *)(data + header->e_shoff);
+	for (size_t i = 0; i < header->e_phnum && of_segment == 0; i++)
+		if (segments[i].p_type == PT_NOTE)
+			of_segment = segments[i].p_offset;
+	for (size_t i = 1; i < header->e_shnum && of_section == 0; i++)
+		if (sections[i].sh_type == SHT_NOTE)
+			of_section = sections[i].sh_offset;
+	assert_int_not_equal(of_segment, 0);
+	assert_int_not_equal(of_segment, of_section);
+}
+
+static void test_modules(void **state)
+{
+	check_id("module.ko", ID);
+	check_content("module.ko", DWARF | SYMTAB | CODE, "");
+	RUN("objcopy", "--only-keep-debug", "module.ko", "module.debug");
+	check_id("module.debug", ID);
+	check_content("module.debug", DWARF | SYMTAB, "");
+	RUN("strip", "-g", "-o", "module.stripped", "module.ko");
+	check_content("module.stripped", SYMTAB | CODE, "");
+}
+
+static void test_32_bit(void **state)
+{
+	static const char source[] = ".globl _start\n.text\n_start: ret\n";
+
+	elf_scene_write("small.s", source, strlen(source));
+	RUN("as", "--32", "-g", "-o", "small.o", "small.s");
+	RUN("ld", "-m", "elf_i386", "--build-id=0x" ID, "-o", "small", "small.o");
+	check_id("small", ID);
+	check_content("small", DWARF | SYMTAB | CODE, "");
+	RUN("objcopy", "--only-keep-debug", "small", "small.debug");
+	check_id("small.debug", ID);
+	check_content("small.debug", DWARF | SYMTAB, "");
+	RUN("ld", "-m", "elf_i386", "-r", "--build-id=0x" ID, "-o", "small.ko", "small.o");
+	check_id("small.ko", ID);
+}
+
+/* An id of odd length, the last in its section: what the linker pads with is not in the section. */
+static void test_odd_length(void **state)
+{
+	RUN("cc", "-Wl,--build-id=0xabcdef", "-o", "odd", "program.c");
+	check_id("odd", "abcdef");
+	RUN("ld", "-r", "--build-id=0xabcdef", "-o", "odd.ko", "module.o");
+	check_id("odd.ko", "abcdef");
+}
+
+static void test_without_id(void **state)
+{
+	bid_auto_fd int fd = -1;
+	struct bid_elf_info info;
+	struct bid_id id;
+
+	RUN("cc", "-Wl,--build-id=none", "-o", "without", "program.c");
+	fd = elf_scene_open("without");
+	assert_int_equal(bid_elf_identify(fd, &id), -ENODATA);
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_int_equal(info.id.len, 0);
+	assert_true(info.has_code);
+}
+
+static void test_altlink(void **state)
+{
+	uint8_t link[12 + 20] = "common.dwz";
+	struct bid_id id;
+
+	assert_int_equal(bid_id_parse_str(ALT_ID, &id), 0);
+	memcpy(link + strlen("common.dwz") + 1, id.bytes, id.len);
+	elf_scene_write("altlink", link, strlen("common.dwz") + 1 + id.len);
+	RUN("objcopy", "--add-section", ".gnu_debugaltlink=altlink", "program", "with-altlink");
+	check_id("with-altlink", ID);
+	check_content("with-altlink", DWARF | SYMTAB | CODE, ALT_ID);
+}
+
+/* More sections than e_shnum can say: gABI, "ELF Header". */
+static void test_many_sections(void **state)
+{
+	bid_auto_file FILE *source = fopen("many.s", "we");
+	bid_auto_fd int fd = -1;
+	Elf64_Ehdr header;
+
+	assert_non_null(source);
+	for (int i = 0; i < SHN_LORESERVE; i++)
+		fprintf(source, ".section .data.%d,\"aw\"\n.byte 0\n", i);
+	assert_int_equal(fflush(source), 0);
+	RUN("as", "-o", "many.o", "many.s");
+	RUN("ld", "-r", "--unique", "--build-id=0x" ID, "-o", "many.ko", "many.o");
+
+	fd = elf_scene_open("many.ko");
+	assert_int_equal(bid_pread_full(fd, &header, sizeof(header), 0), sizeof(header));
+	assert_int_equal(header.e_shnum, 0);
+	check_id("many.ko", ID);
+}
+
+/* The notes are not in the first 4 KiB. */
+static void test_notes_that_are_not_in_the_first_read(void **state)
+{
+	static const char note[] = "\4\0\0\0\3\0\0\0\3\0\0\0GNU\0\xfa\xaa\xaa\0";
+	bid_auto_free char *data = NULL;
+	Elf64_Phdr *segments;
+	size_t len, far;
+	int notes = 0;
+
+	if (sizeof(void *) != 8 || htole16(1) != 1)
+		skip();
+	elf_scene_read("program", &data, &len);
+	far = (len + 7) & ~(size_t)7;
+	data = realloc(data, far + sizeof(note));
+	assert_non_null(data);
+	assert_true(far > 4096);
+	memset(data + len, 0, far - len);
+	memcpy(data + far, note, sizeof(note) - 1);
+	segments = (void *)(data + ((Elf64_Ehdr *)data)->e_phoff);
+	for (size_t i = 0; i < ((Elf64_Ehdr *)data)->e_phnum; i++) {
+		if (segments[i].p_type != PT_NOTE)
+			continue;
+		segments[i].p_offset = far;
+		segments[i].p_filesz = sizeof(note) - 1;
+		segments[i].p_align = 4;
+		notes++;
+	}
+	assert_true(notes > 0);
+
+	bid_auto_fd int fd = elf_scene_memory(data, far + sizeof(note) - 1);
+	struct bid_id id;
+
+	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_id(&id, "faaaaa");
+	assert_int_equal(bid_elf_identify_head(data, 4096, &id), -EAGAIN);
+	/* bytes that were promised are not there: the section headers are asked */
+	assert_int_equal(ftruncate(fd, (off_t)far + 10), 0);
+	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_id(&id, ID);
+}
+
+/* Whatever came in so far, the head never tells another id than the file. */
+static void test_heads(void **state)
+{
+	static const char *const names[] = { "program", "module.ko" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		bid_auto_free char *data = NULL;
+		size_t len, told = 0;
+		struct bid_id id;
+
+		elf_scene_read(names[i], &data, &len);
+		for (size_t n = 0; n <= len; n++) {
+			int r = bid_elf_identify_head(data, n, &id);
+
+			if (r == 0) {
+				assert_id(&id, ID);
+				told++;
+			} else {
+				assert_int_equal(r, -EAGAIN);
+				assert_int_equal(told, 0);
+			}
+		}
+		assert_true(told > 0);
+		/* a linked file tells it early, a relocatable one with its section headers */
+		if (i == 0)
+			assert_true(told > len - 4096);
+	}
+	assert_int_equal(bid_elf_identify_head("#!/bin/sh\n", 10, &(struct bid_id){ 0 }), -ENOEXEC);
+	assert_int_equal(bid_elf_identify_head("#", 1, &(struct bid_id){ 0 }), -ENOEXEC);
+}
+
+/* However much is missing, it is found out. */
+static void test_truncation(void **state)
+{
+	static const char *const names[] = { "program", "program.debug", "program.eu-debug", "module.ko", "small", "small.debug" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		bid_auto_free char *data = NULL;
+		bid_auto_fd int fd = -1;
+		size_t len, step;
+
+		elf_scene_read(names[i], &data, &len);
+		fd = elf_scene_memory(data, len);
+		step = len / 500 + 1;
+		for (size_t n = len - 1; n < len; n -= step) {
+			struct bid_elf_info info;
+			int r;
+
+			assert_int_equal(ftruncate(fd, (off_t)n), 0);
+			r = bid_elf_examine(fd, &info);
+			if (r != -EBADMSG && (r != -ENOEXEC || n >= sizeof(Elf64_Ehdr)))
+				fail_msg("'%s' cut to %zu of %zu bytes: %d", names[i], n, len, r);
+		}
+	}
+}
+
+/* A hole where the section headers say there are bytes behind the end. */
+static void test_section_outside(void **state)
+{
+	bid_auto_free char *data = NULL;
+	Elf64_Shdr *sections;
+	size_t len, tried = 0;
+
+	if (sizeof(void *) != 8)
+		skip();
+	elf_scene_read("program", &data, &len);
+	sections = (void *)(data + ((Elf64_Ehdr *)data)->e_shoff);
+	for (size_t i = 1; i < ((Elf64_Ehdr *)data)->e_shnum; i++) {
+		Elf64_Shdr before = sections[i];
+
+		if (before.sh_type == SHT_NOBITS || before.sh_size == 0)
+			continue;
+		for (int what = 0; what < 2; what++) {
+			bid_auto_fd int fd = -1;
+			struct bid_elf_info info;
+
+			if (what == 0)
+				sections[i].sh_offset = len - before.sh_size + 1;
+			else
+				sections[i].sh_size = UINT64_MAX - before.sh_offset + 1;
+			fd = elf_scene_memory(data, len);
+			assert_int_equal(bid_elf_examine(fd, &info), -EBADMSG);
+			sections[i] = before;
+			tried++;
+		}
+	}
+	assert_true(tried > 20);
+}
+
+static void test_errors(void **state)
+{
+	bid_auto_fd int directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bid_auto_fd int unreadable = open("program", O_WRONLY | O_CLOEXEC);
+	struct bid_elf_info info;
+	struct bid_id id;
+
+	assert_true(directory >= 0 && unreadable >= 0);
+	assert_int_equal(bid_elf_identify(directory, &id), -EISDIR);
+	assert_int_equal(bid_elf_examine(directory, &info), -EISDIR);
+	assert_int_equal(bid_elf_unpack(directory, 1, NULL, NULL), -EISDIR);
+	assert_int_equal(bid_elf_identify(unreadable, &id), -EBADF);
+	assert_int_equal(bid_elf_examine(unreadable, &info), -EBADF);
+	assert_int_equal(bid_elf_unpack(unreadable, 1, NULL, NULL), -EBADF);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_separate_debug_files_have_stale_segments),
+		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_32_bit),
+		cmocka_unit_test(test_odd_length),
+		cmocka_unit_test(test_without_id),
+		cmocka_unit_test(test_altlink),
+		cmocka_unit_test(test_many_sections),
+		cmocka_unit_test(test_notes_that_are_not_in_the_first_read),
+		cmocka_unit_test(test_heads),
+		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_section_outside),
+		cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* store/elf on the hand-made files of tests/fuzz/corpus/note: byte orders, damage, and what linkers make but seldom. */
+#include "elf_scene.h"
+
+#include <bid/elf.h>
+
+#include <errno.h>
+#include <limits.h>
+
+#include "base/cleanup.h"
+
+#define SHA1 "101112131415161718191a1b1c1d1e1f20212223"
+
+static void assert_id(const struct bid_id *id, const char *hex)
+{
+	char is[BID_ID_HEX_MAX];
+
+	assert_string_equal(bid_id_format(id, is), hex);
+}
+
+/* What make_corpus.py wrote: id as each reader sees it, or NULL, and then its error. */
+static const struct {
+	const char *name, *id;
+	int error;
+	const char *examined;
+	int examined_error;
+} corpus[] = {
+	{ "linked-64le", SHA1, 0, SHA1, 0 },
+	{ "linked-64be", SHA1, 0, SHA1, 0 },
+	{ "linked-32le", SHA1, 0, SHA1, 0 },
+	{ "linked-32be", SHA1, 0, SHA1, 0 },
+	{ "segments-64be", SHA1, 0, SHA1, 0 },
+	{ "segments-32le", SHA1, 0, SHA1, 0 },
+	{ "sections-64le", SHA1, 0, SHA1, 0 },
+	{ "sections-32be", SHA1, 0, SHA1, 0 },
+	{ "stale-64le", SHA1, 0, SHA1, 0 },
+	{ "stale-32le", SHA1, 0, SHA1, 0 },
+	{ "stale-past-end", SHA1, 0, SHA1, 0 },
+	{ "several-align4", SHA1, 0, SHA1, 0 },
+	{ "several-align8", SHA1, 0, SHA1, 0 },
+	{ "two-ids", SHA1, 0, SHA1, 0 },
+	{ "bad-note-behind-segments", SHA1, 0, SHA1, 0 },
+	{ "bad-note-behind-sections", SHA1, 0, SHA1, 0 },
+	{ "hidden-note", NULL, -ENODATA, "", 0 },
+	{ "sections-without-id", SHA1, 0, SHA1, 0 },
+	{ "no-note-sections", NULL, -ENODATA, "", 0 },
+	{ "extended-64", SHA1, 0, SHA1, 0 },
+	{ "extended-32", SHA1, 0, SHA1, 0 },
+	{ "extended-sections", SHA1, 0, SHA1, 0 },
+	{ "core", NULL, -ENODATA, "", 0 },
+	{ "id-0", NULL, -ENODATA, "", 0 },
+	{ "id-1", "ab", 0, "ab", 0 },
+	{ "id-6", "101112131415", 0, "101112131415", 0 },
+	{ "id-8", "1011121314151617", 0, "1011121314151617", 0 },
+	{ "id-65", NULL, -ENODATA, "", 0 },
+	{ "altlink", SHA1, 0, SHA1, 0 },
+	{ "cut-ident", NULL, -ENOEXEC, NULL, -ENOEXEC },
+	{ "cut-header", NULL, -ENOEXEC, NULL, -ENOEXEC },
+	{ "cut-segments", NULL, -ENODATA, NULL, -EBADMSG },
+	{ "cut-note", NULL, -ENODATA, NULL, -EBADMSG },
+	{ "cut-sections", SHA1, 0, NULL, -EBADMSG },
+	{ "class-0", NULL, -ENOEXEC, NULL, -ENOEXEC },
+	{ "data-3", NULL, -ENOEXEC, NULL, -ENOEXEC },
+	{ "odd-phentsize", SHA1, 0, NULL, -EBADMSG },
+	{ "odd-shentsize", SHA1, 0, NULL, -EBADMSG },
+	{ "phoff-wraps", SHA1, 0, NULL, -EBADMSG },
+	{ "shoff-wraps", SHA1, 0, NULL, -EBADMSG },
+	{ "empty", NULL, -ENOEXEC, NULL, -ENOEXEC },
+	{ "magic", NULL, -ENOEXEC, NULL, -ENOEXEC },
+};
+
+static int open_corpus(const char *name)
+{
+	const char *root = getenv("BID_SOURCE_ROOT");
+	char path[PATH_MAX];
+
+	if (!root)
+		fail_msg("BID_SOURCE_ROOT is not set");
+	snprintf(path, sizeof(path), "%s/tests/fuzz/corpus/note/%s", root, name);
+	return elf_scene_open(path);
+}
+
+static void test_ids(void **state)
+{
+	for (size_t i = 0; i < sizeof(corpus) / sizeof(corpus[0]); i++) {
+		bid_auto_fd int fd = open_corpus(corpus[i].name);
+		struct bid_elf_info info = { 0 };
+		struct bid_id id = { 0 };
+		int identified, examined;
+
+		identified = bid_elf_identify(fd, &id);
+		examined = bid_elf_examine(fd, &info);
+		if (identified != corpus[i].error || examined != corpus[i].examined_error)
+			fail_msg("'%s': %d and %d", corpus[i].name, identified, examined);
+		/* and nothing is handed out on failure */
+		assert_id(&id, corpus[i].id ? corpus[i].id : "");
+		assert_id(&info.id, corpus[i].examined ? corpus[i].examined : "");
+	}
+}
+
+static void test_contents(void **state)
+{
+	static const struct {
+		const char *name, *alt;
+		bool code;
+	} files[] = {
+		{ "altlink", "808182838485868788898a8b8c8d8e8f90919293", false },
+		{ "altlink-without-id", "", false },
+		{ "altlink-unended", "", false },
+		{ "linked-32be", "", true },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		bid_auto_fd int fd = open_corpus(files[i].name);
+		struct bid_elf_info info;
+
+		assert_int_equal(bid_elf_examine(fd, &info), 0);
+		assert_id(&info.alt, files[i].alt);
+		assert_int_equal(info.has_code, files[i].code);
+		assert_int_equal(info.has_dwarf, !files[i].code);
+		assert_int_equal(info.has_symtab, !files[i].code);
+	}
+}
+
+static void test_longest_id(void **state)
+{
+	bid_auto_fd int fd = open_corpus("id-64");
+	struct bid_elf_info info;
+	struct bid_id id;
+
+	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_int_equal(id.len, BID_ID_MAX);
+	for (int i = 0; i < BID_ID_MAX; i++)
+		assert_int_equal(id.bytes[i], i);
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_true(bid_id_equal(&info.id, &id));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_contents),
+		cmocka_unit_test(test_longest_id),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

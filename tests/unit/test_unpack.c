@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* store/elf/unpack.c, on a module packed by gzip(1), xz(1) and zstd(1). */
+#include "elf_scene.h"
+
+#include <bid/elf.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+struct output {
+	char *data;
+	size_t len;
+	size_t fail_at;		/* refuse what goes beyond */
+	int error;
+};
+
+static int write_output(void *user, const void *data, size_t len)
+{
+	struct output *output = user;
+
+	if (output->len + len > output->fail_at)
+		return output->error;
+	output->data = realloc(output->data, output->len + len + 1);
+	assert_non_null(output->data);
+	memcpy(output->data + output->len, data, len);
+	output->len += len;
+	return 0;
+}
+
+static int unpack(const char *data, size_t len, uint64_t max, struct output *output)
+{
+	bid_auto_fd int fd = elf_scene_memory(data, len);
+	int r;
+
+	assert_int_equal(lseek(fd, 5, SEEK_SET), 5);
+	r = bid_elf_unpack(fd, max, write_output, output);
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 5);
+	return r;
+}
+
+static const char *const packed[] = { "module.ko.gz", "module.ko.xz", "module.ko.zst" };
+
+static void test_unpack(void **state)
+{
+	bid_auto_free char *wanted = NULL;
+	size_t wanted_len;
+
+	elf_scene_read("module.ko", &wanted, &wanted_len);
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
+		struct output output = { .fail_at = SIZE_MAX };
+		bid_auto_free char *data = NULL;
+		size_t len;
+
+		elf_scene_read(packed[i], &data, &len);
+		assert_true(bid_elf_is_packed(data, 6));
+		assert_int_equal(unpack(data, len, wanted_len, &output), 0);
+		assert_int_equal(output.len, wanted_len);
+		assert_memory_equal(output.data, wanted, wanted_len);
+		free(output.data);
+
+		output = (struct output){ .fail_at = SIZE_MAX };
+		assert_int_equal(unpack(data, len, wanted_len - 1, &output), -EFBIG);
+		assert_true(output.len <= wanted_len - 1);
+		free(output.data);
+
+		output = (struct output){ .fail_at = 0, .error = -ENOSPC };
+		assert_int_equal(unpack(data, len, UINT64_MAX, &output), -ENOSPC);
+		assert_null(output.data);
+	}
+}
+
+static void test_unpack_cut(void **state)
+{
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
+		bid_auto_free char *data = NULL;
+		size_t len;
+
+		elf_scene_read(packed[i], &data, &len);
+		for (size_t n = 0; n < len; n++) {
+			struct output output = { .fail_at = SIZE_MAX };
+
+			if (unpack(data, n, UINT64_MAX, &output) != -EBADMSG)
+				fail_msg("'%s' cut to %zu of %zu bytes was unpacked", packed[i], n, len);
+			free(output.data);
+		}
+	}
+}
+
+/* A bit may turn over where it says nothing. What it must not do is to change the content unnoticed. */
+static void test_unpack_damaged(void **state)
+{
+	bid_auto_free char *wanted = NULL;
+	size_t wanted_len;
+
+	elf_scene_read("module.ko", &wanted, &wanted_len);
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++) {
+		bid_auto_free char *data = NULL;
+		size_t len, refused = 0;
+
+		elf_scene_read(packed[i], &data, &len);
+		for (size_t n = 0; n < len; n++) {
+			struct output output = { .fail_at = SIZE_MAX };
+			int r;
+
+			data[n] ^= 0x10;
+			r = unpack(data, len, UINT64_MAX, &output);
+			data[n] ^= 0x10;
+			if (r == -EBADMSG)
+				refused++;
+			else if (r != 0 || output.len != wanted_len || memcmp(output.data, wanted, wanted_len) != 0)
+				fail_msg("'%s' with byte %zu of %zu changed was unpacked: %d", packed[i], n, len, r);
+			free(output.data);
+		}
+		assert_true(refused > len * 9 / 10);
+	}
+}
+
+static void test_is_packed(void **state)
+{
+	static const struct {
+		const char *head;
+		bool packed;
+	} heads[] = {
+		{ "\x1f\x8b\x08\0\0\0", true },	 { "\xfd\x37zXZ\0", true },  { "\x28\xb5\x2f\xfd\0\0", true },
+		{ "\x7f\x45LF\2\1", false },	 { "BZh91A", false },	     { "\x5d\0\0\x80\0\xff", false },
+		{ "\x1f\x9d\x90\0\0\0", false }, { "\xfd\x37zXY\0", false }, { "\0\0\0\0\0\0", false },
+	};
+	struct output output = { .fail_at = SIZE_MAX };
+
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		assert_int_equal(bid_elf_is_packed(heads[i].head, 6), heads[i].packed);
+		if (!heads[i].packed)
+			assert_int_equal(unpack(heads[i].head, 6, UINT64_MAX, &output), -EBADMSG);
+	}
+	assert_null(output.data);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unpack),
+		cmocka_unit_test(test_unpack_cut),
+		cmocka_unit_test(test_unpack_damaged),
+		cmocka_unit_test(test_is_packed),
+	};
+
+	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);
+}
