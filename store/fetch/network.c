@@ -171,7 +171,7 @@ static void take_cancelled(struct bid_fetch *fetch, struct bid_transfer_list *ca
 	if (!fetch->cancelling)
 		return;
 	fetch->cancelling = false;
-	TAILQ_FOREACH(transfer, &fetch->live, live) {
+	for (transfer = TAILQ_FIRST(&fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
 		if (!transfer->cancelled)
 			continue;
 		if (transfer->place == BID_PLACE_ARRIVED) {
@@ -211,7 +211,7 @@ static int wait_ms(const struct bid_fetch *fetch)
 	int64_t now = bid_transfer_clock(), wait = INT_MAX;
 	const struct bid_transfer *transfer;
 
-	TAILQ_FOREACH(transfer, &fetch->active, queue)
+	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue))
 		if (transfer->deadline - now < wait)
 			wait = transfer->deadline - now;
 	return wait > 0 ? (int)wait : 0;
@@ -250,7 +250,7 @@ static void mark_cancelled(struct bid_server *server, uint64_t number)
 {
 	struct bid_transfer *transfer;
 
-	TAILQ_FOREACH(transfer, &server->fetch->live, live) {
+	for (transfer = TAILQ_FIRST(&server->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
 		if (transfer->server != server || (number && transfer->number != number))
 			continue;
 		transfer->cancelled = true;

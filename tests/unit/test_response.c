@@ -86,7 +86,8 @@ static void test_sizes(void **state)
 		struct bid_response response;
 
 		bid_response_init(&response);
-		assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", cases[i].field[0], cases[i].field[1], ""), BID_RESPONSE_BODY);
+		assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", cases[i].field[0], cases[i].field[1], ""),
+				 BID_RESPONSE_BODY);
 		if (bid_response_size(&response) != cases[i].size)
 			fail_msg("case %zu: %llu", i, (unsigned long long)bid_response_size(&response));
 	}
@@ -99,8 +100,9 @@ static void test_several_responses(void **state)
 
 	bid_response_init(&response);
 	assert_int_equal(take_lines(&response, "HTTP/1.1 103 Early Hints", "X-DEBUGINFOD-SIZE: 1", ""), BID_RESPONSE_NEXT);
-	assert_int_equal(take_lines(&response, "HTTP/1.1 302 Found", "Location: /b", "X-DEBUGINFOD-FILE: /wrong", "Content-Length: 5", ""),
-			 BID_RESPONSE_NEXT);
+	assert_int_equal(
+		take_lines(&response, "HTTP/1.1 302 Found", "Location: /b", "X-DEBUGINFOD-FILE: /wrong", "Content-Length: 5", ""),
+		BID_RESPONSE_NEXT);
 	assert_true(response.redirects);
 	assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", ""), BID_RESPONSE_BODY);
 	assert_false(response.redirects);
@@ -139,7 +141,8 @@ static void test_smuggled_status(void **state)
 
 static void test_bad_status_lines(void **state)
 {
-	static const char *const lines[] = { "", "HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 2", "HTTP/1.1 OK OK OK", "HTTP/1.1 -200", "nonsense" };
+	static const char *const lines[] = { "",	"HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 2", "HTTP/1.1 OK OK OK", "HTTP/1.1 -200",
+					     "nonsense" };
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct bid_response response;

@@ -50,10 +50,10 @@ static char *urls_line(const char *etc)
 	return line;
 }
 
-#define assert_urls(etc, expected)				\
-	do {							\
-		bid_auto_free char *line = urls_line(etc);	\
-		assert_string_equal(line, expected);		\
+#define assert_urls(etc, expected) \
+	do { \
+		bid_auto_free char *line = urls_line(etc); \
+		assert_string_equal(line, expected); \
 	} while (0)
 
 static void test_check(void **state)
@@ -230,8 +230,9 @@ static void test_files(void **state)
 	const struct directory *etc = *state;
 
 	write_text(etc->path, "b.urls", "https://b.example.org/\n");
-	write_text(etc->path, "a.urls", "https://a.example.org/ https://b.example.org\n# http://old.example.org/\nima:enforcing\n"
-					"http://c.example.org");
+	write_text(etc->path, "a.urls",
+		   "https://a.example.org/ https://b.example.org\n# http://old.example.org/\nima:enforcing\n"
+		   "http://c.example.org");
 	write_text(etc->path, "a.certpath", "http://not-a-server.example.org/\n");
 	write_text(etc->path, ".hidden.urls", "http://hidden.example.org/\n");
 	write_text(etc->path, "urls", "http://no-suffix.example.org/\n");

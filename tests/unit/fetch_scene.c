@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fetch_scene.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+struct fetch_world world;
+
+double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static int connect_to(uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	bid_auto_fd int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return bid_steal_fd(&fd);
+}
+
+/* Tell the server something, and return the body of its answer. */
+const char *control(const char *method, const char *format, ...)
+{
+	static char answer[8192];
+	char path[512], request[1024];
+	size_t len = 0;
+	va_list arguments;
+	bid_auto_fd int fd = connect_to(world.port);
+	char *body;
+
+	va_start(arguments, format);
+	vsnprintf(path, sizeof(path), format, arguments);
+	va_end(arguments);
+	assert_true(fd >= 0);
+	snprintf(request, sizeof(request), "%s /control%s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", method, path);
+	assert_int_equal(write(fd, request, strlen(request)), strlen(request));
+	while (len < sizeof(answer) - 1) {
+		ssize_t n = read(fd, answer + len, sizeof(answer) - 1 - len);
+
+		assert_true(n >= 0);
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	answer[len] = '\0';
+	if (strncmp(answer, "HTTP/1.1 200", 12) != 0)
+		fail_msg("%s: %s", path, answer);
+	body = strstr(answer, "\r\n\r\n");
+	assert_non_null(body);
+	return body + 4;
+}
+
+void behave(const char *behaviour)
+{
+	control("POST", "/reset");
+	control("POST", "?behaviour=%s", behaviour);
+}
+
+unsigned requests(void)
+{
+	return (unsigned)strtoul(control("GET", "/count"), NULL, 10);
+}
+
+unsigned statistic(const char *name)
+{
+	char key[32];
+	const char *found;
+
+	snprintf(key, sizeof(key), "\"%s\": ", name);
+	found = strstr(control("GET", "/stats"), key);
+	assert_non_null(found);
+	return (unsigned)strtoul(found + strlen(key), NULL, 10);
+}
+
+static int capture_head(void *user, uint64_t size)
+{
+	struct capture *capture = user;
+	int r;
+
+	pthread_mutex_lock(&capture->lock);
+	capture->heads++;
+	capture->size = size;
+	capture->received = 0;
+	r = capture->head_result;
+	pthread_cond_broadcast(&capture->changed);
+	pthread_mutex_unlock(&capture->lock);
+	return r;
+}
+
+static int capture_body(void *user, const void *data, size_t len)
+{
+	struct capture *capture = user;
+	int r;
+
+	pthread_mutex_lock(&capture->lock);
+	if (capture->received + len <= BODY_SIZE)
+		memcpy(capture->body + capture->received, data, len);
+	capture->received += len;
+	r = capture->body_result;
+	pthread_cond_broadcast(&capture->changed);
+	pthread_mutex_unlock(&capture->lock);
+	return r;
+}
+
+static void capture_done(void *user, const struct bid_answer *answer)
+{
+	struct capture *capture = user;
+
+	if (capture->on_done)
+		capture->on_done(capture);
+	pthread_mutex_lock(&capture->lock);
+	capture->dones++;
+	capture->outcome = answer->outcome;
+	snprintf(capture->text, sizeof(capture->text), "%s", answer->text);
+	snprintf(capture->url, sizeof(capture->url), "%s", answer->url);
+	snprintf(capture->file, sizeof(capture->file), "%s", answer->file ? answer->file : "");
+	capture->answered_size = answer->size;
+	capture->done_at = now();
+	pthread_cond_broadcast(&capture->changed);
+	pthread_mutex_unlock(&capture->lock);
+}
+
+const struct bid_receiver receiver = { .head = capture_head, .body = capture_body, .done = capture_done };
+
+void capture_init(struct capture *capture)
+{
+	*capture = (struct capture){ .dones = 0 };
+	pthread_mutex_init(&capture->lock, NULL);
+	pthread_cond_init(&capture->changed, NULL);
+}
+
+/* Wait until @counter, a field of @capture, is at least @count. */
+void await(struct capture *capture, const unsigned *counter, unsigned count)
+{
+	struct timespec deadline;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += PATIENCE_S;
+	pthread_mutex_lock(&capture->lock);
+	while (*counter < count && r == 0)
+		r = pthread_cond_timedwait(&capture->changed, &capture->lock, &deadline);
+	pthread_mutex_unlock(&capture->lock);
+	assert_int_equal(r, 0);
+}
+
+void await_done(struct capture *capture)
+{
+	await(capture, &capture->dones, 1);
+}
+
+/* Wait until so many requests have reached the server. */
+void await_requests(unsigned count)
+{
+	double deadline = now() + PATIENCE_S;
+
+	while (requests() < count) {
+		assert_true(now() < deadline);
+		usleep(5000);
+	}
+}
+
+uint64_t start(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture)
+{
+	struct bid_request request = { .kind = kind };
+	uint64_t number = 0;
+
+	assert_int_equal(bid_id_parse_str(id, &request.id), 0);
+	assert_int_equal(source->ops->start(source, &request, &receiver, capture, &number), 0);
+	assert_int_not_equal(number, 0);
+	return number;
+}
+
+void ask(struct bid_source *source, const char *id, struct capture *capture)
+{
+	capture_init(capture);
+	start(source, id, BID_KIND_DEBUGINFO, capture);
+	await_done(capture);
+}
+
+void assert_body(const struct capture *capture)
+{
+	assert_int_equal(capture->received, BODY_SIZE);
+	assert_memory_equal(capture->body, world.body, BODY_SIZE);
+}
+
+const struct bid_fetch_config quick = {
+	.connect_ms = 1000,
+	.first_byte_ms = 600,
+	.stall_ms = 400,
+	.retries = 0,
+	.parallel = 2,
+};
+
+void set_up(struct setting *setting, const struct bid_fetch_config *config)
+{
+	assert_int_equal(bid_fetch_new(config, &setting->fetch), 0);
+	assert_int_equal(bid_fetch_server_new(setting->fetch, world.url, &setting->source), 0);
+}
+
+void tear_down(struct setting *setting)
+{
+	setting->source->ops->free(setting->source);
+	bid_fetch_free(setting->fetch);
+}
+
+static void write_artifact(const char *id, const char *kind)
+{
+	char path[PATH_MAX];
+	bid_auto_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", world.root, id);
+	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+	snprintf(path, sizeof(path), "%s/%s/%s", world.root, id, kind);
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_pwrite_full(fd, world.body, BODY_SIZE, 0), 0);
+}
+
+static void run_server(const char *port_file)
+{
+	const char *tree = getenv("BID_SOURCE_ROOT");
+	char program[PATH_MAX];
+
+	/* the server ends with the test, however that ends */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(program, sizeof(program), "%s/tests/faults/server.py", tree ? tree : ".");
+	execlp("python3", "python3", program, "--root", world.root, "--port-file", port_file, (char *)NULL);
+	perror("python3");
+	_exit(127);
+}
+
+static void read_port(const char *port_file)
+{
+	double deadline = now() + PATIENCE_S;
+	bid_auto_fd int fd = -1;
+	char text[16] = "";
+
+	while ((fd = open(port_file, O_RDONLY | O_CLOEXEC)) < 0) {
+		assert_int_equal(waitpid(world.server, NULL, WNOHANG), 0);
+		assert_true(now() < deadline);
+		usleep(10000);
+	}
+	assert_true(bid_pread_full(fd, text, sizeof(text) - 1, 0) > 0);
+	world.port = (uint16_t)strtoul(text, NULL, 10);
+	snprintf(world.url, sizeof(world.url), "http://127.0.0.1:%u", world.port);
+}
+
+int begin_world(void **state)
+{
+	char port_file[PATH_MAX];
+	uint32_t random = 1;
+
+	/* the proxy of whoever runs the tests is none of theirs */
+	setenv("no_proxy", "127.0.0.1", 1);
+	for (size_t i = 0; i < BODY_SIZE; i++) {
+		random = random * 1664525 + 1013904223;
+		world.body[i] = (unsigned char)(random >> 24);
+	}
+	snprintf(world.root, sizeof(world.root), "/tmp/bid-test-fetch-XXXXXX");
+	assert_non_null(mkdtemp(world.root));
+	write_artifact(ID, "debuginfo");
+	write_artifact(ID, "executable");
+	write_artifact(OTHER_ID, "debuginfo");
+
+	snprintf(port_file, sizeof(port_file), "%s/port", world.root);
+	world.server = fork();
+	if (world.server == 0)
+		run_server(port_file);
+	assert_true(world.server > 0);
+	read_port(port_file);
+	return 0;
+}
+
+int end_world(void **state)
+{
+	static const char *const files[] = { ID "/debuginfo", ID "/executable", ID, OTHER_ID "/debuginfo", OTHER_ID, "port" };
+	char path[PATH_MAX];
+
+	kill(world.server, SIGTERM);
+	waitpid(world.server, NULL, 0);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", world.root, files[i]);
+		remove(path);
+	}
+	return rmdir(world.root);
+}

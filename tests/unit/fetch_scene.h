@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the tests of the HTTP source share: tests/faults/server.py in a process of its own, and receivers that remember. */
+#ifndef BID_TEST_FETCH_SCENE_H
+#define BID_TEST_FETCH_SCENE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#include <bid/fetch.h>
+
+#define BODY_SIZE	100000
+#define ID		"00112233445566778899aabbccddeeff00112233"
+#define OTHER_ID	"ffeeddccbbaa99887766554433221100ffeeddcc"
+#define ABSENT_ID	"0123456789abcdef0123456789abcdef01234567"
+#define PATIENCE_S	30	/* a test that waits longer has failed */
+
+/* Of all tests of a program: a directory with two ids, and the server that serves it. */
+struct fetch_world {
+	char root[64];
+	pid_t server;
+	uint16_t port;
+	char url[64];
+	unsigned char body[BODY_SIZE];	/* of every artifact */
+};
+
+extern struct fetch_world world;
+
+/* Group fixtures. */
+int begin_world(void **state);
+int end_world(void **state);
+
+/* Seconds of the monotonic clock. */
+double now(void);
+
+/* Send a request to the server's /control, and return the body of its answer until the next. */
+const char *control(const char *method, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Forget all counts and behave so from now on. */
+void behave(const char *behaviour);
+
+/* How many artifacts were asked for since behave(). */
+unsigned requests(void);
+void await_requests(unsigned count);
+
+/* A number of /control/stats. */
+unsigned statistic(const char *name);
+
+/* What a receiver was told. */
+struct capture {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned heads, dones;
+	uint64_t size;			/* of the last head */
+	unsigned char body[BODY_SIZE];	/* since the last head */
+	uint64_t received;
+	int head_result, body_result;
+	enum bid_outcome outcome;
+	char text[256], url[256], file[256];
+	uint64_t answered_size;
+	double done_at;
+	void (*on_done)(struct capture *capture);
+	struct bid_source *next_source;	/* for on_done */
+	struct capture *next_capture;
+};
+
+void capture_init(struct capture *capture);
+
+/* Makes a struct capture remember. */
+extern const struct bid_receiver receiver;
+
+/* Wait until @counter, a field of @capture, is at least @count; until its done(). */
+void await(struct capture *capture, const unsigned *counter, unsigned count);
+void await_done(struct capture *capture);
+
+/* Was the whole body delivered, as it is? */
+void assert_body(const struct capture *capture);
+
+/* A fetcher with short times, and one server. */
+struct setting {
+	struct bid_fetch *fetch;
+	struct bid_source *source;
+};
+
+/* Times that are short, no other try, two turns. */
+extern const struct bid_fetch_config quick;
+
+void set_up(struct setting *setting, const struct bid_fetch_config *config);
+void tear_down(struct setting *setting);
+
+/* Start a transfer into @capture, and return its number; or start one and wait for its end. */
+uint64_t start(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture);
+void ask(struct bid_source *source, const char *id, struct capture *capture);
+
+#endif
