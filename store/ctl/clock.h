@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BID_CTL_CLOCK_H
+#define BID_CTL_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Milliseconds of a clock that nobody sets. */
+static inline int64_t ctl_clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the commands of bidctl share: how they were called, how they end, and the store they work on. */
+#ifndef BID_CTL_H
+#define BID_CTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bid/store.h>
+
+/* The exit status; documented in bidctl(1). */
+enum ctl_status {
+	CTL_DONE = 0,
+	CTL_REFUSED = 1, /* not found, or not taken */
+	CTL_USAGE = 2,
+	CTL_TROUBLE = 3, /* I/O, memory or network */
+	CTL_SIGNAL = 128, /* and the number of the signal */
+};
+
+/* The command line, parsed. Strings are argv's. */
+struct ctl {
+	const char *store; /* --store, or NULL for the default */
+	bool json;
+	bool verbose;
+	enum bid_link link; /* add */
+	bool refresh; /* get */
+	bool offline; /* get */
+	const char **urls; /* get: --url, in order; owned by main() */
+	size_t n_urls;
+};
+
+/* Commands: @argv are the operands. All report their errors themselves and return what to exit with. */
+typedef enum ctl_status (*ctl_command_fn)(const struct ctl *ctl, int argc, char **argv);
+
+enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
+
+/* Complain of the command line, with a hint where to read on. Returns CTL_USAGE. */
+enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+enum ctl_open {
+	CTL_READ,
+	CTL_WRITE,
+	CTL_WRITE_IF_POSSIBLE, /* else for reading */
+};
+
+/*
+ * The path of the store that is meant: --store, or the default. Returns CTL_DONE, or CTL_TROUBLE after an error message.
+ */
+enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t size);
+
+/*
+ * Open it. A default store that does not exist is made for writing, and for reading is an empty one: @ret_store is NULL then. One that was
+ * named must exist. Returns CTL_DONE, or CTL_TROUBLE after an error message.
+ */
+enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
+
+static inline void ctl_cleanup_store(struct bid_store **store)
+{
+	bid_store_free(*store);
+}
+
+#define ctl_auto_store __attribute__((cleanup(ctl_cleanup_store)))
+
+/*
+ * Which id of @store (NULL is an empty one) does @text name, in full or by its first 7 digits or more? Returns 0, or
+ *   -EINVAL	it is neither an id nor such an abbreviation
+ *   -ENOENT	no stored id begins like that
+ *   -ENOTUNIQ	several do; they were listed as an error message
+ *   other	as bid_store_each_id_in()
+ */
+int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id);
+
+/* Report what ctl_which() returned for @text, unless that was done, and give the status to exit with. */
+enum ctl_status ctl_which_failed(const char *text, int error);
+
+#endif

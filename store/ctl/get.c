@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl get */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+#include "ctl/sources.h"
+
+enum {
+	FULL_ID_MIN = 8, /* bytes; a shorter one that is not stored is taken for an abbreviation or a slip */
+	REDRAW_MS = 100,
+};
+
+struct verdict {
+	char *source, *text; /* owned */
+	enum bid_outcome outcome;
+};
+
+/* What came of it. Written by the broker's thread before it signals the event, read after that. */
+struct answer {
+	int event; /* eventfd; owned */
+	int error;
+	struct bid_file file;
+	struct verdict *verdicts; /* owned */
+	size_t n_verdicts;
+};
+
+static void answer_release(struct answer *answer)
+{
+	for (size_t i = 0; i < answer->n_verdicts; i++) {
+		free(answer->verdicts[i].source);
+		free(answer->verdicts[i].text);
+	}
+	free(answer->verdicts);
+	bid_file_release(&answer->file);
+	bid_close(answer->event);
+}
+
+/* bid_broker_fn */
+static void take_answer(void *user, const struct bid_result *result)
+{
+	struct answer *answer = user;
+
+	answer->error = result->error;
+	if (result->error == 0) {
+		answer->file = *result->file;
+		result->file->fd = -1;
+	}
+	if (result->n_verdicts > 0)
+		answer->verdicts = calloc(result->n_verdicts, sizeof(*answer->verdicts));
+	for (size_t i = 0; answer->verdicts && i < result->n_verdicts; i++) {
+		const struct bid_verdict *from = &result->verdicts[i];
+
+		answer->verdicts[i] = (struct verdict){ .source = strdup(from->source),
+							.text = strdup(from->text ? from->text : ""),
+							.outcome = from->outcome };
+		answer->n_verdicts++;
+	}
+	eventfd_write(answer->event, 1);
+}
+
+/* Wait for the answer. Returns the signal that gave it up, or 0. */
+static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct answer *answer, int signals)
+{
+	struct pollfd fds[] = { { .fd = answer->event, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+	struct ctl_progress line = { 0 };
+	struct bid_progress progress;
+	struct signalfd_siginfo caught;
+	int given_up = 0;
+
+	while (!(fds[0].revents & POLLIN)) {
+		if (poll(fds, 2, ctl_is_terminal(stderr) ? REDRAW_MS : -1) < 0 && errno != EINTR)
+			break;
+		if (fds[1].revents & POLLIN && read(signals, &caught, sizeof(caught)) == sizeof(caught)) {
+			given_up = (int)caught.ssi_signo;
+			bid_broker_cancel(broker, ticket);
+		} else if (!(fds[0].revents & POLLIN) && bid_broker_progress(broker, ticket, &progress) == 0) {
+			ctl_progress_draw(&line, &progress);
+		}
+	}
+	ctl_progress_clear(&line);
+	return given_up;
+}
+
+/* Ask the broker, and be interruptible meanwhile. Returns 0 or a signal's number; @answer is filled in either case. */
+static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts, struct answer *answer)
+{
+	bid_auto_fd int signals = signalfd(-1, interrupts, SFD_CLOEXEC);
+	uint64_t ticket;
+
+	answer->event = eventfd(0, EFD_CLOEXEC);
+	answer->error = signals < 0 || answer->event < 0 ? -errno
+							 : bid_broker_ticket(sources->broker, take_answer, answer, &ticket);
+	if (answer->error < 0)
+		return 0;
+	bid_broker_materialise(sources->broker, ticket, request);
+	return wait_for(sources->broker, ticket, answer, signals);
+}
+
+/* The path by which @file can be opened again. */
+static int path_of(const struct bid_file *file, char *ret_path, size_t size)
+{
+	char link[64];
+	struct stat st;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
+	len = readlink(link, ret_path, size - 1);
+	if (len < 0)
+		return -errno;
+	ret_path[len] = '\0';
+	/* what was unpacked into memory, or removed meanwhile, has a text there too, but not a name */
+	if (stat(ret_path, &st) < 0 || st.st_ino != file->st.st_ino || st.st_dev != file->st.st_dev)
+		return -ENOENT;
+	return 0;
+}
+
+static enum ctl_status deliver(const struct ctl *ctl, const struct bid_request *request, const struct bid_file *file)
+{
+	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
+	int r = path_of(file, path, sizeof(path));
+
+	bid_id_format(&request->id, hex);
+	if (r < 0) {
+		bid_error("it is unpacked in memory only, as the store cannot be written: %s of '%s'", bid_kind_name(request->kind),
+			  hex);
+		return CTL_REFUSED;
+	}
+	if (!ctl->json) {
+		puts(path);
+		return CTL_DONE;
+	}
+	r = ctl_print_json(json_pack("{s:s, s:s, s:s, s:o, s:I}", "id", hex, "kind", bid_kind_name(request->kind), "served_as",
+				     bid_kind_name(file->kind), "path", ctl_json_text(path), "size", (json_int_t)file->st.st_size));
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+static enum ctl_status status_of(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -EBADMSG:
+	case -EFBIG:
+	case -EACCES:
+		return CTL_REFUSED;
+	default:
+		return CTL_TROUBLE;
+	}
+}
+
+static const char *why_nobody_was_asked(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request)
+{
+	if (!bid_kind_fetchable(request->kind))
+		return "no server has this kind";
+	if (ctl->offline)
+		return "no server is asked with '--offline'";
+	if (!bid_store_writable(store))
+		return "the store cannot be written, so none is fetched";
+	if (!BID_HAVE_FETCH)
+		return "this is built without fetching";
+	return "there is no server to ask: DEBUGINFOD_URLS is not set";
+}
+
+/* Say on standard error who answered what, and on standard output the same as JSON. */
+static enum ctl_status fail(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request,
+			    const struct answer *answer)
+{
+	const char *cause = bid_strerror(answer->error), *kind = bid_kind_name(request->kind);
+	char hex[BID_ID_HEX_MAX];
+	json_t *servers = json_array();
+
+	bid_id_format(&request->id, hex);
+	for (size_t i = 0; i < answer->n_verdicts; i++) {
+		const struct verdict *verdict = &answer->verdicts[i];
+		const char *outcome = bid_outcome_name(verdict->outcome);
+
+		bid_error("%s: %s: server '%s'", outcome, verdict->text ? verdict->text : "",
+			  verdict->source ? verdict->source : "");
+		json_array_append_new(servers, json_pack("{s:o, s:s, s:o}", "name", ctl_json_text(verdict->source), "outcome",
+							 outcome, "text", ctl_json_text(verdict->text)));
+	}
+	if (answer->n_verdicts == 0 && answer->error == -ENOENT)
+		bid_error("%s in the store, and %s: %s of '%s'", cause, why_nobody_was_asked(ctl, store, request), kind, hex);
+	else
+		bid_error("%s: %s of '%s'", cause, kind, hex);
+
+	if (ctl->json)
+		ctl_print_json(json_pack("{s:s, s:s, s:s, s:o}", "id", hex, "kind", kind, "error", cause, "servers", servers));
+	else
+		json_decref(servers);
+	return status_of(answer->error);
+}
+
+static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
+{
+	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	struct ctl_sources sources = CTL_SOURCES_NONE;
+	enum ctl_status status;
+	sigset_t interrupts;
+	int caught = 0;
+
+	/* before any thread is started, so that all of them leave these to us */
+	sigemptyset(&interrupts);
+	sigaddset(&interrupts, SIGINT);
+	sigaddset(&interrupts, SIGTERM);
+	sigaddset(&interrupts, SIGHUP);
+	sigprocmask(SIG_BLOCK, &interrupts, NULL);
+
+	status = ctl_sources_init(&sources, ctl, store);
+	if (status == CTL_DONE)
+		caught = ask(&sources, request, &interrupts, &answer);
+	/* joins the threads: from here on nobody else touches the answer */
+	ctl_sources_release(&sources);
+
+	if (status == CTL_DONE && answer.error == 0)
+		status = deliver(ctl, request, &answer.file);
+	else if (status == CTL_DONE && caught > 0 && answer.error == -EINTR)
+		status = (enum ctl_status)(CTL_SIGNAL + caught);
+	else if (status == CTL_DONE)
+		status = fail(ctl, store, request, &answer);
+	answer_release(&answer);
+	return status;
+}
+
+enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv)
+{
+	struct bid_request request = { .kind = argc > 1 ? bid_kind_parse(argv[1]) : BID_KIND_DEBUGINFO };
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status;
+	int r;
+
+	if (request.kind == BID_KIND_NONE)
+		return ctl_usage("no such kind of artifact: '%s'", argv[1]);
+	if (ctl->offline && ctl->n_urls > 0)
+		return ctl_usage("'--offline' and '--url' do not go together");
+	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
+	if (status != CTL_DONE)
+		return status;
+
+	r = ctl_which(store, argv[0], &request.id);
+	if (r == -ENOENT && bid_id_parse_str(argv[0], &request.id) == 0 && request.id.len >= FULL_ID_MIN)
+		r = 0;
+	if (r < 0)
+		return ctl_which_failed(argv[0], r);
+	return get(ctl, store, &request);
+}

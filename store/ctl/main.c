@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl: the store and the file system of build-ids from the command line. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bid/version.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+
+static const struct command {
+	const char *name;
+	const char *operands;
+	const char *help;
+	int min, max; /* operands; a negative maximum is none */
+	ctl_command_fn run;
+} commands[] = {
+	{ "add", "FILE...", "put ELF files into the store, each under its build-id", 1, -1, ctl_add },
+	{ "list", "", "list what is in the store", 0, 0, ctl_list },
+	{ "show", "ID", "show what is known of a build", 1, 1, ctl_show },
+	{ "get", "ID [KIND]", "fetch an artifact if it is not there, print its path", 1, 2, ctl_get },
+	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
+};
+
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static const struct {
+	const char *name;
+	int letter; /* 0 if it has none */
+	const char *argument; /* NULL if it takes none */
+	const char *command; /* NULL for all */
+	const char *help;
+} options[] = {
+	{ "store", 's', "DIR", NULL, "the store (default: perf's buildid.dir, then ~/.debug)" },
+	{ "json", 'j', NULL, NULL, "write JSON on standard output" },
+	{ "verbose", 'v', NULL, NULL, "say more on standard error" },
+	{ "help", 'h', NULL, NULL, "show this help, of one command if it is named" },
+	{ "version", 'V', NULL, NULL, "show the version" },
+	{ "link", 0, "WAY", "add", "auto, reflink, hard or copy (default: auto)" },
+	{ "url", 0, "URL", "get", "ask this server, not those of the environment; repeatable" },
+	{ "offline", 0, NULL, "get", "ask no server" },
+	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
+};
+
+enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256 };
+
+enum ctl_status ctl_usage(const char *format, ...)
+{
+	char message[1024];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	bid_error("%s; see 'bidctl --help'", message);
+	return CTL_USAGE;
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static void print_options(const char *command)
+{
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		char text[64], letter[8] = "    ";
+
+		if (command ? !options[i].command || strcmp(options[i].command, command) != 0 : options[i].command != NULL)
+			continue;
+		if (options[i].letter)
+			snprintf(letter, sizeof(letter), "-%c, ", options[i].letter);
+		snprintf(text, sizeof(text), "%s--%s%s%s", letter, options[i].name, options[i].argument ? "=" : "",
+			 options[i].argument ? options[i].argument : "");
+		printf("  %-20s  %s\n", text, options[i].help);
+	}
+}
+
+static bool has_own_options(const char *command)
+{
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		if (options[i].command && strcmp(options[i].command, command) == 0)
+			return true;
+	return false;
+}
+
+static enum ctl_status print_help(const struct command *only)
+{
+	if (only)
+		printf("Usage: bidctl %s [OPTION...] %s\n%c%s.\n", only->name, only->operands, only->help[0] - 'a' + 'A',
+		       only->help + 1);
+	else
+		printf("Usage: bidctl [OPTION...] COMMAND [OPERAND...]\nELF artifacts by build-id.\n\nCommands:\n");
+	for (size_t i = 0; !only && i < N_COMMANDS; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%s %s", commands[i].name, commands[i].operands);
+		printf("  %-20s  %s\n", text, commands[i].help);
+	}
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		if ((only && only != &commands[i]) || !has_own_options(commands[i].name))
+			continue;
+		printf("\nOptions of %s:\n", commands[i].name);
+		print_options(commands[i].name);
+	}
+	printf("\nOptions of every command:\n");
+	print_options(NULL);
+	printf("\nAn ID may be cut short to its first 7 digits or more. KIND is elf (or executable),\n"
+	       "debuginfo (the default), kallsyms, probes or vdso.\n"
+	       "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble.\n"
+	       "See bidctl(1) and mount.bidfs(8).\n");
+	return CTL_DONE;
+}
+
+static int parse_link(const char *text, enum bid_link *ret_link)
+{
+	static const char *const names[] = {
+		[BID_LINK_AUTO] = "auto", [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard", [BID_LINK_COPY] = "copy"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*ret_link = (enum bid_link)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+struct wanted {
+	bool help;
+	bool version;
+	unsigned seen; /* 1 << the index in options[] of each that was given */
+};
+
+/* Take in one option. */
+static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index, const char *value)
+{
+	const char *name = options[index].name;
+
+	wanted->seen |= 1U << index;
+	if (strcmp(name, "store") == 0)
+		ctl->store = value;
+	else if (strcmp(name, "json") == 0)
+		ctl->json = true;
+	else if (strcmp(name, "verbose") == 0)
+		ctl->verbose = true;
+	else if (strcmp(name, "help") == 0)
+		wanted->help = true;
+	else if (strcmp(name, "version") == 0)
+		wanted->version = true;
+	else if (strcmp(name, "url") == 0)
+		ctl->urls[ctl->n_urls++] = value;
+	else if (strcmp(name, "offline") == 0)
+		ctl->offline = true;
+	else if (strcmp(name, "refresh") == 0)
+		ctl->refresh = true;
+	else if (strcmp(name, "link") == 0 && parse_link(value, &ctl->link) < 0)
+		return ctl_usage("not a way to link: '%s'", value);
+	return CTL_DONE;
+}
+
+static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, char **argv)
+{
+	struct option longs[N_OPTIONS + 1] = { 0 };
+	char shorts[2 * N_OPTIONS + 2] = ":";
+
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		int letter = options[i].letter;
+
+		longs[i] = (struct option){ options[i].name, options[i].argument ? required_argument : no_argument, NULL,
+					    letter ? letter : LONG_ONLY + (int)i };
+		if (letter)
+			snprintf(shorts + strlen(shorts), sizeof(shorts) - strlen(shorts), "%c%s", letter,
+				 options[i].argument ? ":" : "");
+	}
+	opterr = 0;
+	for (;;) {
+		int which, key = getopt_long(argc, argv, shorts, longs, NULL);
+		enum ctl_status status = CTL_DONE;
+
+		if (key < 0)
+			return CTL_DONE;
+		if (key == ':')
+			return ctl_usage("an argument is missing: '%s'", argv[optind - 1]);
+		/* a short one may be in the middle of a word, which getopt then has not left yet */
+		if (key == '?' && optopt > 0 && optopt < LONG_ONLY)
+			return ctl_usage("no such option: '-%c'", optopt);
+		if (key == '?')
+			return ctl_usage("no such option, or with an argument too many or none: '%s'", argv[optind - 1]);
+		for (which = 0; which < N_OPTIONS && longs[which].val != key; which++)
+			;
+		status = take(ctl, wanted, (size_t)which, optarg);
+		if (status != CTL_DONE)
+			return status;
+	}
+}
+
+static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, int argc, char **argv)
+{
+	const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+
+	if (wanted->version) {
+		printf("bidctl %s\n", bid_version());
+		return CTL_DONE;
+	}
+	if (argc > 0 && !command)
+		return ctl_usage("no such command: '%s'", argv[0]);
+	if (wanted->help)
+		return print_help(command);
+	if (!command)
+		return ctl_usage("no command");
+
+	for (size_t i = 0; i < N_OPTIONS; i++)
+		if (wanted->seen & 1U << i && options[i].command && strcmp(options[i].command, command->name) != 0)
+			return ctl_usage("not an option of '%s': '--%s'", command->name, options[i].name);
+	argc--;
+	argv++;
+	if (argc < command->min)
+		return ctl_usage("'%s' needs %s", command->name, command->operands);
+	if (command->max >= 0 && argc > command->max)
+		return ctl_usage("too many operands for '%s': '%s'", command->name, argv[command->max]);
+	return command->run(ctl, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	bid_auto_free const char **urls = calloc((size_t)argc + 1, sizeof(*urls));
+	struct ctl ctl = { .urls = urls };
+	struct wanted wanted = { 0 };
+	enum ctl_status status;
+
+	bid_log_init("bidctl", BID_LOG_WARNING);
+	if (!urls) {
+		bid_error("%s", strerror(ENOMEM));
+		return CTL_TROUBLE;
+	}
+	status = parse(&ctl, &wanted, argc, argv);
+	if (ctl.verbose)
+		bid_log_init("bidctl", BID_LOG_DEBUG);
+	if (status == CTL_DONE)
+		status = run(&ctl, &wanted, argc - optind, argv + optind);
+
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		bid_error("%s: standard output", strerror(errno));
+		status = CTL_TROUBLE;
+	}
+	return (int)status;
+}

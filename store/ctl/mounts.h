@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The mounts of bidfs that this process can see. */
+#ifndef BID_CTL_MOUNTS_H
+#define BID_CTL_MOUNTS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+struct ctl_mount {
+	char point[PATH_MAX];
+	char source[PATH_MAX]; /* the store */
+	bool read_only;
+};
+
+/*
+ * Call @fn for every mount of type fuse.bidfs in the text of proc_pid_mountinfo(5) at @path. A non-zero return ends it and is returned.
+ * Returns 0 or a negative errno otherwise.
+ */
+int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user);
+
+/*
+ * Read @mount's .bidfs/status. A daemon that does not answer within @timeout_ms is given up: -ETIMEDOUT. Returns 0 and text for the
+ * caller to free.
+ */
+int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_text);
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Which store, and how to open it. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <bid/default.h>
+
+#include "base/log.h"
+#include "ctl/ctl.h"
+
+enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t size)
+{
+	int r;
+
+	if (ctl->store) {
+		if (strlen(ctl->store) >= size) {
+			bid_error("%s: store '%s'", strerror(ENAMETOOLONG), ctl->store);
+			return CTL_TROUBLE;
+		}
+		memcpy(ret_path, ctl->store, strlen(ctl->store) + 1);
+		return CTL_DONE;
+	}
+	r = bid_store_default_path(ret_path, size);
+	if (r == -ENOENT)
+		bid_error("no home directory, hence no default store; name one with '--store'");
+	else if (r == -ENAMETOOLONG)
+		bid_error("%s: the default store; name one with '--store'", strerror(-r));
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+static bool is_unwritable(int r)
+{
+	return r == -EROFS || r == -EACCES || r == -EPERM;
+}
+
+enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)
+{
+	char path[PATH_MAX];
+	enum ctl_status status;
+	int r;
+
+	status = ctl_store_path(ctl, path, sizeof(path));
+	if (status != CTL_DONE)
+		return status;
+
+	r = bid_store_open(path, how == CTL_READ ? 0 : BID_STORE_WRITE, ret_store);
+	if (r == -ENOENT && !ctl->store && how == CTL_READ) {
+		*ret_store = NULL;
+		return CTL_DONE;
+	}
+	if (r == -ENOENT && !ctl->store) {
+		/* as perf would make it */
+		r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : bid_store_open(path, BID_STORE_WRITE, ret_store);
+	}
+	if (is_unwritable(r) && how == CTL_WRITE_IF_POSSIBLE)
+		r = bid_store_open(path, 0, ret_store);
+	if (r < 0) {
+		bid_error("%s: store '%s'", strerror(-r), path);
+		return CTL_TROUBLE;
+	}
+	return CTL_DONE;
+}

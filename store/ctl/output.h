@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* How bidctl writes: for people on a terminal, for scripts in a pipe, as JSON. */
+#ifndef BID_CTL_OUTPUT_H
+#define BID_CTL_OUTPUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <bid/broker.h>
+
+bool ctl_is_terminal(FILE *file);
+
+enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_DIM, CTL_GREEN, CTL_RED };
+
+/* The sequence that begins @colour on @file, or "" if that is no terminal or NO_COLOR is set. Static. */
+const char *ctl_colour(FILE *file, enum ctl_colour colour);
+
+/* Write @text on one line, whatever is in it: control characters become '?'. */
+void ctl_print_text(FILE *file, const char *text);
+
+/* "label     " in front of a value, in bold on a terminal. */
+void ctl_print_label(const char *label);
+
+#define CTL_SIZE_MAX 16
+
+/* @bytes in three digits or so and a binary unit: "0 B", "4.2 KiB", "117 MiB". Returns @buf. */
+const char *ctl_format_size(uint64_t bytes, char buf[static CTL_SIZE_MAX]);
+
+/* A path or the like as a JSON string, whose bytes JSON may not know: each that is not UTF-8 becomes U+FFFD. NULL is null. */
+json_t *ctl_json_text(const char *text);
+
+/* Write @json on standard output, and drop it. Returns 0 or -ENOMEM. */
+int ctl_print_json(json_t *json);
+
+/* An array on standard output of which only one element is in memory. Begin with a zeroed one. */
+struct ctl_array {
+	size_t n;
+};
+
+/* Write the next element, and drop it. Returns 0 or -ENOMEM. */
+int ctl_array_add(struct ctl_array *array, json_t *element);
+
+void ctl_array_end(const struct ctl_array *array);
+
+/* The members of @object as lines for people: "name: value", objects and arrays indented below their name. */
+void ctl_print_members(const json_t *object, int indent);
+
+/* A line on standard error that is written over and over; nothing at all if that is no terminal. Begin with a zeroed one. */
+struct ctl_progress {
+	bool drawn;
+	int64_t begun_ms; /* the clock when the first byte was seen */
+};
+
+void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state);
+
+/* Take it away again. */
+void ctl_progress_clear(struct ctl_progress *progress);
+
+#endif

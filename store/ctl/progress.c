@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The progress line of a download. */
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "ctl/clock.h"
+#include "ctl/output.h"
+
+enum { BAR_MAX = 30, COLUMNS = 80 };
+
+/* "https://user@host:8002/path" is "host:8002" to somebody who waits for it. */
+static void host_of(const char *source, char *ret_host, size_t size)
+{
+	const char *host = strstr(source, "://");
+
+	host = host ? host + 3 : source;
+	snprintf(ret_host, size, "%.*s", (int)strcspn(host, "/"), host);
+}
+
+static void draw_bar(char *line, size_t size, uint64_t received, uint64_t total, int width)
+{
+	int filled = (int)((double)received / (double)total * width);
+	size_t at = strlen(line);
+
+	if (width < 4 || at + (size_t)width + 8 > size)
+		return;
+	line[at++] = ' ';
+	line[at++] = '[';
+	for (int i = 0; i < width; i++)
+		line[at++] = i < filled ? '=' : i == filled ? '>' : ' ';
+	line[at++] = ']';
+	snprintf(line + at, size - at, "%4d%%", (int)(100.0 * (double)received / (double)total));
+}
+
+void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state)
+{
+	char line[256], host[64], received[CTL_SIZE_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
+	struct winsize window = { 0 };
+	int columns = COLUMNS;
+	int64_t now = ctl_clock_ms();
+	size_t at;
+
+	if (!ctl_is_terminal(stderr))
+		return;
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
+		columns = window.ws_col;
+	if (columns >= (int)sizeof(line))
+		columns = sizeof(line) - 1;
+
+	host_of(state->source, host, sizeof(host));
+	if (state->received == 0) {
+		progress->begun_ms = 0;
+		snprintf(line, sizeof(line), "asking %s, %u s", *host ? host : "for it", state->age_ms / 1000);
+	} else {
+		if (progress->begun_ms == 0)
+			progress->begun_ms = now;
+		snprintf(line, sizeof(line), "%s  %s", host, ctl_format_size(state->received, received));
+		at = strlen(line);
+		if (state->size != BID_SIZE_UNKNOWN)
+			snprintf(line + at, sizeof(line) - at, " of %s", ctl_format_size(state->size, size));
+		at = strlen(line);
+		if (now > progress->begun_ms + 500)
+			snprintf(line + at, sizeof(line) - at, ", %s/s",
+				 ctl_format_size(state->received * 1000 / (uint64_t)(now - progress->begun_ms), rate));
+		if (state->size != BID_SIZE_UNKNOWN && state->size > 0 && state->received <= state->size) {
+			int room = columns - (int)strlen(line) - 9;
+
+			draw_bar(line, sizeof(line), state->received, state->size, room < BAR_MAX ? room : BAR_MAX);
+		}
+	}
+	/* a line that wraps could not be taken back */
+	fprintf(stderr, "\r%.*s\033[K", columns - 1, line);
+	fflush(stderr);
+	progress->drawn = true;
+}
+
+void ctl_progress_clear(struct ctl_progress *progress)
+{
+	if (!progress->drawn)
+		return;
+	fputs("\r\033[K", stderr);
+	fflush(stderr);
+	progress->drawn = false;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl show */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+static const char *string_of(const json_t *object, const char *key)
+{
+	return json_string_value(json_object_get(object, key));
+}
+
+static void print_line(const char *label, const char *value)
+{
+	ctl_print_label(label);
+	ctl_print_text(stdout, value);
+	putchar('\n');
+}
+
+static void print_size(const json_t *artifact)
+{
+	uint64_t size = (uint64_t)json_integer_value(json_object_get(artifact, "size"));
+	char text[CTL_SIZE_MAX];
+
+	printf("%s (%" PRIu64 " bytes)", ctl_format_size(size, text), size);
+}
+
+/* ", added 2026-01-31 12:00:00 by reflink", as far as it is recorded */
+static void print_history(const json_t *artifact)
+{
+	const char *how = string_of(artifact, "how"), *link = string_of(artifact, "link");
+	time_t when = (time_t)json_integer_value(json_object_get(artifact, "time"));
+	struct tm local;
+	char date[32];
+
+	if (!how)
+		return;
+	fputs(", ", stdout);
+	ctl_print_text(stdout, how);
+	if (when > 0 && localtime_r(&when, &local) && strftime(date, sizeof(date), "%F %T", &local) > 0)
+		printf(" %s", date);
+	if (link) {
+		fputs(" by ", stdout);
+		ctl_print_text(stdout, strcmp(link, "hard") == 0 ? "hard link" : link);
+	}
+}
+
+static void print_artifact(const char *kind, const json_t *artifact)
+{
+	static const struct {
+		const char *key, *label;
+	} details[] = { { "path", "  stored" }, { "file", "  from" },	    { "server", "  server" },
+			{ "url", "  url" },	{ "archive", "  archive" }, { "digest", "  digest" } };
+	const char *same = string_of(artifact, "same_as"), *error = string_of(artifact, "error");
+
+	ctl_print_label(kind);
+	if (same) {
+		printf("the same file as %s\n", same);
+		return;
+	}
+	if (error) {
+		printf("%snot served: ", ctl_colour(stdout, CTL_RED));
+		ctl_print_text(stdout, error);
+		printf("%s\n", ctl_colour(stdout, CTL_PLAIN));
+		return;
+	}
+	print_size(artifact);
+	print_history(artifact);
+	putchar('\n');
+	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
+		const char *value = string_of(artifact, details[i].key);
+
+		if (value)
+			print_line(details[i].label, value);
+	}
+}
+
+static void print_info(const json_t *info)
+{
+	json_t *artifacts = json_object_get(info, "artifacts"), *paths = json_object_get(info, "paths"), *value;
+	const char *kind, *id = string_of(info, "id");
+	size_t i;
+
+	print_line("build-id", id ? id : "-");
+	json_array_foreach(paths, i, value) print_line("path", json_is_string(value) ? json_string_value(value) : "-");
+	json_object_foreach(artifacts, kind, value) print_artifact(kind, value);
+	if (json_object_size(artifacts) == 0)
+		print_line("artifacts", "none: the link leads to nothing");
+}
+
+enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	bid_auto_free char *text = NULL;
+	enum ctl_status status;
+	struct bid_id id;
+	json_t *info;
+	int r;
+
+	status = ctl_open_store(ctl, CTL_READ, &store);
+	if (status != CTL_DONE)
+		return status;
+	r = ctl_which(store, argv[0], &id);
+	if (r < 0)
+		return ctl_which_failed(argv[0], r);
+	r = bid_store_info(store, &id, &text);
+	if (r < 0)
+		return ctl_which_failed(argv[0], r);
+	if (ctl->json) {
+		puts(text);
+		return CTL_DONE;
+	}
+	info = json_loads(text, 0, NULL);
+	if (!info) {
+		bid_error("%s", strerror(ENOMEM));
+		return CTL_TROUBLE;
+	}
+	print_info(info);
+	json_decref(info);
+	return CTL_DONE;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/sources.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <bid/error.h>
+#include <bid/fetch.h>
+
+#include "base/log.h"
+
+#if BID_HAVE_FETCH
+
+static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
+{
+	struct bid_source *source;
+	int r = bid_fetch_server_new(sources->fetch, url, &source);
+
+	if (r < 0) {
+		bid_error("%s: server '%s'", strerror(-r), url);
+		return CTL_TROUBLE;
+	}
+	r = bid_broker_add_source(sources->broker, source);
+	if (r < 0) {
+		source->ops->free(source);
+		bid_error("%s: server '%s'", strerror(-r), url);
+		return CTL_TROUBLE;
+	}
+	return CTL_DONE;
+}
+
+static enum ctl_status add_environment(struct ctl_sources *sources)
+{
+	enum ctl_status status = CTL_DONE;
+	char **urls;
+	int n = bid_fetch_urls_from_environment(NULL, &urls);
+
+	if (n < 0) {
+		bid_error("%s: reading the servers of '/etc/debuginfod'", strerror(-n));
+		return CTL_TROUBLE;
+	}
+	for (int i = 0; i < n && status == CTL_DONE; i++) {
+		int r = bid_fetch_check_url(urls[i]);
+
+		/* libdebuginfod takes file:// URLs too, and a list is shared with it */
+		if (r < 0)
+			bid_warning("%s: server '%s' of the environment is not asked", strerror(-r), urls[i]);
+		else
+			status = add_server(sources, urls[i]);
+	}
+	bid_fetch_urls_free(urls);
+	return status;
+}
+
+static enum ctl_status check_urls(const struct ctl *ctl)
+{
+	for (size_t i = 0; i < ctl->n_urls; i++) {
+		int r = bid_fetch_check_url(ctl->urls[i]);
+
+		if (r < 0)
+			return ctl_usage("%s: '--url=%s'", strerror(-r), ctl->urls[i]);
+	}
+	return CTL_DONE;
+}
+
+static enum ctl_status add_servers(struct ctl_sources *sources, const struct ctl *ctl, const struct bid_fetch_config *config)
+{
+	enum ctl_status status = CTL_DONE;
+	int r = bid_fetch_new(config, &sources->fetch);
+
+	if (r < 0) {
+		bid_error("%s: starting to fetch", strerror(-r));
+		return CTL_TROUBLE;
+	}
+	if (ctl->n_urls == 0)
+		return add_environment(sources);
+	for (size_t i = 0; i < ctl->n_urls && status == CTL_DONE; i++)
+		status = add_server(sources, ctl->urls[i]);
+	return status;
+}
+
+enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
+{
+	struct bid_fetch_config config = { 0 };
+	enum ctl_status status = check_urls(ctl);
+	int r;
+
+	if (status != CTL_DONE)
+		return status;
+	bid_fetch_config_from_environment(&config);
+	r = bid_broker_new(store, &(struct bid_broker_config){ .max_size = config.max_size, .no_negative = ctl->refresh },
+			   &sources->broker);
+	if (r < 0) {
+		bid_error("%s: starting to fetch", strerror(-r));
+		return CTL_TROUBLE;
+	}
+	return ctl->offline || !bid_store_writable(store) ? CTL_DONE : add_servers(sources, ctl, &config);
+}
+
+void ctl_sources_release(struct ctl_sources *sources)
+{
+	bid_broker_free(sources->broker);
+	bid_fetch_free(sources->fetch);
+	*sources = CTL_SOURCES_NONE;
+}
+
+#else
+
+enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
+{
+	int r;
+
+	if (ctl->n_urls > 0)
+		return ctl_usage("built without fetching: '--url=%s'", ctl->urls[0]);
+	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh }, &sources->broker);
+	if (r < 0)
+		bid_error("%s: starting to look", strerror(-r));
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+void ctl_sources_release(struct ctl_sources *sources)
+{
+	bid_broker_free(sources->broker);
+	*sources = CTL_SOURCES_NONE;
+}
+
+#endif

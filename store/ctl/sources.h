@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Whom bidctl get asks for what the store does not have. */
+#ifndef BID_CTL_SOURCES_H
+#define BID_CTL_SOURCES_H
+
+#include <bid/broker.h>
+
+#include "ctl/ctl.h"
+
+struct ctl_sources {
+	struct bid_broker *broker; /* owned */
+	struct bid_fetch *fetch; /* owned; what the broker's servers share. NULL if there are none */
+};
+
+#define CTL_SOURCES_NONE ((struct ctl_sources){ .broker = NULL })
+
+/*
+ * A broker for @store, which must outlive it, with the servers that the command line or else the environment names: none with --offline, or
+ * for a store that cannot be written. Starts threads. Returns CTL_DONE, or what to exit with after an error message.
+ */
+enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store);
+
+void ctl_sources_release(struct ctl_sources *sources);
+
+#endif

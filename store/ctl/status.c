@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl status */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/mounts.h"
+#include "ctl/output.h"
+
+enum { MOUNT_TIMEOUT_MS = 2000 };
+
+struct summary {
+	char path[PATH_MAX];
+	bool exists, writable;
+	uint64_t ids, free, size; /* bytes, but for ids */
+};
+
+struct mounts {
+	json_t *all; /* NULL without --json; owned by the caller */
+	size_t n;
+};
+
+static int count(void *user, const struct bid_id *id)
+{
+	(*(uint64_t *)user)++;
+	return 0;
+}
+
+static int summarise(struct bid_store *store, struct summary *summary)
+{
+	struct statvfs fs;
+	int r;
+
+	summary->exists = true;
+	snprintf(summary->path, sizeof(summary->path), "%s", bid_store_path(store));
+	/* asked, not tried: this command changes nothing */
+	summary->writable = access(summary->path, W_OK) == 0;
+	r = bid_store_each_id(store, count, &summary->ids);
+	if (r == 0)
+		r = bid_store_statfs(store, &fs);
+	if (r < 0)
+		return r;
+	summary->free = (uint64_t)fs.f_bavail * fs.f_frsize;
+	summary->size = (uint64_t)fs.f_blocks * fs.f_frsize;
+	return 0;
+}
+
+static json_t *summary_to_json(const struct summary *summary)
+{
+	if (!summary->exists)
+		return json_pack("{s:o, s:b}", "path", ctl_json_text(summary->path), "exists", 0);
+	return json_pack("{s:o, s:b, s:b, s:I, s:I, s:I}", "path", ctl_json_text(summary->path), "exists", 1, "writable",
+			 summary->writable, "ids", (json_int_t)summary->ids, "bytes_free", (json_int_t)summary->free, "bytes_total",
+			 (json_int_t)summary->size);
+}
+
+static void print_summary(const struct summary *summary)
+{
+	char available[CTL_SIZE_MAX], total[CTL_SIZE_MAX];
+
+	ctl_print_label("store");
+	ctl_print_text(stdout, summary->path);
+	putchar('\n');
+	if (!summary->exists) {
+		printf("  does not exist yet; 'bidctl add FILE' makes it\n");
+		return;
+	}
+	ctl_print_label("  writable");
+	puts(summary->writable ? "yes" : "no");
+	ctl_print_label("  ids");
+	printf("%" PRIu64 "\n", summary->ids);
+	ctl_print_label("  free");
+	printf("%s of %s\n", ctl_format_size(summary->free, available), ctl_format_size(summary->size, total));
+}
+
+static void print_mount(const struct ctl_mount *mount, int error, const json_t *state)
+{
+	putchar('\n');
+	ctl_print_label("mount");
+	ctl_print_text(stdout, mount->point);
+	putchar('\n');
+	ctl_print_label("  store");
+	ctl_print_text(stdout, mount->source);
+	putchar('\n');
+	ctl_print_label("  mode");
+	puts(mount->read_only ? "read-only" : "read-write");
+	ctl_print_label("  state");
+	if (error < 0)
+		printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), strerror(-error), ctl_colour(stdout, CTL_PLAIN));
+	else
+		printf("%sserving%s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN));
+	if (error == 0)
+		ctl_print_members(state, 4);
+}
+
+/* A mount of somebody else, or one whose daemon is gone, is listed all the same: that it is there is what one wants to know. */
+static int report_mount(void *user, const struct ctl_mount *mount)
+{
+	struct mounts *mounts = user;
+	bid_auto_free char *text = NULL;
+	json_t *state = NULL;
+	int r = ctl_mount_status(mount, MOUNT_TIMEOUT_MS, &text);
+
+	if (r == 0) {
+		state = json_loads(text, 0, NULL);
+		if (!json_is_object(state))
+			r = -EBADMSG;
+	}
+	mounts->n++;
+	if (mounts->all)
+		json_array_append_new(mounts->all,
+				      json_pack("{s:o, s:o, s:s, s:O?, s:s?}", "mount_point", ctl_json_text(mount->point), "store",
+						ctl_json_text(mount->source), "mode", mount->read_only ? "ro" : "rw", "status",
+						r == 0 ? state : NULL, "error", r < 0 ? strerror(-r) : NULL));
+	else
+		print_mount(mount, r, state);
+	json_decref(state);
+	return 0;
+}
+
+enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	struct summary summary = { .exists = false };
+	struct mounts mounts = { 0 };
+	enum ctl_status status;
+	int r = 0;
+
+	status = ctl_open_store(ctl, CTL_READ, &store);
+	if (status == CTL_DONE && !store)
+		status = ctl_store_path(ctl, summary.path, sizeof(summary.path));
+	if (status != CTL_DONE)
+		return status;
+	if (store)
+		r = summarise(store, &summary);
+	if (r < 0) {
+		bid_error("%s: reading store '%s'", strerror(-r), summary.path);
+		return CTL_TROUBLE;
+	}
+	if (ctl->json)
+		mounts.all = json_array();
+	else
+		print_summary(&summary);
+	/* a child of ours must not write out what we have in the buffer */
+	fflush(stdout);
+	r = ctl_each_mount("/proc/self/mountinfo", report_mount, &mounts);
+	if (r < 0) {
+		json_decref(mounts.all);
+		bid_error("%s: '/proc/self/mountinfo'", strerror(-r));
+		return CTL_TROUBLE;
+	}
+	if (!ctl->json) {
+		if (mounts.n == 0)
+			puts("\nno mount of bidfs");
+		return CTL_DONE;
+	}
+	r = ctl_print_json(json_pack("{s:o, s:o}", "store", summary_to_json(&summary), "mounts", mounts.all));
+	if (r < 0)
+		bid_error("%s", strerror(-r));
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* From what somebody typed to the id that is meant. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bid/error.h>
+
+#include "base/log.h"
+#include "ctl/ctl.h"
+
+enum {
+	ABBREVIATION_MIN = 7, /* digits; as long as git's */
+	CANDIDATES_MAX = 10, /* to show */
+};
+
+struct search {
+	const char *prefix;
+	size_t len;
+	struct bid_id found[CANDIDATES_MAX];
+	size_t n_found; /* also those that found[] has no room for */
+};
+
+static int compare(void *user, const struct bid_id *id)
+{
+	struct search *search = user;
+	char hex[BID_ID_HEX_MAX];
+
+	if (strncmp(bid_id_format(id, hex), search->prefix, search->len) != 0)
+		return 0;
+	if (search->n_found < CANDIDATES_MAX)
+		search->found[search->n_found] = *id;
+	search->n_found++;
+	return 0;
+}
+
+static void list_candidates(const struct search *search)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	bid_error("ambiguous: %zu build-ids begin with '%s'", search->n_found, search->prefix);
+	for (size_t i = 0; i < search->n_found && i < CANDIDATES_MAX; i++)
+		fprintf(stderr, "  %s\n", bid_id_format(&search->found[i], hex));
+	if (search->n_found > CANDIDATES_MAX)
+		fprintf(stderr, "  and %zu more\n", search->n_found - CANDIDATES_MAX);
+}
+
+int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
+{
+	struct search search = { .prefix = text, .len = strlen(text) };
+	struct bid_id id, first;
+	int r;
+
+	if (bid_id_parse_str(text, &id) == 0) {
+		r = store ? bid_store_has(store, &id) : 0;
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			*ret_id = id;
+			return 0;
+		}
+	}
+	if (search.len < ABBREVIATION_MIN || search.len > 2 * BID_ID_MAX || strspn(text, "0123456789abcdef") != search.len)
+		return -EINVAL;
+	if (!store)
+		return -ENOENT;
+
+	bid_id_parse(text, 2, &first);
+	r = bid_store_each_id_in(store, first.bytes[0], compare, &search);
+	if (r < 0)
+		return r;
+	if (search.n_found > 1) {
+		list_candidates(&search);
+		return -ENOTUNIQ;
+	}
+	if (search.n_found == 0)
+		return -ENOENT;
+	*ret_id = search.found[0];
+	return 0;
+}
+
+enum ctl_status ctl_which_failed(const char *text, int error)
+{
+	switch (error) {
+	case -ENOTUNIQ:
+		return CTL_REFUSED;
+	case -ENOENT:
+		bid_error("no such build-id in the store: '%s'", text);
+		return CTL_REFUSED;
+	case -EINVAL:
+		bid_error("not a build-id in lower-case hex, nor its first %d digits or more: '%s'", ABBREVIATION_MIN, text);
+		return CTL_USAGE;
+	default:
+		bid_error("%s: looking for '%s'", bid_strerror(error), text);
+		return CTL_TROUBLE;
+	}
+}
