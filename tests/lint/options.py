@@ -1,0 +1,92 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a program's --help names, its manual page names, and the other way round: options.py PROGRAM PAGE
+
+Compared are options ("-s", "--store"), mount options ("-o url") and commands. In the page, which is mdoc(7), what is
+documented is the head of a list's item; a mention in the text is not enough.
+"""
+import re
+import shlex
+import subprocess
+import sys
+
+from lint import finish
+
+
+def options_in(words):
+    """The options among the words of an item's head: "-o" with what follows it is one, and so is each name after a comma."""
+    mount, found = False, set()
+    for word in words:
+        name = re.split(r"[=\[]", word.strip(","))[0]
+        if word == "-o":
+            mount = True
+        elif mount and re.fullmatch(r"[a-z]\w*", name):
+            found.add(f"-o {name}")
+            mount = word.endswith(",")
+        elif re.fullmatch(r"-[A-Za-z]|--[a-z][a-z-]*", name):
+            found.add(name)
+    return found
+
+
+def in_help(program):
+    found, section = set(), ""
+    for line in subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout.splitlines():
+        # an item is indented a little, its explanation stands behind two blanks or on a line that is indented more
+        item = re.match(r" {2,8}(\S.*?)(?:  |$)", line)
+        if line and not line.startswith(" "):
+            section = line
+        elif item and item[1].startswith("-"):
+            words = item[1].split()
+            # an argument that fills its column leaves one blank only
+            found |= options_in(words[:2] if words[0] == "-o" and not words[1].endswith(",") else words)
+        elif item and section == "Commands:":
+            found.add(f"command {item[1].split()[0]}")
+    return found
+
+
+def head_of(line):
+    """The words of an mdoc item's head: macros resolved as far as options need it, "Fl s , Fl \\-store Ns = Ns Ar DIR"."""
+    words, macro, joined = [], "", False
+    for token in shlex.split(line.replace("\\-", "-").replace("\\&", "").replace("'", "")):
+        if token in ("Fl", "Cm", "Ar", "Ns", "Op", "Pa", "Oo", "Oc", "No", "Li", "Sy"):
+            joined = joined or token == "Ns"
+            macro = token if token != "Ns" else macro
+            continue
+        if token == "," and words:
+            words[-1] += ","
+            continue
+        # only a literal word can be the name of an option
+        text = f"-{token}" if macro == "Fl" else token.upper() if macro == "Ar" else token
+        if joined and words:
+            words[-1] += token
+        else:
+            words.append(text)
+        joined = False
+    return words
+
+
+def in_page(page):
+    found, section, depth = set(), "", 0
+    with open(page, encoding="utf-8") as lines:
+        for line in lines:
+            macro, _, rest = line.rstrip("\n").partition(" ")
+            depth += {".Bl": 1, ".El": -1}.get(macro, 0)
+            if macro in (".Sh", ".Ss"):
+                section = rest.strip('"').lower()
+            elif macro == ".It" and depth == 1 and section == "commands":
+                found.add(f"command {head_of(rest)[0]}")
+            elif macro == ".It" and depth == 1 and "option" in section:
+                words = head_of(rest)
+                found |= options_in(words if words[0].startswith("-") else ["-o", *words])
+    return found
+
+
+program, page = sys.argv[1:]
+helped, documented = in_help(program), in_page(page)
+problems = [f"'{option}' is in '{program} --help' and not in '{page}'" for option in sorted(helped - documented)]
+problems += [f"'{option}' is in '{page}' and not in '{program} --help'" for option in sorted(documented - helped)]
+for option in ("--help", "--version"):
+    if option not in helped & documented:
+        problems.append(f"'{option}' was not found in both: the comparison itself is broken")
+print(f"compared: {', '.join(sorted(helped | documented))}")
+finish(problems, f"{len(helped | documented)} names")
