@@ -94,16 +94,29 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 }
 
 /* Ask the broker, and be interruptible meanwhile. Returns 0 or a signal's number; @answer is filled in either case. */
-static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts, struct answer *answer)
+static int ask(const struct ctl *ctl, struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts,
+	       struct answer *answer)
 {
-	bid_auto_fd int signals = signalfd(-1, interrupts, SFD_CLOEXEC);
+	bid_auto_fd int signals = -1;
 	uint64_t ticket;
 
-	answer->event = eventfd(0, EFD_CLOEXEC);
-	answer->error = signals < 0 || answer->event < 0 ? -errno
-							 : bid_broker_ticket(sources->broker, take_answer, answer, &ticket);
+	answer->error = bid_broker_find(sources->broker, request, &answer->file, NULL);
+	if (answer->error != -EINPROGRESS)
+		return 0;
+
+	signals = signalfd(-1, interrupts, SFD_CLOEXEC);
+	if (signals >= 0)
+		answer->event = eventfd(0, EFD_CLOEXEC);
+	if (answer->event < 0) {
+		answer->error = -errno;
+		return 0;
+	}
+	answer->error = bid_broker_ticket(sources->broker, take_answer, answer, &ticket);
 	if (answer->error < 0)
 		return 0;
+	/* what servers answer is told by us in the end, one line for each; not by the broker too */
+	if (!ctl->verbose)
+		bid_log_init("bidctl", BID_LOG_ERROR);
 	bid_broker_materialise(sources->broker, ticket, request);
 	return wait_for(sources->broker, ticket, answer, signals);
 }
@@ -169,7 +182,7 @@ static const char *why_nobody_was_asked(const struct ctl *ctl, const struct bid_
 		return "the store cannot be written, so none is fetched";
 	if (!BID_HAVE_FETCH)
 		return "this is built without fetching";
-	return "there is no server to ask: DEBUGINFOD_URLS is not set";
+	return "no server is configured (see DEBUGINFOD_URLS)";
 }
 
 /* Say on standard error who answered what, and on standard output the same as JSON. */
@@ -219,7 +232,7 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 
 	status = ctl_sources_init(&sources, ctl, store);
 	if (status == CTL_DONE)
-		caught = ask(&sources, request, &interrupts, &answer);
+		caught = ask(ctl, &sources, request, &interrupts, &answer);
 	/* joins the threads: from here on nobody else touches the answer */
 	ctl_sources_release(&sources);
 

@@ -244,7 +244,7 @@ int main(int argc, char **argv)
 	}
 	status = parse(&ctl, &wanted, argc, argv);
 	if (ctl.verbose)
-		bid_log_init("bidctl", BID_LOG_DEBUG);
+		bid_log_init("bidctl", BID_LOG_INFO);
 	if (status == CTL_DONE)
 		status = run(&ctl, &wanted, argc - optind, argv + optind);
 

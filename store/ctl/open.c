@@ -57,7 +57,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	if (is_unwritable(r) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
 	if (r < 0) {
-		bid_error("%s: store '%s'", strerror(-r), path);
+		bid_error("%s: store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), path);
 		return CTL_TROUBLE;
 	}
 	return CTL_DONE;

@@ -156,6 +156,10 @@ void ctl_print_members(const json_t *object, int indent)
 		printf("%*s", indent, "");
 		ctl_print_text(stdout, name);
 		fputs(":", stdout);
+		if (json_is_array(value) && json_array_size(value) == 0) {
+			puts(" none");
+			continue;
+		}
 		if (!json_is_array(value)) {
 			if (!json_is_object(value))
 				putchar(' ');

@@ -58,7 +58,7 @@ static enum ctl_status check_urls(const struct ctl *ctl)
 		int r = bid_fetch_check_url(ctl->urls[i]);
 
 		if (r < 0)
-			return ctl_usage("%s: '--url=%s'", strerror(-r), ctl->urls[i]);
+			return ctl_usage("not a server's URL, which begins with 'http://' or 'https://': '%s'", ctl->urls[i]);
 	}
 	return CTL_DONE;
 }
@@ -111,7 +111,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 	int r;
 
 	if (ctl->n_urls > 0)
-		return ctl_usage("built without fetching: '--url=%s'", ctl->urls[0]);
+		return ctl_usage("this is built without fetching: '%s'", ctl->urls[0]);
 	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh }, &sources->broker);
 	if (r < 0)
 		bid_error("%s: starting to look", strerror(-r));

@@ -78,7 +78,21 @@ static void print_summary(const struct summary *summary)
 	printf("%s of %s\n", ctl_format_size(summary->free, available), ctl_format_size(summary->size, total));
 }
 
-static void print_mount(const struct ctl_mount *mount, int error, const json_t *state)
+static const char *why_unknown(int error)
+{
+	switch (error) {
+	case -ETIMEDOUT:
+		return "its daemon does not answer";
+	case -ENOTCONN:
+		return "its daemon is gone";
+	case -EBADMSG:
+		return "its daemon answers with something else than JSON";
+	default:
+		return strerror(-error);
+	}
+}
+
+static void print_mount(const struct ctl_mount *mount, int error, json_t *state)
 {
 	putchar('\n');
 	ctl_print_label("mount");
@@ -91,11 +105,16 @@ static void print_mount(const struct ctl_mount *mount, int error, const json_t *
 	puts(mount->read_only ? "read-only" : "read-write");
 	ctl_print_label("  state");
 	if (error < 0)
-		printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), strerror(-error), ctl_colour(stdout, CTL_PLAIN));
+		printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), why_unknown(error), ctl_colour(stdout, CTL_PLAIN));
 	else
 		printf("%sserving%s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN));
-	if (error == 0)
-		ctl_print_members(state, 4);
+	if (error < 0)
+		return;
+	/* these stand above already */
+	json_object_del(state, "mount_point");
+	json_object_del(state, "store");
+	json_object_del(state, "read_only");
+	ctl_print_members(state, 4);
 }
 
 /* A mount of somebody else, or one whose daemon is gone, is listed all the same: that it is there is what one wants to know. */
@@ -116,7 +135,7 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 		json_array_append_new(mounts->all,
 				      json_pack("{s:o, s:o, s:s, s:O?, s:s?}", "mount_point", ctl_json_text(mount->point), "store",
 						ctl_json_text(mount->source), "mode", mount->read_only ? "ro" : "rw", "status",
-						r == 0 ? state : NULL, "error", r < 0 ? strerror(-r) : NULL));
+						r == 0 ? state : NULL, "error", r < 0 ? why_unknown(r) : NULL));
 	else
 		print_mount(mount, r, state);
 	json_decref(state);

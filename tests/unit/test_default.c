@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Which store perf's configuration names, and what its files may look like. The expected values were seen with perf 6.1 under strace. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bid/default.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "perfconfig.h"
+
+/* Look up buildid.dir in @text. */
+static int get(const char *text, char *value, unsigned *line)
+{
+	return bid_perfconfig_get(text, strlen(text), "buildid.dir", value, 64, line);
+}
+
+#define assert_value(text, expected) \
+	do { \
+		char value[64] = "untouched"; \
+		unsigned line = 0; \
+		assert_int_equal(get(text, value, &line), 1); \
+		assert_string_equal(value, expected); \
+	} while (0)
+
+#define assert_unset(text) \
+	do { \
+		char value[64] = "untouched"; \
+		unsigned line = 0; \
+		assert_int_equal(get(text, value, &line), 0); \
+		assert_string_equal(value, "untouched"); \
+	} while (0)
+
+#define assert_bad(text, expected_line) \
+	do { \
+		char value[64] = "untouched"; \
+		unsigned line = 0; \
+		assert_int_equal(get(text, value, &line), -EINVAL); \
+		assert_int_equal(line, expected_line); \
+		assert_string_equal(value, "untouched"); \
+	} while (0)
+
+static void test_values(void **state)
+{
+	assert_value("[buildid]\n\tdir = /a\n", "/a");
+	assert_value("[buildid]dir=/a", "/a");
+	assert_value("[BuildID]\nDIR = /a", "/a");
+	assert_value("[buildid]\r\n\tdir = /a\r\n", "/a");
+	assert_value("\357\273\277[buildid]\n dir = /a\n", "/a");
+	assert_value("# one\n; two\n[buildid] # three\n dir = /a ; four\n", "/a");
+	assert_value("[buildid]\n dir=\"/tmp/a b/  c\"  d ; x\n", "/tmp/a b/  c d");
+	assert_value("[buildid]\n dir = \"/a;b#c\"\n", "/a;b#c");
+	assert_value("[buildid]\n dir = /a\\\\b\\\"c\n", "/a\\b\"c");
+	assert_value("[buildid]\n dir = /a\\\nb\n", "/ab");
+	assert_value("[buildid]\n dir =\n", "");
+	assert_value("[buildid.dir]\n x = 1\n[buildid]\n dir = /a\n", "/a");
+}
+
+static void test_last_one_wins(void **state)
+{
+	assert_value("[buildid]\n dir = /a\n dir = /b\n", "/b");
+	assert_value("[buildid]\n dir = /a\n[report]\n x = 1\n[buildid]\n dir = /b\n", "/b");
+	assert_value("[buildid]\n dir = /a\n other = /b\n", "/a");
+}
+
+static void test_other_sections(void **state)
+{
+	assert_unset("");
+	assert_unset("\n\n# nothing\n");
+	assert_unset("[report]\n dir = /a\n");
+	assert_unset("[buildid \"sub\"]\n dir = /a\n");
+	assert_unset("[buildid \"s\\\"ub\"]\n dir = /a\n");
+	assert_unset("[buildid]\n directory = /a\n di = /b\n");
+	assert_unset("dir = /a\n");
+}
+
+static void test_bad_lines(void **state)
+{
+	assert_bad("[buildid]\n\tdir\nfoo ?\n", 2);
+	assert_bad("[buildid\n dir = /a\n", 1);
+	assert_bad("[build id]\n", 1);
+	assert_bad("[buildid \"x\" ]\n", 1);
+	assert_bad("\n\n?\n", 3);
+	assert_bad("[buildid]\n dir = \"/a\n", 2);
+	assert_bad("[buildid]\n dir = \"/a", 2);
+	assert_bad("[buildid]\n dir = /a\\x\n", 2);
+	/* a good line before it does not count, so that nobody works on half of a configuration */
+	assert_bad("[buildid]\n dir = /a\n dir 5\n", 3);
+}
+
+static void test_sizes(void **state)
+{
+	static const char text[] = "[buildid]\n dir = /abc\n";
+	char value[8] = "?", name[300];
+	unsigned line = 0;
+
+	assert_int_equal(bid_perfconfig_get(text, sizeof(text) - 1, "buildid.dir", value, 4, &line), -ENAMETOOLONG);
+	assert_string_equal(value, "?");
+	assert_int_equal(bid_perfconfig_get(text, sizeof(text) - 1, "buildid.dir", value, 5, &line), 1);
+	assert_string_equal(value, "/abc");
+
+	/* a section or name without end */
+	memset(name, 'a', sizeof(name));
+	name[0] = '[';
+	assert_int_equal(bid_perfconfig_get(name, sizeof(name), "buildid.dir", value, sizeof(value), &line), -EINVAL);
+	name[0] = 'a';
+	assert_int_equal(bid_perfconfig_get(name, sizeof(name), "buildid.dir", value, sizeof(value), &line), -EINVAL);
+}
+
+/* A home directory of its own for each test of what the environment means. */
+struct home {
+	char path[64];
+};
+
+static int make_home(void **state)
+{
+	struct home *home = calloc(1, sizeof(*home));
+
+	if (!home)
+		return -1;
+	snprintf(home->path, sizeof(home->path), "/tmp/bid-default.XXXXXX");
+	*state = home;
+	unsetenv("PERF_CONFIG");
+	unsetenv("PERF_CONFIG_NOGLOBAL");
+	/* or the machine's own configuration would be part of the test */
+	setenv("PERF_CONFIG_NOSYSTEM", "1", 1);
+	return mkdtemp(home->path) ? setenv("HOME", home->path, 1) : -1;
+}
+
+static void path_in(const struct home *home, const char *name, char path[static PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/%s", home->path, name);
+}
+
+static int remove_home(void **state)
+{
+	struct home *home = *state;
+	char path[PATH_MAX];
+
+	path_in(home, ".perfconfig", path);
+	unlink(path);
+	path_in(home, "other", path);
+	unlink(path);
+	rmdir(home->path);
+	free(home);
+	return 0;
+}
+
+static void write_config(const struct home *home, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	bid_auto_fd int fd = -1;
+
+	path_in(home, name, path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_pwrite_full(fd, text, strlen(text), 0), 0);
+}
+
+/* What follows the home directory in the default path. */
+static void assert_in_home(const struct home *home, const char *expected)
+{
+	char path[PATH_MAX], wanted[PATH_MAX];
+
+	path_in(home, expected, wanted);
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), 0);
+	assert_string_equal(path, wanted);
+}
+
+static void test_without_configuration(void **state)
+{
+	const struct home *home = *state;
+
+	assert_in_home(home, ".debug");
+	write_config(home, ".perfconfig", "");
+	assert_in_home(home, ".debug");
+	write_config(home, ".perfconfig", "[buildid]\n dir =\n");
+	assert_in_home(home, ".debug");
+}
+
+static void test_configured(void **state)
+{
+	const struct home *home = *state;
+	char path[PATH_MAX] = "untouched";
+
+	write_config(home, ".perfconfig", "[buildid]\n dir = /var/lib/bid\n");
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), 0);
+	assert_string_equal(path, "/var/lib/bid");
+	write_config(home, ".perfconfig", "[buildid]\n dir = ~/store\n");
+	assert_in_home(home, "store");
+	setenv("PERF_CONFIG_NOGLOBAL", "yes", 1);
+	assert_in_home(home, ".debug");
+}
+
+static void test_refused(void **state)
+{
+	const struct home *home = *state;
+	char path[PATH_MAX] = "untouched";
+
+	write_config(home, ".perfconfig", "[buildid]\n dir = store\n");
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), -EINVAL);
+	write_config(home, ".perfconfig", "[buildid]\n dir\n");
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), -EINVAL);
+	write_config(home, ".perfconfig", "[buildid]\n dir = /var/lib/bid\n");
+	assert_int_equal(bid_store_default_path(path, sizeof("/var/lib/bid") - 1), -ENAMETOOLONG);
+	assert_string_equal(path, "untouched");
+	assert_int_equal(bid_store_default_path(path, sizeof("/var/lib/bid")), 0);
+}
+
+static void test_exclusive(void **state)
+{
+	const struct home *home = *state;
+	char path[PATH_MAX];
+
+	write_config(home, ".perfconfig", "[buildid]\n dir = /var/lib/bid\n");
+	write_config(home, "other", "[buildid]\n dir = /var/lib/other\n");
+	path_in(home, "other", path);
+	setenv("PERF_CONFIG", path, 1);
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), 0);
+	assert_string_equal(path, "/var/lib/other");
+	/* perf reads no other file then, even if this one is missing */
+	path_in(home, "missing", path);
+	setenv("PERF_CONFIG", path, 1);
+	assert_in_home(home, ".debug");
+}
+
+static void test_foreign_file(void **state)
+{
+	const struct home *home = *state;
+	char path[PATH_MAX];
+
+	if (geteuid() != 0) {
+		print_message("skipped: only root can give a file away\n");
+		skip();
+	}
+	write_config(home, ".perfconfig", "[buildid]\n dir = /var/lib/bid\n");
+	path_in(home, ".perfconfig", path);
+	assert_int_equal(chown(path, 12345, 12345), 0);
+	assert_in_home(home, ".debug");
+}
+
+static void test_without_home(void **state)
+{
+	char path[PATH_MAX];
+
+	unsetenv("HOME");
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), 0);
+	assert_int_equal(path[0], '/');
+	assert_string_equal(path + strlen(path) - strlen("/.debug"), "/.debug");
+}
+
+#define home_test(function) cmocka_unit_test_setup_teardown(function, make_home, remove_home)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_last_one_wins),
+		cmocka_unit_test(test_other_sections),
+		cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_sizes),
+		home_test(test_without_configuration),
+		home_test(test_configured),
+		home_test(test_refused),
+		home_test(test_exclusive),
+		home_test(test_foreign_file),
+		home_test(test_without_home),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
