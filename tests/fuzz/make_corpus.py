@@ -151,7 +151,7 @@ def several_notes(align=4):
     """The id is the last of three notes of one segment; the padding between them is of @align bytes."""
     elf = Elf().reserve(1)
     notes = elf.note(b"\2\0\0\xc0\4\0\0\0\3\0\0\0\0\0\0\0", NT_GNU_PROPERTY, align=align)
-    notes += elf.note(b"unlike", NT_GNU_BUILD_ID, b"Go\0\0", align=align) + elf.note(SHA1, align=align)
+    notes += elf.note(b"like", NT_GNU_BUILD_ID, b"Go\0\0", align=align) + elf.note(SHA1, align=align)
     offset = elf.add(notes, align)
     return elf.segment(offset, len(notes), align=align).section(".note", offset, len(notes), align=align).finish()
 
@@ -214,6 +214,14 @@ def extended_sections():
     return elf.section(".note.gnu.build-id", elf.add(note), len(note)).finish(shnum=0, zero_size=3)
 
 
+def sections_at_0():
+    """No section headers, by their offset of 0, but a count: the file header is no table, though what is behind it looks like one."""
+    elf = Elf()
+    note = elf.note(SHA1)
+    elf.add(elf.pack_section(0, SHT_NOTE, SHF_ALLOC, 128, len(note), 4) + note)
+    return elf.finish(shnum=2, e_shentsize=64)
+
+
 def altlink(name, desc):
     elf = Elf()
     note = elf.note(SHA1)
@@ -257,6 +265,7 @@ def files():
         "extended-64": extended(),
         "extended-32": extended(32),
         "extended-sections": extended_sections(),
+        "sections-at-0": sections_at_0(),
         "core": core(),
         "id-0": linked(desc=b""),
         "id-1": linked(desc=b"\xab"),

@@ -47,6 +47,7 @@ static const struct {
 	{ "extended-64", SHA1, 0, SHA1, 0 },
 	{ "extended-32", SHA1, 0, SHA1, 0 },
 	{ "extended-sections", SHA1, 0, SHA1, 0 },
+	{ "sections-at-0", NULL, -ENODATA, "", 0 },
 	{ "core", NULL, -ENODATA, "", 0 },
 	{ "id-0", NULL, -ENODATA, "", 0 },
 	{ "id-1", "ab", 0, "ab", 0 },
