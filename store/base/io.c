@@ -41,6 +41,29 @@ int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset)
 	return 0;
 }
 
+int bid_copy_file(int from, int to)
+{
+	enum { CHUNK = 1 << 20 };
+	bid_auto_free char *buffer = NULL;
+	off_t at = 0;
+	ssize_t n;
+
+	/* ends at the end of the file, or where the kernel does not copy between the two; what is left is done by hand */
+	while ((n = copy_file_range(from, &at, to, &(off_t){ at }, CHUNK * 64, 0)) > 0)
+		;
+	buffer = malloc(CHUNK);
+	if (!buffer)
+		return -ENOMEM;
+	while ((n = bid_pread_full(from, buffer, CHUNK, at)) > 0) {
+		int r = bid_pwrite_full(to, buffer, (size_t)n, at);
+
+		if (r < 0)
+			return r;
+		at += n;
+	}
+	return (int)n;
+}
+
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len)
 {
 	bid_auto_free char *data = NULL;

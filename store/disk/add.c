@@ -118,44 +118,6 @@ static mode_t copied_mode(const struct source *source)
 	return mode & 0555;
 }
 
-static int copy(struct source *source)
-{
-	loff_t from = 0, to = 0;
-
-	while (to < source->st.st_size) {
-		ssize_t n = copy_file_range(source->fd, &from, source->temp.fd, &to, (size_t)(source->st.st_size - to), 0);
-
-		if (n == 0)
-			break;		/* it became shorter; the examination below says whether it matters */
-		if (n < 0 && errno == EXDEV)
-			return -EXDEV;
-		if (n < 0)
-			return -errno;
-	}
-	return 0;
-}
-
-/* As copy(), for pairs of file systems that the kernel does not copy between. */
-static int copy_by_hand(struct source *source)
-{
-	bid_auto_free char *buffer = malloc(1 << 20);
-	off_t at = 0;
-
-	if (!buffer)
-		return -ENOMEM;
-	for (;;) {
-		ssize_t n = bid_pread_full(source->fd, buffer, 1 << 20, at);
-		int r;
-
-		if (n <= 0)
-			return (int)n;
-		r = bid_pwrite_full(source->temp.fd, buffer, (size_t)n, at);
-		if (r < 0)
-			return r;
-		at += n;
-	}
-}
-
 /* Fill source->temp with the file's bytes, and check that they are still those of its id. */
 static int fill_temp(struct bid_store *store, struct source *source, bool reflink)
 {
@@ -171,9 +133,7 @@ static int fill_temp(struct bid_store *store, struct source *source, bool reflin
 		if (reflink)
 			r = ioctl(source->temp.fd, FICLONE, source->fd) < 0 ? -errno : 0;
 		else
-			r = copy(source);
-		if (r < 0 && !reflink)
-			r = copy_by_hand(source);
+			r = bid_copy_file(source->fd, source->temp.fd);
 		if (r < 0)
 			return r;
 		r = bid_elf_examine(source->temp.fd, &info);

@@ -95,15 +95,12 @@ static void keep_unpacked(struct bid_store *store, const struct bid_id *id, stru
 	struct bid_temp temp = BID_TEMP_NONE;
 	char path[BID_LAYOUT_MAX], name[BID_ID_HEX_MAX + 1];
 	bid_auto_fd int dir = -1;
-	off_t in = 0;
 
 	if (bid_temp_new(store, false, &temp) < 0)
 		return;
-	while (in < file->st.st_size && copy_file_range(file->fd, &in, temp.fd, NULL, (size_t)(file->st.st_size - in), 0) > 0)
-		;
 	snprintf(path, sizeof(path), "%s/%02x", BID_LAYOUT_UNPACKED, id->bytes[0]);
 	bid_id_format(id, name);
-	if (in == file->st.st_size && fchmod(temp.fd, file->st.st_mode & 0555) == 0 && fsync(temp.fd) == 0 &&
+	if (bid_copy_file(file->fd, temp.fd) == 0 && fchmod(temp.fd, file->st.st_mode & 0555) == 0 && fsync(temp.fd) == 0 &&
 	    bid_root_mkdirs(bid_store_root(store), path, false, &dir) == 0)
 		bid_temp_link(&temp, dir, name + 2);
 	bid_temp_release(&temp);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "store_scene.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[64];	/* of the group: tests run one after another */
+
+static void shell(const char *command)
+{
+	if (system(command) != 0)
+		fail_msg("this failed: %s", command);
+}
+
+int store_scene_compile(void **state)
+{
+	char *command;
+
+	snprintf(directory, sizeof(directory), "/tmp/bid-store-XXXXXX");
+	if (!mkdtemp(directory))
+		return -1;
+	if (asprintf(&command,
+		     "cd %s && printf 'int main(void) { return 0; }\\n' > a.c && "
+		     "gcc -g -Wl,--build-id=0x" ID_A " -o a a.c && gcc -g -Wl,--build-id=0x" ID_B " -o b a.c && "
+		     "gcc -Wl,--build-id=0x" ID_LONG " -o long a.c && gcc -Wl,--build-id=0x" ID_SHORT " -o short a.c && "
+		     "gcc -Wl,--build-id=none -o none a.c && "
+		     "objcopy --only-keep-debug a a.debug && strip -o a.stripped a",
+		     directory) < 0)
+		return -1;
+	shell(command);
+	free(command);
+	return 0;
+}
+
+int store_scene_clean(void **state)
+{
+	char *command;
+
+	if (asprintf(&command, "rm -rf %s", directory) < 0)
+		return -1;
+	shell(command);
+	free(command);
+	return 0;
+}
+
+void run(const struct store_scene *scene, const char *format, ...)
+{
+	char *command, *whole;
+	va_list arguments;
+
+	va_start(arguments, format);
+	assert_true(vasprintf(&command, format, arguments) >= 0);
+	va_end(arguments);
+	assert_true(asprintf(&whole, "cd %s && %s", scene->directory, command) >= 0);
+	shell(whole);
+	free(whole);
+	free(command);
+}
+
+int store_scene_begin(void **state)
+{
+	struct store_scene *scene = calloc(1, sizeof(*scene));
+	char path[96];
+
+	snprintf(scene->directory, sizeof(scene->directory), "%s", directory);
+	run(scene, "rm -rf store && mkdir store");
+	snprintf(path, sizeof(path), "%s/store", directory);
+	*state = scene;
+	return bid_store_open(path, BID_STORE_WRITE, &scene->store);
+}
+
+int store_scene_end(void **state)
+{
+	struct store_scene *scene = *state;
+
+	bid_store_free(scene->store);
+	free(scene);
+	return 0;
+}
+
+void perf_adds(const struct store_scene *scene, const char *name, const char *path, const char *id, const char *artifact)
+{
+	run(scene,
+	    "mkdir -p store/%s/%s store/.build-id/%.2s && cp %s store/%s/%s/%s && "
+	    "(test -L store/.build-id/%.2s/%s || ln -s ../../%s/%s store/.build-id/%.2s/%s)",
+	    path, id, id, name, path, id, artifact, id, id + 2, path, id, id, id + 2);
+}
+
+struct bid_id id_of(const char *hex)
+{
+	struct bid_id id = { 0 };
+
+	assert_int_equal(bid_id_parse_str(hex, &id), 0);
+	return id;
+}
+
+struct bid_request request_for(const char *hex, enum bid_kind kind)
+{
+	return (struct bid_request){ .id = id_of(hex), .kind = kind };
+}
+
+int find(const struct store_scene *scene, const char *hex, enum bid_kind kind)
+{
+	struct bid_request request = request_for(hex, kind);
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_find(scene->store, &request, &file);
+
+	bid_file_release(&file);
+	return r;
+}
+
+bool has_path(const struct store_scene *scene, const char *path)
+{
+	char *whole;
+	bool there;
+
+	assert_true(asprintf(&whole, "%s/store/%s", scene->directory, path) >= 0);
+	there = access(whole, F_OK) == 0;
+	free(whole);
+	return there;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the tests of the store and of the tree share: a temporary directory, and stores filled as perf would. */
+#ifndef BID_TEST_STORE_SCENE_H
+#define BID_TEST_STORE_SCENE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <bid/store.h>
+
+#define ID_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define ID_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define ID_LONG "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+#define ID_SHORT "dddddddddddd"
+
+struct store_scene {
+	char directory[64];	/* has store/, and the compiled a, b, a.debug, a.stripped, long, short */
+	struct bid_store *store;
+};
+
+/* Group fixtures: compile the ELF files, and remove them. */
+int store_scene_compile(void **state);
+int store_scene_clean(void **state);
+
+/* Per test: an empty store, open for writing. */
+int store_scene_begin(void **state);
+int store_scene_end(void **state);
+
+/* Run a shell command in the scene's directory; the test fails if it does. */
+void run(const struct store_scene *scene, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Put the compiled file @name into the store as perf would, as @path/@id/@artifact, with perf's link. */
+void perf_adds(const struct store_scene *scene, const char *name, const char *path, const char *id, const char *artifact);
+
+struct bid_id id_of(const char *hex);
+struct bid_request request_for(const char *hex, enum bid_kind kind);
+
+/* bid_store_find(), and the file closed again. */
+int find(const struct store_scene *scene, const char *hex, enum bid_kind kind);
+
+/* Is there a file of that name in the store? */
+bool has_path(const struct store_scene *scene, const char *path);
+
+#endif

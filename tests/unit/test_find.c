@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The read side of the store, over what perf and saboteurs put there. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void finds_what_perf_added(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_id id = id_of(ID_A);
+	char where[PATH_MAX];
+
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	assert_int_equal(file.kind, BID_KIND_ELF);
+	assert_true(file.st.st_size > 0);
+	bid_file_release(&file);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), -ENOENT);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(bid_store_has(scene->store, &id), 1);
+	assert_int_equal(bid_store_where(scene->store, &id, where, sizeof(where)), 0);
+	assert_string_equal(where, "usr/bin/a/" ID_A);
+	assert_int_equal(bid_store_kinds(scene->store, &id), 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
+}
+
+static void an_unstripped_file_is_its_own_debuginfo(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_file file = BID_FILE_NONE;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	assert_int_equal(file.kind, BID_KIND_ELF);
+	bid_file_release(&file);
+
+	run(scene, "cp a.stripped store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), -ENOENT);
+}
+
+static void wrong_content_is_not_served(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "none", "usr/bin/n", ID_B, "elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -EBADMSG);
+	run(scene, "cp a.c store/usr/bin/n/" ID_B "/elf");
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -EBADMSG);
+	run(scene, ": > store/usr/bin/n/" ID_B "/elf");
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -EBADMSG);
+	/* the control: the right file in the same place */
+	run(scene, "cp b store/usr/bin/n/" ID_B "/elf");
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+}
+
+static void a_file_changed_in_place_is_found_out(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "touch -d '1 hour ago' store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	usleep(50 * 1000);	/* past the age at which a verdict is kept */
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	/* same inode, same size, even the same time of modification */
+	run(scene, "cp b new && touch -r store/usr/bin/a/" ID_A "/elf new && "
+		   "dd if=new of=store/usr/bin/a/" ID_A "/elf conv=notrunc status=none && touch -r new store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+}
+
+static void ids_as_the_tools_spell_them(void **state)
+{
+	struct store_scene *scene = *state;
+
+	/* perf files a 32-byte id under its first 20 bytes, and pads a 6-byte one to 8 */
+	perf_adds(scene, "long", "usr/bin/long", "cccccccccccccccccccccccccccccccccccccccc", "elf");
+	perf_adds(scene, "short", "usr/bin/short", ID_SHORT "0000", "elf");
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, "cccccccccccccccccccccccccccccccccccccccc", BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_SHORT, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_SHORT "0000", BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_SHORT "0000000000000000000000000000", BID_KIND_ELF), 0);
+	/* another long id with the same first 20 bytes is another build */
+	assert_int_equal(find(scene, "cccccccccccccccccccccccccccccccccccccccc000000000000000000000000", BID_KIND_ELF), -EBADMSG);
+}
+
+static void perfs_old_layouts(void **state)
+{
+	struct store_scene *scene = *state;
+
+	run(scene, "mkdir -p store/.build-id/aa 'store/[kernel.kallsyms]' && cp a store/.build-id/aa/%s && "
+		   "echo '0 T _stext' > 'store/[kernel.kallsyms]/" ID_B "'", ID_A + 2);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), 0);
+}
+
+static void nothing_leads_out_of_the_store(void **state)
+{
+	struct store_scene *scene = *state;
+
+	/* a file with the right id, outside: reached by no kind of link */
+	run(scene, "mkdir -p outside/" ID_A " store/.build-id/aa store/usr && cp a outside/" ID_A "/elf");
+	run(scene, "ln -s ../../../outside/" ID_A " store/.build-id/aa/%s", ID_A + 2);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	run(scene, "ln -sfn $PWD/outside/" ID_A " store/.build-id/aa/%s", ID_A + 2);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	run(scene, "ln -sfn ../../usr/out/" ID_A " store/.build-id/aa/%s && ln -s $PWD/outside store/usr/out", ID_A + 2);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	run(scene, "rm store/usr/out && mkdir -p store/usr/out/" ID_A " && ln -s $PWD/outside/" ID_A "/elf store/usr/out/" ID_A "/elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	run(scene, "rm store/usr/out/" ID_A "/elf && mkfifo store/usr/out/" ID_A "/elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	/* the control */
+	run(scene, "rm store/usr/out/" ID_A "/elf && cp a store/usr/out/" ID_A "/elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+}
+
+static void a_compressed_module_comes_unpacked(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	static const char *const packers[] = { "xz -kc", "gzip -kc", "zstd -qc" };
+
+	for (size_t i = 0; i < sizeof(packers) / sizeof(packers[0]); i++) {
+		struct bid_file file = BID_FILE_NONE;
+		struct stat st;
+		char path[96];
+
+		run(scene, "rm -rf store/* store/.build-id && %s a > packed", packers[i]);
+		perf_adds(scene, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
+		snprintf(path, sizeof(path), "%s/a", scene->directory);
+		assert_int_equal(stat(path, &st), 0);
+		for (int times = 0; times < 2; times++) {
+			assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+			assert_int_equal(file.st.st_size, st.st_size);
+			bid_file_release(&file);
+		}
+	}
+	run(scene, "xz -kc b > packed && cp packed store/lib/modules/6/a.ko.xz/" ID_A "/elf && rm -r store/.bidfs/unpacked");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+}
+
+static int count(void *user, const struct bid_id *id)
+{
+	(*(unsigned *)user)++;
+	return 0;
+}
+
+static int collect(void *user, const char *name, enum bid_entry entry)
+{
+	char *names = user;
+	size_t len = strlen(names);
+
+	snprintf(names + len, 256 - len, "%s=%d ", name, entry);
+	return 0;
+}
+
+static void lists_ids_and_paths(void **state)
+{
+	struct store_scene *scene = *state;
+	char names[256] = "";
+	unsigned n = 0;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "b", "usr/bin/a", ID_B, "elf");
+	run(scene, "mkdir -p store/usr/bin/ab/deep && touch store/.build-id/aa/nothex store/usr/bin/file && mkdir store/jit");
+	assert_int_equal(bid_store_each_id(scene->store, count, &n), 0);
+	assert_int_equal(n, 2);
+	n = 0;
+	assert_int_equal(bid_store_each_id_in(scene->store, 0xaa, count, &n), 0);
+	assert_int_equal(n, 1);
+
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin"), BID_ENTRY_DIR);
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/a/" ID_A), BID_ENTRY_ID);
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/ab"), BID_ENTRY_DIR);	/* a name that could be an id */
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/file"), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(scene->store, ".build-id/aa"), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(scene->store, "../store"), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin", collect, names), 0);
+	assert_non_null(strstr(names, "a=1 "));
+	assert_non_null(strstr(names, "ab=1 "));
+	assert_null(strstr(names, "file"));
+	names[0] = '\0';
+	assert_int_equal(bid_store_each_entry(scene->store, "", collect, names), 0);
+	assert_null(strstr(names, ".build-id"));
+	assert_null(strstr(names, ".bidfs"));
+	assert_non_null(strstr(names, "usr=1 "));
+	assert_int_equal(bid_store_each_entry(scene->store, "nowhere", collect, names), -ENOENT);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(finds_what_perf_added),
+		TEST(an_unstripped_file_is_its_own_debuginfo),
+		TEST(wrong_content_is_not_served),
+		TEST(a_file_changed_in_place_is_found_out),
+		TEST(ids_as_the_tools_spell_them),
+		TEST(perfs_old_layouts),
+		TEST(nothing_leads_out_of_the_store),
+		TEST(a_compressed_module_comes_unpacked),
+		TEST(lists_ids_and_paths),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The namespace, without a mount. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inode.h"
+#include "tree.h"
+
+/* Walk @path from the root; 0 and the node, or the error of the component that stopped it. */
+static int walk(const struct bid_tree *tree, const char *path, struct bid_node *ret_node)
+{
+	struct bid_node node = { .type = BID_NODE_PATH };
+	char *copy = strdup(path), *rest = copy, *name;
+	int r = 0;
+
+	while (r == 0 && (name = strsep(&rest, "/"))) {
+		struct bid_node child;
+
+		r = bid_tree_lookup(tree, &node, name, &child);
+		bid_node_release(&node);
+		if (r == 0)
+			node = child;
+	}
+	free(copy);
+	if (r == 0)
+		*ret_node = node;
+	return r;
+}
+
+static int type_of(const struct bid_tree *tree, const char *path)
+{
+	struct bid_node node;
+	int r = walk(tree, path, &node);
+
+	if (r < 0)
+		return r;
+	r = (int)node.type;
+	bid_node_release(&node);
+	return r;
+}
+
+static void every_path_of_the_product(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	static const struct {
+		const char *path;
+		int type;
+	} cases[] = {
+		{ "buildid", BID_NODE_IDS },
+		{ "buildid/" ID_A, BID_NODE_ID },
+		{ "buildid/" ID_A "/elf", BID_NODE_FILE },
+		{ "buildid/" ID_A "/executable", BID_NODE_FILE },
+		{ "buildid/" ID_A "/debuginfo", BID_NODE_FILE },
+		{ "buildid/" ID_A "/kallsyms", BID_NODE_FILE },
+		{ "buildid/" ID_A "/info", BID_NODE_INFO },
+		{ "buildid/" ID_A "/debug", -EINVAL },
+		{ "buildid/" ID_A "/none", -EINVAL },
+		{ "buildid/" ID_LONG, -ENOENT },
+		{ "buildid/AAAA", -EINVAL },
+		{ "buildid/abc", -EINVAL },
+		{ ".build-id/aa", BID_NODE_LINKS_FAN },
+		{ ".build-id/x", -EINVAL },
+		{ ".build-id/aaa", -EINVAL },
+		{ "by-path/usr/bin/a", BID_NODE_BY_PATH },
+		{ "by-path/usr/bin/a/" ID_A, BID_NODE_FILE },
+		{ "by-path/usr/bin/a/" ID_B, -ENOENT },
+		{ "by-path/[kernel.kallsyms]/" ID_B, BID_NODE_FILE },
+		{ "usr/bin/a", BID_NODE_PATH },
+		{ "usr/bin/a/" ID_A, BID_NODE_PATH_ID },
+		{ "usr/bin/a/" ID_A "/debug", BID_NODE_FILE },
+		{ "usr/bin/a/" ID_A "/debuginfo", -EINVAL },
+		{ "usr/bin/nothing", -ENOENT },
+		{ "usr/lib/debug", BID_NODE_PATH },
+		{ "usr/lib/debug/.build-id/aa", BID_NODE_DEBUG_FAN },
+		{ "usr/lib/debug/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.debug", BID_NODE_FILE },
+		{ "usr/lib/debug/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_NODE_FILE },
+		{ "usr/lib/debug/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.1.debug", -EINVAL },
+		{ "usr/lib/debug/.build-id/aa/libc.so.6.dwp", -EINVAL },
+		{ "debug", BID_NODE_ALIAS },
+		{ ".debug", BID_NODE_ALIAS },
+		{ ".bidfs/status", BID_NODE_STATUS },
+		{ ".bidfs/tmp", -EINVAL },
+		{ "[debuginfod]", BID_NODE_PATH },
+		{ "nowhere", -ENOENT },
+	};
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "mkdir -p 'store/[kernel.kallsyms]/" ID_B "' && touch 'store/[kernel.kallsyms]/" ID_B "/kallsyms'");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (type_of(&tree, cases[i].path) != cases[i].type)
+			fail_msg("'%s' is %d, not %d", cases[i].path, type_of(&tree, cases[i].path), cases[i].type);
+}
+
+static void with_sources_any_id_has_a_directory(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store, .any_id = true };
+
+	run(scene, "mkdir -p store/usr/bin/a");
+	assert_int_equal(type_of(&tree, "buildid/" ID_B), BID_NODE_ID);
+	assert_int_equal(type_of(&tree, "buildid/" ID_LONG), BID_NODE_ID);
+	assert_int_equal(type_of(&tree, ".build-id/bb/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"), BID_NODE_LINK);
+	assert_int_equal(type_of(&tree, "[debuginfod]/" ID_B "/elf"), BID_NODE_FILE);
+	assert_int_equal(type_of(&tree, "usr/bin/a/" ID_B "/elf"), BID_NODE_FILE);
+	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_B), BID_NODE_FILE);
+	/* but not every name of hex digits is one, and nothing is below a path that nobody knows */
+	assert_int_equal(type_of(&tree, "usr/bin/a/ab"), -ENOENT);
+	assert_int_equal(type_of(&tree, "usr/bin/b/" ID_B), -ENOENT);
+	assert_int_equal(type_of(&tree, "buildid/xyz"), -EINVAL);
+}
+
+static void links_lead_where_perf_wants_them(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store, .any_id = true };
+	struct bid_node link = { .type = BID_NODE_LINK, .id = id_of(ID_A) };
+	char text[PATH_MAX];
+
+	assert_int_equal(bid_tree_readlink(&tree, &link, text, sizeof(text)), 0);
+	assert_string_equal(text, "../../[debuginfod]/" ID_A);
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(bid_tree_readlink(&tree, &link, text, sizeof(text)), 0);
+	assert_string_equal(text, "../../usr/bin/a/" ID_A);
+	assert_int_equal(bid_tree_readlink(&tree, &link, text, 10), -ENAMETOOLONG);
+	/* a path that the mount has for itself */
+	perf_adds(scene, "b", "debug/b", ID_B, "elf");
+	link.id = id_of(ID_B);
+	assert_int_equal(bid_tree_readlink(&tree, &link, text, sizeof(text)), 0);
+	assert_string_equal(text, "../../[debuginfod]/" ID_B);
+}
+
+static int collect(void *user, const char *name, const struct bid_node *node)
+{
+	char *names = user;
+	size_t len = strlen(names);
+
+	snprintf(names + len, 1024 - len, "%s ", name);
+	return 0;
+}
+
+static void assert_lists(const struct bid_tree *tree, const char *path, const char *expected)
+{
+	struct bid_node node = { .type = BID_NODE_PATH };
+	char names[1024] = "";
+
+	if (*path)
+		assert_int_equal(walk(tree, path, &node), 0);
+	assert_int_equal(bid_tree_list(tree, &node, collect, names), 0);
+	bid_node_release(&node);
+	assert_string_equal(names, expected);
+}
+
+static void listing_shows_what_is_here(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store, .any_id = true };
+
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	assert_lists(&tree, "buildid", ID_A " ");
+	assert_lists(&tree, "buildid/" ID_A, "elf executable info ");
+	assert_lists(&tree, "usr/bin/a", ID_A " ");
+	assert_lists(&tree, "usr/bin/a/" ID_A, "elf ");
+	assert_lists(&tree, ".build-id", "aa ");
+	assert_lists(&tree, "usr/lib/debug/.build-id/aa", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa ");
+	assert_lists(&tree, "", "buildid by-path .build-id .bidfs .debug debug usr ");
+	assert_lists(&tree, "by-path", "usr ");
+
+	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
+	assert_lists(&tree, "buildid/" ID_A, "elf executable debuginfo info ");
+	assert_lists(&tree, "usr/bin/a/" ID_A, "elf debug ");
+	/* what is wrong is not listed either */
+	run(scene, "cp b store/usr/bin/a/" ID_A "/elf");
+	assert_lists(&tree, "buildid/" ID_A, "debuginfo info ");
+}
+
+static void numbers_are_a_function_of_the_node(void **state)
+{
+	struct bid_node root = { .type = BID_NODE_PATH };
+	struct bid_node elf = { .type = BID_NODE_FILE, .kind = BID_KIND_ELF, .id = id_of(ID_A) };
+	struct bid_node debug = { .type = BID_NODE_FILE, .kind = BID_KIND_DEBUGINFO, .id = id_of(ID_A) };
+	struct bid_node usr = { .type = BID_NODE_PATH, .path = (char *)"usr" };
+	struct bid_node by_usr = { .type = BID_NODE_BY_PATH, .path = (char *)"usr" };
+
+	assert_int_equal(bid_inode_number(&root), BID_INODE_ROOT);
+	assert_int_not_equal(bid_inode_number(&elf), bid_inode_number(&debug));
+	assert_int_not_equal(bid_inode_number(&usr), bid_inode_number(&by_usr));
+	assert_int_equal(bid_inode_number(&elf) >> 47 & 0xff, 0xaa);
+}
+
+static void inodes_live_as_long_as_the_kernel_holds_them(void **state)
+{
+	struct bid_node elf = { .type = BID_NODE_FILE, .kind = BID_KIND_ELF, .id = id_of(ID_A) };
+	struct bid_inode *inode, *again;
+	struct bid_inodes *inodes;
+	uint64_t number;
+
+	assert_int_equal(bid_inodes_new(free, &inodes), 0);
+	assert_int_equal(bid_inodes_count(inodes), 1);
+	assert_int_equal(bid_inodes_get(inodes, &elf, &inode), 0);
+	assert_int_equal(bid_inodes_get(inodes, &elf, &again), 0);
+	assert_ptr_equal(inode, again);
+	inode->attachment = malloc(1);	/* freed with it, or valgrind says so */
+	number = inode->number;
+	assert_true(number == bid_inode_number(&elf));
+	bid_inodes_forget(inodes, number, 1);
+	assert_ptr_equal(bid_inodes_find(inodes, number), inode);
+	bid_inodes_forget(inodes, number, 1);
+	assert_null(bid_inodes_find(inodes, number));
+	bid_inodes_forget(inodes, number, 1);	/* nothing happens */
+	bid_inodes_forget(inodes, BID_INODE_ROOT, 1);
+	assert_non_null(bid_inodes_find(inodes, BID_INODE_ROOT));
+
+	/* many, so that the table grows */
+	for (unsigned i = 0; i < 5000; i++) {
+		struct bid_node node = { .type = BID_NODE_ID, .id = { .len = 4, .bytes = { (uint8_t)i, (uint8_t)(i >> 8), 1, 1 } } };
+
+		assert_int_equal(bid_inodes_get(inodes, &node, &inode), 0);
+		assert_ptr_equal(bid_inodes_find(inodes, inode->number), inode);
+	}
+	assert_int_equal(bid_inodes_count(inodes), 5001);
+	bid_inodes_free(inodes);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(every_path_of_the_product),
+		TEST(with_sources_any_id_has_a_directory),
+		TEST(links_lead_where_perf_wants_them),
+		TEST(listing_shows_what_is_here),
+		TEST(numbers_are_a_function_of_the_node),
+		TEST(inodes_live_as_long_as_the_kernel_holds_them),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The write side of the store: transactions and additions. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+/* Write the scene's file @name through a transaction for @request and commit it. */
+static int put(const struct store_scene *scene, struct bid_request request, const char *name, size_t cut)
+{
+	struct bid_origin origin = { .how = "fetched", .server = "http://example.org", .file = "/usr/bin/\xff" };
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_txn *txn;
+	char path[96], buffer[1000];
+	ssize_t n;
+	int fd, r;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_write(txn, "rubbish", 7), 0);
+	assert_int_equal(bid_txn_size(txn), 7);
+	assert_int_equal(bid_txn_reset(txn), 0);
+	while ((n = read(fd, buffer, cut && cut < sizeof(buffer) ? cut : sizeof(buffer))) > 0) {
+		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
+		if (cut && bid_txn_size(txn) >= cut)
+			break;
+	}
+	close(fd);
+	r = bid_txn_commit(txn, &origin, &file);
+	assert_int_equal(r == -EBADMSG, *bid_txn_reason(txn) != '\0');
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	return r;
+}
+
+static void no_temporary_files(const struct store_scene *scene)
+{
+	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
+}
+
+static void what_is_right_is_published_as_perf_would(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id id = id_of(ID_A);
+	json_t *info;
+	char *text;
+
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped", 0), 0);
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_DEBUGINFO), "a.debug", 0), 0);
+	run(scene, "cmp a.stripped store/.build-id/aa/%s/elf && cmp a.debug store/.build-id/aa/%s/debug", ID_A + 2, ID_A + 2);
+	run(scene, "test \"$(readlink store/.build-id/aa/%s)\" = '../../[debuginfod]/" ID_A "'", ID_A + 2);
+	no_temporary_files(scene);
+
+	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	info = json_loads(text, 0, NULL);
+	assert_non_null(info);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "server")),
+			    "http://example.org");
+	/* a name that is no text is left out, and nothing else with it */
+	assert_null(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "file"));
+	assert_memory_equal(json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "digest")),
+			    "xxh3-128:", 9);
+	json_decref(info);
+	free(text);
+}
+
+static void what_is_wrong_is_not(void **state)
+{
+	struct store_scene *scene = *state;
+
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "b", 0), -EBADMSG);	/* another build */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "none", 0), -EBADMSG);	/* no id */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a.c", 0), -EBADMSG);	/* no ELF file */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 5000), -EBADMSG);	/* cut short */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_DEBUGINFO), "a.stripped", 0), -EBADMSG);	/* nothing to debug with */
+	assert_false(has_path(scene, "[debuginfod]"));
+	assert_false(has_path(scene, ".build-id"));
+	no_temporary_files(scene);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+}
+
+static void fetched_files_join_what_perf_has(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_DEBUGINFO), "a.debug", 0), 0);
+	run(scene, "cmp a.debug store/usr/bin/a/" ID_A "/debug");
+	assert_false(has_path(scene, "[debuginfod]"));
+}
+
+static void the_first_one_stays(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
+	run(scene, "cmp a.stripped store/usr/bin/a/" ID_A "/elf");
+}
+
+static void a_wrong_file_in_the_way_is_passed_by(void **state)
+{
+	struct store_scene *scene = *state;
+
+	/* the user's own is left alone, and the right one served from elsewhere */
+	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	run(scene, "cmp b store/usr/bin/a/" ID_A "/elf && cmp a 'store/[debuginfod]/" ID_A "/elf'");
+	/* a wrong one in our own directory is set aside */
+	run(scene, "cp b other && mv other 'store/[debuginfod]/" ID_A "/elf'");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	run(scene, "cmp b store/.bidfs/quarantine/*");
+}
+
+static void long_ids_are_filed_as_perf_files_them(void **state)
+{
+	struct store_scene *scene = *state;
+
+	assert_int_equal(put(scene, request_for(ID_LONG, BID_KIND_ELF), "long", 0), 0);
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
+	assert_true(has_path(scene, ".build-id/cc/cccccccccccccccccccccccccccccccccccccc/elf"));
+}
+
+static void without_nameless_files_too(void **state)
+{
+	struct store_scene *scene = *state;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	bid_store_free(scene->store);
+	scene->store = NULL;
+	/* what a writer that died left behind goes; what is not ours stays */
+	run(scene, "mkdir -p store/.bidfs/tmp && touch store/.bidfs/tmp/temp-0123456789abcdef store/.bidfs/tmp/notes");
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE | BID_STORE_NAMED_TEMP, &scene->store), 0);
+	run(scene, "test \"$(ls store/.bidfs/tmp)\" = notes && rm store/.bidfs/tmp/notes");
+
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
+	assert_int_equal(put(scene, request_for(ID_B, BID_KIND_ELF), "a", 0), -EBADMSG);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	no_temporary_files(scene);
+}
+
+static void living_writers_are_not_swept(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_store *writer, *other;
+	struct bid_txn *txn;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE | BID_STORE_NAMED_TEMP, &writer), 0);
+	assert_int_equal(bid_txn_begin(writer, &request, &txn), 0);
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &other), 0);
+	run(scene, "test -n \"$(ls store/.bidfs/tmp)\"");
+	bid_txn_free(txn);
+	no_temporary_files(scene);
+	bid_store_free(other);
+	bid_store_free(writer);
+}
+
+static int add(const struct store_scene *scene, const char *name, enum bid_link link, struct bid_added *added)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	return bid_store_add(scene->store, path, link, added);
+}
+
+static void adds_under_the_real_path(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id a = id_of(ID_A);
+	struct bid_added added;
+	char where[PATH_MAX];
+
+	run(scene, "ln -sf a a.link");
+	assert_int_equal(add(scene, "a.link", BID_LINK_COPY, &added), 0);
+	assert_true(bid_id_equal(&added.id, &a));
+	assert_int_equal(added.kind, BID_KIND_ELF);
+	assert_false(added.known);
+	assert_int_equal(bid_store_where(scene->store, &a, where, sizeof(where)), 0);
+	assert_string_equal(where + strlen(where) - strlen("/a/" ID_A), "/a/" ID_A);
+	assert_int_equal(add(scene, "a", BID_LINK_AUTO, &added), 0);
+	assert_true(added.known);
+
+	assert_int_equal(add(scene, "a.c", BID_LINK_AUTO, &added), -ENOEXEC);
+	assert_int_equal(add(scene, "none", BID_LINK_AUTO, &added), -ENODATA);
+	assert_int_equal(add(scene, "store", BID_LINK_AUTO, &added), -EINVAL);
+	assert_int_equal(add(scene, "nowhere", BID_LINK_AUTO, &added), -ENOENT);
+	no_temporary_files(scene);
+}
+
+static void a_debug_file_goes_beside_its_elf_file(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_added added;
+
+	/* in either order */
+	assert_int_equal(add(scene, "a.debug", BID_LINK_COPY, &added), 0);
+	assert_int_equal(added.kind, BID_KIND_DEBUGINFO);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(add(scene, "a.stripped", BID_LINK_COPY, &added), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	run(scene, "cmp a.stripped store/.build-id/aa/%s/elf && cmp a.debug store/.build-id/aa/%s/debug", ID_A + 2, ID_A + 2);
+	/* and under the path it was added from */
+	run(scene, "test -f store/$PWD/a.stripped/" ID_A "/elf");
+}
+
+static void one_object_with_several_names(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_added added;
+
+	run(scene, "cp a a2");
+	assert_int_equal(add(scene, "a", BID_LINK_COPY, &added), 0);
+	assert_int_equal(add(scene, "a2", BID_LINK_COPY, &added), 0);
+	assert_true(added.known);
+	run(scene, "test store/$PWD/a/" ID_A "/elf -ef store/$PWD/a2/" ID_A "/elf");
+}
+
+static mode_t mode_in_store(const struct store_scene *scene, const char *hex)
+{
+	struct bid_request request = request_for(hex, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	mode_t mode;
+
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	mode = file.st.st_mode & 07777;
+	bid_file_release(&file);
+	return mode;
+}
+
+static void links_only_what_is_safe_to_link(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_added added;
+
+	run(scene, "cp a plain && chmod 755 plain && cp b suid && chmod 4755 suid && cp long secret && chmod 700 secret");
+	assert_int_equal(add(scene, "plain", BID_LINK_HARD, &added), 0);
+	assert_int_equal(added.link, BID_LINK_HARD);
+	run(scene, "test plain -ef store/.build-id/aa/%s/elf", ID_A + 2);
+
+	/* setuid is never linked, whatever is asked for, and loses the bit; what others may not read they may not read here */
+	assert_int_equal(add(scene, "suid", BID_LINK_HARD, &added), 0);
+	assert_int_equal(added.link, BID_LINK_COPY);
+	assert_int_equal(mode_in_store(scene, ID_B), 0444);
+	assert_int_equal(add(scene, "secret", BID_LINK_AUTO, &added), 0);
+	assert_int_not_equal(added.link, BID_LINK_HARD);
+	assert_int_equal(mode_in_store(scene, ID_LONG), 0400);
+}
+
+static void a_linked_file_edited_in_place_is_not_served(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_added added;
+
+	run(scene, "cp a plain && chmod 755 plain");
+	assert_int_equal(add(scene, "plain", BID_LINK_HARD, &added), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	run(scene, "cat b > plain");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+}
+
+static void damaged_records_cost_only_what_they_say(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id id = id_of(ID_A);
+	struct bid_added added;
+	char *text;
+
+	assert_int_equal(add(scene, "a", BID_LINK_COPY, &added), 0);
+	run(scene, "echo '{ \"size\": ' > store/.bidfs/record/aa/%s.elf", ID_A + 2);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	assert_non_null(strstr(text, "\"elf\""));
+	assert_null(strstr(text, "\"how\""));
+	free(text);
+}
+
+static void a_store_opened_for_reading_is_not_written(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_store *reader;
+	struct bid_added added;
+	struct bid_txn *txn;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, 0, &reader), 0);
+	assert_int_equal(bid_txn_begin(reader, &request, &txn), -EROFS);
+	snprintf(path, sizeof(path), "%s/a", scene->directory);
+	assert_int_equal(bid_store_add(reader, path, BID_LINK_AUTO, &added), -EROFS);
+	bid_store_free(reader);
+	assert_int_equal(bid_store_open("/nowhere/at/all", 0, &reader), -ENOENT);
+	assert_int_equal(bid_store_open("/etc/passwd", 0, &reader), -ENOTDIR);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_right_is_published_as_perf_would),
+		TEST(what_is_wrong_is_not),
+		TEST(fetched_files_join_what_perf_has),
+		TEST(the_first_one_stays),
+		TEST(a_wrong_file_in_the_way_is_passed_by),
+		TEST(long_ids_are_filed_as_perf_files_them),
+		TEST(without_nameless_files_too),
+		TEST(living_writers_are_not_swept),
+		TEST(adds_under_the_real_path),
+		TEST(a_debug_file_goes_beside_its_elf_file),
+		TEST(one_object_with_several_names),
+		TEST(links_only_what_is_safe_to_link),
+		TEST(a_linked_file_edited_in_place_is_not_served),
+		TEST(damaged_records_cost_only_what_they_say),
+		TEST(a_store_opened_for_reading_is_not_written),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
