@@ -89,30 +89,30 @@ static int emit_id(void *user, const struct bid_id *id)
 	return listing->fn(listing->user, link ? hex + 2 : hex, &node);
 }
 
-/* Is the artifact here, under its right id? */
-static bool is_here(const struct listing *listing, const struct bid_id *id, enum bid_kind kind)
+/* Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file under two names. */
+static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
 {
+	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file);
 
+	if (bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file) < 0)
+		return 0;
+	node.kind = file.kind;
 	bid_file_release(&file);
-	return r == 0;
+	return listing->fn(listing->user, name, &node);
 }
 
 static int emit_debug(void *user, const struct bid_id *id)
 {
 	const struct listing *listing = user;
 	char name[BID_ID_HEX_MAX + sizeof(".debug")], hex[BID_ID_HEX_MAX];
-	int r = 0;
+	int r;
 
-	snprintf(name, sizeof(name), "%s", bid_id_format(id, hex) + 2);
-	if (is_here(listing, id, BID_KIND_ELF))
-		r = emit(listing, name);
-	if (r == 0 && is_here(listing, id, BID_KIND_DEBUGINFO)) {
-		snprintf(name, sizeof(name), "%s.debug", hex + 2);
-		r = emit(listing, name);
-	}
-	return r;
+	r = emit_artifact(listing, bid_id_format(id, hex) + 2, id, BID_KIND_ELF);
+	if (r != 0)
+		return r;
+	snprintf(name, sizeof(name), "%s.debug", hex + 2);
+	return emit_artifact(listing, name, id, BID_KIND_DEBUGINFO);
 }
 
 static int list_artifacts(const struct listing *listing)
@@ -121,17 +121,15 @@ static int list_artifacts(const struct listing *listing)
 	int r = 0;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT && r == 0; kind++) {
-		if (!is_here(listing, &dir->id, (enum bid_kind)kind))
-			continue;
 		if (dir->type == BID_NODE_PATH_ID) {
 			/* perf's view has a debug file only where there is one besides the ELF file */
 			if (bid_store_kinds(listing->tree->store, &dir->id) & 1 << kind)
-				r = emit(listing, bid_kind_store_name((enum bid_kind)kind));
+				r = emit_artifact(listing, bid_kind_store_name((enum bid_kind)kind), &dir->id, (enum bid_kind)kind);
 			continue;
 		}
-		r = emit(listing, bid_kind_name((enum bid_kind)kind));
+		r = emit_artifact(listing, bid_kind_name((enum bid_kind)kind), &dir->id, (enum bid_kind)kind);
 		if (r == 0 && kind == BID_KIND_ELF)
-			r = emit(listing, "executable");
+			r = emit_artifact(listing, "executable", &dir->id, BID_KIND_ELF);
 	}
 	if (r == 0 && dir->type == BID_NODE_ID)
 		r = emit(listing, "info");
