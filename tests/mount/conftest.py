@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Each test has its own directory, store, mounts, servers and time limit, and answers for what its daemons logged."""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+
+import pytest
+
+import daemon
+import programs
+import servers
+import tools
+
+sys.dont_write_bytecode = True
+
+LIMIT = 30  # seconds, unless a test says otherwise by the marker "limit"
+GRACE = 5  # seconds more, after which the daemons are killed, so that what waits for them without hearing signals goes on
+
+
+class TimeLimit(Exception):
+    pass
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "limit(seconds): how long the test may take")
+
+
+def pytest_report_header(config):
+    return f"bidfs: {tools.BUILD}; passthrough: {tools.why_no_passthrough() or 'yes'}"
+
+
+@contextlib.contextmanager
+def limited(item):
+    marker = item.get_closest_marker("limit")
+    seconds = marker.args[0] if marker else LIMIT
+
+    def too_long(*_):
+        raise TimeLimit(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(seconds)
+    watchdog = threading.Timer(seconds + GRACE, kill_daemons, [item])
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def kill_daemons(item):
+    for mount in getattr(item, "bidfs_mounts", []):
+        mount.process.kill()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item):
+    with limited(item):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    with limited(item):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown(item):
+    with limited(item):
+        yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        for mount in getattr(item, "bidfs_mounts", []):
+            if mount.log_path.exists():
+                report.sections.append((f"log of {mount.path}", mount.log()))
+
+
+@pytest.fixture
+def place():
+    """A directory of the test's own. Its path is short, and open to other users."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="bm-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    left = [line.split(" ")[4] for line in open("/proc/self/mountinfo", encoding="utf-8") if line.split(" ")[4].startswith(f"{path}/")]
+    for mounted in reversed(left):
+        daemon.unmount(mounted, "-l")
+    shutil.rmtree(path)
+    assert not left, f"still mounted at the end: {left}"
+
+
+@pytest.fixture
+def env(place):
+    (place / "home").mkdir(mode=0o700)
+    return tools.environment(place / "home")
+
+
+@pytest.fixture
+def store(place):
+    path = place / "store"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def needs_root():
+    if not tools.IS_ROOT:
+        pytest.skip("needs root")
+
+
+@pytest.fixture(params=["passthrough", "no_open"])
+def mode(request):
+    """How data gets to readers; mounts of a test that asks for it are in that mode."""
+    missing = tools.why_no_passthrough()
+    if request.param == "passthrough" and missing:
+        pytest.skip(missing)
+    return request.param
+
+
+@pytest.fixture
+def mount(request, place, store, env):
+    """Mounts a store, by default the test's; everything is unmounted and every log is read at the end."""
+    mounts = request.node.bidfs_mounts = []
+    mode = request.getfixturevalue("mode") if "mode" in request.fixturenames else None
+
+    def make(*options, at=None, on=None, env_more=None, program=tools.MOUNT_BIDFS):
+        path = pathlib.Path(at or place / f"m{len(mounts)}")
+        path.mkdir(exist_ok=True)
+        if mode:
+            options = [f"passthrough={'auto' if mode == 'passthrough' else 'off'}", *options]
+        made = daemon.Mount(on or store, path, options, {**env, **(env_more or {})}, place / f"log-{len(mounts)}", program)
+        mounts.append(made)
+        made.await_ready()
+        if mode:
+            assert made.status()["mode"] == mode, made.status()["mode_reason"]
+        return made
+
+    yield make
+    troubles = []
+    for made in reversed(mounts):
+        try:
+            made.unmount()
+        except AssertionError as trouble:
+            troubles.append(str(trouble))
+    assert not troubles, "\n".join(troubles)
+
+
+@pytest.fixture
+def mountpoint(place):
+    """A directory for a mount in the background, whose daemon is found by its command line."""
+    path = place / "mnt"
+    path.mkdir()
+    yield path
+    if daemon.is_mounted(path):
+        assert daemon.unmount(path).returncode == 0, f"cannot unmount '{path}'"
+    tools.wait_until(lambda: not daemon.daemons_of(path), f"end of the daemon of '{path}'")
+
+
+@pytest.fixture
+def compiler(place):
+    return programs.Compiler(place / "src")
+
+
+@pytest.fixture
+def faults(place):
+    """Starts a server that misbehaves as it is told."""
+    started = []
+
+    def start(*behaviours, root=None, port=0):
+        root = pathlib.Path(root or place / "served")
+        root.mkdir(exist_ok=True)
+        server = servers.Faults(root, behaviours, port)
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def debuginfod(place, env):
+    """Starts a real debuginfod over directories, and waits until it has scanned them."""
+    started = []
+
+    def start(*directories):
+        server = servers.Debuginfod(directories, place, env)
+        started.append(server)
+        server.await_scan()
+        return server
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+    """The programs that are tested are there."""
+    missing = [str(path) for path in (tools.MOUNT_BIDFS, tools.BIDCTL) if not os.access(path, os.X_OK)]
+    assert not missing, f"not built: {missing}: name the build directory in BIDFS_BUILD"

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A mount with its daemon, from readiness to the last look at its log."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import time
+
+import tools
+
+TROUBLE = re.compile(r"(^|: )(error|warning): ")
+CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing|double free|corrupted|fuse: ")
+
+
+def is_mounted(path):
+    return any(line.split(" ")[4] == str(path) for line in open("/proc/self/mountinfo", encoding="utf-8"))
+
+
+def daemons_of(path):
+    """The processes that serve the mount at `path`, by their command line."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            argv = (entry / "cmdline").read_bytes().split(b"\0")
+            if os.path.basename(argv[0]) in (b"mount.bidfs", b"bidfs") and os.fsencode(str(path)) in argv:
+                found.append(int(entry.name))
+    return found
+
+
+def unmount(path, *options):
+    return subprocess.run(["umount", *options, str(path)], capture_output=True, text=True, check=False)
+
+
+class Mount:
+    """A daemon in the foreground, as a child, with its log in a file."""
+
+    def __init__(self, store, path, options, env, log, program=tools.MOUNT_BIDFS):
+        self.store, self.path, self.log_path = pathlib.Path(store), pathlib.Path(path), pathlib.Path(log)
+        self.expected = []
+        self.gone = False
+        argv = [str(program), str(store), str(path), "-o", ",".join(["foreground", "log_level=info", *options])]
+        with open(log, "ab") as stderr:
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=env)
+        self.pid = self.process.pid
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def __str__(self):
+        return str(self.path)
+
+    def await_ready(self, deadline=10):
+        """The daemon's helper prints the mount point when the mount answers; without it, the daemon said why."""
+        readable, _, _ = select.select([self.process.stdout], [], [], deadline)
+        line = self.process.stdout.readline().decode() if readable else ""
+        if line.rstrip("\n") != str(self.path):
+            self.kill()
+            raise AssertionError(f"not mounted after {deadline} s: printed {line!r}, log:\n{self.log()}")
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def status(self):
+        return json.loads((self / ".bidfs/status").read_text())
+
+    def counter(self, name):
+        return self.status()["counters"][name]
+
+    def resident(self):
+        """Kilobytes of memory."""
+        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.pid}/status").read_text())[1])
+
+    def artifact(self, ident, kind="elf"):
+        return self / "buildid" / ident / kind
+
+    def debug_file(self, ident):
+        return self / "usr/lib/debug/.build-id" / ident[:2] / f"{ident[2:]}.debug"
+
+    def expect(self, pattern):
+        """The log must have a warning or an error that matches."""
+        self.expected.append(pattern)
+
+    def kill(self):
+        """As a crash would end it: nothing is unmounted."""
+        self.process.kill()
+        self.process.wait(10)
+        unmount(self.path, "-l")
+        self.gone = True
+
+    def unmount(self, deadline=10):
+        """End the mount as an administrator does, and look at what the daemon left."""
+        if self.gone:
+            return
+        self.gone = True
+        done = unmount(self.path)
+        busy = done.stderr if done.returncode else ""
+        if busy:
+            unmount(self.path, "-l")
+        try:
+            status = self.process.wait(deadline)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+            raise AssertionError(f"the daemon was still there {deadline} s after its mount; log:\n{self.log()}") from None
+        self.process.stdout.close()
+        assert not busy, f"could not be unmounted: {busy}"
+        assert status == 0, f"the daemon ended with {status}; log:\n{self.log()}"
+        self.check_log()
+
+    def check_log(self):
+        lines = self.log().splitlines()
+        crashes = [line for line in lines if CRASH.search(line)]
+        assert not crashes, "the daemon crashed:\n" + self.log()
+        trouble = [line for line in lines if TROUBLE.search(line)]
+        strange = [line for line in trouble if not any(re.search(pattern, line) for pattern in self.expected)]
+        assert not strange, "the log has what nobody expected:\n" + "\n".join(strange)
+        silent = [pattern for pattern in self.expected if not any(re.search(pattern, line) for line in trouble)]
+        assert not silent, f"the log does not have what was expected: {silent}\n{self.log()}"
+
+    def end(self, sig=signal.SIGTERM, deadline=10):
+        """End the daemon by a signal. Returns its exit status and the seconds it took."""
+        begun = time.monotonic()
+        self.process.send_signal(sig)
+        status = self.process.wait(deadline)
+        self.gone = True
+        return status, time.monotonic() - begun

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Servers for the mounts to ask: a real debuginfod, and one that misbehaves as it is told."""
+import json
+import pathlib
+import re
+import select
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import tools
+
+LOOPBACK = """\
+#include <dlfcn.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+/* debuginfod before 0.192 listens everywhere, and cannot be told otherwise */
+int bind(int fd, const struct sockaddr *address, socklen_t len)
+{
+	int (*real)(int, const struct sockaddr *, socklen_t) = (int (*)(int, const struct sockaddr *, socklen_t))dlsym(RTLD_NEXT, "bind");
+	struct sockaddr_in6 six;
+	struct sockaddr_in four;
+
+	if (address->sa_family == AF_INET6) {
+		six = *(const struct sockaddr_in6 *)address;
+		six.sin6_addr = (struct in6_addr){ .s6_addr = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
+		return real(fd, (const struct sockaddr *)&six, len);
+	}
+	if (address->sa_family == AF_INET) {
+		four = *(const struct sockaddr_in *)address;
+		four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		return real(fd, (const struct sockaddr *)&four, len);
+	}
+	return real(fd, address, len);
+}
+"""
+
+
+def http(url, data=None, timeout=5):
+    """Status and body; the status is 0 if there is no answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(urllib.request.Request(url, data=data), timeout=timeout) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as trouble:
+        return trouble.code, trouble.read()
+    except OSError:
+        return 0, b""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Faults:
+    """tests/faults/server.py; see its --help."""
+
+    def __init__(self, root, behaviours=(), port=0):
+        self.root = pathlib.Path(root)
+        argv = [sys.executable, str(tools.FAULTS), "--root", str(root), "--port", str(port)]
+        for behaviour in behaviours:
+            argv += ["--behaviour", behaviour]
+        self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        readable, _, _ = select.select([self.process.stdout], [], [], 10)
+        line = self.process.stdout.readline() if readable else b""
+        assert line.strip().isdigit(), "the server did not start"
+        self.port = int(line)
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def serve(self, program, *kinds):
+        """Offer a program, or what it was split into, under its id."""
+        directory = self.root / program.id
+        directory.mkdir(parents=True, exist_ok=True)
+        for kind in kinds or ("executable", "debuginfo"):
+            source = program.debug if kind == "debuginfo" and program.debug else program.path
+            (directory / kind).write_bytes(source.read_bytes())
+
+    def behave(self, *behaviours, ident=None):
+        query = [("behaviour", behaviour) for behaviour in behaviours] + ([("id", ident)] if ident else [])
+        self.control("?" + urllib.parse.urlencode(query))
+
+    def release(self):
+        self.control("/release")
+
+    def control(self, what):
+        status, body = http(f"{self.url}/control{what}", data=b"")
+        assert status == 200, body
+
+    def count(self, ident=None, kind="executable"):
+        """How many requests there were, for one artifact or any."""
+        path = f"?path=/buildid/{ident}/{kind}" if ident else ""
+        status, body = http(f"{self.url}/control/count{path}")
+        assert status == 200, body
+        return int(body)
+
+    def active(self):
+        """How many requests there are at the moment."""
+        return json.loads(http(f"{self.url}/control/stats")[1])["active"]
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+class Debuginfod:
+    def __init__(self, directories, place, env):
+        library = place / "loopback.so"
+        if not library.exists():
+            source = place / "loopback.c"
+            source.write_text(LOOPBACK)
+            tools.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source, "-ldl")
+        self.log_path = place / f"debuginfod-{len(list(place.glob('debuginfod-*.log')))}.log"
+        # somebody else may take the port in between
+        for _ in range(5):
+            self.port = free_port()
+            self.url = f"http://127.0.0.1:{self.port}"
+            with open(self.log_path, "wb") as log:
+                self.process = subprocess.Popen(
+                    ["debuginfod", "-v", "-p", str(self.port), "-d", str(self.log_path) + ".sqlite", "-t", "0", "-F",
+                     *map(str, directories)],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**env, "LD_PRELOAD": str(library)})
+            if tools.wait_until(lambda: self.process.poll() is not None or http(self.url)[0] == 200, "debuginfod", 10) and \
+                    self.process.poll() is None:
+                return
+        raise AssertionError(f"debuginfod does not start:\n{self.log_path.read_text()}")
+
+    def metric(self, name):
+        match = re.search(rf"^{re.escape(name)} (\d+)$", http(f"{self.url}/metrics")[1].decode(), re.MULTILINE)
+        return int(match[1]) if match else None
+
+    def await_scan(self, deadline=20):
+        tools.wait_until(lambda: (self.metric('thread_work_total{role="traverse"}') or 0) >= 1 and
+                         self.metric('thread_work_pending{role="scan"}') == 0 and self.metric('thread_busy{role="scan"}') == 0,
+                         "scan of debuginfod", deadline)
+
+    def requests(self):
+        """How many artifacts it was asked for so far."""
+        text = http(f"{self.url}/metrics")[1].decode()
+        return sum(int(n) for n in re.findall(r'^http_responses_transfer_bytes_count\{.*\} (\d+)$', text, re.MULTILINE)), text
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)

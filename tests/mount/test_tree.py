@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The tree of the mount: every path, its type, size, content, inode number, and what it refuses."""
+import ctypes
+import errno
+import mmap
+import os
+import pathlib
+import stat
+import struct
+import time
+
+import pytest
+
+import programs
+import tools
+
+KALLSYMS = b"ffffffff81000000 T _text\nffffffff81000100 T start_kernel\n"
+PROBES = b"%sdt_app:start=start\np:sdt_app/start /usr/bin/app:0x1139\n"
+KERNEL = "4eb1" * 10
+
+
+@pytest.fixture
+def world(store, compiler, place):
+    """A store with one of everything, as perf lays it out. What is in it, by name."""
+    split = compiler.split(compiler.burn(place / "app", "split_hot"), place / "app.debug")
+    whole = compiler.burn(place / "whole", "whole_hot", 2)
+    vdso = compiler.small(place / "vdso.so", 3, "-shared", "-fPIC")
+    programs.into_store(store, split.id, "/usr/bin/app", split.path)
+    programs.into_store(store, split.id, "/usr/bin/app", split.debug, "debug")
+    programs.into_store(store, split.id, "/usr/bin/app", PROBES, "probes")
+    programs.into_store(store, whole.id, "/opt/whole", whole.path)
+    programs.into_store(store, vdso.id, "[vdso]", vdso.path, "vdso")
+    programs.into_store(store, KERNEL, "[kernel.kallsyms]", KALLSYMS, "kallsyms")
+    return {"split": split, "whole": whole, "vdso": vdso}
+
+
+def expected_tree(world):
+    """Path -> None for a directory, the text of a link, or the content of a file."""
+    elf, debug = world["split"].path.read_bytes(), world["split"].debug.read_bytes()
+    whole, vdso = world["whole"].path.read_bytes(), world["vdso"].path.read_bytes()
+    tree = {".debug": ".", "debug": "usr/lib/debug"}
+
+    def artifacts(ident, original, by_path, **kinds):
+        tree[f".build-id/{ident[:2]}/{ident[2:]}"] = f"../../{original}/{ident}"
+        tree[f"usr/lib/debug/.build-id/{ident[:2]}"] = None
+        if by_path:
+            tree[f"by-path/{original}/{ident}"] = by_path
+        for name, content in kinds.items():
+            tree[f"buildid/{ident}/{name}"] = content
+        if "elf" in kinds:
+            tree[f"usr/lib/debug/.build-id/{ident[:2]}/{ident[2:]}"] = kinds["elf"]
+            tree[f"usr/lib/debug/.build-id/{ident[:2]}/{ident[2:]}.debug"] = kinds["debuginfo"]
+
+    split, other = world["split"].id, world["whole"].id
+    artifacts(split, "usr/bin/app", elf, elf=elf, executable=elf, debuginfo=debug, probes=PROBES)
+    artifacts(other, "opt/whole", whole, elf=whole, executable=whole, debuginfo=whole)
+    artifacts(world["vdso"].id, "[vdso]", vdso, vdso=vdso)
+    artifacts(KERNEL, "[kernel.kallsyms]", KALLSYMS, kallsyms=KALLSYMS)
+    tree |= {f"usr/bin/app/{split}/elf": elf, f"usr/bin/app/{split}/debug": debug, f"usr/bin/app/{split}/probes": PROBES}
+    tree |= {f"opt/whole/{other}/elf": whole, f"[vdso]/{world['vdso'].id}/vdso": vdso,
+             f"[kernel.kallsyms]/{KERNEL}/kallsyms": KALLSYMS}
+    for path in list(tree):
+        for parent in pathlib.PurePath(path).parents:
+            if str(parent) != ".":
+                tree[str(parent)] = None
+    return tree
+
+
+def walk(top):
+    """Every path below `top`, without following links, with its DirEntry."""
+    for entry in os.scandir(top):
+        yield entry
+        if entry.is_dir(follow_symlinks=False):
+            yield from walk(entry.path)
+
+
+OWN = (".bidfs", "info")  # what the mount says itself, which other tests look at
+
+
+def seen_tree(mount):
+    tree = {}
+    for entry in walk(mount.path):
+        path = os.path.relpath(entry.path, mount.path)
+        if path.startswith(OWN[0]) or path.endswith("/" + OWN[1]):
+            continue
+        if entry.is_symlink():
+            tree[path] = os.readlink(entry.path)
+        else:
+            tree[path] = None if entry.is_dir() else pathlib.Path(entry.path).read_bytes()
+    return tree
+
+
+def test_every_path(mount, mode, world):
+    seen = seen_tree(mount())
+    expected = expected_tree(world)
+    assert sorted(seen) == sorted(expected)
+    assert [path for path in expected if seen[path] != expected[path]] == []
+
+
+def test_unlisted_names_are_found(mount, world):
+    """The names that a listing does not show, and links to where they lead."""
+    m = mount()
+    split = world["split"]
+    assert (m / ".debug" / ".build-id" / split.id[:2] / split.id[2:] / "elf").read_bytes() == split.path.read_bytes()
+    assert (m / ".build-id" / split.id[:2] / split.id[2:] / "debug").read_bytes() == split.debug.read_bytes()
+    assert (m / "debug/.build-id" / split.id[:2] / f"{split.id[2:]}.debug").read_bytes() == split.debug.read_bytes()
+    # perf's view of an unstripped file has one name, but whoever asks for the other is served
+    assert not (m / "opt/whole" / world["whole"].id / "nothing").exists()
+
+
+def test_sizes_times_and_modes(mount, mode, world, store):
+    m = mount()
+    for entry in walk(m.path):
+        info = os.lstat(entry.path)
+        if stat.S_ISREG(info.st_mode):
+            assert info.st_size == len(pathlib.Path(entry.path).read_bytes()), entry.path
+            assert not info.st_mode & 0o7222, f"{entry.path}: {oct(info.st_mode)}"
+        elif stat.S_ISLNK(info.st_mode):
+            assert info.st_size == len(os.readlink(entry.path)), entry.path
+    split = world["split"]
+    below = os.stat(store / "usr/bin/app" / split.id / "elf")
+    info = os.stat(m.artifact(split.id))
+    assert (info.st_size, info.st_mtime_ns, info.st_uid, info.st_gid) == \
+        (below.st_size, below.st_mtime_ns, below.st_uid, below.st_gid)
+
+
+def raw_types(path):
+    """Name -> d_type, by getdents64(2), which is what perf trusts."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    getdents64 = {"x86_64": 217, "aarch64": 61}[os.uname().machine]
+    buffer = ctypes.create_string_buffer(512)  # small, so that a directory takes several calls
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    types = {}
+    try:
+        while (size := libc.syscall(getdents64, fd, buffer, len(buffer))) > 0:
+            at = 0
+            while at < size:
+                _, _, length, kind = struct.unpack_from("=QqHB", buffer, at)
+                types[os.fsdecode(buffer.raw[at + 19:at + length].split(b"\0", 1)[0])] = kind
+                at += length
+        assert size == 0, os.strerror(ctypes.get_errno())
+    finally:
+        os.close(fd)
+    return types
+
+
+def test_entries_have_types(mount, world):
+    """perf goes by d_type in [kernel.kcore]; DT_UNKNOWN makes it blind."""
+    m = mount()
+    directories = [m.path] + [pathlib.Path(entry.path) for entry in walk(m.path) if entry.is_dir(follow_symlinks=False)]
+    assert len(directories) > 20
+    for directory in directories:
+        types = raw_types(directory)
+        assert {".", ".."} <= types.keys()
+        assert set(types) - {".", ".."} == set(os.listdir(directory))
+        for name, kind in types.items():
+            assert kind << 12 == stat.S_IFMT(os.lstat(directory / name).st_mode), f"{directory}/{name}"
+
+
+def inodes(m):
+    return {os.path.relpath(entry.path, m.path): os.lstat(entry.path).st_ino for entry in walk(m.path)}
+
+
+def test_inode_numbers(mount, mode, world):
+    m = mount()
+    split, whole = world["split"].id, world["whole"].id
+    numbers = inodes(m)
+    # elfutils takes a debug file with the inode number of the main file for the main file, and skips it
+    assert numbers[f"buildid/{split}/elf"] != numbers[f"buildid/{split}/debuginfo"]
+    assert numbers[f"buildid/{whole}/elf"] == numbers[f"buildid/{whole}/debuginfo"]
+    for one in (f"buildid/{split}/executable", f"by-path/usr/bin/app/{split}", f"usr/bin/app/{split}/elf"):
+        assert numbers[one] == numbers[f"buildid/{split}/elf"], one
+    # names that share a number are names of one file
+    tree = expected_tree(world)
+    contents = {}
+    for path in tree:
+        contents.setdefault(numbers[path], []).append(tree[path])
+    shared = [names for names in contents.values() if len(names) > 1]
+    assert shared and all(isinstance(names[0], bytes) and names.count(names[0]) == len(names) for names in shared)
+    # what a listing says is what a look says
+    for entry in walk(m.path):
+        assert entry.inode() == os.lstat(entry.path).st_ino, entry.path
+    m.unmount()
+    again = mount()
+    # in another order than the first time
+    for path in sorted(numbers, reverse=True):
+        assert os.lstat(again / path).st_ino == numbers[path], path
+
+
+def test_mapping(mount, mode, world):
+    m = mount()
+    for path, file in ((m.artifact(world["split"].id), world["split"].path), (m.debug_file(world["split"].id), world["split"].debug)):
+        content = file.read_bytes()
+        with open(path, "rb") as opened:
+            for flags, prot in ((mmap.MAP_PRIVATE, mmap.PROT_READ), (mmap.MAP_SHARED, mmap.PROT_READ),
+                                (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE), (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)):
+                with mmap.mmap(opened.fileno(), 0, flags, prot) as mapped:
+                    assert mapped[:] == content
+    # it can even be run
+    program = m / "by-path/opt/whole" / world["whole"].id
+    tools.run(program, "10")
+
+
+def test_statfs(mount, store, world):
+    m = mount()
+    above, below = os.statvfs(m.path), os.statvfs(store)
+    assert (above.f_frsize, above.f_blocks, above.f_files, above.f_namemax) == \
+        (below.f_frsize, below.f_blocks, below.f_files, below.f_namemax)
+    assert above.f_flag & os.ST_RDONLY and above.f_flag & os.ST_NOSUID and above.f_flag & os.ST_NODEV
+
+
+MALFORMED = [
+    "buildid/ABCDEF0123456789", "buildid/abc", "buildid/xyz0", "buildid/a", f"buildid/{'ab' * 65}", "buildid/.Trash", "buildid/aabb.debug",
+    "buildid/{id}/nothing", "buildid/{id}/elf.gz", "buildid/{id}/ELF", "buildid/{id}/debug", "buildid/{id}/.hidden",
+    ".build-id/zz", ".build-id/abc", ".build-id/AB", ".build-id/a", ".build-id/ab/cde", ".build-id/ab/xy", ".build-id/ab/cd.debug",
+    "usr/lib/debug/.build-id/zz", "usr/lib/debug/.build-id/ab/cde.debug", "usr/lib/debug/.build-id/ab/cd.dwp",
+    "usr/lib/debug/.build-id/ab/cd-gdb.py", "usr/lib/debug/.build-id/ab/.debug", f"usr/lib/debug/.build-id/ab/{'cd' * 64}.debug",
+    "usr/lib/debug/.dwz", "usr/lib/debug/usr/bin/app.debug", "usr/bin/nothing", "by-path/usr/bin/nothing", "nothing", ".bidfs/nothing",
+    ".Trash-0", "autorun.inf", "usr/lib/debug/nothing",
+]
+
+
+def test_malformed_names_reach_no_server(mount, faults, world):
+    """Absent at once, from a server that would let everybody wait for 10 seconds."""
+    server = faults("stall-headers")
+    m = mount(f"url={server.url}")
+    for name in MALFORMED:
+        begun = time.monotonic()
+        assert tools.errno_of(os.stat, m / name.format(id="ab" * 20)) == errno.ENOENT, name
+        assert time.monotonic() - begun < 1, name
+    assert server.count() == 0
+    # a well-formed one does reach it
+    server.behave()
+    assert tools.errno_of(os.stat, m.artifact("ab" * 20)) == errno.ENOENT
+    assert server.count() == 1
+
+
+def writes(top, file, directory, link):
+    """Every call that would change something, by its name."""
+    new = f"{top}/{directory}/new"
+    return {
+        "open O_RDWR": lambda: os.close(os.open(f"{top}/{file}", os.O_RDWR)),
+        "open O_WRONLY": lambda: os.close(os.open(f"{top}/{file}", os.O_WRONLY)),
+        "create": lambda: os.close(os.open(new, os.O_WRONLY | os.O_CREAT)),
+        "mkdir": lambda: os.mkdir(f"{new}-directory"),
+        "mknod": lambda: os.mknod(f"{new}-fifo", stat.S_IFIFO | 0o600),
+        "symlink": lambda: os.symlink("target", f"{new}-link"),
+        "link": lambda: os.link(f"{top}/{file}", f"{new}-hard"),
+        "chmod": lambda: os.chmod(f"{top}/{file}", 0o600),
+        "chmod of a directory": lambda: os.chmod(f"{top}/{directory}", 0o700),
+        "chown": lambda: os.chown(f"{top}/{file}", 0, 0),
+        "lchown": lambda: os.lchown(f"{top}/{link}", 0, 0),
+        "utimensat": lambda: os.utime(f"{top}/{file}", (1, 1)),
+        "setxattr": lambda: os.setxattr(f"{top}/{file}", "user.mark", b"1"),
+        "removexattr": lambda: os.removexattr(f"{top}/{file}", "user.mark"),
+        "truncate": lambda: os.truncate(f"{top}/{file}", 0),
+        "open O_TRUNC": lambda: os.close(os.open(f"{top}/{file}", os.O_WRONLY | os.O_TRUNC)),
+        "rename": lambda: os.rename(f"{top}/{file}", f"{new}-name"),
+        "rename back": lambda: os.rename(f"{new}-name", f"{top}/{file}"),
+        "unlink": lambda: os.unlink(f"{top}/{file}"),
+        "unlink of a link": lambda: os.unlink(f"{top}/{link}"),
+        "rmdir": lambda: os.rmdir(f"{new}-directory"),
+    }
+
+
+def test_nothing_can_be_written(mount, mode, world, place):
+    m = mount()
+    split = world["split"].id
+    before = seen_tree(m)
+    for file, directory in ((f"buildid/{split}/elf", f"buildid/{split}"), (".bidfs/status", ".bidfs"), (f"usr/bin/app/{split}/probes", "usr/bin"),
+                            (f"usr/lib/debug/.build-id/{split[:2]}/{split[2:]}.debug", "usr/lib/debug/.build-id")):
+        for name, call in writes(m.path, file, directory, ".debug").items():
+            assert tools.errno_of(call) == errno.EROFS, f"{name}: {file}"
+    assert seen_tree(m) == before
+    # each of these calls does work where writing is allowed
+    plain = place / "plain"
+    plain.mkdir()
+    (plain / "file").write_text("content")
+    (plain / "link").symlink_to("file")
+    for name, call in writes(plain, "file", ".", "link").items():
+        assert tools.errno_of(call) == 0, name

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Running programs, waiting for conditions, and asking what is possible here."""
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("BIDFS_BUILD") or os.environ.get("BID_BUILD_ROOT") or ROOT / "build").resolve()
+MOUNT_BIDFS = BUILD / "fs/mount.bidfs"
+BIDCTL = BUILD / "store/ctl/bidctl"
+FAULTS = ROOT / "tests/faults/server.py"
+
+IS_ROOT = os.geteuid() == 0
+
+
+def environment(home, **more):
+    """What a program of the tests runs in: one language, and no server that nobody named."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("ASAN_", "UBSAN_", "LSAN_", "TSAN_"))}
+    return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(home), "LC_ALL": "C.UTF-8", "TERM": "dumb",
+            "DEBUGINFOD_URLS": "", "DEBUGINFOD_CACHE_PATH": f"{home}/debuginfod-cache", **kept, **more}
+
+
+def run(*argv, status=0, timeout=60, **options):
+    """Run a program to its end. An exit status other than `status` (None: any) fails the test with what the program said."""
+    done = subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout,
+                          text=options.pop("text", True), errors=options.pop("errors", None), check=False, **options)
+    assert status is None or done.returncode == status, \
+        f"{' '.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def wait_until(condition, what, deadline=5.0):
+    """Poll until the condition holds, and return what it returned."""
+    end = time.monotonic() + deadline
+    while not (result := condition()):
+        assert time.monotonic() < end, f"{what}: not within {deadline} s"
+        time.sleep(0.01)
+    return result
+
+
+def errno_of(function, *args, **kwargs):
+    """The errno with which a call fails; 0 if it does not."""
+    try:
+        result = function(*args, **kwargs)
+    except OSError as trouble:
+        return trouble.errno
+    if hasattr(result, "close"):
+        result.close()
+    return 0
+
+
+def version(text):
+    return tuple(int(number) for number in re.match(r"[\d.]+", text)[0].strip(".").split("."))
+
+
+def why_no_passthrough():
+    """What passthrough lacks here; None if it must work."""
+    libfuse = run("pkg-config", "--modversion", "fuse3").stdout.strip()
+    if version(libfuse) < (3, 17):
+        return f"passthrough needs libfuse 3.17, this is {libfuse}"
+    if version(platform.release()) < (6, 9):
+        return f"passthrough needs Linux 6.9, this is {platform.release()}"
+    if not IS_ROOT:
+        return "passthrough needs CAP_SYS_ADMIN, and this is not root"
+    return None
+
+
+def missing_programs(*names):
+    return [name for name in names if not shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")]
