@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 /*
- * The costliest file still takes but milliseconds, and real ones are far below: 16 MiB of headers and notes, and as many steps as a
+ * The costliest file still takes but milliseconds, and real ones are far below: 16 to 64 MiB of headers and notes, and as many steps as a
  * relocatable file with half a million sections needs. What is above is left to libelf.
  */
 #define MAX_CALLS (1u << 20)
@@ -42,6 +42,26 @@ int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t off
 	return 0;
 }
 
+static int move_window(struct bid_bytes *bytes, uint64_t offset, size_t len)
+{
+	uint64_t end = bytes->window_offset + bytes->window_len;
+	size_t room = len > BID_BYTES_HEAD ? len : BID_BYTES_HEAD;
+	int r;
+
+	if (bytes->reads == 0)
+		return -E2BIG;
+	bytes->reads--;
+	/* a walk along a table goes on as it began */
+	if (offset >= bytes->window_offset && offset <= end)
+		room = sizeof(bytes->window);
+	bytes->window_len = 0;
+	r = bid_bytes_read(bytes->fd, bytes->window, len, room, offset, &bytes->window_len);
+	if (r < 0)
+		return r;
+	bytes->window_offset = offset;
+	return bytes->window_len < len ? -ENODATA : 0;
+}
+
 int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uint8_t **ret_data)
 {
 	int r;
@@ -51,7 +71,7 @@ int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uin
 	bytes->calls--;
 
 	/* no file is longer than off_t can say */
-	if (offset > (uint64_t)INT64_MAX - BID_BYTES_HEAD)
+	if (offset > (uint64_t)INT64_MAX - BID_BYTES_WINDOW)
 		return -ENODATA;
 	if (offset + len <= bytes->head_len) {
 		*ret_data = bytes->head + offset;
@@ -61,16 +81,9 @@ int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uin
 		return -EAGAIN;
 
 	if (offset < bytes->window_offset || offset + len > bytes->window_offset + bytes->window_len) {
-		if (bytes->reads == 0)
-			return -E2BIG;
-		bytes->reads--;
-		bytes->window_len = 0;
-		r = bid_bytes_read(bytes->fd, bytes->window, len, sizeof(bytes->window), offset, &bytes->window_len);
+		r = move_window(bytes, offset, len);
 		if (r < 0)
 			return r;
-		bytes->window_offset = offset;
-		if (bytes->window_len < len)
-			return -ENODATA;
 	}
 	*ret_data = bytes->window + (offset - bytes->window_offset);
 	return 0;
@@ -82,7 +95,7 @@ int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len)
 	uint64_t last;
 
 	/* what fits is read as a whole, because that is what comes next */
-	if (len <= BID_BYTES_HEAD)
+	if (len <= BID_BYTES_WINDOW)
 		return bid_bytes_at(bytes, offset, (size_t)len, &data);
 	if (__builtin_add_overflow(offset, len - 1, &last))
 		return -ENODATA;

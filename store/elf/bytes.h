@@ -13,8 +13,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* A fuzz target makes both as small as they may be, which is the size of the largest header, so that small files need many reads. */
+#ifndef BID_BYTES_HEAD
 /* One read of this size has the headers and the notes of most linked files. */
 #define BID_BYTES_HEAD 4096u
+/* And one of at most this size has a table of 256 section headers, which is most of those. */
+#define BID_BYTES_WINDOW 16384u
+#endif
 
 struct bid_bytes {
 	const uint8_t *head;	/* the first bytes of the file, borrowed */
@@ -24,13 +29,13 @@ struct bid_bytes {
 	unsigned reads;		/* the same */
 	uint64_t window_offset;
 	size_t window_len;
-	uint8_t window[BID_BYTES_HEAD];
+	uint8_t window[BID_BYTES_WINDOW];
 };
 
 void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd);
 
 /*
- * @len bytes at @offset, at most BID_BYTES_HEAD, valid until the next call. Returns 0, or
+ * @len bytes at @offset, at most BID_BYTES_WINDOW, valid until the next call. Returns 0, or
  *   -EAGAIN	they are behind the head, and there is no descriptor
  *   -ENODATA	they are behind the end of the file
  *   -E2BIG	this file has cost enough
