@@ -167,6 +167,18 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	return CTL_DONE;
 }
 
+/* What getopt_long(3) did not like; @word is the one that it has just left behind. */
+static enum ctl_status refuse_option(const struct option *longs, const char *word)
+{
+	if (optopt == 0)
+		return ctl_usage("no such option, or short for several: '%s'", word);
+	for (; longs->name; longs++)
+		if (longs->val == optopt)
+			return ctl_usage("takes no argument: '%s'", word);
+	/* the word may have more letters, and not have been left */
+	return ctl_usage("no such option: '-%c'", optopt);
+}
+
 static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, char **argv)
 {
 	struct option longs[N_OPTIONS + 1] = { 0 };
@@ -190,11 +202,8 @@ static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, c
 			return CTL_DONE;
 		if (key == ':')
 			return ctl_usage("an argument is missing: '%s'", argv[optind - 1]);
-		/* a short one may be in the middle of a word, which getopt then has not left yet */
-		if (key == '?' && optopt > 0 && optopt < LONG_ONLY)
-			return ctl_usage("no such option: '-%c'", optopt);
 		if (key == '?')
-			return ctl_usage("no such option, or with an argument too many or none: '%s'", argv[optind - 1]);
+			return refuse_option(longs, argv[optind - 1]);
 		for (which = 0; which < N_OPTIONS && longs[which].val != key; which++)
 			;
 		status = take(ctl, wanted, (size_t)which, optarg);

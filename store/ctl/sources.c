@@ -39,15 +39,8 @@ static enum ctl_status add_environment(struct ctl_sources *sources)
 		bid_error("%s: reading the servers of '/etc/debuginfod'", strerror(-n));
 		return CTL_TROUBLE;
 	}
-	for (int i = 0; i < n && status == CTL_DONE; i++) {
-		int r = bid_fetch_check_url(urls[i]);
-
-		/* libdebuginfod takes file:// URLs too, and a list is shared with it */
-		if (r < 0)
-			bid_warning("%s: server '%s' of the environment is not asked", strerror(-r), urls[i]);
-		else
-			status = add_server(sources, urls[i]);
-	}
+	for (int i = 0; i < n && status == CTL_DONE; i++)
+		status = add_server(sources, urls[i]);
 	bid_fetch_urls_free(urls);
 	return status;
 }

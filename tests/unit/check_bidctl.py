@@ -1,0 +1,507 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl as people and scripts do, on stores that are filled with programs compiled here.
+
+usage: check_bidctl.py BIDCTL [--no-fetch]
+
+With --no-fetch BIDCTL was built without fetching, and must say so. Exits 0 if all is as it should be, 1 if not, 77 without a
+compiler.
+"""
+import argparse
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import urllib.request
+
+DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
+TIMEOUT = 30
+SERVER = pathlib.Path(__file__).resolve().parent.parent / "faults" / "server.py"
+
+# long enough to tell apart, with pairs that begin alike: by 8 digits, and by 9
+ID_ONE = "abcdef0112345678901234567890123456789012"
+ID_TWO = "abcdef0198765432109876543210987654321098"
+ID_ODD = "abcdef0198000000000000000000000000000000"
+ID_FAR = "1234567890123456789012345678901234567890"
+ID_SHORT = "fedcba9876543210"
+ID_NOT_STORED = "00112233445566778899aabbccddeeff00112233"
+
+
+def build(directory, name, build_id, flags=()):
+    """A program of that id."""
+    path = directory / name
+    source = directory / f"{name}.c"
+    source.write_text(f'const char name[] = "{name}";\nint main(void) {{ return name[0] == 0; }}\n')
+    build_id_flag = f"-Wl,--build-id={'0x' + build_id if build_id else 'none'}"
+    subprocess.run(["cc", "-g", build_id_flag, *flags, "-o", path, source], check=True, timeout=TIMEOUT)
+    return path
+
+
+@functools.cache
+def programs(directory):
+    found = {
+        "one": build(directory, "one", ID_ONE),
+        "two": build(directory, "two", ID_TWO),
+        "odd": build(directory, "odd", ID_ODD),
+        "far": build(directory, "far", ID_FAR),
+        "short": build(directory, "short", ID_SHORT),
+        "stripped": build(directory, "stripped", ID_NOT_STORED, ["-s"]),
+        "nameless": build(directory, "nameless", None),
+    }
+    text = directory / "text"
+    text.write_text("this is no program\n")
+    cut = directory / "cut"
+    cut.write_bytes(found["one"].read_bytes()[:5000])
+    return {**found, "text": text, "cut": cut}
+
+
+class Scene:
+    """A home directory, programs to add, and bidctl."""
+
+    def __init__(self, bidctl, built, directory):
+        self.bidctl = bidctl
+        self.home = directory / "home"
+        self.store = directory / "store"
+        self.home.mkdir()
+        self.store.mkdir()
+        for name, path in programs(built).items():
+            setattr(self, name, path)
+        self.environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "TERM": "xterm", "LC_ALL": "C",
+                            "PERF_CONFIG_NOSYSTEM": "1", "DEBUGINFOD_URLS": ""}
+        # of a sanitizer, if it was built with one
+        self.environment |= {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+
+    def run(self, *arguments, status=DONE, **environment):
+        """Run it, and check what holds for every run: its exit status, and that errors are lines of its own."""
+        done = subprocess.run([self.bidctl, *map(str, arguments)], env=self.environment | environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="surrogateescape", timeout=TIMEOUT)
+        assert done.returncode == status, f"exit status {done.returncode}, not {status}: {arguments}\n{done.stdout}{done.stderr}"
+        for line in done.stderr.splitlines():
+            assert re.match(r"bidctl: (error|warning): \S|  (and )?[0-9a-f]", line), f"not a message: {line!r}"
+        assert "\033" not in done.stdout + done.stderr, "colours in a pipe"
+        return done
+
+    def on_store(self, *arguments, **keywords):
+        return self.run("--store", self.store, *arguments, **keywords)
+
+    def json(self, *arguments, **keywords):
+        return json.loads(self.on_store("--json", *arguments, **keywords).stdout)
+
+    def one_error(self, *arguments, status, has):
+        done = self.on_store(*arguments, status=status)
+        assert done.stdout == "", done.stdout
+        assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
+
+    def on_terminal(self, *arguments, columns=120, **environment):
+        """What it writes if standard output and error are a terminal."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        with subprocess.Popen([self.bidctl, *map(str, arguments)], env=self.environment | environment, stdin=subprocess.DEVNULL,
+                              stdout=theirs, stderr=theirs) as process:
+            os.close(theirs)
+            text = b""
+            with contextlib.suppress(OSError):  # EIO is the end of a terminal
+                while chunk := os.read(ours, 65536):
+                    text += chunk
+            process.wait(TIMEOUT)
+        os.close(ours)
+        return process.returncode, text.decode()
+
+    def files(self):
+        """What lies in the store, but for its private folder."""
+        return sorted(str(path.relative_to(self.store)) for path in self.store.rglob("*")
+                      if path.is_file() and ".bidfs" not in path.parts)
+
+
+def case_help(scene):
+    text = scene.run("--help").stdout
+    for command in ("add", "list", "show", "get", "status"):
+        assert re.search(rf"^  {command} ", text, re.M), command
+        one = scene.run(command, "--help").stdout
+        assert f"bidctl {command}" in one and "--store" in one
+        assert ("--link" in one) == (command == "add") and ("--url" in one) == (command == "get"), one
+    assert re.fullmatch(r"bidctl \d+\.\d+\.\d+\n", scene.run("--version").stdout)
+    assert scene.run("-V").stdout == scene.run("--version").stdout
+
+
+def case_usage(scene):
+    for arguments, has in (
+            ([], "no command"),
+            (["frobnicate"], "'frobnicate'"),
+            (["--frobnicate"], "'--frobnicate'"),
+            (["-x", "list"], "'-x'"),
+            (["--json", "-vx"], "'-x'"),
+            (["list", "-s"], "missing"),
+            (["list", "--ver"], "'--ver'"),
+            (["list", "--json=yes"], "takes no argument: '--json=yes'"),
+            (["list", "extra"], "'extra'"),
+            (["list", "--link=copy"], "'--link'"),
+            (["add"], "FILE"),
+            (["add", "--link=soft", "file"], "'soft'"),
+            (["add", "--refresh", "file"], "'--refresh'"),
+            (["show"], "ID"),
+            (["get"], "ID"),
+            (["get", ID_ONE, "source"], "'source'"),
+            (["get", ID_ONE, "elf", "more"], "'more'"),
+            (["get", ID_ONE, "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
+            (["get", "--url=ftp://127.0.0.1", ID_ONE], "'ftp://127.0.0.1'"),
+            (["list", "--store"], "'--store'"),
+    ):
+        done = scene.run(*arguments, status=USAGE)
+        assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
+        assert done.stdout == ""
+
+
+def case_add(scene):
+    missing = scene.home / "missing"
+    done = scene.on_store("add", scene.one, scene.text, scene.two, scene.cut, scene.nameless, scene.home, missing, status=REFUSED)
+    assert done.stdout == "seen 7, added 2, known 0, refused 5\n", done.stdout
+    errors = done.stderr.splitlines()
+    assert len(errors) == 5, errors
+    refused = {scene.text: "not an ELF file", scene.cut: "damaged or cut short", scene.nameless: "no build-id in it",
+               scene.home: "not a regular file", missing: "no such file"}
+    assert errors == [f"bidctl: error: {reason}: '{path}'" for path, reason in refused.items()], errors
+
+    assert scene.on_store("add", scene.one).stdout == "seen 1, added 0, known 1, refused 0\n"
+    stored = scene.store / str(scene.one)[1:] / ID_ONE / "elf"
+    assert stored.read_bytes() == scene.one.read_bytes()
+    link = scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
+    assert os.readlink(link) == f"../..{scene.one}/{ID_ONE}", "perf would not find it"
+
+    one, known, text = scene.json("add", scene.far, scene.one, scene.text, status=REFUSED)["files"]
+    assert (one["file"], one["id"], one["kind"], one["known"]) == (str(scene.far), ID_FAR, "elf", False), one
+    assert known["known"] and known["link"] is None, known
+    assert text == {"file": str(scene.text), "refused": "not an ELF file"}, text
+
+
+def case_add_verbose(scene):
+    lines = scene.on_store("--verbose", "add", scene.one, "--link=copy").stdout.splitlines()
+    assert lines == [f"{ID_ONE} elf copy {scene.one}", "seen 1, added 1, known 0, refused 0"], lines
+
+
+def case_add_link(scene):
+    """What was asked for is done or refused, and never something else."""
+    scene.on_store("add", "--link=copy", scene.one)
+    assert (scene.store / str(scene.one)[1:] / ID_ONE / "elf").stat().st_ino != scene.one.stat().st_ino
+    # the store of a test and its programs are on one file system
+    scene.on_store("add", "--link=hard", scene.two)
+    assert (scene.store / str(scene.two)[1:] / ID_TWO / "elf").stat().st_ino == scene.two.stat().st_ino
+    private = pathlib.Path(shutil.copy(scene.far, scene.home / "private"))
+    private.chmod(0o4755)
+    assert scene.json("add", private)["files"][0]["link"] != "hard", "a setuid file was linked"
+
+
+def case_add_dash(scene):
+    """A file whose name begins with a dash, and one with control characters in it."""
+    shutil.copy(scene.one, scene.home / "-dash")
+    shutil.copy(scene.two, scene.home / "new\nline\033")
+    shutil.copy(scene.far, os.fsencode(scene.home) + b"/latin\xe9")
+    arguments = ["add", f"--store={scene.store}", "--", "-dash", "new\nline\033", b"latin\xe9"]
+    done = subprocess.run([scene.bidctl, *arguments], cwd=scene.home, env=scene.environment, stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"seen 3, added 3, known 0, refused 0\n", done.stdout
+    lines = scene.on_store("list").stdout.split("\n")
+    assert len(lines) == 4 and lines[3] == "", lines
+    assert lines[2].endswith("/new?line?"), lines
+    paths = [row["path"] for row in scene.json("list")]
+    assert [path.rsplit("/", 1)[1] for path in paths] == ["latin\ufffd", "-dash", "new\nline\033"], paths
+
+
+def case_stores(scene):
+    """Which store is used, and which one is made."""
+    default = scene.home / ".debug"
+    assert scene.run("list").stdout == "" and not default.exists(), "listing must not make a store"
+    assert json.loads(scene.run("list", "--json").stdout) == []
+    assert json.loads(scene.run("status", "--json").stdout)["store"] == {"path": str(default), "exists": False}
+    scene.run("show", ID_ONE, status=REFUSED)
+    scene.run("add", scene.one)
+    assert scene.run("list").stdout.startswith(ID_ONE) and (default / ".build-id").is_dir()
+
+    (scene.home / ".perfconfig").write_text(f"[buildid]\n\tdir = {scene.store} ; as perf\n")
+    scene.run("add", scene.two)
+    assert scene.run("list").stdout.startswith(ID_TWO)
+    assert scene.run("list", "-s", default).stdout.startswith(ID_ONE)
+
+    (scene.home / ".perfconfig").write_text("[buildid]\n\tdir\n")
+    done = scene.run("list", status=TROUBLE)
+    assert done.stderr == f"bidctl: error: bad line 2 in '{scene.home}/.perfconfig'\n", done.stderr
+
+    missing = scene.home / "missing"
+    for command in (["add", scene.one], ["list"], ["show", ID_ONE], ["get", ID_ONE], ["status"]):
+        done = scene.run("--store", missing, *command, status=TROUBLE)
+        assert done.stderr == f"bidctl: error: no such directory: store '{missing}'\n", done.stderr
+        assert not missing.exists()
+
+
+def case_list(scene):
+    scene.on_store("add", scene.one, scene.two, scene.odd, scene.far, scene.short)
+    rows = [line.split("\t") for line in scene.on_store("list").stdout.splitlines()]
+    assert [row[0] for row in rows] == [ID_FAR, ID_ONE, ID_ODD, ID_TWO, ID_SHORT], rows
+    for row, path in zip(rows, (scene.far, scene.one, scene.odd, scene.two, scene.short)):
+        assert row[1:] == ["elf", str(path.stat().st_size), str(path)], row
+    assert scene.json("list") == [{"id": row[0], "kinds": ["elf"], "size": int(row[2]), "path": row[3]} for row in rows]
+
+    # perf's other kinds, and a link that leads to nothing
+    directory = scene.store / str(scene.one)[1:] / ID_ONE
+    (directory / "probes").write_text("#x\n")
+    (scene.store / ".build-id" / "00").mkdir()
+    (scene.store / ".build-id" / "00" / "11223344556677").symlink_to("../../gone/0011223344556677")
+    rows = {row["id"]: row for row in scene.json("list")}
+    assert rows[ID_ONE]["kinds"] == ["elf", "probes"] and rows[ID_ONE]["size"] == scene.one.stat().st_size + 3, rows[ID_ONE]
+    assert rows["0011223344556677"] == {"id": "0011223344556677", "kinds": [], "size": 0, "path": "/gone"}
+    assert "0011223344556677\t-\t0\t/gone\n" in scene.on_store("list").stdout
+
+
+def case_list_terminal(scene):
+    scene.on_store("add", scene.one, scene.short)
+    status, text = scene.on_terminal("list", "-s", scene.store)
+    heading, *rows = text.replace("\r", "").splitlines()
+    assert status == DONE and "\033[1m" in heading, heading
+    heading = re.sub(r"\033\[[0-9;]*m", "", heading)
+    assert heading.split() == ["BUILD-ID", "KINDS", "SIZE", "PATH"] and len(rows) == 2, text
+    assert all(row.index(str(path)) == heading.index("PATH") for row, path in zip(rows, (scene.one, scene.short))), text
+    assert "\033" not in scene.on_terminal("list", "-s", scene.store, NO_COLOR="1")[1]
+    assert "\033" not in scene.on_terminal("list", "-s", scene.store, TERM="dumb")[1]
+
+
+def case_show(scene):
+    scene.on_store("add", scene.one, scene.stripped)
+    text = scene.on_store("show", ID_ONE).stdout
+    assert re.search(rf"^build-id +{ID_ONE}$", text, re.M) and re.search(rf"^path +{re.escape(str(scene.one))}$", text, re.M), text
+    assert re.search(rf"^elf .*\({scene.one.stat().st_size} bytes\), added \d{{4}}-\d\d-\d\d ", text, re.M), text
+    assert re.search(r"^debuginfo +the same file as elf$", text, re.M), text
+    info = scene.json("show", ID_ONE)
+    assert info["id"] == ID_ONE and info["paths"] == [str(scene.one)], info
+    assert info["artifacts"]["elf"]["size"] == scene.one.stat().st_size and info["artifacts"]["elf"]["how"] == "added", info
+    assert "debuginfo" not in scene.json("show", ID_NOT_STORED)["artifacts"], "a stripped program has none"
+
+    # another build under this name: it is said, and not served
+    elf = scene.store / str(scene.stripped)[1:] / ID_NOT_STORED / "elf"
+    elf.unlink()
+    shutil.copy(scene.two, elf)
+    done = scene.on_store("show", ID_NOT_STORED)
+    assert re.search(r"^elf +not served: ", done.stdout, re.M), done.stdout
+    assert "wrong content" in done.stderr, done.stderr
+
+
+def case_abbreviations(scene):
+    scene.on_store("add", scene.one, scene.two, scene.odd, scene.far, scene.short)
+    for found, digits in ((ID_FAR, (7, 8, 21, 40)), (ID_ONE, (9, 40)), (ID_TWO, (11,)), (ID_SHORT, (7, 16))):
+        for text in (found[:n] for n in digits):
+            assert scene.json("show", text)["id"] == found, text
+            assert scene.json("get", text, "elf")["id"] == found, text
+    candidates = "".join(f"  {found}\n" for found in sorted((ID_ONE, ID_ODD, ID_TWO)))
+    for command in ("show", "get"):
+        done = scene.on_store(command, ID_ONE[:8], status=REFUSED)
+        error, *listed = done.stderr.splitlines(keepends=True)
+        assert error == f"bidctl: error: ambiguous: 3 build-ids begin with '{ID_ONE[:8]}'\n", done.stderr
+        assert "".join(sorted(listed)) == candidates, done.stderr
+        assert done.stdout == ""
+        scene.one_error(command, "7654321", status=REFUSED, has="no such build-id in the store: '7654321'")
+        for malformed in (ID_FAR[:6], ID_FAR.replace("1", "A"), "", "../../etc", ID_FAR + "0" * 100, ID_FAR[:20] + "g"):
+            scene.one_error(command, malformed, status=USAGE, has=f"'{malformed}'")
+
+
+def case_many_candidates(scene):
+    """Twelve links that begin alike: ten are shown."""
+    directory = scene.store / ".build-id" / "aa"
+    directory.mkdir(parents=True)
+    for i in range(12):
+        (directory / f"bbccdd{i:032x}").symlink_to(f"../../gone/aabbccdd{i:032x}")
+    lines = scene.on_store("show", "aabbccd", status=REFUSED).stderr.splitlines()
+    assert len(lines) == 12 and lines[-1] == "  and 2 more", lines
+    assert lines[0] == "bidctl: error: ambiguous: 12 build-ids begin with 'aabbccd'", lines
+    assert len(set(lines[1:-1])) == 10
+
+
+def case_get_local(scene):
+    scene.on_store("add", scene.one, scene.stripped)
+    stored = scene.store / str(scene.one)[1:] / ID_ONE / "elf"
+    for kind in ("elf", "executable", "debuginfo"):
+        assert scene.on_store("get", ID_ONE, kind).stdout == f"{stored}\n"
+    assert scene.on_store("get", ID_ONE).stdout == f"{stored}\n", "debuginfo is the default"
+    assert scene.json("get", ID_ONE) == {"id": ID_ONE, "kind": "debuginfo", "served_as": "elf", "path": str(stored),
+                                         "size": stored.stat().st_size}
+    scene.one_error("get", ID_NOT_STORED, "--offline", status=REFUSED, has="no server is asked with '--offline'")
+    scene.one_error("get", ID_ONE, "kallsyms", status=REFUSED, has="no server has this kind")
+    failed = scene.json("get", ID_NOT_STORED, "--offline", status=REFUSED)
+    assert (failed["id"], failed["kind"], failed["servers"]) == (ID_NOT_STORED, "debuginfo", []), failed
+    # a wrong file is not served, whatever its name
+    stored.unlink()
+    shutil.copy(scene.two, stored)
+    done = scene.on_store("get", ID_ONE, "elf", "--offline", status=REFUSED)
+    assert done.stdout == "" and "does not carry this build-id" in done.stderr, done.stderr
+
+
+def case_get_read_only(scene):
+    """What is there is found in a store that cannot be written."""
+    scene.on_store("add", scene.one)
+    shutil.rmtree(scene.store / ".bidfs")
+    scene.store.chmod(0o555)
+    try:
+        if os.geteuid() == 0:
+            # another user, to whom modes mean something
+            command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", scene.bidctl]
+            for parent in (scene.store.parent, scene.store.parent.parent):
+                parent.chmod(0o755)
+        else:
+            command = [scene.bidctl]
+        run = functools.partial(subprocess.run, env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = run([*command, "-s", scene.store, "get", ID_ONE], check=True)
+        assert done.stdout.endswith(f"/{ID_ONE}/elf\n") and done.stderr == "", done
+        done = run([*command, "-s", scene.store, "add", scene.two], check=False)
+        assert done.returncode == TROUBLE and done.stderr == f"bidctl: error: Permission denied: store '{scene.store}'\n", done
+    finally:
+        scene.store.chmod(0o755)
+
+
+def case_status(scene):
+    scene.on_store("add", scene.one, scene.two)
+    status = scene.json("status")
+    store = status["store"]
+    assert store["path"] == str(scene.store) and store["writable"] is True and store["ids"] == 2, status
+    assert 0 < store["bytes_free"] <= store["bytes_total"] and isinstance(status["mounts"], list), status
+    text = scene.on_store("status").stdout
+    assert re.search(rf"^store +{re.escape(str(scene.store))}$", text, re.M) and re.search(r"^  ids +2$", text, re.M), text
+
+
+def case_write_error(scene):
+    scene.on_store("add", scene.one)
+    for arguments in (["list"], ["list", "--json"], ["show", ID_ONE], ["status", "--json"], ["--help"]):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([scene.bidctl, "-s", scene.store, *arguments], env=scene.environment, stdout=full,
+                                  stderr=subprocess.PIPE, check=False, text=True)
+        assert done.returncode == TROUBLE, (arguments, done)
+        assert done.stderr == "bidctl: error: No space left on device: standard output\n", (arguments, done)
+
+
+@contextlib.contextmanager
+def server(scene, *behaviours):
+    """A debuginfod that has "stripped" as an executable, and as its debug information."""
+    root = scene.home / "served"
+    (root / ID_NOT_STORED).mkdir(parents=True, exist_ok=True)
+    shutil.copy(scene.stripped, root / ID_NOT_STORED / "executable")
+    unstripped = build(scene.home, "unstripped", ID_NOT_STORED)
+    subprocess.run(["objcopy", "--only-keep-debug", unstripped, root / ID_NOT_STORED / "debuginfo"], check=True, timeout=TIMEOUT)
+    arguments = [item for behaviour in behaviours for item in ("--behaviour", behaviour)]
+    with subprocess.Popen([sys.executable, SERVER, "--root", root, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
+
+
+def asked(url):
+    """How many requests the server has seen."""
+    return json.load(urllib.request.urlopen(f"{url}/control/stats", timeout=TIMEOUT))["requests"]
+
+
+def case_get_fetched(scene):
+    with server(scene) as url:
+        done = scene.on_store("get", f"--url={url}", ID_NOT_STORED)
+        path = pathlib.Path(done.stdout.rstrip("\n"))
+        assert done.stderr == "" and path.is_relative_to(scene.store), done
+        assert path.read_bytes() == (scene.home / "served" / ID_NOT_STORED / "debuginfo").read_bytes()
+        before = asked(url)
+        assert scene.on_store("get", f"--url={url}", ID_NOT_STORED[:9]).stdout == done.stdout, "fetched: now it can be abbreviated"
+        assert asked(url) == before, "it was asked for again"
+        # the environment's servers, and more than one of them
+        done = scene.on_store("get", ID_NOT_STORED, "elf", DEBUGINFOD_URLS=f"http://127.0.0.1:1 {url}")
+        assert done.stderr == "" and pathlib.Path(done.stdout.rstrip("\n")).read_bytes() == scene.stripped.read_bytes(), done
+    assert scene.json("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
+
+
+def case_get_failures(scene):
+    """Each server has its line, and the exit status tells "no" from "not known"."""
+    with server(scene, "absent") as no, server(scene, "wrong-id:" + str(scene.one)) as wrong:
+        done = scene.on_store("get", f"--url={no}", ID_FAR, status=REFUSED)
+        assert done.stderr.count("\n") == 2 and f"server '{no}" in done.stderr and "absent" in done.stderr, done.stderr
+        done = scene.on_store("get", f"--url={no}", "--url=http://127.0.0.1:1", ID_FAR, status=TROUBLE)
+        assert done.stderr.count("\n") == 3 and "unreachable" in done.stderr and "could not be asked" in done.stderr, done.stderr
+        failed = scene.json("get", f"--url={no}", f"--url={wrong}", ID_NOT_STORED, "elf", status=REFUSED)
+        assert [answer["outcome"] for answer in failed["servers"]] == ["absent", "rejected"], failed
+        assert failed["servers"][0]["name"].startswith(no), failed
+        scene.one_error("get", f"--url={no}", ID_FAR[:10], status=REFUSED, has="no such build-id in the store")
+    assert scene.files() == [], "something was left behind"
+    # libdebuginfod shares the list, and takes URLs of other kinds too
+    done = scene.on_store("get", ID_FAR, status=REFUSED, DEBUGINFOD_URLS="file:///nowhere")
+    assert "warning: " in done.stderr and "file:///nowhere" in done.stderr and "no server is configured" in done.stderr, done.stderr
+
+
+def case_get_interrupted(scene):
+    for caught in (signal.SIGINT, signal.SIGTERM):
+        with server(scene, "slow:200") as url:
+            command = [scene.bidctl, "-s", scene.store, "get", f"--url={url}", ID_NOT_STORED]
+            process = subprocess.Popen(command, env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            deadline = time.monotonic() + TIMEOUT
+            while asked(url) == 0:
+                assert time.monotonic() < deadline and process.poll() is None, "it never asked"
+                time.sleep(0.02)
+            begun = time.monotonic()
+            process.send_signal(caught)
+            out, errors = process.communicate(timeout=TIMEOUT)
+            assert (process.returncode, out, errors) == (128 + caught, "", ""), (process.returncode, out, errors)
+            assert time.monotonic() - begun < 5, "it did not end at once"
+    assert scene.files() == [] and scene.on_store("list").stdout == ""
+
+
+def case_get_progress(scene):
+    size = scene.stripped.stat().st_size
+    with server(scene, f"slow:{size}") as url:
+        status, text = scene.on_terminal("get", "-s", scene.store, f"--url={url}", ID_NOT_STORED, "elf", columns=70)
+    # the line is taken back, and the path is the last that stands there
+    *drawn, last = text.split("\r\033[K") if "\r\033[K" in text else [text]
+    assert status == DONE and last.strip().endswith("/elf"), text
+    lines = re.findall(r"\r([^\r\033]+)\033\[K", "".join(drawn) + "\033[K")
+    assert any(re.search(r"127\.0\.0\.1:\d+ .* \[=*>? *\] +\d+%", line) for line in lines), lines
+    assert all(len(line) < 70 for line in lines), lines
+
+
+def case_without_fetch(scene):
+    scene.one_error("get", ID_NOT_STORED, "--url=http://127.0.0.1:1", status=USAGE, has="without fetching")
+    scene.one_error("get", ID_NOT_STORED, status=REFUSED, has="without fetching")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bidctl")
+    parser.add_argument("--no-fetch", action="store_true")
+    arguments = parser.parse_args()
+    if not shutil.which("cc") or not shutil.which("objcopy"):
+        print("skipped: needs cc and objcopy")
+        return 77
+
+    cases = [function for name, function in globals().items() if name.startswith("case_")]
+    fetching = {case_get_fetched, case_get_failures, case_get_interrupted, case_get_progress}
+    cases = [case for case in cases if (case is not case_without_fetch and case not in fetching)
+             or (case is case_without_fetch) == arguments.no_fetch]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="bidctl.") as top:
+        built = pathlib.Path(os.path.realpath(top)) / "built"
+        built.mkdir()
+        for case in cases:
+            directory = built.parent / case.__name__
+            directory.mkdir()
+            try:
+                case(Scene(os.path.realpath(arguments.bidctl), built, directory))
+                print(f"ok {case.__name__}")
+            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
+    print(f"{len(cases) - failed} of {len(cases)} cases passed")
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
