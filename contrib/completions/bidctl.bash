@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# bash completion of bidctl(1); needs nothing but bash.
+
+# the ids in the store that begin with $1; a list of all would help nobody
+_bidctl_ids()
+{
+	local store=() i
+
+	[[ ${#1} -ge 2 && $1 != *[!0-9a-f]* ]] || return
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-s | --store)
+			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
+			store=(--store "${COMP_WORDS[i + 1]/#\~\//$HOME/}")
+			;;
+		esac
+	done
+	# grep ends the list as soon as there are enough
+	mapfile -t COMPREPLY < <(bidctl "${store[@]}" list 2>/dev/null | cut -f 1 | grep -m 100 "^$1")
+}
+
+_bidctl()
+{
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} command='' operands=0 i
+	local options='--store --json --verbose --help --version'
+
+	# "--link=copy" comes as three words
+	if [[ $current == = ]]; then
+		current=''
+	elif [[ $previous == = ]]; then
+		previous=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-s | --store | --url | --link)
+			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
+			((i++))
+			;;
+		-*) ;;
+		*)
+			if [[ -z $command ]]; then
+				command=${COMP_WORDS[i]}
+			else
+				((operands++))
+			fi
+			;;
+		esac
+	done
+
+	COMPREPLY=()
+	case $previous in
+	-s | --store)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -d -- "$current")
+		return
+		;;
+	--link)
+		mapfile -t COMPREPLY < <(compgen -W 'auto reflink hard copy' -- "$current")
+		return
+		;;
+	--url)
+		mapfile -t COMPREPLY < <(compgen -W "$DEBUGINFOD_URLS" -- "$current")
+		return
+		;;
+	esac
+	if [[ $current == -* ]]; then
+		case $command in
+		add) options+=' --link=' ;;
+		get) options+=' --url= --offline --refresh' ;;
+		esac
+		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
+		[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+		return
+	fi
+	case $command:$operands in
+	:*)
+		mapfile -t COMPREPLY < <(compgen -W 'add list show get status' -- "$current")
+		;;
+	add:*)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		;;
+	show:0 | get:0)
+		_bidctl_ids "$current"
+		;;
+	get:1)
+		mapfile -t COMPREPLY < <(compgen -W 'debuginfo elf executable kallsyms probes vdso' -- "$current")
+		;;
+	esac
+}
+
+complete -F _bidctl bidctl
