@@ -237,7 +237,7 @@ static void write_artifact(const char *id, const char *kind)
 	assert_int_equal(bid_pwrite_full(fd, world.body, BODY_SIZE, 0), 0);
 }
 
-static void run_server(const char *port_file)
+static void run_server(const char *port_file, const char *pem)
 {
 	const char *tree = getenv("BID_SOURCE_ROOT");
 	char program[PATH_MAX];
@@ -245,30 +245,50 @@ static void run_server(const char *port_file)
 	/* the server ends with the test, however that ends */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(program, sizeof(program), "%s/tests/faults/server.py", tree ? tree : ".");
-	execlp("python3", "python3", program, "--root", world.root, "--port-file", port_file, (char *)NULL);
+	execlp("python3", "python3", program, "--root", world.root, "--port-file", port_file, pem ? "--tls" : (char *)NULL, pem,
+	       (char *)NULL);
 	perror("python3");
 	_exit(127);
 }
 
-static void read_port(const char *port_file)
+static uint16_t read_port(const char *port_file, pid_t server)
 {
 	double deadline = now() + PATIENCE_S;
 	bid_auto_fd int fd = -1;
 	char text[16] = "";
 
 	while ((fd = open(port_file, O_RDONLY | O_CLOEXEC)) < 0) {
-		assert_int_equal(waitpid(world.server, NULL, WNOHANG), 0);
+		assert_int_equal(waitpid(server, NULL, WNOHANG), 0);
 		assert_true(now() < deadline);
 		usleep(10000);
 	}
 	assert_true(bid_pread_full(fd, text, sizeof(text) - 1, 0) > 0);
-	world.port = (uint16_t)strtoul(text, NULL, 10);
-	snprintf(world.url, sizeof(world.url), "http://127.0.0.1:%u", world.port);
+	unlink(port_file);
+	return (uint16_t)strtoul(text, NULL, 10);
+}
+
+pid_t start_server(const char *pem, uint16_t *ret_port)
+{
+	char port_file[PATH_MAX];
+	pid_t server;
+
+	snprintf(port_file, sizeof(port_file), "%s/port", world.root);
+	server = fork();
+	if (server == 0)
+		run_server(port_file, pem);
+	assert_true(server > 0);
+	*ret_port = read_port(port_file, server);
+	return server;
+}
+
+void stop_server(pid_t server)
+{
+	kill(server, SIGTERM);
+	waitpid(server, NULL, 0);
 }
 
 int begin_world(void **state)
 {
-	char port_file[PATH_MAX];
 	uint32_t random = 1;
 
 	/* the proxy of whoever runs the tests is none of theirs */
@@ -283,22 +303,17 @@ int begin_world(void **state)
 	write_artifact(ID, "executable");
 	write_artifact(OTHER_ID, "debuginfo");
 
-	snprintf(port_file, sizeof(port_file), "%s/port", world.root);
-	world.server = fork();
-	if (world.server == 0)
-		run_server(port_file);
-	assert_true(world.server > 0);
-	read_port(port_file);
+	world.server = start_server(NULL, &world.port);
+	snprintf(world.url, sizeof(world.url), "http://127.0.0.1:%u", world.port);
 	return 0;
 }
 
 int end_world(void **state)
 {
-	static const char *const files[] = { ID "/debuginfo", ID "/executable", ID, OTHER_ID "/debuginfo", OTHER_ID, "port" };
+	static const char *const files[] = { ID "/debuginfo", ID "/executable", ID, OTHER_ID "/debuginfo", OTHER_ID };
 	char path[PATH_MAX];
 
-	kill(world.server, SIGTERM);
-	waitpid(world.server, NULL, 0);
+	stop_server(world.server);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", world.root, files[i]);
 		remove(path);

@@ -35,6 +35,10 @@ extern struct fetch_world world;
 int begin_world(void **state);
 int end_world(void **state);
 
+/* Another server of the same directory, over TLS if @pem, a file with certificate and key, is given. */
+pid_t start_server(const char *pem, uint16_t *ret_port);
+void stop_server(pid_t server);
+
 /* Seconds of the monotonic clock. */
 double now(void);
 

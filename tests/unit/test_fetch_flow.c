@@ -1,57 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The source that speaks HTTP: turns, cancelling, connections, and the end of it all. */
+/* The source that speaks HTTP: turns, threads, cancelling, and the end of it all. */
 #include "fetch_scene.h"
 
-#include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include "base/cleanup.h"
-
-/* An idle connection that a firewall has forgotten looks like a silent server, and is not one. */
-static void test_forgotten_connection(void **state)
-{
-	struct bid_fetch_config config = quick;
-	struct capture capture;
-	struct setting setting;
-
-	config.retries = 1;
-	set_up(&setting, &config);
-	behave("ok");
-	ask(setting.source, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-
-	control("POST", "?behaviour=stall-headers*1");
-	ask(setting.source, OTHER_ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(requests(), 3);
-	tear_down(&setting);
-}
-
-/* Misses are what a debugger asks for most; none may cost a connection. */
-static void test_connection_reuse(void **state)
-{
-	static const char *const ids[] = { ABSENT_ID, ID, ABSENT_ID, OTHER_ID, ABSENT_ID, ABSENT_ID };
-	struct setting setting;
-	unsigned before, controls = 1;
-
-	set_up(&setting, &quick);
-	behave("ok");
-	before = statistic("connections");
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-		struct capture capture;
-
-		ask(setting.source, ids[i], &capture);
-		assert_int_equal(capture.outcome, strcmp(ids[i], ABSENT_ID) == 0 ? BID_OUTCOME_ABSENT : BID_OUTCOME_FOUND);
-	}
-	assert_int_equal(statistic("connections"), before + controls + 1);
-	tear_down(&setting);
-}
 
 /* More requests than turns: they wait in line, and the clock of each starts with its turn. */
 static void test_turns(void **state)
@@ -273,123 +225,73 @@ static void test_start_from_done(void **state)
 	tear_down(&setting);
 }
 
-static int listen_on(int backlog, uint16_t *ret_port)
-{
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-	if (backlog >= 0)
-		assert_int_equal(listen(fd, backlog), 0);
-	*ret_port = ntohs(address.sin_port);
-	return fd;
-}
-
-static void ask_port(const struct bid_fetch_config *config, uint16_t port, struct capture *capture)
-{
-	struct bid_fetch *fetch;
+/* What a thread of test_threads() starts; every third transfer is cancelled at once. */
+struct worker {
+	pthread_t thread;
 	struct bid_source *source;
-	char url[64];
+	struct capture *captures;
+};
 
-	snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
-	assert_int_equal(bid_fetch_new(config, &fetch), 0);
-	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
-	ask(source, ID, capture);
-	source->ops->free(source);
-	bid_fetch_free(fetch);
-}
+enum { WORKERS = 4, EACH = 60 };
 
-static void test_nobody_listens(void **state)
+static void *worker_main(void *argument)
 {
-	struct capture capture;
-	uint16_t port;
-	bid_auto_fd int fd = listen_on(-1, &port);
+	struct worker *worker = argument;
+	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
 
-	ask_port(&quick, port, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	assert_string_equal(capture.text, "could not connect: Connection refused");
-}
+	bid_id_parse_str(ABSENT_ID, &request.id);
+	for (unsigned i = 0; i < EACH; i++) {
+		uint64_t number = 0;
 
-/* A listener whose backlog is full drops what else comes, as a firewall does. It costs the time to connect, and that once. */
-static void test_black_hole(void **state)
-{
-	struct bid_fetch_config config = quick;
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	struct capture capture;
-	uint16_t port;
-	bid_auto_fd int fd = listen_on(0, &port);
-	int fillers[4];
-	double began;
-
-	address.sin_port = htons(port);
-	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++) {
-		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		assert_true(fillers[i] >= 0);
-		if (connect(fillers[i], (struct sockaddr *)&address, sizeof(address)) < 0)
-			assert_int_equal(errno, EINPROGRESS);
+		capture_init(&worker->captures[i]);
+		if (worker->source->ops->start(worker->source, &request, &receiver, &worker->captures[i], &number) < 0)
+			return worker;
+		if (i % 3 == 0)
+			worker->source->ops->cancel(worker->source, number);
 	}
-	config.connect_ms = 500;
-	config.retries = 2;
-	began = now();
-	ask_port(&config, port, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(strncmp(capture.text, "could not connect", 17), 0);
-	assert_true(capture.done_at - began >= 0.4);
-	assert_true(capture.done_at - began < 2);
-	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++)
-		close(fillers[i]);
+	return NULL;
 }
 
-/* No socket may leak into the programs that a daemon starts. */
-static void test_close_on_exec(void **state)
+/* Any thread may start and cancel; each transfer ends once. */
+static void test_threads(void **state)
 {
-	struct capture capture;
+	static struct capture captures[WORKERS][EACH];
+	struct worker workers[WORKERS];
 	struct setting setting;
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	unsigned sockets = 0;
 
-	set_up(&setting, &quick);
 	behave("ok");
-	ask(setting.source, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-	dir = opendir("/proc/self/fd");
-	assert_non_null(dir);
-	while ((entry = readdir(dir))) {
-		int fd = (int)strtol(entry->d_name, NULL, 10);
-		struct sockaddr_in peer = { 0 };
-		socklen_t len = sizeof(peer);
-
-		if (entry->d_name[0] == '.' || getpeername(fd, (struct sockaddr *)&peer, &len) < 0)
-			continue;
-		if (peer.sin_family != AF_INET || ntohs(peer.sin_port) != world.port)
-			continue;
-		sockets++;
-		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	set_up(&setting, &quick);
+	for (unsigned i = 0; i < WORKERS; i++) {
+		workers[i].source = setting.source;
+		workers[i].captures = captures[i];
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]), 0);
 	}
-	assert_int_equal(sockets, 1);
+	for (unsigned i = 0; i < WORKERS; i++) {
+		void *trouble;
+
+		assert_int_equal(pthread_join(workers[i].thread, &trouble), 0);
+		assert_null(trouble);
+	}
+	for (unsigned i = 0; i < WORKERS * EACH; i++) {
+		struct capture *capture = &captures[i / EACH][i % EACH];
+
+		await_done(capture);
+		if (i % EACH % 3 != 0 || capture->outcome != BID_OUTCOME_CANCELLED)
+			assert_int_equal(capture->outcome, BID_OUTCOME_ABSENT);
+	}
 	tear_down(&setting);
+	for (unsigned i = 0; i < WORKERS * EACH; i++)
+		assert_int_equal(captures[i / EACH][i % EACH].dones, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forgotten_connection),
-		cmocka_unit_test(test_connection_reuse),
-		cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_two_servers),
-		cmocka_unit_test(test_cancel_in_body),
-		cmocka_unit_test(test_cancel_in_line),
-		cmocka_unit_test(test_free_in_flight),
-		cmocka_unit_test(test_free_at_once),
-		cmocka_unit_test(test_receiver_fails),
-		cmocka_unit_test(test_start_from_done),
-		cmocka_unit_test(test_nobody_listens),
-		cmocka_unit_test(test_black_hole),
-		cmocka_unit_test(test_close_on_exec),
+		cmocka_unit_test(test_turns),	       cmocka_unit_test(test_two_servers),
+		cmocka_unit_test(test_cancel_in_body), cmocka_unit_test(test_cancel_in_line),
+		cmocka_unit_test(test_free_in_flight), cmocka_unit_test(test_free_at_once),
+		cmocka_unit_test(test_receiver_fails), cmocka_unit_test(test_start_from_done),
+		cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The source that speaks HTTP: which connections it makes, keeps and gives up. */
+#include "fetch_scene.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* An idle connection that a firewall has forgotten looks like a silent server, and is not one. */
+static void test_forgotten_connection(void **state)
+{
+	struct bid_fetch_config config = quick;
+	struct capture capture;
+	struct setting setting;
+
+	config.retries = 1;
+	set_up(&setting, &config);
+	behave("ok");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+
+	control("POST", "?behaviour=stall-headers*1");
+	ask(setting.source, OTHER_ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(requests(), 3);
+	tear_down(&setting);
+}
+
+/* Misses are what a debugger asks for most; none may cost a connection. */
+static void test_connection_reuse(void **state)
+{
+	static const char *const ids[] = { ABSENT_ID, ID, ABSENT_ID, OTHER_ID, ABSENT_ID, ABSENT_ID };
+	struct setting setting;
+	unsigned before, controls = 1;
+
+	set_up(&setting, &quick);
+	behave("ok");
+	before = statistic("connections");
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		struct capture capture;
+
+		ask(setting.source, ids[i], &capture);
+		assert_int_equal(capture.outcome, strcmp(ids[i], ABSENT_ID) == 0 ? BID_OUTCOME_ABSENT : BID_OUTCOME_FOUND);
+	}
+	assert_int_equal(statistic("connections"), before + controls + 1);
+	tear_down(&setting);
+}
+
+/* After a connection that broke, the idle ones are not trusted either; after an answer that was no good they are. */
+static void test_fresh_connection(void **state)
+{
+	struct bid_fetch_config config = quick;
+	struct capture first, second;
+	struct setting setting;
+	unsigned before;
+
+	config.retries = 1;
+	set_up(&setting, &config);
+	behave("delay:0.2");
+	capture_init(&first);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	ask(setting.source, OTHER_ID, &second);
+	await_done(&first);
+	assert_int_equal(statistic("peak"), 2);
+
+	control("POST", "?behaviour=error:503*1");
+	before = statistic("connections");
+	ask(setting.source, ID, &first);
+	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(statistic("connections"), before + 1);
+
+	control("POST", "?behaviour=stall:5000*1");
+	before = statistic("connections");
+	ask(setting.source, ID, &first);
+	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(statistic("connections"), before + 2);
+	tear_down(&setting);
+}
+
+static int listen_on(int backlog, uint16_t *ret_port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	if (backlog >= 0)
+		assert_int_equal(listen(fd, backlog), 0);
+	*ret_port = ntohs(address.sin_port);
+	return fd;
+}
+
+static void ask_port(const struct bid_fetch_config *config, uint16_t port, struct capture *capture)
+{
+	struct bid_fetch *fetch;
+	struct bid_source *source;
+	char url[64];
+
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
+	assert_int_equal(bid_fetch_new(config, &fetch), 0);
+	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
+	ask(source, ID, capture);
+	source->ops->free(source);
+	bid_fetch_free(fetch);
+}
+
+static void test_nobody_listens(void **state)
+{
+	struct capture capture;
+	uint16_t port;
+	bid_auto_fd int fd = listen_on(-1, &port);
+
+	ask_port(&quick, port, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_string_equal(capture.text, "could not connect: Connection refused");
+}
+
+/* A listener whose backlog is full drops what else comes, as a firewall does. It costs the time to connect, and that once. */
+static void test_black_hole(void **state)
+{
+	struct bid_fetch_config config = quick;
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct capture capture;
+	uint16_t port;
+	bid_auto_fd int fd = listen_on(0, &port);
+	int fillers[4];
+	double began;
+
+	address.sin_port = htons(port);
+	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++) {
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		assert_true(fillers[i] >= 0);
+		if (connect(fillers[i], (struct sockaddr *)&address, sizeof(address)) < 0)
+			assert_int_equal(errno, EINPROGRESS);
+	}
+	config.connect_ms = 500;
+	config.retries = 2;
+	began = now();
+	ask_port(&config, port, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(strncmp(capture.text, "could not connect", 17), 0);
+	assert_true(capture.done_at - began >= 0.4);
+	assert_true(capture.done_at - began < 2);
+	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++)
+		close(fillers[i]);
+}
+
+/* No socket may leak into the programs that a daemon starts. */
+static void test_close_on_exec(void **state)
+{
+	struct capture capture;
+	struct setting setting;
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	unsigned sockets = 0;
+
+	set_up(&setting, &quick);
+	behave("ok");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	dir = opendir("/proc/self/fd");
+	assert_non_null(dir);
+	while ((entry = readdir(dir))) {
+		int fd = (int)strtol(entry->d_name, NULL, 10);
+		struct sockaddr_in peer = { 0 };
+		socklen_t len = sizeof(peer);
+
+		if (entry->d_name[0] == '.' || getpeername(fd, (struct sockaddr *)&peer, &len) < 0)
+			continue;
+		if (peer.sin_family != AF_INET || ntohs(peer.sin_port) != world.port)
+			continue;
+		sockets++;
+		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	}
+	assert_int_equal(sockets, 1);
+	tear_down(&setting);
+}
+
+/* A certificate and its key, for nobody's trust. False if there is no openssl(1) to make them. */
+static bool make_certificate(const char *path)
+{
+	pid_t openssl = fork();
+	int status;
+
+	assert_true(openssl >= 0);
+	if (openssl == 0) {
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		dup2(null, STDERR_FILENO);
+		execlp("openssl", "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+		       "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2", "-keyout", path, "-out",
+		       path, "-batch", (char *)NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(openssl, &status, 0), openssl);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 127)
+		return false;
+	assert_int_equal(WEXITSTATUS(status), 0);
+	return true;
+}
+
+/* A server that cannot prove who it is gets no request, and is not asked to prove it again. */
+static void test_untrusted_certificate(void **state)
+{
+	struct bid_fetch_config config = quick;
+	struct capture capture;
+	char pem[PATH_MAX], url[64];
+	struct bid_source *source;
+	struct bid_fetch *fetch;
+	uint16_t port;
+	pid_t server;
+
+	snprintf(pem, sizeof(pem), "%s/pem", world.root);
+	if (!make_certificate(pem)) {
+		print_message("no openssl(1) to make a certificate with\n");
+		skip();
+	}
+	server = start_server(pem, &port);
+	config.retries = 2;
+	snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
+	assert_int_equal(bid_fetch_new(&config, &fetch), 0);
+	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
+	ask(source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(strncmp(capture.text, "no secure connection: ", 22), 0);
+	source->ops->free(source);
+	bid_fetch_free(fetch);
+	stop_server(server);
+	unlink(pem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forgotten_connection),
+		cmocka_unit_test(test_connection_reuse),
+		cmocka_unit_test(test_fresh_connection),
+		cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_black_hole),
+		cmocka_unit_test(test_close_on_exec),
+		cmocka_unit_test(test_untrusted_certificate),
+	};
+
+	return cmocka_run_group_tests(tests, begin_world, end_world);
+}
