@@ -16,6 +16,19 @@ struct listing {
 	void *user;
 };
 
+/* Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file under two names. */
+static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
+{
+	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
+	struct bid_file file = BID_FILE_NONE;
+
+	if (bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file) < 0)
+		return 0;
+	node.kind = file.kind;
+	bid_file_release(&file);
+	return listing->fn(listing->user, name, &node);
+}
+
 /* Hand on what @name means, by asking lookup itself, so that a listing never disagrees with it. */
 static int emit(const struct listing *listing, const char *name)
 {
@@ -24,7 +37,10 @@ static int emit(const struct listing *listing, const char *name)
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;	/* it went away meanwhile */
-	r = listing->fn(listing->user, name, &node);
+	if (node.type == BID_NODE_FILE)
+		r = emit_artifact(listing, name, &node.id, node.kind);
+	else
+		r = listing->fn(listing->user, name, &node);
 	bid_node_release(&node);
 	return r;
 }
@@ -87,19 +103,6 @@ static int emit_id(void *user, const struct bid_id *id)
 
 	bid_id_format(id, hex);
 	return listing->fn(listing->user, link ? hex + 2 : hex, &node);
-}
-
-/* Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file under two names. */
-static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
-{
-	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
-	struct bid_file file = BID_FILE_NONE;
-
-	if (bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file) < 0)
-		return 0;
-	node.kind = file.kind;
-	bid_file_release(&file);
-	return listing->fn(listing->user, name, &node);
 }
 
 static int emit_debug(void *user, const struct bid_id *id)
