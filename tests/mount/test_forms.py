@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a store may hold beside the usual: compressed modules, odd ids, perf's old layouts, and what somebody put there to harm."""
+import errno
+import os
+import pathlib
+import time
+
+import pytest
+
+import programs
+import tools
+
+MODULE = "int module_value = @SEED@;\nint init_module(void) { return module_value; }\n"
+PACKERS = {".gz": ["gzip", "-9"], ".xz": ["xz"], ".zst": ["zstd", "-q", "--rm"]}
+CANARY = b"canary: outside of the store\n"
+
+
+def make_module(compiler, place, seed=1):
+    """A relocatable object with a build-id, as kernel modules are."""
+    tools.run("gcc", "-g", "-c", "-o", place / "foo.o", compiler.source(MODULE.replace("@SEED@", str(seed))))
+    module = place / f"foo-{seed}.ko"
+    tools.run("ld", "-r", "--build-id=sha1", "-o", module, place / "foo.o")
+    return programs.Program(module)
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_compressed_module(mount, mode, store, compiler, place, suffix):
+    module = make_module(compiler, place)
+    plain = module.path.read_bytes()
+    tools.run(*PACKERS[suffix], module.path)
+    packed = pathlib.Path(f"{module.path}{suffix}")
+    original = f"/lib/modules/6.1.0/kernel/foo.ko{suffix}"
+    programs.into_store(store, module.id, original, packed)
+    assert packed.read_bytes() != plain
+    for m in (mount(), mount()):
+        for path in (m.artifact(module.id), m.artifact(module.id, "debuginfo"), m.debug_file(module.id), m / "by-path" / original[1:] / module.id,
+                     m / original[1:] / module.id / "elf"):
+            assert os.stat(path).st_size == len(plain), path
+            assert path.read_bytes() == plain, path
+        assert programs.build_id(m.artifact(module.id)) == module.id
+
+
+def test_damaged_module(mount, store, compiler, place):
+    module = make_module(compiler, place)
+    good = make_module(compiler, place, 2)
+    for one in (module, good):
+        tools.run("xz", one.path)
+    packed = pathlib.Path(f"{module.path}.xz").read_bytes()
+    programs.into_store(store, module.id, "/lib/modules/6.1.0/foo.ko.xz", packed[:len(packed) // 2])
+    programs.into_store(store, good.id, "/lib/modules/6.1.0/good.ko.xz", f"{good.path}.xz")
+    m = mount()
+    assert tools.errno_of(open, m.artifact(module.id), "rb") == errno.ENOENT
+    assert m.artifact(good.id).exists()
+    m.expect(rf"foo\.ko\.xz.*{module.id}")
+
+
+def with_id(compiler, place, ident, name="app"):
+    return compiler.small(place / name, 1, "-g", f"-Wl,--build-id=0x{ident}")
+
+
+def test_long_id(mount, store, compiler, place):
+    """perf knows the first 20 bytes of a longer id; gdb and elfutils all of them."""
+    ident = "0123456789abcdef" * 4
+    program = with_id(compiler, place, ident)
+    assert program.id == ident
+    programs.into_store(store, ident[:40], "/usr/bin/app", program.path)
+    m = mount()
+    for asked in (ident, ident[:40]):
+        assert m.artifact(asked).read_bytes() == program.path.read_bytes()
+        assert m.debug_file(asked).read_bytes() == program.path.read_bytes()
+        assert (m / ".build-id" / asked[:2] / asked[2:] / "elf").read_bytes() == program.path.read_bytes()
+    # another end, and other prefixes, are other ids
+    for asked in (ident[:-2] + "00", ident[:38], ident[:42], ident[:16]):
+        assert not m.artifact(asked).exists(), asked
+    m.expect(f"does not carry the build-id '{ident[:-2]}00'")
+    m.expect(f"does not carry the build-id '{ident[:42]}'")
+
+
+def test_long_id_that_was_added(mount, store, compiler, place):
+    ident = "fedcba9876543210" * 4
+    program = with_id(compiler, place, ident)
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path)
+    m = mount()
+    assert m.artifact(ident).read_bytes() == m.artifact(ident[:40]).read_bytes() == program.path.read_bytes()
+
+
+@pytest.mark.parametrize("filed", ["short", "padded"])
+def test_short_id(mount, store, compiler, place, filed):
+    """lld's fast ids have 8 bytes; perf pads them with zeros when it reads them from perf.data."""
+    ident = "1122334455667788"
+    padded = ident + "00" * 12
+    program = with_id(compiler, place, ident)
+    programs.into_store(store, ident if filed == "short" else padded, "/usr/bin/app", program.path)
+    m = mount()
+    for asked in (ident, padded):
+        assert m.artifact(asked).read_bytes() == program.path.read_bytes(), asked
+        assert m.debug_file(asked).exists(), asked
+        assert (m / ".build-id" / asked[:2] / asked[2:] / "elf").exists(), asked
+    for asked in (ident + "00" * 11 + "01", ident[:-2]):
+        assert not m.artifact(asked).exists(), asked
+
+
+def test_old_layouts(mount, mode, store, compiler, place):
+    """perf still reads them, so they are still there."""
+    linked = compiler.small(place / "a", 1)
+    (store / ".build-id" / linked.id[:2]).mkdir(parents=True)
+    (store / ".build-id" / linked.id[:2] / linked.id[2:]).write_bytes(linked.path.read_bytes())
+    flat = compiler.small(place / "b", 2)
+    (store / "usr/bin/flat").mkdir(parents=True)
+    (store / "usr/bin/flat" / flat.id).write_bytes(flat.path.read_bytes())
+    (store / ".build-id" / flat.id[:2]).mkdir(exist_ok=True)
+    (store / ".build-id" / flat.id[:2] / flat.id[2:]).symlink_to(f"../../usr/bin/flat/{flat.id}")
+    kernel = "4eb1" * 10
+    (store / "[kernel.kallsyms]").mkdir()
+    (store / "[kernel.kallsyms]" / kernel).write_bytes(b"ffffffff81000000 T _text\n")
+    m = mount()
+    for program in (linked, flat):
+        assert m.artifact(program.id).read_bytes() == program.path.read_bytes()
+        assert m.artifact(program.id, "debuginfo").read_bytes() == program.path.read_bytes()
+        assert (m / ".build-id" / program.id[:2] / program.id[2:] / "elf").read_bytes() == program.path.read_bytes()
+        assert program.id in os.listdir(m / "buildid")
+    assert m.artifact(kernel, "kallsyms").read_bytes() == b"ffffffff81000000 T _text\n"
+    assert (m / "by-path/usr/bin/flat" / flat.id).read_bytes() == flat.path.read_bytes()
+    assert (m / "by-path/[kernel.kallsyms]" / kernel).read_bytes() == b"ffffffff81000000 T _text\n"
+
+
+def plant(store, place, victim):
+    """Entries that try to lead out of the store, or to block, or to deceive. Name -> id."""
+    outside = place / "outside"
+    planted = {}
+
+    def entry(name, make, link=None):
+        ident = f"{len(planted) + 1:040x}"
+        planted[name] = ident
+        directory = store / "evil" / name / ident
+        directory.mkdir(parents=True)
+        make(directory / "elf", ident)
+        fan = store / ".build-id" / ident[:2]
+        fan.mkdir(parents=True, exist_ok=True)
+        (fan / ident[2:]).symlink_to(link.format(id=ident) if link else f"../../evil/{name}/{ident}")
+
+    def forge(path, ident):
+        path.write_bytes(victim.path.read_bytes().replace(bytes.fromhex(victim.id), bytes.fromhex(ident)))
+
+    # what lies outside would be served by a mount that follows: it carries the right id
+    for number in range(1, 12):
+        directory = outside / f"{number:040x}"
+        directory.mkdir(parents=True)
+        forge(directory / "elf", f"{number:040x}")
+        with open(directory / "elf", "ab") as file:
+            file.write(CANARY)
+    entry("absolute", lambda path, ident: path.symlink_to(outside / ident / "elf"))
+    entry("relative", lambda path, ident: path.symlink_to(f"../../../../outside/{ident}/elf"))
+    entry("link-up", lambda path, ident: None, "../../../outside/{id}")
+    entry("link-absolute", lambda path, ident: None, f"{outside}/{{id}}")
+    entry("link-through", lambda path, ident: None, "../../evil/door/{id}")
+    entry("dotdot", lambda path, ident: None, "../../evil/dotdot/../../../outside/{id}")
+    entry("procfs", lambda path, ident: path.symlink_to("/proc/self/exe"))
+    entry("loop", lambda path, ident: path.symlink_to("elf"))
+    entry("fifo", lambda path, ident: os.mkfifo(path))
+    entry("directory", lambda path, ident: path.mkdir())
+    entry("empty", lambda path, ident: path.touch())
+    (store / "evil/door").symlink_to(outside)
+    entry("device", lambda path, ident: os.mknod(path, 0o020666, os.makedev(1, 5)) if tools.IS_ROOT else os.mkfifo(path))
+    entry("sparse", lambda path, ident: (path.touch(), os.truncate(path, 1 << 40)))
+    entry("text", lambda path, ident: path.write_text("not an ELF file\n"))
+    entry("wrong-id", lambda path, ident: path.write_bytes(victim.path.read_bytes()))
+    entry("no-id", lambda path, ident: tools.run("objcopy", "--remove-section=.note.gnu.build-id", victim.path, path))
+    return planted
+
+
+def test_hostile_store(mount, mode, store, compiler, place):
+    victim = compiler.small(place / "app")
+    programs.into_store(store, victim.id, "/usr/bin/app", victim.path)
+    planted = plant(store, place, victim)
+    # junk where ids are expected, and a name that a terminal would act on
+    (store / ".build-id/AB").mkdir()
+    (store / ".build-id/ab").mkdir()
+    for junk in ("XYZ", "c" * 200, "cd.debug", "line\nbreak", "\udcff\udcfe", "CD" * 19):
+        (store / ".build-id/ab" / junk).symlink_to("../../usr/bin")
+    (store / "usr/bin/line\nbreak\x1b[31m").mkdir()
+
+    m = mount()
+    began = time.monotonic()
+    for name, ident in planted.items():
+        for path in (m.artifact(ident), m.artifact(ident, "debuginfo"), m.debug_file(ident)):
+            assert tools.errno_of(open, path, "rb") == errno.ENOENT, f"{name}: {path}"
+        # in the tree of original paths, a directory without artifacts is just a directory
+        for path in (m / "evil" / name / ident / "elf", m / "by-path/evil" / name / ident, m / ".build-id" / ident[:2] / ident[2:] / "elf"):
+            assert tools.errno_of(open, path, "rb") in (errno.ENOENT, errno.EISDIR), f"{name}: {path}"
+    assert time.monotonic() - began < 5
+    everything = [pathlib.Path(at) / file for at, _, files in os.walk(m.path) for file in files]
+    # perf's links are listed without a second look, other names only if they stand for something
+    for path in everything:
+        assert path.is_relative_to(m / ".build-id") or path.exists(), path
+    served = [path for path in everything if path.is_file()]
+    assert not [path for path in served if CANARY in path.read_bytes()]
+    assert not [path for path in served for ident in planted.values() if ident in str(path) and path.name != "info"]
+    # the others are served as if nothing was
+    assert m.artifact(victim.id).read_bytes() == victim.path.read_bytes()
+    assert sorted(os.listdir(m / "usr/bin")) == ["app", "line\nbreak\x1b[31m"]
+    assert os.listdir(m / ".build-id/ab") == []
+    for name in ("text", "wrong-id", "no-id", "empty", "sparse"):
+        m.expect(f"evil/{name}/.*(does not carry|not an ELF)")
+    m.unmount()
+    # what was planted is a trap indeed: the same files inside the store are served
+    for number in range(1, 12):
+        ident = f"{number:040x}"
+        programs.into_store(place / "open", ident, "/usr/bin/app", place / "outside" / ident / "elf")
+    control = mount(on=place / "open")
+    for number in range(1, 12):
+        assert CANARY in control.artifact(f"{number:040x}").read_bytes()
+
+
+def test_content_is_checked_again_when_it_changed(mount, mode, store, compiler, place):
+    """A file that was right when it was first opened, and then was changed in place."""
+    first, second = compiler.small(place / "a", 1), compiler.small(place / "b", 2)
+    stored = programs.into_store(store, first.id, "/usr/bin/app", first.path)
+    m = mount()
+    assert m.artifact(first.id).read_bytes() == first.path.read_bytes()
+    stored.write_bytes(second.path.read_bytes())
+    tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == errno.ENOENT, "refusal of what was changed", 3)
+    m.expect(f"wrong content: .*{first.id}")
+    stored.write_bytes(first.path.read_bytes())
+    tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == 0, "service of what was put right", 3)
+    assert m.artifact(first.id).read_bytes() == first.path.read_bytes()
