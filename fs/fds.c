@@ -86,13 +86,18 @@ void bid_fds_free(struct bid_fds *fds)
 	free(fds);
 }
 
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
 /* Is the file what it was when its id was checked? */
 static bool unchanged(const struct bid_file *file)
 {
 	struct stat st;
 
-	return fstat(file->fd, &st) == 0 && st.st_size == file->st.st_size && st.st_mtim.tv_sec == file->st.st_mtim.tv_sec &&
-	       st.st_mtim.tv_nsec == file->st.st_mtim.tv_nsec;
+	return fstat(file->fd, &st) == 0 && st.st_size == file->st.st_size && same_time(st.st_mtim, file->st.st_mtim) &&
+	       same_time(st.st_ctim, file->st.st_ctim);
 }
 
 static struct bid_fd *find(struct bid_fds *fds, uint64_t number)

@@ -3,6 +3,7 @@
 #include "ops.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,28 +64,64 @@ static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_
 	reply_open(req, handle, fi);
 }
 
+/* Open @inode, whose checked file is @fd, which stays the caller's. */
+static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct handle *handle = calloc(1, sizeof(*handle));
+
+	if (!handle) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	handle->inode = inode;
+	handle->fd = -1;
+	handle->by_kernel = fs->mode == BID_MODE_PASSTHROUGH && bid_backing_open(req, inode, fd, fi) == 0;
+	if (!handle->by_kernel) {
+		handle->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		fi->keep_cache = 1;	/* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+		if (handle->fd < 0) {
+			int r = errno;
+
+			bid_backing_close(fs, inode, false);
+			free(handle);
+			fuse_reply_err(req, r);
+			return;
+		}
+	}
+	reply_open(req, handle, fi);
+}
+
 static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct handle *handle;
+	struct bid_fd *fd;
 
 	if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 		return;
 	}
-	handle = calloc(1, sizeof(*handle));
-	if (!handle) {
+	fd = bid_fds_keep(fs->fds, call->inode->number, file);
+	if (!fd) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	handle->inode = call->inode;
-	handle->fd = -1;
-	handle->by_kernel = fs->mode == BID_MODE_PASSTHROUGH && bid_backing_open(req, call->inode, file->fd, &call->fi) == 0;
-	if (!handle->by_kernel) {
-		handle->fd = bid_steal_fd(&file->fd);
-		call->fi.keep_cache = 1;	/* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+	open_file(req, call->inode, bid_fd_number(fd), &call->fi);
+	bid_fds_put(fs->fds, fd);
+}
+
+static void open_artifact(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_fd *fd = bid_fds_get(fs->fds, inode->number);
+	struct bid_call call = { .artifact = { .id = inode->node.id, .kind = inode->node.kind }, .inode = inode, .fi = *fi };
+
+	if (!fd) {
+		bid_wait(req, &call, answer_open);
+		return;
 	}
-	reply_open(req, handle, &call->fi);
+	open_file(req, inode, bid_fd_number(fd), fi);
+	bid_fds_put(fs->fds, fd);
 }
 
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
@@ -92,17 +129,14 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
 
-	if (!inode) {
+	if (!inode)
 		fuse_reply_err(req, ESTALE);
-	} else if (fs->mode == BID_MODE_NO_OPEN) {
+	else if (fs->mode == BID_MODE_NO_OPEN)
 		fuse_reply_err(req, ENOSYS);	/* tells the kernel never to ask again */
-	} else if (inode->node.type == BID_NODE_FILE) {
-		struct bid_call call = { .artifact = { .id = inode->node.id, .kind = inode->node.kind }, .inode = inode, .fi = *fi };
-
-		bid_wait(req, &call, answer_open);
-	} else {
+	else if (inode->node.type == BID_NODE_FILE)
+		open_artifact(req, inode, fi);
+	else
 		open_text(req, inode, fi);
-	}
 }
 
 static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include <bid/elf.h>
@@ -15,6 +16,7 @@
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/temp.h"
+#include "disk/txn.h"
 #include "disk/verdict.h"
 
 enum { MAX_UNPACKED = 1 << 30 };	/* bytes; the largest kernel module with DWARF is well below */
@@ -147,6 +149,18 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 	return 0;
 }
 
+/*
+ * A crash between publishing and linking leaves an artifact that perf does not find. @place is the first one that exists for @filed, so there is
+ * no link; make it, if it can be made.
+ */
+static void mend_link(struct bid_store *store, const struct bid_id *filed, const char *place)
+{
+	char nameless[BID_LAYOUT_MAX];
+
+	if (bid_store_writable(store) && strcmp(place, bid_layout_under(BID_STORE_NAMELESS, filed, nameless)) == 0)
+		bid_publish_link(store, filed, place, false);
+}
+
 /* One kind, in all places of one spelling. */
 static int find_filed(struct bid_store *store, const struct bid_id *filed, const struct bid_request *request, struct bid_file *ret_file)
 {
@@ -171,6 +185,8 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 			}
 		}
 		if (r == 0) {
+			if (!place.linked)
+				mend_link(store, filed, place.path);
 			*ret_file = file;
 			return 0;
 		}

@@ -119,7 +119,8 @@ bool bid_place_next(struct bid_place *place, struct bid_store *store, const stru
 	char buf[BID_LAYOUT_MAX];
 
 	if (place->step++ == 0) {
-		if (link_target(store, id, place->path, sizeof(place->path)))
+		place->linked = link_target(store, id, place->path, sizeof(place->path));
+		if (place->linked)
 			return true;
 		place->step++;
 	}

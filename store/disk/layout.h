@@ -48,6 +48,7 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
  */
 struct bid_place {
 	unsigned step;
+	bool linked;		/* there is a link that stays inside the store */
 	char path[PATH_MAX];	/* relative to the store: a directory, or in perf's old layout a file */
 };
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);

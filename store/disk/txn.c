@@ -117,8 +117,7 @@ static int check(struct bid_txn *txn, struct bid_elf_info *ret_info)
 	return txn->reason[0] ? -EBADMSG : 0;
 }
 
-/* perf's link for @id, unless there is one. */
-static int make_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
+int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
 {
 	struct bid_id filed = bid_layout_filed(id);
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
@@ -161,7 +160,7 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 		return r;
 	if (r == 0 && durable && fsync(dir) < 0)
 		return -errno;
-	linked = make_link(store, id, path, durable);
+	linked = bid_publish_link(store, id, path, durable);
 	return linked < 0 ? linked : r;
 }
 

@@ -15,6 +15,9 @@
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		int (*put)(void *user, int dir, const char *name), void *user);
 
+/* perf's link for @id to the directory @target (relative to the store), unless there is one. */
+int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable);
+
 /* Where the artifacts of @id go if nobody says otherwise: where perf's link leads, or the directory of the nameless. */
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX]);
 

@@ -74,6 +74,16 @@ static void what_is_right_is_published_as_perf_would(void **state)
 	free(text);
 }
 
+static void a_link_lost_in_a_crash_is_mended(void **state)
+{
+	struct store_scene *scene = *state;
+
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
+	run(scene, "rm store/.build-id/aa/%s", ID_A + 2);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	run(scene, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
+}
+
 static void what_is_wrong_is_not(void **state)
 {
 	struct store_scene *scene = *state;
@@ -317,6 +327,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_right_is_published_as_perf_would),
+		TEST(a_link_lost_in_a_crash_is_mended),
 		TEST(what_is_wrong_is_not),
 		TEST(fetched_files_join_what_perf_has),
 		TEST(the_first_one_stays),
