@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /*
- * The store that perf would use (perf-config(1), "buildid.dir"): from $PERF_CONFIG alone if that is set, else from ~/.perfconfig, else
- * from /etc/perfconfig; without any, or with an empty one, ~/.debug. "~/" at its beginning is the home directory: $HOME, or for a
- * process without one the user's from passwd(5). A file of another user but root is passed over with a warning, as perf does.
+ * The store that perf would use (perf-config(1), "buildid.dir"): from $PERF_CONFIG alone if that is set, else from ~/.perfconfig,
+ * else from /etc/perfconfig; without any, or with an empty one, ~/.debug. "~/" at its beginning is the home directory: $HOME, or
+ * for a process without one the user's from passwd(5). A file of another user but root is passed over with a warning, as perf does.
  * What is named need not exist. Returns 0 and a path of less than @size bytes, or
  *   -EINVAL		a configuration file with a bad line, or a path that is not absolute; logged
  *   -ENAMETOOLONG	@size does not do

@@ -53,8 +53,8 @@ enum ctl_open {
 enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t size);
 
 /*
- * Open it. A default store that does not exist is made for writing, and for reading is an empty one: @ret_store is NULL then. One that was
- * named must exist. Returns CTL_DONE, or CTL_TROUBLE after an error message.
+ * Open it. A default store that does not exist is made for writing, and for reading is an empty one: @ret_store is NULL then. One
+ * that was named must exist. Returns CTL_DONE, or CTL_TROUBLE after an error message.
  */
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
 

@@ -13,8 +13,8 @@ struct ctl_mount {
 };
 
 /*
- * Call @fn for every mount of type fuse.bidfs in the text of proc_pid_mountinfo(5) at @path. A non-zero return ends it and is returned.
- * Returns 0 or a negative errno otherwise.
+ * Call @fn for every mount of type fuse.bidfs in the text of proc_pid_mountinfo(5) at @path. A non-zero return ends it and is
+ * returned. Returns 0 or a negative errno otherwise.
  */
 int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user);
 

@@ -15,8 +15,9 @@ struct ctl_sources {
 #define CTL_SOURCES_NONE ((struct ctl_sources){ .broker = NULL })
 
 /*
- * A broker for @store, which must outlive it, with the servers that the command line or else the environment names: none with --offline, or
- * for a store that cannot be written. Starts threads. Returns CTL_DONE, or what to exit with after an error message.
+ * A broker for @store, which must outlive it, with the servers that the command line or else the environment names: none with
+ * --offline, or for a store that cannot be written. Starts threads. Returns CTL_DONE, or what to exit with after an error message.
+ * To be released in either case.
  */
 enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Which store perf's configuration names, and what its files may look like. The expected values were seen with perf 6.1 under strace. */
+/* Which store perf's configuration names, and what its files may look like. The values are those that perf 6.1 was seen to use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
