@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""perf, unmodified: what it prints with the mount as its build-id directory is what it prints with its own."""
+import os
+import pathlib
+import shutil
+import tarfile
+import tempfile
+
+import pytest
+
+import programs
+import tools
+
+ROUNDS = 300_000_000
+BUILDS = ("alpha", "beta", "gamma")  # three builds of one program at one path; the hot function is called hot_NAME
+
+
+class Profile:
+    """Three recordings of three builds, of which only the last is still at its path, and the store that perf filled."""
+
+    def __init__(self, place):
+        self.place = place
+        self.store = place / "store"
+        (place / "home").mkdir()
+        self.env = tools.environment(place / "home")
+        self.builds = {}
+        compiler = programs.Compiler(place / "src")
+        for seed, name in enumerate(BUILDS):
+            program = compiler.burn(place / "prog", f"hot_{name}", seed)
+            if name != BUILDS[-1]:
+                self.record(name)
+            else:
+                self.record(name, "-N")
+                self.perf(self.store, "buildid-cache", "-a", program.path)
+            self.builds[name] = program
+
+    def data(self, name):
+        return self.place / f"{name}.data"
+
+    def record(self, name, *options):
+        self.perf(self.store, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data(name), self.place / "prog", ROUNDS)
+
+    def perf(self, cache, *arguments, status=0):
+        return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.place)
+
+
+def why_no_recording():
+    done = tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null", "true", status=None, env=tools.environment("/nowhere"))
+    return None if done.returncode == 0 else f"perf cannot record here: {(done.stderr or done.stdout).strip()[:200]}"
+
+
+@pytest.fixture(scope="module")
+def profile():
+    if reason := why_no_recording():
+        pytest.skip(reason)
+    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-perf-", dir="/tmp"))
+    yield Profile(place)
+    shutil.rmtree(place)
+
+
+@pytest.fixture
+def own_store(profile, store):
+    """A copy of the store, to be changed."""
+    store.rmdir()
+    shutil.copytree(profile.store, store, symlinks=True)
+    return store
+
+
+COMMANDS = {
+    "report": ["report", "--stdio"],
+    "report --sort": ["report", "--stdio", "--sort", "dso,sym", "--no-children"],
+    "script": ["script"],
+    "annotate": ["annotate", "--stdio"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_prints_the_same(mount, mode, profile, command):
+    m = mount(on=profile.store)
+    for name in BUILDS:
+        arguments = [*COMMANDS[command], "-i", profile.data(name)]
+        native, mounted = profile.perf(profile.store, *arguments), profile.perf(m, *arguments)
+        assert f"hot_{name}" in native.stdout
+        assert mounted.stdout == native.stdout
+        assert mounted.stderr == native.stderr
+        assert not [other for other in BUILDS if other != name and f"hot_{other}" in mounted.stdout]
+    assert m.counter("hits") > 0
+
+
+def test_without_the_store_there_are_no_symbols(profile, store):
+    """What was printed the same above did come out of the store: two of the builds are nowhere else."""
+    for name in BUILDS[:-1]:
+        assert f"hot_{name}" not in profile.perf(store, "report", "--stdio", "-i", profile.data(name)).stdout
+
+
+def test_symfs(mount, profile, store):
+    m = mount(on=profile.store)
+    for name in BUILDS:
+        arguments = ["report", "--stdio", "-i", profile.data(name)]
+        assert f"hot_{name}" in profile.perf(store, *arguments, f"--symfs={m}").stdout
+    # a directory that is no mount gives none
+    (profile.place / "empty").mkdir(exist_ok=True)
+    assert "hot_alpha" not in profile.perf(store, "report", "--stdio", "-i", profile.data("alpha"), f"--symfs={profile.place}/empty").stdout
+
+
+def cached(profile, cache):
+    return sorted(profile.perf(cache, "buildid-cache", "-l").stdout.splitlines())
+
+
+def test_lists_the_same(mount, mode, profile):
+    m = mount(on=profile.store)
+    native = cached(profile, profile.store)
+    assert any(profile.builds["gamma"].id in line for line in native)
+    assert cached(profile, m) == native
+    assert set(os.listdir(m / "buildid")) >= {program.id for program in profile.builds.values()}
+    assert set(os.listdir(m / "by-path" / str(profile.place)[1:] / "prog")) == {program.id for program in profile.builds.values()}
+
+
+def archive(profile, cache, name):
+    """Name -> content or link, of what `perf archive` packs."""
+    data = profile.data(name)
+    tools.run("perf", "--buildid-dir", cache, "archive", data, env=profile.env, cwd=profile.place)
+    packed = pathlib.Path(f"{data}.tar.bz2")
+    with tarfile.open(packed) as tar:
+        members = {entry.name: entry.linkname if entry.issym() else tar.extractfile(entry).read() for entry in tar if not entry.isdir()}
+    packed.unlink()
+    return members
+
+
+def test_archives_the_same(mount, profile):
+    m = mount(on=profile.store)
+    native = archive(profile, profile.store, "alpha")
+    program = profile.builds["alpha"]
+    assert any(name.endswith(f"{program.id}/elf") for name in native)
+    assert archive(profile, m, "alpha") == native
+
+
+def test_what_perf_adds_is_seen(mount, mode, profile, own_store, compiler, place):
+    m = mount()
+    fresh = compiler.burn(place / "fresh", "hot_fresh", 9)
+    link = m / ".build-id" / fresh.id[:2] / fresh.id[2:]
+    names = (m.artifact(fresh.id), m.artifact(fresh.id, "debuginfo"), m.debug_file(fresh.id), link / "elf", m / "by-path" / str(fresh.path)[1:] / fresh.id)
+    # the kernel now remembers each as absent, and all listings
+    assert not any(path.exists() for path in names)
+    assert fresh.id not in os.listdir(m / "buildid")
+    profile.perf(own_store, "buildid-cache", "-a", fresh.path)
+    tools.wait_until(lambda: all(path.exists() for path in names), "what perf added", 1.5)
+    assert fresh.id in os.listdir(m / "buildid")
+    assert os.readlink(link) == f"../..{fresh.path}/{fresh.id}"
+    assert m.artifact(fresh.id).read_bytes() == fresh.path.read_bytes()
+    assert cached(profile, m) == cached(profile, own_store)
+
+    profile.perf(own_store, "buildid-cache", "-r", fresh.path)
+    tools.wait_until(lambda: not any(path.exists() for path in names), "end of what perf removed", 2.5)
+    assert fresh.id not in os.listdir(m / "buildid")
+    # and it may come back
+    profile.perf(own_store, "buildid-cache", "-a", fresh.path)
+    tools.wait_until(lambda: all(path.exists() for path in names), "what perf added again", 1.5)
+
+
+def test_perf_writes_nothing_through_the_mount(mount, profile, compiler, place):
+    """The mount is read-only: perf says so, and works on."""
+    m = mount(on=profile.store)
+    before = cached(profile, profile.store)
+    fresh = compiler.burn(place / "fresh", "hot_fresh", 10)
+    done = profile.perf(m, "buildid-cache", "-a", fresh.path, status=None)
+    assert "Read-only file system" in done.stdout + done.stderr
+    profile.perf(m, "record", "-q", "-e", "cpu-clock", "-o", place / "fresh.data", fresh.path, ROUNDS)
+    assert cached(profile, profile.store) == before
