@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 /*
- * The costliest file still takes but milliseconds, and real ones are far below: 16 to 64 MiB of headers and notes, and as many steps as a
- * relocatable file with half a million sections needs. What is above is left to libelf.
+ * The costliest file still takes but milliseconds, and real ones are far below: 16 to 64 MiB of headers and notes, and as many
+ * steps as a relocatable file with half a million sections needs. What is above is left to libelf.
  */
 #define MAX_CALLS (1u << 20)
 #define MAX_READS 4096u

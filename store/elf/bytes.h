@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A fuzz target makes both as small as they may be, which is the size of the largest header, so that small files need many reads. */
+/* A fuzz target makes both as small as the largest header, so that small files need many reads. */
 #ifndef BID_BYTES_HEAD
 /* One read of this size has the headers and the notes of most linked files. */
 #define BID_BYTES_HEAD 4096u

@@ -55,8 +55,8 @@ static int open_elf(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
 }
 
 /*
- * Scan @size bytes of notes at @offset, unless they take @budget below zero or libelf cannot read them. Returns 1 if they are notes to
- * the last byte, 0 if not, or -ENOMEM and the like.
+ * Scan @size bytes of notes at @offset, unless they take @budget below zero or libelf cannot read them. Returns 1 if they are
+ * notes to the last byte, 0 if not, or -ENOMEM and the like.
  */
 static int scan_range(Elf *elf, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align, uint64_t *budget,
 		      struct bid_note_found *found)

@@ -7,7 +7,8 @@
  *   - every one of them consists of well-formed notes to its very last byte: bytes of anything else fail this, and a build-id
  *     note that is hit by chance is still one of this file's own;
  *   - the ids in them are all the same: where there are two, it is the order of the sections that counts.
- * In all other cases the section headers decide; where they name no id, the segments if they are sound or there are no section headers.
+ * In all other cases the section headers decide; where they name no id, the segments if they are sound or there are no section
+ * headers.
  */
 #include <bid/elf.h>
 
@@ -61,8 +62,8 @@ static int check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count,
 }
 
 /*
- * gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers alone if that is not part of a
- * table that lies in the file.
+ * gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers alone if that is not
+ * part of a table that lies in the file.
  */
 static int read_large_counts(struct bid_bytes *bytes, struct header *header)
 {

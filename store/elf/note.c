@@ -50,7 +50,7 @@ int bid_note_scan(struct bid_bytes *bytes, const struct bid_form *form, uint64_t
 	if (r < 0)
 		return r;
 
-	/* the gABI says 8 for class 64, the tools always wrote 4; only an alignment of 8 itself means 8, as in elfutils and the kernel */
+	/* the gABI says 8 for class 64, the tools wrote 4; only an alignment of 8 means 8, as in elfutils and the kernel */
 	align = align == 8 ? 8 : 4;
 
 	for (uint64_t at = 0; at < size;) {

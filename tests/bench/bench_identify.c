@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What it costs to learn the build-id of a file that is in the page cache: by bid_elf_identify(), by libelf (elf_begin(3) with ELF_C_READ, the
- * faster of its two ways, and the notes of its segments and sections), and what every reader pays, which is to open the file and to
- * read 4 KiB of it. Reads file names from standard input, one a line; those that are no ELF files are left out.
+ * What it costs to learn the build-id of a file that is in the page cache: by bid_elf_identify(), by libelf (elf_begin(3) with
+ * ELF_C_READ, the faster of its two ways, and the notes of its segments and sections), and what every reader pays, which is to
+ * open the file and to read 4 KiB of it. Reads file names from standard input, one a line; those that are no ELF files are left
+ * out.
  *
  *	find /usr/bin /usr/lib -type f | bench-identify [ROUNDS]
  *

@@ -3,8 +3,8 @@
  * The readers of store/elf against each other and against what libelf says of the same bytes:
  *   - the head of a file tells what the whole file tells, or nothing yet;
  *   - an id that the bounded reader finds is one that libelf finds in a note of the file;
- *   - if both find one they are the same, but for a file whose segments and sections name two different ones: there the bounded reader,
- *     which reads the segments first, may take the segments' id, and libelf's is the sections';
+ *   - if both find one they are the same, but for a file whose segments and sections name two different ones: there the bounded
+ *     reader, which reads the segments first, may take the segments' id, and libelf's is the sections';
  *   - what is whole and has an id for bid_elf_examine() has one for bid_elf_identify().
  */
 #include <bid/elf.h>
@@ -101,8 +101,8 @@ static bool is_carried(const struct carried *carried, const struct bid_id *id)
 }
 
 /*
- * Does the file carry this id in a note that libelf does not see, because it is the last one of its range and not padded? The padding
- * matters for odd lengths only. A note of owner "GNU" has no padding before its descriptor.
+ * Does the file carry this id in a note that libelf does not see, because it is the last one of its range and not padded? The
+ * padding matters for odd lengths only. A note of owner "GNU" has no padding before its descriptor.
  */
 static bool is_unpadded(const uint8_t *data, size_t size, const struct bid_id *id)
 {

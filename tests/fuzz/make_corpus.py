@@ -76,7 +76,8 @@ class Elf:
         return self
 
     def pack_section(self, name, kind, flags, offset, size, align, link=0, info=0):
-        return struct.pack(self.order + ("2I4Q2I2Q" if self.wide else "10I"), name, kind, flags, 0, offset, size, link, info, align, 0)
+        form = self.order + ("2I4Q2I2Q" if self.wide else "10I")
+        return struct.pack(form, name, kind, flags, 0, offset, size, link, info, align, 0)
 
     def finish(self, phnum=None, shnum=None, zero_size=0, zero_info=0, **ehdr):
         shoff, count, names_index = 0, 0, 0
@@ -215,7 +216,7 @@ def extended_sections():
 
 
 def sections_at_0():
-    """No section headers, by their offset of 0, but a count: the file header is no table, though what is behind it looks like one."""
+    """No section headers, by their offset of 0, but a count: the file header begins no table, whatever is behind it."""
     elf = Elf()
     note = elf.note(SHA1)
     elf.add(elf.pack_section(0, SHT_NOTE, SHF_ALLOC, 128, len(note), 4) + note)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Drives a fuzz target without a fuzzer: over every file named, and over every file directly in a directory named, in the order of their
- * names. With -m COUNT also over as many mutants of each, which are the same ones every time; with -o FILE what is about to run is kept
- * in FILE, to be had after a crash. Fails only as the target does, by abort or crash; or with 2 if it cannot run, or has nothing to.
+ * Drives a fuzz target without a fuzzer: over every file named, and over every file directly in a directory named, in the order
+ * of their names. With -m COUNT also over as many mutants of each, which are the same ones every time; with -o FILE what is about
+ * to run is kept in FILE, to be had after a crash. Fails only as the target does, by abort or crash; or with 2 if it cannot run,
+ * or has nothing to.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +36,7 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* The mutations that parsers of headers stumble over: bits, bytes, lengths and offsets at their limits, blocks moved, ends missing. */
+/* What parsers of headers stumble over: bits, bytes, lengths and offsets at their limits, blocks moved, ends missing. */
 static size_t mutate(uint8_t *data, size_t size, uint64_t *random)
 {
 	static const uint64_t limits[] = { 0, 1, 8, 0xff, 0xffff, 0x7fffffff, 0xfffffff0, 0xffffffff, INT64_MAX, UINT64_MAX };

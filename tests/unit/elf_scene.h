@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the tests of store/elf share: a scratch directory with files that the tools of this system made of two small sources, and ways to
- * run those tools. Everything here fails the test if it fails.
+ * What the tests of store/elf share: a scratch directory with files that the tools of this system made of two small sources, and
+ * ways to run those tools. Everything here fails the test if it fails.
  */
 #ifndef BID_TEST_ELF_SCENE_H
 #define BID_TEST_ELF_SCENE_H
@@ -16,8 +16,8 @@
 #define ELF_SCENE_ID "4bad1deacafe00112233445566778899aabbccdd"
 
 /*
- * Group set-up: the current directory becomes a new one with "program.c", "program" (linked, with debug information), "module.c", "module.o",
- * "module.ko" (relocatable) and "module.ko.gz", ".xz" and ".zst".
+ * Group set-up: the current directory becomes a new one with "program.c", "program" (linked, with debug information), "module.c",
+ * "module.o", "module.ko" (relocatable) and "module.ko.gz", ".xz" and ".zst".
  */
 int elf_scene_enter(void **state);
 

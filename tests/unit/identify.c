@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * For check_system_ids.py: reads file names, each ended by NUL, and answers each with a record "NAME TAB FIRST TAB SECOND NUL". FIRST is
- * what bid_elf_identify() says, SECOND what bid_elf_examine() says: an id in hex, "-" for an ELF file without one, or the error in words.
+ * For check_system_ids.py: reads file names, each ended by NUL, and answers each with a record "NAME TAB FIRST TAB SECOND NUL".
+ * FIRST is what bid_elf_identify() says, SECOND what bid_elf_examine() says: an id in hex, "-" for an ELF file without one, or
+ * the error in words.
  */
 #include <bid/elf.h>
 #include <bid/error.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * store/elf on files that the tools of this system make, which are built here. The ids are given to the linker, so that no other reader
- * has to be believed.
+ * store/elf on files that the tools of this system make, which are built here. The ids are given to the linker, so that no other
+ * reader has to be believed.
  */
 #include "elf_scene.h"
 
