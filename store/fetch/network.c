@@ -112,12 +112,14 @@ static void reap(struct bid_fetch *fetch)
 	int left;
 
 	while ((message = curl_multi_info_read(fetch->multi, &left))) {
-		struct bid_transfer *transfer;
 		CURLcode code = message->data.result;
+		struct bid_transfer *transfer;
+		char *private;
 
 		if (message->msg != CURLMSG_DONE)
 			continue;
-		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&transfer);
+		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
+		transfer = (void *)private;
 		bid_judge_end(transfer, code);
 		conclude(fetch, transfer);
 	}

@@ -191,7 +191,8 @@ class Handler(BaseHTTPRequestHandler):
     def stall(self):
         while not self.server.state.release.wait(0.05):
             readable, _, _ = select.select([self.connection], [], [], 0)
-            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+            # the plain recv(): that of a TLS connection cannot peek
+            if readable and not socket.socket.recv(self.connection, 1, socket.MSG_PEEK):
                 break
         self.close_connection = True
 
