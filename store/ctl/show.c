@@ -111,6 +111,10 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
 	r = bid_store_info(store, &id, &text);
+	if (r == -ENOENT) {
+		bid_error("its link leads to nothing: '%s'", argv[0]);
+		return CTL_REFUSED;
+	}
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
 	if (ctl->json) {

@@ -261,6 +261,7 @@ def case_list(scene):
     assert rows[ID_ONE]["kinds"] == ["elf", "probes"] and rows[ID_ONE]["size"] == scene.one.stat().st_size + 3, rows[ID_ONE]
     assert rows["0011223344556677"] == {"id": "0011223344556677", "kinds": [], "size": 0, "path": "/gone"}
     assert "0011223344556677\t-\t0\t/gone\n" in scene.on_store("list").stdout
+    scene.one_error("show", "0011223", status=REFUSED, has="its link leads to nothing")
 
 
 def case_list_terminal(scene):
