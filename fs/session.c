@@ -18,8 +18,7 @@
 #include "servers.h"
 
 enum {
-	THREADS_MAX = 8,	/* enough that some wait for a disk while others answer; none waits for a network */
-	THREADS_IDLE = 2,
+	THREADS = 2,	/* one more than answers fastest, so that a slow disk does not hold up everybody; none waits for a network */
 	FDS_MAX = 512,
 };
 
@@ -75,8 +74,8 @@ static int serve(struct bid_fs *fs, int ready)
 	loop = r == 0 ? fuse_loop_cfg_create() : NULL;
 	if (loop) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker);
-		fuse_loop_cfg_set_max_threads(loop, THREADS_MAX);
-		fuse_loop_cfg_set_idle_threads(loop, THREADS_IDLE);
+		fuse_loop_cfg_set_max_threads(loop, THREADS);
+		fuse_loop_cfg_set_idle_threads(loop, THREADS);
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: nobody waits for the mount", strerror(errno));
 		bid_close(ready);
