@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "broker_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define PATIENCE_MS 20000
+
+/* of scene_compile(), for the time of the process */
+static struct {
+	char *data;
+	size_t len;
+} elfs[16];
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static void remove_tree(const char *path)
+{
+	assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static void run(const char *const argv[])
+{
+	pid_t child;
+	int status;
+
+	assert_int_equal(posix_spawnp(&child, argv[0], NULL, NULL, (char *const *)argv, environ), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void compile_one(const char *directory, uint8_t byte)
+{
+	char source[128], output[128], id[128] = "-Wl,--build-id=0x", define[64];
+	bid_auto_fd int fd = -1;
+	FILE *file;
+
+	snprintf(source, sizeof(source), "%s/x.c", directory);
+	snprintf(output, sizeof(output), "%s/x-%02x", directory, byte);
+	snprintf(define, sizeof(define), "-DSIZE=%d", LARGE);
+	for (int i = 0; i < 20; i++)
+		snprintf(id + strlen(id), sizeof(id) - strlen(id), "%02x", byte);
+	file = fopen(source, "w");
+	assert_non_null(file);
+	fputs("const char filler[SIZE] = { 1 };\nint answer(void) { return filler[0]; }\n", file);
+	assert_int_equal(fclose(file), 0);
+	run((const char *[]){ "cc", "-g", "-shared", "-fPIC", "-nostdlib", id, define, source, "-o", output, NULL });
+
+	fd = open(output, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_read_file(fd, 16 << 20, &elfs[byte].data, &elfs[byte].len), 0);
+	assert_true(elfs[byte].len > LARGE);
+}
+
+int scene_compile(void **state)
+{
+	char directory[] = "/tmp/bid-test-XXXXXX";
+
+	assert_non_null(mkdtemp(directory));
+	compile_one(directory, 0xa);
+	compile_one(directory, 0xb);
+	remove_tree(directory);
+	return 0;
+}
+
+int scene_clean(void **state)
+{
+	free(elfs[0xa].data);
+	free(elfs[0xb].data);
+	return 0;
+}
+
+int scene_begin(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	assert_non_null(scene);
+	snprintf(scene->directory, sizeof(scene->directory), "/tmp/bid-test-XXXXXX");
+	assert_non_null(mkdtemp(scene->directory));
+	assert_int_equal(bid_store_open(scene->directory, BID_STORE_WRITE, &scene->store), 0);
+	*state = scene;
+	return 0;
+}
+
+void scene_end_broker(struct scene *scene)
+{
+	bid_broker_free(scene->broker);
+	scene->broker = NULL;
+}
+
+/* Returns whether it was answered as it should be. */
+static bool end_call(struct call *call)
+{
+	bool once = call->times == 1;
+
+	bid_close(call->fd);
+	pthread_mutex_destroy(&call->lock);
+	pthread_cond_destroy(&call->called);
+	free(call);
+	return once;
+}
+
+int scene_end(void **state)
+{
+	struct scene *scene = *state;
+	bool once = true;
+
+	scene_end_broker(scene);
+	bid_store_free(scene->store);
+	while (scene->calls) {
+		struct call *call = scene->calls;
+
+		scene->calls = call->next;
+		once &= end_call(call);
+	}
+	while (scene->held) {
+		struct held_source *held = scene->held;
+
+		scene->held = held->next;
+		free(held);
+	}
+	if (access(scene->directory, F_OK) == 0)
+		remove_tree(scene->directory);
+	free(scene);
+	assert_true(once);
+	return 0;
+}
+
+void scene_broker(struct scene *scene, const struct bid_broker_config *config)
+{
+	assert_int_equal(bid_broker_new(scene->store, config, &scene->broker), 0);
+}
+
+struct bid_source *scene_memory(struct scene *scene, const char *name)
+{
+	struct bid_source *source;
+
+	assert_int_equal(bid_source_memory_new(name, &source), 0);
+	assert_int_equal(bid_broker_add_source(scene->broker, source), 0);
+	return source;
+}
+
+struct bid_request request_of(uint8_t byte, enum bid_kind kind)
+{
+	struct bid_request request = { .kind = kind, .id.len = 20 };
+
+	memset(request.id.bytes, byte, request.id.len);
+	return request;
+}
+
+struct bid_request elf_of(uint8_t byte)
+{
+	return request_of(byte, BID_KIND_ELF);
+}
+
+const void *elf_bytes(uint8_t byte, size_t *ret_len)
+{
+	*ret_len = elfs[byte].len;
+	return elfs[byte].data;
+}
+
+void put_elf(struct bid_source *source, uint8_t asked, uint8_t carried)
+{
+	struct bid_request request = elf_of(asked);
+
+	assert_int_equal(bid_source_memory_put(source, &request, elfs[carried].data, elfs[carried].len), 0);
+}
+
+int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void sleep_ms(unsigned ms)
+{
+	struct timespec time = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L };
+
+	while (nanosleep(&time, &time) < 0)
+		assert_int_equal(errno, EINTR);
+}
+
+/* pthread_cond_wait(), but not for ever. */
+static void wait_changed(pthread_cond_t *condition, pthread_mutex_t *lock)
+{
+	struct timespec deadline;
+
+	clock_gettime(CLOCK_REALTIME, &deadline);
+	deadline.tv_sec += PATIENCE_MS / 1000;
+	assert_int_equal(pthread_cond_timedwait(condition, lock, &deadline), 0);
+}
+
+static void answered(void *user, const struct bid_result *result)
+{
+	struct call *call = user;
+
+	pthread_mutex_lock(&call->lock);
+	call->times++;
+	call->error = result->error;
+	call->answered_ms = now_ms();
+	if (result->error == 0) {
+		call->fd = bid_steal_fd(&result->file->fd);
+		call->size = result->file->st.st_size;
+	}
+	call->n_verdicts = result->n_verdicts;
+	for (size_t i = 0; i < result->n_verdicts && i < 8; i++) {
+		call->outcomes[i] = result->verdicts[i].outcome;
+		snprintf(call->sources[i], sizeof(call->sources[i]), "%s", result->verdicts[i].source);
+		snprintf(call->texts[i], sizeof(call->texts[i]), "%s", result->verdicts[i].text);
+	}
+	pthread_cond_broadcast(&call->called);
+	pthread_mutex_unlock(&call->lock);
+}
+
+struct call *call_begin(struct scene *scene)
+{
+	struct call *call = calloc(1, sizeof(*call));
+
+	assert_non_null(call);
+	call->fd = -1;
+	pthread_mutex_init(&call->lock, NULL);
+	pthread_cond_init(&call->called, NULL);
+	assert_int_equal(bid_broker_ticket(scene->broker, answered, call, &call->ticket), 0);
+	assert_true(call->ticket != 0);
+	call->next = scene->calls;
+	scene->calls = call;
+	return call;
+}
+
+bool call_over(struct call *call)
+{
+	bool over;
+
+	pthread_mutex_lock(&call->lock);
+	over = call->times > 0;
+	pthread_mutex_unlock(&call->lock);
+	return over;
+}
+
+int call_wait(struct call *call)
+{
+	int error;
+
+	pthread_mutex_lock(&call->lock);
+	while (call->times == 0)
+		wait_changed(&call->called, &call->lock);
+	error = call->error;
+	pthread_mutex_unlock(&call->lock);
+	return error;
+}
+
+struct call *call_for(struct scene *scene, const struct bid_request *request)
+{
+	struct call *call = call_begin(scene);
+
+	bid_broker_materialise(scene->broker, call->ticket, request);
+	return call;
+}
+
+int fetch(struct scene *scene, const struct bid_request *request, struct call **ret_call)
+{
+	struct call *call = call_for(scene, request);
+
+	if (ret_call)
+		*ret_call = call;
+	return call_wait(call);
+}
+
+int find(struct scene *scene, const struct bid_request *request, unsigned *ret_ttl)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	return bid_broker_find(scene->broker, request, &file, ret_ttl);
+}
+
+void assert_content(int fd, uint8_t byte)
+{
+	bid_auto_free char *data = NULL;
+	size_t len, wanted_len;
+	const void *wanted = elf_bytes(byte, &wanted_len);
+
+	assert_int_equal(bid_read_file(fd, 16 << 20, &data, &len), 0);
+	assert_int_equal(len, wanted_len);
+	assert_memory_equal(data, wanted, len);
+}
+
+struct bid_broker_stats stats_of(struct scene *scene)
+{
+	struct bid_broker_stats stats;
+
+	bid_broker_stats(scene->broker, &stats);
+	return stats;
+}
+
+static void *caller_main(void *user)
+{
+	struct caller *caller = user;
+
+	bid_broker_materialise(caller->scene->broker, caller->call->ticket, &caller->request);
+	return NULL;
+}
+
+void caller_start(struct caller *caller, struct scene *scene, uint8_t byte)
+{
+	caller->scene = scene;
+	caller->request = elf_of(byte);
+	caller->call = call_begin(scene);
+	assert_int_equal(pthread_create(&caller->thread, NULL, caller_main, caller), 0);
+}
+
+void wait_for_no_flights(struct scene *scene)
+{
+	int64_t begun = now_ms();
+
+	while (stats_of(scene).flights > 0) {
+		assert_true(now_ms() - begun < PATIENCE_MS);
+		sleep_ms(1);
+	}
+}
+
+void wait_for_waiters(struct scene *scene, uint64_t count)
+{
+	int64_t begun = now_ms();
+
+	while (stats_of(scene).waiters != count) {
+		assert_true(now_ms() - begun < PATIENCE_MS);
+		sleep_ms(1);
+	}
+}
+
+struct held_transfer {
+	uint64_t number;
+	const struct bid_receiver *receiver;
+	void *user;
+	bool cancelled;
+	struct held_transfer *next;
+};
+
+static struct held_source *held_of(struct bid_source *source)
+{
+	return (struct held_source *)source;
+}
+
+/* Stay here while the test wants it. Returns whether the transfer goes on. Under the lock. */
+static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold here)
+{
+	if (held->hold == here) {
+		held->held++;
+		pthread_cond_broadcast(&held->changed);
+	}
+	while (held->hold == here && !held->stop && (!transfer || !transfer->cancelled || held->deaf))
+		pthread_cond_wait(&held->changed, &held->lock);
+	return !transfer || !transfer->cancelled;
+}
+
+static int send_part(struct held_source *held, struct held_transfer *transfer, size_t from, size_t to)
+{
+	int r = 0;
+
+	while (r == 0 && from < to) {
+		size_t len = to - from < 4096 ? to - from : 4096;
+
+		r = transfer->receiver->body(transfer->user, (const char *)held->body + from, len);
+		from += len;
+		if (r == 0)
+			held->accepted = from;
+	}
+	return r;
+}
+
+/* Without the lock but where it holds: what it reads is not changed by the test meanwhile. */
+static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
+{
+	uint64_t size = held->announce ? held->announce : held->body_len;
+	bool on;
+	int r = 0;
+
+	pthread_mutex_lock(&held->lock);
+	on = hold_here(held, transfer, HOLD_HEAD);
+	pthread_mutex_unlock(&held->lock);
+	if (!on)
+		return BID_OUTCOME_CANCELLED;
+	if (!held->body)
+		return held->outcome;
+
+	held->accepted = 0;
+	if (held->before_head)
+		held->before_head();
+	if (!held->no_head)
+		r = transfer->receiver->head(transfer->user, size);
+	if (r == 0)
+		r = send_part(held, transfer, 0, held->body_len / 2);
+	pthread_mutex_lock(&held->lock);
+	on = hold_here(held, transfer, HOLD_MIDDLE);
+	pthread_mutex_unlock(&held->lock);
+	if (!on)
+		return BID_OUTCOME_CANCELLED;
+	if (r == 0)
+		r = send_part(held, transfer, held->body_len / 2, held->body_len);
+	return r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
+}
+
+static void *held_work(void *user)
+{
+	struct held_source *held = user;
+
+	pthread_mutex_lock(&held->lock);
+	while (!held->stop) {
+		struct held_transfer *transfer = held->transfers;
+		struct bid_answer answer = { .url = "held:", .file = "x", .size = BID_SIZE_UNKNOWN };
+
+		if (!transfer) {
+			pthread_cond_wait(&held->changed, &held->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&held->lock);
+		answer.outcome = deliver(held, transfer);
+		answer.text = held->text;
+		pthread_mutex_lock(&held->lock);
+		held->transfers = transfer->next;
+		held->ended = answer.outcome;
+		pthread_mutex_unlock(&held->lock);
+
+		transfer->receiver->done(transfer->user, &answer);
+		free(transfer);
+		pthread_mutex_lock(&held->lock);
+		held->done++;
+		pthread_cond_broadcast(&held->changed);
+	}
+	pthread_mutex_unlock(&held->lock);
+	return NULL;
+}
+
+static int held_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
+		      uint64_t *ret_transfer)
+{
+	struct held_source *held = held_of(source);
+	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;
+	int r;
+
+	assert_non_null(transfer);
+	pthread_mutex_lock(&held->lock);
+	held->asked++;
+	hold_here(held, NULL, HOLD_START);
+	r = held->start_error;
+	if (r == 0) {
+		transfer->number = *ret_transfer = ++held->last;
+		transfer->receiver = receiver;
+		transfer->user = user;
+		while (*at)
+			at = &(*at)->next;
+		*at = transfer;
+		pthread_cond_broadcast(&held->changed);
+	} else {
+		free(transfer);
+	}
+	pthread_mutex_unlock(&held->lock);
+	return r;
+}
+
+static void held_cancel(struct bid_source *source, uint64_t number)
+{
+	struct held_source *held = held_of(source);
+
+	pthread_mutex_lock(&held->lock);
+	held->cancels++;
+	for (struct held_transfer *transfer = held->transfers; transfer; transfer = transfer->next)
+		if (transfer->number == number)
+			transfer->cancelled = true;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+}
+
+static void held_free(struct bid_source *source)
+{
+	struct held_source *held = held_of(source);
+
+	pthread_mutex_lock(&held->lock);
+	held->stop = true;
+	held->freed_clean = !held->transfers;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+	pthread_join(held->thread, NULL);
+	pthread_mutex_destroy(&held->lock);
+	pthread_cond_destroy(&held->changed);
+}
+
+static const struct bid_source_ops held_ops = {
+	.start = held_start,
+	.cancel = held_cancel,
+	.free = held_free,
+};
+
+struct held_source *scene_held(struct scene *scene, const char *name)
+{
+	struct held_source *held = calloc(1, sizeof(*held));
+
+	assert_non_null(held);
+	held->source = (struct bid_source){ .ops = &held_ops, .name = name };
+	held->outcome = BID_OUTCOME_ABSENT;
+	held->text = "as told";
+	pthread_mutex_init(&held->lock, NULL);
+	pthread_cond_init(&held->changed, NULL);
+	held->next = scene->held;
+	scene->held = held;
+	assert_int_equal(pthread_create(&held->thread, NULL, held_work, held), 0);
+	assert_int_equal(bid_broker_add_source(scene->broker, &held->source), 0);
+	return held;
+}
+
+void held_elf(struct held_source *held, uint8_t byte)
+{
+	held->body = elf_bytes(byte, &held->body_len);
+}
+
+void held_hold(struct held_source *held, enum hold hold)
+{
+	pthread_mutex_lock(&held->lock);
+	held->hold = hold;
+	held->deaf = false;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_wait(struct held_source *held, unsigned count)
+{
+	pthread_mutex_lock(&held->lock);
+	while (held->held < count)
+		wait_changed(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_wait_done(struct held_source *held, unsigned count)
+{
+	pthread_mutex_lock(&held->lock);
+	while (held->done < count)
+		wait_changed(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}

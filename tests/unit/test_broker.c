@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What the broker makes of what sources deliver. */
+#include "broker_scene.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+static const struct bid_broker_config patient = { 0 };
+
+static void test_fetched_once_then_local(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source_stats of_source;
+	struct bid_source *source;
+	struct call *call, *again;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_FOUND);
+	assert_string_equal(call->sources[0], "memory");
+
+	assert_int_equal(find(scene, &request, NULL), 0);
+	again = call_for(scene, &request);
+	assert_true(call_over(again));
+	assert_content(again->fd, 0xa);
+	assert_int_equal(again->n_verdicts, 0);
+	assert_int_equal(bid_source_memory_asked(source), 1);
+	assert_int_equal(stats_of(scene).fetched, 1);
+	assert_int_equal(stats_of(scene).hits, 2);
+
+	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &of_source), 0);
+	assert_string_equal(of_source.name, "memory");
+	assert_int_equal(of_source.asked, 1);
+	assert_int_equal(of_source.outcomes[BID_OUTCOME_FOUND], 1);
+	assert_int_equal(of_source.bytes, call->size);
+	assert_string_equal(of_source.last_trouble, "");
+	assert_int_equal(bid_broker_source_stats(scene->broker, 1, &of_source), -ENOENT);
+}
+
+static void test_sources_are_asked_in_order(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *source[3];
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	source[0] = scene_memory(scene, "first");
+	source[1] = scene_memory(scene, "second");
+	source[2] = scene_memory(scene, "third");
+	put_elf(source[1], 0xa, 0xa);
+	put_elf(source[2], 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_string_equal(call->sources[0], "first");
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
+	assert_string_equal(call->sources[1], "second");
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
+	assert_int_equal(bid_source_memory_asked(source[2]), 0);
+}
+
+static void test_wrong_build_goes_to_the_next_source(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *wrong, *right;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	right = scene_memory(scene, "right");
+	put_elf(wrong, 0xa, 0xb);
+	put_elf(right, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
+	assert_non_null(strstr(call->texts[0], "0b0b0b"));
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
+	assert_int_equal(stats_of(scene).rejected, 1);
+	assert_int_equal(stats_of(scene).fetched, 1);
+}
+
+static void test_nothing_but_wrong_builds(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *wrong;
+
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	scene_memory(scene, "empty");
+	put_elf(wrong, 0xa, 0xb);
+	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+}
+
+/* A cut file begins well: only the commit can tell. */
+static void test_truncated_is_rejected(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *cut, *whole;
+	struct call *call;
+	size_t len;
+	const void *data = elf_bytes(0xa, &len);
+
+	scene_broker(scene, &patient);
+	cut = scene_memory(scene, "cut");
+	whole = scene_memory(scene, "whole");
+	assert_int_equal(bid_source_memory_put(cut, &request, data, len - 1000), 0);
+	put_elf(whole, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
+	assert_content(call->fd, 0xa);
+}
+
+/* A login page of a megabyte is not downloaded to its end. */
+static void test_html_is_refused_early(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	bid_auto_free char *html = malloc(1 << 20);
+	struct held_source *portal;
+	struct bid_source *right;
+	struct call *call;
+
+	assert_non_null(html);
+	memset(html, ' ', 1 << 20);
+	memcpy(html, "<!DOCTYPE html>", 15);
+	scene_broker(scene, &patient);
+	portal = scene_held(scene, "portal");
+	right = scene_memory(scene, "right");
+	put_elf(right, 0xa, 0xa);
+	portal->body = html;
+	portal->body_len = 1 << 20;
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
+	assert_non_null(strstr(call->texts[0], "not an ELF file"));
+	assert_int_equal(portal->ended, BID_OUTCOME_REJECTED);
+	assert_in_range(portal->accepted, 0, 64 * 1024);
+}
+
+static void test_wrong_build_is_refused_early(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *held;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xb);
+	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	assert_int_equal(held->ended, BID_OUTCOME_REJECTED);
+	assert_in_range(held->accepted, 0, 64 * 1024);
+}
+
+/* What one source left behind must not become the beginning, or the whole, of what the next one delivers. */
+static void test_bodies_do_not_mix(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct held_source *headless, *empty;
+	struct bid_source *cut;
+	size_t len;
+	const void *data = elf_bytes(0xa, &len);
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	cut = scene_memory(scene, "cut");
+	empty = scene_held(scene, "empty");
+	headless = scene_held(scene, "headless");
+	assert_int_equal(bid_source_memory_put(cut, &request, data, len - 1), 0);
+	empty->outcome = BID_OUTCOME_FOUND;
+	held_elf(headless, 0xa);
+	headless->no_head = true;
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
+	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
+
+	/* nor is the wrong file, whole, kept for another id */
+	put_elf(cut, 0xb, 0xa);
+	assert_int_equal(fetch(scene, &other, NULL), -EBADMSG);
+	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
+}
+
+static void test_too_large(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb);
+	struct held_source *held;
+	struct bid_source *memory;
+	struct call *call;
+
+	scene_broker(scene, &(struct bid_broker_config){ .max_size = 100 * 1024 });
+	held = scene_held(scene, "held");
+	memory = scene_memory(scene, "memory");
+	held->outcome = BID_OUTCOME_TOO_LARGE;
+	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
+
+	held_elf(held, 0xa);
+	assert_int_equal(fetch(scene, &announced, &call), -EFBIG);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_TOO_LARGE);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
+	assert_int_equal(held->accepted, 0);
+
+	held_elf(held, 0xb);
+	held->announce = BID_SIZE_UNKNOWN;
+	assert_int_equal(fetch(scene, &silent, NULL), -EFBIG);
+	assert_int_equal(held->accepted, 100 * 1024);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(stats_of(scene).rejected, 0);
+
+	/* a trouble elsewhere does not hide it */
+	held->body = NULL;
+	bid_source_memory_set_default(memory, BID_OUTCOME_UNREACHABLE);
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
+}
+
+static void test_what_no_source_can_have(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request kallsyms = request_of(0xa, BID_KIND_KALLSYMS), elf = elf_of(0xa), nothing = { .kind = BID_KIND_ELF };
+	struct bid_source *source;
+	unsigned ttl = 7;
+
+	scene_broker(scene, &patient);
+	assert_false(bid_broker_has_sources(scene->broker));
+	assert_int_equal(find(scene, &elf, &ttl), -ENOENT);
+	assert_int_equal(ttl, 0);
+	assert_int_equal(fetch(scene, &elf, NULL), -ENOENT);
+
+	source = scene_memory(scene, "memory");
+	assert_true(bid_broker_has_sources(scene->broker));
+	ttl = 7;
+	assert_int_equal(find(scene, &kallsyms, &ttl), -ENOENT);
+	assert_int_equal(ttl, 0);
+	assert_int_equal(fetch(scene, &kallsyms, NULL), -ENOENT);
+	assert_true(fetch(scene, &nothing, NULL) < 0);
+	assert_int_equal(bid_source_memory_asked(source), 0);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+}
+
+static void test_a_read_only_store_fetches_nothing(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *source;
+
+	bid_store_free(scene->store);
+	assert_int_equal(bid_store_open(scene->directory, 0, &scene->store), 0);
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	assert_int_equal(find(scene, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(bid_source_memory_asked(source), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_fetched_once_then_local),
+		scene_test(test_sources_are_asked_in_order),
+		scene_test(test_wrong_build_goes_to_the_next_source),
+		scene_test(test_nothing_but_wrong_builds),
+		scene_test(test_truncated_is_rejected),
+		scene_test(test_html_is_refused_early),
+		scene_test(test_wrong_build_is_refused_early),
+		scene_test(test_bodies_do_not_mix),
+		scene_test(test_too_large),
+		scene_test(test_what_no_source_can_have),
+		scene_test(test_a_read_only_store_fetches_nothing),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* How callers of the broker give up, in every phase, and what its end does to those who have not. */
+#include "broker_scene.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+
+static const struct bid_broker_config patient = { 0 };
+
+static const struct bid_broker_config hasty = { .wait_ms = 400 };
+
+static void test_cancel_before_use(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *source;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	call = call_begin(scene);
+	bid_broker_cancel(scene->broker, call->ticket);
+	assert_false(call_over(call));
+	bid_broker_materialise(scene->broker, call->ticket, &request);
+	assert_true(call_over(call));
+	assert_int_equal(call->error, -EINTR);
+	bid_broker_cancel(scene->broker, call->ticket);
+	assert_int_equal(bid_source_memory_asked(source), 0);
+	assert_int_equal(stats_of(scene).interrupted, 1);
+}
+
+static void test_one_of_two_gives_up(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+	struct held_source *held;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_MIDDLE);
+	first = call_for(scene, &request);
+	second = call_for(scene, &request);
+	held_wait(held, 1);
+	bid_broker_cancel(scene->broker, first->ticket);
+	assert_true(call_over(first));
+	assert_int_equal(first->error, -EINTR);
+	assert_false(call_over(second));
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(second), 0);
+	assert_int_equal(held->cancels, 0);
+
+	/* after the fact nothing happens */
+	bid_broker_cancel(scene->broker, first->ticket);
+	bid_broker_cancel(scene->broker, second->ticket);
+	bid_broker_cancel(scene->broker, 0);
+	bid_broker_cancel(scene->broker, UINT64_MAX);
+}
+
+static void test_the_last_to_give_up_ends_the_transfer(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+	struct bid_source_stats stats;
+	struct held_source *held;
+	struct bid_source *next;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	next = scene_memory(scene, "next");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_MIDDLE);
+	first = call_for(scene, &request);
+	second = call_for(scene, &request);
+	held_wait(held, 1);
+	bid_broker_cancel(scene->broker, first->ticket);
+	bid_broker_cancel(scene->broker, second->ticket);
+	assert_int_equal(call_wait(first), -EINTR);
+	assert_int_equal(call_wait(second), -EINTR);
+	held_wait_done(held, 1);
+	wait_for_no_flights(scene);
+	assert_int_equal(held->cancels, 1);
+	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
+	assert_int_equal(bid_source_memory_asked(next), 0);
+	assert_int_equal(stats_of(scene).interrupted, 2);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &stats), 0);
+	assert_int_equal(stats.outcomes[BID_OUTCOME_CANCELLED], 1);
+	assert_string_equal(stats.last_trouble, "");
+
+	/* it does not linger: the next one is served */
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(held->asked, 2);
+}
+
+/* Who comes while the transfer that nobody wanted is still ending gets one of his own. */
+static void test_asked_anew_while_being_cancelled(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+	struct held_source *held;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held->deaf = true;
+	held->hold = HOLD_MIDDLE;
+	first = call_for(scene, &request);
+	held_wait(held, 1);
+	bid_broker_cancel(scene->broker, first->ticket);
+	assert_int_equal(call_wait(first), -EINTR);
+	second = call_for(scene, &request);
+	assert_int_equal(stats_of(scene).flights, 2);
+	assert_int_equal(held->asked, 2);
+	assert_false(call_over(second));
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(second), 0);
+	wait_for_no_flights(scene);
+	assert_int_equal(stats_of(scene).fetched, 1);
+}
+
+/* Give up while the source's start() has not even returned. */
+static void test_cancel_while_starting(void **state)
+{
+	struct scene *scene = *state;
+	struct held_source *held;
+	struct caller caller;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_START);
+	caller_start(&caller, scene, 0xa);
+	held_wait(held, 1);
+	bid_broker_cancel(scene->broker, caller.call->ticket);
+	assert_true(call_over(caller.call));
+	assert_int_equal(caller.call->error, -EINTR);
+	held_hold(held, HOLD_HEAD);
+	assert_int_equal(pthread_join(caller.thread, NULL), 0);
+	held_wait_done(held, 1);
+	assert_int_equal(held->cancels, 1);
+	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
+	wait_for_no_flights(scene);
+}
+
+/* Cancels that fall on any moment of a materialise(): one answer each, and the broker is whole afterwards. */
+static void test_cancel_races(void **state)
+{
+	enum { N = 300 };
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *held;
+	unsigned interrupted = 0;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held->outcome = BID_OUTCOME_UNREACHABLE;
+	for (int i = 0; i < N; i++) {
+		struct caller caller;
+		int error;
+
+		caller_start(&caller, scene, 0xa);
+		for (volatile int spin = 0; spin < i * 300; spin++)
+			continue;
+		bid_broker_cancel(scene->broker, caller.call->ticket);
+		assert_int_equal(pthread_join(caller.thread, NULL), 0);
+		error = call_wait(caller.call);
+		assert_true(error == -EINTR || error == -EHOSTUNREACH);
+		interrupted += error == -EINTR;
+	}
+	assert_int_equal(stats_of(scene).interrupted, interrupted);
+	wait_for_no_flights(scene);
+	held_elf(held, 0xa);
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+}
+
+/* Free with a call in each state: every one is answered, once, and no transfer outlives it. */
+static void test_free_answers_everybody(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request known = elf_of(0xa), running = elf_of(0xb), queued = elf_of(0x1);
+	struct call *over, *unused, *given_up, *wait[3];
+	struct held_source *held;
+
+	scene_broker(scene, &hasty);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	assert_int_equal(fetch(scene, &known, &over), 0);
+	held_hold(held, HOLD_MIDDLE);
+	unused = call_begin(scene);
+	given_up = call_begin(scene);
+	bid_broker_cancel(scene->broker, given_up->ticket);
+	wait[0] = call_for(scene, &running);
+	wait[1] = call_for(scene, &running);
+	wait[2] = call_for(scene, &queued);
+	scene_end_broker(scene);
+
+	assert_int_equal(over->error, 0);
+	assert_int_equal(unused->error, -EINTR);
+	assert_int_equal(given_up->error, -EINTR);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(wait[i]->error, -EINTR);
+	assert_int_equal(held->done, 3);
+	assert_true(held->freed_clean);
+}
+
+/* Free while downloads end, one after the other, by themselves. */
+static void test_free_races_with_the_end(void **state)
+{
+	struct scene *scene = *state;
+
+	for (int round = 0; round < 30; round++) {
+		struct held_source *held;
+		struct call *calls[8];
+
+		scene_broker(scene, &patient);
+		scene_memory(scene, "empty");
+		held = scene_held(scene, "held");
+		held->outcome = BID_OUTCOME_UNREACHABLE;
+		for (uint8_t i = 0; i < 8; i++) {
+			struct bid_request request = elf_of(0x20 + i);
+
+			calls[i] = call_for(scene, &request);
+		}
+		for (volatile int spin = 0; spin < round * 3000; spin++)
+			continue;
+		scene_end_broker(scene);
+		for (int i = 0; i < 8; i++)
+			assert_true(calls[i]->error == -EINTR || calls[i]->error == -EHOSTUNREACH);
+		assert_true(held->freed_clean);
+	}
+}
+
+static void test_free_of_an_idle_one(void **state)
+{
+	struct scene *scene = *state;
+
+	bid_broker_free(NULL);
+	scene_broker(scene, &patient);
+	scene_memory(scene, "memory");
+	scene_end_broker(scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_cancel_before_use),
+		scene_test(test_one_of_two_gives_up),
+		scene_test(test_the_last_to_give_up_ends_the_transfer),
+		scene_test(test_asked_anew_while_being_cancelled),
+		scene_test(test_cancel_while_starting),
+		scene_test(test_cancel_races),
+		scene_test(test_free_answers_everybody),
+		scene_test(test_free_races_with_the_end),
+		scene_test(test_free_of_an_idle_one),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What the broker makes of sources that have nothing, or cannot say, or of a store that fails: absent is not unknown. */
+#include "broker_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "broker.h"
+#include "negative.h"
+
+static const struct bid_broker_config patient = { 0 };
+
+static void test_absent_everywhere_is_remembered(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
+	struct bid_source *source[2];
+	unsigned ttl = 0;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	source[0] = scene_memory(scene, "first");
+	source[1] = scene_memory(scene, "second");
+	bid_source_memory_set_default(source[1], BID_OUTCOME_UNSUPPORTED);
+	assert_int_equal(fetch(scene, &request, &call), -ENOENT);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_UNSUPPORTED);
+
+	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
+	assert_in_range(ttl, 590, 600);
+	call = call_for(scene, &request);
+	assert_true(call_over(call));
+	assert_int_equal(call->error, -ENOENT);
+	assert_int_equal(bid_source_memory_asked(source[0]), 1);
+	assert_int_equal(bid_source_memory_asked(source[1]), 1);
+	assert_int_equal(stats_of(scene).negative_entries, 1);
+	assert_int_equal(stats_of(scene).absent, 3);
+	assert_int_equal(find(scene, &debuginfo, NULL), -EINPROGRESS);
+}
+
+static int64_t read_clock(void *user)
+{
+	return *(int64_t *)user;
+}
+
+static void test_remembered_absence_expires(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *source;
+	int64_t now = 5000;
+	unsigned ttl = 1;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	bid_negative_free(scene->broker->negative);
+	assert_int_equal(bid_negative_new(100, read_clock, &now, &scene->broker->negative), 0);
+
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	now += 600;
+	assert_int_equal(find(scene, &request, &ttl), -EINPROGRESS);
+	assert_int_equal(ttl, 1);
+	sleep_ms(300);		/* the lingering */
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(bid_source_memory_asked(source), 2);
+	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
+	assert_int_equal(ttl, 30 * 60);
+
+	put_elf(source, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	now += 30 * 60;
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+}
+
+static void test_no_negative_asks_again(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *source;
+
+	scene_broker(scene, &(struct bid_broker_config){ .no_negative = true });
+	source = scene_memory(scene, "memory");
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(bid_source_memory_asked(source), 2);
+}
+
+static void test_unreachable_is_not_remembered(void **state)
+{
+	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNREACHABLE, BID_OUTCOME_REFUSED, BID_OUTCOME_CANCELLED,
+						     BID_OUTCOME_FAILED, BID_OUTCOME_NONE };
+	struct scene *scene = *state;
+	struct bid_source *bad;
+
+	scene_broker(scene, &patient);
+	bad = scene_memory(scene, "bad");
+	scene_memory(scene, "good");
+	for (uint8_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++) {
+		struct bid_request request = elf_of(0x10 + i);
+		struct call *call;
+
+		bid_source_memory_set_default(bad, outcomes[i]);
+		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
+		assert_int_equal(call->n_verdicts, 2);
+		assert_int_equal(call->outcomes[0], outcomes[i]);
+		assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
+		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	}
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(stats_of(scene).unknown, sizeof(outcomes) / sizeof(*outcomes));
+}
+
+/* Lookups that queued up behind the first get its answer, not a try each. */
+static void test_unknown_lingers(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *source;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	bid_source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
+	for (int i = 0; i < 50; i++) {
+		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
+		assert_int_equal(call->n_verdicts, 1);
+		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
+	}
+	assert_int_equal(bid_source_memory_asked(source), 1);
+	sleep_ms(300);
+	put_elf(source, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(bid_source_memory_asked(source), 2);
+}
+
+static void test_a_source_that_cannot_start(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_source *second;
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	second = scene_memory(scene, "second");
+	held->start_error = -ENOBUFS;
+	put_elf(second, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
+	assert_string_equal(call->texts[0], strerror(ENOBUFS));
+	assert_int_equal(fetch(scene, &other, NULL), -EHOSTUNREACH);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+}
+
+static struct rlimit files_before;
+
+static void exhaust_descriptors(void)
+{
+	struct rlimit none = files_before;
+
+	none.rlim_cur = 3;
+	setrlimit(RLIMIT_NOFILE, &none);
+}
+
+/* Our own trouble is not the source's: no other is asked, and it is what the caller gets. */
+static void test_local_trouble_ends_it(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *second;
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	second = scene_memory(scene, "second");
+	held_elf(held, 0xa);
+	held->before_head = exhaust_descriptors;
+	put_elf(second, 0xa, 0xa);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files_before), 0);
+	call = call_for(scene, &request);
+	call_wait(call);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files_before), 0);
+	assert_int_equal(call->error, -EMFILE);
+	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
+	assert_int_equal(bid_source_memory_asked(second), 0);
+	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+}
+
+static const char *doomed;
+
+static void remove_store(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/.bidfs/tmp", doomed);
+	rmdir(path);
+	snprintf(path, sizeof(path), "%s/.bidfs", doomed);
+	rename(path, "/nonexistent");
+	rmdir(path);
+	rmdir(doomed);
+}
+
+/* -ENOENT from the disk is no proof of absence. */
+static void test_a_store_that_vanishes_is_not_absence(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held->before_head = remove_store;
+	doomed = scene->directory;
+	fetch(scene, &request, &call);
+	assert_int_not_equal(access(scene->directory, F_OK), 0);
+	assert_int_equal(call->error, -EIO);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+}
+
+/* Does @log have @count lines with @text in them? */
+static void assert_lines(const char *log, const char *text, int count)
+{
+	int found = 0;
+
+	for (const char *at = log; (at = strstr(at, text)); at += strlen(text))
+		found++;
+	assert_int_equal(found, count);
+}
+
+/* One line per fetch and per wrong body; the same trouble of one source is told once, not once per library. */
+static void test_messages(void **state)
+{
+	struct scene *scene = *state;
+	bid_auto_free char *log = NULL;
+	struct bid_source *down, *lying;
+	struct bid_source_stats stats;
+	bid_auto_fd int file = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	bid_auto_fd int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	size_t len;
+
+	assert_true(file >= 0 && before >= 0);
+	scene_broker(scene, &patient);
+	down = scene_memory(scene, "down");
+	lying = scene_memory(scene, "lying");
+	bid_source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
+	put_elf(lying, 0x1, 0xa);
+	put_elf(lying, 0x2, 0xa);
+	put_elf(lying, 0xa, 0xa);
+
+	bid_log_init("test", BID_LOG_INFO);
+	dup2(file, STDERR_FILENO);
+	for (uint8_t byte = 1; byte < 0xc; byte++) {
+		struct bid_request request = elf_of(byte);
+
+		fetch(scene, &request, NULL);
+	}
+	dup2(before, STDERR_FILENO);
+	bid_log_init("test", BID_LOG_ERROR);
+
+	assert_int_equal(bid_read_file(file, 1 << 20, &log, &len), 0);
+	assert_lines(log, "warning: unreachable, unreachable: 'down'", 1);
+	assert_lines(log, "refused what lying delivered", 2);
+	assert_lines(log, "refused what lying delivered: '0101010101010101010101010101010101010101/elf'", 1);
+	assert_lines(log, "bytes from lying: '0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a/elf'", 1);
+	assert_lines(log, "\n", 4);
+
+	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &stats), 0);
+	assert_int_equal(stats.outcomes[BID_OUTCOME_UNREACHABLE], 11);
+	assert_string_equal(stats.last_trouble, "unreachable");
+	assert_true(stats.last_trouble_time > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_absent_everywhere_is_remembered),
+		scene_test(test_remembered_absence_expires),
+		scene_test(test_no_negative_asks_again),
+		scene_test(test_unreachable_is_not_remembered),
+		scene_test(test_unknown_lingers),
+		scene_test(test_a_source_that_cannot_start),
+		scene_test(test_local_trouble_ends_it),
+		scene_test(test_a_store_that_vanishes_is_not_absence),
+		scene_test(test_messages),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* How callers of the broker share a download, wait for it, and watch it. */
+#include "broker_scene.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+static const struct bid_broker_config patient = { 0 };
+
+/* Long enough to be told from the noise of a busy machine. */
+#define WAIT 400
+static const struct bid_broker_config hasty = { .wait_ms = WAIT };
+
+static void test_200_callers_share_one_download(void **state)
+{
+	enum { N = 200 };
+	struct scene *scene = *state;
+	bid_auto_free struct caller *callers = calloc(N, sizeof(*callers));
+	bid_auto_free bool *seen = calloc(4096, sizeof(*seen));
+	struct held_source *held;
+
+	assert_true(callers && seen);
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_MIDDLE);
+	for (int i = 0; i < N; i++)
+		caller_start(&callers[i], scene, 0xa);
+	wait_for_waiters(scene, N);
+	assert_int_equal(stats_of(scene).flights, 1);
+	held_hold(held, HOLD_NOWHERE);
+	for (int i = 0; i < N; i++) {
+		struct call *call = callers[i].call;
+
+		assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
+		assert_int_equal(call_wait(call), 0);
+		assert_in_range(call->fd, 0, 4095);
+		assert_false(seen[call->fd]);
+		seen[call->fd] = true;
+	}
+	assert_int_equal(held->asked, 1);
+	assert_int_equal(stats_of(scene).fetched, 1);
+	assert_int_equal(stats_of(scene).waiters, 0);
+}
+
+/* The same without holding the download: every interleaving of joining, publishing and finding. */
+static void test_200_callers_race_with_the_end(void **state)
+{
+	enum { N = 200 };
+	struct scene *scene = *state;
+	bid_auto_free struct caller *callers = calloc(N, sizeof(*callers));
+	struct held_source *held;
+
+	assert_non_null(callers);
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	for (int i = 0; i < N; i++)
+		caller_start(&callers[i], scene, 0xa);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
+		assert_int_equal(call_wait(callers[i].call), 0);
+	}
+	assert_int_equal(held->asked, 1);
+	assert_int_equal(stats_of(scene).fetched, 1);
+}
+
+static void test_windows(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second, *late, *later;
+	struct held_source *held;
+	int64_t begun;
+
+	scene_broker(scene, &hasty);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_HEAD);
+
+	/* who joins in a window leaves with it */
+	begun = now_ms();
+	first = call_for(scene, &request);
+	sleep_ms(WAIT / 2);
+	second = call_for(scene, &request);
+	assert_int_equal(call_wait(first), -ETIMEDOUT);
+	assert_int_equal(call_wait(second), -ETIMEDOUT);
+	assert_in_range(first->answered_ms - begun, WAIT - 1, WAIT + 150);
+	assert_in_range(second->answered_ms - begun, WAIT - 1, WAIT + 150);
+
+	/* who comes soon after it is sent away at once */
+	late = call_for(scene, &request);
+	assert_true(call_over(late));
+	assert_int_equal(late->error, -ETIMEDOUT);
+
+	/* who comes later may wait anew; nobody having waited meanwhile did not end the download */
+	sleep_ms(300);
+	begun = now_ms();
+	later = call_for(scene, &request);
+	assert_int_equal(call_wait(later), -ETIMEDOUT);
+	assert_in_range(later->answered_ms - begun, WAIT - 1, WAIT + 150);
+	assert_int_equal(held->asked, 1);
+	assert_int_equal(held->cancels, 0);
+	assert_int_equal(stats_of(scene).unknown, 4);
+
+	held_hold(held, HOLD_NOWHERE);
+	wait_for_no_flights(scene);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(held->asked, 1);
+}
+
+/* A new window does not keep the next one's waiters from the artifact. */
+static void test_a_second_window_gets_it(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &hasty);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_MIDDLE);
+	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
+	sleep_ms(300);
+	call = call_for(scene, &request);
+	assert_false(call_over(call));
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_int_equal(held->asked, 1);
+}
+
+static void test_a_timed_out_download_goes_on(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &hasty);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_MIDDLE);
+	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
+	sleep_ms(300);
+	call = call_for(scene, &request);
+	bid_broker_cancel(scene->broker, call->ticket);
+	assert_int_equal(call_wait(call), -EINTR);
+	assert_int_equal(held->cancels, 0);
+	held_hold(held, HOLD_NOWHERE);
+	wait_for_no_flights(scene);
+	assert_int_equal(stats_of(scene).fetched, 1);
+}
+
+static void test_progress(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_progress progress;
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	scene_memory(scene, "empty");
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_MIDDLE);
+	call = call_begin(scene);
+	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), -ENOENT);
+	bid_broker_materialise(scene->broker, call->ticket, &request);
+	held_wait(held, 1);
+	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), 0);
+	assert_int_equal(progress.received, held->body_len / 2);
+	assert_int_equal(progress.size, held->body_len);
+	assert_string_equal(progress.source, "held");
+	assert_int_equal(progress.waiters, 1);
+	assert_true(bid_id_equal(&progress.request.id, &request.id));
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), -ENOENT);
+}
+
+struct listing {
+	unsigned n;
+	unsigned stop_at;
+	struct bid_progress seen[8];
+};
+
+static int list_one(void *user, const struct bid_progress *progress)
+{
+	struct listing *listing = user;
+
+	listing->seen[listing->n++] = *progress;
+	return listing->n == listing->stop_at;
+}
+
+static void test_each_flight(void **state)
+{
+	struct scene *scene = *state;
+	struct listing all = { 0 }, one = { .stop_at = 1 }, none = { 0 };
+	struct held_source *held;
+	struct call *calls[3];
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_hold(held, HOLD_HEAD);
+	for (uint8_t i = 0; i < 3; i++) {
+		struct bid_request request = elf_of(0x20 + i);
+
+		calls[i] = call_for(scene, &request);
+	}
+	bid_broker_each_flight(scene->broker, list_one, &all);
+	bid_broker_each_flight(scene->broker, list_one, &one);
+	assert_int_equal(all.n, 3);
+	assert_int_equal(all.seen[0].request.id.bytes[0], 0x20);
+	assert_int_equal(all.seen[2].request.id.bytes[0], 0x22);
+	assert_int_equal(all.seen[2].size, BID_SIZE_UNKNOWN);
+	assert_int_equal(one.n, 1);
+	held_hold(held, HOLD_NOWHERE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(call_wait(calls[i]), -ENOENT);
+	bid_broker_each_flight(scene->broker, list_one, &none);
+	assert_int_equal(none.n, 0);
+}
+
+/* A callback may ask for more. */
+struct chain {
+	struct scene *scene;
+	struct bid_request next;
+	struct call *call;
+};
+
+static void ask_next(void *user, const struct bid_result *result)
+{
+	struct chain *chain = user;
+
+	assert_int_equal(result->error, -ENOENT);
+	bid_broker_materialise(chain->scene->broker, chain->call->ticket, &chain->next);
+}
+
+static void test_a_callback_may_ask(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request first = elf_of(0x1);
+	struct chain chain = { .scene = scene, .next = elf_of(0xa) };
+	struct bid_source *source;
+	uint64_t ticket;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	chain.call = call_begin(scene);
+	assert_int_equal(bid_broker_ticket(scene->broker, ask_next, &chain, &ticket), 0);
+	bid_broker_materialise(scene->broker, ticket, &first);
+	assert_int_equal(call_wait(chain.call), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_200_callers_share_one_download),
+		scene_test(test_200_callers_race_with_the_end),
+		scene_test(test_windows),
+		scene_test(test_a_second_window_gets_it),
+		scene_test(test_a_timed_out_download_goes_on),
+		scene_test(test_progress),
+		scene_test(test_each_flight),
+		scene_test(test_a_callback_may_ask),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}
