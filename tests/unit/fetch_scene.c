@@ -283,6 +283,9 @@ pid_t start_server(const char *pem, uint16_t *ret_port)
 
 void stop_server(pid_t server)
 {
+	/* none, if the set-up failed; and zero would mean the whole process group */
+	if (server <= 0)
+		return;
 	kill(server, SIGTERM);
 	waitpid(server, NULL, 0);
 }
