@@ -242,9 +242,13 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 	if (n >= 1 && strcmp(arguments[0], "none") != 0) {
 		if (copy_path(options->store, arguments[0]) < 0)
 			return -1;
-	} else if (bid_store_default_path(options->store, sizeof(options->store)) < 0) {
-		bid_error("no store named, and no home directory to look for '.debug' in: name a store");
-		return -1;
+	} else {
+		int r = bid_store_default_path(options->store, sizeof(options->store));
+
+		if (r == -ENOENT)
+			bid_error("no store named, and no home directory to look for '.debug' in: name a store");
+		if (r < 0)
+			return -1;	/* what is wrong with perf's configuration was logged */
 	}
 	if (n == 2)
 		return copy_path(options->mountpoint, arguments[1]);

@@ -21,7 +21,7 @@ int bid_elf_identify(int fd, struct bid_id *ret_id);
 
 /*
  * The same from the first @len bytes of a file, as they come in from a server. Returns additionally
- *   -EAGAIN	what there is so far does not tell; never once @len is the whole file and @whole is set
+ *   -EAGAIN	what there is so far does not tell; only the whole file does, see bid_elf_identify()
  */
 int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id);
 
