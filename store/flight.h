@@ -90,7 +90,7 @@ struct bid_flight {
 int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		    struct bid_flight **ret_lead, struct bid_flight **ret_seen);
 
-/* Look once more into the store, then ask the first source. Without the lock, by the one who was told to by bid_flight_join(). */
+/* Look once more into the store, then ask the first source. Without the lock, by whom bid_flight_join() told to. */
 void bid_flight_lead(struct bid_flight *flight);
 
 /* Take @waiter out of its flight. Under the lock. */
@@ -112,7 +112,7 @@ void bid_flight_answer(struct bid_flight *flight, struct bid_waiters *waiters, i
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       const struct bid_flight *flight);
 
-/* The result is known: answer everybody, with @error or a copy of @file. The flight is not the caller's any more. Without the lock. */
+/* The result is known: answer all, with @error or a copy of @file. The flight is not the caller's any more. Without the lock. */
 void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file);
 
 /* A window of @flight is over. Under the lock, which is released while the waiters are answered. */
@@ -128,7 +128,7 @@ void bid_flight_unref(struct bid_flight *flight);
 
 /* ask.c */
 
-/* Ask the sources from @flight->source on, until one takes the request. Without the lock, by the one whose turn it is while ASKING. */
+/* Ask the sources from @flight->source on, until one takes the request. Without the lock, by the one who is ASKING. */
 void bid_flight_ask(struct bid_flight *flight);
 
 /*
@@ -151,7 +151,7 @@ struct bid_ending {
 	uint64_t transfer;
 };
 
-/* Mark @flight as cancelled, if a source is at work on it. Under the lock; afterwards, without it, bid_ending_cancel() the result. */
+/* Mark @flight as cancelled, if a source is at work on it. Under the lock; bid_ending_cancel() the result without it. */
 struct bid_ending bid_flight_cancel(struct bid_flight *flight);
 
 void bid_ending_cancel(const struct bid_ending *ending);

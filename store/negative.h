@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is remembered as absent: requests to which every source said no. A "no" stands for 10 minutes, and for longer each time it is
- * repeated after that: 30 minutes, 2 hours, a day. Holds a bounded number of requests and forgets the least recently wanted one.
+ * What is remembered as absent: requests to which every source said no. A "no" stands for 10 minutes, and for longer each time
+ * it is repeated after that: 30 minutes, 2 hours, a day. Holds a bounded number of requests and forgets the least recently wanted
+ * one.
  *
  * Any number of threads may use one. Nothing here blocks.
  */
