@@ -11,9 +11,9 @@
 
 /* An inode's attachment; protected by fs->backing_lock. */
 struct backing {
-	int id;			/* the kernel's, while by_kernel is not 0 */
-	unsigned by_kernel;	/* handles that the kernel reads */
-	unsigned by_us;		/* handles that we read */
+	int id; /* the kernel's, while by_kernel is not 0 */
+	unsigned by_kernel; /* handles that the kernel reads */
+	unsigned by_us; /* handles that we read */
 };
 
 bool bid_backing_compiled(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Passthrough: the kernel reads an opened file from the store itself. While any handle of an inode is open, all of them must be read the same
- * way, and if by the kernel, then by the same backing id (Documentation/filesystems/fuse-passthrough.rst); anything else is EIO.
+ * Passthrough: the kernel reads an opened file from the store itself. While any handle of an inode is open, all of them must be
+ * read the same way, and if by the kernel, then by the same backing id (Documentation/filesystems/fuse-passthrough.rst); anything
+ * else is EIO.
  */
 #ifndef BID_FS_BACKING_H
 #define BID_FS_BACKING_H
@@ -15,8 +16,8 @@ bool bid_backing_compiled(void);
 bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
 
 /*
- * Open @inode, whose file is @fd, into @fi. Returns 0 if the kernel reads it from now on, for which @fd is not needed any more; or a negative
- * errno if it is for the caller to read. Either way it counts as open until bid_backing_close().
+ * Open @inode, whose file is @fd, into @fi. Returns 0 if the kernel reads it from now on, for which @fd is not needed any more;
+ * or a negative errno if it is for the caller to read. Either way it counts as open until bid_backing_close().
  */
 int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi);
 

@@ -5,9 +5,9 @@
 #include "fs.h"
 
 /*
- * Make sure that lookups in one directory run in parallel, so that a miss that waits does not hold up the hits beside it. libfuse before 3.17
- * wants the capability by default, but leaves its bit out of the answer to the kernel; there, the bit is set on the way out. To be called
- * between mounting and the loop. Returns 0 or a negative errno.
+ * Make sure that lookups in one directory run in parallel, so that a miss that waits does not hold up the hits beside it. libfuse
+ * before 3.17 wants the capability by default, but leaves its bit out of the answer to the kernel; there, the bit is set on the
+ * way out. To be called between mounting and the loop. Returns 0 or a negative errno.
  */
 int bid_dirops_parallel(struct fuse_session *session);
 

@@ -5,22 +5,22 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { BUCKETS = 1024 };	/* a power of two */
+enum { BUCKETS = 1024 }; /* a power of two */
 
 struct bid_fd {
 	uint64_t number;
-	struct bid_file file;			/* owned */
-	unsigned users;				/* protected by the lock, as all below */
-	bool listed;				/* in the table; one that is not goes with its last user */
-	struct bid_fd *next;			/* in its bucket */
-	struct bid_fd *older, *newer;		/* by last use */
+	struct bid_file file; /* owned */
+	unsigned users; /* protected by the lock, as all below */
+	bool listed; /* in the table; one that is not goes with its last user */
+	struct bid_fd *next; /* in its bucket */
+	struct bid_fd *older, *newer; /* by last use */
 };
 
 struct bid_fds {
-	pthread_mutex_t lock;			/* protects all below */
+	pthread_mutex_t lock; /* protects all below */
 	unsigned max, n;
 	struct bid_fd *buckets[BUCKETS];
-	struct bid_fd ends;			/* of the list by last use: .newer is the oldest, .older the newest */
+	struct bid_fd ends; /* of the list by last use: .newer is the oldest, .older the newest */
 };
 
 int bid_fds_new(unsigned max, struct bid_fds **ret_fds)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Descriptors of files that were opened and checked lately, kept for the next reader, the least recently used given up first. In no_open mode
- * the kernel just reads, so there is no other place for them. Pure C: knows no FUSE.
+ * Descriptors of files that were opened and checked lately, kept for the next reader, the least recently used given up first. In
+ * no_open mode the kernel just reads, so there is no other place for them. Pure C: knows no FUSE.
  */
 #ifndef BID_FS_FDS_H
 #define BID_FS_FDS_H
@@ -18,12 +18,15 @@ int bid_fds_new(unsigned max, struct bid_fds **ret_fds);
 void bid_fds_free(struct bid_fds *fds);
 
 /*
- * The descriptor kept for the inode @number, unless its file was changed since it was checked; NULL if there is none. The caller gives it back
- * with bid_fds_put().
+ * The descriptor kept for the inode @number, unless its file was changed since it was checked; NULL if there is none. The caller
+ * gives it back with bid_fds_put().
  */
 struct bid_fd *bid_fds_get(struct bid_fds *fds, uint64_t number);
 
-/* Keep @file, which is taken over, for @number. The result is as of bid_fds_get(); NULL if there is no memory, and @file is released. */
+/*
+ * Keep @file, which is taken over, for @number. The result is as of bid_fds_get(); NULL if there is no memory, and @file is
+ * released.
+ */
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file);
 
 void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd);

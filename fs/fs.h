@@ -16,32 +16,32 @@
 /* How data gets to readers. */
 enum bid_mode {
 	BID_MODE_UNDECIDED = 0,
-	BID_MODE_PASSTHROUGH,	/* opened files are read by the kernel from the store itself */
-	BID_MODE_NO_OPEN,	/* the kernel opens without asking, and keeps the pages it read */
-	BID_MODE_PLAIN,		/* each file is opened and read through us: a kernel before 5.1 */
+	BID_MODE_PASSTHROUGH, /* opened files are read by the kernel from the store itself */
+	BID_MODE_NO_OPEN, /* the kernel opens without asking, and keeps the pages it read */
+	BID_MODE_PLAIN, /* each file is opened and read through us: a kernel before 5.1 */
 };
 
 struct bid_fs {
-	const struct bid_options *options;	/* borrowed */
-	struct bid_store *store;		/* borrowed */
-	struct bid_broker *broker;		/* owned; made after daemonising */
+	const struct bid_options *options; /* borrowed */
+	struct bid_store *store; /* borrowed */
+	struct bid_broker *broker; /* owned; made after daemonising */
 	struct bid_tree tree;
-	struct bid_inodes *inodes;		/* owned; has its own lock */
-	struct bid_fds *fds;			/* owned; has its own lock */
-	pthread_mutex_t backing_lock;		/* of the inodes' attachments, see backing.c */
-	enum bid_mode mode;			/* written once, when the kernel says hello */
-	char mode_reason[128];			/* why not a better one; "" if it is the best */
-	bool greeted;				/* the kernel was answered; see dirops_fix.c */
-	struct timespec started;		/* wall clock */
-	uid_t uid;				/* who owns what is in no store */
+	struct bid_inodes *inodes; /* owned; has its own lock */
+	struct bid_fds *fds; /* owned; has its own lock */
+	pthread_mutex_t backing_lock; /* of the inodes' attachments, see backing.c */
+	enum bid_mode mode; /* written once, when the kernel says hello */
+	char mode_reason[128]; /* why not a better one; "" if it is the best */
+	bool greeted; /* the kernel was answered; see dirops_fix.c */
+	struct timespec started; /* wall clock */
+	uid_t uid; /* who owns what is in no store */
 	gid_t gid;
-	struct fuse_session *session;		/* borrowed */
+	struct fuse_session *session; /* borrowed */
 };
 
 /* Seconds for which the kernel may believe what depends on the store: perf writes it at any time. */
-#define BID_STALE	1.0
+#define BID_STALE 1.0
 /* ... and what depends on nothing. */
-#define BID_FOREVER	86400.0
+#define BID_FOREVER 86400.0
 
 /* The table of handlers. */
 extern const struct fuse_lowlevel_ops bid_ops;

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { FIRST_BUCKETS = 1024 };	/* a power of two */
+enum { FIRST_BUCKETS = 1024 }; /* a power of two */
 
 struct bid_inodes {
-	pthread_mutex_t lock;	/* protects all below */
+	pthread_mutex_t lock; /* protects all below */
 	void (*detach)(void *attachment);
 	struct bid_inode **buckets;
-	uint64_t n_buckets;	/* a power of two */
+	uint64_t n_buckets; /* a power of two */
 	uint64_t n;
 };
 
@@ -58,7 +58,7 @@ static void grow(struct bid_inodes *inodes)
 
 	larger.buckets = calloc(larger.n_buckets, sizeof(*larger.buckets));
 	if (!larger.buckets)
-		return;		/* slower, not wrong */
+		return; /* slower, not wrong */
 	for (uint64_t i = 0; i < inodes->n_buckets; i++) {
 		struct bid_inode *inode, *next;
 
@@ -111,7 +111,7 @@ int bid_inodes_new(void (*detach)(void *attachment), struct bid_inodes **ret_ino
 		bid_inodes_free(inodes);
 		return -ENOMEM;
 	}
-	inode->lookups = 1;	/* never forgotten */
+	inode->lookups = 1; /* never forgotten */
 	*ret_inodes = inodes;
 	return 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Inode numbers: a pure function of what a node is, so that they survive a remount, and the table of the nodes that the kernel holds. Pure C:
- * knows no FUSE.
+ * Inode numbers: a pure function of what a node is, so that they survive a remount, and the table of the nodes that the kernel
+ * holds. Pure C: knows no FUSE.
  *
- * An id of 20 bytes does not fit into a number of 63 bits, and an id that is not stored cannot be found again by its number; so the nodes
- * that the kernel knows are kept until it forgets them. A number is [type and kind: 8 bits][first byte of the id: 8][hash: 47]: of a stored
- * id it can be resolved again without the table, by a look at one 256th of the store.
+ * An id of 20 bytes does not fit into a number of 63 bits, and an id that is not stored cannot be found again by its number; so
+ * the nodes that the kernel knows are kept until it forgets them. A number is [type and kind: 8 bits][first byte of the id:
+ * 8][hash: 47]: of a stored id it can be resolved again without the table, by a look at one 256th of the store.
  */
 #ifndef BID_FS_INODE_H
 #define BID_FS_INODE_H
@@ -14,16 +14,16 @@
 
 #include "node.h"
 
-#define BID_INODE_ROOT 1	/* what FUSE calls the root */
+#define BID_INODE_ROOT 1 /* what FUSE calls the root */
 
 struct bid_inodes;
 
 struct bid_inode {
-	uint64_t number;		/* never changes */
-	struct bid_node node;		/* never changes; owned */
-	uint64_t lookups;		/* references of the kernel; protected by the table's lock */
-	void *attachment;		/* the owner's, see bid_inodes_new(); protected by the owner's lock */
-	struct bid_inode *next;		/* in its bucket; protected by the table's lock */
+	uint64_t number; /* never changes */
+	struct bid_node node; /* never changes; owned */
+	uint64_t lookups; /* references of the kernel; protected by the table's lock */
+	void *attachment; /* the owner's, see bid_inodes_new(); protected by the owner's lock */
+	struct bid_inode *next; /* in its bucket; protected by the table's lock */
 };
 
 /* The number of @node, as far as no other node has it. */
@@ -34,8 +34,8 @@ int bid_inodes_new(void (*detach)(void *attachment), struct bid_inodes **ret_ino
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*
- * The inode of @node, with one reference of the kernel more. @node is copied. The inode lives until bid_inodes_forget() took back its last
- * reference; the kernel does that only after the requests on it were answered. -ENOMEM.
+ * The inode of @node, with one reference of the kernel more. @node is copied. The inode lives until bid_inodes_forget() took back
+ * its last reference; the kernel does that only after the requests on it were answered. -ENOMEM.
  */
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode **ret_inode);
 

@@ -16,7 +16,10 @@ struct listing {
 	void *user;
 };
 
-/* Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file under two names. */
+/*
+ * Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file
+ * under two names.
+ */
 static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
@@ -36,7 +39,7 @@ static int emit(const struct listing *listing, const char *name)
 	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node);
 
 	if (r < 0)
-		return r == -ENOMEM ? r : 0;	/* it went away meanwhile */
+		return r == -ENOMEM ? r : 0; /* it went away meanwhile */
 	if (node.type == BID_NODE_FILE)
 		r = emit_artifact(listing, name, &node.id, node.kind);
 	else

@@ -7,7 +7,8 @@
 
 static void metric(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
 {
-	fprintf(out, "# HELP bidfs_%s %s\n# TYPE bidfs_%s %s\nbidfs_%s %llu\n", name, help, name, type, name, (unsigned long long)value);
+	fprintf(out, "# HELP bidfs_%s %s\n# TYPE bidfs_%s %s\nbidfs_%s %llu\n", name, help, name, type, name,
+		(unsigned long long)value);
 }
 
 /* A label's value: backslash, quote and newline are escaped, by the format's rules. */
@@ -27,7 +28,8 @@ static void per_source(FILE *out, struct bid_broker *broker)
 {
 	struct bid_source_stats stats;
 
-	fputs("# HELP bidfs_source_answers_total Answers of a source, by outcome.\n# TYPE bidfs_source_answers_total counter\n", out);
+	fputs("# HELP bidfs_source_answers_total Answers of a source, by outcome.\n# TYPE bidfs_source_answers_total counter\n",
+	      out);
 	for (size_t i = 0; bid_broker_source_stats(broker, i, &stats) == 0; i++) {
 		for (int outcome = BID_OUTCOME_NONE + 1; outcome < BID_OUTCOME_COUNT; outcome++) {
 			fputs("bidfs_source_answers_total{source=\"", out);

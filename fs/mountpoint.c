@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-enum { SHORTEST = 5 };	/* characters; perf writes 5 bytes before the end of its buildid.dir (perf, util/build-id.c) */
+enum { SHORTEST = 5 }; /* characters; perf writes 5 bytes before the end of its buildid.dir (perf, util/build-id.c) */
 
 int bid_mountpoint_default(char ret_path[static PATH_MAX])
 {
@@ -56,7 +56,10 @@ static bool is_mounted(const char *path, char *ret_type, size_t size)
 	size_t room = 0;
 	bool found = false;
 
-	/* proc_pid_mountinfo(5): the mount point is the 5th field, the type the one after " - "; the last line for a path is on top */
+	/*
+	 * proc_pid_mountinfo(5): the mount point is the 5th field, the type the one after " - "; the last line for a path is on
+	 * top
+	 */
 	while (mounts && getline(&line, &room, mounts) > 0) {
 		char mounted[PATH_MAX], *type = strstr(line, " - ");
 
@@ -98,7 +101,8 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 
 	if (stat(path, &st) < 0) {
 		if (errno == ENOTCONN)
-			bid_error("a file system whose daemon died is still mounted on '%s': remove it with 'umount -l %s' or 'fusermount3 -uz %s'",
+			bid_error("a file system whose daemon died is still mounted on '%s': remove it with 'umount -l %s' or "
+				  "'fusermount3 -uz %s'",
 				  path, path, path);
 		else if (errno == ENOENT)
 			bid_error("no such mount point '%s': create it with 'mkdir -p %s', or name another", path, path);
@@ -115,18 +119,21 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 		return -1;
 	}
 	if (strlen(real) < SHORTEST) {
-		bid_error("mount point too short: '%s': perf corrupts its memory with a build-id directory of less than 5 characters; name a longer one",
+		bid_error("mount point too short: '%s': perf corrupts its memory with a build-id directory of less than 5 "
+			  "characters; name a longer one",
 			  real);
 		return -1;
 	}
 	if (is_mounted(real, type, sizeof(type))) {
-		bid_error("already mounted: there is a file system of type '%s' on '%s': unmount it with 'umount %s', or name another mount point",
+		bid_error("already mounted: there is a file system of type '%s' on '%s': unmount it with 'umount %s', or name "
+			  "another mount point",
 			  type, real, real);
 		return -1;
 	}
 	if (is_within(store, real) || is_within(real, store)) {
-		bid_error("store and mount point overlap: '%s' and '%s': name a mount point outside the store, and a store outside the mount", store,
-			  real);
+		bid_error("store and mount point overlap: '%s' and '%s': name a mount point outside the store, and a store outside "
+			  "the mount",
+			  store, real);
 		return -1;
 	}
 	if (!nonempty && !is_empty(real)) {
@@ -146,9 +153,11 @@ int bid_mountpoint_device(void)
 		return 0;
 	}
 	if (errno == ENOENT)
-		bid_error("no '/dev/fuse': load the kernel's module with 'modprobe fuse'; for a container, start it with '--device /dev/fuse'");
+		bid_error("no '/dev/fuse': load the kernel's module with 'modprobe fuse'; for a container, start it with '--device "
+			  "/dev/fuse'");
 	else if (errno == EACCES || errno == EPERM)
-		bid_error("no access to '/dev/fuse': let the administrator 'chmod 666 /dev/fuse'; for a container, start it with '--device /dev/fuse'");
+		bid_error("no access to '/dev/fuse': let the administrator 'chmod 666 /dev/fuse'; for a container, start it with "
+			  "'--device /dev/fuse'");
 	else
 		bid_error("%s: cannot open '/dev/fuse': load the kernel's module with 'modprobe fuse'", strerror(errno));
 	return -1;

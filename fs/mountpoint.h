@@ -6,12 +6,15 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* /mnt/bid if it is there and the caller may mount on it, else $XDG_RUNTIME_DIR/bid, which is made. 0, or -ENOENT if there is neither. */
+/*
+ * /mnt/bid if it is there and the caller may mount on it, else $XDG_RUNTIME_DIR/bid, which is made. 0, or -ENOENT if there is
+ * neither.
+ */
 int bid_mountpoint_default(char ret_path[static PATH_MAX]);
 
 /*
- * Make @path absolute and check it: a directory, empty unless @nonempty, not mounted on, not too short for perf, neither above nor below the
- * store at @store (absolute). Returns 0, or -1 after an error message that says what to do.
+ * Make @path absolute and check it: a directory, empty unless @nonempty, not mounted on, not too short for perf, neither above
+ * nor below the store at @store (absolute). Returns 0, or -1 after an error message that says what to do.
  */
 int bid_mountpoint_check(const char *path, const char *store, bool nonempty, char ret_path[static PATH_MAX]);
 

@@ -7,7 +7,7 @@
 
 /* Names that are there whatever is in the store. */
 static const struct {
-	const char *parent;	/* a BID_NODE_PATH */
+	const char *parent; /* a BID_NODE_PATH */
 	const char *name;
 	enum bid_node_type type;
 	const char *path;
@@ -16,7 +16,7 @@ static const struct {
 	{ "", "by-path", BID_NODE_BY_PATH, NULL },
 	{ "", ".build-id", BID_NODE_LINKS, NULL },
 	{ "", ".bidfs", BID_NODE_META, NULL },
-	{ "", ".debug", BID_NODE_ALIAS, "." },			/* perf --symfs M looks in M/.debug */
+	{ "", ".debug", BID_NODE_ALIAS, "." }, /* perf --symfs M looks in M/.debug */
 	{ "", "debug", BID_NODE_ALIAS, "usr/lib/debug" },
 	{ "", "usr", BID_NODE_PATH, "usr" },
 	{ "usr", "lib", BID_NODE_PATH, "usr/lib" },

@@ -11,22 +11,22 @@
 enum bid_node_type {
 	BID_NODE_NONE = 0,
 	/* directories */
-	BID_NODE_PATH,		/* a part of an original path, as perf's store has it; path "" is the root */
-	BID_NODE_PATH_ID,	/* <original path>/ID: path and id */
-	BID_NODE_BY_PATH,	/* by-path/… : path */
-	BID_NODE_IDS,		/* buildid */
-	BID_NODE_ID,		/* buildid/ID: id */
-	BID_NODE_LINKS,		/* .build-id */
-	BID_NODE_LINKS_FAN,	/* .build-id/xx: fan */
-	BID_NODE_DEBUG,		/* usr/lib/debug/.build-id */
-	BID_NODE_DEBUG_FAN,	/* usr/lib/debug/.build-id/xx: fan */
-	BID_NODE_META,		/* .bidfs */
+	BID_NODE_PATH, /* a part of an original path, as perf's store has it; path "" is the root */
+	BID_NODE_PATH_ID, /* <original path>/ID: path and id */
+	BID_NODE_BY_PATH, /* by-path/… : path */
+	BID_NODE_IDS, /* buildid */
+	BID_NODE_ID, /* buildid/ID: id */
+	BID_NODE_LINKS, /* .build-id */
+	BID_NODE_LINKS_FAN, /* .build-id/xx: fan */
+	BID_NODE_DEBUG, /* usr/lib/debug/.build-id */
+	BID_NODE_DEBUG_FAN, /* usr/lib/debug/.build-id/xx: fan */
+	BID_NODE_META, /* .bidfs */
 	/* symbolic links */
-	BID_NODE_LINK,		/* .build-id/xx/rest: id */
-	BID_NODE_ALIAS,		/* debug, .debug: path is the text */
+	BID_NODE_LINK, /* .build-id/xx/rest: id */
+	BID_NODE_ALIAS, /* debug, .debug: path is the text */
 	/* files */
-	BID_NODE_FILE,		/* an artifact: id and kind */
-	BID_NODE_INFO,		/* buildid/ID/info: id */
+	BID_NODE_FILE, /* an artifact: id and kind */
+	BID_NODE_INFO, /* buildid/ID/info: id */
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,
@@ -36,9 +36,9 @@ enum bid_node_type {
 struct bid_node {
 	enum bid_node_type type;
 	enum bid_kind kind;
-	uint8_t fan;		/* first byte of the ids below */
+	uint8_t fan; /* first byte of the ids below */
 	struct bid_id id;
-	char *path;		/* relative to the store; owned, may be NULL for "" */
+	char *path; /* relative to the store; owned, may be NULL for "" */
 };
 
 void bid_node_release(struct bid_node *node);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Directories: a listing is taken when the directory is opened, and read from memory, so that offsets stay right whatever perf does. */
+/*
+ * Directories: a listing is taken when the directory is opened, and read from memory, so that offsets stay right whatever perf
+ * does.
+ */
 #include "ops.h"
 
 #include <errno.h>
@@ -9,13 +12,13 @@
 struct entry {
 	uint64_t number;
 	mode_t format;
-	uint32_t name;		/* where it begins in names */
+	uint32_t name; /* where it begins in names */
 };
 
 struct listing {
 	struct entry *entries;
 	size_t n, room;
-	char *names;		/* NUL-terminated each */
+	char *names; /* NUL-terminated each */
 	size_t names_len, names_room;
 };
 
@@ -77,7 +80,7 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	if (r == 0)
 		r = add(listing, ".", number, S_IFDIR);
 	if (r == 0)
-		r = add(listing, "..", BID_INODE_ROOT, S_IFDIR);	/* the kernel knows better and tells the truth */
+		r = add(listing, "..", BID_INODE_ROOT, S_IFDIR); /* the kernel knows better and tells the truth */
 	if (r == 0)
 		r = bid_tree_list(&fs->tree, &inode->node, add_node, listing);
 	if (r < 0) {

@@ -16,9 +16,9 @@
 /* One open file. */
 struct handle {
 	struct bid_inode *inode;
-	bool by_kernel;		/* read by the kernel: passthrough */
-	int fd;			/* else read from here, or -1; owned */
-	char *text;		/* or from here, as it was when the file was opened; owned */
+	bool by_kernel; /* read by the kernel: passthrough */
+	int fd; /* else read from here, or -1; owned */
+	char *text; /* or from here, as it was when the file was opened; owned */
 	size_t size;
 };
 
@@ -60,7 +60,7 @@ static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_
 	}
 	handle->inode = inode;
 	handle->fd = -1;
-	fi->direct_io = 1;	/* what was made for this handle must not be mixed with what is made for others */
+	fi->direct_io = 1; /* what was made for this handle must not be mixed with what is made for others */
 	reply_open(req, handle, fi);
 }
 
@@ -79,7 +79,7 @@ static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, struct fu
 	handle->by_kernel = fs->mode == BID_MODE_PASSTHROUGH && bid_backing_open(req, inode, fd, fi) == 0;
 	if (!handle->by_kernel) {
 		handle->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		fi->keep_cache = 1;	/* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+		fi->keep_cache = 1; /* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
 		if (handle->fd < 0) {
 			int r = errno;
 
@@ -132,7 +132,7 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	if (!inode)
 		fuse_reply_err(req, ESTALE);
 	else if (fs->mode == BID_MODE_NO_OPEN)
-		fuse_reply_err(req, ENOSYS);	/* tells the kernel never to ask again */
+		fuse_reply_err(req, ENOSYS); /* tells the kernel never to ask again */
 	else if (inode->node.type == BID_NODE_FILE)
 		open_artifact(req, inode, fi);
 	else

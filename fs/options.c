@@ -44,9 +44,10 @@ static const char usage[] =
 	"See mount.bidfs(8).\n";
 
 /* Options that mount(8), fstab(5) and systemd hand to every helper, and that change nothing here. */
-static const char *const ignored[] = { "ro",   "rw",	   "defaults", "auto",	"noauto", "nofail", "user",   "nouser", "users",  "owner", "group",
-				       "suid", "nosuid",   "dev",      "nodev", "exec",	  "async",  "sync",   "_netdev", "relatime", "strictatime",
-				       "atime", "diratime", "mand",	"nomand" };
+static const char *const ignored[] = { "ro",	 "rw",	     "defaults", "auto",  "noauto",  "nofail",	 "user",
+				       "nouser", "users",    "owner",	 "group", "suid",    "nosuid",	 "dev",
+				       "nodev",	 "exec",     "async",	 "sync",  "_netdev", "relatime", "strictatime",
+				       "atime",	 "diratime", "mand",	 "nomand" };
 
 /* Options that the kernel understands. */
 static const char *const kernel[] = { "noexec", "noatime", "nodiratime", "dirsync" };
@@ -177,7 +178,8 @@ static int set_flag(struct bid_options *options, const char *name)
 	}
 	if (listed(kernel, sizeof(kernel) / sizeof(kernel[0]), name))
 		return add_kernel(options, name) < 0 ? -ENOMEM : 0;
-	if (listed(ignored, sizeof(ignored) / sizeof(ignored[0]), name) || strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
+	if (listed(ignored, sizeof(ignored) / sizeof(ignored[0]), name) || strncmp(name, "x-", 2) == 0 ||
+	    strncmp(name, "X-", 2) == 0)
 		return 0;
 	return -ENOENT;
 }
@@ -248,7 +250,7 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 		if (r == -ENOENT)
 			bid_error("no store named, and no home directory to look for '.debug' in: name a store");
 		if (r < 0)
-			return -1;	/* what is wrong with perf's configuration was logged */
+			return -1; /* what is wrong with perf's configuration was logged */
 	}
 	if (n == 2)
 		return copy_path(options->mountpoint, arguments[1]);
@@ -262,10 +264,14 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *options)
 {
 	static const struct option table[] = {
-		{ "fake", no_argument, NULL, 'f' },	   { "no-mtab", no_argument, NULL, 'n' },
-		{ "sloppy", no_argument, NULL, 's' },	   { "verbose", no_argument, NULL, 'v' },
-		{ "options", required_argument, NULL, 'o' }, { "types", required_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },	   { "version", no_argument, NULL, 'V' },
+		{ "fake", no_argument, NULL, 'f' },
+		{ "no-mtab", no_argument, NULL, 'n' },
+		{ "sloppy", no_argument, NULL, 's' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "options", required_argument, NULL, 'o' },
+		{ "types", required_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
 	static const char letters[] = "fnsvo:t:hV";

@@ -16,26 +16,26 @@ enum bid_passthrough {
 struct bid_options {
 	char store[PATH_MAX];
 	char mountpoint[PATH_MAX];
-	bool fake;		/* -f: check all, mount nothing */
+	bool fake; /* -f: check all, mount nothing */
 	bool verbose;
 	bool foreground;
 	bool allow_other;
 	bool nonempty;
-	bool strict;		/* errors=strict */
+	bool strict; /* errors=strict */
 	bool offline;
 	enum bid_passthrough passthrough;
-	unsigned wait_ms;	/* 0 is for ever */
-	uint64_t max_size;	/* bytes; 0 is no limit */
-	int log_level;		/* enum bid_log_level */
-	char **urls;		/* NULL-terminated, or NULL if none was given; owned */
-	char *kernel;		/* comma-separated options for the kernel; owned */
+	unsigned wait_ms; /* 0 is for ever */
+	uint64_t max_size; /* bytes; 0 is no limit */
+	int log_level; /* enum bid_log_level */
+	char **urls; /* NULL-terminated, or NULL if none was given; owned */
+	char *kernel; /* comma-separated options for the kernel; owned */
 };
 
 /* What there is to do after parsing. */
 enum bid_parse {
 	BID_PARSE_MOUNT,
-	BID_PARSE_DONE,		/* --help or --version was answered */
-	BID_PARSE_USAGE,	/* the error was printed */
+	BID_PARSE_DONE, /* --help or --version was answered */
+	BID_PARSE_USAGE, /* the error was printed */
 };
 
 /* The caller releases @options in any case. */

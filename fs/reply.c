@@ -40,7 +40,7 @@ struct stat bid_attr_of_file(uint64_t number, const struct stat *st)
 	struct stat attr = *st;
 
 	attr.st_ino = number;
-	attr.st_mode = S_IFREG | (st->st_mode & 0555);	/* never setuid, never writable */
+	attr.st_mode = S_IFREG | (st->st_mode & 0555); /* never setuid, never writable */
 	attr.st_nlink = 1;
 	return attr;
 }
@@ -62,7 +62,7 @@ double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:
-		return 0;	/* its size is made anew whenever it is looked at */
+		return 0; /* its size is made anew whenever it is looked at */
 	default:
 		return BID_STALE;
 	}
@@ -83,7 +83,7 @@ void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct st
 	entry.entry_timeout = bid_entry_timeout(fs, node);
 	entry.attr_timeout = entry.entry_timeout < BID_STALE ? entry.entry_timeout : BID_STALE;
 	if (fuse_reply_entry(req, &entry) == -ENOENT)
-		bid_inodes_forget(fs->inodes, entry.ino, 1);	/* the caller is gone, so the kernel will not take it back */
+		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
 }
 
 void bid_reply_negative(fuse_req_t req, double timeout)

@@ -18,7 +18,7 @@
 #include "servers.h"
 
 enum {
-	THREADS = 2,	/* one more than answers fastest, so that a slow disk does not hold up everybody; none waits for a network */
+	THREADS = 2, /* one more than answers fastest, so that a slow disk does not hold up everybody; none waits for a network */
 	FDS_MAX = 512,
 };
 
@@ -99,7 +99,7 @@ static int await(int ready, const char *path)
 	char byte;
 
 	if (read(ready, &byte, 1) != 1)
-		return BID_EXIT_MOUNT;	/* the daemon said why */
+		return BID_EXIT_MOUNT; /* the daemon said why */
 	if (stat(path, &st) < 0) {
 		bid_error("%s: the mount on '%s' does not answer", strerror(errno), path);
 		return BID_EXIT_MOUNT;

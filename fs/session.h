@@ -16,8 +16,8 @@ enum {
 };
 
 /*
- * Mount @store as @options say, print the mount point when it answers, and serve it: from the background, unless options->foreground, in which
- * case this returns after unmounting. Returns an exit status; errors were printed.
+ * Mount @store as @options say, print the mount point when it answers, and serve it: from the background, unless
+ * options->foreground, in which case this returns after unmounting. Returns an exit status; errors were printed.
  */
 int bid_session_run(struct bid_store *store, const struct bid_options *options);
 

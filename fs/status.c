@@ -9,10 +9,10 @@
 
 static json_t *counters(const struct bid_broker_stats *stats)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched", (json_int_t)stats->fetched,
-			 "absent", (json_int_t)stats->absent, "unknown", (json_int_t)stats->unknown, "rejected",
-			 (json_int_t)stats->rejected, "interrupted", (json_int_t)stats->interrupted, "remembered_absent",
-			 (json_int_t)stats->negative_entries);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched",
+			 (json_int_t)stats->fetched, "absent", (json_int_t)stats->absent, "unknown", (json_int_t)stats->unknown,
+			 "rejected", (json_int_t)stats->rejected, "interrupted", (json_int_t)stats->interrupted,
+			 "remembered_absent", (json_int_t)stats->negative_entries);
 }
 
 static json_t *sources(struct bid_broker *broker)
@@ -62,10 +62,10 @@ char *bid_status_json(const struct bid_fs *fs)
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_flight(fs->broker, add_flight, flights);
 	json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o}", "version", bid_version(), "mount_point",
-			 fs->options->mountpoint, "store", bid_store_path(fs->store), "mode", bid_mode_name(fs->mode), "mode_reason",
-			 fs->mode_reason, "read_only", 1, "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
-			 (json_int_t)bid_inodes_count(fs->inodes), "counters", counters(&stats), "sources", sources(fs->broker), "flights",
-			 flights);
+			 fs->options->mountpoint, "store", bid_store_path(fs->store), "mode", bid_mode_name(fs->mode),
+			 "mode_reason", fs->mode_reason, "read_only", 1, "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec),
+			 "inodes", (json_int_t)bid_inodes_count(fs->inodes), "counters", counters(&stats), "sources",
+			 sources(fs->broker), "flights", flights);
 	text = json_dumps(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

@@ -6,8 +6,9 @@
 #include "fs.h"
 
 /*
- * The text of @node, for the caller to free; -ENOENT if it has none, -ENOMEM. Texts that change are padded with newlines to a multiple of
- * BID_TEXT_BLOCK, because in no_open mode the kernel reads them with the size that it saw last: a little growth must not cut them off.
+ * The text of @node, for the caller to free; -ENOENT if it has none, -ENOMEM. Texts that change are padded with newlines to a
+ * multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads them with the size that it saw last: a little growth must
+ * not cut them off.
  */
 int bid_text_make(const struct bid_fs *fs, const struct bid_node *node, char **ret_text, size_t *ret_size);
 

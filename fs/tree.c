@@ -9,7 +9,7 @@
 
 #include "names.h"
 
-enum { PATH_ID_MIN = 8 };	/* bytes; below an original path a shorter hex name that is not stored is taken for a name */
+enum { PATH_ID_MIN = 8 }; /* bytes; below an original path a shorter hex name that is not stored is taken for a name */
 
 /* @path and @name as a node's path. */
 static int set_path(struct bid_node *node, const char *path, const char *name)
@@ -222,8 +222,8 @@ static bool is_shadowed(const char *path)
 	size_t len = strcspn(path, "/");
 
 	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++)
-		if (!*bid_names_fixed[i].parent && bid_names_fixed[i].type != BID_NODE_PATH && strlen(bid_names_fixed[i].name) == len &&
-		    strncmp(bid_names_fixed[i].name, path, len) == 0)
+		if (!*bid_names_fixed[i].parent && bid_names_fixed[i].type != BID_NODE_PATH &&
+		    strlen(bid_names_fixed[i].name) == len && strncmp(bid_names_fixed[i].name, path, len) == 0)
 			return true;
 	return false;
 }
@@ -239,7 +239,10 @@ int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, 
 		break;
 	case BID_NODE_LINK:
 		r = bid_store_where(tree->store, &node->id, where, sizeof(where));
-		/* perf wants a link that leads to a directory; one that is not of its making, or not there yet, leads to one of ours */
+		/*
+		 * perf wants a link that leads to a directory; one that is not of its making, or not there yet, leads to one of
+		 * ours
+		 */
 		if (r < 0 || is_shadowed(where) || bid_store_classify(tree->store, where) != BID_ENTRY_ID)
 			len = snprintf(ret_text, size, "../../" BID_STORE_NAMELESS "/%s", bid_id_format(&node->id, hex));
 		else

@@ -12,13 +12,13 @@
 #include "node.h"
 
 struct bid_tree {
-	struct bid_store *store;	/* borrowed */
-	bool any_id;			/* an id need not be stored to have a directory: there are sources */
+	struct bid_store *store; /* borrowed */
+	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 
 /*
- * What @name means in the directory @parent. Never touches the network; that an artifact's name means something does not say that it is here.
- * Returns 0 (the caller releases @ret_child), or
+ * What @name means in the directory @parent. Never touches the network; that an artifact's name means something does not say that
+ * it is here. Returns 0 (the caller releases @ret_child), or
  *   -ENOENT	no such name for now
  *   -EINVAL	a name that can never mean anything here: the answer may be kept for long
  *   -ENOTDIR	@parent is no directory

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct wait {
-	fuse_req_t req;		/* not yet answered */
+	fuse_req_t req; /* not yet answered */
 	struct bid_call call;
 	bid_wait_fn answer;
 };
@@ -20,8 +20,8 @@ static void over(void *user, const struct bid_result *result)
 }
 
 /*
- * libfuse may call this while the request is being answered, so all it gets is the ticket's number, not a pointer to anything that may be
- * gone. If it is called before the wait began, the broker remembers.
+ * libfuse may call this while the request is being answered, so all it gets is the ticket's number, not a pointer to anything
+ * that may be gone. If it is called before the wait began, the broker remembers.
  */
 static void interrupted(fuse_req_t req, void *data)
 {

@@ -8,21 +8,21 @@
 /* What the kernel asked for, to be answered later. */
 struct bid_call {
 	struct bid_request artifact;
-	struct bid_inode *inode;	/* for open and read: the artifact's; held by the kernel until it is answered */
-	struct fuse_file_info fi;	/* for open */
-	size_t size;			/* for read */
-	off_t offset;			/* for read */
+	struct bid_inode *inode; /* for open and read: the artifact's; held by the kernel until it is answered */
+	struct fuse_file_info fi; /* for open */
+	size_t size; /* for read */
+	off_t offset; /* for read */
 };
 
 /*
- * Answers @req with what became of the wait: @error is 0 or the broker's; with 0, @file is the artifact, and is released afterwards unless its
- * fd was taken.
+ * Answers @req with what became of the wait: @error is 0 or the broker's; with 0, @file is the artifact, and is released
+ * afterwards unless its fd was taken.
  */
 typedef void (*bid_wait_fn)(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file);
 
 /*
- * Get the artifact of @call, which is copied, and call @answer with it: at once and from here if it is in the store or known to be absent, else
- * when it was fetched or the bounded wait is over. An interrupted request is answered with EINTR at once.
+ * Get the artifact of @call, which is copied, and call @answer with it: at once and from here if it is in the store or known to
+ * be absent, else when it was fetched or the bounded wait is over. An interrupted request is answered with EINTR at once.
  */
 void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer);
 

@@ -5,16 +5,13 @@
 
 static const struct {
 	const char *name;
-	const char *store_name;		/* perf, util/build-id.c */
+	const char *store_name; /* perf, util/build-id.c */
 	bool fetchable;
 	bool elf;
 } kinds[BID_KIND_COUNT] = {
-	[BID_KIND_NONE] = { "none", "none", false, false },
-	[BID_KIND_ELF] = { "elf", "elf", true, true },
-	[BID_KIND_DEBUGINFO] = { "debuginfo", "debug", true, true },
-	[BID_KIND_KALLSYMS] = { "kallsyms", "kallsyms", false, false },
-	[BID_KIND_PROBES] = { "probes", "probes", false, false },
-	[BID_KIND_VDSO] = { "vdso", "vdso", false, true },
+	[BID_KIND_NONE] = { "none", "none", false, false },	     [BID_KIND_ELF] = { "elf", "elf", true, true },
+	[BID_KIND_DEBUGINFO] = { "debuginfo", "debug", true, true }, [BID_KIND_KALLSYMS] = { "kallsyms", "kallsyms", false, false },
+	[BID_KIND_PROBES] = { "probes", "probes", false, false },    [BID_KIND_VDSO] = { "vdso", "vdso", false, true },
 };
 
 static enum bid_kind checked(enum bid_kind kind)

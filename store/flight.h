@@ -84,7 +84,7 @@ struct bid_flight {
 
 /*
  * What becomes of @waiter, who wants @request from the sources. Under the lock. Returns
- *   -EINPROGRESS	it waits and is not the caller's any more. If @ret_lead is set, the caller leads that flight: bid_flight_lead()
+ *   -EINPROGRESS	it waits and is not the caller's any more. If @ret_lead is set, he leads that flight: bid_flight_lead()
  *   other		its answer. @ret_seen is set to the flight whose verdicts belong to it, if any, with a reference
  */
 int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,

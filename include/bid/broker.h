@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The broker: the one way to an artifact that may have to be fetched. It looks into the store, then at what is remembered as absent,
- * then asks the sources in order, through a transaction that checks before it publishes. Any number of callers that want one
- * artifact share one download.
+ * The broker: the one way to an artifact that may have to be fetched. It looks into the store, then at what is remembered as
+ * absent, then asks the sources in order, through a transaction that checks before it publishes. Any number of callers that want
+ * one artifact share one download.
  */
 #ifndef BID_BROKER_H
 #define BID_BROKER_H
@@ -13,23 +13,23 @@
 struct bid_broker;
 
 struct bid_broker_config {
-	unsigned wait_ms;	/* the longest a caller waits for a download; 0 is for ever */
-	uint64_t max_size;	/* refuse larger artifacts; 0 means no limit */
-	bool no_negative;	/* ask the sources even for what is remembered as absent */
+	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
+	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
+	bool no_negative; /* ask the sources even for what is remembered as absent */
 };
 
 /* What one source answered, in the end, for one request. */
 struct bid_verdict {
-	const char *source;	/* its name */
+	const char *source; /* its name */
 	enum bid_outcome outcome;
-	const char *text;	/* in words */
+	const char *text; /* in words */
 };
 
 /* What a caller gets. All of it dies when the callback returns, but a descriptor that the callback took out of @file. */
 struct bid_result {
-	int error;			/* 0 or a negative errno, as in <bid/error.h> */
-	struct bid_file *file;		/* with error 0: the callback may keep it by setting file->fd to -1 */
-	const struct bid_verdict *verdicts;	/* what each source that was asked said */
+	int error; /* 0 or a negative errno, as in <bid/error.h> */
+	struct bid_file *file; /* with error 0: the callback may keep it by setting file->fd to -1 */
+	const struct bid_verdict *verdicts; /* what each source that was asked said */
 	size_t n_verdicts;
 };
 
@@ -49,15 +49,16 @@ bool bid_broker_has_sources(const struct bid_broker *broker);
 void bid_broker_free(struct bid_broker *broker);
 
 /*
- * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EINPROGRESS (a source may
- * have it: bid_broker_materialise() it), or as bid_store_find(), but -EBADMSG only if there is no source to ask instead.
- * @ret_ttl, if not NULL, is set with -ENOENT: the seconds for which the sources' "no" stands, 0 if no source was ever asked.
+ * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EINPROGRESS (a
+ * source may have it: bid_broker_materialise() it), or as bid_store_find(), but -EBADMSG only if there is no source to ask
+ * instead. @ret_ttl, if not NULL, is set with -ENOENT: the seconds for which the sources' "no" stands, 0 if no source was ever
+ * asked.
  */
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /*
- * A ticket: the right to one call of @fn, and the handle by which a wait is given up. Zero is never one. Costs a little memory until
- * the call was made, so every ticket must be used up by bid_broker_materialise().
+ * A ticket: the right to one call of @fn, and the handle by which a wait is given up. Zero is never one. Costs a little memory
+ * until the call was made, so every ticket must be used up by bid_broker_materialise().
  */
 int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_ticket);
 
@@ -68,16 +69,16 @@ int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request);
 
 /*
- * Give up the wait of @ticket: its function is called with -EINTR, from inside this call or from the materialise() that is under way.
- * A ticket that was used up already is ignored, so this may race with the end of the download. A download that nobody waits for any
- * more, and nobody timed out on, is cancelled.
+ * Give up the wait of @ticket: its function is called with -EINTR, from inside this call or from the materialise() that is under
+ * way. A ticket that was used up already is ignored, so this may race with the end of the download. A download that nobody waits
+ * for any more, and nobody timed out on, is cancelled.
  */
 void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket);
 
 struct bid_progress {
-	uint64_t received;	/* bytes so far, from the source that is delivering */
-	uint64_t size;		/* as announced, or BID_SIZE_UNKNOWN */
-	char source[256];	/* which one that is; "" if none yet */
+	uint64_t received; /* bytes so far, from the source that is delivering */
+	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
+	char source[256]; /* which one that is; "" if none yet */
 	struct bid_request request;
 	unsigned waiters;
 	unsigned age_ms;
@@ -91,24 +92,24 @@ void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, con
 
 /* What one source did so far. */
 struct bid_source_stats {
-	const char *name;		/* lives as long as the broker */
-	uint64_t asked;			/* requests */
+	const char *name; /* lives as long as the broker */
+	uint64_t asked; /* requests */
 	uint64_t outcomes[BID_OUTCOME_COUNT];
-	uint64_t bytes;			/* received */
-	char last_trouble[256];		/* the last answer that was neither found nor absent; "" if none */
-	int64_t last_trouble_time;	/* seconds since the epoch */
+	uint64_t bytes; /* received */
+	char last_trouble[256]; /* the last answer that was neither found nor absent; "" if none */
+	int64_t last_trouble_time; /* seconds since the epoch */
 };
 
 struct bid_broker_stats {
-	uint64_t hits;			/* answered from the store */
-	uint64_t fetched;		/* published after a download */
-	uint64_t absent;		/* answered "absent", remembered or fresh */
-	uint64_t unknown;		/* answered "unknown": timed out, or a source could not be asked */
-	uint64_t rejected;		/* bodies that were not what was asked for */
-	uint64_t interrupted;		/* waits given up */
-	uint64_t negative_entries;	/* remembered at the moment */
-	uint64_t flights;		/* downloads at the moment */
-	uint64_t waiters;		/* at the moment */
+	uint64_t hits; /* answered from the store */
+	uint64_t fetched; /* published after a download */
+	uint64_t absent; /* answered "absent", remembered or fresh */
+	uint64_t unknown; /* answered "unknown": timed out, or a source could not be asked */
+	uint64_t rejected; /* bodies that were not what was asked for */
+	uint64_t interrupted; /* waits given up */
+	uint64_t negative_entries; /* remembered at the moment */
+	uint64_t flights; /* downloads at the moment */
+	uint64_t waiters; /* at the moment */
 };
 
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);

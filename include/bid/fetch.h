@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Sources that speak debuginfod's web API (debuginfod(8), "WEBAPI") over HTTP. All servers of one struct bid_fetch share one network
- * thread and its connections.
+ * Sources that speak debuginfod's web API (debuginfod(8), "WEBAPI") over HTTP. All servers of one struct bid_fetch share one
+ * network thread and its connections.
  */
 #ifndef BID_FETCH_H
 #define BID_FETCH_H
@@ -11,12 +11,12 @@
 struct bid_fetch;
 
 struct bid_fetch_config {
-	unsigned connect_ms;		/* to be connected, TLS included; 0 means 5000 */
-	unsigned first_byte_ms;		/* from the request to the first byte of the answer; 0 means 30000 */
-	unsigned stall_ms;		/* without any byte in the middle of a body; 0 means 5000 */
-	unsigned retries;		/* after a transport error or a 5xx, with jittered back-off */
-	unsigned parallel;		/* transfers at once per server; 0 means 6 */
-	uint64_t max_size;		/* of one artifact, in bytes; 0 means no limit */
+	unsigned connect_ms; /* to be connected, TLS included; 0 means 5000 */
+	unsigned first_byte_ms; /* from the request to the first byte of the answer; 0 means 30000 */
+	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
+	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
+	unsigned parallel; /* transfers at once per server; 0 means 6 */
+	uint64_t max_size; /* of one artifact, in bytes; 0 means no limit */
 };
 
 /*
@@ -38,8 +38,8 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 int bid_fetch_check_url(const char *url);
 
 /*
- * The servers that the environment configures: DEBUGINFOD_URLS if it is set, else every *.urls file of /etc/debuginfod (@etc, if not NULL,
- * is read instead of "/etc/debuginfod"), split at white space, without doubles, trailing slashes and "ima:" tokens.
+ * The servers that the environment configures: DEBUGINFOD_URLS if it is set, else every *.urls file of /etc/debuginfod (@etc, if
+ * not NULL, is read instead of "/etc/debuginfod"), split at white space, without doubles, trailing slashes and "ima:" tokens.
  * Returns their number and a NULL-terminated array for bid_fetch_urls_free(), or a negative errno.
  */
 int bid_fetch_urls_from_environment(const char *etc, char ***ret_urls);

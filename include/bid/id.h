@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BID_ID_MAX	64			/* bytes */
-#define BID_ID_HEX_MAX	(2 * BID_ID_MAX + 1)	/* characters, with the terminating NUL */
-#define BID_ID_PERF_MAX	20			/* bytes; perf cuts longer ids to this length */
+#define BID_ID_MAX	64 /* bytes */
+#define BID_ID_HEX_MAX	(2 * BID_ID_MAX + 1) /* characters, with the terminating NUL */
+#define BID_ID_PERF_MAX 20 /* bytes; perf cuts longer ids to this length */
 
 struct bid_id {
-	uint8_t len;			/* bytes in use, 1..BID_ID_MAX; 0 is "no id" */
-	uint8_t bytes[BID_ID_MAX];	/* the rest is zero */
+	uint8_t len; /* bytes in use, 1..BID_ID_MAX; 0 is "no id" */
+	uint8_t bytes[BID_ID_MAX]; /* the rest is zero */
 };
 
 /*

@@ -19,14 +19,14 @@
 /* What a source says in the end. */
 enum bid_outcome {
 	BID_OUTCOME_NONE = 0,
-	BID_OUTCOME_FOUND,		/* the body was delivered, complete as far as the transport can tell */
-	BID_OUTCOME_ABSENT,		/* a definite no */
-	BID_OUTCOME_TOO_LARGE,		/* it has the artifact, above the size limit */
-	BID_OUTCOME_UNSUPPORTED,	/* it does not offer this kind at all */
-	BID_OUTCOME_REFUSED,		/* it will not say: authorisation, rate limit, configuration */
-	BID_OUTCOME_UNREACHABLE,	/* could not be asked, or broke off: DNS, connect, TLS, reset, 5xx, stall */
-	BID_OUTCOME_REJECTED,		/* what it delivered is not what was asked for; said by the receiver or the broker */
-	BID_OUTCOME_FAILED,		/* the receiver failed: a local trouble, such as a full disk */
+	BID_OUTCOME_FOUND, /* the body was delivered, complete as far as the transport can tell */
+	BID_OUTCOME_ABSENT, /* a definite no */
+	BID_OUTCOME_TOO_LARGE, /* it has the artifact, above the size limit */
+	BID_OUTCOME_UNSUPPORTED, /* it does not offer this kind at all */
+	BID_OUTCOME_REFUSED, /* it will not say: authorisation, rate limit, configuration */
+	BID_OUTCOME_UNREACHABLE, /* could not be asked, or broke off: DNS, connect, TLS, reset, 5xx, stall */
+	BID_OUTCOME_REJECTED, /* what it delivered is not what was asked for; said by the receiver or the broker */
+	BID_OUTCOME_FAILED, /* the receiver failed: a local trouble, such as a full disk */
 	BID_OUTCOME_CANCELLED,
 	BID_OUTCOME_COUNT
 };
@@ -42,15 +42,18 @@ bool bid_outcome_is_no(enum bid_outcome outcome);
 /* What a source knows of a body. The strings live until done() returns; they come from outside. */
 struct bid_answer {
 	enum bid_outcome outcome;
-	const char *text;	/* in words, for people: "HTTP 404", "no connection: Connection refused" */
-	const char *url;	/* what was asked; without user name and password */
-	const char *file;	/* the file's name at the source, or NULL */
-	const char *archive;	/* the archive it was in, or NULL */
-	uint64_t size;		/* as announced, or BID_SIZE_UNKNOWN */
+	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
+	const char *url; /* what was asked; without user name and password */
+	const char *file; /* the file's name at the source, or NULL */
+	const char *archive; /* the archive it was in, or NULL */
+	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 };
 
 struct bid_receiver {
-	/* A body of @size bytes (or BID_SIZE_UNKNOWN) begins; drop any earlier one. Non-zero (a negative errno) ends the transfer. */
+	/*
+	 * A body of @size bytes (or BID_SIZE_UNKNOWN) begins; drop any earlier one. Non-zero (a negative errno) ends the
+	 * transfer.
+	 */
 	int (*head)(void *user, uint64_t size);
 	/* Bytes of the body. Non-zero ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as BID_OUTCOME_FAILED. */
 	int (*body)(void *user, const void *data, size_t len);
@@ -63,12 +66,15 @@ struct bid_source;
 /* Every source begins with this; the broker knows nothing else of it. */
 struct bid_source_ops {
 	/*
-	 * Ask for @request. Returns 0 and a number for cancel() in @ret_transfer, written before anything of @receiver is called; or a
-	 * negative errno, and then nothing of @receiver is called. Never blocks on the network.
+	 * Ask for @request. Returns 0 and a number for cancel() in @ret_transfer, written before anything of @receiver is called;
+	 * or a negative errno, and then nothing of @receiver is called. Never blocks on the network.
 	 */
 	int (*start)(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
 		     uint64_t *ret_transfer);
-	/* End that transfer soon: done() still comes, as BID_OUTCOME_CANCELLED unless it ended by itself. Unknown numbers are ignored. */
+	/*
+	 * End that transfer soon: done() still comes, as BID_OUTCOME_CANCELLED unless it ended by itself. Unknown numbers are
+	 * ignored.
+	 */
 	void (*cancel)(struct bid_source *source, uint64_t transfer);
 	/* Give it up, with every transfer cancelled and every done() returned. */
 	void (*free)(struct bid_source *source);
@@ -76,7 +82,7 @@ struct bid_source_ops {
 
 struct bid_source {
 	const struct bid_source_ops *ops;
-	const char *name;	/* for messages; of a server its URL without user name and password. Owned by the source */
+	const char *name; /* for messages; of a server its URL without user name and password. Owned by the source */
 };
 
 /*

@@ -23,8 +23,8 @@
 struct bid_store;
 
 enum bid_store_flags {
-	BID_STORE_WRITE = 1 << 0,	/* may be added to; makes ".bidfs" and sweeps what a dead writer left there */
-	BID_STORE_NAMED_TEMP = 1 << 1,	/* write without O_TMPFILE, as on file systems that lack it */
+	BID_STORE_WRITE = 1 << 0, /* may be added to; makes ".bidfs" and sweeps what a dead writer left there */
+	BID_STORE_NAMED_TEMP = 1 << 1, /* write without O_TMPFILE, as on file systems that lack it */
 };
 
 /* The directory of fetched artifacts without a path, and of ids without a name in the mount. */
@@ -49,9 +49,9 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);
 
 /* An artifact, open and checked. Owned by whoever declares it; released with bid_file_release(). */
 struct bid_file {
-	int fd;			/* O_RDONLY; -1 in a released one */
-	struct stat st;		/* of fd, when it was opened */
-	enum bid_kind kind;	/* what it is; BID_KIND_ELF where debuginfo was asked of a file that was not stripped */
+	int fd; /* O_RDONLY; -1 in a released one */
+	struct stat st; /* of fd, when it was opened */
+	enum bid_kind kind; /* what it is; BID_KIND_ELF where debuginfo was asked of a file that was not stripped */
 };
 
 #define BID_FILE_NONE ((struct bid_file){ .fd = -1 })
@@ -80,8 +80,8 @@ int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_
 /* What a name in the tree of original paths is. */
 enum bid_entry {
 	BID_ENTRY_NONE = 0,
-	BID_ENTRY_DIR,		/* a part of an original path */
-	BID_ENTRY_ID,		/* an id below an original path: holds artifacts */
+	BID_ENTRY_DIR, /* a part of an original path */
+	BID_ENTRY_ID, /* an id below an original path: holds artifacts */
 };
 
 /* What is at @path, relative to the store ("" is its root)? ".build-id" and ".bidfs" are not part of this tree. */
@@ -116,11 +116,11 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 
 /* Where an artifact came from. Strings may be NULL; from a server's headers they are shown, never used as a path. */
 struct bid_origin {
-	const char *how;	/* "added", "fetched" or "unpacked" */
-	const char *server;	/* the server's URL */
-	const char *url;	/* the URL of the file */
-	const char *file;	/* the file's name at the server, or the path it was added from */
-	const char *archive;	/* the package it was in, at the server */
+	const char *how; /* "added", "fetched" or "unpacked" */
+	const char *server; /* the server's URL */
+	const char *url; /* the URL of the file */
+	const char *file; /* the file's name at the server, or the path it was added from */
+	const char *archive; /* the package it was in, at the server */
 };
 
 struct bid_txn;
@@ -155,7 +155,7 @@ void bid_txn_free(struct bid_txn *txn);
 
 /* How the bytes of an added file get into the store. */
 enum bid_link {
-	BID_LINK_AUTO = 0,	/* reflink, else hard link where that is safe, else copy */
+	BID_LINK_AUTO = 0, /* reflink, else hard link where that is safe, else copy */
 	BID_LINK_REFLINK,
 	BID_LINK_HARD,
 	BID_LINK_COPY,
@@ -163,9 +163,9 @@ enum bid_link {
 
 struct bid_added {
 	struct bid_id id;
-	enum bid_kind kind;	/* BID_KIND_ELF, or BID_KIND_DEBUGINFO for a separate debug file */
-	bool known;		/* was there already */
-	enum bid_link link;	/* how it was put there; BID_LINK_AUTO if it was known */
+	enum bid_kind kind; /* BID_KIND_ELF, or BID_KIND_DEBUGINFO for a separate debug file */
+	bool known; /* was there already */
+	enum bid_link link; /* how it was put there; BID_LINK_AUTO if it was known */
 };
 
 /*

@@ -51,10 +51,10 @@ static inline void bid_cleanup_file(FILE **file)
 	errno = saved;
 }
 
-#define bid_auto_fd	bid_cleanup(bid_cleanup_fd)
-#define bid_auto_free	bid_cleanup(bid_cleanup_free)
-#define bid_auto_dir	bid_cleanup(bid_cleanup_dir)
-#define bid_auto_file	bid_cleanup(bid_cleanup_file)
+#define bid_auto_fd   bid_cleanup(bid_cleanup_fd)
+#define bid_auto_free bid_cleanup(bid_cleanup_free)
+#define bid_auto_dir  bid_cleanup(bid_cleanup_dir)
+#define bid_auto_file bid_cleanup(bid_cleanup_file)
 
 static inline int bid_steal_fd(int *fd)
 {
@@ -64,12 +64,12 @@ static inline int bid_steal_fd(int *fd)
 	return stolen;
 }
 
-#define bid_steal(pointer)				\
-	({						\
-		__typeof__(pointer) *bid_from = &(pointer);	\
-		__typeof__(pointer) bid_stolen = *bid_from;	\
-		*bid_from = NULL;			\
-		bid_stolen;				\
+#define bid_steal(pointer) \
+	({ \
+		__typeof__(pointer) *bid_from = &(pointer); \
+		__typeof__(pointer) bid_stolen = *bid_from; \
+		*bid_from = NULL; \
+		bid_stolen; \
 	})
 
 #endif

@@ -18,9 +18,9 @@ void bid_log_to_syslog(void);
 
 void bid_log(enum bid_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#define bid_error(...)		bid_log(BID_LOG_ERROR, __VA_ARGS__)
-#define bid_warning(...)	bid_log(BID_LOG_WARNING, __VA_ARGS__)
-#define bid_info(...)		bid_log(BID_LOG_INFO, __VA_ARGS__)
-#define bid_debug(...)		bid_log(BID_LOG_DEBUG, __VA_ARGS__)
+#define bid_error(...)	 bid_log(BID_LOG_ERROR, __VA_ARGS__)
+#define bid_warning(...) bid_log(BID_LOG_WARNING, __VA_ARGS__)
+#define bid_info(...)	 bid_log(BID_LOG_INFO, __VA_ARGS__)
+#define bid_debug(...)	 bid_log(BID_LOG_DEBUG, __VA_ARGS__)
 
 #endif

@@ -23,16 +23,16 @@
 #include "disk/txn.h"
 
 enum {
-	LINKS_MAX = 60000,	/* ext4 allows 65000; leave some to others */
+	LINKS_MAX = 60000, /* ext4 allows 65000; leave some to others */
 	MAX_UNPACKED = 1 << 30,
 };
 
 struct source {
-	int fd;				/* owned */
+	int fd; /* owned */
 	struct stat st;
-	char path[PATH_MAX];		/* the real one */
+	char path[PATH_MAX]; /* the real one */
 	struct bid_elf_info info;
-	bool packed;			/* a compressed module: info is of what is in it, which is in temp */
+	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;
 };
@@ -97,8 +97,8 @@ static int open_source(const char *path, struct source *source)
 }
 
 /*
- * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that somebody may
- * not read where it is.
+ * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that
+ * somebody may not read where it is.
  */
 static bool may_link(const struct source *source)
 {
@@ -138,7 +138,7 @@ static int fill_temp(struct bid_store *store, struct source *source, bool reflin
 			return r;
 		r = bid_elf_examine(source->temp.fd, &info);
 		if (r < 0 || !bid_id_equal(&info.id, &source->info.id))
-			return r == -ENOMEM ? r : -EAGAIN;	/* it is being written */
+			return r == -ENOMEM ? r : -EAGAIN; /* it is being written */
 	}
 	if (fchmod(source->temp.fd, copied_mode(source)) < 0 || fsync(source->temp.fd) < 0)
 		return -errno;
@@ -224,7 +224,8 @@ static int add(struct bid_store *store, struct source *source, enum bid_link wan
 	int r;
 
 	/* code that has no bytes is what is left in a separate debug file */
-	added->kind = !source->info.has_code && (source->info.has_dwarf || source->info.has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
+	added->kind = !source->info.has_code && (source->info.has_dwarf || source->info.has_symtab) ? BID_KIND_DEBUGINFO
+												    : BID_KIND_ELF;
 	added->id = source->info.id;
 	request = (struct bid_request){ .id = added->id, .kind = added->kind };
 	if (snprintf(path, sizeof(path), "%s/%s", source->path + 1, bid_id_format(&filed, hex)) >= (int)sizeof(path))
@@ -233,7 +234,10 @@ static int add(struct bid_store *store, struct source *source, enum bid_link wan
 	r = bid_store_find(store, &request, &file);
 	added->known = r == 0 && file.kind == added->kind;
 	if (!added->known) {
-		/* readers follow perf's link, so that is where it goes if there is one; debug files always go beside their ELF file */
+		/*
+		 * readers follow perf's link, so that is where it goes if there is one; debug files always go beside their ELF
+		 * file
+		 */
 		if (added->kind == BID_KIND_DEBUGINFO || bid_store_where(store, &added->id, where, sizeof(where)) == 0)
 			bid_publish_where(store, &added->id, where);
 		else

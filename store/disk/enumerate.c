@@ -10,7 +10,7 @@
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum { OLD_LAYOUT_ID_MIN = 8 };	/* bytes; a shorter hex name that is a file is taken for anything but an id */
+enum { OLD_LAYOUT_ID_MIN = 8 }; /* bytes; a shorter hex name that is a file is taken for anything but an id */
 
 int bid_place_kinds(struct bid_store *store, const char *path)
 {
@@ -115,7 +115,8 @@ int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_en
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (snprintf(child, sizeof(child), "%s%s%s", path, *path ? "/" : "", entry->d_name) >= (int)sizeof(child) || is_ours(child))
+		if (snprintf(child, sizeof(child), "%s%s%s", path, *path ? "/" : "", entry->d_name) >= (int)sizeof(child) ||
+		    is_ours(child))
 			continue;
 		/* most are directories with a name that is no id, and need no second look */
 		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)

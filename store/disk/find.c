@@ -19,7 +19,7 @@
 #include "disk/txn.h"
 #include "disk/verdict.h"
 
-enum { MAX_UNPACKED = 1 << 30 };	/* bytes; the largest kernel module with DWARF is well below */
+enum { MAX_UNPACKED = 1 << 30 }; /* bytes; the largest kernel module with DWARF is well below */
 
 /* Open the regular file @path below the store. -ENOENT for anything else. */
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *ret_file)
@@ -150,8 +150,8 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 }
 
 /*
- * A crash between publishing and linking leaves an artifact that perf does not find. @place is the first one that exists for @filed, so there is
- * no link; make it, if it can be made.
+ * A crash between publishing and linking leaves an artifact that perf does not find. @place is the first one that exists for
+ * @filed, so there is no link; make it, if it can be made.
  */
 static void mend_link(struct bid_store *store, const struct bid_id *filed, const char *place)
 {
@@ -162,7 +162,8 @@ static void mend_link(struct bid_store *store, const struct bid_id *filed, const
 }
 
 /* One kind, in all places of one spelling. */
-static int find_filed(struct bid_store *store, const struct bid_id *filed, const struct bid_request *request, struct bid_file *ret_file)
+static int find_filed(struct bid_store *store, const struct bid_id *filed, const struct bid_request *request,
+		      struct bid_file *ret_file)
 {
 	struct bid_place place = { 0 };
 	int result = -ENOENT;
@@ -180,8 +181,9 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 			if (r == -EBADMSG && fresh) {
 				char hex[BID_ID_HEX_MAX];
 
-				bid_warning("wrong content: '%s/%s/%s' does not carry the build-id '%s'; not served", bid_store_path(store),
-					    place.path, bid_kind_store_name(request->kind), bid_id_format(&request->id, hex));
+				bid_warning("wrong content: '%s/%s/%s' does not carry the build-id '%s'; not served",
+					    bid_store_path(store), place.path, bid_kind_store_name(request->kind),
+					    bid_id_format(&request->id, hex));
 			}
 		}
 		if (r == 0) {

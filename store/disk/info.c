@@ -65,7 +65,8 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 		int r = bid_store_find(store, &request, &file);
 
 		if (r == 0 && file.kind != request.kind)
-			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "same_as", bid_kind_name(file.kind)));
+			json_object_set_new(artifacts, bid_kind_name(request.kind),
+					    json_pack("{s:s}", "same_as", bid_kind_name(file.kind)));
 		else if (r == 0)
 			json_object_set_new(artifacts, bid_kind_name(request.kind), artifact(store, &request, &file));
 		else if (r != -ENOENT)

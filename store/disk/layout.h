@@ -10,15 +10,15 @@
 
 #include <bid/store.h>
 
-#define BID_LAYOUT_LINKS	".build-id"
-#define BID_LAYOUT_PRIVATE	".bidfs"
-#define BID_LAYOUT_TEMP		BID_LAYOUT_PRIVATE "/tmp"
-#define BID_LAYOUT_RECORDS	BID_LAYOUT_PRIVATE "/record"
-#define BID_LAYOUT_UNPACKED	BID_LAYOUT_PRIVATE "/unpacked"
-#define BID_LAYOUT_ASIDE	BID_LAYOUT_PRIVATE "/quarantine"
-#define BID_LAYOUT_UP		"../../"	/* what every link begins with */
+#define BID_LAYOUT_LINKS    ".build-id"
+#define BID_LAYOUT_PRIVATE  ".bidfs"
+#define BID_LAYOUT_TEMP	    BID_LAYOUT_PRIVATE "/tmp"
+#define BID_LAYOUT_RECORDS  BID_LAYOUT_PRIVATE "/record"
+#define BID_LAYOUT_UNPACKED BID_LAYOUT_PRIVATE "/unpacked"
+#define BID_LAYOUT_ASIDE    BID_LAYOUT_PRIVATE "/quarantine"
+#define BID_LAYOUT_UP	    "../../" /* what every link begins with */
 
-#define BID_LAYOUT_MAX		(BID_ID_HEX_MAX + 32)	/* longest name that is made of an id alone */
+#define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* longest name that is made of an id alone */
 
 /* The id that @id is filed under: perf's 20 bytes of a longer one. */
 struct bid_id bid_layout_filed(const struct bid_id *id);
@@ -33,8 +33,8 @@ const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[
 const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const char *suffix, char buf[static BID_LAYOUT_MAX]);
 
 /*
- * The names under which one id may be filed, in the order to try: itself, perf's 20 bytes of it, without the zero bytes that perf padded it
- * with, and padded as perf would. Begin with a zeroed one; returns false when there are no more.
+ * The names under which one id may be filed, in the order to try: itself, perf's 20 bytes of it, without the zero bytes that perf
+ * padded it with, and padded as perf would. Begin with a zeroed one; returns false when there are no more.
  */
 struct bid_spelling {
 	unsigned step;
@@ -42,14 +42,14 @@ struct bid_spelling {
 bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id);
 
 /*
- * The places where an artifact of kind @kind (BID_KIND_NONE: any) of the id filed as @id may lie, in the order to look: where perf's link
- * leads, what was fetched without a name, and perf's directories of the kernel and the vDSO. Begin with a zeroed one; returns false
- * when there are no more.
+ * The places where an artifact of kind @kind (BID_KIND_NONE: any) of the id filed as @id may lie, in the order to look: where
+ * perf's link leads, what was fetched without a name, and perf's directories of the kernel and the vDSO. Begin with a zeroed one;
+ * returns false when there are no more.
  */
 struct bid_place {
 	unsigned step;
-	bool linked;		/* there is a link that stays inside the store */
-	char path[PATH_MAX];	/* relative to the store: a directory, or in perf's old layout a file */
+	bool linked; /* there is a link that stays inside the store */
+	char path[PATH_MAX]; /* relative to the store: a directory, or in perf's old layout a file */
 };
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
 

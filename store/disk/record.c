@@ -15,12 +15,13 @@
 #include "disk/store.h"
 #include "disk/temp.h"
 
-enum { MAX_RECORD = 64 * 1024 };	/* bytes */
+enum { MAX_RECORD = 64 * 1024 }; /* bytes */
 
 static const char *link_name(enum bid_link link)
 {
-	static const char *const names[] = { [BID_LINK_AUTO] = NULL, [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard",
-					     [BID_LINK_COPY] = "copy" };
+	static const char *const names[] = {
+		[BID_LINK_AUTO] = NULL, [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard", [BID_LINK_COPY] = "copy"
+	};
 
 	return names[link];
 }
@@ -52,14 +53,15 @@ static json_t *to_json(const struct bid_record *record)
 	if (record->source)
 		json_object_set_new(json, "source",
 				    json_pack("{s:I, s:I, s:I, s:I, s:I}", "device", (json_int_t)record->source->st_dev, "inode",
-					      (json_int_t)record->source->st_ino, "size", (json_int_t)record->source->st_size, "mtime",
-					      (json_int_t)record->source->st_mtim.tv_sec, "mtime_ns",
+					      (json_int_t)record->source->st_ino, "size", (json_int_t)record->source->st_size,
+					      "mtime", (json_int_t)record->source->st_mtim.tv_sec, "mtime_ns",
 					      (json_int_t)record->source->st_mtim.tv_nsec));
 	return json;
 }
 
 /* The directory and the name of a record; the directory is made if @make. */
-static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir, char name[static BID_LAYOUT_MAX])
+static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
+		      char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
 	char path[BID_LAYOUT_MAX];

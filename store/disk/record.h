@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is remembered of an artifact besides its bytes: ".bidfs/record/xx/rest.KIND", a JSON object (docs/FORMAT.md, "record"). A record that
- * is missing or damaged costs nothing but what it says: nothing is served because of a record.
+ * What is remembered of an artifact besides its bytes: ".bidfs/record/xx/rest.KIND", a JSON object (docs/FORMAT.md, "record"). A
+ * record that is missing or damaged costs nothing but what it says: nothing is served because of a record.
  */
 #ifndef BID_DISK_RECORD_H
 #define BID_DISK_RECORD_H
@@ -13,9 +13,9 @@
 struct bid_record {
 	struct bid_request request;
 	const struct bid_origin *origin;
-	enum bid_link link;		/* how it was put there */
-	const struct stat *source;	/* of the file it was added from, or NULL */
-	const char *digest;		/* "xxh3-128:HEX", or NULL if none was computed */
+	enum bid_link link; /* how it was put there */
+	const struct stat *source; /* of the file it was added from, or NULL */
+	const char *digest; /* "xxh3-128:HEX", or NULL if none was computed */
 	uint64_t size;
 };
 

@@ -136,7 +136,7 @@ int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd)
 		at += len + (at[len] == '/');
 	}
 	if (r < 0)
-		return r == -ENOENT ? -ENOTDIR : r;	/* it was made or is there, so something else is in the way */
+		return r == -ENOENT ? -ENOTDIR : r; /* it was made or is there, so something else is in the way */
 	*ret_fd = bid_steal_fd(&dir);
 	return 0;
 }

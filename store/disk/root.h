@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The one door to everything below the store's directory: openat2(2) with RESOLVE_BENEATH and without symbolic links, so that no name in
- * the store, whoever wrote it, leads anywhere else. Paths are relative, without "..".
+ * The one door to everything below the store's directory: openat2(2) with RESOLVE_BENEATH and without symbolic links, so that no
+ * name in the store, whoever wrote it, leads anywhere else. Paths are relative, without "..".
  */
 #ifndef BID_DISK_ROOT_H
 #define BID_DISK_ROOT_H
@@ -10,7 +10,10 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* openat(2) below @root; O_CLOEXEC and O_NOFOLLOW are added. -ENOENT also where a symbolic link or a non-directory is in the way. */
+/*
+ * openat(2) below @root; O_CLOEXEC and O_NOFOLLOW are added. -ENOENT also where a symbolic link or a non-directory is in the
+ * way.
+ */
 int bid_root_open(int root, const char *path, int flags, int *ret_fd);
 
 /* opendir(3) below @root. The caller closes @ret_dir. */

@@ -12,10 +12,10 @@
 #include "disk/verdict.h"
 
 struct bid_store {
-	int root;			/* O_DIRECTORY descriptor; owned */
-	unsigned flags;			/* enum bid_store_flags */
-	char *path;			/* absolute; owned */
-	struct bid_verdicts *verdicts;	/* owned; has its own lock */
+	int root; /* O_DIRECTORY descriptor; owned */
+	unsigned flags; /* enum bid_store_flags */
+	char *path; /* absolute; owned */
+	struct bid_verdicts *verdicts; /* owned; has its own lock */
 };
 
 int bid_store_root(const struct bid_store *store)

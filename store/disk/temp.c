@@ -34,7 +34,7 @@ static int open_named(struct bid_temp *temp)
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
 			return -errno;
 		if (st.st_nlink == 0)
-			continue;	/* swept between open and flock */
+			continue; /* swept between open and flock */
 		temp->fd = bid_steal_fd(&fd);
 		return 0;
 	}

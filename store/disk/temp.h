@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Files that are being written. Where the file system can, they have no name until they are published, so that nothing stays behind
- * whatever happens. Elsewhere they have a name in ".bidfs/tmp" and hold an flock(2) as long as their writer lives, by which the next
- * writer knows what it may sweep away.
+ * whatever happens. Elsewhere they have a name in ".bidfs/tmp" and hold an flock(2) as long as their writer lives, by which the
+ * next writer knows what it may sweep away.
  */
 #ifndef BID_DISK_TEMP_H
 #define BID_DISK_TEMP_H
@@ -10,9 +10,9 @@
 #include <bid/store.h>
 
 struct bid_temp {
-	int fd;			/* O_RDWR; -1 in a released one */
-	int dir;		/* ".bidfs/tmp" */
-	char name[32];		/* in dir; "" if it has none */
+	int fd; /* O_RDWR; -1 in a released one */
+	int dir; /* ".bidfs/tmp" */
+	char name[32]; /* in dir; "" if it has none */
 };
 
 #define BID_TEMP_NONE ((struct bid_temp){ .fd = -1, .dir = -1 })

@@ -27,7 +27,7 @@ struct bid_txn {
 	struct bid_request request;
 	struct bid_temp temp;
 	uint64_t size;
-	XXH3_state_t *digest;	/* of what was written so far; owned */
+	XXH3_state_t *digest; /* of what was written so far; owned */
 	char reason[256];
 };
 
@@ -105,7 +105,8 @@ static int check(struct bid_txn *txn, struct bid_elf_info *ret_info)
 	if (r == -ENOEXEC)
 		snprintf(txn->reason, sizeof(txn->reason), "not an ELF file");
 	else if (r == -EBADMSG)
-		snprintf(txn->reason, sizeof(txn->reason), "a damaged or truncated ELF file of %llu bytes", (unsigned long long)txn->size);
+		snprintf(txn->reason, sizeof(txn->reason), "a damaged or truncated ELF file of %llu bytes",
+			 (unsigned long long)txn->size);
 	else if (r < 0)
 		return r;
 	else if (ret_info->id.len == 0)
@@ -230,7 +231,8 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 		return r;
 
 	hash = XXH3_128bits_digest(txn->digest);
-	snprintf(digest, sizeof(digest), "xxh3-128:%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+	snprintf(digest, sizeof(digest), "xxh3-128:%016llx%016llx", (unsigned long long)hash.high64,
+		 (unsigned long long)hash.low64);
 	r = bid_record_write(txn->store, &(struct bid_record){
 						 .request = { .id = info.id, .kind = txn->request.kind },
 						 .origin = origin,

@@ -8,9 +8,9 @@
 #include <bid/store.h>
 
 /*
- * Give an artifact its names: the file @kind in the directory @path (relative to the store) by the function @put, which links it into an open
- * directory and says -EEXIST if the name is taken, and perf's link for @id if there is none. With @durable all of it is on disk on return.
- * Returns 0, or -EEXIST if another file has the name (perf's link is made all the same).
+ * Give an artifact its names: the file @kind in the directory @path (relative to the store) by the function @put, which links it
+ * into an open directory and says -EEXIST if the name is taken, and perf's link for @id if there is none. With @durable all of it
+ * is on disk on return. Returns 0, or -EEXIST if another file has the name (perf's link is made all the same).
  */
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		int (*put)(void *user, int dir, const char *name), void *user);

@@ -11,23 +11,23 @@
 #include "base/io.h"
 
 enum {
-	SETS = 4096,	/* a power of two */
+	SETS = 4096, /* a power of two */
 	WAYS = 4,
-	RACY_NS = 20 * 1000 * 1000,	/* a change within one tick of the clock does not show in the times */
+	RACY_NS = 20 * 1000 * 1000, /* a change within one tick of the clock does not show in the times */
 };
 
 struct entry {
 	dev_t dev;
-	ino_t ino;			/* 0: free */
+	ino_t ino; /* 0: free */
 	off_t size;
 	struct timespec mtime, ctime;
-	bool examined;			/* has_dwarf was looked for */
+	bool examined; /* has_dwarf was looked for */
 	struct bid_verdict_on verdict;
 };
 
 struct bid_verdicts {
-	pthread_mutex_t lock;		/* protects all below; not held while a file is read */
-	unsigned turn;			/* which way of a full set is given up next */
+	pthread_mutex_t lock; /* protects all below; not held while a file is read */
+	unsigned turn; /* which way of a full set is given up next */
 	struct entry entries[SETS][WAYS];
 };
 
@@ -86,7 +86,10 @@ static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool wa
 	return found;
 }
 
-/* Was the file changed so lately that another change could leave the same times? Such a verdict is not kept (git calls this racy). */
+/*
+ * Was the file changed so lately that another change could leave the same times? Such a verdict is not kept (git calls this
+ * racy).
+ */
 static bool is_racy(const struct stat *st)
 {
 	struct timespec now;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a hit costs: stat(2), and open(2) + read of 4 KiB + close(2), of files that were read before, on a mount against the same files in its
- * store.
+ * What a hit costs: stat(2), and open(2) + read of 4 KiB + close(2), of files that were read before, on a mount against the same
+ * files in its store.
  *
  *	bench-hot STORE MOUNT [ROUNDS]
  *
- * Takes the ELF file of every id that the mount lists, in random order. Native and mount take turns, and which comes first changes; the times
- * are medians over the rounds, the ratio is the median of the ratios of each round, with the smallest and the largest.
+ * Takes the ELF file of every id that the mount lists, in random order. Native and mount take turns, and which comes first
+ * changes; the times are medians over the rounds, the ratio is the median of the ratios of each round, with the smallest and the
+ * largest.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -114,8 +115,8 @@ static void compare_sets(const char *name, const struct set *native, const struc
 	qsort(natives, rounds, sizeof(double), compare);
 	qsort(mounteds, rounds, sizeof(double), compare);
 	qsort(ratios, rounds, sizeof(double), compare);
-	printf("%-20s native %7.2f us   mount %7.2f us   ratio %5.2f (%.2f .. %.2f)\n", name, natives[rounds / 2], mounteds[rounds / 2],
-	       ratios[rounds / 2], ratios[0], ratios[rounds - 1]);
+	printf("%-20s native %7.2f us   mount %7.2f us   ratio %5.2f (%.2f .. %.2f)\n", name, natives[rounds / 2],
+	       mounteds[rounds / 2], ratios[rounds / 2], ratios[0], ratios[rounds - 1]);
 }
 
 int main(int argc, char **argv)

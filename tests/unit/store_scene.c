@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char directory[64];	/* of the group: tests run one after another */
+static char directory[64]; /* of the group: tests run one after another */
 
 static void shell(const char *command)
 {

@@ -12,13 +12,13 @@
 
 #include <bid/store.h>
 
-#define ID_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define ID_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define ID_LONG "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+#define ID_A	 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define ID_B	 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define ID_LONG	 "cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
 #define ID_SHORT "dddddddddddd"
 
 struct store_scene {
-	char directory[64];	/* has store/, and the compiled a, b, a.debug, a.stripped, long, short */
+	char directory[64]; /* has store/, and the compiled a, b, a.debug, a.stripped, long, short */
 	struct bid_store *store;
 };
 

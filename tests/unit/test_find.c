@@ -73,11 +73,12 @@ static void a_file_changed_in_place_is_found_out(void **state)
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
 	run(scene, "touch -d '1 hour ago' store/usr/bin/a/" ID_A "/elf");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	usleep(50 * 1000);	/* past the age at which a verdict is kept */
+	usleep(50 * 1000); /* past the age at which a verdict is kept */
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	/* same inode, same size, even the same time of modification */
-	run(scene, "cp b new && touch -r store/usr/bin/a/" ID_A "/elf new && "
-		   "dd if=new of=store/usr/bin/a/" ID_A "/elf conv=notrunc status=none && touch -r new store/usr/bin/a/" ID_A "/elf");
+	run(scene,
+	    "cp b new && touch -r store/usr/bin/a/" ID_A "/elf new && "
+	    "dd if=new of=store/usr/bin/a/" ID_A "/elf conv=notrunc status=none && touch -r new store/usr/bin/a/" ID_A "/elf");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
 }
 
@@ -101,8 +102,10 @@ static void perfs_old_layouts(void **state)
 {
 	struct store_scene *scene = *state;
 
-	run(scene, "mkdir -p store/.build-id/aa 'store/[kernel.kallsyms]' && cp a store/.build-id/aa/%s && "
-		   "echo '0 T _stext' > 'store/[kernel.kallsyms]/" ID_B "'", ID_A + 2);
+	run(scene,
+	    "mkdir -p store/.build-id/aa 'store/[kernel.kallsyms]' && cp a store/.build-id/aa/%s && "
+	    "echo '0 T _stext' > 'store/[kernel.kallsyms]/" ID_B "'",
+	    ID_A + 2);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
 	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), 0);
@@ -120,7 +123,8 @@ static void nothing_leads_out_of_the_store(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 	run(scene, "ln -sfn ../../usr/out/" ID_A " store/.build-id/aa/%s && ln -s $PWD/outside store/usr/out", ID_A + 2);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "rm store/usr/out && mkdir -p store/usr/out/" ID_A " && ln -s $PWD/outside/" ID_A "/elf store/usr/out/" ID_A "/elf");
+	run(scene,
+	    "rm store/usr/out && mkdir -p store/usr/out/" ID_A " && ln -s $PWD/outside/" ID_A "/elf store/usr/out/" ID_A "/elf");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 	run(scene, "rm store/usr/out/" ID_A "/elf && mkfifo store/usr/out/" ID_A "/elf");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
@@ -186,7 +190,7 @@ static void lists_ids_and_paths(void **state)
 
 	assert_int_equal(bid_store_classify(scene->store, "usr/bin"), BID_ENTRY_DIR);
 	assert_int_equal(bid_store_classify(scene->store, "usr/bin/a/" ID_A), BID_ENTRY_ID);
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/ab"), BID_ENTRY_DIR);	/* a name that could be an id */
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/ab"), BID_ENTRY_DIR); /* a name that could be an id */
 	assert_int_equal(bid_store_classify(scene->store, "usr/bin/file"), BID_ENTRY_NONE);
 	assert_int_equal(bid_store_classify(scene->store, ".build-id/aa"), BID_ENTRY_NONE);
 	assert_int_equal(bid_store_classify(scene->store, "../store"), BID_ENTRY_NONE);

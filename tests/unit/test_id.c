@@ -27,7 +27,7 @@ static void only_lower_case_hex_of_even_length(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(bid_id_parse_str(bad[i], &id), -EINVAL);
-	assert_int_equal(id.len, 7);	/* untouched on failure */
+	assert_int_equal(id.len, 7); /* untouched on failure */
 
 	memset(longest, '5', sizeof(longest));
 	longest[sizeof(longest) - 1] = '\0';
@@ -50,11 +50,11 @@ static void answers_the_spellings_of_the_tools(void **state)
 	} cases[] = {
 		{ "aabb", "aabb", true },
 		{ "aabb", "aabc", false },
-		{ "aabb", "aabb0000", true },				/* padded to a multiple of 4 */
-		{ "aabb", "aabb000000000000000000000000000000000000", true },	/* ... and to 20 */
-		{ "aabb", "aabb00000000000000000000000000000000000000", false },	/* but not beyond */
+		{ "aabb", "aabb0000", true }, /* padded to a multiple of 4 */
+		{ "aabb", "aabb000000000000000000000000000000000000", true }, /* ... and to 20 */
+		{ "aabb", "aabb00000000000000000000000000000000000000", false }, /* but not beyond */
 		{ "aabb", "aabb0001", false },
-		{ "aabb0000", "aabb", false },				/* nobody cuts zero bytes off */
+		{ "aabb0000", "aabb", false }, /* nobody cuts zero bytes off */
 		/* perf's 20 bytes of 32 */
 		{ "00112233445566778899aabbccddeeff0011223344556677", "00112233445566778899aabbccddeeff00112233", true },
 		{ "00112233445566778899aabbccddeeff0011223344556677", "00112233445566778899aabbccddeeff00112234", false },
@@ -79,7 +79,7 @@ static void kinds_have_names(void **state)
 		assert_int_equal(bid_kind_parse(bid_kind_name((enum bid_kind)kind)), kind);
 	assert_int_equal(bid_kind_parse("executable"), BID_KIND_ELF);
 	assert_int_equal(bid_kind_parse("none"), BID_KIND_NONE);
-	assert_int_equal(bid_kind_parse("debug"), BID_KIND_NONE);	/* perf's name, not the user's */
+	assert_int_equal(bid_kind_parse("debug"), BID_KIND_NONE); /* perf's name, not the user's */
 	assert_string_equal(bid_kind_store_name(BID_KIND_DEBUGINFO), "debug");
 	assert_string_equal(bid_kind_name((enum bid_kind)99), "none");
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inode.h"
-#include "tree.h"
+#include "../../fs/inode.h"
+#include "../../fs/tree.h"
 
 /* Walk @path from the root; 0 and the node, or the error of the component that stopped it. */
 static int walk(const struct bid_tree *tree, const char *path, struct bid_node *ret_node)
@@ -205,20 +205,21 @@ static void inodes_live_as_long_as_the_kernel_holds_them(void **state)
 	assert_int_equal(bid_inodes_get(inodes, &elf, &inode), 0);
 	assert_int_equal(bid_inodes_get(inodes, &elf, &again), 0);
 	assert_ptr_equal(inode, again);
-	inode->attachment = malloc(1);	/* freed with it, or valgrind says so */
+	inode->attachment = malloc(1); /* freed with it, or valgrind says so */
 	number = inode->number;
 	assert_true(number == bid_inode_number(&elf));
 	bid_inodes_forget(inodes, number, 1);
 	assert_ptr_equal(bid_inodes_find(inodes, number), inode);
 	bid_inodes_forget(inodes, number, 1);
 	assert_null(bid_inodes_find(inodes, number));
-	bid_inodes_forget(inodes, number, 1);	/* nothing happens */
+	bid_inodes_forget(inodes, number, 1); /* nothing happens */
 	bid_inodes_forget(inodes, BID_INODE_ROOT, 1);
 	assert_non_null(bid_inodes_find(inodes, BID_INODE_ROOT));
 
 	/* many, so that the table grows */
 	for (unsigned i = 0; i < 5000; i++) {
-		struct bid_node node = { .type = BID_NODE_ID, .id = { .len = 4, .bytes = { (uint8_t)i, (uint8_t)(i >> 8), 1, 1 } } };
+		struct bid_node node = { .type = BID_NODE_ID,
+					 .id = { .len = 4, .bytes = { (uint8_t)i, (uint8_t)(i >> 8), 1, 1 } } };
 
 		assert_int_equal(bid_inodes_get(inodes, &node, &inode), 0);
 		assert_ptr_equal(bid_inodes_find(inodes, inode->number), inode);
@@ -231,12 +232,9 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(every_path_of_the_product),
-		TEST(with_sources_any_id_has_a_directory),
-		TEST(links_lead_where_perf_wants_them),
-		TEST(listing_shows_what_is_here),
-		TEST(numbers_are_a_function_of_the_node),
-		TEST(inodes_live_as_long_as_the_kernel_holds_them),
+		TEST(every_path_of_the_product),	  TEST(with_sources_any_id_has_a_directory),
+		TEST(links_lead_where_perf_wants_them),	  TEST(listing_shows_what_is_here),
+		TEST(numbers_are_a_function_of_the_node), TEST(inodes_live_as_long_as_the_kernel_holds_them),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -64,12 +64,14 @@ static void what_is_right_is_published_as_perf_would(void **state)
 	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
 	info = json_loads(text, 0, NULL);
 	assert_non_null(info);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "server")),
-			    "http://example.org");
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "server")),
+		"http://example.org");
 	/* a name that is no text is left out, and nothing else with it */
 	assert_null(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "file"));
-	assert_memory_equal(json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "digest")),
-			    "xxh3-128:", 9);
+	assert_memory_equal(
+		json_string_value(json_object_get(json_object_get(json_object_get(info, "artifacts"), "elf"), "digest")),
+		"xxh3-128:", 9);
 	json_decref(info);
 	free(text);
 }
@@ -88,11 +90,11 @@ static void what_is_wrong_is_not(void **state)
 {
 	struct store_scene *scene = *state;
 
-	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "b", 0), -EBADMSG);	/* another build */
-	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "none", 0), -EBADMSG);	/* no id */
-	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a.c", 0), -EBADMSG);	/* no ELF file */
-	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 5000), -EBADMSG);	/* cut short */
-	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_DEBUGINFO), "a.stripped", 0), -EBADMSG);	/* nothing to debug with */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "b", 0), -EBADMSG); /* another build */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "none", 0), -EBADMSG); /* no id */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a.c", 0), -EBADMSG); /* no ELF file */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 5000), -EBADMSG); /* cut short */
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_DEBUGINFO), "a.stripped", 0), -EBADMSG); /* nothing to debug with */
 	assert_false(has_path(scene, "[debuginfod]"));
 	assert_false(has_path(scene, ".build-id"));
 	no_temporary_files(scene);
