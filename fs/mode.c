@@ -49,15 +49,22 @@ static unsigned stack_depth(struct bid_store *store)
 	return 1;
 }
 
+const char *bid_mode_obstacle(void)
+{
+	if (!bid_backing_compiled())
+		return "built with a libfuse before 3.17, which has no passthrough";
+	return is_admin() ? NULL : "passthrough needs CAP_SYS_ADMIN";
+}
+
 /* Why passthrough cannot be had; NULL if it can, and then it was asked for. */
 static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *conn)
 {
+	const char *obstacle = bid_mode_obstacle();
+
 	if (fs->options->passthrough == BID_PASSTHROUGH_OFF)
 		return "switched off by passthrough=off";
-	if (!bid_backing_compiled())
-		return "built with a libfuse before 3.17, which has no passthrough";
-	if (!is_admin())
-		return "passthrough needs CAP_SYS_ADMIN";
+	if (obstacle)
+		return obstacle;
 	if (!bid_backing_negotiate(conn, stack_depth(fs->store)))
 		return "the kernel has no passthrough (needs Linux 6.9)";
 	return NULL;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -97,9 +98,11 @@ static bool is_within(const char *inner, const char *outer)
 int bid_mountpoint_check(const char *path, const char *store, bool nonempty, char ret_path[static PATH_MAX])
 {
 	char real[PATH_MAX], type[64] = "";
+	struct statvfs statvfs_path;
 	struct stat st;
 
-	if (stat(path, &st) < 0) {
+	/* of a mount whose daemon died the kernel may still have the attributes, but not this */
+	if (stat(path, &st) < 0 || (statvfs(path, &statvfs_path) < 0 && errno == ENOTCONN)) {
 		if (errno == ENOTCONN)
 			bid_error("a file system whose daemon died is still mounted on '%s': remove it with 'umount -l %s' or "
 				  "'fusermount3 -uz %s'",

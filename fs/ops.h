@@ -26,4 +26,7 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 /* mode.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 
+/* mode.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
+const char *bid_mode_obstacle(void);
+
 #endif

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "dirops.h"
-#include "fs.h"
+#include "ops.h"
 #include "servers.h"
 
 enum {
@@ -173,8 +173,14 @@ static int serve_here(struct bid_fs *fs)
 
 static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 {
+	const char *obstacle = fs->options->passthrough == BID_PASSTHROUGH_ON ? bid_mode_obstacle() : NULL;
 	int status = BID_EXIT_MOUNT;
 
+	/* what can be known now is told now: the daemon has no terminal */
+	if (obstacle) {
+		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);
+		return status;
+	}
 	fs->session = fuse_session_new(args, &bid_ops, sizeof(bid_ops), fs);
 	if (!fs->session) {
 		bid_error("cannot start: libfuse refused the options '%s'", fs->options->kernel ? fs->options->kernel : "");
