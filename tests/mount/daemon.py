@@ -37,6 +37,20 @@ def unmount(path, *options):
     return subprocess.run(["umount", *options, str(path)], capture_output=True, text=True, check=False)
 
 
+def users_of(path):
+    """The processes that have something of that mount open or mapped, or are in it."""
+    users = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            links = [os.readlink(link) for link in (entry / "cwd", *(entry / "fd").iterdir())]
+            maps = (entry / "maps").read_text(errors="replace")
+            if f" {path}/" in maps or any(link == str(path) or link.startswith(f"{path}/") for link in links):
+                users.append(f"{entry.name} ({(entry / 'comm').read_text().strip()})")
+    return users
+
+
 class Mount:
     """A daemon in the foreground, as a child, with its log in a file."""
 
@@ -60,7 +74,8 @@ class Mount:
         readable, _, _ = select.select([self.process.stdout], [], [], deadline)
         line = self.process.stdout.readline().decode() if readable else ""
         if line.rstrip("\n") != str(self.path):
-            self.kill()
+            self.die()
+            unmount(self.path, "-l")
             raise AssertionError(f"not mounted after {deadline} s: printed {line!r}, log:\n{self.log()}")
 
     def log(self):
@@ -86,11 +101,11 @@ class Mount:
         """The log must have a warning or an error that matches."""
         self.expected.append(pattern)
 
-    def kill(self):
-        """As a crash would end it: nothing is unmounted."""
+    def die(self):
+        """As a crash would end it: the mount stays, without a daemon."""
         self.process.kill()
         self.process.wait(10)
-        unmount(self.path, "-l")
+        self.process.stdout.close()
         self.gone = True
 
     def unmount(self, deadline=10):
@@ -98,8 +113,11 @@ class Mount:
         if self.gone:
             return
         self.gone = True
-        done = unmount(self.path)
-        busy = done.stderr if done.returncode else ""
+        # a program that has ended may take a moment to let go
+        end = time.monotonic() + 3
+        while (done := unmount(self.path)).returncode != 0 and time.monotonic() < end:
+            time.sleep(0.05)
+        busy = done.returncode and f"{done.stderr.strip()}; in use by {users_of(self.path)}"
         if busy:
             unmount(self.path, "-l")
         try:

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""mount.bidfs as a command: how it mounts, for whom, and what it refuses to do. Exit statuses are those of mount.bidfs(8)."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+
+import pytest
+
+import daemon
+import programs
+import tools
+from namespace import NOBODY, as_user, isolated
+
+USAGE, FAILED = 1, 32  # exit statuses
+
+
+@pytest.fixture
+def program(store, compiler, place):
+    made = compiler.small(place / "app")
+    programs.into_store(store, made.id, "/usr/bin/app", made.path)
+    return made
+
+
+def artifact(path, program):
+    return pathlib.Path(str(path)) / "buildid" / program.id / "elf"
+
+
+def test_goes_to_the_background(store, mountpoint, program, env):
+    done = tools.run(tools.MOUNT_BIDFS, store, mountpoint, env=env)
+    # at once, without waiting: that is what the return means
+    assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
+    assert done.stdout == f"{mountpoint}\n" and done.stderr == ""
+    assert len(daemon.daemons_of(mountpoint)) == 1
+    # it holds nothing of the caller's: not the terminal, not the working directory
+    process = pathlib.Path("/proc") / str(daemon.daemons_of(mountpoint)[0])
+    assert os.readlink(process / "cwd") == "/"
+    assert {os.readlink(process / "fd" / str(fd)) for fd in range(3)} == {"/dev/null"}
+    assert os.getsid(int(process.name)) == int(process.name)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_unmounts(mount, sig):
+    m = mount()
+    status, seconds = m.end(sig)
+    assert status == 0 and seconds < 2
+    assert not daemon.is_mounted(m.path)
+    m.check_log()
+
+
+@pytest.fixture
+def helper(needs_root):
+    """mount(8) finds us in /sbin."""
+    path = pathlib.Path("/sbin/mount.bidfs")
+    if path.exists() and not path.samefile(tools.MOUNT_BIDFS):
+        pytest.skip(f"another mount.bidfs is installed as '{path}'")
+    ours = not path.is_symlink() and not path.exists()
+    if ours:
+        path.symlink_to(tools.MOUNT_BIDFS)
+    yield path
+    if ours:
+        path.unlink()
+
+
+def test_mount_command(helper, store, mountpoint, program, env):
+    done = tools.run("mount", "-t", "bidfs", store, mountpoint, "-o", "log_level=info,ro,noatime", env=env)
+    assert done.stdout.strip() == str(mountpoint)
+    assert artifact(mountpoint, program).exists()
+    found = tools.run("findmnt", "-n", "-o", "SOURCE,FSTYPE,OPTIONS", mountpoint).stdout.split()
+    assert found[:2] == [str(store), "fuse.bidfs"]
+    assert {"ro", "nosuid", "nodev", "noatime"} <= set(found[2].split(","))
+
+
+def test_fstab(helper, store, mountpoint, program, env, place):
+    fstab = place / "fstab"
+    fstab.write_text(f"{store}\t{mountpoint}\tbidfs\tnoauto,_netdev,nofail,x-systemd.automount,comment=x,allow_other\t0\t0\n")
+    tools.run("mount", "-T", fstab, mountpoint, env=env)
+    assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
+
+
+def test_fake_mounts_nothing(store, mountpoint, env):
+    done = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, env=env)
+    assert done.stdout == done.stderr == ""
+    assert not daemon.is_mounted(mountpoint)
+    assert daemon.daemons_of(mountpoint) == []
+
+
+def test_help_and_version(env):
+    for option in ("--help", "-h"):
+        text = tools.run(tools.MOUNT_BIDFS, option, env=env).stdout
+        assert text.startswith("usage: mount.bidfs") and "-o url=URL" in text
+    for option in ("--version", "-V"):
+        assert re.fullmatch(r"mount\.bidfs \d+\.\d+\.\d+\n", tools.run(tools.MOUNT_BIDFS, option, env=env).stdout)
+
+
+def refused(env, *arguments, program=tools.MOUNT_BIDFS, prefix=()):
+    """Status and message of what must fail: with one line, from us, and nothing mounted."""
+    done = tools.run(*prefix, program, *arguments, status=None, env=env)
+    lines = done.stderr.splitlines()
+    assert done.returncode > 0, f"{arguments}: {done}"
+    assert done.stdout == "" and len(lines) == 1, f"{arguments}: {done}"
+    return done.returncode, lines[0].removeprefix("mount.bidfs: error: ")
+
+
+def test_refuses_bad_places(store, mountpoint, env, place):
+    (place / "file").touch()
+    (place / "full").mkdir()
+    (place / "full/file").touch()
+    (store / "inside").mkdir()
+    (mountpoint / "store").mkdir()
+    missing = place / "missing"
+    cases = [
+        ([missing, mountpoint], f"no such store: '{missing}'.*mkdir -p"),
+        ([place / "file", mountpoint], f"not a directory: '{place}/file'.*name a"),
+        ([store, missing], f"no such mount point '{missing}'.*mkdir -p"),
+        ([store, place / "file"], f"not a directory: '{place}/file'.*name an empty directory"),
+        ([store, place / "full"], f"not empty: '{place}/full'.*nonempty"),
+        ([store, "/proc"], "already mounted: .*'/proc'.*umount"),
+        ([store, store], "overlap.*name a mount point outside"),
+        ([store, store / "inside"], "overlap.*name a mount point outside"),
+        ([mountpoint / "store", mountpoint], "overlap.*name a mount point outside"),
+    ]
+    for arguments, wanted in cases:
+        status, message = refused(env, *arguments)
+        assert status == FAILED and re.search(wanted, message), message
+    # good ones in the same places are taken
+    shutil.rmtree(mountpoint / "store")
+    tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, env=env)
+    tools.run(tools.MOUNT_BIDFS, "-f", "-o", "nonempty", store, place / "full", env=env)
+
+
+def test_refuses_a_second_mount(mount, store, env, place):
+    m = mount()
+    assert refused(env, store, m.path)[1].startswith(f"already mounted: there is a file system of type 'fuse.bidfs' on '{m.path}'")
+    # a store may be mounted twice, but elsewhere
+    (place / "other").mkdir()
+    tools.run(tools.MOUNT_BIDFS, "-f", store, place / "other", env=env)
+
+
+def test_refuses_a_dead_mount(mount, store, env):
+    m = mount()
+    m.die()
+    for arguments in ((store, m.path), (m.path, "/tmp")):
+        status, message = refused(env, *arguments)
+        assert status == FAILED and "daemon died" in message and f"umount -l {m.path}" in message, message
+    # the remedy helps
+    assert daemon.unmount(m.path, "-l").returncode == 0
+    tools.run(tools.MOUNT_BIDFS, "-f", store, m.path, env=env)
+
+
+BAD_OPTIONS = {
+    "frobnicate": "unknown option 'frobnicate'",
+    "frobnicate=1": "unknown option 'frobnicate'",
+    "ro,wait=2,color": "unknown option 'color'",
+    "url=ftp://example.org": "not a server's URL: 'ftp://example.org'",
+    "url=file:///tmp": "not a server's URL: 'file:///tmp'",
+    "url=": "not a server's URL: ''",
+    "url=http://": "not a server's URL",
+    "wait=-1": "bad value '-1' for the option 'wait'",
+    "wait=": "bad value '' for the option 'wait'",
+    "wait=soon": "bad value 'soon'",
+    "wait=1s": "bad value '1s'",
+    "wait=99999999999999999999": "bad value '9+'",
+    "max_size=1X": "bad value '1X'",
+    "max_size=9999999999G": "bad value '9999999999G'",
+    "max_size=1KK": "bad value '1KK'",
+    "errors=maybe": "bad value 'maybe' for the option 'errors'",
+    "passthrough=perhaps": "bad value 'perhaps'",
+    "log_level=loud": "bad value 'loud'",
+}
+
+
+@pytest.mark.parametrize("option", BAD_OPTIONS)
+def test_refuses_bad_options(store, mountpoint, env, option):
+    status, message = refused(env, store, mountpoint, "-o", option)
+    assert status == USAGE and re.search(BAD_OPTIONS[option], message), message
+    assert "see 'mount.bidfs --help'" in message or "is wanted" in message
+
+
+def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
+    good = "rw,defaults,_netdev,noauto,nofail,x-systemd.automount,X-mount.mkdir,comment=hello,wait=0,max_size=2G,url=http://127.0.0.1:1," \
+        "url=http://127.0.0.1:2/\\,comma,errors=strict,passthrough=auto,log_level=error,,noexec"
+    assert tools.run(tools.MOUNT_BIDFS, "-n", "-v", "-t", "bidfs", "-f", store, mountpoint, "-o", good, env=env).stderr == ""
+    sloppy = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, "-o", "frobnicate", "-s", env=env)
+    assert sloppy.stderr == "mount.bidfs: warning: unknown option 'frobnicate' passed over\n"
+
+
+@pytest.mark.parametrize("arguments", [["a", "b", "c"], ["-Z"], ["--frobnicate"], ["-o"]])
+def test_refuses_bad_arguments(env, arguments):
+    status, message = refused(env, *arguments)
+    assert status == USAGE and ("c" in message or arguments[0].lstrip("-") in message), message
+
+
+def test_passthrough_on_means_on(store, mountpoint, env):
+    missing = tools.why_no_passthrough()
+    if missing:
+        status, message = refused(env, store, mountpoint, "-o", "passthrough=on")
+        assert status == FAILED and "not mounted, because of 'passthrough=on'" in message
+        assert not daemon.is_mounted(mountpoint)
+    else:
+        tools.run(tools.MOUNT_BIDFS, store, mountpoint, "-o", "passthrough=on", env=env)
+        assert '"mode": "passthrough"' in (mountpoint / ".bidfs/status").read_text()
+
+
+def test_short_mount_point(needs_root, store, env):
+    """perf writes before the beginning of a build-id directory's name of less than 5 characters."""
+    done = isolated(f"{tools.MOUNT_BIDFS} {store} /mnt", env, status=FAILED)
+    assert re.fullmatch(r"mount\.bidfs: error: mount point too short: '/mnt': .*name a longer one\n", done.stderr)
+    isolated(f"mount -t tmpfs none /mnt; mkdir /mnt/b; {tools.MOUNT_BIDFS} {store} /mnt/b; umount /mnt/b", env)
+
+
+def test_no_device(needs_root, store, mountpoint, env):
+    script = f"mount -t tmpfs none /dev; mknod /dev/null c 1 3; {tools.MOUNT_BIDFS} {store} {mountpoint}"
+    done = isolated(script, env, status=FAILED)
+    assert re.fullmatch(r"mount\.bidfs: error: no '/dev/fuse': .*modprobe fuse.*--device /dev/fuse.*\n", done.stderr)
+    # with the device, the same goes well
+    isolated(script.replace("null c 1 3;", "null c 1 3; mknod /dev/fuse c 10 229;") + f"; umount {mountpoint}", env)
+
+
+DEFAULTS = "mount -t tmpfs none /mnt; "
+
+
+def test_default_places(needs_root, env, place):
+    home, run = place / "home", place / "run"
+    (home / ".debug").mkdir()
+    (place / "perf").mkdir()
+    run.mkdir()
+    env["XDG_RUNTIME_DIR"] = str(run)
+    show = f"{tools.MOUNT_BIDFS} | while read at; do echo $at; grep -o '\"store\": \"[^\"]*' $at/.bidfs/status; umount $at; done"
+    assert isolated(DEFAULTS + show, env).stdout == f'{run}/bid\n"store": "{home}/.debug\n'
+    assert isolated(DEFAULTS + "mkdir /mnt/bid; " + show, env).stdout == f'/mnt/bid\n"store": "{home}/.debug\n'
+    (home / ".perfconfig").write_text(f"[buildid]\n\tdir = {place}/perf\n")
+    assert isolated(DEFAULTS + show, env).stdout == f'{run}/bid\n"store": "{place}/perf\n'
+    del env["XDG_RUNTIME_DIR"]
+    done = isolated(DEFAULTS + f"{tools.MOUNT_BIDFS}", env, status=USAGE)
+    assert re.fullmatch(r"mount\.bidfs: error: no mount point named.*name one\n", done.stderr)
+
+
+def test_unprivileged(needs_root, store, program, mountpoint, env, place):
+    """Through fusermount3, by somebody who may do nothing but that."""
+    os.chown(mountpoint, NOBODY, NOBODY)
+    secret = programs.Compiler(place / "src2").small(place / "secret", 7)
+    programs.into_store(store, secret.id, "/root/secret", secret.path).chmod(0o600)
+    mine = place / "mount.bidfs"
+    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
+    mine.chmod(0o755)
+    device = f"mount -t tmpfs none {place}/home; mknod {place}/home/fuse c 10 229; chmod 666 {place}/home/fuse; chmod 755 {place}/home; " \
+        f"mount --bind {place}/home/fuse /dev/fuse; "
+    user = as_user(NOBODY)
+    done = isolated(f"""{device}
+        {user} {mine} {store} {mountpoint}
+        {user} cmp {artifact(mountpoint, program)} {program.path}
+        {user} grep -o '"mode": ".*"' {mountpoint}/.bidfs/status
+        {user} cat {artifact(mountpoint, secret)} >/dev/null || echo refused
+        {user} fusermount3 -u {mountpoint}
+        ! findmnt -n {mountpoint}""", env)
+    assert done.stdout == f'{mountpoint}\n"mode": "no_open"\nrefused\n'
+    assert "Permission denied" in done.stderr
+    # what such a user cannot have
+    os.chmod(store, 0o700)
+    done = isolated(f"{device} {user} {mine} {store} {mountpoint}", env, status=FAILED)
+    assert re.fullmatch(f"mount\\.bidfs: error: permission denied: '{store}': .*right to read.*\n", done.stderr)
+    os.chmod(store, 0o755)
+    done = isolated(f"mount -t tmpfs none {place}/home; mknod -m 600 {place}/home/fuse c 10 229; mount --bind {place}/home/fuse /dev/fuse; "
+                    f"{user} {mine} {store} {mountpoint}", env, status=FAILED)
+    assert re.fullmatch(r"mount\.bidfs: error: no access to '/dev/fuse': .*chmod 666.*\n", done.stderr)
+
+
+def test_other_users(needs_root, mount, mode, store, program, compiler, place):
+    """A stored file is for whom its mode says, even when somebody else has just read it."""
+    alice, bob = 20001, 20002
+    private = compiler.small(place / "private", 5)
+    stored = programs.into_store(store, private.id, "/home/alice/private", private.path)
+    os.chown(stored, alice, alice)
+    stored.chmod(0o700)
+    shared, closed = mount("allow_other"), mount()
+
+    def read(user, path):
+        return tools.run(*as_user(user).split(), "cmp", path, private.path if private.id in str(path) else program.path, status=None)
+
+    for _ in range(2):
+        assert read(alice, artifact(shared, private)).returncode == 0
+        assert "Permission denied" in read(bob, artifact(shared, private)).stderr
+        assert "Permission denied" in read(bob, shared / "home/alice/private" / private.id / "elf").stderr
+        assert read(bob, artifact(shared, program)).returncode == 0
+    # without allow_other nobody else comes in
+    assert "Permission denied" in read(bob, artifact(closed, program)).stderr
+    assert artifact(closed, program).read_bytes() == program.path.read_bytes()
