@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "flight.h"
 
 static const struct bid_broker_config patient = { 0 };
 
@@ -45,6 +46,34 @@ static void test_fetched_once_then_local(void **state)
 	assert_int_equal(of_source.bytes, call->size);
 	assert_string_equal(of_source.last_trouble, "");
 	assert_int_equal(bid_broker_source_stats(scene->broker, 1, &of_source), -ENOENT);
+}
+
+/* Published by somebody else between the first look and the beginning of the flight: no source is asked. */
+static void test_the_leader_looks_again(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_flight *lead = NULL, *seen = NULL;
+	struct bid_source *source;
+	struct call *call;
+	int r;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+
+	call = call_begin(scene);
+	pthread_mutex_lock(&scene->broker->lock);
+	r = bid_flight_join(scene->broker, &request, bid_tickets_get(&scene->broker->tickets, call->ticket), &lead, &seen);
+	pthread_mutex_unlock(&scene->broker->lock);
+	assert_int_equal(r, -EINPROGRESS);
+	assert_non_null(lead);
+	bid_flight_lead(lead);
+	assert_true(call_over(call));
+	assert_int_equal(call->error, 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(bid_source_memory_asked(source), 1);
 }
 
 static void test_sources_are_asked_in_order(void **state)
@@ -274,17 +303,12 @@ static void test_a_read_only_store_fetches_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_fetched_once_then_local),
-		scene_test(test_sources_are_asked_in_order),
-		scene_test(test_wrong_build_goes_to_the_next_source),
-		scene_test(test_nothing_but_wrong_builds),
-		scene_test(test_truncated_is_rejected),
-		scene_test(test_html_is_refused_early),
-		scene_test(test_wrong_build_is_refused_early),
-		scene_test(test_bodies_do_not_mix),
-		scene_test(test_too_large),
-		scene_test(test_what_no_source_can_have),
-		scene_test(test_a_read_only_store_fetches_nothing),
+		scene_test(test_fetched_once_then_local),    scene_test(test_the_leader_looks_again),
+		scene_test(test_sources_are_asked_in_order), scene_test(test_wrong_build_goes_to_the_next_source),
+		scene_test(test_nothing_but_wrong_builds),   scene_test(test_truncated_is_rejected),
+		scene_test(test_html_is_refused_early),	     scene_test(test_wrong_build_is_refused_early),
+		scene_test(test_bodies_do_not_mix),	     scene_test(test_too_large),
+		scene_test(test_what_no_source_can_have),    scene_test(test_a_read_only_store_fetches_nothing),
 	};
 
 	/* what the tests provoke is looked for where it matters */

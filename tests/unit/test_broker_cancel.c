@@ -149,6 +149,75 @@ static void test_cancel_while_starting(void **state)
 	wait_for_no_flights(scene);
 }
 
+/* Keeps the publisher from its other work for as long as a test wants. */
+struct gate {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool reached;
+	bool open;
+};
+
+static void stand_at_gate(void *user, const struct bid_result *result)
+{
+	struct gate *gate = user;
+
+	pthread_mutex_lock(&gate->lock);
+	gate->reached = true;
+	pthread_cond_broadcast(&gate->changed);
+	while (!gate->open)
+		pthread_cond_wait(&gate->changed, &gate->lock);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+static void open_gate(struct gate *gate)
+{
+	pthread_mutex_lock(&gate->lock);
+	gate->open = true;
+	pthread_cond_broadcast(&gate->changed);
+	pthread_mutex_unlock(&gate->lock);
+}
+
+/* Give up when one source is done and the next is not asked yet: it is not, unless somebody else came for it. */
+static void test_cancel_between_sources(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request local = elf_of(0xa), unwanted = elf_of(0x1), wanted = elf_of(0xb);
+	struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false };
+	struct call *first, *second, *third;
+	struct held_source *held;
+	struct bid_source *next;
+	uint64_t ticket;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	next = scene_memory(scene, "next");
+	put_elf(next, 0x1, 0xa);
+	put_elf(next, 0xb, 0xb);
+	held_elf(held, 0xa);
+	assert_int_equal(bid_broker_ticket(scene->broker, stand_at_gate, &gate, &ticket), 0);
+	bid_broker_materialise(scene->broker, ticket, &local);
+	pthread_mutex_lock(&gate.lock);
+	while (!gate.reached)
+		pthread_cond_wait(&gate.changed, &gate.lock);
+	pthread_mutex_unlock(&gate.lock);
+
+	held->body = NULL;
+	first = call_for(scene, &unwanted);
+	second = call_for(scene, &wanted);
+	held_wait_done(held, 3);
+	bid_broker_cancel(scene->broker, first->ticket);
+	bid_broker_cancel(scene->broker, second->ticket);
+	assert_int_equal(call_wait(first), -EINTR);
+	assert_int_equal(call_wait(second), -EINTR);
+	third = call_for(scene, &wanted);
+	open_gate(&gate);
+	assert_int_equal(call_wait(third), 0);
+	wait_for_no_flights(scene);
+	assert_int_equal(held->asked, 3);
+	assert_int_equal(held->cancels, 0);
+	assert_int_equal(bid_source_memory_asked(next), 1);
+}
+
 /* Cancels that fall on any moment of a materialise(): one answer each, and the broker is whole afterwards. */
 static void test_cancel_races(void **state)
 {
@@ -256,6 +325,7 @@ int main(void)
 		scene_test(test_the_last_to_give_up_ends_the_transfer),
 		scene_test(test_asked_anew_while_being_cancelled),
 		scene_test(test_cancel_while_starting),
+		scene_test(test_cancel_between_sources),
 		scene_test(test_cancel_races),
 		scene_test(test_free_answers_everybody),
 		scene_test(test_free_races_with_the_end),

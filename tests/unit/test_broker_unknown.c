@@ -67,7 +67,7 @@ static void test_remembered_absence_expires(void **state)
 	now += 600;
 	assert_int_equal(find(scene, &request, &ttl), -EINPROGRESS);
 	assert_int_equal(ttl, 1);
-	sleep_ms(300);		/* the lingering */
+	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	assert_int_equal(bid_source_memory_asked(source), 2);
 	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
@@ -79,6 +79,10 @@ static void test_remembered_absence_expires(void **state)
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
+
+	/* it turned up: how often it was absent before counts no more */
+	assert_int_equal(bid_negative_add(scene->broker->negative, &request), 0);
+	assert_int_equal(bid_negative_ttl(scene->broker->negative, &request), 600);
 }
 
 static void test_no_negative_asks_again(void **state)
