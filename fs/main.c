@@ -30,6 +30,19 @@ static int open_store(const char *path, struct bid_store **ret_store)
 	return r;
 }
 
+static int add_lowers(struct bid_store *store, char **lowers)
+{
+	for (; lowers && *lowers; lowers++) {
+		int r = bid_store_add_lower(store, *lowers);
+
+		if (r < 0) {
+			bid_error("%s: cannot use the lower store '%s': name a directory that you may read", strerror(-r), *lowers);
+			return r;
+		}
+	}
+	return 0;
+}
+
 static int run(struct bid_options *options)
 {
 	struct bid_store *store;
@@ -37,7 +50,8 @@ static int run(struct bid_options *options)
 
 	if (open_store(options->store, &store) < 0)
 		return BID_EXIT_MOUNT;
-	if (bid_mountpoint_check(options->mountpoint, bid_store_path(store), options->nonempty, options->mountpoint) < 0 ||
+	if (add_lowers(store, options->lowers) < 0 ||
+	    bid_mountpoint_check(options->mountpoint, bid_store_path(store), options->nonempty, options->mountpoint) < 0 ||
 	    bid_mountpoint_device() < 0)
 		status = BID_EXIT_MOUNT;
 	else if (options->fake)

@@ -24,6 +24,8 @@ static const char usage[] =
 	"  -o url=URL              ask this debuginfod server; may be given several times. Without it, the servers of\n"
 	"                          DEBUGINFOD_URLS or /etc/debuginfod/*.urls are asked\n"
 	"  -o offline              ask no server\n"
+	"  -o lower=DIR            look into DIR too, and never write it: another ~/.debug, /usr/lib/debug, or a cache of\n"
+	"                          libdebuginfod; may be given several times\n"
 	"  -o wait=SECONDS         wait at most so long for a download, which goes on behind; 0 is for ever (default 10)\n"
 	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
 	"  -o max_size=BYTES       fetch nothing larger; with a suffix K, M or G\n"
@@ -89,24 +91,37 @@ static int number(const char *option, const char *value, bool suffixes, uint64_t
 	return 0;
 }
 
-static int add_url(struct bid_options *options, const char *url)
+/* Append a copy of @string to the NULL-terminated array @array. */
+static int append(char ***array, const char *string)
 {
 	size_t n = 0;
 	char **larger;
 
+	while (*array && (*array)[n])
+		n++;
+	larger = realloc(*array, (n + 2) * sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	*array = larger;
+	larger[n] = strdup(string);
+	larger[n + 1] = NULL;
+	return larger[n] ? 0 : -ENOMEM;
+}
+
+static void free_strings(char **array)
+{
+	for (char **string = array; string && *string; string++)
+		free(*string);
+	free(array);
+}
+
+static int add_url(struct bid_options *options, const char *url)
+{
 	if (bid_servers_check(url) < 0) {
 		bid_error("not a server's URL: '%s': one that begins with 'http://' or 'https://' is wanted", url);
-		return -1;
+		return -EINVAL;
 	}
-	while (options->urls && options->urls[n])
-		n++;
-	larger = realloc(options->urls, (n + 2) * sizeof(*larger));
-	if (!larger)
-		return -1;
-	options->urls = larger;
-	larger[n] = strdup(url);
-	larger[n + 1] = NULL;
-	return larger[n] ? 0 : -1;
+	return append(&options->urls, url);
 }
 
 static int add_kernel(struct bid_options *options, const char *option)
@@ -130,7 +145,9 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	int choice;
 
 	if (strcmp(name, "url") == 0)
-		return add_url(options, value) < 0 ? -EINVAL : 0;
+		return add_url(options, value);
+	if (strcmp(name, "lower") == 0)
+		return append(&options->lowers, value);
 	if (strcmp(name, "wait") == 0) {
 		if (number(name, value, false, 86400, &seconds) < 0)
 			return -EINVAL;
@@ -317,8 +334,7 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 
 void bid_options_release(struct bid_options *options)
 {
-	for (char **url = options->urls; url && *url; url++)
-		free(*url);
-	free(options->urls);
+	free_strings(options->urls);
+	free_strings(options->lowers);
 	free(options->kernel);
 }

@@ -28,6 +28,7 @@ struct bid_options {
 	uint64_t max_size; /* bytes; 0 is no limit */
 	int log_level; /* enum bid_log_level */
 	char **urls; /* NULL-terminated, or NULL if none was given; owned */
+	char **lowers; /* directories of lower stores, as urls; owned */
 	char *kernel; /* comma-separated options for the kernel; owned */
 };
 

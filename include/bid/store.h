@@ -38,6 +38,14 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 
 void bid_store_free(struct bid_store *store);
 
+/*
+ * Look into the directory @path too, after the store itself and the lower stores named before: another build-id cache of perf, a
+ * tree of debug files such as /usr/lib/debug, or a cache of libdebuginfod. What is found there is checked in the same way;
+ * nothing is ever written there. Lookups see it, enumerations do not. Only before the store is used by other threads. Errors as
+ * of bid_store_open().
+ */
+int bid_store_add_lower(struct bid_store *store, const char *path);
+
 /* The path it was opened by, made absolute. Lives as long as the store. */
 const char *bid_store_path(const struct bid_store *store);
 

@@ -27,6 +27,8 @@ static json_t *artifact(struct bid_store *store, const struct bid_request *reque
 	path[len > 0 ? len : 0] = '\0';
 	if (strncmp(path, bid_store_path(store), root) == 0 && path[root] == '/')
 		json_object_set_new(json, "path", json_string(path + root + 1));
+	else if (path[0] == '/')
+		json_object_set_new(json, "path", json_string(path)); /* in a lower store */
 	if (bid_record_read(store, request, &record) < 0)
 		return json;
 	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {

@@ -133,6 +133,34 @@ bool bid_place_next(struct bid_place *place, struct bid_store *store, const stru
 	return false;
 }
 
+bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind)
+{
+	static const struct {
+		enum bid_kind kind;
+		bool fanned;
+		const char *name;
+	} names[] = {
+		{ BID_KIND_DEBUGINFO, true, "debug" },
+		{ BID_KIND_ELF, true, "" },
+		{ BID_KIND_DEBUGINFO, false, "debuginfo" },
+		{ BID_KIND_ELF, false, "executable" },
+	};
+	char hex[BID_ID_HEX_MAX];
+
+	for (; alien->step < sizeof(names) / sizeof(names[0]); alien->step++) {
+		if (kind != BID_KIND_NONE && kind != names[alien->step].kind)
+			continue;
+		alien->kind = names[alien->step].kind;
+		if (names[alien->step].fanned)
+			bid_layout_fanned(BID_LAYOUT_LINKS, id, names[alien->step].name, alien->path);
+		else
+			snprintf(alien->path, sizeof(alien->path), "%s/%s", bid_id_format(id, hex), names[alien->step].name);
+		alien->step++;
+		return true;
+	}
+	return false;
+}
+
 /* Is there a ".." among the components of @path? */
 static bool goes_up(const char *path)
 {

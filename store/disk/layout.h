@@ -53,6 +53,17 @@ struct bid_place {
 };
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
 
+/*
+ * The files that an id has in the layouts of others, which lower stores may have: trees of debug files (.build-id/xx/rest.debug)
+ * and libdebuginfod's cache (ID/debuginfo). As bid_place_next(); @kind BID_KIND_NONE gives all, and alien->kind says which it is.
+ */
+struct bid_alien {
+	unsigned step;
+	enum bid_kind kind;
+	char path[BID_LAYOUT_MAX];
+};
+bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind);
+
 /* The kinds whose files lie at @path, a place, as a mask of 1 << enum bid_kind. */
 int bid_place_kinds(struct bid_store *store, const char *path);
 

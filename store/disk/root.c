@@ -12,11 +12,11 @@
 
 #include "base/cleanup.h"
 
-int bid_root_open(int root, const char *path, int flags, int *ret_fd)
+static int open_beneath(int root, const char *path, int flags, uint64_t resolve, int *ret_fd)
 {
 	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
 	};
 	long fd;
 
@@ -33,6 +33,16 @@ int bid_root_open(int root, const char *path, int flags, int *ret_fd)
 	if (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)
 		return -ENOENT;
 	return -errno;
+}
+
+int bid_root_open(int root, const char *path, int flags, int *ret_fd)
+{
+	return open_beneath(root, path, flags | O_NOFOLLOW, RESOLVE_NO_SYMLINKS, ret_fd);
+}
+
+int bid_root_open_linked(int root, const char *path, int flags, int *ret_fd)
+{
+	return open_beneath(root, path, flags, 0, ret_fd);
 }
 
 int bid_root_opendir(int root, const char *path, DIR **ret_dir)

@@ -16,7 +16,13 @@ struct bid_store {
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
+	struct bid_store *lower; /* the next one to look into, or NULL; owned */
 };
+
+struct bid_store *bid_store_lower(const struct bid_store *store)
+{
+	return store->lower;
+}
 
 int bid_store_root(const struct bid_store *store)
 {
@@ -93,10 +99,20 @@ fail:
 	return r;
 }
 
+int bid_store_add_lower(struct bid_store *store, const char *path)
+{
+	struct bid_store *last = store;
+
+	while (last->lower)
+		last = last->lower;
+	return bid_store_open(path, BID_STORE_LOWER, &last->lower);
+}
+
 void bid_store_free(struct bid_store *store)
 {
 	if (!store)
 		return;
+	bid_store_free(store->lower);
 	bid_verdicts_free(store->verdicts);
 	bid_close(store->root);
 	free(store->path);

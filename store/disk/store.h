@@ -7,6 +7,18 @@
 
 struct bid_verdicts;
 
+/*
+ * A flag of a lower store, beside those of enum bid_store_flags: it may have the layouts of others, and has no lower ones
+ * itself.
+ */
+#define BID_STORE_LOWER (1U << 31)
+
+/*
+ * The lower store after @store, which is the store itself or one of its lower ones; NULL if it is the last. Lives as long as
+ * the store.
+ */
+struct bid_store *bid_store_lower(const struct bid_store *store);
+
 /* The directory all paths are relative to. Lives as long as the store. */
 int bid_store_root(const struct bid_store *store);
 

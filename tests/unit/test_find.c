@@ -206,6 +206,39 @@ static void lists_ids_and_paths(void **state)
 	assert_int_equal(bid_store_each_entry(scene->store, "nowhere", collect, names), -ENOENT);
 }
 
+static void lower_stores_come_after_the_store(void **state)
+{
+	struct store_scene *scene = *state;
+	char path[96];
+
+	/* a tree of debug files with a link inside it and one that leads out, a cache of libdebuginfod, another cache of perf */
+	run(scene, "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/bb tree/usr cache/" ID_LONG
+		   " perf/.build-id/bb perf/b/" ID_B);
+	run(scene, "cp a.debug tree/usr/a.debug && ln -s ../../usr/a.debug tree/.build-id/aa/%s.debug", ID_A + 2);
+	run(scene, "ln -s $PWD/b tree/.build-id/bb/%s", ID_B + 2);
+	run(scene, "cp a cache/" ID_LONG "/executable");
+	for (const char *const *name = (const char *const[]){ "tree", "cache", "perf", NULL }; *name; name++) {
+		snprintf(path, sizeof(path), "%s/%s", scene->directory, *name);
+		assert_int_equal(bid_store_add_lower(scene->store, path), 0);
+	}
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), -EBADMSG); /* the cache believes what it is told; we do not */
+	run(scene, "cp long cache/" ID_LONG "/executable");
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
+	run(scene, "cp b perf/b/" ID_B "/elf && ln -s ../../b/" ID_B " perf/.build-id/bb/%s", ID_B + 2);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(bid_store_has(scene->store, (struct bid_id[]){ id_of(ID_A) }), 1);
+	assert_int_equal(bid_store_kinds(scene->store, (struct bid_id[]){ id_of(ID_A) }), 1 << BID_KIND_DEBUGINFO);
+	/* nothing was written into any of them */
+	run(scene, "test ! -e tree/.bidfs -a ! -e cache/.bidfs -a ! -e perf/.bidfs");
+	/* the store itself comes first */
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(bid_store_add_lower(scene->store, "/nowhere"), -ENOENT);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
@@ -219,6 +252,7 @@ int main(void)
 		TEST(nothing_leads_out_of_the_store),
 		TEST(a_compressed_module_comes_unpacked),
 		TEST(lists_ids_and_paths),
+		TEST(lower_stores_come_after_the_store),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BID_DISK_CHECK_H
+#define BID_DISK_CHECK_H
+
+#include <bid/store.h>
+
+/*
+ * Open the regular file @path of @store as the artifact that @request names, after its own id was read and answers the one asked
+ * for. A compressed module is unpacked. Errors as of bid_store_find(); -ENOENT also for anything that is no regular file.
+ */
+int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file);
+
+#endif
