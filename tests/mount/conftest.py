@@ -12,7 +12,6 @@ import threading
 import pytest
 
 import daemon
-import programs
 import servers
 import tools
 
@@ -166,11 +165,6 @@ def mountpoint(place):
     if daemon.is_mounted(path):
         assert daemon.unmount(path).returncode == 0, f"cannot unmount '{path}'"
     tools.wait_until(lambda: not daemon.daemons_of(path), f"end of the daemon of '{path}'")
-
-
-@pytest.fixture
-def compiler(place):
-    return programs.Compiler(place / "src")
 
 
 @pytest.fixture

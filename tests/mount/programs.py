@@ -1,38 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Programs to debug and to profile, compiled by the test run."""
+"""Programs to debug, to profile and to fetch, compiled by the test run."""
 import pathlib
 import re
 
 import tools
 
-BURN = """\
-#include <stdlib.h>
-
-volatile unsigned long sink;
-
-__attribute__((noinline)) unsigned long @HOT@(unsigned long rounds)
-{
-	unsigned long local_sum = @SEED@;
-
-	for (unsigned long i = 0; i < rounds; i++) {
-		local_sum += i;
-		sink = local_sum;
-	}
-	if (getenv("BURN_ABORT"))
-		abort();
-	return local_sum;
-}
-
-int main(int argc, char **argv)
-{
-	return @HOT@(argc > 1 ? strtoul(argv[1], NULL, 10) : 1000) == 1;
-}
-"""
-
-SMALL = """\
-int @NAME@_value = @SEED@;
-int main(void) { return @NAME@_value != @SEED@; }
-"""
+SOURCES = pathlib.Path(__file__).resolve().parent / "src"
 
 
 def build_id(path):
@@ -42,64 +15,63 @@ def build_id(path):
 
 
 class Program:
-    """An executable, and if it was split its debug file."""
+    """An ELF file, and if it was split its debug file."""
 
-    def __init__(self, path, debug=None):
+    def __init__(self, path, debug=None, ident=None):
         self.path = pathlib.Path(path)
         self.debug = debug and pathlib.Path(debug)
-        self.id = build_id(path)
+        self.id = ident or build_id(path)
 
-    def copy_to(self, path):
-        """One more path for the same build, as the next build of the same program takes its place."""
-        path = pathlib.Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        path.write_bytes(self.path.read_bytes())
-        path.chmod(0o755)
-        return Program(path, self.debug)
+    def read(self):
+        return self.path.read_bytes()
 
 
-class Compiler:
-    def __init__(self, directory):
-        self.directory = pathlib.Path(directory)
-        self.directory.mkdir(exist_ok=True)
-        self.made = 0
+def compile_c(source, output, *flags):
+    output = pathlib.Path(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # the file of an earlier build may be in use
+    output.unlink(missing_ok=True)
+    tools.run("gcc", "-O1", "-D_GNU_SOURCE", *flags, "-o", output, SOURCES / source)
+    return output
 
-    def source(self, text):
-        self.made += 1
-        path = self.directory / f"source-{self.made}.c"
-        path.write_text(text)
-        return path
 
-    def compile(self, text, output, *flags):
-        output = pathlib.Path(output)
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.unlink(missing_ok=True)
-        tools.run("gcc", "-O1", *flags, "-o", output, self.source(text))
-        return Program(output)
+def burn(output, name="burn", seed=1):
+    """A program that spends its time in the function `name`, not stripped."""
+    return Program(compile_c("burn.c", output, "-g", f"-DHOT={name}", f"-DSEED={seed}"))
 
-    def burn(self, output, name="burn", seed=1, *flags):
-        """A program that spends its time in the function `name`, unstripped."""
-        return self.compile(BURN.replace("@HOT@", name).replace("@SEED@", str(seed)), output, "-g", *flags)
 
-    def small(self, output, seed=1, *flags, name="small"):
-        """Another build for each seed."""
-        return self.compile(SMALL.replace("@NAME@", name).replace("@SEED@", str(seed)), output, *(flags or ["-g"]))
+def small(output, seed=1, *flags):
+    """Another build for each seed."""
+    return Program(compile_c("small.c", output, "-g", f"-DSEED={seed}", *flags))
 
-    def split(self, program, debug):
-        """As packagers do: the debug information goes into a file of its own."""
-        debug = pathlib.Path(debug)
-        debug.parent.mkdir(parents=True, exist_ok=True)
-        debug.unlink(missing_ok=True)
-        tools.run("objcopy", "--only-keep-debug", program.path, debug)
-        tools.run("strip", "--strip-all", program.path)
-        tools.run("objcopy", f"--add-gnu-debuglink={debug}", program.path)
-        assert build_id(debug) == program.id
-        return Program(program.path, debug)
+
+def module(output, seed=1):
+    """A relocatable object with a build-id, as kernel modules are."""
+    plain = compile_c("small.c", f"{output}.o", "-g", "-c", f"-DSEED={seed}")
+    tools.run("ld", "-r", "--build-id=sha1", "-o", output, plain)
+    return Program(output)
+
+
+def split(program, debug):
+    """As packagers do: the debug information goes into a file of its own."""
+    tools.run("objcopy", "--only-keep-debug", program.path, debug)
+    tools.run("strip", "--strip-all", program.path)
+    tools.run("objcopy", f"--add-gnu-debuglink={debug}", program.path)
+    assert build_id(debug) == program.id
+    return Program(program.path, debug)
+
+
+def forge(program, ident, output):
+    """The same program under another build-id of the same length."""
+    content = program.read()
+    assert content.count(bytes.fromhex(program.id)) == 1 and len(ident) == len(program.id)
+    output = pathlib.Path(output)
+    output.write_bytes(content.replace(bytes.fromhex(program.id), bytes.fromhex(ident)))
+    return Program(output, ident=ident)
 
 
 def into_store(store, ident, original, file, kind="elf"):
-    """Put a file into a store as perf lays it out, without perf."""
+    """Put a file, or bytes, into a store as perf lays it out, without perf."""
     store, original = pathlib.Path(store), str(original).lstrip("/")
     directory = store / original / ident
     directory.mkdir(parents=True, exist_ok=True)

@@ -11,34 +11,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import programs
 import tools
-
-LOOPBACK = """\
-#include <dlfcn.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-/* debuginfod before 0.192 listens everywhere, and cannot be told otherwise */
-int bind(int fd, const struct sockaddr *address, socklen_t len)
-{
-	int (*real)(int, const struct sockaddr *, socklen_t) = (int (*)(int, const struct sockaddr *, socklen_t))dlsym(RTLD_NEXT, "bind");
-	struct sockaddr_in6 six;
-	struct sockaddr_in four;
-
-	if (address->sa_family == AF_INET6) {
-		six = *(const struct sockaddr_in6 *)address;
-		six.sin6_addr = (struct in6_addr){ .s6_addr = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 } };
-		return real(fd, (const struct sockaddr *)&six, len);
-	}
-	if (address->sa_family == AF_INET) {
-		four = *(const struct sockaddr_in *)address;
-		four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		return real(fd, (const struct sockaddr *)&four, len);
-	}
-	return real(fd, address, len);
-}
-"""
-
 
 def http(url, data=None, timeout=5):
     """Status and body; the status is 0 if there is no answer."""
@@ -111,11 +85,7 @@ class Faults:
 
 class Debuginfod:
     def __init__(self, directories, place, env):
-        library = place / "loopback.so"
-        if not library.exists():
-            source = place / "loopback.c"
-            source.write_text(LOOPBACK)
-            tools.run("gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, source, "-ldl")
+        library = programs.compile_c("loopback.c", place / "loopback.so", "-shared", "-fPIC", "-ldl")
         self.log_path = place / f"debuginfod-{len(list(place.glob('debuginfod-*.log')))}.log"
         # somebody else may take the port in between
         for _ in range(5):

@@ -17,8 +17,8 @@ USAGE, FAILED = 1, 32  # exit statuses
 
 
 @pytest.fixture
-def program(store, compiler, place):
-    made = compiler.small(place / "app")
+def program(store, place):
+    made = programs.small(place / "app")
     programs.into_store(store, made.id, "/usr/bin/app", made.path)
     return made
 
@@ -240,7 +240,7 @@ def test_default_places(needs_root, env, place):
 def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     """Through fusermount3, by somebody who may do nothing but that."""
     os.chown(mountpoint, NOBODY, NOBODY)
-    secret = programs.Compiler(place / "src2").small(place / "secret", 7)
+    secret = programs.small(place / "secret", 7)
     programs.into_store(store, secret.id, "/root/secret", secret.path).chmod(0o600)
     mine = place / "mount.bidfs"
     mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
@@ -267,10 +267,10 @@ def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     assert re.fullmatch(r"mount\.bidfs: error: no access to '/dev/fuse': .*chmod 666.*\n", done.stderr)
 
 
-def test_other_users(needs_root, mount, mode, store, program, compiler, place):
+def test_other_users(needs_root, mount, mode, store, program, place):
     """A stored file is for whom its mode says, even when somebody else has just read it."""
     alice, bob = 20001, 20002
-    private = compiler.small(place / "private", 5)
+    private = programs.small(place / "private", 5)
     stored = programs.into_store(store, private.id, "/home/alice/private", private.path)
     os.chown(stored, alice, alice)
     stored.chmod(0o700)

@@ -10,22 +10,13 @@ import pytest
 import programs
 import tools
 
-MODULE = "int module_value = @SEED@;\nint init_module(void) { return module_value; }\n"
 PACKERS = {".gz": ["gzip", "-9"], ".xz": ["xz"], ".zst": ["zstd", "-q", "--rm"]}
 CANARY = b"canary: outside of the store\n"
 
 
-def make_module(compiler, place, seed=1):
-    """A relocatable object with a build-id, as kernel modules are."""
-    tools.run("gcc", "-g", "-c", "-o", place / "foo.o", compiler.source(MODULE.replace("@SEED@", str(seed))))
-    module = place / f"foo-{seed}.ko"
-    tools.run("ld", "-r", "--build-id=sha1", "-o", module, place / "foo.o")
-    return programs.Program(module)
-
-
 @pytest.mark.parametrize("suffix", PACKERS)
-def test_compressed_module(mount, mode, store, compiler, place, suffix):
-    module = make_module(compiler, place)
+def test_compressed_module(mount, mode, store, place, suffix):
+    module = programs.module(place / "foo.ko")
     plain = module.path.read_bytes()
     tools.run(*PACKERS[suffix], module.path)
     packed = pathlib.Path(f"{module.path}{suffix}")
@@ -40,9 +31,9 @@ def test_compressed_module(mount, mode, store, compiler, place, suffix):
         assert programs.build_id(m.artifact(module.id)) == module.id
 
 
-def test_damaged_module(mount, store, compiler, place):
-    module = make_module(compiler, place)
-    good = make_module(compiler, place, 2)
+def test_damaged_module(mount, store, place):
+    module = programs.module(place / "foo.ko")
+    good = programs.module(place / "good.ko", 2)
     for one in (module, good):
         tools.run("xz", one.path)
     packed = pathlib.Path(f"{module.path}.xz").read_bytes()
@@ -54,14 +45,14 @@ def test_damaged_module(mount, store, compiler, place):
     m.expect(rf"foo\.ko\.xz.*{module.id}")
 
 
-def with_id(compiler, place, ident, name="app"):
-    return compiler.small(place / name, 1, "-g", f"-Wl,--build-id=0x{ident}")
+def with_id(place, ident, name="app"):
+    return programs.small(place / name, 1, f"-Wl,--build-id=0x{ident}")
 
 
-def test_long_id(mount, store, compiler, place):
+def test_long_id(mount, store, place):
     """perf knows the first 20 bytes of a longer id; gdb and elfutils all of them."""
     ident = "0123456789abcdef" * 4
-    program = with_id(compiler, place, ident)
+    program = with_id(place, ident)
     assert program.id == ident
     programs.into_store(store, ident[:40], "/usr/bin/app", program.path)
     m = mount()
@@ -76,20 +67,20 @@ def test_long_id(mount, store, compiler, place):
     m.expect(f"does not carry the build-id '{ident[:42]}'")
 
 
-def test_long_id_that_was_added(mount, store, compiler, place):
+def test_long_id_that_was_added(mount, store, place):
     ident = "fedcba9876543210" * 4
-    program = with_id(compiler, place, ident)
+    program = with_id(place, ident)
     tools.run(tools.BIDCTL, "--store", store, "add", program.path)
     m = mount()
     assert m.artifact(ident).read_bytes() == m.artifact(ident[:40]).read_bytes() == program.path.read_bytes()
 
 
 @pytest.mark.parametrize("filed", ["short", "padded"])
-def test_short_id(mount, store, compiler, place, filed):
+def test_short_id(mount, store, place, filed):
     """lld's fast ids have 8 bytes; perf pads them with zeros when it reads them from perf.data."""
     ident = "1122334455667788"
     padded = ident + "00" * 12
-    program = with_id(compiler, place, ident)
+    program = with_id(place, ident)
     programs.into_store(store, ident if filed == "short" else padded, "/usr/bin/app", program.path)
     m = mount()
     for asked in (ident, padded):
@@ -100,12 +91,12 @@ def test_short_id(mount, store, compiler, place, filed):
         assert not m.artifact(asked).exists(), asked
 
 
-def test_old_layouts(mount, mode, store, compiler, place):
+def test_old_layouts(mount, mode, store, place):
     """perf still reads them, so they are still there."""
-    linked = compiler.small(place / "a", 1)
+    linked = programs.small(place / "a", 1)
     (store / ".build-id" / linked.id[:2]).mkdir(parents=True)
     (store / ".build-id" / linked.id[:2] / linked.id[2:]).write_bytes(linked.path.read_bytes())
-    flat = compiler.small(place / "b", 2)
+    flat = programs.small(place / "b", 2)
     (store / "usr/bin/flat").mkdir(parents=True)
     (store / "usr/bin/flat" / flat.id).write_bytes(flat.path.read_bytes())
     (store / ".build-id" / flat.id[:2]).mkdir(exist_ok=True)
@@ -139,14 +130,11 @@ def plant(store, place, victim):
         fan.mkdir(parents=True, exist_ok=True)
         (fan / ident[2:]).symlink_to(link.format(id=ident) if link else f"../../evil/{name}/{ident}")
 
-    def forge(path, ident):
-        path.write_bytes(victim.path.read_bytes().replace(bytes.fromhex(victim.id), bytes.fromhex(ident)))
-
     # what lies outside would be served by a mount that follows: it carries the right id
     for number in range(1, 12):
         directory = outside / f"{number:040x}"
         directory.mkdir(parents=True)
-        forge(directory / "elf", f"{number:040x}")
+        programs.forge(victim, f"{number:040x}", directory / "elf")
         with open(directory / "elf", "ab") as file:
             file.write(CANARY)
     entry("absolute", lambda path, ident: path.symlink_to(outside / ident / "elf"))
@@ -169,8 +157,8 @@ def plant(store, place, victim):
     return planted
 
 
-def test_hostile_store(mount, mode, store, compiler, place):
-    victim = compiler.small(place / "app")
+def test_hostile_store(mount, mode, store, place):
+    victim = programs.small(place / "app")
     programs.into_store(store, victim.id, "/usr/bin/app", victim.path)
     planted = plant(store, place, victim)
     # junk where ids are expected, and a name that a terminal would act on
@@ -212,9 +200,9 @@ def test_hostile_store(mount, mode, store, compiler, place):
         assert CANARY in control.artifact(f"{number:040x}").read_bytes()
 
 
-def test_content_is_checked_again_when_it_changed(mount, mode, store, compiler, place):
+def test_content_is_checked_again_when_it_changed(mount, mode, store, place):
     """A file that was right when it was first opened, and then was changed in place."""
-    first, second = compiler.small(place / "a", 1), compiler.small(place / "b", 2)
+    first, second = programs.small(place / "a", 1), programs.small(place / "b", 2)
     stored = programs.into_store(store, first.id, "/usr/bin/app", first.path)
     m = mount()
     assert m.artifact(first.id).read_bytes() == first.path.read_bytes()

@@ -24,9 +24,8 @@ class Profile:
         (place / "home").mkdir()
         self.env = tools.environment(place / "home")
         self.builds = {}
-        compiler = programs.Compiler(place / "src")
         for seed, name in enumerate(BUILDS):
-            program = compiler.burn(place / "prog", f"hot_{name}", seed)
+            program = programs.burn(place / "prog", f"hot_{name}", seed)
             if name != BUILDS[-1]:
                 self.record(name)
             else:
@@ -140,9 +139,9 @@ def test_archives_the_same(mount, profile):
     assert archive(profile, m, "alpha") == native
 
 
-def test_what_perf_adds_is_seen(mount, mode, profile, own_store, compiler, place):
+def test_what_perf_adds_is_seen(mount, mode, profile, own_store, place):
     m = mount()
-    fresh = compiler.burn(place / "fresh", "hot_fresh", 9)
+    fresh = programs.burn(place / "fresh", "hot_fresh", 9)
     link = m / ".build-id" / fresh.id[:2] / fresh.id[2:]
     names = (m.artifact(fresh.id), m.artifact(fresh.id, "debuginfo"), m.debug_file(fresh.id), link / "elf", m / "by-path" / str(fresh.path)[1:] / fresh.id)
     # the kernel now remembers each as absent, and all listings
@@ -163,11 +162,11 @@ def test_what_perf_adds_is_seen(mount, mode, profile, own_store, compiler, place
     tools.wait_until(lambda: all(path.exists() for path in names), "what perf added again", 1.5)
 
 
-def test_perf_writes_nothing_through_the_mount(mount, profile, compiler, place):
+def test_perf_writes_nothing_through_the_mount(mount, profile, place):
     """The mount is read-only: perf says so, and works on."""
     m = mount(on=profile.store)
     before = cached(profile, profile.store)
-    fresh = compiler.burn(place / "fresh", "hot_fresh", 10)
+    fresh = programs.burn(place / "fresh", "hot_fresh", 10)
     done = profile.perf(m, "buildid-cache", "-a", fresh.path, status=None)
     assert "Read-only file system" in done.stdout + done.stderr
     profile.perf(m, "record", "-q", "-e", "cpu-clock", "-o", place / "fresh.data", fresh.path, ROUNDS)

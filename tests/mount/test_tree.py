@@ -20,11 +20,11 @@ KERNEL = "4eb1" * 10
 
 
 @pytest.fixture
-def world(store, compiler, place):
+def world(store, place):
     """A store with one of everything, as perf lays it out. What is in it, by name."""
-    split = compiler.split(compiler.burn(place / "app", "split_hot"), place / "app.debug")
-    whole = compiler.burn(place / "whole", "whole_hot", 2)
-    vdso = compiler.small(place / "vdso.so", 3, "-shared", "-fPIC")
+    split = programs.split(programs.burn(place / "app", "split_hot"), place / "app.debug")
+    whole = programs.burn(place / "whole", "whole_hot", 2)
+    vdso = programs.small(place / "vdso.so", 3, "-shared", "-fPIC")
     programs.into_store(store, split.id, "/usr/bin/app", split.path)
     programs.into_store(store, split.id, "/usr/bin/app", split.debug, "debug")
     programs.into_store(store, split.id, "/usr/bin/app", PROBES, "probes")

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the tests of fetching have in common: readers, and what is in a store."""
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+
+import tools
+
+
+def reader(path, output=subprocess.DEVNULL):
+    """A process that reads the file."""
+    return subprocess.Popen(["cat", str(path)], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE)
+
+
+def read(path):
+    """The content, or the errno."""
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as trouble:
+        return trouble.errno
+
+
+def read_all(paths):
+    """The same for many at once, in the order of the paths."""
+    with concurrent.futures.ThreadPoolExecutor(len(paths)) as pool:
+        return list(pool.map(read, paths))
+
+
+def names(mount, ident, kind="elf"):
+    """Two names for one artifact in different directories: what the kernel remembers of the one, it does not know of the other."""
+    suffix = ".debug" if kind == "debuginfo" else ""
+    return mount.artifact(ident, kind), mount / "usr/lib/debug/.build-id" / ident[:2] / f"{ident[2:]}{suffix}"
+
+
+def await_waiters(mount, number):
+    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers", 10)
+
+
+def await_transfer(mount):
+    """Wait until a body is coming in."""
+    return tools.wait_until(lambda: [flight for flight in mount.status()["flights"] if flight["received"] > 0], "bytes of a download", 10)
+
+
+def contents(store):
+    """Every file and link of a store, but the records of where things came from."""
+    found = set()
+    for at, _, files in os.walk(store):
+        found |= {os.path.relpath(os.path.join(at, name), store) for name in files}
+    return {path for path in found if not path.startswith(".bidfs/record/")}
+
+
+def leftovers(store):
+    """Files that a transaction should have removed, named or not."""
+    return [path for path in contents(store) if path.startswith(".bidfs/tmp")]

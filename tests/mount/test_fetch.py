@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What is missing comes from a server: once, right, and so that the store is perf's as before."""
+import errno
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import programs
+import tools
+from fetching import contents, leftovers, names, read, read_all
+
+CROWD = 200
+
+
+@pytest.fixture
+def program(place):
+    return programs.split(programs.burn(place / "app", "fetched_hot"), place / "app.debug")
+
+
+def test_one_download_for_many_readers(mount, mode, faults, place, program):
+    server = faults("delay:2")
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    crowd = subprocess.Popen([programs.compile_c("crowd.c", place / "crowd"), str(CROWD), str(m.artifact(program.id)), str(program.path)],
+                             stdout=subprocess.PIPE, text=True)
+    assert crowd.stdout.readline() == "go\n"
+    tools.wait_until(lambda: server.active() == 1, "the request")
+    assert crowd.communicate()[0] == f"{CROWD} right\n"
+    assert server.count() == server.count(program.id) == 1
+    assert m.counter("fetched") == 1
+    # the other artifact of that build is another download, and a stored one is none
+    assert read_all([*names(m, program.id, "debuginfo"), *names(m, program.id)]) == [program.debug.read_bytes()] * 2 + [program.read()] * 2
+    assert server.count() == 2
+
+
+def test_sees_what_was_fetched(mount, mode, faults, program, store):
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    assert os.listdir(m / "buildid") == []
+    # a look at the name is enough, and tells the true size
+    assert os.stat(m.artifact(program.id, "debuginfo")).st_size == program.debug.stat().st_size
+    assert os.listdir(m / "buildid") == [program.id]
+    tools.wait_until(lambda: sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "info"], "the listing", 2)
+    assert read(m / "buildid" / program.id / "executable") == program.read()
+    assert sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "elf", "executable", "info"]
+    # and it is there without the server, under every name
+    server.stop()
+    m.unmount()
+    again = mount("offline")
+    assert read_all(names(again, program.id)) == [program.read()] * 2
+    assert read_all(names(again, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
+    link = again / ".build-id" / program.id[:2] / program.id[2:]
+    assert read(link / "elf") == program.read() and read(link / "debug") == program.debug.read_bytes()
+    assert leftovers(store) == []
+
+
+def test_long_id_is_fetched_once(mount, faults, place):
+    """Asked for by all of its 32 bytes; perf then asks by 20."""
+    program = programs.small(place / "app", 1, f"-Wl,--build-id=0x{'0123456789abcdef' * 4}")
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    assert read(m.artifact(program.id)) == program.read()
+    assert read(m.artifact(program.id[:40])) == program.read()
+    assert server.count() == 1
+
+
+def test_perf_finds_what_was_fetched(mount, mode, faults, store, place, env):
+    recorded = programs.burn(place / "prog", "hot_recorded")
+    record = tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", place / "perf.data", recorded.path, 200_000_000, status=None, env=env)
+    if record.returncode:
+        pytest.skip(f"perf cannot record here: {record.stderr.strip()[:200]}")
+    server = faults()
+    server.serve(recorded)
+    # another build takes its place, and a server has the one that ran
+    programs.burn(place / "prog", "hot_other", 2)
+
+    def perf(cache, *arguments):
+        return tools.run("perf", "--buildid-dir", cache, *arguments, env=env, cwd=place).stdout
+
+    report = ["report", "--stdio", "-i", "perf.data"]
+    assert "hot_recorded" not in perf(store, *report)
+    assert recorded.id in perf(store, "buildid-cache", "-M", "perf.data")
+    m = mount(f"url={server.url}")
+    m.permit(r"404|absent")
+    assert "hot_recorded" in perf(m, *report)
+    # perf's own store has it now, in perf's own layout
+    assert "hot_recorded" in perf(store, *report)
+    assert recorded.id not in perf(store, "buildid-cache", "-M", "perf.data")
+
+
+def test_absent_is_remembered(mount, faults, program):
+    server = faults()
+    m = mount(f"url={server.url}", "errors=strict")
+    first, second = names(m, program.id)
+    assert read(first) == errno.ENOENT and server.count(program.id) == 1
+    # by its other name the kernel does not know it, but the mount does
+    assert read(second) == errno.ENOENT and server.count(program.id) == 1
+    assert m.counter("remembered_absent") == 1
+    # of the one kind only
+    server.serve(program)
+    assert read(m.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
+    assert read(second) == errno.ENOENT
+
+
+@pytest.mark.parametrize("trouble", ["error:503", "error:500", "error:429:1", "error:401", "reset-headers", "hang-up", "garbage"])
+def test_trouble_is_not_remembered(mount, faults, program, trouble):
+    server = faults(trouble)
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    first, second = names(m, program.id)
+    assert read(first) == errno.ENOENT
+    m.expect(server.url)
+    assert m.counter("remembered_absent") == 0 and m.counter("unknown") == 1
+    server.behave()
+    tools.wait_until(lambda: read(second) == program.read(), "the file, once the server is well", 3)
+
+
+def test_too_large(mount, mode, faults, place, program, store):
+    large = programs.small(place / "large", 1, "-DBALLAST=2000000")
+    server = faults()
+    server.serve(large)
+    server.serve(program)
+    m = mount(f"url={server.url}", "max_size=1M")
+    assert read(m.artifact(large.id)) == errno.EFBIG
+    # what does not say how large it is is cut off on the way
+    unsaid = programs.forge(large, "ab" * 20, place / "unsaid")
+    server.serve(unsaid)
+    server.behave("chunked", ident=unsaid.id)
+    assert read(m.artifact(unsaid.id)) == errno.EFBIG
+    assert not [path for path in contents(store) if large.id in path or unsaid.id in path] and leftovers(store) == []
+    # what fits is served, and the large file where it may be
+    assert read(m.artifact(program.id)) == program.read()
+    assert read(mount(f"url={server.url}", "max_size=4M").artifact(large.id)) == large.read()
+
+
+def test_two_mounts_of_one_store(mount, mode, faults, place, program, store):
+    server = faults("delay:0.5*2")
+    server.serve(program)
+    first, second = mount(f"url={server.url}"), mount(f"url={server.url}")
+    # both fetch, as they do not know of each other; one of the two files is kept
+    assert read_all([first.artifact(program.id), second.artifact(program.id)]) == [program.read()] * 2
+    assert len([path for path in contents(store) if path.endswith(f"{program.id}/elf")]) == 1
+    # what the one fetched, the other has
+    assert read(first.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
+    tools.wait_until(lambda: server.count(program.id, "debuginfo") == 1 and read(second.artifact(program.id, "debuginfo")) ==
+                     program.debug.read_bytes(), "the other mount's file", 2)
+    assert server.count(program.id, "debuginfo") == 1
+    assert leftovers(store) == []
+
+
+def test_full_disk(needs_root, mount, mode, faults, place, program, store):
+    large = programs.small(place / "large", 1, "-DBALLAST=24000000")
+    server = faults()
+    server.serve(large)
+    server.serve(program)
+    tools.run("mount", "-t", "tmpfs", "-o", "size=16m", "store", store)
+    try:
+        kept = programs.small(place / "kept", 2)
+        programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
+        before = contents(store)
+        m = mount(f"url={server.url}")
+        assert read(m.artifact(large.id)) == errno.ENOSPC
+        m.expect(f"No space left on device.*{large.id}")
+        assert read(m.artifact(kept.id)) == kept.read()
+        assert contents(store) == before
+        # the room is free again, and what fits is fetched
+        tools.wait_until(lambda: os.statvfs(store).f_bfree * os.statvfs(store).f_frsize > 15 << 20, "the room", 2)
+        assert read(m.artifact(program.id)) == program.read()
+        m.unmount()
+    finally:
+        tools.run("umount", store)
+
+
+def test_nothing_is_fetched_offline(mount, faults, program, env):
+    server = faults()
+    server.serve(program)
+    m = mount("offline", f"url={server.url}", env_more={"DEBUGINFOD_URLS": server.url})
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    assert not (m / "buildid" / program.id).exists()
+    assert server.count() == 0
+    # the same server, by the environment
+    assert read(mount(env_more={"DEBUGINFOD_URLS": server.url}).artifact(program.id)) == program.read()
+
+
+def test_a_store_that_cannot_be_written(needs_root, mount, faults, place, program, store):
+    """It is served as it is; nothing can be fetched into it, and nothing is broken."""
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    tools.run("mount", "--bind", store, store)
+    try:
+        tools.run("mount", "-o", "remount,bind,ro", store)
+        server = faults()
+        server.serve(program)
+        m = mount(f"url={server.url}")
+        assert read(m.artifact(program.id)) == program.read()
+        assert isinstance(read(m.artifact(program.id, "debuginfo")), int)
+        m.permit(program.id)
+        m.unmount()
+    finally:
+        tools.run("umount", store)
+    assert list(pathlib.Path(store).glob(".bidfs/tmp/*")) == []
