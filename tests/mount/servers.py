@@ -77,6 +77,10 @@ class Faults:
         """How many requests there are at the moment."""
         return json.loads(http(f"{self.url}/control/stats")[1])["active"]
 
+    def wait_active(self):
+        """Wait until somebody waits for an answer."""
+        tools.wait_until(lambda: self.active() > 0, "a request", 10)
+
     def stop(self):
         self.process.kill()
         self.process.wait(10)

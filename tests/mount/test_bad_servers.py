@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Servers that deliver something else, or less, or nothing: never served, never kept, and the next server is asked in the same open."""
+import errno
+import json
+import os
+import pathlib
+
+import pytest
+
+import programs
+import tools
+from fetching import contents, leftovers, read, read_all
+
+# what a server does instead of answering, and whether the mount must say each time that it refused a body
+BAD = {
+    "wrong-id:{other}": True,
+    "flip-note": True,
+    "html": True,
+    "empty": True,
+    "truncate-bare:5000": True,  # only the file itself can tell
+    "truncate-bare:16900": True,
+    "truncate:5000": False,
+    "truncate-noclen:5000": False,
+    "truncate-chunked:5000": False,
+    "reset:5000": False,
+    "reset-headers": False,
+    "hang-up": False,
+    "garbage": False,
+    "big-length": False,
+    "bad-size-no-length": False,
+    "error:503": False,
+    "error:500": False,
+    "error:403": False,
+    "error:429:1": False,
+    "redirect-loop": False,
+    "redirect:file:///etc/passwd": False,
+    "redirect:ftp://127.0.0.1/{{path}}": False,
+    "endless": True,
+}
+
+
+@pytest.fixture
+def cases(place):
+    """Behaviour -> a program of its own that is asked for."""
+    original, other = programs.small(place / "app"), programs.small(place / "other", 2)
+    return {behaviour.format(other=other.path): programs.forge(original, f"{number:02x}" * 20, place / f"app-{number}")
+            for number, behaviour in enumerate(BAD, 0x40)}
+
+
+def misbehave(faults, place, cases):
+    server = faults(root=place / "bad")
+    for behaviour, program in cases.items():
+        server.serve(program)
+        server.behave(behaviour, ident=program.id)
+    return server
+
+
+@pytest.mark.limit(60)
+def test_the_next_server_is_asked(mount, mode, faults, place, cases, store):
+    bad, good = misbehave(faults, place, cases), faults(root=place / "good")
+    for program in cases.values():
+        good.serve(program)
+    m = mount(f"url={bad.url}", f"url={good.url}", "wait=30", "max_size=8M")
+    m.permit(bad.url)
+    answers = read_all([m.artifact(program.id) for program in cases.values()])
+    assert [behaviour for (behaviour, program), answer in zip(cases.items(), answers) if answer != program.read()] == []
+    assert all(bad.count(program.id) >= 1 and good.count(program.id) == 1 for program in cases.values())
+    assert m.counter("fetched") == len(cases) and leftovers(store) == []
+
+
+@pytest.mark.limit(60)
+def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, store):
+    bad = misbehave(faults, place, cases)
+    m = mount(f"url={bad.url}", "wait=30", "max_size=8M")
+    m.permit(bad.url)
+    answers = dict(zip(cases, read_all([m.artifact(program.id) for program in cases.values()])))
+    # too large is too large, whoever says so
+    assert answers.pop("big-length") == errno.EFBIG
+    assert {behaviour: answer for behaviour, answer in answers.items() if answer != errno.ENOENT} == {}
+    assert os.listdir(m / "buildid") == os.listdir(m / ".build-id") == os.listdir(m / "usr/lib/debug/.build-id") == []
+    # what was refused may be kept aside for somebody to look at, but nowhere else
+    assert [path for path in contents(store) if not path.startswith(".bidfs/quarantine/")] == []
+    assert leftovers(store) == []
+    status = m.status()
+    assert status["counters"]["fetched"] == status["counters"]["remembered_absent"] == 0
+    refused = [program.id for behaviour, program in zip(BAD, cases.values()) if BAD[behaviour]]
+    assert status["counters"]["rejected"] >= len(refused)
+    log = m.log()
+    assert [ident for ident in refused if f"'{ident}/elf'" not in log] == []
+    assert "root:" not in log
+    # it is the server, not the request: the same files are taken once it is well
+    bad.control("/reset")
+    for behaviour, program in cases.items():
+        path = m / "usr/lib/debug/.build-id" / program.id[:2] / program.id[2:]
+        tools.wait_until(lambda path=path, program=program: read(path) == program.read(), f"the file after '{behaviour}'", 3)
+
+
+def test_every_truncation_is_refused(mount, faults, place, store):
+    """Cut at every 97th byte, by a server that does not say how long the file is."""
+    program = programs.small(place / "app", 1, "-s")
+    content = program.read()
+    cuts = range(1, len(content), 97)
+    server = faults()
+    forged = {cut: programs.forge(program, f"{cut:040x}", place / "forged") for cut in cuts}
+    for cut, one in forged.items():
+        (server.root / one.id).mkdir()
+        (server.root / one.id / "executable").write_bytes(content.replace(bytes.fromhex(program.id), bytes.fromhex(one.id)))
+        server.behave(f"truncate-bare:{cut}", ident=one.id)
+    m = mount(f"url={server.url}", "wait=30")
+    m.permit(server.url)
+    answers = read_all([m.artifact(one.id) for one in forged.values()])
+    assert [cut for cut, answer in zip(cuts, answers) if answer != errno.ENOENT] == []
+    assert [path for path in contents(store) if not path.startswith(".bidfs/quarantine/")] == []
+    # the whole of it is taken, at the same length
+    server.behave()
+    last = forged[cuts[-1]]
+    server.behave("truncate-bare:99999999", ident=last.id)
+    tools.wait_until(lambda: (m / "usr/lib/debug/.build-id" / last.id[:2] / last.id[2:]).exists(), "the whole file", 3)
+
+
+def test_strict_errors(mount, faults, place):
+    """With errors=strict a reader learns what happened; what is absent is absent in either case."""
+    program = programs.small(place / "app")
+    files = {behaviour: programs.forge(program, f"{number:02x}" * 20, place / f"app-{number}")
+             for number, behaviour in enumerate(("absent", "gone", "error:503", "flip-note", "html", "reset-headers"), 0x30)}
+    server = misbehave(faults, place, files)
+    m = mount(f"url={server.url}", "errors=strict", "wait=20")
+    m.permit(server.url)
+    answers = dict(zip(files, read_all([m.artifact(one.id) for one in files.values()])))
+    assert answers == {"absent": errno.ENOENT, "gone": errno.ENOENT, "error:503": errno.EHOSTUNREACH, "flip-note": errno.EIO, "html": errno.EIO,
+                       "reset-headers": errno.EHOSTUNREACH}
+    # nobody at all at that port
+    server.stop()
+    late = programs.forge(program, "77" * 20, place / "late")
+    assert read_all([m.artifact(late.id)]) == [errno.EHOSTUNREACH]
+
+
+def test_names_from_a_server_are_only_shown(mount, faults, place, store):
+    """X-DEBUGINFOD-FILE is what the server says; here it is the path of a file on this machine."""
+    program = programs.small(place / "app")
+    server = faults(root=place / "served")
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    assert m.artifact(program.id).read_bytes() == program.read()
+    assert [path for path in contents(store) if path.endswith("/elf")] == [f"[debuginfod]/{program.id}/elf"]
+    assert str(server.root) in json.dumps(json.loads(m.artifact(program.id, "info").read_text()))
+    assert not pathlib.Path(f"{m}{server.root}").exists()

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Nothing hangs: what waits for a server can be interrupted and comes to an end, and nobody else waits with it."""
+import errno
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import daemon
+import programs
+import tools
+from fetching import await_transfer, await_waiters, contents, leftovers, names, read, reader
+
+MISSES = 100
+
+
+def elapsed(function, *arguments):
+    begun = time.monotonic()
+    result = function(*arguments)
+    return result, time.monotonic() - begun
+
+
+def finish(processes, sig=signal.SIGKILL):
+    for process in processes:
+        process.send_signal(sig)
+    for process in processes:
+        process.wait(10)
+        process.stderr.close()
+
+
+@pytest.mark.limit(60)
+def test_hits_do_not_wait_for_misses(mount, mode, faults, place, store):
+    """A hundred misses hang on a server that says nothing; half of them in the directory in which hits are looked up."""
+    program = programs.small(place / "app")
+    stored = [f"ab{number:038x}" for number in range(100)]
+    for ident in stored:
+        programs.into_store(store, ident, "/usr/bin/app", programs.forge(program, ident, place / "forged").path)
+    server = faults("stall-headers")
+    m = mount(f"url={server.url}", "wait=60", "errors=strict")
+    fan = m / "usr/lib/debug/.build-id/ab"
+    missing = [fan / f"{number:038x}" for number in range(1000, 1000 + MISSES // 2)]
+    missing += [m.artifact(f"{number:02x}" * 20) for number in range(1, 1 + MISSES // 2)]
+    readers = [reader(path) for path in missing]
+    await_waiters(m, MISSES)
+    server.wait_active()
+
+    times = []
+    for number, ident in enumerate(stored):
+        # the first look at a name, so that the mount itself has to answer
+        path = (fan / ident[2:], m.artifact(ident), fan / f"{ident[2:]}.debug")[number % 3]
+        content, seconds = elapsed(read, path)
+        assert isinstance(content, bytes) and bytes.fromhex(ident) in content
+        times.append(seconds)
+    assert sorted(times)[98] < 0.5, sorted(times)[-5:]
+    for directory in (fan, m / "buildid", m / ".build-id/ab", m / "by-path/usr/bin/app", m / "buildid" / stored[0]):
+        listing, seconds = elapsed(lambda path: tools.run("ls", "-l", path), directory)
+        assert len(listing.stdout.splitlines()) > 2 and seconds < 1, f"{directory}: {seconds} s"
+    # meanwhile they all waited
+    assert [process.args for process in readers if process.poll() is not None] == []
+    _, seconds = elapsed(finish, readers)
+    assert seconds < 2
+    tools.wait_until(lambda: not m.status()["flights"], "end of the downloads that nobody waits for")
+    assert m.counter("interrupted") == MISSES
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("behaviour", ["stall-headers", "stall:5000"])
+def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
+    program = programs.small(place / "app")
+    server = faults(behaviour)
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=60")
+    process = reader(m.artifact(program.id))
+    await_waiters(m, 1)
+    process.send_signal(sig)
+    status, seconds = elapsed(process.wait, 10)
+    process.stderr.close()
+    assert status == -sig and seconds < 0.5
+    # with nobody waiting the download is given up
+    tools.wait_until(lambda: not m.status()["flights"] and server.active() == 0, "end of the download", 3)
+    # that was no answer: the next one gets the file
+    server.behave()
+    assert read(names(m, program.id)[1]) == program.read()
+
+
+def test_an_interrupt_is_of_one_reader(mount, mode, faults, place):
+    program = programs.small(place / "app")
+    server = faults("delay:1.5")
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=60")
+    given_up, patient = [reader(path, subprocess.PIPE) for path in names(m, program.id)]
+    await_waiters(m, 2)
+    given_up.send_signal(signal.SIGINT)
+    assert given_up.communicate(timeout=1)[0] == b"" and given_up.returncode == -signal.SIGINT
+    assert patient.communicate()[0] == program.read()
+    assert server.count() == 1
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_the_wait_is_bounded(mount, mode, faults, place, store, strict):
+    program = programs.small(place / "app")
+    server = faults("stall:5000")
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=2", f"errors={'strict' if strict else 'enoent'}")
+    m.permit(server.url)
+    answer, seconds = elapsed(read, m.artifact(program.id))
+    assert answer == (errno.ETIMEDOUT if strict else errno.ENOENT)
+    assert 1.8 < seconds < 3
+    assert contents(store) == set() and not (m / "by-path/[debuginfod]").exists()
+    assert program.id not in os.listdir(m / "buildid")
+    # a server that is well again delivers, although the stalled download may still be under way
+    server.behave()
+    server.release()
+    tools.wait_until(lambda: read(names(m, program.id)[1]) == program.read(), "the file", 6)
+
+
+def test_a_slow_download_goes_on_behind(mount, mode, faults, place):
+    """Who cannot wait gets it the next time, from the same download."""
+    program = programs.small(place / "app", 1, "-DBALLAST=200000")
+    server = faults("slow:100000")
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=1", "errors=strict")
+    assert read(m.artifact(program.id)) == errno.ETIMEDOUT
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the end of the download", 5)
+    assert server.count() == 1
+
+
+def test_server_dies_in_the_middle(mount, mode, faults, place, store):
+    program = programs.small(place / "app", 1, "-DBALLAST=2000000")
+    server = faults("slow:200000")
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=2")
+    m.permit(server.url)
+    process = reader(m.artifact(program.id), subprocess.PIPE)
+    await_transfer(m)
+    server.stop()
+    (output, message), seconds = elapsed(process.communicate)
+    assert output == b"" and b"No such file or directory" in message and seconds < 3
+    assert contents(store) == set()
+    assert not (m / "buildid" / program.id / "elf").exists() and os.listdir(m / "buildid") == []
+    assert m.counter("remembered_absent") == 0
+    # it comes back, at the same place
+    again = faults(port=server.port)
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file", 10)
+    assert again.count() >= 1 and leftovers(store) == []
+
+
+def test_daemon_dies_in_the_middle(mount, mode, faults, place, store):
+    program = programs.small(place / "app", 1, "-DBALLAST=2000000")
+    server = faults("slow:200000")
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=30")
+    process = reader(m.artifact(program.id), subprocess.PIPE)
+    await_transfer(m)
+    m.die()
+    assert process.communicate(timeout=5)[0] == b"" and process.returncode == 1
+    assert daemon.unmount(m.path, "-l").returncode == 0
+    assert contents(store) == set()
+    server.behave()
+    again = mount(f"url={server.url}", at=m.path)
+    assert os.listdir(again / "buildid") == [] and leftovers(store) == []
+    assert read(again.artifact(program.id)) == program.read()
+    assert leftovers(store) == []
+
+
+def start_download(mount, faults, place, *options):
+    program = programs.small(place / "app", 1, "-DBALLAST=2000000")
+    server = faults("slow:100000")
+    server.serve(program)
+    m = mount(f"url={server.url}", *options)
+    process = reader(m.artifact(program.id))
+    await_transfer(m)
+    return m, process
+
+
+def test_unmount_during_a_download(mount, mode, faults, place, store):
+    m, process = start_download(mount, faults, place, "wait=1")
+    assert process.wait(3) == 1
+    process.stderr.close()
+    assert len(m.status()["flights"]) == 1
+    _, seconds = elapsed(m.unmount)
+    assert seconds < 2 and contents(store) == set()
+
+
+def test_signal_during_a_download(mount, mode, faults, place, store):
+    m, process = start_download(mount, faults, place, "wait=60")
+    status, seconds = m.end()
+    assert status == 0 and seconds < 2 and not daemon.is_mounted(m.path)
+    assert process.wait(2) == 1
+    process.stderr.close()
+    assert contents(store) == set()
+    m.check_log()
+
+
+def test_forced_unmount_during_a_download(needs_root, mount, mode, faults, place, store):
+    m, process = start_download(mount, faults, place, "wait=60")
+    assert "busy" in daemon.unmount(m.path).stderr
+    daemon.unmount(m.path, "-f")
+    assert process.wait(2) == 1
+    process.stderr.close()
+    _, seconds = elapsed(m.unmount)
+    assert seconds < 2 and contents(store) == set()
