@@ -184,22 +184,6 @@ def faults(place):
         server.stop()
 
 
-@pytest.fixture
-def debuginfod(place, env):
-    """Starts a real debuginfod over directories, and waits until it has scanned them."""
-    started = []
-
-    def start(*directories):
-        server = servers.Debuginfod(directories, place, env)
-        started.append(server)
-        server.await_scan()
-        return server
-
-    yield start
-    for server in started:
-        server.stop()
-
-
 @pytest.fixture(scope="session", autouse=True)
 def built():
     """The programs that are tested are there."""

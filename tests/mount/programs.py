@@ -35,9 +35,9 @@ def compile_c(source, output, *flags):
     return output
 
 
-def burn(output, name="burn", seed=1):
+def burn(output, name="burn", seed=1, *flags):
     """A program that spends its time in the function `name`, not stripped."""
-    return Program(compile_c("burn.c", output, "-g", f"-DHOT={name}", f"-DSEED={seed}"))
+    return Program(compile_c("burn.c", output, "-g", f"-DHOT={name}", f"-DSEED={seed}", *flags))
 
 
 def small(output, seed=1, *flags):

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Debuggers, unmodified, over a mount whose store is empty at first and whose server is a real debuginfod."""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+import pytest
+
+import programs
+import servers
+import tools
+
+HOT = "shipped_hot"
+NO_DEBUGINFOD = ("-iex", "set debuginfod enabled off")
+
+
+class Shop:
+    """A stripped program, this system's libc, and a server that has the debug information of both."""
+
+    def __init__(self, place):
+        self.place = place
+        (place / "home").mkdir()
+        self.env = tools.environment(place / "home")
+        shelf = place / "shelf"
+        (shelf / "debug").mkdir(parents=True)
+        self.app = programs.split(programs.burn(shelf / "app", HOT, 5, "-O0"), shelf / "debug/app.debug")
+        self.libc = self.stock_libc(shelf)
+        self.installed = place / "installed/app"
+        self.installed.parent.mkdir()
+        shutil.copy(self.app.path, self.installed)
+        # where the function begins, as only the debug information knows
+        symbol = re.search(rf"^([0-9a-f]+) \w {HOT}$", tools.run("nm", self.app.debug).stdout, re.MULTILINE)
+        self.address = f"0x{symbol[1]}"
+        self.server = servers.Debuginfod([shelf], place, self.env)
+        self.server.await_scan()
+
+    @staticmethod
+    def stock_libc(shelf):
+        libc = programs.Program(tools.run("gcc", "-print-file-name=libc.so.6").stdout.strip())
+        debug = pathlib.Path("/usr/lib/debug/.build-id") / libc.id[:2] / f"{libc.id[2:]}.debug"
+        shutil.copy(libc.path.resolve(), shelf / "libc.so.6")
+        shutil.copy(debug, shelf / "debug/libc.debug")
+        return programs.Program(shelf / "libc.so.6", shelf / "debug/libc.debug")
+
+    def gdb(self, directory, *commands, program=None, first=NO_DEBUGINFOD, env=None):
+        """What gdb prints, which finds debug information below `directory` and nowhere else."""
+        argv = ["gdb", "--batch", "-nx", *first, "-iex", f"set debug-file-directory {directory}"]
+        for command in commands:
+            argv += ["-ex", command]
+        return tools.run(*argv, *([program] if program else []), env={**self.env, **(env or {})}, status=None, cwd=self.place,
+                         errors="replace").stdout
+
+    def tool(self, *argv, **options):
+        return tools.run(*argv, env=self.env, **options).stdout
+
+
+@pytest.fixture(scope="module")
+def shop():
+    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-shop-", dir="/tmp"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, place)
+        made = Shop(place)
+        stack.callback(made.server.stop)
+        yield made
+
+
+def session(shop, directory):
+    """A session with names, lines and a variable of the program, and a line of libc."""
+    return shop.gdb(directory, f"break {HOT}", "run", "next 3", "print local_sum", "backtrace", "info line puts", "kill", program=shop.installed)
+
+
+def is_resolved(text):
+    return re.search(rf"#0 +{HOT} \(rounds=1000\) at .*burn\.c:\d+", text) and re.search(r"#1 .* main \(argc=1, .*burn\.c:\d+", text) and \
+        re.search(r"^\$1 = 5$", text, re.MULTILINE) and re.search(r'Line \d+ of ".*ioputs\.c" starts at address', text)
+
+
+def test_gdb(mount, mode, shop, place):
+    blind = session(shop, place / "nothing")
+    assert "exited normally" in blind and HOT not in blind and not is_resolved(blind), blind
+    m = mount(f"url={shop.server.url}", "wait=30")
+    text = session(shop, m / "usr/lib/debug")
+    assert is_resolved(text), text
+    assert m.counter("fetched") >= 2
+    m.unmount()
+    # the store has it all now; through the short name, and without any server
+    again = mount("offline")
+    text = session(shop, again / "debug")
+    assert is_resolved(text), text
+
+
+def test_gdb_finds_the_program_of_a_core(mount, mode, shop, place):
+    core = place / "core"
+    shop.gdb(place / "nothing", f"symbol-file {shop.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill", program=shop.installed)
+    away = shop.installed.rename(place / "away")
+    try:
+        # without its program and its symbols a core is a heap of numbers
+        assert HOT not in shop.gdb(place / "nothing", f"core-file {core}", "backtrace")
+        m = mount(f"url={shop.server.url}", "wait=30")
+        for opened in (m, mount("offline")):
+            text = shop.gdb(opened / "usr/lib/debug", f"core-file {core}", "backtrace", "info inferiors")
+            assert re.search(rf"#0 +{HOT} \(rounds=1000\) at .*burn\.c:\d+", text), text
+            assert str(opened / "usr/lib/debug/.build-id") in text
+    finally:
+        away.rename(shop.installed)
+
+
+def elfutils_and_binutils(shop, m):
+    """What the tools say of the function, each from another name of the mount."""
+    app, address = shop.app.id, shop.address
+    return {
+        "eu-addr2line": shop.tool("eu-addr2line", f"--debuginfo-path={m}/usr/lib/debug", "-f", "-e", shop.installed, address),
+        "eu-addr2line -e": shop.tool("eu-addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
+        "eu-readelf": shop.tool("eu-readelf", "-n", m.artifact(app)),
+        "addr2line": shop.tool("addr2line", "-f", "-e", m.artifact(app, "debuginfo"), address),
+        "objdump": shop.tool("objdump", "-d", m.artifact(app)),
+        # binutils look for .build-id/xx/rest.debug where they are
+        "objdump -l": shop.tool("objdump", "-d", "-l", m.artifact(app, "executable"), cwd=m / "usr/lib/debug"),
+        "readelf": shop.tool("readelf", "--debug-dump=info", m.debug_file(app)),
+        "nm": shop.tool("nm", m.artifact(app, "debuginfo")),
+    }
+
+
+def check_elfutils_and_binutils(shop, said):
+    line = re.compile(rf"{HOT}\n.*burn\.c:\d+")
+    for name in ("eu-addr2line", "eu-addr2line -e", "addr2line"):
+        assert line.search(said[name]), f"{name}: {said[name]}"
+    assert f"Build ID: {shop.app.id}" in said["eu-readelf"]
+    assert f"{int(shop.address, 16):x}:" in said["objdump"] and HOT not in said["objdump"]
+    assert re.search(r"burn\.c:\d+", said["objdump -l"]), said["objdump -l"][:2000]
+    assert HOT in said["readelf"] and f" {HOT}" in said["nm"]
+
+
+def test_elfutils_and_binutils(mount, mode, shop, place):
+    unresolved = shop.tool("eu-addr2line", f"--debuginfo-path={place}", "-f", "-e", shop.installed, shop.address)
+    assert HOT not in unresolved and "burn.c" not in unresolved
+    m = mount(f"url={shop.server.url}", "wait=30")
+    said = elfutils_and_binutils(shop, m)
+    check_elfutils_and_binutils(shop, said)
+    m.unmount()
+    assert elfutils_and_binutils(shop, mount("offline", at=m.path)) == said
+
+
+def test_the_tree_is_a_server(mount, mode, shop, place):
+    """DEBUGINFOD_URLS=file://M, for whatever uses libdebuginfod."""
+    m = mount(f"url={shop.server.url}", "wait=30")
+    env = {**shop.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
+    for kind, wanted in (("debuginfo", shop.app.debug), ("executable", shop.app.path)):
+        found = tools.run("debuginfod-find", kind, shop.app.id, env=env).stdout.strip()
+        assert found.startswith(str(place / "cache"))
+        assert pathlib.Path(found).read_bytes() == wanted.read_bytes()
+    absent = tools.run("debuginfod-find", "debuginfo", "ab" * 20, env=env, status=None)
+    assert absent.returncode == 1 and "No such file" in absent.stderr
+    env["DEBUGINFOD_CACHE_PATH"] = str(place / "another-cache")
+    text = shop.gdb(place / "nothing", f"info line {HOT}", program=shop.installed, first=("-iex", "set debuginfod enabled on"), env=env)
+    assert re.search(r'Line \d+ of ".*burn\.c" starts at address', text), text
+
+
+def test_what_the_server_has_arrives_whole(mount, shop, store):
+    """The largest there is: libc's debug information, byte for byte, and it is the store's file that is served."""
+    m = mount(f"url={shop.server.url}", "wait=30")
+    assert m.artifact(shop.libc.id, "debuginfo").read_bytes() == shop.libc.debug.read_bytes()
+    stored = store / "[debuginfod]" / shop.libc.id / "debug"
+    assert stored.read_bytes() == shop.libc.debug.read_bytes()
+    assert os.stat(stored).st_mtime == os.stat(m.artifact(shop.libc.id, "debuginfo")).st_mtime
