@@ -20,6 +20,7 @@ LIBRARIES = {
     "elf": re.compile(r"(libelf|gelf|nlist|dwarf|libdw|libdwfl|elfutils/.*)\.h"),
     "archive": re.compile(r"archive(_entry)?\.h"),
     "xxhash": re.compile(r"xxhash\.h"),
+    "zstd": re.compile(r"zstd(_errors)?\.h"),
     "jansson": re.compile(r"jansson.*\.h"),
     "cmocka": re.compile(r"cmocka.*\.h"),
 }
@@ -30,6 +31,7 @@ RULES = [
     (r"store/base/.*", "", ["store/base"]),
     (r"store/elf/.*", "elf archive", ["include/bid", "store/base", "store/elf"]),
     (r"store/disk/.*", "xxhash jansson", ["include/bid", "store/base", "store/disk"]),
+    (r"store/perfdata/.*", "zstd", ["include/bid", "store/base", "store/perfdata"]),
     (r"store/fetch/.*", "curl", ["include/bid", "store/base", "store/fetch"]),
     (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
     (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
@@ -37,8 +39,9 @@ RULES = [
     (r"fs/(fds|inode|list|names|node|tree)\.[ch]", "", ["include/bid", "store/base", "fs"]),
     (r"fs/status\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
     (r"fs/.*", "fuse", ["include/bid", "store/base", "fs"]),
-    (r"tests/(unit|fuzz|bench)/.*", "cmocka elf archive xxhash jansson",
-     ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/fetch", "store/ctl", "fs", "tests"]),
+    (r"tests/(unit|fuzz|bench)/.*", "cmocka elf archive xxhash jansson zstd",
+     ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/ctl", "fs",
+      "tests"]),
     (r"tests/.*|contrib/.*", "", ["include/bid"]),
 ]
 

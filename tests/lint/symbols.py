@@ -18,6 +18,7 @@ FOREIGN = {
     "libbid-disk.a": r"XXH\w+|json(p)?_\w+",
     "libbid-elf.a": r"(gelf|elf|elf32|elf64)_\w+|archive_\w+",
     "libbid-fetch.a": r"curl_\w+",
+    "libbid-perfdata.a": r"ZSTD_\w+",
     "libbid-names.a": r"XXH\w+",
 }
 # from the compiler, in whatever way the tree is built

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "perfdata/dsos.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+
+struct bid_dso {
+	uint64_t hash;
+	struct bid_perf_id {
+		uint8_t len;
+		uint8_t bytes[BID_ID_PERF_MAX]; /* the rest is zero */
+	} id;
+	uint8_t mode;
+	bool sized;
+	uint16_t path_len;
+	char path[]; /* NUL-terminated */
+};
+
+enum { ROOM_MIN = 256 };
+
+int bid_dsos_init(struct bid_dsos *dsos)
+{
+	*dsos = (struct bid_dsos){ 0 };
+	/* never blocks for so few bytes, once the machine is up */
+	return getrandom(dsos->key, sizeof(dsos->key), 0) < 0 ? -errno : 0;
+}
+
+void bid_dsos_release(struct bid_dsos *dsos)
+{
+	for (size_t i = 0; i < dsos->room; i++)
+		free(dsos->slots[i]);
+	free(dsos->slots);
+	dsos->slots = NULL;
+	dsos->n = dsos->room = 0;
+}
+
+/* SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF"), fed by the word */
+struct sip {
+	uint64_t v[4];
+};
+
+static uint64_t rotate(uint64_t x, unsigned bits)
+{
+	return x << bits | x >> (64 - bits);
+}
+
+static void sip_round(struct sip *sip)
+{
+	uint64_t *v = sip->v;
+
+	v[0] += v[1];
+	v[2] += v[3];
+	v[1] = rotate(v[1], 13) ^ v[0];
+	v[3] = rotate(v[3], 16) ^ v[2];
+	v[0] = rotate(v[0], 32) + v[3];
+	v[2] += v[1];
+	v[3] = rotate(v[3], 21) ^ v[0];
+	v[1] = rotate(v[1], 17) ^ v[2];
+	v[2] = rotate(v[2], 32);
+}
+
+static void sip_word(struct sip *sip, uint64_t word)
+{
+	sip->v[3] ^= word;
+	sip_round(sip);
+	sip->v[0] ^= word;
+}
+
+static void sip_bytes(struct sip *sip, const void *data, size_t len)
+{
+	const char *bytes = data;
+	uint64_t word;
+
+	for (; len >= sizeof(word); len -= sizeof(word), bytes += sizeof(word)) {
+		memcpy(&word, bytes, sizeof(word));
+		sip_word(sip, word);
+	}
+	word = 0;
+	memcpy(&word, bytes, len);
+	sip_word(sip, word);
+}
+
+static uint64_t hash_of(const struct bid_dsos *dsos, const struct bid_perf_id *id, uint8_t mode, const char *path, size_t len)
+{
+	struct sip sip = { {
+		dsos->key[0] ^ 0x736f6d6570736575,
+		dsos->key[1] ^ 0x646f72616e646f6d,
+		dsos->key[0] ^ 0x6c7967656e657261,
+		dsos->key[1] ^ 0x7465646279746573,
+	} };
+
+	sip_word(&sip, (uint64_t)len << 8 | mode);
+	sip_bytes(&sip, id, sizeof(*id));
+	sip_bytes(&sip, path, len);
+	sip.v[2] ^= 0xff;
+	for (int i = 0; i < 3; i++)
+		sip_round(&sip);
+	return sip.v[0] ^ sip.v[1] ^ sip.v[2] ^ sip.v[3];
+}
+
+static struct bid_dso **free_slot(struct bid_dso **slots, size_t room, uint64_t hash)
+{
+	size_t at = hash & (room - 1);
+
+	while (slots[at])
+		at = (at + 1) & (room - 1);
+	return &slots[at];
+}
+
+static int grow(struct bid_dsos *dsos)
+{
+	size_t room = dsos->room ? 2 * dsos->room : ROOM_MIN;
+	struct bid_dso **slots = calloc(room, sizeof(struct bid_dso *));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < dsos->room; i++)
+		if (dsos->slots[i])
+			*free_slot(slots, room, dsos->slots[i]->hash) = dsos->slots[i];
+	free(dsos->slots);
+	dsos->slots = slots;
+	dsos->room = room;
+	return 0;
+}
+
+static struct bid_dso *look_up(const struct bid_dsos *dsos, uint64_t hash, const struct bid_perf_id *id, uint8_t mode,
+			       const char *path, size_t len)
+{
+	if (dsos->room == 0)
+		return NULL;
+	for (size_t at = hash & (dsos->room - 1); dsos->slots[at]; at = (at + 1) & (dsos->room - 1)) {
+		struct bid_dso *dso = dsos->slots[at];
+
+		if (dso->hash == hash && dso->mode == mode && dso->path_len == len && memcmp(&dso->id, id, sizeof(*id)) == 0 &&
+		    memcmp(dso->path, path, len) == 0)
+			return dso;
+	}
+	return NULL;
+}
+
+int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enum bid_perfdata_mode mode, const char *path,
+		 size_t len)
+{
+	struct bid_perf_id key = { .len = id->len };
+	struct bid_dso *dso;
+	uint64_t hash;
+	int r;
+
+	if (id->len > BID_ID_PERF_MAX || len > UINT16_MAX)
+		return -EINVAL;
+	memcpy(key.bytes, id->bytes, sizeof(key.bytes));
+	hash = hash_of(dsos, &key, (uint8_t)mode, path, len);
+	dso = look_up(dsos, hash, &key, (uint8_t)mode, path, len);
+	if (dso) {
+		dso->sized |= sized;
+		return 0;
+	}
+
+	if (dsos->n == BID_DSOS_MAX)
+		return -E2BIG;
+	if (2 * dsos->n >= dsos->room) {
+		r = grow(dsos);
+		if (r < 0)
+			return r;
+	}
+	dso = malloc(sizeof(*dso) + len + 1);
+	if (!dso)
+		return -ENOMEM;
+	*dso = (struct bid_dso){ .hash = hash, .id = key, .mode = (uint8_t)mode, .sized = sized, .path_len = (uint16_t)len };
+	memcpy(dso->path, path, len);
+	dso->path[len] = '\0';
+	*free_slot(dsos->slots, dsos->room, hash) = dso;
+	dsos->n++;
+	return 0;
+}
+
+/* By path, mode and id: one without an id comes last of its path and mode, one with a padded id behind the id that was padded. */
+static int compare(const void *a, const void *b)
+{
+	const struct bid_dso *x = *(const struct bid_dso *const *)a, *y = *(const struct bid_dso *const *)b;
+	int order = strcmp(x->path, y->path);
+
+	if (order == 0)
+		order = (int)x->mode - (int)y->mode;
+	if (order == 0)
+		order = (x->id.len == 0) - (y->id.len == 0);
+	if (order == 0)
+		order = memcmp(x->id.bytes, y->id.bytes, sizeof(x->id.bytes));
+	return order ? order : (int)x->id.len - (int)y->id.len;
+}
+
+static struct bid_perfdata_dso shown(const struct bid_dso *dso)
+{
+	struct bid_perfdata_dso shown = { .sized = dso->sized, .mode = dso->mode, .path = dso->path };
+
+	shown.id.len = dso->id.len;
+	memcpy(shown.id.bytes, dso->id.bytes, sizeof(dso->id.bytes));
+	return shown;
+}
+
+/* Does @before, which comes just before @dso, say all that @dso says? */
+static bool is_said(const struct bid_perfdata_dso *before, const struct bid_perfdata_dso *dso)
+{
+	if (before->id.len == 0 || before->mode != dso->mode || strcmp(before->path, dso->path) != 0)
+		return false;
+	return dso->id.len == 0 || (!dso->sized && before->sized && bid_id_answers(&before->id, &dso->id));
+}
+
+int bid_dsos_each(const struct bid_dsos *dsos, bid_perfdata_fn fn, void *user, uint64_t *count)
+{
+	bid_auto_free struct bid_dso **sorted = calloc(dsos->n + 1, sizeof(struct bid_dso *));
+	size_t n = 0;
+	int r = 0;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < dsos->room; i++)
+		if (dsos->slots[i])
+			sorted[n++] = dsos->slots[i];
+	qsort(sorted, n, sizeof(sorted[0]), compare);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		struct bid_perfdata_dso dso = shown(sorted[i]), before;
+
+		if (i > 0) {
+			before = shown(sorted[i - 1]);
+			if (is_said(&before, &dso))
+				continue;
+		}
+		r = fn(user, &dso);
+		++*count;
+	}
+	return r;
+}

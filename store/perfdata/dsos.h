@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The distinct combinations of id, mode and path that a recording names. */
+#ifndef BID_PERFDATA_DSOS_H
+#define BID_PERFDATA_DSOS_H
+
+#include <bid/perfdata.h>
+
+#define BID_DSOS_MAX (4u << 20)
+
+struct bid_dso;
+
+struct bid_dsos {
+	struct bid_dso **slots; /* owned, and what they point to; open addressing */
+	size_t n, room; /* room is a power of two, or 0 */
+	uint64_t key[2]; /* of the hash: whoever made the recording must not choose what collides */
+};
+
+int bid_dsos_init(struct bid_dsos *dsos);
+
+void bid_dsos_release(struct bid_dsos *dsos);
+
+/* Add a combination, if it is a new one. @id may be of len 0. Returns 0, -E2BIG or -ENOMEM. */
+int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enum bid_perfdata_mode mode, const char *path,
+		 size_t len);
+
+/*
+ * Call @fn for each, in order, without those whose path has an id in another one, and without those whose id is another one's with
+ * padding. Adds to @count. Returns 0, what @fn returned, or -ENOMEM.
+ */
+int bid_dsos_each(const struct bid_dsos *dsos, bid_perfdata_fn fn, void *user, uint64_t *count);
+
+#endif

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The header of a file, where its data is, and the table of build-ids behind the data. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "perfdata/load.h"
+#include "perfdata/perf.h"
+
+/* where things are in the header (perf, util/header.h, struct perf_file_header) */
+enum {
+	HEADER_SIZE = 8,
+	HEADER_ATTRS = 24,
+	HEADER_DATA = 40,
+	HEADER_FEATURES = 72,
+	PIPE_HEADER = 16,
+	OLD_HEADER = 72, /* without features */
+	WHOLE_HEADER = 104,
+	SECTION = 16, /* offset and size, both u64 */
+};
+
+/* A table for 600,000 programs; a longer one is read so far. */
+#define TABLE_MAX (64u << 20)
+
+struct header {
+	uint64_t size; /* PIPE_HEADER in pipe mode */
+	uint64_t attrs, attrs_size;
+	uint64_t data, data_size;
+	uint64_t features; /* the first 64 */
+};
+
+/* Tell the byte order by the magic. The first version wrote it as text; a header's size tells then, which is small. */
+static int read_magic(const uint8_t *head, bool *ret_big)
+{
+	if (memcmp(head, "PERFILE2", 8) == 0)
+		*ret_big = false;
+	else if (memcmp(head, "2ELIFREP", 8) == 0)
+		*ret_big = true;
+	else if (memcmp(head, "PERFFILE", 8) == 0)
+		*ret_big = bid_load64(false, head + HEADER_SIZE) > UINT32_MAX;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * The bitmap of features is one of the recorder's longs. Of a big-endian machine with longs of 32 bits, the halves are the other
+ * way round; the host's name, which is always among them, tells.
+ */
+static uint64_t read_features(bool big, const uint8_t *bitmap)
+{
+	uint64_t features = bid_load64(big, bitmap), halves = features << 32 | features >> 32;
+
+	if (big && !(features & 1 << BID_FEATURE_HOSTNAME) &&
+	    (halves & 1 << BID_FEATURE_HOSTNAME || !(features & 1 << BID_FEATURE_BUILD_ID)))
+		return halves;
+	return features;
+}
+
+/* Read the header into @header, and leave @input behind it. Returns 0, -EINVAL if it is none, -ENODATA if it is cut off. */
+static int read_header(struct bid_perf *perf, struct bid_input *input, struct header *header)
+{
+	const uint8_t *head;
+	ssize_t have = bid_input_look(input, WHOLE_HEADER, &head);
+	int r;
+
+	if (have < 0)
+		return (int)have;
+	if (have < PIPE_HEADER)
+		return -EINVAL;
+	r = read_magic(head, &perf->big);
+	if (r < 0)
+		return r;
+	header->size = bid_load64(perf->big, head + HEADER_SIZE);
+	if (header->size == PIPE_HEADER) {
+		bid_input_take(input, PIPE_HEADER);
+		return 0;
+	}
+	if (header->size < OLD_HEADER || header->size > UINT16_MAX)
+		return -EINVAL;
+	if (have < (header->size < WHOLE_HEADER ? OLD_HEADER : WHOLE_HEADER))
+		return -ENODATA;
+	header->attrs = bid_load64(perf->big, head + HEADER_ATTRS);
+	header->attrs_size = bid_load64(perf->big, head + HEADER_ATTRS + 8);
+	header->data = bid_load64(perf->big, head + HEADER_DATA);
+	header->data_size = bid_load64(perf->big, head + HEADER_DATA + 8);
+	if (header->size >= WHOLE_HEADER)
+		header->features = read_features(perf->big, head + HEADER_FEATURES);
+	return 0;
+}
+
+/* Go there, and say so if that cannot be. Returns 1, 0 if it cannot, or a negative errno. */
+static int go(struct bid_perf *perf, struct bid_input *input, uint64_t offset, const char *what)
+{
+	uint64_t here = input->offset;
+	int r = bid_input_go(input, offset);
+
+	if (r == -ENODATA)
+		perf->summary.cut = true;
+	else if (r == -ESPIPE)
+		bid_perf_damage(perf, what, here);
+	return r == 0 ? 1 : r == -ENODATA || r == -ESPIPE ? 0 : r;
+}
+
+/* Read the @len bytes in front of us; all that are there. */
+static int read_bytes(struct bid_input *input, size_t len, uint8_t **ret_data, size_t *ret_len)
+{
+	bid_auto_free uint8_t *data = NULL;
+	size_t n = 0, room = 0;
+
+	while (n < len) {
+		const uint8_t *from;
+		ssize_t have = bid_input_look(input, 1, &from);
+		size_t take;
+
+		if (have < 0)
+			return (int)have;
+		if (have == 0)
+			break;
+		take = (size_t)have < len - n ? (size_t)have : len - n;
+		/* by what is there, not by what is claimed to be */
+		if (n + take > room) {
+			uint8_t *larger = realloc(data, 2 * (n + take));
+
+			if (!larger)
+				return -ENOMEM;
+			data = larger;
+			room = 2 * (n + take);
+		}
+		memcpy(data + n, from, take);
+		bid_input_take(input, take);
+		n += take;
+	}
+	*ret_data = bid_steal(data);
+	*ret_len = n;
+	return 0;
+}
+
+static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t offset, uint64_t size)
+{
+	bid_auto_free uint8_t *data = NULL;
+	size_t len = 0, wanted = size < TABLE_MAX ? (size_t)size : TABLE_MAX;
+	int r = go(perf, input, offset, "the place of the table of build-ids");
+
+	if (r <= 0)
+		return r;
+	r = read_bytes(input, wanted, &data, &len);
+	if (r < 0)
+		return r;
+	if (len < wanted)
+		perf->summary.cut = true;
+	if (size > wanted)
+		bid_perf_damage(perf, "a table of build-ids of more than 64 MiB", offset + wanted);
+	return bid_record_table(perf, data, len, offset);
+}
+
+/* Behind the data there is a list of sections, one for each feature that is there, in the order of their numbers. */
+static int read_sections(struct bid_perf *perf, struct bid_input *input, const struct header *header)
+{
+	const uint64_t before = header->features & ((1u << BID_FEATURE_BUILD_ID) - 1);
+	size_t at = (size_t)__builtin_popcountll(before) * SECTION;
+	const uint8_t *list;
+	ssize_t have;
+	int r;
+
+	if (!(header->features & 1 << BID_FEATURE_BUILD_ID))
+		return 0;
+	r = go(perf, input, header->data + header->data_size, "the place of the features");
+	if (r <= 0)
+		return r;
+	have = bid_input_look(input, at + SECTION, &list);
+	if (have < 0)
+		return (int)have;
+	if ((size_t)have < at + SECTION) {
+		perf->summary.cut = true;
+		return 0;
+	}
+	return read_table(perf, input, bid_load64(perf->big, list + at), bid_load64(perf->big, list + at + 8));
+}
+
+static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+{
+	return a < b ? b - a < a_size : a - b < b_size;
+}
+
+/* Returns 1 if there is data to read, 0 if not, or a negative errno. */
+static int go_to_data(struct bid_perf *perf, struct bid_input *input, const struct header *header)
+{
+	if (header->data < header->size || overlap(header->data, header->data_size, header->attrs, header->attrs_size)) {
+		/* perf inject up to 6.1, from a pipe to a file, writes the header over the first records */
+		bid_perf_damage(perf, "data where the header or the attributes are", header->data);
+		return 0;
+	}
+	return go(perf, input, header->data, "the place of the data");
+}
+
+int bid_features_read(struct bid_perf *perf, struct bid_input *input)
+{
+	struct header header = { 0 };
+	int r = read_header(perf, input, &header);
+
+	if (r == -ENODATA) {
+		perf->summary.cut = true;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	perf->summary.swapped = perf->big != (__BYTE_ORDER == __BIG_ENDIAN);
+	if (header.size == PIPE_HEADER) {
+		perf->summary.piped = true;
+		return bid_stream_read(perf, input, UINT64_MAX);
+	}
+	if (header.data_size > UINT64_MAX - header.data) {
+		bid_perf_damage(perf, "the size of the data", HEADER_DATA);
+		header.data_size = 0;
+	}
+	/* what perf record fills in at its end */
+	perf->summary.interrupted = header.data_size == 0;
+	r = go_to_data(perf, input, &header);
+	if (r > 0)
+		r = bid_stream_read(perf, input, header.data_size ? header.data + header.data_size : UINT64_MAX);
+	return r < 0 || header.data_size == 0 ? r : read_sections(perf, input, &header);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A file or a pipe, read forwards once, in large reads, with jumps that cost a file nothing. */
+#ifndef BID_PERFDATA_INPUT_H
+#define BID_PERFDATA_INPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What fits a second-level cache, so that what was copied is still there when it is looked at. */
+#define BID_INPUT_ROOM (512u << 10)
+
+struct bid_input {
+	int fd; /* borrowed */
+	bool seekable;
+	bool ended; /* nothing is behind the buffer */
+	uint64_t offset; /* in the file, of the first byte that was not taken */
+	uint64_t size; /* of a seekable one, at first; it may shrink */
+	size_t begin, end; /* of what is in the buffer and was not taken */
+	uint8_t *buffer; /* of BID_INPUT_ROOM bytes, owned */
+};
+
+#define BID_INPUT_NONE ((struct bid_input){ .fd = -1 })
+
+/* A regular file is read by offset, from 0 on, anything else from where it is. Returns 0, -ENOMEM, or as fstat(2). */
+int bid_input_init(struct bid_input *input, int fd);
+
+void bid_input_release(struct bid_input *input);
+
+/*
+ * Have at least @least bytes (BID_INPUT_ROOM / 2 at most) in front of us, fewer only if the file ends there. Returns how many
+ * there are and where, which stays valid until the next call.
+ */
+ssize_t bid_input_look(struct bid_input *input, size_t least, const uint8_t **ret_data);
+
+/* Take @len bytes that were looked at. */
+void bid_input_take(struct bid_input *input, size_t len);
+
+/*
+ * Go to @offset in the file. Returns 0, -ENODATA if it ends before, -ESPIPE if that is behind us in a pipe, or as read(2).
+ */
+int bid_input_go(struct bid_input *input, uint64_t offset);
+
+#endif

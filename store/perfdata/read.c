@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Recordings as they lie about: a file, a pipe, a directory of files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "perfdata/perf.h"
+
+static int open_perf(struct bid_perf *perf)
+{
+	*perf = (struct bid_perf){ 0 };
+	return bid_dsos_init(&perf->dsos);
+}
+
+static void close_perf(struct bid_perf *perf)
+{
+	bid_dsos_release(&perf->dsos);
+}
+
+/* Read what is open at @fd: a recording's file with its header, or one with nothing but records. */
+static int read_file(struct bid_perf *perf, int fd, bool headless)
+{
+	bid_cleanup(bid_input_release) struct bid_input input = BID_INPUT_NONE;
+	int r = bid_input_init(&input, fd);
+
+	if (r < 0)
+		return r;
+	r = headless ? bid_stream_read(perf, &input, UINT64_MAX) : bid_features_read(perf, &input);
+	perf->summary.bytes += input.seekable ? input.size : input.offset;
+	return r;
+}
+
+static int finish(struct bid_perf *perf, int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode))
+		perf->summary.modified = st.st_mtime;
+	r = bid_dsos_each(&perf->dsos, fn, user, &perf->summary.dsos);
+	if (r == 0)
+		*ret_summary = perf->summary;
+	return r;
+}
+
+int bid_perfdata_read_fd(int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+{
+	bid_cleanup(close_perf) struct bid_perf perf = { 0 };
+	int r = open_perf(&perf);
+
+	if (r == 0)
+		r = read_file(&perf, fd, false);
+	return r < 0 ? r : finish(&perf, fd, fn, user, ret_summary);
+}
+
+/* "data.7": what one thread of perf record --threads wrote */
+static bool is_part(const char *name)
+{
+	const char *digits = name + strlen("data.");
+
+	return strncmp(name, "data.", strlen("data.")) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits);
+}
+
+/* Without waiting for a writer, were it a FIFO. Returns the descriptor of a regular file, -EINVAL for anything else. */
+static int open_member(int dir, const char *name)
+{
+	bid_auto_fd int fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? bid_steal_fd(&fd) : -EINVAL;
+}
+
+static int read_parts(struct bid_perf *perf, DIR *dir)
+{
+	struct dirent *entry;
+	int r = 0;
+
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		bid_auto_fd int fd = -1;
+
+		if (!is_part(entry->d_name))
+			continue;
+		fd = open_member(dirfd(dir), entry->d_name);
+		if (fd == -EINVAL)
+			bid_perf_damage(perf, "a part of the directory that is no regular file", 0);
+		else
+			r = fd < 0 ? fd : read_file(perf, fd, true);
+	}
+	return r < 0 ? r : -errno;
+}
+
+/* Takes over @fd. */
+static int read_directory(int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+{
+	bid_cleanup(close_perf) struct bid_perf perf = { 0 };
+	bid_auto_dir DIR *dir = fdopendir(fd);
+	bid_auto_fd int main = -1;
+	int r;
+
+	if (!dir) {
+		bid_close(fd);
+		return -errno;
+	}
+	main = open_member(dirfd(dir), "data");
+	if (main < 0)
+		return main == -ENOENT ? -EINVAL : main;
+	r = open_perf(&perf);
+	if (r == 0)
+		r = read_file(&perf, main, false);
+	if (r == 0)
+		r = read_parts(&perf, dir);
+	return r < 0 ? r : finish(&perf, main, fn, user, ret_summary);
+}
+
+int bid_perfdata_read(const char *path, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+
+	if (strcmp(path, "-") == 0)
+		return bid_perfdata_read_fd(STDIN_FILENO, fn, user, ret_summary);
+	fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return read_directory(bid_steal_fd(&fd), fn, user, ret_summary);
+	return bid_perfdata_read_fd(fd, fn, user, ret_summary);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The records that name code, and what of their names is a file's. */
+#include <string.h>
+
+#include "perfdata/load.h"
+#include "perfdata/perf.h"
+
+enum {
+	MISC_DATA = 1 << 13, /* of a mapping: not executable */
+	MISC_BUILD_ID = 1 << 14, /* of MMAP2: an id instead of the inode */
+	MISC_SIZED = 1 << 15, /* of BUILD_ID: the size of the id is there */
+};
+
+/* where things are in the records */
+enum {
+	MMAP_NAME = 40,
+	MMAP2_ID_SIZE = 40,
+	MMAP2_ID = 44,
+	MMAP2_NAME = 72,
+	BUILD_ID_ID = 12,
+	BUILD_ID_SIZE = 32,
+	BUILD_ID_NAME = 36,
+	WITHOUT_PID = 4, /* what follows the pid is so much earlier in the oldest files */
+};
+
+void bid_perf_damage(struct bid_perf *perf, const char *what, uint64_t offset)
+{
+	if (perf->summary.damaged++ == 0) {
+		perf->summary.damage = what;
+		perf->summary.damage_offset = offset;
+	}
+}
+
+static bool begins_with(const char *name, size_t len, const char *prefix)
+{
+	return len >= strlen(prefix) && memcmp(name, prefix, strlen(prefix)) == 0;
+}
+
+/* "[kernel.kallsyms]_text" is the kernel's mapping, and some versions have "_stext" or an id under such a name. */
+static size_t without_symbol(const char *name, size_t len)
+{
+	const char *bracket = name[0] == '[' ? memchr(name, ']', len) : NULL;
+	size_t inner = bracket ? (size_t)(bracket - name) + 1 : len;
+	size_t rest = len - inner;
+
+	if ((rest == 5 && memcmp(name + inner, "_text", 5) == 0) || (rest == 6 && memcmp(name + inner, "_stext", 6) == 0))
+		return inner;
+	return len;
+}
+
+/* Can there be a build behind a name that came without an id? Not behind memory that was never a file, nor behind a device. */
+static bool may_be_build(const char *name, size_t len, enum bid_perfdata_mode mode)
+{
+	static const char *const memory[] = { "//", "/dev/", "/anon_hugepage", "/SYSV", "/memfd:", "/[", "/i915", "/drm" };
+
+	if (name[0] == '[')
+		return mode != BID_PERFDATA_USER || begins_with(name, len, "[vdso");
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++)
+		if (begins_with(name, len, memory[i]))
+			return false;
+	return name[0] == '/';
+}
+
+static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len)
+{
+	enum bid_perfdata_mode mode = bid_perf_mode(misc);
+
+	if (begins_with(name, len, "[kernel."))
+		mode = BID_PERFDATA_KERNEL;
+	else if (begins_with(name, len, "[guest."))
+		mode = BID_PERFDATA_GUEST;
+	len = without_symbol(name, len);
+	if (len == 0 || (id->len == 0 && !may_be_build(name, len, mode)))
+		return 0;
+	return bid_dsos_add(&perf->dsos, id, sized, mode, name, len);
+}
+
+/* An id of only zeros is none: where one was not known, some versions write that. */
+static int take_id(const uint8_t *bytes, size_t len, struct bid_id *ret_id)
+{
+	static const uint8_t zeros[BID_ID_PERF_MAX];
+
+	if (len == 0 || memcmp(bytes, zeros, len) == 0)
+		return 0;
+	return bid_id_from_bytes(bytes, len, ret_id);
+}
+
+int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
+{
+	size_t name_at = record->type == BID_RECORD_MMAP ? MMAP_NAME : MMAP2_NAME;
+	const char *name = (const char *)record->data + name_at, *end;
+	struct bid_id id = { 0 };
+
+	/* behind the name there may be more, so it has an end of its own */
+	end = record->size > name_at ? memchr(name, '\0', record->size - name_at) : NULL;
+	if (!end) {
+		bid_perf_damage(perf, "a mapping without a name", record->offset);
+		return 0;
+	}
+	if (record->type == BID_RECORD_MMAP2 && record->misc & MISC_BUILD_ID) {
+		size_t len = record->data[MMAP2_ID_SIZE];
+
+		if (len > BID_ID_PERF_MAX)
+			bid_perf_damage(perf, "a build-id of more than 20 bytes", record->offset);
+		else
+			take_id(record->data + MMAP2_ID, len, &id);
+	}
+	if (id.len == 0 && record->misc & MISC_DATA)
+		return 0;
+	return add(perf, &id, true, record->misc, name, (size_t)(end - name));
+}
+
+static int take_build_id(struct bid_perf *perf, const struct bid_record *record, size_t earlier)
+{
+	const char *name = (const char *)record->data + BUILD_ID_NAME - earlier;
+	bool sized = !earlier && record->misc & MISC_SIZED;
+	size_t len = sized ? record->data[BUILD_ID_SIZE] : BID_ID_PERF_MAX;
+	struct bid_id id = { 0 };
+
+	if (len > BID_ID_PERF_MAX) {
+		bid_perf_damage(perf, "a build-id of more than 20 bytes", record->offset);
+		return 0;
+	}
+	take_id(record->data + BUILD_ID_ID - earlier, len, &id);
+	if (id.len == 0)
+		return 0;
+	perf->summary.lists_sampled = true;
+	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - (BUILD_ID_NAME - earlier)));
+}
+
+int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record)
+{
+	if (record->size <= BUILD_ID_NAME) {
+		bid_perf_damage(perf, "a build-id without a name", record->offset);
+		return 0;
+	}
+	return take_build_id(perf, record, 0);
+}
+
+/* The next entry of a table at @data, of which there are @len bytes; false if there is none. */
+static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t len, struct bid_record *ret_entry)
+{
+	uint64_t word;
+
+	if (len < BID_RECORD_HEAD)
+		return false;
+	word = bid_load64(perf->big, data);
+	/* the type is that of no record: what is in a table needs none */
+	*ret_entry = (struct bid_record){
+		.type = BID_RECORD_BUILD_ID,
+		.misc = perf->big ? (uint16_t)(word >> 16) : (uint16_t)(word >> 32),
+		.size = perf->big ? (uint16_t)word : (uint16_t)(word >> 48),
+		.data = data,
+	};
+	return ret_entry->size > BUILD_ID_NAME && ret_entry->size <= len;
+}
+
+/* Old versions had no pid in an entry; the kernel's name tells, four bytes of which are then where the pid was added. */
+static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t len)
+{
+	static const char name[] = "nel.kallsyms]";
+	struct bid_record entry;
+
+	for (; next_entry(perf, data, len, &entry); data += entry.size, len -= entry.size)
+		if (entry.size >= BUILD_ID_NAME + sizeof(name) && memcmp(data + BUILD_ID_NAME, name, sizeof(name)) == 0)
+			return true;
+	return false;
+}
+
+int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset)
+{
+	size_t earlier = lacks_pid(perf, data, len) ? WITHOUT_PID : 0, at = 0;
+	struct bid_record entry;
+
+	while (next_entry(perf, data + at, len - at, &entry)) {
+		int r;
+
+		entry.offset = offset + at;
+		r = take_build_id(perf, &entry, earlier);
+		if (r < 0)
+			return r;
+		at += entry.size;
+	}
+	if (at < len)
+		bid_perf_damage(perf, "an entry of the table of build-ids", offset + at);
+	return 0;
+}

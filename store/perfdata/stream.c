@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A stream of records: which of them matter, and how far it is to the next one. */
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "perfdata/inflate.h"
+#include "perfdata/load.h"
+#include "perfdata/perf.h"
+
+/* where things are in the records */
+enum {
+	TRACING_DATA_SIZE = 8,
+	AUXTRACE_SIZE = 8,
+	FEATURE_NUMBER = 8,
+	FEATURE_DATA = 16,
+	COMPRESSED_DATA = 8,
+	COMPRESSED2_SIZE = 8,
+	COMPRESSED2_DATA = 16,
+};
+
+struct stream {
+	struct bid_perf *perf;
+	uint64_t offset; /* in the file, of the data being scanned; of the record it was in, if that was compressed */
+	uint64_t behind; /* bytes behind the last record that are no records */
+	bool inner; /* this is what was compressed */
+};
+
+/* The outer stream of a file, and the inner one, if there is any. */
+struct streams {
+	struct stream outer, inner;
+	struct bid_inflate *inflate; /* owned; NULL without compressed data */
+	bool broken; /* the compressed data is, so that what follows cannot be read */
+};
+
+static void streams_release(struct streams *streams)
+{
+	bid_inflate_free(streams->inflate);
+}
+
+static int scan_compressed(struct streams *streams, const struct bid_record *record);
+
+/* One record of a kind that matters. Returns 0, -EBADMSG if what follows it cannot be found, or another error. */
+static int take(struct streams *streams, struct stream *stream, const struct bid_record *record)
+{
+	bool big = stream->perf->big;
+
+	switch (record->type) {
+	case BID_RECORD_MMAP:
+	case BID_RECORD_MMAP2:
+		return bid_record_mapping(stream->perf, record);
+	case BID_RECORD_BUILD_ID:
+		return bid_record_build_id(stream->perf, record);
+	case BID_RECORD_TRACING_DATA:
+		if (record->size < TRACING_DATA_SIZE + sizeof(uint32_t))
+			return -EBADMSG;
+		stream->behind = bid_load32(big, record->data + TRACING_DATA_SIZE);
+		return 0;
+	case BID_RECORD_AUXTRACE:
+		if (record->size < AUXTRACE_SIZE + sizeof(uint64_t))
+			return -EBADMSG;
+		stream->behind = bid_load64(big, record->data + AUXTRACE_SIZE);
+		return 0;
+	case BID_RECORD_FEATURE:
+		if (record->size < FEATURE_DATA || bid_load64(big, record->data + FEATURE_NUMBER) != BID_FEATURE_BUILD_ID)
+			return 0;
+		return bid_record_table(stream->perf, record->data + FEATURE_DATA, record->size - FEATURE_DATA, record->offset);
+	default:
+		return stream->inner ? -EBADMSG : scan_compressed(streams, record);
+	}
+}
+
+static bool matters(uint32_t type)
+{
+	const uint64_t low = 1u << BID_RECORD_MMAP | 1u << BID_RECORD_MMAP2;
+	const uint64_t high = 1u << (BID_RECORD_TRACING_DATA - 64) | 1u << (BID_RECORD_BUILD_ID - 64) |
+			      1u << (BID_RECORD_AUXTRACE - 64) | 1u << (BID_RECORD_FEATURE - 64) |
+			      1u << (BID_RECORD_COMPRESSED - 64) | 1u << (BID_RECORD_COMPRESSED2 - 64);
+
+	return type < 64 ? low >> type & 1 : type < 128 && high >> (type - 64) & 1;
+}
+
+/*
+ * Take whole records out of the @len bytes at @data, up to one behind which are bytes that are none. Returns how many bytes they
+ * are, -EBADMSG if that cannot be known, or another error. This is the loop that all bytes of a recording go through.
+ */
+static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint8_t *data, size_t len)
+{
+	bool big = stream->perf->big;
+	uint64_t records = 0;
+	size_t at = 0;
+	int r = 0;
+
+	while (len - at >= BID_RECORD_HEAD) {
+		uint64_t word = bid_load64(big, data + at);
+		struct bid_record record = {
+			.type = big ? (uint32_t)(word >> 32) : (uint32_t)word,
+			.misc = big ? (uint16_t)(word >> 16) : (uint16_t)(word >> 32),
+			.size = big ? (uint16_t)word : (uint16_t)(word >> 48),
+		};
+
+		if (record.size < BID_RECORD_HEAD) {
+			r = -EBADMSG;
+			break;
+		}
+		if (record.size > len - at)
+			break;
+		records++;
+		if (matters(record.type)) {
+			record.data = data + at;
+			record.offset = stream->inner ? stream->offset : stream->offset + at;
+			r = take(streams, stream, &record);
+			if (r < 0)
+				break;
+		}
+		at += record.size;
+		if (stream->behind > 0)
+			break;
+	}
+	stream->perf->summary.records += records;
+	if (r == -EBADMSG && !stream->inner)
+		stream->offset += at;
+	return r < 0 ? r : (ptrdiff_t)at;
+}
+
+/* bid_inflate_fn */
+static ptrdiff_t scan_inner(void *user, const uint8_t *data, size_t len)
+{
+	struct streams *streams = user;
+	struct stream *stream = &streams->inner;
+	size_t taken = 0;
+
+	for (;;) {
+		ptrdiff_t n;
+
+		if (stream->behind >= len - taken) {
+			stream->behind -= len - taken;
+			return (ptrdiff_t)len;
+		}
+		taken += (size_t)stream->behind;
+		stream->behind = 0;
+		n = scan(streams, stream, data + taken, len - taken);
+		if (n < 0)
+			return n;
+		taken += (size_t)n;
+		if (stream->behind == 0)
+			return (ptrdiff_t)taken;
+	}
+}
+
+static int scan_compressed(struct streams *streams, const struct bid_record *record)
+{
+	size_t begin = record->type == BID_RECORD_COMPRESSED ? COMPRESSED_DATA : COMPRESSED2_DATA;
+	struct bid_perf *perf = streams->outer.perf;
+	size_t len;
+	int r;
+
+	perf->summary.compressed = true;
+	if (streams->broken)
+		return 0;
+	if (record->size < begin) {
+		bid_perf_damage(perf, "a compressed record without data", record->offset);
+		return 0;
+	}
+	len = record->size - begin;
+	if (record->type == BID_RECORD_COMPRESSED2 && bid_load64(perf->big, record->data + COMPRESSED2_SIZE) < len)
+		len = (size_t)bid_load64(perf->big, record->data + COMPRESSED2_SIZE);
+
+	if (!streams->inflate) {
+		r = bid_inflate_new(scan_inner, streams, &streams->inflate);
+		if (r < 0)
+			return r;
+	}
+	streams->inner.offset = record->offset;
+	r = bid_inflate_feed(streams->inflate, record->data + begin, len);
+	if (r != -EBADMSG && r != -EFBIG)
+		return r;
+	bid_perf_damage(perf, r == -EFBIG ? "compressed data that grows beyond reason" : "compressed data", record->offset);
+	streams->broken = true;
+	return 0;
+}
+
+/* Take the next records of @input, at most up to @end. Returns 1, 0 if there are no more, or a negative errno. */
+static int advance(struct streams *streams, struct bid_input *input, uint64_t end)
+{
+	struct stream *stream = &streams->outer;
+	struct bid_perf *perf = stream->perf;
+	const uint8_t *data;
+	ssize_t have = bid_input_look(input, BID_RECORD_MAX, &data);
+	size_t len;
+	ptrdiff_t n;
+
+	if (have < 0)
+		return (int)have;
+	len = (uint64_t)have < end - input->offset ? (size_t)have : (size_t)(end - input->offset);
+	if (len == 0) {
+		perf->summary.cut |= end != UINT64_MAX && input->offset < end;
+		return 0;
+	}
+	stream->offset = input->offset;
+	n = scan(streams, stream, data, len);
+	if (n == -EBADMSG) {
+		bid_perf_damage(perf, "a record", stream->offset);
+		return 0;
+	}
+	if (n < 0)
+		return (int)n;
+	bid_input_take(input, (size_t)n);
+	if (n > 0 && stream->behind == 0)
+		return 1;
+	if (n == 0) {
+		/* the record is longer than what there is, of the file or of the section */
+		if (len == (size_t)have)
+			perf->summary.cut = true;
+		else
+			bid_perf_damage(perf, "a record that is longer than the data", input->offset);
+		return 0;
+	}
+	if (stream->behind > end - input->offset) {
+		bid_perf_damage(perf, "a record with more behind it than there is data", input->offset);
+		return 0;
+	}
+	n = bid_input_go(input, input->offset + stream->behind);
+	stream->behind = 0;
+	if (n == -ENODATA)
+		perf->summary.cut = true;
+	return n == 0 ? 1 : n == -ENODATA ? 0 : (int)n;
+}
+
+int bid_stream_read(struct bid_perf *perf, struct bid_input *input, uint64_t end)
+{
+	bid_cleanup(streams_release) struct streams streams = {
+		.outer = { .perf = perf },
+		.inner = { .perf = perf, .inner = true },
+	};
+	int r;
+
+	do {
+		r = input->offset < end ? advance(&streams, input, end) : 0;
+	} while (r > 0);
+	if (r == 0 && !streams.broken && (bid_inflate_left(streams.inflate) > 0 || streams.inner.behind > 0))
+		perf->summary.cut = true;
+	return r;
+}
