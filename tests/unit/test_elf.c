@@ -81,8 +81,7 @@ static void test_separate_debug_files_have_stale_segments(void **state)
 	const Elf64_Ehdr *header;
 	const Elf64_Phdr *segments;
 	const Elf64_Shdr *sections;
-	uint64_t of_segment = 0, of_section = 0;
-	size_t len;
+	size_t len, n_stale = 0;
 
 	RUN("objcopy", "--only-keep-debug", "program", "program.debug");
 	check_id("program.debug", ID);
@@ -95,19 +94,20 @@ static void test_separate_debug_files_have_stale_segments(void **state)
 
 	if (sizeof(void *) != 8)
 		return;
-	/* the case this is about: the segment's offset is not the section's any more */
+	/* the case this is about: a segment of notes that is not where any section of notes is */
 	elf_scene_read("program.eu-debug", &data, &len);
 	header = (const void *)data;
 	segments = (const void *)(data + header->e_phoff);
 	sections = (const void *)(data + header->e_shoff);
-	for (size_t i = 0; i < header->e_phnum && of_segment == 0; i++)
-		if (segments[i].p_type == PT_NOTE)
-			of_segment = segments[i].p_offset;
-	for (size_t i = 1; i < header->e_shnum && of_section == 0; i++)
-		if (sections[i].sh_type == SHT_NOTE)
-			of_section = sections[i].sh_offset;
-	assert_int_not_equal(of_segment, 0);
-	assert_int_not_equal(of_segment, of_section);
+	for (size_t i = 0; i < header->e_phnum; i++) {
+		bool stale = segments[i].p_type == PT_NOTE;
+
+		for (size_t j = 1; j < header->e_shnum; j++)
+			if (sections[j].sh_type == SHT_NOTE && sections[j].sh_offset == segments[i].p_offset)
+				stale = false;
+		n_stale += stale;
+	}
+	assert_int_not_equal(n_stale, 0);
 }
 
 static void test_modules(void **state)
