@@ -69,7 +69,7 @@ COMMANDS = {
     "report": ["report", "--stdio"],
     "report --sort": ["report", "--stdio", "--sort", "dso,sym", "--no-children"],
     "script": ["script"],
-    "annotate": ["annotate", "--stdio"],
+    "annotate": ["annotate", "--stdio", "hot_{name}"],  # of all functions, perf 6.12 crashes at the kernel's, with or without a mount
 }
 
 
@@ -82,7 +82,7 @@ def without_tip(text):
 def test_prints_the_same(mount, mode, profile, command):
     m = mount(on=profile.store)
     for name in BUILDS:
-        arguments = [*COMMANDS[command], "-i", profile.data(name)]
+        arguments = [*(word.format(name=name) for word in COMMANDS[command]), "-i", profile.data(name)]
         native, mounted = profile.perf(profile.store, *arguments), profile.perf(m, *arguments)
         assert f"hot_{name}" in native.stdout
         assert without_tip(mounted.stdout) == without_tip(native.stdout)
