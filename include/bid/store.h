@@ -183,4 +183,73 @@ struct bid_added {
  */
 int bid_store_add(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added);
 
+/* A file to add, where a path does not say all of it. */
+struct bid_add {
+	const char *path; /* to open; with a descriptor only the absolute path to file it under, which need not exist */
+	int fd; /* the file, open for reading, which stays the caller's; -1 to open @path */
+	enum bid_link link;
+	bool batch; /* on disk not on return, but after the next bid_store_sync() */
+};
+
+/*
+ * bid_store_add() of that. A file that has no name any more, or has it in another mount namespace, is added by its descriptor. The
+ * additions of a batch are each whole or absent after a crash, too.
+ */
+int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struct bid_added *ret_added);
+
+/* Everything that was added to the store in a batch is on disk on return of 0. Errors as of syncfs(2). */
+int bid_store_sync(struct bid_store *store);
+
+/*
+ * Add @len bytes of memory, which are no file, where perf files them: BID_KIND_KALLSYMS under "[kernel.kallsyms]", BID_KIND_VDSO
+ * under "[vdso]". On return of 0 they are on disk. Returns additionally -EINVAL for any other kind, and for a vDSO -ENOEXEC and
+ * -EBADMSG if it is none or has another id.
+ */
+int bid_store_add_data(struct bid_store *store, const struct bid_request *request, const void *data, size_t len,
+		       struct bid_added *ret_added);
+
+/* Scanning */
+
+/* One ELF file that a scan came upon, or something that it could not look into. */
+struct bid_scan_file {
+	const char *path; /* absolute; lives until the callback returns */
+	int error; /* 0, or why it was not taken: as of bid_store_add() and open(2) */
+	struct bid_added added; /* with error 0 */
+};
+
+struct bid_scan_counts {
+	uint64_t seen; /* regular files, of any content */
+	uint64_t added;
+	uint64_t known;
+	uint64_t refused; /* files and directories with an error; what is no ELF file is seen, and not refused */
+	uint64_t recalled; /* not opened, because an earlier scan had */
+};
+
+struct bid_scan_config {
+	unsigned jobs; /* threads; 0 is one per CPU that this process may use */
+	bool cross; /* go into other file systems, but for those without files of anybody, such as proc */
+	bool forget; /* do as if there had not been an earlier scan */
+	enum bid_link link;
+	/* Called for each file, from the thread that scans. A non-zero return ends the scan. May be NULL. */
+	int (*file)(void *user, const struct bid_scan_file *file);
+	/* Called now and then, from the same thread. May be NULL. */
+	void (*progress)(void *user, const struct bid_scan_counts *counts);
+	void *user;
+};
+
+/*
+ * Add every file with a build-id below the directory @path: ELF files, and kernel modules by their names (.ko, .ko.gz, .ko.xz,
+ * .ko.zst). Symbolic links are not followed; the store itself and mounts of bidfs are left out. A file is reported as added once it
+ * is on disk, which is achieved for many at a time.
+ *
+ * What a file was found to be is kept in the store (docs/FORMAT.md, "scan"): as long as name, inode, size and times are the same,
+ * and its id is in the store, a later scan of @path does not open it.
+ *
+ * Returns 0 if it came to the end, whatever it had to refuse; what a callback returned; or a negative errno: @path could not be
+ * opened (-ENOTDIR if it is no directory, -ELOOP for the store itself and mounts of bidfs), or the store not written. @ret_counts
+ * is set in any case.
+ */
+int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
+		   struct bid_scan_counts *ret_counts);
+
 #endif

@@ -113,40 +113,132 @@ int bid_root_readlink(int root, const char *path, char *ret_text, size_t size)
 	return 0;
 }
 
-int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd)
+int bid_touched_add(struct bid_touched *touched, int dir)
 {
-	bid_auto_fd int dir = -1;
+	int r = 0;
+
+	if (touched->n == BID_TOUCHED_MAX)
+		r = bid_touched_sync(touched);
+	if (r < 0)
+		return r;
+	touched->dirs[touched->n] = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+	if (touched->dirs[touched->n] < 0)
+		return -errno;
+	touched->n++;
+	return 0;
+}
+
+int bid_touched_sync(struct bid_touched *touched)
+{
+	int r = 0;
+
+	/* the deepest first: a name that survives a power cut leads to what survives it too */
+	while (touched->n > 0) {
+		int dir = touched->dirs[--touched->n];
+
+		if (r == 0 && fsync(dir) < 0)
+			r = -errno;
+		close(dir);
+	}
+	return r;
+}
+
+void bid_touched_release(struct bid_touched *touched)
+{
+	while (touched->n > 0)
+		bid_close(touched->dirs[--touched->n]);
+}
+
+/* Open the deepest directory on the way to @path that exists; @ret_rest is where the rest of @path begins. */
+static int open_deepest(int root, const char *path, int *ret_fd, const char **ret_rest)
+{
+	size_t len = strlen(path);
+	char there[PATH_MAX];
+	int r;
+
+	if (len >= sizeof(there))
+		return -ENAMETOOLONG;
+	memcpy(there, path, len + 1);
+	for (;;) {
+		const char *slash;
+
+		r = bid_root_open(root, there, O_RDONLY | O_DIRECTORY, ret_fd);
+		if (r != -ENOENT || len == 0)
+			break;
+		slash = memrchr(there, '/', len);
+		len = slash ? (size_t)(slash - there) : 0;
+		there[len] = '\0';
+	}
+	if (r < 0)
+		return r;
+	*ret_rest = path + len + (len > 0 && path[len] == '/');
+	return 0;
+}
+
+/* Returns -ESTALE if a directory on the way was removed meanwhile. */
+static int make_below(const char *rest, struct bid_touched *touched, int *dir)
+{
 	char name[NAME_MAX + 1];
 	int r;
 
-	r = bid_root_open(root, path, O_RDONLY | O_DIRECTORY, ret_fd);
-	if (r != -ENOENT)
-		return r;
-
-	r = bid_root_open(root, "", O_RDONLY | O_DIRECTORY, &dir);
-	for (const char *at = path; r >= 0 && *at;) {
-		size_t len = strcspn(at, "/");
+	while (*rest) {
+		size_t len = strcspn(rest, "/");
 		int next = -1;
 
 		if (len > NAME_MAX)
 			return -ENAMETOOLONG;
-		memcpy(name, at, len);
+		memcpy(name, rest, len);
 		name[len] = '\0';
-		if (mkdirat(dir, name, 0755) == 0) {
-			if (durable && fsync(dir) < 0)
-				return -errno;
+		if (mkdirat(*dir, name, 0755) == 0) {
+			r = touched ? bid_touched_add(touched, *dir) : 0;
+			if (r < 0)
+				return r;
 		} else if (errno != EEXIST) {
-			return -errno;
+			return errno == ENOENT ? -ESTALE : -errno;
 		}
-		r = bid_root_open(dir, name, O_RDONLY | O_DIRECTORY, &next);
+		r = bid_root_open(*dir, name, O_RDONLY | O_DIRECTORY, &next);
+		if (r == -ENOENT)
+			/* a symbolic link or a file, or removed in this moment */
+			return faccessat(*dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -ENOTDIR : -ESTALE;
 		if (r < 0)
-			break;
-		close(dir);
-		dir = next;
-		at += len + (at[len] == '/');
+			return r;
+		close(*dir);
+		*dir = next;
+		rest += len + (rest[len] == '/');
 	}
+	return 0;
+}
+
+int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd)
+{
+	int r = -ESTALE;
+
+	/* others remove empty directories while we make ours below them */
+	for (int tries = 0; tries < 16 && r == -ESTALE; tries++) {
+		bid_auto_fd int dir = -1;
+		const char *rest;
+
+		r = open_deepest(root, path, &dir, &rest);
+		if (r == 0)
+			r = make_below(rest, touched, &dir);
+		if (r == 0)
+			*ret_fd = bid_steal_fd(&dir);
+	}
+	return r;
+}
+
+int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd)
+{
+	struct bid_touched touched = { 0 };
+	bid_auto_fd int dir = -1;
+	int r;
+
+	r = bid_root_mkdirs_touching(root, path, durable ? &touched : NULL, &dir);
+	if (r == 0)
+		r = bid_touched_sync(&touched);
+	bid_touched_release(&touched);
 	if (r < 0)
-		return r == -ENOENT ? -ENOTDIR : r; /* it was made or is there, so something else is in the way */
+		return r;
 	*ret_fd = bid_steal_fd(&dir);
 	return 0;
 }

@@ -31,4 +31,27 @@ int bid_root_readlink(int root, const char *path, char *ret_text, size_t size);
 /* Make the directory @path and its parents, mode 0755, and open it. With @durable the new names are synced to disk. */
 int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd);
 
+/*
+ * Directories that got new names and are to be synced together, after the last of them was given: of several changes that are
+ * synced one by one, each waits for the disk. Begin with a zeroed one.
+ */
+#define BID_TOUCHED_MAX 16
+
+struct bid_touched {
+	int dirs[BID_TOUCHED_MAX]; /* owned */
+	unsigned n;
+};
+
+/* Remember @dir, which stays the caller's. With no room left, those before it are synced now. */
+int bid_touched_add(struct bid_touched *touched, int dir);
+
+/* fsync(2) all of them, and forget them whether it works or not. */
+int bid_touched_sync(struct bid_touched *touched);
+
+/* Forget them. */
+void bid_touched_release(struct bid_touched *touched);
+
+/* bid_root_mkdirs() that leaves the syncing to the caller; @touched may be NULL. */
+int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd);
+
 #endif

@@ -118,7 +118,7 @@ static int check(struct bid_txn *txn, struct bid_elf_info *ret_info)
 	return txn->reason[0] ? -EBADMSG : 0;
 }
 
-int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
+static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
 {
 	struct bid_id filed = bid_layout_filed(id);
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
@@ -129,13 +129,24 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
 	bid_layout_link(&filed, link);
 	slash = strrchr(link, '/');
 	*slash = '\0';
-	r = bid_root_mkdirs(bid_store_root(store), link, durable, &dir);
+	r = bid_root_mkdirs_touching(bid_store_root(store), link, touched, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
 	if (symlinkat(text, dir, slash + 1) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	return durable && fsync(dir) < 0 ? -errno : 0;
+	return touched ? bid_touched_add(touched, dir) : 0;
+}
+
+int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
+{
+	struct bid_touched touched = { 0 };
+	int r = publish_link(store, id, target, durable ? &touched : NULL);
+
+	if (r == 0)
+		r = bid_touched_sync(&touched);
+	bid_touched_release(&touched);
+	return r;
 }
 
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])
@@ -150,19 +161,25 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		int (*put)(void *user, int dir, const char *name), void *user)
 {
+	struct bid_touched touched = { 0 };
 	bid_auto_fd int dir = -1;
-	int r, linked;
+	int r, after, taken = 0;
 
-	r = bid_root_mkdirs(bid_store_root(store), path, durable, &dir);
-	if (r < 0)
-		return r;
-	r = put(user, dir, bid_kind_store_name(kind));
-	if (r < 0 && r != -EEXIST)
-		return r;
-	if (r == 0 && durable && fsync(dir) < 0)
-		return -errno;
-	linked = bid_publish_link(store, id, path, durable);
-	return linked < 0 ? linked : r;
+	r = bid_root_mkdirs_touching(bid_store_root(store), path, durable ? &touched : NULL, &dir);
+	if (r == 0)
+		r = put(user, dir, bid_kind_store_name(kind));
+	if (r == -EEXIST)
+		taken = r;
+	if (r == 0 || taken) {
+		after = r == 0 && durable ? bid_touched_add(&touched, dir) : 0;
+		if (after == 0)
+			after = publish_link(store, id, path, durable ? &touched : NULL);
+		if (after == 0)
+			after = bid_touched_sync(&touched);
+		r = after < 0 ? after : taken;
+	}
+	bid_touched_release(&touched);
+	return r;
 }
 
 static int put_temp(void *user, int dir, const char *name)

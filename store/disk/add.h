@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A file on its way into the store, in steps, for those that add many: begun, examined, placed, and if placing only prepared it,
+ * finished. All of it for one thread at a time; the steps of one file may be in several threads.
+ */
+#ifndef BID_DISK_ADD_H
+#define BID_DISK_ADD_H
+
+#include <limits.h>
+
+#include <bid/elf.h>
+#include <bid/store.h>
+
+#include "disk/temp.h"
+
+/* When is what was added on disk? */
+enum bid_durability {
+	BID_DURABLE_EACH, /* on return */
+	BID_DURABLE_BATCH, /* the bytes on return, their names with the next bid_store_sync() */
+	/*
+	 * With two of them: bid_adding_place() only prepares a file whose bytes are new, and after a bid_store_sync()
+	 * bid_adding_finish() names it, which the next one makes durable. No name ever leads to bytes that are not on disk.
+	 */
+	BID_DURABLE_LATER,
+};
+
+enum bid_adding_stage {
+	BID_ADDING_BEGUN = 0,
+	BID_ADDING_PREPARED, /* bid_adding_finish() is to follow, after a bid_store_sync() */
+	BID_ADDING_PLACED, /* it has its names */
+};
+
+struct bid_adding {
+	int fd; /* the file; owned if own_fd */
+	bool own_fd;
+	struct stat st; /* of fd, before it was examined */
+	struct timespec clean_before; /* a file that was not changed since then is on disk; zero if nothing is known */
+	struct bid_elf_info info;
+	bool packed; /* a compressed module: info is of what is in it, which is in temp */
+	struct bid_temp temp;
+	uint64_t temp_size;
+	enum bid_adding_stage stage;
+	struct bid_added added; /* complete when placed */
+	char path[PATH_MAX]; /* absolute: the real one, or the one to file it under */
+	char where[PATH_MAX]; /* relative to the store: the directory it is to be put into */
+};
+
+/*
+ * Open and examine the file that @add names. Errors as of bid_store_add(); whatever is returned, @adding is for
+ * bid_adding_release().
+ */
+int bid_adding_begin(struct bid_store *store, const struct bid_add *add, struct bid_adding *adding);
+
+/* Only the first half: without having looked into it. */
+int bid_adding_open(const struct bid_add *add, struct bid_adding *adding);
+
+/* Only the second half. */
+int bid_adding_examine(struct bid_store *store, struct bid_adding *adding);
+
+/* Put it into the store, or with BID_DURABLE_LATER prepare that. */
+int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bid_link wanted, enum bid_durability durability);
+
+int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability);
+
+void bid_adding_release(struct bid_adding *adding);
+
+#endif

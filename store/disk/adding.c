@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The steps by which a file gets into the store: how its bytes do, and under which names. */
+#include "disk/add.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/layout.h"
+#include "disk/record.h"
+#include "disk/store.h"
+#include "disk/txn.h"
+
+enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
+
+/*
+ * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that
+ * somebody may not read where it is.
+ */
+static bool may_link(const struct bid_adding *adding)
+{
+	const struct stat *st = &adding->st;
+
+	if (st->st_mode & (S_ISUID | S_ISGID) || !(st->st_mode & S_IROTH) || st->st_nlink >= LINKS_MAX)
+		return false;
+	return fgetxattr(adding->fd, "security.capability", NULL, 0) < 0 && (errno == ENODATA || errno == EOPNOTSUPP);
+}
+
+static mode_t copied_mode(const struct bid_adding *adding)
+{
+	mode_t mode = adding->st.st_mode;
+
+	if (mode & (S_ISUID | S_ISGID) || !may_link(adding))
+		return mode & 0444;
+	return mode & 0555;
+}
+
+/* Fill adding->temp with the file's bytes, and check that they are still those of its id. */
+static int fill_temp(struct bid_store *store, struct bid_adding *adding, bool reflink, enum bid_durability durability)
+{
+	struct bid_elf_info info;
+	int r;
+
+	if (!adding->packed) {
+		if (adding->temp.fd < 0) {
+			r = bid_temp_new(store, false, &adding->temp);
+			if (r < 0)
+				return r;
+		}
+		if (reflink)
+			r = ioctl(adding->temp.fd, FICLONE, adding->fd) < 0 ? -errno : 0;
+		else
+			r = bid_copy_file(adding->fd, adding->temp.fd);
+		if (r < 0)
+			return r;
+		r = bid_elf_examine(adding->temp.fd, &info);
+		if (r < 0 || !bid_id_equal(&info.id, &adding->info.id))
+			return r == -ENOMEM ? r : -EAGAIN; /* it is being written */
+	}
+	if (fchmod(adding->temp.fd, copied_mode(adding)) < 0)
+		return -errno;
+	return durability != BID_DURABLE_LATER && fsync(adding->temp.fd) < 0 ? -errno : 0;
+}
+
+static int put_temp(void *user, int dir, const char *name)
+{
+	struct bid_adding *adding = user;
+
+	return bid_temp_link(&adding->temp, dir, name);
+}
+
+static int link_descriptor(int fd, int dir, const char *name)
+{
+	char link[64];
+
+	/* by descriptor: what was examined, whatever has its name now */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, link, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+static int put_hard(void *user, int dir, const char *name)
+{
+	const struct bid_adding *adding = user;
+
+	return link_descriptor(adding->fd, dir, name);
+}
+
+static int put_known(void *user, int dir, const char *name)
+{
+	const struct bid_file *file = user;
+
+	return link_descriptor(file->fd, dir, name);
+}
+
+/* A compiler may have written the file a moment ago: its name in the store must not be on disk before its bytes. */
+static int clean_source(const struct bid_adding *adding)
+{
+	const struct timespec *changed = &adding->st.st_ctim, *clean = &adding->clean_before;
+
+	if (changed->tv_sec < clean->tv_sec || (changed->tv_sec == clean->tv_sec && changed->tv_nsec < clean->tv_nsec))
+		return 0;
+	/* what cannot be synced cannot be dirty */
+	return fsync(adding->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
+/* Does this errno only say that the file system, or the rules for links, do not have it? A deleted file is ENOENT. */
+static bool not_to_be_had(int r)
+{
+	return r == -EOPNOTSUPP || r == -EXDEV || r == -EINVAL || r == -EPERM || r == -EMLINK || r == -ENOTTY || r == -ENOSYS ||
+	       r == -ENOENT;
+}
+
+/* The artifact is in the store: give it the file's own name too, if it is a new one. One object, several names. */
+static int add_name(struct bid_store *store, const struct bid_adding *adding, struct bid_file *file, const char *path,
+		    enum bid_durability durability)
+{
+	char where[PATH_MAX];
+	int r;
+
+	if (adding->packed || file->kind != BID_KIND_ELF)
+		return 0;
+	if (bid_store_where(store, &adding->info.id, where, sizeof(where)) == 0 && strcmp(where, path) == 0)
+		return 0;
+	r = bid_publish(store, &adding->info.id, file->kind, path, durability == BID_DURABLE_EACH, put_known, file);
+	return r == -EEXIST || not_to_be_had(r) ? 0 : r;
+}
+
+/* The directory that is the file's own: "usr/bin/ls/ID". */
+static int own_place(const struct bid_adding *adding, char ret_path[static PATH_MAX])
+{
+	struct bid_id filed = bid_layout_filed(&adding->info.id);
+	char hex[BID_ID_HEX_MAX];
+
+	return snprintf(ret_path, PATH_MAX, "%s/%s", adding->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* Is it here already? 1 if so, and then it has this file's name too. */
+static int recognise(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
+{
+	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
+	struct bid_file file = BID_FILE_NONE;
+	char own[PATH_MAX];
+	int r;
+
+	r = own_place(adding, own);
+	if (r < 0)
+		return r;
+	r = bid_store_find(store, &request, &file);
+	if (r < 0)
+		return r == -ENOENT || r == -EBADMSG ? 0 : r;
+	/* an ELF file may stand in for its debuginfo; that is no debug file */
+	r = file.kind == request.kind ? add_name(store, adding, &file, own, durability) : 0;
+	adding->added.known = r == 0 && file.kind == request.kind;
+	bid_file_release(&file);
+	return r < 0 ? r : adding->added.known;
+}
+
+/* Where it goes: readers follow perf's link, so to where that leads if there is one; and debug files beside their ELF file. */
+static int choose_place(struct bid_store *store, struct bid_adding *adding)
+{
+	if (adding->added.kind == BID_KIND_DEBUGINFO ||
+	    bid_store_where(store, &adding->added.id, adding->where, sizeof(adding->where)) == 0) {
+		bid_publish_where(store, &adding->added.id, adding->where);
+		return 0;
+	}
+	return own_place(adding, adding->where);
+}
+
+static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability,
+		   int (*put)(void *user, int dir, const char *name))
+{
+	return bid_publish(store, &adding->added.id, adding->added.kind, adding->where, durability == BID_DURABLE_EACH, put,
+			   adding);
+}
+
+/* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */
+static int settle(struct bid_store *store, struct bid_adding *adding, int published, enum bid_durability durability)
+{
+	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
+	char own[PATH_MAX];
+	int r = published;
+
+	if (r == -EEXIST) {
+		r = recognise(store, adding, durability);
+		if (r == 0)
+			r = -EBADMSG; /* what is there is not it, and is not ours to replace */
+	} else if (r == 0 && own_place(adding, own) == 0 && strcmp(own, adding->where) != 0) {
+		r = recognise(store, adding, durability);
+		adding->added.known = false;
+	}
+	if (r < 0)
+		return r;
+	adding->stage = BID_ADDING_PLACED;
+	if (adding->added.known) {
+		adding->added.link = BID_LINK_AUTO;
+		return 0;
+	}
+	bid_record_write(store, &(struct bid_record){
+					.request = { .id = adding->added.id, .kind = adding->added.kind },
+					.origin = &origin,
+					.link = adding->added.link,
+					.source = &adding->st,
+					.size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size,
+				});
+	return 0;
+}
+
+int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
+{
+	return settle(store, adding, publish(store, adding, durability, put_temp), durability);
+}
+
+static int finish_or_leave(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
+{
+	if (durability != BID_DURABLE_LATER)
+		return bid_adding_finish(store, adding, durability);
+	adding->stage = BID_ADDING_PREPARED;
+	return 0;
+}
+
+/* By the first of the ways of @wanted that works. */
+static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link wanted, enum bid_durability durability)
+{
+	int r;
+
+	if (!adding->packed && (wanted == BID_LINK_AUTO || wanted == BID_LINK_REFLINK)) {
+		adding->added.link = BID_LINK_REFLINK;
+		r = fill_temp(store, adding, true, durability);
+		if (r == 0)
+			return finish_or_leave(store, adding, durability);
+		if (wanted == BID_LINK_REFLINK || !not_to_be_had(r))
+			return r;
+	}
+	if (!adding->packed && may_link(adding) && (wanted == BID_LINK_AUTO || wanted == BID_LINK_HARD)) {
+		adding->added.link = BID_LINK_HARD;
+		r = clean_source(adding);
+		if (r == 0)
+			r = publish(store, adding, durability, put_hard);
+		if (r == 0 || r == -EEXIST || wanted == BID_LINK_HARD || !not_to_be_had(r))
+			return settle(store, adding, r, durability);
+	}
+	adding->added.link = BID_LINK_COPY;
+	r = fill_temp(store, adding, false, durability);
+	return r < 0 ? r : finish_or_leave(store, adding, durability);
+}
+
+int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bid_link wanted, enum bid_durability durability)
+{
+	const struct bid_elf_info *info = &adding->info;
+	int r;
+
+	/* code that has no bytes is what is left in a separate debug file */
+	adding->added = (struct bid_added){
+		.id = info->id,
+		.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF,
+	};
+	r = recognise(store, adding, durability);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		adding->stage = BID_ADDING_PLACED;
+		return 0;
+	}
+	r = choose_place(store, adding);
+	return r < 0 ? r : put(store, adding, wanted, durability);
+}
+
+void bid_adding_release(struct bid_adding *adding)
+{
+	bid_temp_release(&adding->temp);
+	if (adding->own_fd)
+		bid_close(adding->fd);
+	adding->fd = -1;
+	adding->own_fd = false;
+}

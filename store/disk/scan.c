@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A scan: workers walk the tree and come to an end with each file, and the calling thread settles what they came to. */
+#include "disk/scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { JOBS_MAX = 256 };
+
+static unsigned default_jobs(void)
+{
+	cpu_set_t cpus;
+
+	/* more than 1024 CPUs do not fit, and are more than a scan can use */
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return 4;
+	return (unsigned)CPU_COUNT(&cpus);
+}
+
+/* The file systems of this namespace that are a bidfs: to read them would be to fetch, and to add what they have from the store. */
+static int find_mounts(struct bid_scan *scan)
+{
+	bid_auto_file FILE *table = fopen("/proc/self/mountinfo", "re");
+	bid_auto_free char *line = NULL;
+	size_t size = 0;
+
+	if (!table)
+		return errno == ENOENT ? 0 : -errno;
+	while (getline(&line, &size, table) > 0) {
+		unsigned major, minor;
+		dev_t *grown;
+
+		if (!strstr(line, " - fuse.bidfs ") || sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2)
+			continue;
+		grown = reallocarray(scan->mounts, scan->n_mounts + 1, sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		scan->mounts = grown;
+		scan->mounts[scan->n_mounts++] = makedev(major, minor);
+	}
+	return 0;
+}
+
+static bool is_bidfs(const struct bid_scan *scan, dev_t dev)
+{
+	for (size_t i = 0; i < scan->n_mounts; i++)
+		if (scan->mounts[i] == dev)
+			return true;
+	return false;
+}
+
+/* A file system whose files are made up as they are read, some of them for ever. */
+static bool is_made_up(int fd)
+{
+	static const long magics[] = {
+		PROC_SUPER_MAGIC,    SYSFS_MAGIC,    DEBUGFS_MAGIC,	 TRACEFS_MAGIC,	   CGROUP_SUPER_MAGIC,
+		CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,   DEVPTS_SUPER_MAGIC, SECURITYFS_MAGIC, SELINUX_MAGIC,
+		PSTOREFS_MAGIC,	     EFIVARFS_MAGIC, NSFS_MAGIC,	 BINFMTFS_MAGIC,
+	};
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return true;
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+		if ((long)fs.f_type == magics[i])
+			return true;
+	return false;
+}
+
+static bool enter(void *user, int fd, const struct stat *st)
+{
+	const struct bid_scan *scan = user;
+
+	if (st->st_ino == scan->store_ino && st->st_dev == scan->store_dev)
+		return false;
+	if (st->st_dev == scan->dev)
+		return true;
+	return scan->config->cross && !is_bidfs(scan, st->st_dev) && !is_made_up(fd);
+}
+
+static int one_file(void *user, unsigned worker, const struct bid_walk_file *file)
+{
+	struct bid_scan *scan = user;
+
+	return bid_scan_one(scan, &scan->workers[worker], file);
+}
+
+static void trouble(void *user, unsigned worker, const char *path, int error)
+{
+	struct bid_scan *scan = user;
+	struct bid_settling *settling = bid_settling_new(path, "");
+
+	if (!settling) {
+		bid_walk_end(scan->walk, -ENOMEM);
+		return;
+	}
+	settling->error = error;
+	bid_settle_push(scan->settle, settling);
+}
+
+static int settled(void *user, const struct bid_settling *settling)
+{
+	struct bid_scan *scan = user;
+	struct bid_scan_file file = { .path = settling->path, .error = settling->error, .added = settling->added };
+	int r = 0;
+
+	if (settling->error < 0)
+		scan->counts.refused++;
+	else if (settling->added.known)
+		scan->counts.known++;
+	else
+		scan->counts.added++;
+	if (settling->keep && settling->error == 0)
+		r = bid_scan_found_add(&scan->settled, &settling->key,
+				       &(struct bid_scan_verdict){
+					       .what = BID_SCAN_KNOWN, .kind = settling->added.kind, .id = settling->added.id },
+				       true);
+	return r == 0 && scan->config->file ? scan->config->file(scan->config->user, &file) : r;
+}
+
+static void count(struct bid_scan *scan)
+{
+	scan->counts.seen = scan->counts.recalled = 0;
+	for (unsigned i = 0; i < scan->jobs; i++) {
+		scan->counts.seen += atomic_load_explicit(&scan->workers[i].seen, memory_order_relaxed);
+		scan->counts.recalled += atomic_load_explicit(&scan->workers[i].recalled, memory_order_relaxed);
+	}
+}
+
+static void tick(void *user)
+{
+	struct bid_scan *scan = user;
+
+	if (!scan->config->progress)
+		return;
+	count(scan);
+	scan->config->progress(scan->config->user, &scan->counts);
+}
+
+static const struct bid_walk_ops walk_ops = { .enter = enter, .file = one_file, .trouble = trouble };
+static const struct bid_settle_ops settle_ops = { .settled = settled, .tick = tick };
+
+static void end_walk(void *user, int error)
+{
+	struct bid_scan *scan = user;
+
+	bid_walk_end(scan->walk, error);
+}
+
+static void *work(void *user)
+{
+	struct bid_scan_worker *worker = user;
+
+	bid_walk_work(worker->scan->walk, worker->number);
+	bid_settle_worker_ends(worker->scan->settle);
+	return NULL;
+}
+
+/* Run the workers, and settle until they have ended. */
+static int run(struct bid_scan *scan)
+{
+	sigset_t all, before;
+	unsigned started = 0;
+	int r = 0, settling;
+
+	/* signals are for the program's own threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (; started < scan->jobs; started++) {
+		struct bid_scan_worker *worker = &scan->workers[started];
+
+		*worker = (struct bid_scan_worker){ .scan = scan, .number = started };
+		r = -pthread_create(&worker->thread, NULL, work, worker);
+		if (r < 0)
+			break;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (started > 0)
+		r = 0; /* fewer do, too */
+	for (unsigned i = started; i < scan->jobs; i++)
+		bid_settle_worker_ends(scan->settle);
+	settling = bid_settle_run(scan->settle, end_walk, scan);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(scan->workers[i].thread, NULL);
+	if (r == 0)
+		r = settling;
+	/* the walk is over for all of them: what ended it is what every one of them would say */
+	return r != 0 ? r : bid_walk_work(scan->walk, 0);
+}
+
+/* Keep what was found. That it cannot be kept costs the next scan its time, and nothing else. */
+static void save(struct bid_scan *scan, const char *path)
+{
+	bid_auto_free struct bid_scan_found *found = calloc(scan->jobs + 1, sizeof(*found));
+	int r = -ENOMEM;
+
+	if (found) {
+		for (unsigned i = 0; i < scan->jobs; i++)
+			found[i] = scan->workers[i].found;
+		found[scan->jobs] = scan->settled;
+		r = bid_scan_cache_save(scan->store, scan->cache, found, scan->jobs + 1);
+	}
+	if (r < 0)
+		bid_info("%s: what was found in '%s' is not kept for the next scan", strerror(-r), path);
+}
+
+/* Open the root of the tree. @ret_path is its real path. */
+static int open_tree(struct bid_scan *scan, const char *path, int *ret_fd, char **ret_path)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+	bid_auto_free char *real = fd >= 0 ? realpath(path, NULL) : NULL;
+	size_t len = strlen(bid_store_path(scan->store));
+	struct stat st, store;
+	int r;
+
+	if (!real || fstat(fd, &st) < 0 || fstat(bid_store_root(scan->store), &store) < 0)
+		return -errno;
+	r = find_mounts(scan);
+	if (r < 0)
+		return r;
+	/* the store, or a directory in it, whose files are not where they came from */
+	if (is_bidfs(scan, st.st_dev) ||
+	    (strncmp(real, bid_store_path(scan->store), len) == 0 && (real[len] == '\0' || real[len] == '/')))
+		return -ELOOP;
+	scan->dev = st.st_dev;
+	scan->store_dev = store.st_dev;
+	scan->store_ino = store.st_ino;
+	*ret_fd = bid_steal_fd(&fd);
+	*ret_path = bid_steal(real);
+	return 0;
+}
+
+static void release(struct bid_scan *scan)
+{
+	for (unsigned i = 0; scan->workers && i < scan->jobs; i++)
+		bid_scan_found_release(&scan->workers[i].found);
+	free(scan->workers);
+	bid_scan_found_release(&scan->settled);
+	bid_walk_free(scan->walk);
+	bid_settle_free(scan->settle);
+	bid_scan_cache_free(scan->cache);
+	free(scan->mounts);
+	pthread_mutex_destroy(&scan->clean_lock);
+}
+
+int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
+		   struct bid_scan_counts *ret_counts)
+{
+	struct bid_scan scan = { .store = store, .config = config, .clean_lock = PTHREAD_MUTEX_INITIALIZER };
+	bid_auto_free char *real = NULL;
+	bid_auto_fd int fd = -1;
+	int r;
+
+	*ret_counts = scan.counts;
+	if (!bid_store_writable(store))
+		return -EROFS;
+	scan.jobs = config->jobs ? config->jobs : default_jobs();
+	if (scan.jobs > JOBS_MAX)
+		scan.jobs = JOBS_MAX;
+	scan.privileged = geteuid() == 0;
+	scan.workers = aligned_alloc(_Alignof(struct bid_scan_worker), scan.jobs * sizeof(*scan.workers));
+	if (!scan.workers)
+		return -ENOMEM;
+	memset(scan.workers, 0, scan.jobs * sizeof(*scan.workers));
+
+	r = open_tree(&scan, path, &fd, &real);
+	if (r == 0)
+		r = bid_scan_cache_load(store, real, config->forget, &scan.cache);
+	if (r == 0)
+		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, &scan.settle);
+	if (r == 0)
+		r = bid_walk_new(fd, real, &walk_ops, &scan, &scan.walk);
+	if (r == 0)
+		r = run(&scan);
+	if (r == 0)
+		save(&scan, real);
+	count(&scan);
+	*ret_counts = scan.counts;
+	release(&scan);
+	return r;
+}

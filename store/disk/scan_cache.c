@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/scan_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+#include "disk/temp.h"
+
+enum {
+	SLOTS_MIN = 1024,
+	STEPS_MAX = 1024, /* no key is looked for longer, whatever the file says */
+	CACHE_MAX = 1 << 30, /* bytes: some 30 million files */
+};
+
+#define DIRECTORY BID_LAYOUT_PRIVATE "/scan"
+
+/* the bytes of the last number tell the machine's byte order, too */
+static const struct {
+	char magic[8];
+	uint32_t version;
+	uint32_t order;
+} form = { "bidscan", 1, 0x01020304 };
+
+/* On disk: this, then the slots, then the ids; all in the byte order of the machine. */
+struct header {
+	char magic[8];
+	uint32_t version;
+	uint32_t order;
+	uint64_t n_slots; /* a power of two */
+	uint64_t n_used; /* of them */
+	uint64_t n_ids;
+	uint64_t digest; /* XXH3-64 of the slots and the ids, with that of the tree's path as seed */
+};
+
+/* An open-addressed table: a key stands in the first free slot from its hash on. */
+struct bid_scan_slot {
+	struct bid_scan_key key;
+	uint32_t value; /* BID_SCAN_*, from BID_SCAN_KNOWN on plus the number of its id; 0 is free */
+};
+
+struct bid_scan_named {
+	uint8_t kind;
+	uint8_t len;
+	uint8_t bytes[BID_ID_MAX];
+};
+
+struct bid_scan_cache {
+	char name[32]; /* in DIRECTORY */
+	uint64_t path_hash;
+	char *data; /* of the file; owned. NULL if empty */
+	const struct header *header; /* the following three: in data */
+	const struct bid_scan_slot *slots;
+	const struct bid_scan_named *ids;
+};
+
+struct bid_scan_key bid_scan_key(const char *dir_path, const char *name, const struct stat *st)
+{
+	const struct {
+		uint64_t dev, ino, size;
+		int64_t mtime, mtime_ns, ctime, ctime_ns;
+		uint64_t dir, name;
+	} file = {
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.mtime = st->st_mtim.tv_sec,
+		.mtime_ns = st->st_mtim.tv_nsec,
+		.ctime = st->st_ctim.tv_sec,
+		.ctime_ns = st->st_ctim.tv_nsec,
+		.dir = XXH3_64bits(dir_path, strlen(dir_path)),
+		.name = XXH3_64bits(name, strlen(name)),
+	};
+	XXH128_hash_t hash = XXH3_128bits(&file, sizeof(file));
+
+	return (struct bid_scan_key){ { (uint32_t)hash.low64, (uint32_t)(hash.low64 >> 32), (uint32_t)hash.high64 } };
+}
+
+static bool same_key(const struct bid_scan_key *a, const struct bid_scan_key *b)
+{
+	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->words[2] == b->words[2];
+}
+
+/* Take @data, of @len bytes, for the cache if it is one. */
+static bool adopt(struct bid_scan_cache *cache, char *data, size_t len)
+{
+	const struct header *header = (const void *)data;
+	size_t rest;
+
+	if (len < sizeof(*header))
+		return false;
+	rest = len - sizeof(*header);
+	if (memcmp(header, &form, sizeof(form)) != 0 || header->n_slots < SLOTS_MIN || (header->n_slots & (header->n_slots - 1)) ||
+	    header->n_slots > rest / sizeof(struct bid_scan_slot) || header->n_used >= header->n_slots)
+		return false;
+	if (header->n_ids > rest / sizeof(struct bid_scan_named) ||
+	    header->n_slots * sizeof(struct bid_scan_slot) + header->n_ids * sizeof(struct bid_scan_named) != rest)
+		return false;
+	if (XXH3_64bits_withSeed(data + sizeof(*header), rest, cache->path_hash) != header->digest)
+		return false;
+	cache->header = header;
+	cache->slots = (const void *)(data + sizeof(*header));
+	cache->ids = (const void *)(cache->slots + header->n_slots);
+	return true;
+}
+
+static int open_cache(struct bid_store *store, const char *name, int *ret_fd)
+{
+	bid_auto_fd int dir = -1;
+	int r = bid_root_open(bid_store_root(store), DIRECTORY, O_PATH | O_DIRECTORY, &dir);
+
+	return r < 0 ? r : bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, ret_fd);
+}
+
+int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, struct bid_scan_cache **ret_cache)
+{
+	struct bid_scan_cache *cache = calloc(1, sizeof(*cache));
+	bid_auto_fd int fd = -1;
+	bid_auto_free char *data = NULL;
+	size_t len;
+
+	if (!cache)
+		return -ENOMEM;
+	cache->path_hash = XXH3_64bits(path, strlen(path));
+	snprintf(cache->name, sizeof(cache->name), "%016llx", (unsigned long long)cache->path_hash);
+	if (!forget && open_cache(store, cache->name, &fd) == 0 && bid_read_file(fd, CACHE_MAX, &data, &len) == 0 &&
+	    adopt(cache, data, len))
+		cache->data = bid_steal(data);
+	*ret_cache = cache;
+	return 0;
+}
+
+bool bid_scan_cache_is_empty(const struct bid_scan_cache *cache)
+{
+	return !cache->data;
+}
+
+struct bid_scan_verdict bid_scan_cache_find(const struct bid_scan_cache *cache, const struct bid_scan_key *key)
+{
+	struct bid_scan_verdict verdict = { .what = BID_SCAN_UNKNOWN };
+	const struct bid_scan_named *named;
+	const struct bid_scan_slot *slot;
+	uint64_t mask, index;
+
+	if (!cache->data)
+		return verdict;
+	mask = cache->header->n_slots - 1;
+	for (uint64_t i = 0;; i++) {
+		slot = &cache->slots[(key->words[0] + i) & mask];
+		if (slot->value == BID_SCAN_UNKNOWN || i == STEPS_MAX)
+			return verdict;
+		if (same_key(&slot->key, key))
+			break;
+	}
+	if (slot->value < BID_SCAN_KNOWN) {
+		verdict.what = slot->value;
+		return verdict;
+	}
+	index = slot->value - BID_SCAN_KNOWN;
+	if (index >= cache->header->n_ids)
+		return verdict;
+	named = &cache->ids[index];
+	if ((named->kind != BID_KIND_ELF && named->kind != BID_KIND_DEBUGINFO) ||
+	    bid_id_from_bytes(named->bytes, named->len, &verdict.id) < 0)
+		return verdict;
+	verdict.kind = (enum bid_kind)named->kind;
+	verdict.what = BID_SCAN_KNOWN;
+	return verdict;
+}
+
+/* Room for one more in an array of *room elements. */
+static int grow(void *array, size_t n, size_t *room, size_t size)
+{
+	size_t wanted = *room ? *room * 2 : 256;
+	void *grown;
+
+	if (n < *room)
+		return 0;
+	grown = reallocarray(*(void **)array, wanted, size);
+	if (!grown)
+		return -ENOMEM;
+	*(void **)array = grown;
+	*room = wanted;
+	return 0;
+}
+
+int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *key, const struct bid_scan_verdict *verdict,
+		       bool is_new)
+{
+	uint32_t value = verdict->what;
+	int r = grow(&found->slots, found->n, &found->room, sizeof(*found->slots));
+
+	if (r == 0 && verdict->what == BID_SCAN_KNOWN) {
+		struct bid_scan_named *named;
+
+		r = grow(&found->ids, found->n_ids, &found->room_ids, sizeof(*found->ids));
+		if (r < 0)
+			return r;
+		value += (uint32_t)found->n_ids;
+		named = &found->ids[found->n_ids++];
+		named->kind = (uint8_t)verdict->kind;
+		named->len = verdict->id.len;
+		memcpy(named->bytes, verdict->id.bytes, sizeof(named->bytes));
+	}
+	if (r < 0)
+		return r;
+	found->slots[found->n++] = (struct bid_scan_slot){ .key = *key, .value = value };
+	found->n_new += is_new;
+	return 0;
+}
+
+void bid_scan_found_release(struct bid_scan_found *found)
+{
+	free(found->slots);
+	free(found->ids);
+	*found = (struct bid_scan_found){ 0 };
+}
+
+static void put(struct bid_scan_slot *slots, uint64_t mask, const struct bid_scan_slot *slot, size_t first_id)
+{
+	uint64_t at = slot->key.words[0] & mask;
+
+	while (slots[at].value)
+		at = (at + 1) & mask;
+	slots[at] = *slot;
+	if (slot->value >= BID_SCAN_KNOWN)
+		slots[at].value += (uint32_t)first_id;
+}
+
+/* The file's bytes. The caller frees @ret_data. */
+static int build(const struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n, char **ret_data, size_t *ret_len)
+{
+	struct header header = { .n_slots = SLOTS_MIN };
+	struct bid_scan_slot *slots;
+	struct bid_scan_named *ids;
+	size_t len, first_id = 0;
+	char *data;
+
+	memcpy(&header, &form, sizeof(form));
+	for (size_t i = 0; i < n; i++) {
+		header.n_used += found[i].n;
+		header.n_ids += found[i].n_ids;
+	}
+	while (header.n_slots < header.n_used + header.n_used / 3)
+		header.n_slots *= 2;
+	len = sizeof(header) + header.n_slots * sizeof(*slots) + header.n_ids * sizeof(*ids);
+	if (len > CACHE_MAX)
+		return -EFBIG;
+	data = calloc(1, len);
+	if (!data)
+		return -ENOMEM;
+	slots = (void *)(data + sizeof(header));
+	ids = (void *)(slots + header.n_slots);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t j = 0; j < found[i].n; j++)
+			put(slots, header.n_slots - 1, &found[i].slots[j], first_id);
+		if (found[i].n_ids)
+			memcpy(ids + first_id, found[i].ids, found[i].n_ids * sizeof(*ids));
+		first_id += found[i].n_ids;
+	}
+	header.digest = XXH3_64bits_withSeed(data + sizeof(header), len - sizeof(header), cache->path_hash);
+	memcpy(data, &header, sizeof(header));
+	*ret_data = data;
+	*ret_len = len;
+	return 0;
+}
+
+/* Does the file say this already: is there nothing new, and nothing gone? */
+static bool is_saved(const struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n)
+{
+	size_t used = 0;
+
+	if (!cache->data)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (found[i].n_new > 0)
+			return false;
+		used += found[i].n;
+	}
+	return used == cache->header->n_used;
+}
+
+int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n)
+{
+	struct bid_temp temp = BID_TEMP_NONE;
+	bid_auto_free char *data = NULL;
+	bid_auto_fd int dir = -1;
+	size_t len;
+	int r;
+
+	if (is_saved(cache, found, n))
+		return 0;
+	r = build(cache, found, n, &data, &len);
+	if (r == 0)
+		r = bid_root_mkdirs(bid_store_root(store), DIRECTORY, false, &dir);
+	if (r == 0)
+		r = bid_temp_new(store, true, &temp);
+	if (r == 0)
+		r = bid_pwrite_full(temp.fd, data, len, 0);
+	if (r == 0 && fchmod(temp.fd, 0644) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_temp_replace(&temp, dir, cache->name);
+	bid_temp_release(&temp);
+	return r;
+}
+
+void bid_scan_cache_free(struct bid_scan_cache *cache)
+{
+	if (!cache)
+		return;
+	free(cache->data);
+	free(cache);
+}

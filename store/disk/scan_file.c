@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* One file of a scan: from its name to what it is, with as few system calls as that takes. */
+#include "disk/scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { RACY_NS = 20 * 1000 * 1000 }; /* a change within one tick of the clock does not show in the times */
+
+/* Is it named as a compressed kernel module? Nothing else that is compressed is looked into. */
+static bool is_packed_module(const char *name)
+{
+	static const char *const suffixes[] = { ".ko.gz", ".ko.xz", ".ko.zst" };
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+		size_t suffix = strlen(suffixes[i]);
+
+		if (len > suffix && memcmp(name + len - suffix, suffixes[i], suffix) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Was it changed so lately that another change could leave the same times? */
+static bool is_racy(const struct stat *st)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * 1000000000 + (now.tv_nsec - st->st_ctim.tv_nsec) < RACY_NS;
+}
+
+static int push(struct bid_scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
+		const struct bid_scan_key *key)
+{
+	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
+
+	if (!settling)
+		return -ENOMEM;
+	settling->error = error;
+	if (added)
+		settling->added = *added;
+	if (key) {
+		settling->keep = true;
+		settling->key = *key;
+	}
+	bid_settle_push(scan->settle, settling);
+	return 0;
+}
+
+/* The stat of the artifact that the file is in the store, if it is there under its own name. */
+static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
+		       struct stat *ret_stat)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
+
+	/* the first character of a directory's path is its slash, and the root's path is empty */
+	if (snprintf(path, sizeof(path), "%s/%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex),
+		     bid_kind_store_name(kind)) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	return bid_root_stat(bid_store_root(scan->store), path + 1, ret_stat);
+}
+
+static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind)
+{
+	struct stat st;
+
+	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, &st) == 0)
+		return S_ISREG(st.st_mode);
+	/* a debug file lies beside its ELF file, and a module may be known by another name */
+	return bid_store_kinds(scan->store, id) & 1 << kind;
+}
+
+/* Does an earlier scan say what it is? Returns 1 if that was enough. */
+static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
+{
+	struct bid_scan_verdict verdict;
+	struct bid_scan_key key;
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(file->dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	key = bid_scan_key(file->dir_path, file->name, &st);
+	verdict = bid_scan_cache_find(scan->cache, &key);
+	if (verdict.what == BID_SCAN_UNKNOWN)
+		return 0;
+	if (verdict.what == BID_SCAN_KNOWN) {
+		struct bid_added added = { .id = verdict.id, .kind = verdict.kind, .known = true };
+
+		if (!is_stored(scan, file, &verdict.id, verdict.kind))
+			return 0;
+		r = push(scan, file, 0, &added, NULL);
+	} else if (verdict.what == BID_SCAN_NAMELESS) {
+		r = push(scan, file, -ENODATA, NULL, NULL);
+	}
+	if (r == 0)
+		r = bid_scan_found_add(&worker->found, &key, &verdict, false);
+	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&worker->recalled, 1, memory_order_relaxed);
+	return r < 0 ? r : 1;
+}
+
+static int keep(struct bid_scan_worker *worker, const struct bid_walk_file *file, const struct stat *st, int what)
+{
+	struct bid_scan_key key = bid_scan_key(file->dir_path, file->name, st);
+
+	return bid_scan_found_add(&worker->found, &key, &(struct bid_scan_verdict){ .what = what }, true);
+}
+
+/*
+ * Hard links whose file was not changed for a while are on disk, once all that is dirty was written; one sync for all of them, and
+ * only if there is something to add.
+ */
+static int clean(struct bid_scan *scan, struct timespec *ret_before)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&scan->clean_lock);
+	if (!scan->is_clean) {
+		struct timespec before;
+
+		clock_gettime(CLOCK_REALTIME_COARSE, &before);
+		r = bid_store_sync(scan->store);
+		scan->is_clean = r == 0;
+		scan->clean_before = before;
+	}
+	*ret_before = scan->clean_before;
+	pthread_mutex_unlock(&scan->clean_lock);
+	return r;
+}
+
+/* Trouble of the store ends a scan. */
+static bool is_fatal(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT || r == -EROFS || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+}
+
+/* Is it in the store by this very name and inode? Then its id is the right one, because it was read from that inode. */
+static bool is_linked(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, const struct stat *st)
+{
+	struct stat stored;
+
+	return stat_stored(scan, file, id, BID_KIND_ELF, &stored) == 0 && stored.st_ino == st->st_ino &&
+	       stored.st_dev == st->st_dev;
+}
+
+/* The rest of adding the file open at adding->fd, whose stat was @st. */
+static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct bid_settling *settling, const struct stat *st)
+{
+	struct bid_adding *adding = settling->adding;
+	struct stat after;
+	int r = bid_adding_examine(scan->store, adding);
+
+	if (r == 0 && bid_store_has(scan->store, &adding->info.id) != 1)
+		r = clean(scan, &adding->clean_before);
+	if (r == 0)
+		r = bid_adding_place(scan->store, adding, scan->config->link, BID_DURABLE_LATER);
+	if (r < 0)
+		return r;
+	/* to be linked changes nothing but ctime; anything else happened to it from outside */
+	settling->keep = !is_racy(st) && fstat(adding->fd, &after) == 0 && after.st_size == st->st_size &&
+			 after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	if (settling->keep)
+		settling->key = bid_scan_key(file->dir_path, file->name, &after);
+	return 0;
+}
+
+/* Add the file open at @fd, which is taken over. */
+static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st)
+{
+	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
+	struct bid_adding *adding = calloc(1, sizeof(*adding));
+	int r;
+
+	if (!settling || !adding) {
+		bid_close(fd);
+		free(settling);
+		free(adding);
+		return -ENOMEM;
+	}
+	settling->adding = adding;
+	r = bid_adding_open(&(struct bid_add){ .path = settling->path, .fd = fd }, adding);
+	adding->own_fd = true;
+	if (r == 0)
+		r = place(scan, file, settling, st);
+	if (is_fatal(r)) {
+		bid_settling_free(settling);
+		return r;
+	}
+	settling->error = r;
+	settling->added = adding->added;
+	if (r < 0 || adding->stage == BID_ADDING_PLACED) {
+		bid_adding_release(adding);
+		free(adding);
+		settling->adding = NULL;
+	} else {
+		/* it waits for others: with what it was copied to, and without what it was copied from */
+		bid_close(bid_steal_fd(&adding->fd));
+	}
+	bid_settle_push(scan->settle, settling);
+	return 0;
+}
+
+/* Without leaving a trace in its times, where that is allowed. */
+static int open_file(const struct bid_scan *scan, const struct bid_walk_file *file)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = openat(file->dir, file->name, flags | (scan->privileged ? O_NOATIME : 0));
+
+	if (fd < 0 && errno == EPERM && scan->privileged)
+		fd = openat(file->dir, file->name, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Open it and see. */
+static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
+{
+	int opened = open_file(scan, file), r, pushed;
+	bid_auto_fd int fd = opened < 0 ? -1 : opened;
+	struct bid_added added = { .kind = BID_KIND_ELF, .known = true };
+	struct bid_scan_key key;
+	struct stat st;
+
+	if (opened == -ENOENT || opened == -ELOOP || opened == -ENXIO)
+		return 0; /* it is not there any more, or something else is */
+	if (fd >= 0 && fstat(fd, &st) < 0)
+		return -errno;
+	if (fd >= 0 && !S_ISREG(st.st_mode))
+		return 0;
+	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
+	if (fd < 0)
+		return is_fatal(opened) ? opened : push(scan, file, opened, NULL, NULL);
+
+	r = bid_elf_identify(fd, &added.id);
+	if (r == 0 && is_linked(scan, file, &added.id, &st)) {
+		key = bid_scan_key(file->dir_path, file->name, &st);
+		return push(scan, file, 0, &added, is_racy(&st) ? NULL : &key);
+	}
+	if (r == 0 || (r == -ENOEXEC && is_packed_module(file->name)))
+		return add(scan, file, bid_steal_fd(&fd), &st);
+	if (r == -ENOEXEC)
+		return is_racy(&st) ? 0 : keep(worker, file, &st, BID_SCAN_OTHER);
+	if (is_fatal(r))
+		return r;
+	pushed = push(scan, file, r, NULL, NULL);
+	if (pushed == 0 && r == -ENODATA && !is_racy(&st))
+		pushed = keep(worker, file, &st, BID_SCAN_NAMELESS);
+	return pushed;
+}
+
+int bid_scan_one(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file)
+{
+	int r = bid_scan_cache_is_empty(scan->cache) ? 0 : recall(scan, worker, file);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	return look(scan, worker, file);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/settle.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	PREPARED_MAX = 64, /* files that hold descriptors; as many again may be in the queue */
+	UNSYNCED_MAX = 2000, /* published, and not on disk yet */
+	QUEUE_MAX = 4096,
+	TICK_MS = 100,
+};
+
+struct list {
+	struct bid_settling *first, **end; /* end NULL is empty */
+	unsigned n;
+};
+
+struct bid_settle {
+	struct bid_store *store;
+	const struct bid_settle_ops *ops;
+	void *user;
+	struct list unsynced; /* of the settling thread: to be reported after the next sync */
+	struct list prepared; /* of the settling thread: to be published after the next sync */
+	pthread_mutex_t lock; /* protects what follows */
+	pthread_cond_t changed; /* something came, or a worker ended */
+	pthread_cond_t room;
+	struct list queue;
+	unsigned n_prepared; /* in the queue */
+	unsigned workers; /* that have not ended */
+};
+
+struct bid_settling *bid_settling_new(const char *dir_path, const char *name)
+{
+	size_t dir_len = strlen(dir_path), name_len = strlen(name);
+	struct bid_settling *settling = calloc(1, sizeof(*settling) + dir_len + name_len + 2);
+
+	if (!settling)
+		return NULL;
+	memcpy(settling->path, dir_path, dir_len);
+	if (name_len > 0)
+		settling->path[dir_len++] = '/';
+	memcpy(settling->path + dir_len, name, name_len + 1);
+	return settling;
+}
+
+void bid_settling_free(struct bid_settling *settling)
+{
+	if (settling->adding) {
+		bid_adding_release(settling->adding);
+		free(settling->adding);
+	}
+	free(settling);
+}
+
+static void append(struct list *list, struct bid_settling *settling)
+{
+	settling->next = NULL;
+	*(list->end ? list->end : &list->first) = settling;
+	list->end = &settling->next;
+	list->n++;
+}
+
+static struct bid_settling *shift(struct list *list)
+{
+	struct bid_settling *settling = list->first;
+
+	if (!settling)
+		return NULL;
+	list->first = settling->next;
+	if (!list->first)
+		list->end = NULL;
+	list->n--;
+	return settling;
+}
+
+static void drop(struct list *list)
+{
+	struct bid_settling *settling;
+
+	while ((settling = shift(list)))
+		bid_settling_free(settling);
+}
+
+int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_settle_ops *ops, void *user,
+		   struct bid_settle **ret_settle)
+{
+	struct bid_settle *settle = calloc(1, sizeof(*settle));
+	pthread_condattr_t monotonic;
+
+	if (!settle)
+		return -ENOMEM;
+	settle->store = store;
+	settle->ops = ops;
+	settle->user = user;
+	settle->workers = workers;
+	pthread_mutex_init(&settle->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&settle->changed, &monotonic);
+	pthread_cond_init(&settle->room, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*ret_settle = settle;
+	return 0;
+}
+
+void bid_settle_free(struct bid_settle *settle)
+{
+	if (!settle)
+		return;
+	drop(&settle->queue);
+	drop(&settle->unsynced);
+	drop(&settle->prepared);
+	pthread_cond_destroy(&settle->changed);
+	pthread_cond_destroy(&settle->room);
+	pthread_mutex_destroy(&settle->lock);
+	free(settle);
+}
+
+void bid_settle_push(struct bid_settle *settle, struct bid_settling *settling)
+{
+	pthread_mutex_lock(&settle->lock);
+	while (settle->queue.n >= QUEUE_MAX || (settling->adding && settle->n_prepared >= PREPARED_MAX))
+		pthread_cond_wait(&settle->room, &settle->lock);
+	append(&settle->queue, settling);
+	if (settling->adding)
+		settle->n_prepared++;
+	/* the others wait for the next tick: a thread that is woken for each costs more than the file */
+	if (settle->n_prepared >= PREPARED_MAX || settle->queue.n >= QUEUE_MAX / 2)
+		pthread_cond_signal(&settle->changed);
+	pthread_mutex_unlock(&settle->lock);
+}
+
+void bid_settle_worker_ends(struct bid_settle *settle)
+{
+	pthread_mutex_lock(&settle->lock);
+	settle->workers--;
+	pthread_cond_signal(&settle->changed);
+	pthread_mutex_unlock(&settle->lock);
+}
+
+/* Wait for something to do, a tick at most. Returns false if the workers have ended and this is the last of what they left. */
+static bool take(struct bid_settle *settle, struct list *ret_list)
+{
+	struct timespec until;
+	bool more;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += TICK_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+
+	pthread_mutex_lock(&settle->lock);
+	while (settle->workers > 0 && settle->n_prepared < PREPARED_MAX && settle->queue.n < QUEUE_MAX / 2 &&
+	       pthread_cond_timedwait(&settle->changed, &settle->lock, &until) == 0)
+		;
+	*ret_list = settle->queue;
+	settle->queue = (struct list){ 0 };
+	settle->n_prepared = 0;
+	more = settle->workers > 0;
+	pthread_cond_broadcast(&settle->room);
+	pthread_mutex_unlock(&settle->lock);
+	return more;
+}
+
+static int report(struct bid_settle *settle, struct bid_settling *settling)
+{
+	int r = settle->ops->settled(settle->user, settling);
+
+	bid_settling_free(settling);
+	return r;
+}
+
+/* Sort in what came: what was known or refused is settled. */
+static int sort_in(struct bid_settle *settle, struct list *list)
+{
+	struct bid_settling *settling;
+	int r = 0;
+
+	while (r == 0 && (settling = shift(list))) {
+		if (settling->adding)
+			append(&settle->prepared, settling);
+		else if (settling->error == 0 && !settling->added.known)
+			append(&settle->unsynced, settling);
+		else
+			r = report(settle, settling);
+	}
+	return r;
+}
+
+static bool is_fatal(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT || r == -EROFS || r == -EIO || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+}
+
+/* One syncfs(2) for all: what was published is settled by it, and what was prepared can be published. */
+static int flush(struct bid_settle *settle)
+{
+	struct bid_settling *settling;
+	int r = bid_store_sync(settle->store);
+
+	while (r == 0 && (settling = shift(&settle->unsynced)))
+		r = report(settle, settling);
+	while (r == 0 && (settling = shift(&settle->prepared))) {
+		settling->error = bid_adding_finish(settle->store, settling->adding, BID_DURABLE_LATER);
+		settling->added = settling->adding->added;
+		bid_adding_release(settling->adding);
+		free(settling->adding);
+		settling->adding = NULL;
+		if (is_fatal(settling->error)) {
+			r = settling->error;
+			bid_settling_free(settling);
+		} else if (settling->error == 0 && !settling->added.known) {
+			append(&settle->unsynced, settling);
+		} else {
+			r = report(settle, settling);
+		}
+	}
+	return r;
+}
+
+int bid_settle_run(struct bid_settle *settle, void (*failed)(void *user, int error), void *user)
+{
+	bool more = true;
+	int r = 0;
+
+	while (more) {
+		struct list list;
+		int now;
+
+		more = take(settle, &list);
+		if (r != 0) {
+			drop(&list);
+			continue;
+		}
+		now = sort_in(settle, &list);
+		if (now == 0 && (settle->prepared.n >= PREPARED_MAX || settle->unsynced.n >= UNSYNCED_MAX))
+			now = flush(settle);
+		settle->ops->tick(settle->user);
+		if (now != 0) {
+			drop(&list);
+			r = now;
+			failed(user, r);
+		}
+	}
+	while (r == 0 && (settle->prepared.n > 0 || settle->unsynced.n > 0))
+		r = flush(settle);
+	return r;
+}

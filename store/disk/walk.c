@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/walk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { ENTRIES = 64 * 1024 }; /* bytes of a directory that are read at a time */
+
+/* getdents64(2): readdir(3) reads half as much at a time, and costs a call for each name */
+struct entry {
+	uint64_t ino;
+	int64_t off;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
+/* A directory that is open, because it is being read or has others below it that are still to be opened. */
+struct dir {
+	int fd; /* owned, unless it is the first */
+	bool borrowed; /* the first: the caller's */
+	atomic_uint refs; /* who reads it, and each pending one below it */
+	char path[];
+};
+
+/* A directory that is still to be opened. */
+struct pending {
+	struct pending *next;
+	struct dir *parent; /* owns a reference; NULL for the first, which is open */
+	struct dir *first;
+	char name[];
+};
+
+struct bid_walk {
+	const struct bid_walk_ops *ops;
+	void *user;
+	atomic_int error; /* what ended it */
+	pthread_mutex_t lock; /* protects what follows */
+	pthread_cond_t more; /* there is something in the stack, or will never be again */
+	struct pending *stack; /* the last in is the first out, so that few directories are open */
+	unsigned busy; /* threads that may still add to it */
+};
+
+static void dir_unref(struct dir *dir)
+{
+	if (atomic_fetch_sub(&dir->refs, 1) > 1)
+		return;
+	if (!dir->borrowed)
+		close(dir->fd);
+	free(dir);
+}
+
+static struct dir *dir_new(int fd, bool borrowed, const char *parent, const char *name)
+{
+	size_t parent_len = strlen(parent), name_len = strlen(name);
+	struct dir *dir = malloc(sizeof(*dir) + parent_len + name_len + 2);
+
+	if (!dir)
+		return NULL;
+	dir->fd = fd;
+	dir->borrowed = borrowed;
+	atomic_init(&dir->refs, 1);
+	memcpy(dir->path, parent, parent_len);
+	if (name_len > 0)
+		dir->path[parent_len++] = '/';
+	memcpy(dir->path + parent_len, name, name_len + 1);
+	return dir;
+}
+
+static void pending_free(struct pending *pending)
+{
+	if (pending->parent)
+		dir_unref(pending->parent);
+	if (pending->first)
+		dir_unref(pending->first);
+	free(pending);
+}
+
+int bid_walk_new(int fd, const char *path, const struct bid_walk_ops *ops, void *user, struct bid_walk **ret_walk)
+{
+	struct bid_walk *walk = calloc(1, sizeof(*walk));
+	struct pending *pending = calloc(1, sizeof(*pending) + 1);
+	struct dir *dir = dir_new(fd, true, strcmp(path, "/") == 0 ? "" : path, "");
+
+	if (!walk || !pending || !dir) {
+		free(walk);
+		free(pending);
+		free(dir);
+		return -ENOMEM;
+	}
+	pending->first = dir;
+	walk->ops = ops;
+	walk->user = user;
+	walk->stack = pending;
+	pthread_mutex_init(&walk->lock, NULL);
+	pthread_cond_init(&walk->more, NULL);
+	*ret_walk = walk;
+	return 0;
+}
+
+void bid_walk_free(struct bid_walk *walk)
+{
+	struct pending *pending;
+
+	if (!walk)
+		return;
+	while ((pending = walk->stack)) {
+		walk->stack = pending->next;
+		pending_free(pending);
+	}
+	pthread_cond_destroy(&walk->more);
+	pthread_mutex_destroy(&walk->lock);
+	free(walk);
+}
+
+void bid_walk_end(struct bid_walk *walk, int error)
+{
+	int none = 0;
+
+	atomic_compare_exchange_strong(&walk->error, &none, error);
+	pthread_mutex_lock(&walk->lock);
+	pthread_cond_broadcast(&walk->more);
+	pthread_mutex_unlock(&walk->lock);
+}
+
+/* Take the next directory. NULL if the walk is over. */
+static struct pending *take(struct bid_walk *walk)
+{
+	struct pending *pending = NULL;
+
+	pthread_mutex_lock(&walk->lock);
+	while (!walk->stack && walk->busy > 0 && atomic_load(&walk->error) == 0)
+		pthread_cond_wait(&walk->more, &walk->lock);
+	if (walk->stack && atomic_load(&walk->error) == 0) {
+		pending = walk->stack;
+		walk->stack = pending->next;
+		walk->busy++;
+	}
+	pthread_mutex_unlock(&walk->lock);
+	return pending;
+}
+
+static void done(struct bid_walk *walk)
+{
+	pthread_mutex_lock(&walk->lock);
+	if (--walk->busy == 0)
+		pthread_cond_broadcast(&walk->more);
+	pthread_mutex_unlock(&walk->lock);
+}
+
+static void push(struct bid_walk *walk, struct pending *first, struct pending *last)
+{
+	pthread_mutex_lock(&walk->lock);
+	last->next = walk->stack;
+	walk->stack = first;
+	pthread_cond_broadcast(&walk->more);
+	pthread_mutex_unlock(&walk->lock);
+}
+
+/* Open the directory @pending. NULL with a 0 errno if it is not to be walked, or is gone. */
+static struct dir *open_dir(struct bid_walk *walk, const struct pending *pending)
+{
+	bid_auto_fd int fd = -1;
+	struct dir *dir;
+	struct stat st;
+
+	if (pending->first) {
+		atomic_fetch_add(&pending->first->refs, 1);
+		return pending->first;
+	}
+	if (strlen(pending->parent->path) + strlen(pending->name) + 1 >= PATH_MAX) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	fd = openat(pending->parent->fd, pending->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+			errno = 0; /* it is not there any more */
+		return NULL;
+	}
+	if (!walk->ops->enter(walk->user, fd, &st)) {
+		errno = 0;
+		return NULL;
+	}
+	dir = dir_new(fd, false, pending->parent->path, pending->name);
+	if (dir)
+		bid_steal_fd(&fd);
+	return dir;
+}
+
+static bool is_dots(const char *name)
+{
+	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
+}
+
+/* What is it really, where the file system does not say? */
+static unsigned type_of(const struct dir *dir, const struct entry *entry)
+{
+	struct stat st;
+
+	if (entry->type != DT_UNKNOWN)
+		return entry->type;
+	if (fstatat(dir->fd, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return DT_UNKNOWN;
+	return S_ISDIR(st.st_mode) ? DT_DIR : S_ISREG(st.st_mode) ? DT_REG : DT_UNKNOWN;
+}
+
+/* The directories among the entries go to the stack first, so that other threads have something to do meanwhile. */
+static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size_t size)
+{
+	struct pending *first = NULL, *last = NULL;
+	int r = 0;
+
+	for (size_t at = 0; at < size;) {
+		struct entry *entry = (void *)(entries + at);
+		size_t len = strlen(entry->name);
+		struct pending *pending;
+
+		at += entry->len;
+		if (is_dots(entry->name))
+			continue;
+		entry->type = (uint8_t)type_of(dir, entry);
+		if (entry->type != DT_DIR)
+			continue;
+		pending = malloc(sizeof(*pending) + len + 1);
+		if (!pending) {
+			r = -ENOMEM;
+			break;
+		}
+		*pending = (struct pending){ .next = first, .parent = dir };
+		memcpy(pending->name, entry->name, len + 1);
+		atomic_fetch_add(&dir->refs, 1);
+		first = pending;
+		if (!last)
+			last = pending;
+	}
+	if (first)
+		push(walk, first, last);
+	return r;
+}
+
+static int each_file(struct bid_walk *walk, unsigned worker, const struct dir *dir, const char *entries, size_t size)
+{
+	for (size_t at = 0; at < size;) {
+		const struct entry *entry = (const void *)(entries + at);
+		struct bid_walk_file file = { .dir = dir->fd, .dir_path = dir->path, .name = entry->name };
+		int r;
+
+		at += entry->len;
+		if (entry->type != DT_REG)
+			continue;
+		r = atomic_load_explicit(&walk->error, memory_order_relaxed);
+		if (r == 0)
+			r = walk->ops->file(walk->user, worker, &file);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_dir(struct bid_walk *walk, unsigned worker, struct dir *dir, char *entries)
+{
+	for (;;) {
+		long size = syscall(SYS_getdents64, dir->fd, entries, ENTRIES);
+		int r;
+
+		if (size < 0 && errno == ENOENT)
+			return 0; /* removed */
+		if (size < 0) {
+			walk->ops->trouble(walk->user, worker, dir->path, -errno);
+			return 0;
+		}
+		if (size == 0)
+			return 0;
+		r = push_dirs(walk, dir, entries, (size_t)size);
+		if (r == 0)
+			r = each_file(walk, worker, dir, entries, (size_t)size);
+		if (r != 0)
+			return r;
+	}
+}
+
+static void no_dir(struct bid_walk *walk, unsigned worker, const struct pending *pending, int error)
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", pending->parent->path, pending->name);
+	walk->ops->trouble(walk->user, worker, path, error);
+}
+
+int bid_walk_work(struct bid_walk *walk, unsigned worker)
+{
+	bid_auto_free char *entries = malloc(ENTRIES);
+	struct pending *pending;
+
+	if (!entries)
+		bid_walk_end(walk, -ENOMEM);
+	while ((pending = take(walk))) {
+		struct dir *dir = open_dir(walk, pending);
+		int r = 0;
+
+		if (dir) {
+			r = read_dir(walk, worker, dir, entries);
+			dir_unref(dir);
+		} else if (errno == ENOMEM) {
+			r = -ENOMEM;
+		} else if (errno != 0) {
+			no_dir(walk, worker, pending, -errno);
+		}
+		pending_free(pending);
+		if (r != 0)
+			bid_walk_end(walk, r);
+		done(walk);
+	}
+	return atomic_load(&walk->error);
+}
