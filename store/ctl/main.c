@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ static const struct {
 	const char *name;
 	int letter; /* 0 if it has none */
 	const char *argument; /* NULL if it takes none */
-	const char *command; /* NULL for all */
+	const char *commands; /* whose it is, blanks between them; NULL for all */
 	const char *help;
 } options[] = {
 	{ "store", 's', "DIR", NULL, "the store (default: perf's buildid.dir, then ~/.debug)" },
@@ -68,12 +69,23 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+/* Is the @index-th option one of @command's own? */
+static bool is_own_option(size_t index, const char *command)
+{
+	size_t len = strlen(command);
+
+	for (const char *at = options[index].commands; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+		if (strcspn(at, " ") == len && strncmp(at, command, len) == 0)
+			return true;
+	return false;
+}
+
 static void print_options(const char *command)
 {
 	for (size_t i = 0; i < N_OPTIONS; i++) {
 		char text[64], letter[8] = "    ";
 
-		if (command ? !options[i].command || strcmp(options[i].command, command) != 0 : options[i].command != NULL)
+		if (command ? !is_own_option(i, command) : options[i].commands != NULL)
 			continue;
 		if (options[i].letter)
 			snprintf(letter, sizeof(letter), "-%c, ", options[i].letter);
@@ -86,7 +98,7 @@ static void print_options(const char *command)
 static bool has_own_options(const char *command)
 {
 	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (options[i].command && strcmp(options[i].command, command) == 0)
+		if (is_own_option(i, command))
 			return true;
 	return false;
 }
@@ -137,7 +149,7 @@ static int parse_link(const char *text, enum bid_link *ret_link)
 struct wanted {
 	bool help;
 	bool version;
-	unsigned seen; /* 1 << the index in options[] of each that was given */
+	uint64_t seen; /* 1 << the index in options[] of each that was given */
 };
 
 /* Take in one option. */
@@ -145,7 +157,7 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 {
 	const char *name = options[index].name;
 
-	wanted->seen |= 1U << index;
+	wanted->seen |= UINT64_C(1) << index;
 	if (strcmp(name, "store") == 0)
 		ctl->store = value;
 	else if (strcmp(name, "json") == 0)
@@ -228,7 +240,7 @@ static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, i
 		return ctl_usage("no command");
 
 	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (wanted->seen & 1U << i && options[i].command && strcmp(options[i].command, command->name) != 0)
+		if (wanted->seen & UINT64_C(1) << i && options[i].commands && !is_own_option(i, command->name))
 			return ctl_usage("not an option of '%s': '--%s'", command->name, options[i].name);
 	argc--;
 	argv++;
