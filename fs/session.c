@@ -73,7 +73,9 @@ static int serve(struct bid_fs *fs, int ready)
 		r = bid_dirops_parallel(fs->session);
 	loop = r == 0 ? fuse_loop_cfg_create() : NULL;
 	if (loop) {
-		fs->tree.any_id = bid_broker_has_sources(fs->broker);
+		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
+		if (bid_broker_has_sources(fs->broker) && !fs->tree.any_id)
+			bid_warning("nothing will be fetched: the store '%s' cannot be written", bid_store_path(fs->store));
 		fuse_loop_cfg_set_max_threads(loop, THREADS);
 		fuse_loop_cfg_set_idle_threads(loop, THREADS);
 		if (write(ready, "1", 1) < 0)
