@@ -95,6 +95,17 @@ def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, stor
         tools.wait_until(lambda path=path, program=program: read(path) == program.read(), f"the file after '{behaviour}'", 3)
 
 
+@pytest.mark.parametrize("first", ["reset:5000", "truncate:5000", "truncate-chunked:5000", "truncate-noclen:5000", "error:503", "hang-up"])
+def test_a_second_try_begins_anew(mount, mode, faults, place, first):
+    """The only server fails once: its second answer is not put behind what there was of the first."""
+    program = programs.small(place / "app")
+    server = faults(f"{first}*1")
+    server.serve(program)
+    m = mount(f"url={server.url}", "wait=20")
+    assert read(m.artifact(program.id)) == program.read()
+    assert server.count() == 2 and m.counter("fetched") == 1
+
+
 def test_every_truncation_is_refused(mount, faults, place, store):
     """Cut at every 97th byte, by a server that does not say how long the file is."""
     program = programs.small(place / "app", 1, "-s")
