@@ -149,9 +149,9 @@ static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t o
 		return r;
 	if (len < wanted)
 		perf->summary.cut = true;
-	if (size > wanted)
+	else if (size > wanted)
 		bid_perf_damage(perf, "a table of build-ids of more than 64 MiB", offset + wanted);
-	return bid_record_table(perf, data, len, offset);
+	return bid_record_table(perf, data, len, offset, len < wanted);
 }
 
 /* Behind the data there is a list of sections, one for each feature that is there, in the order of their numbers. */
@@ -188,7 +188,7 @@ static int go_to_data(struct bid_perf *perf, struct bid_input *input, const stru
 {
 	if (header->data < header->size || overlap(header->data, header->data_size, header->attrs, header->attrs_size)) {
 		/* perf inject up to 6.1, from a pipe to a file, writes the header over the first records */
-		bid_perf_damage(perf, "data where the header or the attributes are", header->data);
+		bid_perf_damage(perf, "data where the header or the attributes are", HEADER_DATA);
 		return 0;
 	}
 	return go(perf, input, header->data, "the place of the data");

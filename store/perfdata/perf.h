@@ -55,8 +55,11 @@ enum bid_perfdata_mode bid_perf_mode(uint16_t misc);
 int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record);
 int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record);
 
-/* record.c: learn what the @len bytes of a table of build-ids say, which came from @offset. Returns as the ones above. */
-int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset);
+/*
+ * record.c: learn what the @len bytes of a table of build-ids say, which came from @offset; in one that is @cut off, half an entry
+ * is no damage. Returns as the ones above.
+ */
+int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut);
 
 /*
  * stream.c: read the records from where @input is to @end, UINT64_MAX for the end of the file. What is cut off or makes no sense

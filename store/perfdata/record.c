@@ -167,7 +167,7 @@ static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t l
 	return false;
 }
 
-int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset)
+int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut)
 {
 	size_t earlier = lacks_pid(perf, data, len) ? WITHOUT_PID : 0, at = 0;
 	struct bid_record entry;
@@ -181,7 +181,7 @@ int bid_record_table(struct bid_perf *perf, const uint8_t *data, size_t len, uin
 			return r;
 		at += entry.size;
 	}
-	if (at < len)
+	if (at < len && !cut)
 		bid_perf_damage(perf, "an entry of the table of build-ids", offset + at);
 	return 0;
 }

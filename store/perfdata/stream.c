@@ -63,7 +63,8 @@ static int take(struct streams *streams, struct stream *stream, const struct bid
 	case BID_RECORD_FEATURE:
 		if (record->size < FEATURE_DATA || bid_load64(big, record->data + FEATURE_NUMBER) != BID_FEATURE_BUILD_ID)
 			return 0;
-		return bid_record_table(stream->perf, record->data + FEATURE_DATA, record->size - FEATURE_DATA, record->offset);
+		return bid_record_table(stream->perf, record->data + FEATURE_DATA, record->size - FEATURE_DATA, record->offset,
+					false);
 	default:
 		return stream->inner ? -EBADMSG : scan_compressed(streams, record);
 	}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * How long it takes to learn which builds a recording names: by bid_perfdata_read(), by perf, which has to go through the events
+ * for it (perf buildid-list -H), and what every reader pays, which is to read the file. The recording is in the page cache.
+ *
+ *	perf record -a -F 20000 -o perf.data -- sleep 60
+ *	bench-perfdata perf.data [ROUNDS]
+ *
+ * The three take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest.
+ */
+#include <bid/perfdata.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+
+#define ROUNDS	   5
+#define ROUNDS_MAX 99
+#define CHUNK	   (512u << 10)
+
+extern char **environ;
+
+/* Reads the recording at @path, and returns 0 or a negative errno. */
+typedef int (*reader_fn)(const char *path, struct bid_perfdata_summary *summary);
+
+static int read_floor(const char *path, struct bid_perfdata_summary *summary)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bid_auto_free char *buffer = malloc(CHUNK);
+	ssize_t n;
+
+	if (fd < 0 || !buffer)
+		return fd < 0 ? -errno : -ENOMEM;
+	while ((n = read(fd, buffer, CHUNK)) > 0)
+		;
+	return n < 0 ? -errno : 0;
+}
+
+static int count(void *user, const struct bid_perfdata_dso *dso)
+{
+	return 0;
+}
+
+static int read_ours(const char *path, struct bid_perfdata_summary *summary)
+{
+	return bid_perfdata_read(path, count, NULL, summary);
+}
+
+static int read_perf(const char *path, struct bid_perfdata_summary *summary)
+{
+	const char *arguments[] = { "perf", "buildid-list", "-i", path, "-H", NULL };
+	posix_spawn_file_actions_t actions;
+	pid_t child;
+	int r, status;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	r = posix_spawnp(&child, "perf", &actions, NULL, (char **)arguments, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r != 0)
+		return -r;
+	if (waitpid(child, &status, 0) < 0)
+		return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
+}
+
+static const struct {
+	const char *name;
+	reader_fn read;
+} readers[] = {
+	{ "read(2) in pieces of 512 KiB", read_floor },
+	{ "bid_perfdata_read()", read_ours },
+	{ "perf buildid-list -H", read_perf },
+};
+
+#define READERS (sizeof(readers) / sizeof(readers[0]))
+
+/* Seconds, or less than 0 after a message. By the wall clock: perf is another process. */
+static double measure(size_t which, const char *path, struct bid_perfdata_summary *summary)
+{
+	struct timespec begin, end;
+	int r;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	r = readers[which].read(path, summary);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	if (r < 0) {
+		fprintf(stderr, "bench-perfdata: %s: %s of '%s'\n", strerror(-r), readers[which].name, path);
+		return -1;
+	}
+	return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_ratio(const char *what, double times[][READERS], size_t rounds, size_t over, size_t under)
+{
+	double ratios[ROUNDS_MAX];
+
+	for (size_t i = 0; i < rounds; i++)
+		ratios[i] = times[i][over] / times[i][under];
+	qsort(ratios, rounds, sizeof(ratios[0]), compare);
+	printf("%-44s %6.2f  (%.2f to %.2f)\n", what, ratios[rounds / 2], ratios[0], ratios[rounds - 1]);
+}
+
+static void print_speed(size_t which, double times[][READERS], size_t rounds, uint64_t bytes)
+{
+	double sorted[ROUNDS_MAX];
+
+	for (size_t i = 0; i < rounds; i++)
+		sorted[i] = times[i][which];
+	qsort(sorted, rounds, sizeof(sorted[0]), compare);
+	printf("%-44s %6.2f GB/s\n", readers[which].name, (double)bytes / sorted[rounds / 2] / 1e9);
+}
+
+int main(int argc, char **argv)
+{
+	size_t rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : ROUNDS;
+	struct bid_perfdata_summary summary = { 0 };
+	double times[ROUNDS_MAX][READERS];
+
+	if (argc < 2 || argc > 3 || rounds == 0 || rounds > ROUNDS_MAX) {
+		fprintf(stderr, "usage: bench-perfdata FILE [ROUNDS], 1 to %d rounds\n", ROUNDS_MAX);
+		return 2;
+	}
+	if (measure(0, argv[1], &summary) < 0)
+		return 1;
+	for (size_t round = 0; round < rounds; round++) {
+		for (size_t i = 0; i < READERS; i++) {
+			size_t which = (i + round) % READERS;
+
+			times[round][which] = measure(which, argv[1], &summary);
+			if (times[round][which] < 0)
+				return 1;
+		}
+	}
+
+	printf("%.1f MB%s, %llu records, %llu names, %zu rounds\n", (double)summary.bytes / 1e6,
+	       summary.compressed ? ", compressed" : "", (unsigned long long)summary.records, (unsigned long long)summary.dsos,
+	       rounds);
+	for (size_t i = 0; i < READERS; i++)
+		print_speed(i, times, rounds, summary.bytes);
+	print_ratio("bid_perfdata_read() to the floor", times, rounds, 1, 0);
+	print_ratio("perf to bid_perfdata_read()", times, rounds, 2, 1);
+	return 0;
+}

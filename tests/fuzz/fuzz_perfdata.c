@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The reader of store/perfdata against its contract:
+ *   - it fails only for what does not begin as a recording does;
+ *   - what it names is in order, once, and made of bytes of the file, if nothing in it is compressed;
+ *   - what is not damaged reads the same from a file and from a pipe, unless the table lies where a pipe has been already.
+ */
+#include <bid/perfdata.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+/* what a pipe holds */
+#define INPUT_MAX (60u << 10)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Not assert(3): the checks stay whatever the build type. */
+#define require(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "fuzz_perfdata: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			abort(); \
+		} \
+	} while (0)
+
+/* The dsos of one reading, with their paths. */
+struct reading {
+	struct bid_perfdata_dso *dsos; /* owned, and their paths */
+	size_t n;
+	int r;
+	struct bid_perfdata_summary summary;
+};
+
+static void reading_release(struct reading *reading)
+{
+	for (size_t i = 0; i < reading->n; i++)
+		free((char *)reading->dsos[i].path);
+	free(reading->dsos);
+}
+
+static int order(const struct bid_perfdata_dso *a, const struct bid_perfdata_dso *b)
+{
+	int paths = strcmp(a->path, b->path);
+
+	if (paths != 0 || a->mode != b->mode)
+		return paths ? paths : (int)a->mode - (int)b->mode;
+	/* where there is an id, the path is not named without one */
+	require(a->id.len > 0 && b->id.len > 0);
+	paths = memcmp(a->id.bytes, b->id.bytes, BID_ID_PERF_MAX);
+	return paths ? paths : a->id.len - b->id.len;
+}
+
+static int take(void *user, const struct bid_perfdata_dso *dso)
+{
+	struct reading *reading = user;
+	struct bid_perfdata_dso *larger = reallocarray(reading->dsos, reading->n + 1, sizeof(*larger));
+
+	require(larger);
+	reading->dsos = larger;
+	require(dso->path[0] != '\0' && strlen(dso->path) <= UINT16_MAX);
+	require(dso->id.len <= BID_ID_PERF_MAX && dso->mode <= BID_PERFDATA_GUEST);
+	require(dso->sized || dso->id.len == BID_ID_PERF_MAX);
+	for (size_t i = dso->id.len; i < BID_ID_MAX; i++)
+		require(dso->id.bytes[i] == 0);
+	if (reading->n > 0)
+		require(order(&reading->dsos[reading->n - 1], dso) < 0);
+	reading->dsos[reading->n] = *dso;
+	reading->dsos[reading->n].path = strdup(dso->path);
+	require(reading->dsos[reading->n].path);
+	reading->n++;
+	return 0;
+}
+
+static void read_file(struct reading *reading, const uint8_t *data, size_t size)
+{
+	bid_auto_fd int fd = memfd_create("fuzz_perfdata", MFD_CLOEXEC);
+
+	require(fd >= 0 && bid_pwrite_full(fd, data, size, 0) == 0);
+	reading->r = bid_perfdata_read_fd(fd, take, reading, &reading->summary);
+	require(lseek(fd, 0, SEEK_CUR) == 0);
+}
+
+static void read_pipe(struct reading *reading, const uint8_t *data, size_t size)
+{
+	bid_auto_fd int in = -1;
+	int fds[2];
+
+	require(pipe2(fds, O_CLOEXEC) == 0);
+	in = fds[0];
+	require(write(fds[1], data, size) == (ssize_t)size);
+	close(fds[1]);
+	reading->r = bid_perfdata_read_fd(in, take, reading, &reading->summary);
+}
+
+static void check_bytes(const struct reading *reading, const uint8_t *data, size_t size)
+{
+	for (size_t i = 0; i < reading->n; i++) {
+		const struct bid_perfdata_dso *dso = &reading->dsos[i];
+
+		require(memmem(data, size, dso->path, strlen(dso->path)));
+		require(dso->id.len == 0 || memmem(data, size, dso->id.bytes, dso->id.len));
+	}
+}
+
+static void check_same(const struct reading *a, const struct reading *b)
+{
+	require(a->r == b->r && a->n == b->n);
+	require(a->summary.damaged == b->summary.damaged && a->summary.cut == b->summary.cut);
+	require(a->summary.records == b->summary.records);
+	for (size_t i = 0; i < a->n; i++) {
+		require(strcmp(a->dsos[i].path, b->dsos[i].path) == 0 && a->dsos[i].mode == b->dsos[i].mode);
+		require(bid_id_equal(&a->dsos[i].id, &b->dsos[i].id) && a->dsos[i].sized == b->dsos[i].sized);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	bid_cleanup(reading_release) struct reading file = { 0 };
+	bid_cleanup(reading_release) struct reading piped = { 0 };
+
+	if (size > INPUT_MAX)
+		return 0;
+	read_file(&file, data, size);
+	require(file.r == 0 || file.r == -EINVAL);
+	if (file.r < 0) {
+		require(file.n == 0);
+		return 0;
+	}
+	require(file.summary.dsos == file.n && file.summary.bytes == size);
+	require((file.summary.damaged > 0) == (file.summary.damage != NULL));
+	require(file.summary.damage_offset <= size);
+	if (!file.summary.compressed)
+		check_bytes(&file, data, size);
+
+	read_pipe(&piped, data, size);
+	if (file.summary.damaged == 0 && piped.summary.damaged == 0)
+		check_same(&file, &piped);
+	else if (file.summary.damaged == 0)
+		require(strcmp(piped.summary.damage, "the place of the table of build-ids") == 0);
+	return 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Recordings made by hand, in either byte order. Whatever fails here fails the test. */
+#ifndef BID_TESTS_PERFDATA_SCENE_H
+#define BID_TESTS_PERFDATA_SCENE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <bid/perfdata.h>
+
+enum {
+	KERNEL = 1,
+	USER = 2,
+	GUEST_KERNEL = 4,
+	DATA = 1 << 13,
+	WITH_ID = 1 << 14,
+	SIZED = 1 << 15,
+	MMAP = 1,
+	SAMPLE = 9,
+	MMAP2 = 10,
+	TRACING_DATA = 66,
+	BUILD_ID = 67,
+	FINISHED_ROUND = 68,
+	AUXTRACE = 71,
+	FEATURE = 80,
+	COMPRESSED = 81,
+	COMPRESSED2 = 83,
+	HEADER = 104,
+	ATTRS = 16,
+};
+
+struct recording {
+	bool big;
+	uint8_t *data; /* owned */
+	size_t len, room;
+	size_t record; /* where the one that is being written begins */
+};
+
+void recording_release(struct recording *recording);
+
+#define auto_recording __attribute__((cleanup(recording_release))) struct recording
+
+void put(struct recording *recording, const void *data, size_t len);
+void put_number(struct recording *recording, uint64_t value, size_t size);
+
+/* Overwrite a u64 that is there already. */
+void set64(struct recording *recording, size_t at, uint64_t value);
+
+void begin(struct recording *recording, uint32_t type, uint16_t misc);
+void end(struct recording *recording);
+
+/* A sample of @n words that are nobody's. */
+void put_sample(struct recording *recording, size_t n);
+void put_mmap(struct recording *recording, uint16_t misc, const char *name);
+/* @id is hex, or NULL for an inode. */
+void put_mmap2(struct recording *recording, uint16_t misc, const char *id, const char *name);
+/* @type is 0 in a table. With SIZED in @misc the length is told. */
+void put_build_id(struct recording *recording, uint32_t type, uint16_t misc, const char *id, const char *name);
+/* The oldest kind: without a pid. */
+void put_old_build_id(struct recording *recording, uint16_t misc, const char *id, const char *name);
+
+/* @parts records of type COMPRESSED or COMPRESSED2 with what is in @content, cut anywhere. */
+void put_compressed(struct recording *recording, uint32_t type, const struct recording *content, size_t parts);
+
+/* A header of @size bytes and attributes; to be ended by finish(), or without that an interrupted recording. */
+void put_header(struct recording *recording, size_t size);
+void put_pipe_header(struct recording *recording);
+/* What was put since the header is the data; behind it a table, if @table is not NULL. */
+void finish(struct recording *recording, const struct recording *table);
+
+/* What was read, as text: a line "MODE ID PATH" for each, with "-" for no id and "?" behind an id without a size. */
+struct reading {
+	char *text; /* owned */
+	int r;
+	struct bid_perfdata_summary summary;
+};
+
+void reading_release(struct reading *reading);
+
+#define auto_reading __attribute__((cleanup(reading_release))) struct reading
+
+struct reading read_recording(const struct recording *recording);
+struct reading read_through_pipe(const struct recording *recording);
+struct reading read_path(const char *path);
+
+#endif

@@ -1,0 +1,684 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Every form of a recording, in both byte orders. */
+#include "perfdata_scene.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define ID_A	 "aa00112233445566778899aabbccddeeff001122"
+#define ID_B	 "bb00112233445566778899aabbccddeeff001122"
+#define ID_C	 "cc00112233445566778899aabbccddeeff001122"
+#define ID_8	 "0123456789abcdef"
+#define ID_8_PAD "0123456789abcdef000000000000000000000000"
+
+/* Every test is run for both orders. */
+static bool is_big(void **state)
+{
+	return *(bool *)*state;
+}
+
+static void assert_read(const struct reading *reading, const char *text)
+{
+	assert_int_equal(reading->r, 0);
+	assert_string_equal(reading->text, text);
+	assert_null(reading->summary.damage);
+	assert_int_equal(reading->summary.damaged, 0);
+	assert_false(reading->summary.cut);
+}
+
+/* The same from a file and through a pipe. */
+static void assert_reads(const struct recording *recording, const char *text)
+{
+	auto_reading file = read_recording(recording), piped = read_through_pipe(recording);
+
+	assert_read(&file, text);
+	assert_read(&piped, text);
+	assert_true(file.summary.modified > 0);
+	assert_int_equal(piped.summary.modified, 0);
+	assert_int_equal(file.summary.records, piped.summary.records);
+	assert_int_equal(file.summary.bytes, recording->len);
+	assert_int_equal(file.summary.swapped, recording->big == (__BYTE_ORDER == __LITTLE_ENDIAN));
+}
+
+static void assert_damaged(const struct recording *recording, const char *text, const char *damage)
+{
+	auto_reading reading = read_recording(recording);
+
+	assert_int_equal(reading.r, 0);
+	assert_string_equal(reading.text, text);
+	assert_true(reading.summary.damaged > 0);
+	assert_non_null(reading.summary.damage);
+	assert_string_equal(reading.summary.damage, damage);
+}
+
+static void put_table(struct recording *table)
+{
+	put_build_id(table, 0, KERNEL | SIZED, ID_A, "[kernel.kallsyms]");
+	put_build_id(table, 0, USER | SIZED, ID_8, "/bin/short");
+	put_build_id(table, 0, USER | SIZED, ID_B, "[vdso]");
+	put_build_id(table, 0, USER, ID_C, "/bin/unsized");
+}
+
+#define TABLE_TEXT \
+	"user " ID_8 " /bin/short\n" \
+	"user " ID_C "? /bin/unsized\n" \
+	"kernel " ID_A " [kernel.kallsyms]\n" \
+	"user " ID_B " [vdso]\n"
+
+static void test_table(void **state)
+{
+	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
+	auto_reading reading = { 0 };
+
+	put_table(&table);
+	put_header(&recording, HEADER);
+	put_sample(&recording, 7);
+	put_sample(&recording, 2);
+	finish(&recording, &table);
+	assert_reads(&recording, TABLE_TEXT);
+	reading = read_recording(&recording);
+	assert_int_equal(reading.summary.records, 2);
+	assert_int_equal(reading.summary.dsos, 4);
+	assert_true(reading.summary.lists_sampled);
+	assert_false(reading.summary.interrupted || reading.summary.piped || reading.summary.compressed);
+}
+
+static void test_without_table(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+	auto_reading reading = { 0 };
+
+	put_header(&recording, HEADER);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	finish(&recording, NULL);
+	assert_reads(&recording, "user " ID_A " /bin/a\n");
+	reading = read_recording(&recording);
+	assert_false(reading.summary.lists_sampled || reading.summary.interrupted);
+}
+
+static void test_mappings(void **state)
+{
+	static const char *const memory[] = { "//anon",
+					      "[heap]",
+					      "[stack]",
+					      "[anon:x]",
+					      "/dev/zero",
+					      "/SYSV00000000 (deleted)",
+					      "/memfd:x (deleted)",
+					      "/anon_hugepage",
+					      "anon_inode:x",
+					      "" };
+	auto_recording recording = { .big = is_big(state) };
+
+	put_pipe_header(&recording);
+	put_mmap(&recording, KERNEL, "[kernel.kallsyms]_text");
+	put_mmap(&recording, KERNEL, "/lib/modules/1/ext4.ko");
+	put_mmap(&recording, KERNEL, "[overlay]");
+	put_mmap2(&recording, KERNEL, ID_A, "[kernel.kallsyms]_stext");
+	put_mmap2(&recording, USER, NULL, "/bin/nameless");
+	put_mmap2(&recording, USER, NULL, "/bin/b");
+	put_mmap2(&recording, USER, ID_B, "/bin/b");
+	put_mmap2(&recording, USER, ID_C, "/bin/b");
+	put_mmap2(&recording, USER, NULL, "/bin/b");
+	put_mmap2(&recording, USER, ID_8, "/tmp/gone (deleted)");
+	put_mmap2(&recording, USER, NULL, "[vdso]");
+	put_mmap2(&recording, USER | DATA, NULL, "/etc/ld.so.cache");
+	put_mmap2(&recording, USER | DATA, ID_A, "/lib/data.so");
+	put_mmap2(&recording, GUEST_KERNEL, ID_C, "[guest.kernel.kallsyms]_text");
+	put_mmap2(&recording, USER, "0000000000000000000000000000000000000000", "/bin/zeros");
+	for (size_t i = 0; i < sizeof(memory) / sizeof(memory[0]); i++) {
+		put_mmap(&recording, USER, memory[i]);
+		put_mmap2(&recording, USER, NULL, memory[i]);
+	}
+	assert_reads(&recording, "user " ID_B " /bin/b\n"
+				 "user " ID_C " /bin/b\n"
+				 "user - /bin/nameless\n"
+				 "user - /bin/zeros\n"
+				 "user " ID_A " /lib/data.so\n"
+				 "kernel - /lib/modules/1/ext4.ko\n"
+				 "user " ID_8 " /tmp/gone (deleted)\n"
+				 "guest " ID_C " [guest.kernel.kallsyms]\n"
+				 "kernel " ID_A " [kernel.kallsyms]\n"
+				 "kernel - [overlay]\n"
+				 "user - [vdso]\n");
+}
+
+/* One id in two spellings is one, and a name in two modes is two. */
+static void test_spellings(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+
+	put_pipe_header(&recording);
+	put_build_id(&recording, BUILD_ID, USER, ID_8, "/bin/short");
+	put_mmap2(&recording, USER, ID_8, "/bin/short");
+	put_build_id(&recording, BUILD_ID, USER, ID_8, "/bin/padded");
+	put_build_id(&recording, BUILD_ID, USER, ID_A, "/bin/a");
+	put_build_id(&recording, BUILD_ID, USER | SIZED, ID_A, "/bin/a");
+	put_build_id(&recording, BUILD_ID, GUEST_KERNEL | SIZED, ID_A, "/bin/a");
+	/* some versions say that the kernel is a program */
+	put_build_id(&recording, BUILD_ID, USER | SIZED, ID_B, "[kernel.kallsyms]_text");
+	assert_reads(&recording, "user " ID_A " /bin/a\n"
+				 "guest " ID_A " /bin/a\n"
+				 "user " ID_8_PAD "? /bin/padded\n"
+				 "user " ID_8 " /bin/short\n"
+				 "kernel " ID_B " [kernel.kallsyms]\n");
+}
+
+static void test_old_table(void **state)
+{
+	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
+
+	put_old_build_id(&table, USER, ID_B, "/bin/first");
+	put_old_build_id(&table, KERNEL, ID_A, "[kernel.kallsyms]");
+	put_old_build_id(&table, USER, ID_8, "/bin/a-name-that-is-longer-than-one-unit-of-padding-and-goes-on-and-on");
+	put_header(&recording, HEADER);
+	put_sample(&recording, 1);
+	finish(&recording, &table);
+	assert_reads(&recording, "user " ID_8_PAD "? /bin/a-name-that-is-longer-than-one-unit-of-padding-and-goes-on-and-on\n"
+				 "user " ID_B "? /bin/first\n"
+				 "kernel " ID_A "? [kernel.kallsyms]\n");
+}
+
+/* Headers of other versions: the first magic, no features, features of a machine with longs of 32 bits, a longer header. */
+static void test_old_headers(void **state)
+{
+	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) }, small = { .big = is_big(state) };
+	auto_recording large = { .big = is_big(state) };
+
+	put_table(&table);
+	put_header(&recording, HEADER);
+	put_sample(&recording, 1);
+	finish(&recording, &table);
+	memcpy(recording.data, "PERFFILE", 8);
+	assert_reads(&recording, TABLE_TEXT);
+	memcpy(recording.data, recording.big ? "2ELIFREP" : "PERFILE2", 8);
+	if (recording.big) {
+		set64(&recording, 72, 14ull << 32);
+		assert_reads(&recording, TABLE_TEXT);
+		set64(&recording, 72, 6ull << 32);
+		assert_reads(&recording, TABLE_TEXT);
+	}
+
+	put_header(&small, 72);
+	put_mmap2(&small, USER, ID_A, "/bin/a");
+	finish(&small, NULL);
+	assert_reads(&small, "user " ID_A " /bin/a\n");
+
+	put_header(&large, 168);
+	put_mmap2(&large, USER, ID_A, "/bin/a");
+	finish(&large, &table);
+	assert_reads(&large, "user " ID_A " /bin/a\n" TABLE_TEXT);
+}
+
+static void test_pipe(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+	auto_reading reading = { 0 };
+	auto_recording table = { .big = is_big(state) };
+
+	put_table(&table);
+	put_pipe_header(&recording);
+	put_sample(&recording, 3);
+	begin(&recording, FEATURE, 0);
+	put_number(&recording, 3, 8);
+	put(&recording, table.data, table.len);
+	end(&recording);
+	assert_reads(&recording, "");
+	begin(&recording, FEATURE, 0);
+	put_number(&recording, 2, 8);
+	put(&recording, table.data, table.len);
+	end(&recording);
+	assert_reads(&recording, TABLE_TEXT);
+	reading = read_recording(&recording);
+	assert_true(reading.summary.piped);
+	assert_true(reading.summary.lists_sampled);
+}
+
+/* Bytes behind records that look like records, and are none. */
+static void test_jumps(void **state)
+{
+	auto_recording recording = { .big = is_big(state) }, trap = { .big = is_big(state) };
+
+	put_mmap2(&trap, USER, ID_A, "/bin/trap");
+	put_pipe_header(&recording);
+	begin(&recording, TRACING_DATA, 0);
+	put_number(&recording, trap.len, 4);
+	put_number(&recording, 0, 4);
+	end(&recording);
+	put(&recording, trap.data, trap.len);
+	for (int i = 0; i < 2; i++) {
+		begin(&recording, AUXTRACE, 0);
+		put_number(&recording, 200 * trap.len, 8);
+		put(&recording, NULL, 32);
+		end(&recording);
+		for (int j = 0; j < 200; j++)
+			put(&recording, trap.data, trap.len);
+	}
+	put_mmap2(&recording, USER, ID_B, "/bin/b");
+	assert_reads(&recording, "user " ID_B " /bin/b\n");
+
+	/* a jump to the very end, and one beyond it */
+	begin(&recording, AUXTRACE, 0);
+	put_number(&recording, 1000, 8);
+	end(&recording);
+	put(&recording, NULL, 1000);
+	assert_reads(&recording, "user " ID_B " /bin/b\n");
+	recording.len--;
+	for (int i = 0; i < 2; i++) {
+		auto_reading reading = i ? read_recording(&recording) : read_through_pipe(&recording);
+
+		assert_int_equal(reading.r, 0);
+		assert_string_equal(reading.text, "user " ID_B " /bin/b\n");
+		assert_true(reading.summary.cut);
+	}
+}
+
+static void put_content(struct recording *content, size_t n)
+{
+	char name[64];
+
+	for (size_t i = 0; i < n; i++) {
+		put_sample(content, i % 50);
+		snprintf(name, sizeof(name), "/bin/%05zu", i % 300);
+		put_mmap2(content, USER, i % 2 ? ID_A : ID_B, name);
+		if (i % 100 == 0) {
+			begin(content, AUXTRACE, 0);
+			put_number(content, 99, 8);
+			end(content);
+			put(content, NULL, 99);
+		}
+	}
+}
+
+static void test_compressed(void **state)
+{
+	static const uint32_t types[] = { COMPRESSED, COMPRESSED2 };
+	auto_recording content = { .big = is_big(state) }, plain = { .big = is_big(state) };
+	auto_reading expected = { 0 };
+
+	put_content(&content, 4000);
+	put_pipe_header(&plain);
+	put(&plain, content.data, content.len);
+	expected = read_recording(&plain);
+	assert_int_equal(expected.r, 0);
+	assert_int_equal(expected.summary.dsos, 300);
+
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t parts = 1; parts < 3000; parts = parts * 3 + 1) {
+			auto_recording recording = { .big = is_big(state) };
+			auto_reading reading = { 0 };
+
+			put_header(&recording, HEADER);
+			put_compressed(&recording, types[i], &content, parts);
+			put_sample(&recording, 1);
+			/* a second frame goes on in the same stream */
+			put_compressed(&recording, types[i], &content, parts);
+			finish(&recording, NULL);
+			assert_reads(&recording, expected.text);
+			reading = read_recording(&recording);
+			assert_true(reading.summary.compressed);
+			assert_int_equal(reading.summary.records, 2 * expected.summary.records + 2 * parts + 1);
+		}
+	}
+}
+
+/* A record may begin in one frame and end in another. */
+static void test_straddling(void **state)
+{
+	auto_recording content = { .big = is_big(state) };
+
+	put_mmap2(&content, USER, ID_A, "/bin/a");
+	for (size_t i = 1; i < content.len; i++) {
+		auto_recording recording = { .big = is_big(state) };
+		struct recording head = { .data = content.data, .len = i };
+		struct recording tail = { .data = content.data + i, .len = content.len - i };
+
+		put_pipe_header(&recording);
+		put_compressed(&recording, COMPRESSED, &head, 1);
+		put_sample(&recording, 2);
+		put_compressed(&recording, COMPRESSED, &tail, 2);
+		assert_reads(&recording, "user " ID_A " /bin/a\n");
+	}
+}
+
+static void test_interrupted(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+	auto_reading reading = { 0 };
+
+	put_header(&recording, HEADER);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	put_sample(&recording, 9);
+	assert_reads(&recording, "user " ID_A " /bin/a\n");
+	reading = read_recording(&recording);
+	assert_true(reading.summary.interrupted);
+}
+
+static void write_file(const char *directory, const char *name, const struct recording *recording)
+{
+	char path[4096];
+	bid_auto_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && bid_pwrite_full(fd, recording->data, recording->len, 0) == 0);
+}
+
+static void remove_files(const char *directory, const char *const *names)
+{
+	char path[4096];
+
+	for (; *names; names++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, *names);
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(rmdir(directory), 0);
+}
+
+static void test_directory(void **state)
+{
+	static const char *const names[] = { "data", "data.0", "data.1", "data.old", "data.", "data.7", NULL };
+	auto_recording head = { .big = is_big(state) }, first = { .big = is_big(state) }, second = { .big = is_big(state) };
+	auto_recording content = { .big = is_big(state) }, table = { .big = is_big(state) }, trap = { .big = is_big(state) };
+	char directory[] = "/tmp/perfdata.XXXXXX", path[64];
+	auto_reading empty = { 0 }, whole = { 0 };
+
+	assert_non_null(mkdtemp(directory));
+	empty = read_path(directory);
+	assert_int_equal(empty.r, -EINVAL);
+
+	put_table(&table);
+	put_header(&head, HEADER);
+	put_sample(&head, 4);
+	finish(&head, &table);
+	write_file(directory, "data", &head);
+	/* each has a compressed stream of its own */
+	put_mmap2(&content, USER, ID_A, "/bin/a");
+	put_compressed(&first, COMPRESSED, &content, 2);
+	write_file(directory, "data.0", &first);
+	put_compressed(&second, COMPRESSED, &content, 1);
+	put_mmap2(&second, USER, ID_B, "/bin/b");
+	write_file(directory, "data.1", &second);
+	put_mmap2(&trap, USER, ID_C, "/bin/trap");
+	write_file(directory, "data.old", &trap);
+	write_file(directory, "data.", &trap);
+
+	whole = read_path(directory);
+	assert_read(&whole, "user " ID_A " /bin/a\nuser " ID_B " /bin/b\n" TABLE_TEXT);
+	assert_int_equal(whole.summary.bytes, head.len + first.len + second.len);
+	reading_release(&whole);
+
+	/* a FIFO that nobody writes to */
+	snprintf(path, sizeof(path), "%s/data.7", directory);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	whole = read_path(directory);
+	assert_int_equal(whole.r, 0);
+	assert_string_equal(whole.summary.damage, "a part of the directory that is no regular file");
+	remove_files(directory, names);
+}
+
+/* Whatever is left of a file, what is read of it is some of the whole, and that it is not the whole is said. */
+static void test_cut(void **state)
+{
+	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) }, content = { .big = is_big(state) };
+	size_t whole;
+
+	put_table(&table);
+	put_content(&content, 4);
+	put_header(&recording, HEADER);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	put_compressed(&recording, COMPRESSED, &content, 3);
+	put_mmap(&recording, USER, "/bin/z");
+	finish(&recording, &table);
+	whole = recording.len;
+	for (recording.len = 0; recording.len < whole; recording.len++) {
+		auto_reading reading = read_recording(&recording), piped = read_through_pipe(&recording);
+
+		assert_int_equal(reading.r, recording.len < 16 ? -EINVAL : 0);
+		assert_int_equal(piped.r, reading.r);
+		assert_string_equal(piped.text, reading.text);
+		if (reading.r < 0)
+			continue;
+		assert_true(reading.summary.cut);
+		assert_true(piped.summary.cut);
+		assert_int_equal(reading.summary.damaged, 0);
+		assert_true(recording.len < 250 || strstr(reading.text, "user " ID_A " /bin/a\n"));
+	}
+	assert_reads(&recording, "user " ID_B " /bin/00000\nuser " ID_A " /bin/00001\nuser " ID_B " /bin/00002\n"
+				 "user " ID_A " /bin/00003\nuser " ID_A " /bin/a\nuser " ID_8 " /bin/short\n"
+				 "user " ID_C "? /bin/unsized\nuser - /bin/z\nkernel " ID_A " [kernel.kallsyms]\n"
+				 "user " ID_B " [vdso]\n");
+}
+
+static void test_no_recording(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+	auto_reading reading = { 0 }, missing = { 0 }, zeros = { 0 };
+
+	put(&recording, "\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\3\0>\0\1\0\0\0", 24);
+	reading = read_recording(&recording);
+	assert_int_equal(reading.r, -EINVAL);
+	missing = read_path("/nonexistent/perf.data");
+	assert_int_equal(missing.r, -ENOENT);
+	/* a magic, and a header of no size that there is */
+	put(&recording, NULL, 200);
+	memcpy(recording.data, "PERFILE2", 8);
+	set64(&recording, 8, 24);
+	zeros = read_recording(&recording);
+	assert_int_equal(zeros.r, -EINVAL);
+}
+
+static int stop(void *user, const struct bid_perfdata_dso *dso)
+{
+	++*(int *)user;
+	return -ECANCELED;
+}
+
+static void test_callback_ends(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+	struct bid_perfdata_summary summary = { .dsos = 77 };
+	bid_auto_fd int in = -1;
+	int calls = 0, fds[2];
+
+	put_pipe_header(&recording);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	put_mmap2(&recording, USER, ID_B, "/bin/b");
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	in = fds[0];
+	assert_int_equal(write(fds[1], recording.data, recording.len), (ssize_t)recording.len);
+	close(fds[1]);
+	assert_int_equal(bid_perfdata_read_fd(in, stop, &calls, &summary), -ECANCELED);
+	assert_int_equal(calls, 1);
+	assert_int_equal(summary.dsos, 77);
+}
+
+/* So many that the table grows many times. */
+static void test_many(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+	auto_reading reading = { 0 };
+	size_t lines = 0;
+	char name[32];
+
+	put_pipe_header(&recording);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < 5000; i++) {
+			snprintf(name, sizeof(name), "/lib/%u", i * 7919 % 5000);
+			put_mmap2(&recording, USER, i % 2 ? ID_A : ID_B, name);
+		}
+	}
+	reading = read_recording(&recording);
+	assert_int_equal(reading.r, 0);
+	assert_int_equal(reading.summary.dsos, 5000);
+	for (const char *line = reading.text; *line; line = strchr(line, '\n') + 1)
+		lines++;
+	assert_int_equal(lines, 5000);
+}
+
+static void test_damaged_records(void **state)
+{
+	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
+	size_t at;
+
+	put_table(&table);
+	put_header(&recording, HEADER);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	/* an id that is too long, a name without an end, and none at all: only these are lost */
+	at = recording.len;
+	put_mmap2(&recording, USER, ID_B, "/bin/b");
+	recording.data[at + 40] = 21;
+	begin(&recording, MMAP2, USER);
+	put(&recording, NULL, 64);
+	put(&recording, "/bin/without-end", 16);
+	end(&recording);
+	begin(&recording, MMAP, USER);
+	end(&recording);
+	begin(&recording, BUILD_ID, USER);
+	end(&recording);
+	begin(&recording, COMPRESSED2, 0);
+	end(&recording);
+	put_mmap2(&recording, USER, ID_C, "/bin/c");
+	/* what follows this one cannot be found, but the table can */
+	begin(&recording, SAMPLE, 0);
+	put(&recording, NULL, 64);
+	put_mmap2(&recording, USER, ID_C, "/bin/lost");
+	finish(&recording, &table);
+	assert_damaged(&recording, "user " ID_A " /bin/a\nuser - /bin/b\nuser " ID_C " /bin/c\n" TABLE_TEXT,
+		       "a build-id of more than 20 bytes");
+}
+
+static void test_damaged_sections(void **state)
+{
+	static const uint64_t hostile[] = { 1ull << 20, INT64_MAX, UINT64_MAX - 200, UINT64_MAX };
+	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
+	size_t list;
+
+	put_table(&table);
+	put_header(&recording, HEADER);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	finish(&recording, &table);
+	list = recording.len - table.len - 56;
+	for (size_t field = 0; field < 4; field++) {
+		/* data offset and size, table offset and size */
+		size_t at = field < 2 ? 40 + 8 * field : list + 16 + 8 * (field - 2);
+		uint8_t saved[8];
+
+		memcpy(saved, recording.data + at, 8);
+		for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+			auto_reading reading = { 0 };
+
+			set64(&recording, at, hostile[i]);
+			reading = read_recording(&recording);
+			assert_int_equal(reading.r, 0);
+			assert_true(reading.summary.cut || reading.summary.damaged > 0);
+		}
+		memcpy(recording.data + at, saved, 8);
+	}
+	/* as perf inject did: data where the attributes are */
+	set64(&recording, 40, HEADER);
+	set64(&recording, 48, list - HEADER);
+	assert_damaged(&recording, TABLE_TEXT, "data where the header or the attributes are");
+}
+
+static void test_damaged_jumps(void **state)
+{
+	static const uint64_t hostile[] = { 1ull << 30, INT64_MAX, UINT64_MAX - 100, UINT64_MAX };
+
+	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+		auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
+		auto_reading unfinished = { 0 };
+
+		put_table(&table);
+		put_header(&recording, HEADER);
+		begin(&recording, AUXTRACE, 0);
+		put_number(&recording, hostile[i], 8);
+		end(&recording);
+		put_mmap2(&recording, USER, ID_A, "/bin/lost");
+		unfinished = read_recording(&recording);
+		assert_int_equal(unfinished.r, 0);
+		assert_true(unfinished.summary.cut || unfinished.summary.damaged);
+		finish(&recording, &table);
+		assert_damaged(&recording, TABLE_TEXT, "a record with more behind it than there is data");
+	}
+}
+
+static void test_damaged_compression(void **state)
+{
+	auto_recording content = { .big = is_big(state) }, recording = { .big = is_big(state) }, nested = { .big = is_big(state) };
+	auto_recording zeros = { .big = is_big(state) }, bomb = { .big = is_big(state) };
+	size_t at;
+
+	put_content(&content, 3);
+	put_pipe_header(&recording);
+	at = recording.len;
+	put_compressed(&recording, COMPRESSED, &content, 1);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	recording.data[at + 8] ^= 0xff;
+	assert_damaged(&recording, "user " ID_A " /bin/a\n", "compressed data");
+
+	/* what was compressed must not be compressed again */
+	put_pipe_header(&nested);
+	recording.len = 0;
+	put_compressed(&recording, COMPRESSED, &content, 1);
+	put_compressed(&nested, COMPRESSED, &recording, 1);
+	assert_damaged(&nested, "", "compressed data");
+
+	/* unused bytes become records of no size */
+	put(&zeros, NULL, 64);
+	recording.len = 0;
+	put_pipe_header(&recording);
+	put_compressed(&recording, COMPRESSED, &zeros, 1);
+	assert_damaged(&recording, "", "compressed data");
+
+	/* 300 MiB in 30 KiB */
+	zeros.len = 0;
+	for (size_t i = 0; i < (6u << 20) / 60000; i++) {
+		begin(&zeros, SAMPLE, 0);
+		put(&zeros, NULL, 59992);
+		end(&zeros);
+	}
+	put_pipe_header(&bomb);
+	for (int i = 0; i < 50; i++)
+		put_compressed(&bomb, COMPRESSED, &zeros, 1);
+	put_mmap2(&bomb, USER, ID_A, "/bin/a");
+	assert_damaged(&bomb, "user " ID_A " /bin/a\n", "compressed data that grows beyond reason");
+}
+
+#define IN_BOTH(function) cmocka_unit_test_prestate(function, &little), cmocka_unit_test_prestate(function, &big)
+
+int main(void)
+{
+	static bool little = false, big = true;
+	const struct CMUnitTest tests[] = {
+		IN_BOTH(test_table),
+		IN_BOTH(test_without_table),
+		IN_BOTH(test_mappings),
+		IN_BOTH(test_spellings),
+		IN_BOTH(test_old_table),
+		IN_BOTH(test_old_headers),
+		IN_BOTH(test_pipe),
+		IN_BOTH(test_jumps),
+		IN_BOTH(test_compressed),
+		IN_BOTH(test_straddling),
+		IN_BOTH(test_interrupted),
+		IN_BOTH(test_directory),
+		IN_BOTH(test_cut),
+		IN_BOTH(test_no_recording),
+		IN_BOTH(test_callback_ends),
+		IN_BOTH(test_many),
+		IN_BOTH(test_damaged_records),
+		IN_BOTH(test_damaged_sections),
+		IN_BOTH(test_damaged_jumps),
+		IN_BOTH(test_damaged_compression),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
