@@ -76,29 +76,72 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
 }
 
-int bid_record_write(struct bid_store *store, const struct bid_record *record)
+/* Write @json as the record of @request. Takes it over. With @times, it looks as if last written then. */
+static int put(struct bid_store *store, const struct bid_request *request, json_t *json, const struct timespec *times)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
 	bid_auto_free char *text = NULL;
-	json_t *json = to_json(record);
 	int r = -ENOMEM;
 
 	text = json_dumps(json, JSON_INDENT(1));
 	json_decref(json);
 	if (text)
-		r = open_place(store, &record->request, true, &dir, name);
+		r = open_place(store, request, true, &dir, name);
 	if (r == 0)
 		r = bid_temp_new(store, true, &temp);
 	if (r == 0)
 		r = bid_pwrite_full(temp.fd, text, strlen(text), 0);
-	if (r == 0 && fchmod(temp.fd, 0644) < 0)
+	if (r == 0 && (fchmod(temp.fd, 0644) < 0 || (times && futimens(temp.fd, times) < 0)))
 		r = -errno;
 	if (r == 0)
 		r = bid_temp_replace(&temp, dir, name);
 	bid_temp_release(&temp);
 	return r;
+}
+
+int bid_record_write(struct bid_store *store, const struct bid_record *record)
+{
+	return put(store, &record->request, to_json(record), NULL);
+}
+
+int bid_record_set(struct bid_store *store, const struct bid_request *request, const char *key, const char *value)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	struct stat st;
+	json_t *json;
+	int r;
+
+	r = open_place(store, request, false, &dir, name);
+	if (r < 0)
+		return r;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	r = bid_record_read(store, request, &json);
+	if (r < 0)
+		return r;
+	set_string(json, key, value);
+	/* the time of the last use stays */
+	return put(store, request, json, (struct timespec[]){ st.st_atim, st.st_mtim });
+}
+
+int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	struct stat st;
+	int r;
+
+	r = open_place(store, request, false, &dir, name);
+	if (r < 0)
+		return r;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (st.st_mtim.tv_sec >= if_before || !S_ISREG(st.st_mode))
+		return 0;
+	return utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)

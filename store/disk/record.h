@@ -22,6 +22,18 @@ struct bid_record {
 /* Write it, in the place of an earlier one. */
 int bid_record_write(struct bid_store *store, const struct bid_record *record);
 
+/*
+ * Set the string @key of the record of @request, and leave the rest of it, and the time of its last use, as it is. -ENOENT and
+ * -EBADMSG as bid_record_read().
+ */
+int bid_record_set(struct bid_store *store, const struct bid_request *request, const char *key, const char *value);
+
+/*
+ * The artifact was used now. That is the modification time of its record, which is set if it is before @if_before. -ENOENT if there
+ * is no record.
+ */
+int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
+
 /* Read the record of @request. The caller decrefs @ret_json, an object. -ENOENT if there is none, -EBADMSG if it is damaged. */
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json);
 

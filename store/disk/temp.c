@@ -16,6 +16,8 @@
 
 #define PREFIX "temp-"
 
+enum { LINK_S = 2 }; /* how long a symbolic link may be on its way to its place */
+
 static int open_named(struct bid_temp *temp)
 {
 	for (int tries = 0; tries < 100; tries++) {
@@ -31,10 +33,13 @@ static int open_named(struct bid_temp *temp)
 			continue;
 		if (fd < 0)
 			return -errno;
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
+		/* swept between open and flock, or just being swept */
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+			continue;
+		if (fstat(fd, &st) < 0)
 			return -errno;
 		if (st.st_nlink == 0)
-			continue; /* swept between open and flock */
+			continue;
 		temp->fd = bid_steal_fd(&fd);
 		return 0;
 	}
@@ -93,6 +98,26 @@ void bid_temp_release(struct bid_temp *temp)
 	bid_close(bid_steal_fd(&temp->dir));
 }
 
+bool bid_temp_is_named(const char *name)
+{
+	return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+}
+
+bool bid_temp_is_abandoned(int dir, const char *name, bool remove)
+{
+	bid_auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return false;
+	/* a link that was to take another's place at once; nothing can hold a lock on those */
+	if (fd < 0 && (errno != ELOOP || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode) ||
+		       st.st_ctim.tv_sec + LINK_S > time(NULL)))
+		return false;
+	/* with the lock still held: or a writer could have come in between */
+	return !remove || unlinkat(dir, name, 0) == 0;
+}
+
 void bid_temp_sweep(int dir)
 {
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
@@ -103,14 +128,8 @@ void bid_temp_sweep(int dir)
 		bid_close(copy);
 		return;
 	}
-	while ((entry = readdir(entries))) {
-		bid_auto_fd int fd = -1;
-
-		/* only what can be proved to be ours: our name, and no living writer's lock */
-		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
-			continue;
-		fd = openat(dir, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-			unlinkat(dir, entry->d_name, 0);
-	}
+	/* only what can be proved to be ours: our name, and no living writer's lock */
+	while ((entry = readdir(entries)))
+		if (bid_temp_is_named(entry->d_name))
+			bid_temp_is_abandoned(dir, entry->d_name, true);
 }

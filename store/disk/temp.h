@@ -28,6 +28,12 @@ int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);
 
 void bid_temp_release(struct bid_temp *temp);
 
+/* Is @name one of those that bid_temp_new() makes? */
+bool bid_temp_is_named(const char *name);
+
+/* Does no living process write @name in @dir? With @remove it is removed then, and the question is whether it was. */
+bool bid_temp_is_abandoned(int dir, const char *name, bool remove);
+
 /* Remove from the open directory @dir what no living process writes. */
 void bid_temp_sweep(int dir);
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/aside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { TRIES = 1000 };
+
+/* Move it to a name that nothing has. */
+static int move(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
+{
+	for (unsigned i = 0; i < TRIES; i++) {
+		if (i == 0)
+			snprintf(aside, NAME_MAX + 1, "%.200s", stem);
+		else
+			snprintf(aside, NAME_MAX + 1, "%.200s.%u", stem, i);
+		if (renameat2(from, name, to, aside, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno == EEXIST)
+			continue;
+		/* file systems that do not know the flag have no second writer to fear: NFS */
+		if (errno != EINVAL || faccessat(to, aside, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return -errno;
+		return renameat(from, name, to, aside) < 0 ? -errno : 0;
+	}
+	return -EEXIST;
+}
+
+int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
+		   size_t size)
+{
+	char parent[PATH_MAX], hex[BID_ID_HEX_MAX], stem[NAME_MAX + 1], aside[NAME_MAX + 1];
+	bid_auto_fd int from = -1, to = -1;
+	struct stat wanted, moved;
+	const char *name;
+	char *slash;
+	int r;
+
+	if (strlen(path) >= sizeof(parent))
+		return -ENAMETOOLONG;
+	memcpy(parent, path, strlen(path) + 1);
+	slash = strrchr(parent, '/');
+	name = slash ? path + (slash - parent) + 1 : path;
+	*(slash ? slash : parent) = '\0';
+	r = bid_root_open(bid_store_root(store), parent, O_PATH | O_DIRECTORY, &from);
+	if (r == 0)
+		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_ASIDE, false, &to);
+	if (r < 0)
+		return r;
+
+	snprintf(stem, sizeof(stem), "%s.%s.%lld", bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
+		 (long long)time(NULL));
+	r = move(from, name, to, stem, aside);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &wanted) < 0 || fstatat(to, aside, &moved, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (wanted.st_dev != moved.st_dev || wanted.st_ino != moved.st_ino) {
+		/* somebody put another there meanwhile, which nobody has judged */
+		renameat2(to, aside, from, name, RENAME_NOREPLACE);
+		return -ESTALE;
+	}
+	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_ASIDE, aside);
+	return 0;
+}

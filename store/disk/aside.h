@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The quarantine: where files go that lay under an id and are not what they should be. Nothing reads it; people may. */
+#ifndef BID_DISK_ASIDE_H
+#define BID_DISK_ASIDE_H
+
+#include <bid/store.h>
+
+/*
+ * Move the file @path of @store, which is open at @fd, to the quarantine as what lay there for @request. If something else has that
+ * name by now, that stays. Returns 0 and where it is, or -ESTALE (something else has the name), or as renameat2(2).
+ */
+int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
+		   size_t size);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The digest of a stored file: XXH3-128, as text. It guards against rot, not against an attacker who owns the store. */
+#ifndef BID_DISK_DIGEST_H
+#define BID_DISK_DIGEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BID_DIGEST_PREFIX "xxh3-128:"
+#define BID_DIGEST_MAX	  48 /* bytes of the text, with its end */
+
+/* Is @text a digest of this form? */
+bool bid_digest_valid(const char *text);
+
+/*
+ * Of the whole file open at @fd. @tick, if not NULL, is called with the number of bytes for each piece that was read, and ends it
+ * with a non-zero return, which is returned. Returns 0 or as read(2).
+ */
+int bid_digest_file(int fd, int (*tick)(void *user, uint64_t bytes), void *user, char ret_text[static BID_DIGEST_MAX]);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Several names of one id become names of one object. */
+#ifndef BID_DISK_JOIN_H
+#define BID_DISK_JOIN_H
+
+#include "disk/entries.h"
+
+/*
+ * Let @target, another "<path>/<id>" of the same id, have everything that @entry has: what it lacks is linked into it, and what both
+ * have is one file afterwards, that of @target. Nothing is lost: an ELF file with debug information that differs becomes @target's
+ * debug file if it has none, and other files that differ go to the quarantine. Both must have been checked. Returns 0, or an error
+ * with which some of it may have been done.
+ */
+int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target);
+
+/* Let the file @name in the directory @to be the one that is open at @fd, in the place of any other. */
+int bid_join_file(struct bid_store *store, int fd, int to, const char *name);
+
+/* Link what @from has and @to lacks of @kinds into @to. Both are relative to the store. */
+int bid_join_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds);
+
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/links.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "disk/entries.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+/* The directory of @filed's link, and the link's name in it. */
+static int open_fan(struct bid_store *store, const struct bid_id *filed, bool make, int *ret_dir, char name[static BID_LAYOUT_MAX])
+{
+	char path[BID_LAYOUT_MAX];
+	char *slash;
+
+	bid_layout_link(filed, path);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	memcpy(name, slash + 1, strlen(slash + 1) + 1);
+	if (make)
+		return bid_root_mkdirs(bid_store_root(store), path, false, ret_dir);
+	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
+}
+
+/* Is @path relative, without a component that is empty or leads up? */
+static bool stays_inside(const char *path)
+{
+	if (!*path)
+		return false;
+	for (;;) {
+		size_t len = strcspn(path, "/");
+
+		if (len == 0 || (len == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		if (!path[len])
+			return true;
+		path += len + 1;
+	}
+}
+
+enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX])
+{
+	char link[BID_LAYOUT_MAX], text[PATH_MAX], hex[BID_ID_HEX_MAX];
+	const char *target, *last;
+	struct stat st;
+	int r;
+
+	bid_layout_link(filed, link);
+	r = bid_root_readlink(bid_store_root(store), link, text, sizeof(text));
+	if (r == -EINVAL)
+		return bid_root_stat(bid_store_root(store), link, &st) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE : BID_LINK_ODD;
+	if (r == -ENAMETOOLONG)
+		return BID_LINK_FOREIGN;
+	if (r < 0)
+		return BID_LINK_NONE;
+	target = text + strlen(BID_LAYOUT_UP);
+	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !stays_inside(target))
+		return BID_LINK_FOREIGN;
+	memcpy(ret_target, target, strlen(target) + 1);
+	if (bid_root_stat(bid_store_root(store), target, &st) < 0)
+		return BID_LINK_DANGLING;
+	last = strrchr(target, '/');
+	last = last ? last + 1 : target;
+	return strcmp(last, bid_id_format(filed, hex)) == 0 ? BID_LINK_GOOD : BID_LINK_ASTRAY;
+}
+
+int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target)
+{
+	char text[PATH_MAX + 8], name[BID_LAYOUT_MAX], temp[32];
+	bid_auto_fd int fan = -1, dir = -1;
+	uint64_t number;
+	int r;
+
+	r = open_fan(store, filed, true, &fan, name);
+	if (r == 0)
+		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &dir);
+	if (r < 0)
+		return r;
+	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
+	if (symlinkat(text, fan, name) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	/* readers are never without one: the new link takes the place of the old */
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	snprintf(temp, sizeof(temp), "temp-%016llx", (unsigned long long)number);
+	if (symlinkat(text, dir, temp) < 0)
+		return -errno;
+	if (renameat(dir, temp, fan, name) < 0) {
+		r = -errno;
+		unlinkat(dir, temp, 0);
+	}
+	return r;
+}
+
+int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target)
+{
+	char wanted[PATH_MAX + 8], text[PATH_MAX + 8], name[BID_LAYOUT_MAX];
+	bid_auto_fd int fan = -1;
+	ssize_t len;
+	int r;
+
+	r = open_fan(store, filed, false, &fan, name);
+	if (r < 0)
+		return r;
+	snprintf(wanted, sizeof(wanted), BID_LAYOUT_UP "%s", target);
+	len = readlinkat(fan, name, text, sizeof(text) - 1);
+	if (len < 0)
+		return -ENOENT;
+	text[len] = '\0';
+	if (strcmp(text, wanted) != 0)
+		return -ENOENT;
+	if (unlinkat(fan, name, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last)
+{
+	char path[BID_LAYOUT_MAX];
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (kinds & 1U << kind)
+			bid_entry_unlink(store,
+					 bid_layout_fanned(BID_LAYOUT_RECORDS, filed, bid_kind_name((enum bid_kind)kind), path));
+	if (last)
+		bid_entry_unlink(store, bid_layout_fanned(BID_LAYOUT_UNPACKED, filed, "", path));
+}

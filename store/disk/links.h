@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* perf's link of an id, ".build-id/xx/rest": where it leads, and how it is changed while others read it. */
+#ifndef BID_DISK_LINKS_H
+#define BID_DISK_LINKS_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include <bid/store.h>
+
+/* What is in the place of perf's link for an id. */
+enum bid_link_state {
+	BID_LINK_NONE = 0, /* nothing */
+	BID_LINK_GOOD, /* a link to "<path>/<the id>", which is there */
+	BID_LINK_DANGLING, /* a link of that form to what is not there */
+	BID_LINK_ASTRAY, /* a link to what is there, but is another id's, or no id's */
+	BID_LINK_FOREIGN, /* a link of another form, which nobody follows */
+	BID_LINK_FILE, /* perf's old layout: the file itself */
+	BID_LINK_ODD, /* something else: a directory, a socket */
+};
+
+/* Look at the link of the id filed as @filed. @ret_target is set with GOOD, DANGLING and ASTRAY. */
+enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX]);
+
+/* Make the link of @filed lead to @target, in one step if it leads elsewhere now. */
+int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target);
+
+/* Remove the link of @filed if it is a link with the text that leads to @target. 0 if it was, -ENOENT if not. */
+int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target);
+
+/* Remove the records of @filed for all @kinds; with @last, what was unpacked for it too. */
+void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last);
+
+#endif

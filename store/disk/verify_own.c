@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Our own folder: temporary files, records, unpacked copies. All of it can be made again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+#include "disk/digest.h"
+#include "disk/layout.h"
+#include "disk/record.h"
+#include "disk/root.h"
+#include "disk/store.h"
+#include "disk/temp.h"
+#include "disk/verify.h"
+
+/* Open the file of @request in the store, as it is. Returns 0 or -ENOENT. */
+static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
+{
+	struct bid_place place = { 0 };
+
+	while (bid_place_next(&place, verify->store, &request->id, request->kind)) {
+		char path[PATH_MAX + 16];
+		bid_auto_fd int fd = -1;
+		int r;
+
+		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+		r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+		if (r == -ENOENT && (request->kind == BID_KIND_ELF || request->kind == BID_KIND_KALLSYMS))
+			r = bid_root_open(bid_store_root(verify->store), place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+		if (r < 0 || fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
+			continue;
+		*ret_fd = bid_steal_fd(&fd);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. */
+static const char *record_fault(const json_t *record, const struct bid_request *request, off_t size)
+{
+	const char *id = json_string_value(json_object_get(record, "id")),
+		   *kind = json_string_value(json_object_get(record, "kind"));
+	const json_t *digest = json_object_get(record, "digest");
+	struct bid_id named, filed;
+
+	if (!id || bid_id_parse_str(id, &named) < 0)
+		return "has no id";
+	filed = bid_layout_filed(&named);
+	if (!bid_id_equal(&filed, &request->id) || !kind || strcmp(kind, bid_kind_name(request->kind)) != 0)
+		return "is of something else than its name says";
+	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
+		return "has no digest of the known form";
+	if (!json_is_string(json_object_get(record, "how")) || !json_is_integer(json_object_get(record, "time")) ||
+	    !json_is_integer(json_object_get(record, "size")))
+		return "lacks what every record has";
+	/* the file was replaced by another of the same build */
+	if (json_integer_value(json_object_get(record, "size")) != (json_int_t)size)
+		return "is of a file of another size";
+	return NULL;
+}
+
+/* The id that the file carries is longer than the one it is filed under, perhaps. */
+static struct bid_id carried(int fd, const struct bid_request *request)
+{
+	struct bid_id id;
+
+	return bid_kind_is_elf(request->kind) && bid_elf_identify(fd, &id) == 0 && bid_id_answers(&id, &request->id) ? id
+														     : request->id;
+}
+
+static int check_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
+{
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
+	bool repair = verify->config->repair;
+	bid_auto_fd int fd = -1;
+	json_t *record = NULL;
+	struct stat st;
+	int r;
+
+	verify->stats.records++;
+	if (open_artifact(verify, request, &fd, &st) < 0) {
+		finding.kind = BID_FINDING_STALE;
+		finding.text = "is of what is not there";
+		finding.repaired = repair && bid_entry_unlink(verify->store, path) == 0;
+		return bid_verify_found(verify, &finding);
+	}
+	r = bid_record_read(verify->store, request, &record);
+	if (r == -EBADMSG) {
+		finding.text = "is damaged";
+	} else if (r == -ENOENT) {
+		return 0;
+	} else if (r < 0) {
+		finding.kind = BID_FINDING_UNREADABLE;
+		finding.text = strerror(-r);
+	} else {
+		finding.text = record_fault(record, request, st.st_size);
+		json_decref(record);
+		if (!finding.text)
+			return 0;
+	}
+	if (repair && finding.kind == BID_FINDING_RECORD) {
+		struct bid_request whole = { .id = carried(fd, request), .kind = request->kind };
+
+		finding.repaired = bid_verify_rerecord(verify, &whole, fd) == 0;
+	}
+	return bid_verify_found(verify, &finding);
+}
+
+static int check_unpacked(struct bid_verify *verify, const char *path, const struct bid_id *id)
+{
+	struct bid_finding finding = { .path = path, .request = { .id = *id, .kind = BID_KIND_ELF } };
+	bid_auto_fd int fd = -1;
+	struct bid_id inside;
+	struct stat st;
+	int r;
+
+	r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	if (r == 0)
+		r = bid_elf_identify(fd, &inside);
+	finding.kind = BID_FINDING_RECORD;
+	finding.text = "is not what was unpacked";
+	if (r == 0 && bid_id_answers(&inside, id)) {
+		bid_close(bid_steal_fd(&fd));
+		finding.kind = BID_FINDING_STALE;
+		finding.text = "was unpacked from what is not there";
+		if (bid_store_kinds(verify->store, id) & 1 << BID_KIND_ELF ||
+		    open_artifact(verify, &finding.request, &fd, &st) == 0)
+			return 0;
+	}
+	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
+	return bid_verify_found(verify, &finding);
+}
+
+/* "xx/rest.KIND", or with BID_KIND_NONE "xx/rest": the request that it is filed under. */
+static bool parse_name(const char *first, const char *name, bool with_kind, struct bid_request *ret_request)
+{
+	const char *dot = strrchr(name, '.');
+	char hex[2 + NAME_MAX + 1];
+
+	if (with_kind != (dot != NULL))
+		return false;
+	ret_request->kind = dot ? bid_kind_parse(dot + 1) : BID_KIND_NONE;
+	if (with_kind && (ret_request->kind == BID_KIND_NONE || strcmp(bid_kind_name(ret_request->kind), dot + 1) != 0))
+		return false;
+	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot ? (size_t)(dot - name) : strlen(name)), name);
+	return bid_entry_name(hex, &ret_request->id);
+}
+
+/* The files "DIR/xx/NAME" of records or of what was unpacked. */
+static int check_fan(struct bid_verify *verify, const char *base, const char *first, bool records)
+{
+	char path[64 + 2 * NAME_MAX];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", base, first);
+	r = bid_root_opendir(bid_store_root(verify->store), path, &dir);
+	if (r < 0) {
+		verify->stats.foreign += r == -ENOENT;
+		return r == -ENOENT ? 0 : r;
+	}
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		struct bid_request request;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s/%s", base, first, entry->d_name);
+		if (!parse_name(first, entry->d_name, records, &request) || entry->d_type == DT_DIR)
+			verify->stats.foreign++;
+		else if (!bid_verify_wants(verify, &request.id))
+			continue;
+		else if (records)
+			r = check_record(verify, path, &request);
+		else
+			r = check_unpacked(verify, path, &request.id);
+		if (r == 0)
+			r = bid_verify_progress(verify);
+	}
+	return r != 0 ? r : -errno;
+}
+
+static int check_fans(struct bid_verify *verify, const char *base, bool records)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	r = bid_root_opendir(bid_store_root(verify->store), base, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		struct bid_id first;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
+			verify->stats.foreign++;
+		else
+			r = check_fan(verify, base, entry->d_name, records);
+	}
+	return r != 0 ? r : -errno;
+}
+
+static int check_temps(struct bid_verify *verify)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	r = bid_root_opendir(bid_store_root(verify->store), BID_LAYOUT_TEMP, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		char path[64 + NAME_MAX];
+		struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "nobody writes it" };
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (!bid_temp_is_named(entry->d_name)) {
+			verify->stats.foreign++;
+			continue;
+		}
+		if (!bid_temp_is_abandoned(dirfd(dir), entry->d_name, verify->config->repair))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", BID_LAYOUT_TEMP, entry->d_name);
+		finding.repaired = verify->config->repair;
+		r = bid_verify_found(verify, &finding);
+	}
+	return r != 0 ? r : -errno;
+}
+
+/* What lies in our folder and is not of it. */
+static int check_foreign(struct bid_verify *verify)
+{
+	static const char *const known[] = { ".", "..", "tmp", "record", "unpacked", "quarantine", "scan" };
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	r = bid_root_opendir(bid_store_root(verify->store), BID_LAYOUT_PRIVATE, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		bool found = false;
+
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			found = found || strcmp(entry->d_name, known[i]) == 0;
+		verify->stats.foreign += !found;
+	}
+	return -errno;
+}
+
+int bid_verify_own(struct bid_verify *verify)
+{
+	int r = check_fans(verify, BID_LAYOUT_RECORDS, true);
+
+	if (r == 0)
+		r = check_fans(verify, BID_LAYOUT_UNPACKED, false);
+	if (r != 0 || verify->config->ids)
+		return r;
+	r = check_temps(verify);
+	return r == 0 ? check_foreign(verify) : r;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Checking and repairing a store: everything that can be wrong with one is found, and what is right stays. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include <bid/verify.h>
+
+#define LINK_A	 ".build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LINK_B	 ".build-id/bb/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define RECORD_A ".bidfs/record/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+enum { LIGHT = 0, DEEP = 1, REPAIR = 2 };
+
+/* Check the store; of each kind of finding there must be as many as @wanted says, "orphan=1 dangling=2". */
+static struct bid_verify_stats verify(const struct store_scene *scene, unsigned how, const char *wanted)
+{
+	struct bid_verify_config config = { .deep = how & DEEP, .repair = how & REPAIR };
+	struct bid_verify_stats stats = { 0 };
+	char found[256] = "";
+
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++) {
+		size_t at = strlen(found);
+
+		if (stats.found[kind])
+			snprintf(found + at, sizeof(found) - at, "%s%s=%u", at ? " " : "",
+				 bid_finding_name((enum bid_finding_kind)kind), (unsigned)stats.found[kind]);
+	}
+	assert_string_equal(found, wanted);
+	return stats;
+}
+
+/* What was found is put right, and then nothing is found. */
+static void mend(const struct store_scene *scene, unsigned how, const char *wanted)
+{
+	assert_int_equal(verify(scene, how | REPAIR, wanted).left, 0);
+	verify(scene, DEEP, "");
+	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
+}
+
+static void fetch(const struct store_scene *scene, struct bid_request request, const char *name)
+{
+	struct bid_file file = BID_FILE_NONE;
+	char path[96], buffer[65536];
+	struct bid_txn *txn;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
+		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
+	close(fd);
+	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+}
+
+static void add(const struct store_scene *scene, const char *name, enum bid_link link)
+{
+	struct bid_added added;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	assert_int_equal(bid_store_add(scene->store, path, link, &added), 0);
+}
+
+static void what_is_right_is_found_right(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_verify_stats stats;
+
+	verify(scene, DEEP, "");
+	add(scene, "a", BID_LINK_COPY);
+	add(scene, "short", BID_LINK_COPY);
+	add(scene, "long", BID_LINK_COPY);
+	fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
+	perf_adds(scene, "a.c", "[kernel.kallsyms]", "1111111111111111111111111111111111111111", "kallsyms");
+	/* perf leaves probe caches everywhere, and has its copies of the kernel's memory and of JIT dumps */
+	run(scene,
+	    "touch 'store/[debuginfod]/" ID_B "/probes' && mkdir -p 'store/[kernel.kcore]/" ID_A "/2026112108080800' && "
+	    "touch 'store/[kernel.kcore]/" ID_A "/2026112108080800/kallsyms' && mkdir -p store/jit && touch store/jit/x.dump");
+	stats = verify(scene, DEEP, "");
+	assert_int_equal(stats.names, 5);
+	assert_int_equal(stats.objects, 4);
+	assert_int_equal(stats.links, 5);
+	assert_int_equal(stats.records, 4);
+	assert_int_equal(stats.digests, 1);
+	assert_int_equal(stats.foreign, 0);
+	verify(scene, DEEP | REPAIR, "");
+}
+
+static void several_names_of_one_object_are_right(void **state)
+{
+	struct store_scene *scene = *state;
+
+	run(scene, "cp a a2");
+	add(scene, "a", BID_LINK_COPY);
+	add(scene, "a2", BID_LINK_COPY);
+	assert_int_equal(verify(scene, LIGHT, "").names, 2);
+}
+
+static void wrong_objects_are_set_aside(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf"); /* another build */
+	perf_adds(scene, "none", "usr/bin/b", ID_B, "elf"); /* no id */
+	perf_adds(scene, "a.c", "usr/bin/c", "1111111111111111111111111111111111111111", "elf"); /* no ELF file */
+	verify(scene, LIGHT, "wrong=3");
+	run(scene, "cmp b store/usr/bin/a/" ID_A "/elf");
+	mend(scene, LIGHT, "wrong=3");
+	/* none is lost, and nothing leads to where they were */
+	run(scene, "cmp b store/.bidfs/quarantine/" ID_A ".elf.* && cmp none store/.bidfs/quarantine/" ID_B ".elf.* && "
+		   "cmp a.c store/.bidfs/quarantine/1111111111111111111111111111111111111111.elf.*");
+	assert_false(has_path(scene, "usr"));
+	run(scene, "! test -L store/" LINK_A " && ! test -L store/" LINK_B);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+}
+
+static void a_linked_file_edited_in_place_is_set_aside(void **state)
+{
+	struct store_scene *scene = *state;
+
+	run(scene, "cp a plain && chmod 755 plain");
+	add(scene, "plain", BID_LINK_HARD);
+	run(scene, "cat b >plain");
+	verify(scene, LIGHT, "wrong=1");
+	mend(scene, LIGHT, "wrong=1");
+	/* the user's file is the user's */
+	run(scene, "cmp b plain");
+}
+
+static void what_lies_beside_a_wrong_object_stays(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
+	run(scene, "echo text >store/usr/bin/a/" ID_A "/notes");
+	mend(scene, LIGHT, "wrong=1");
+	run(scene, "cmp a.debug store/" LINK_A "/debug && test -f store/" LINK_A "/notes");
+	assert_int_equal(verify(scene, LIGHT, "").foreign, 1);
+}
+
+static void orphans_get_a_link(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
+	run(scene, "rm store/" LINK_A " store/" LINK_B);
+	verify(scene, LIGHT, "orphan=2");
+	mend(scene, LIGHT, "orphan=2");
+	run(scene, "test \"$(readlink store/" LINK_A ")\" = ../../usr/bin/a/" ID_A " && cmp b store/" LINK_B "/elf");
+}
+
+static void orphans_beside_a_link_become_names_of_its_object(void **state)
+{
+	struct store_scene *scene = *state;
+
+	/* as perf leaves them: the link is the first one's */
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "a.stripped", "opt/copy", ID_A, "elf");
+	perf_adds(scene, "a", "opt/unstripped", ID_A, "elf");
+	perf_adds(scene, "a.debug", "opt/debug", ID_A, "debug");
+	perf_adds(scene, "long", "opt/wrong", ID_A, "elf");
+	verify(scene, LIGHT, "wrong=1 orphan=3");
+	mend(scene, LIGHT, "wrong=1 orphan=3");
+	run(scene, "test store/usr/bin/a/" ID_A "/elf -ef store/opt/copy/" ID_A "/elf && test store/usr/bin/a/" ID_A
+		   "/elf -ef store/opt/unstripped/" ID_A "/elf && cmp a.stripped store/" LINK_A "/elf");
+	/* the DWARF of one of them is not lost, whichever came first */
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_false(has_path(scene, "opt/wrong"));
+}
+
+static void links_that_lead_nowhere_or_elsewhere(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	/* swapped, and one more to nothing */
+	run(scene, "ln -sfn ../../usr/bin/b/" ID_B " store/" LINK_A " && ln -sfn ../../usr/bin/a/" ID_A " store/" LINK_B
+		   " && mkdir store/.build-id/11 && "
+		   "ln -s ../../usr/bin/gone/1111111111111111111111111111111111111111 "
+		   "store/.build-id/11/11111111111111111111111111111111111111");
+	verify(scene, LIGHT, "orphan=2 dangling=1 astray=2");
+	mend(scene, LIGHT, "orphan=2 dangling=1 astray=2");
+	run(scene, "cmp a store/" LINK_A "/elf && cmp b store/" LINK_B "/elf");
+}
+
+static void what_is_not_ours_is_left_alone(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_verify_stats stats;
+
+	add(scene, "a", BID_LINK_COPY);
+	run(scene,
+	    "mkdir -p store/.build-id/22 store/notes store/.build-id/zz && ln -s /etc/passwd store/.build-id/22/2222 && "
+	    "ln -s ../../../../etc store/.build-id/22/2233 && mkdir store/.build-id/22/2244 && mkfifo store/notes/fifo && "
+	    "echo hello >store/notes/text && ln -s / store/notes/root && touch store/.bidfs/mine store/.build-id/22/22.debug && "
+	    "find store >before");
+	stats = verify(scene, DEEP, "foreign-link=3");
+	assert_int_equal(stats.foreign, 6);
+	stats = verify(scene, DEEP | REPAIR, "foreign-link=3");
+	assert_int_equal(stats.left, 3);
+	run(scene, "find store >after && cmp before after");
+}
+
+static void leftovers_go(void **state)
+{
+	struct store_scene *scene = *state;
+
+	add(scene, "a", BID_LINK_COPY);
+	run(scene, "touch store/.bidfs/tmp/temp-0123456789abcdef && mkdir -p store/opt/x/" ID_B " && "
+		   "touch -d '2 days ago' store/opt/x/" ID_B);
+	/* a directory that has just been made may be about to be filled; its change time cannot be set back */
+	verify(scene, LIGHT, "temporary=1");
+	mend(scene, LIGHT, "temporary=1");
+	assert_true(has_path(scene, "opt/x/" ID_B));
+}
+
+static void records_that_say_nothing_are_made_anew(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id id = id_of(ID_B);
+	char *text;
+
+	fetch(scene, request_for(ID_A, BID_KIND_ELF), "a");
+	fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
+	fetch(scene, request_for(ID_LONG, BID_KIND_ELF), "long");
+	run(scene, "rm -r 'store/[debuginfod]/" ID_A "' store/" LINK_A " && truncate -s 20 store/.bidfs/record/bb/* && "
+		   "cp store/.bidfs/record/aa/* store/.bidfs/record/cc/");
+	verify(scene, LIGHT, "record=1 stale=2");
+	mend(scene, LIGHT, "record=1 stale=2");
+	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	assert_non_null(strstr(text, "\"found\""));
+	assert_non_null(strstr(text, "xxh3-128:"));
+	free(text);
+}
+
+static void a_file_replaced_by_perf_is_not_rotten(void **state)
+{
+	struct store_scene *scene = *state;
+
+	/* fetched stripped; then somebody put the same build there with its symbols */
+	fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	run(scene, "rm 'store/[debuginfod]/" ID_A "/elf' && cp a 'store/[debuginfod]/" ID_A "/elf'");
+	mend(scene, DEEP, "record=1");
+	run(scene, "cmp a store/" LINK_A "/elf");
+}
+
+static void deep_repair_makes_rot_tellable(void **state)
+{
+	struct store_scene *scene = *state;
+
+	add(scene, "a", BID_LINK_COPY);
+	assert_int_equal(verify(scene, DEEP | REPAIR, "").digests, 0);
+	assert_int_equal(verify(scene, DEEP, "").digests, 1);
+	run(scene, "grep -q '\"how\": \"added\"' store/" RECORD_A ".elf");
+}
+
+static void only_what_is_asked_for(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id ids[] = { id_of(ID_A), id_of(ID_LONG) };
+	struct bid_verify_config config = { .ids = ids, .n_ids = 2 };
+	struct bid_verify_stats stats;
+
+	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "a", "usr/bin/b", ID_B, "elf");
+	add(scene, "long", BID_LINK_COPY);
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.found[BID_FINDING_WRONG], 1);
+	assert_int_equal(stats.names, 2);
+	assert_int_equal(stats.records, 1);
+}
+
+static int stop(void *user, const struct bid_finding *finding)
+{
+	assert_int_equal(finding->kind, BID_FINDING_WRONG);
+	assert_non_null(strstr(finding->text, ID_B));
+	return 42;
+}
+
+static void a_callback_ends_it_and_readers_do_not_repair(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_verify_config config = { .found = stop };
+	struct bid_verify_stats stats;
+	struct bid_store *reader;
+	char path[96];
+
+	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 42);
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, 0, &reader), 0);
+	config.repair = true;
+	assert_int_equal(bid_store_verify(reader, &config, &stats), -EROFS);
+	bid_store_free(reader);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_right_is_found_right),
+		TEST(several_names_of_one_object_are_right),
+		TEST(wrong_objects_are_set_aside),
+		TEST(a_linked_file_edited_in_place_is_set_aside),
+		TEST(what_lies_beside_a_wrong_object_stays),
+		TEST(orphans_get_a_link),
+		TEST(orphans_beside_a_link_become_names_of_its_object),
+		TEST(links_that_lead_nowhere_or_elsewhere),
+		TEST(what_is_not_ours_is_left_alone),
+		TEST(leftovers_go),
+		TEST(records_that_say_nothing_are_made_anew),
+		TEST(a_file_replaced_by_perf_is_not_rotten),
+		TEST(deep_repair_makes_rot_tellable),
+		TEST(only_what_is_asked_for),
+		TEST(a_callback_ends_it_and_readers_do_not_repair),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
