@@ -19,10 +19,10 @@
 
 #include "broker.h"
 
-#define BID_WINDOW_GRACE  250		/* ms */
-#define BID_FLIGHT_LINGER 250		/* ms */
-#define BID_TEXT_MAX	  256		/* of a verdict, with its NUL */
-#define BID_HEAD_MAX	  (64 * 1024)	/* how much of a body must be there for the early check of its id */
+#define BID_WINDOW_GRACE  250 /* ms */
+#define BID_FLIGHT_LINGER 250 /* ms */
+#define BID_TEXT_MAX	  256 /* of a verdict, with its NUL */
+#define BID_HEAD_MAX	  (64 * 1024) /* how much of a body must be there for the early check of its id */
 
 enum bid_phase {
 	BID_PHASE_ASKING,
@@ -46,40 +46,40 @@ struct bid_flight {
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	unsigned refs;			/* one for the broker, until the flight left its lists; one for whoever answers waiters */
+	unsigned refs; /* one for the broker, until the flight left its lists; one for whoever answers waiters */
 	enum bid_phase phase;
-	size_t source;			/* the index of the one that is asked */
-	uint64_t transfer;		/* while RUNNING: the source's number for it */
-	bool answered;			/* while ASKING: the source was done before start() returned */
-	bool joinable;			/* in the broker's buckets */
-	bool cancelled;			/* nobody wants it: it ends with the next step, and nobody can join it */
-	bool timed_out;			/* somebody was sent away, and may come back for it */
-	bool windowed;			/* in the broker's list of windows */
-	int error;			/* when ENDED */
-	int64_t until_ms;		/* the end of the last window; when ENDED, of the lingering */
+	size_t source; /* the index of the one that is asked */
+	uint64_t transfer; /* while RUNNING: the source's number for it */
+	bool answered; /* while ASKING: the source was done before start() returned */
+	bool joinable; /* in the broker's buckets */
+	bool cancelled; /* nobody wants it: it ends with the next step, and nobody can join it */
+	bool timed_out; /* somebody was sent away, and may come back for it */
+	bool windowed; /* in the broker's list of windows */
+	int error; /* when ENDED */
+	int64_t until_ms; /* the end of the last window; when ENDED, of the lingering */
 	struct bid_waiters waiters;
 	unsigned n_waiters;
-	struct bid_flight *next;	/* in its bucket */
-	TAILQ_ENTRY(bid_flight) link;	/* in the broker's flights */
+	struct bid_flight *next; /* in its bucket */
+	TAILQ_ENTRY(bid_flight) link; /* in the broker's flights */
 	TAILQ_ENTRY(bid_flight) job;
-	TAILQ_ENTRY(bid_flight) timer;	/* in windows or lingering */
+	TAILQ_ENTRY(bid_flight) timer; /* in windows or lingering */
 
 	/* of the thread whose turn it is: the one that asks, then the source's, then the publisher */
-	struct bid_txn *txn;		/* begun with the body of the source that is asked */
-	uint8_t *head;			/* the beginning of the body, until it was checked */
+	struct bid_txn *txn; /* begun with the body of the source that is asked */
+	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
-	uint64_t delivered;		/* bytes from this source, repeated ones too */
-	int receive_error;		/* why the receiver ended the transfer: a negative errno */
-	char reason[BID_TEXT_MAX];	/* the same in words */
+	uint64_t delivered; /* bytes from this source, repeated ones too */
+	int receive_error; /* why the receiver ended the transfer: a negative errno */
+	char reason[BID_TEXT_MAX]; /* the same in words */
 	struct bid_said said;
 
 	/* for everybody */
-	_Atomic uint64_t received;	/* of the current body */
-	_Atomic uint64_t size;		/* as announced, or BID_SIZE_UNKNOWN */
-	char (*texts)[BID_TEXT_MAX];	/* of the verdicts */
-	_Atomic size_t n_verdicts;	/* entries below it do not change any more */
-	struct bid_verdict verdicts[];	/* room for one per source */
+	_Atomic uint64_t received; /* of the current body */
+	_Atomic uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
+	char (*texts)[BID_TEXT_MAX]; /* of the verdicts */
+	_Atomic size_t n_verdicts; /* entries below it do not change any more */
+	struct bid_verdict verdicts[]; /* room for one per source */
 };
 
 /*
@@ -136,10 +136,13 @@ void bid_flight_ask(struct bid_flight *flight);
  */
 int bid_flight_next(struct bid_flight *flight);
 
-/* A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence. */
+/*
+ * A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence, nor what
+ * kept us from writing for what keeps the caller from reading.
+ */
 static inline int bid_local_error(int error)
 {
-	return error == -ENOENT ? -EIO : error;
+	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }
 
 /* Drop what came of a body so far, to begin one of @size bytes or BID_SIZE_UNKNOWN. By the one whose turn it is. */

@@ -18,10 +18,10 @@
 #include "disk/temp.h"
 #include "disk/verdict.h"
 
-enum { MAX_UNPACKED = 1 << 30 }; /* bytes; the largest kernel module with DWARF is well below */
+enum { MAX_UNPACKED = 256 << 20 }; /* bytes; no kernel module comes near, and a bomb must end */
 
 /* Open the regular file @path below the store. -ENOENT for anything else. */
-static int open_regular(struct bid_store *store, const char *path, struct bid_file *ret_file)
+static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
 	bool lower = bid_store_flags(store) & BID_STORE_LOWER;
 	bid_auto_fd int fd = -1;
@@ -36,105 +36,162 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -ENOENT;
-	ret_file->fd = bid_steal_fd(&fd);
-	ret_file->st = st;
+	file->fd = bid_steal_fd(&fd);
+	file->st = st;
 	return 0;
 }
 
-struct memory {
+struct sink {
 	int fd;
 	off_t len;
 };
 
-static int write_memory(void *user, const void *data, size_t len)
+static int sink_write(void *user, const void *data, size_t len)
 {
-	struct memory *memory = user;
-	int r = bid_pwrite_full(memory->fd, data, len, memory->len);
+	struct sink *sink = user;
+	int r = bid_pwrite_full(sink->fd, data, len, sink->len);
 
-	memory->len += (off_t)len;
+	sink->len += (off_t)len;
 	return r;
 }
 
-/* Unpack the compressed file @packed into a file without a name. */
-static int unpack(const struct bid_file *packed, struct bid_file *ret_file)
+/* Unpack @packed into @fd, which stands in for it then, with its mode and time. Returns 0 and the id of what was in it. */
+static int unpack_into(int fd, const struct bid_file *packed, struct bid_id *ret_id)
+{
+	struct sink sink = { .fd = fd };
+	int r = bid_elf_unpack(packed->fd, MAX_UNPACKED, sink_write, &sink);
+
+	if (r == 0)
+		r = bid_elf_identify(fd, ret_id);
+	if (r < 0)
+		return r;
+	if (fchmod(fd, packed->st.st_mode & 0555) < 0 ||
+	    futimens(fd, (struct timespec[]){ packed->st.st_atim, packed->st.st_mtim }) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The file of what was unpacked for @id, if there is one and it is right. */
+static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bid_file *file)
+{
+	struct bid_verdict_on verdict;
+	char path[BID_LAYOUT_MAX];
+	int r;
+
+	r = open_regular(upper, bid_layout_fanned(BID_LAYOUT_UNPACKED, id, "", path), file);
+	if (r < 0)
+		return r;
+	r = bid_verdict(bid_store_verdicts(upper), file->fd, &file->st, false, &verdict);
+	if (r == 0 && (verdict.packed || !bid_id_answers(&verdict.id, id)))
+		r = -EBADMSG;
+	if (r < 0)
+		bid_file_release(file);
+	return r;
+}
+
+/* Give what was unpacked into @temp its name, in the place of a wrong file if one has it. */
+static int keep(struct bid_store *upper, const struct bid_id *id, struct bid_temp *temp)
+{
+	char path[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX];
+	bid_auto_fd int dir = -1;
+	int r;
+
+	if (fsync(temp->fd) < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "%s/%02x", BID_LAYOUT_UNPACKED, id->bytes[0]);
+	r = bid_root_mkdirs(bid_store_root(upper), path, false, &dir);
+	if (r < 0)
+		return r;
+	bid_id_format(id, hex);
+	r = bid_temp_link(temp, dir, hex + 2);
+	if (r == -EEXIST && unlinkat(dir, hex + 2, 0) == 0)
+		r = bid_temp_link(temp, dir, hex + 2);
+	return r;
+}
+
+/* Where nothing can be kept: into memory, for as long as it is open. */
+static int unpack_to_memory(const struct bid_file *packed, struct bid_id *ret_id, struct bid_file *file)
 {
 	bid_auto_fd int fd = memfd_create("bid-unpacked", MFD_CLOEXEC);
-	struct memory memory = { .fd = fd };
 	struct stat st;
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = bid_elf_unpack(packed->fd, MAX_UNPACKED, write_memory, &memory);
+	r = unpack_into(fd, packed, ret_id);
 	if (r < 0)
 		return r;
-	/* it stands in for the packed file: its mode, time and owner */
-	if (fchmod(fd, packed->st.st_mode & 0555) < 0 ||
-	    futimens(fd, (struct timespec[]){ packed->st.st_atim, packed->st.st_mtim }) < 0 || fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	st.st_uid = packed->st.st_uid;
 	st.st_gid = packed->st.st_gid;
-	ret_file->fd = bid_steal_fd(&fd);
-	ret_file->st = st;
+	file->fd = bid_steal_fd(&fd);
+	file->st = st;
 	return 0;
 }
 
-/* Keep what was unpacked, so that it is done once; where that cannot be, nothing is lost. */
-static void keep_unpacked(struct bid_store *store, const struct bid_id *id, struct bid_file *file)
+static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, const struct bid_file *packed,
+			   struct bid_id *ret_id, struct bid_file *file)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
-	char path[BID_LAYOUT_MAX], name[BID_ID_HEX_MAX + 1];
-	bid_auto_fd int dir = -1;
+	int r;
 
-	if (bid_temp_new(store, false, &temp) < 0)
-		return;
-	snprintf(path, sizeof(path), "%s/%02x", BID_LAYOUT_UNPACKED, id->bytes[0]);
-	bid_id_format(id, name);
-	if (bid_copy_file(file->fd, temp.fd) == 0 && fchmod(temp.fd, file->st.st_mode & 0555) == 0 && fsync(temp.fd) == 0 &&
-	    bid_root_mkdirs(bid_store_root(store), path, false, &dir) == 0)
-		bid_temp_link(&temp, dir, name + 2);
+	r = bid_temp_new(upper, false, &temp);
+	if (r == 0)
+		r = unpack_into(temp.fd, packed, ret_id);
+	if (r == 0 && bid_id_answers(ret_id, asked)) {
+		r = keep(upper, asked, &temp);
+		if (r == 0)
+			r = open_kept(upper, asked, file);
+	}
 	bid_temp_release(&temp);
+	return r;
+}
+
+/* Replace @file, which is packed, by what is in it. @store is the one it lies in. */
+static int unpack(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
+{
+	struct bid_store *upper = bid_store_upper(store);
+	struct bid_file unpacked = { .fd = -1, .kind = file->kind };
+	struct bid_id id = { 0 };
+	int r;
+
+	r = open_kept(upper, asked, &unpacked);
+	if (r < 0) {
+		r = -EROFS;
+		if (bid_store_writable(upper))
+			r = unpack_to_store(upper, asked, file, &id, &unpacked);
+		if (r < 0 && r != -EBADMSG && r != -EFBIG)
+			r = unpack_to_memory(file, &id, &unpacked);
+		/* remembered, so that a file that unpacks to nothing is unpacked once */
+		bid_verdict_unpacked(bid_store_verdicts(store), &file->st, id.len ? &id : NULL);
+		if (r == 0 && !bid_id_answers(&id, asked))
+			r = -EBADMSG;
+	}
+	if (r < 0) {
+		bid_file_release(&unpacked);
+		return r == -ENOEXEC || r == -ENODATA || r == -EFBIG ? -EBADMSG : r;
+	}
+	bid_file_release(file);
+	*file = unpacked;
+	return 0;
 }
 
 /* Check that @file carries an id that answers @asked; a packed one is replaced by what is in it. */
 static int check(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_fresh)
 {
-	struct bid_file unpacked = BID_FILE_NONE;
 	struct bid_verdict_on verdict;
-	char path[BID_LAYOUT_MAX];
 	int r;
 
 	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, false, &verdict);
 	if (r < 0)
 		return r;
 	*ret_fresh = verdict.fresh;
-	if (!verdict.packed)
-		return bid_id_answers(&verdict.id, asked) ? 0 : -EBADMSG;
-
-	bid_layout_fanned(BID_LAYOUT_UNPACKED, asked, "", path);
-	r = open_regular(store, path, &unpacked);
-	if (r == 0) {
-		r = bid_verdict(bid_store_verdicts(store), unpacked.fd, &unpacked.st, false, &verdict);
-		if (r == 0 && (verdict.packed || !bid_id_answers(&verdict.id, asked)))
-			r = -EBADMSG;
-		if (r < 0)
-			bid_file_release(&unpacked);
-	}
-	if (r < 0) {
-		r = unpack(file, &unpacked);
-		if (r < 0)
-			return r;
-		r = bid_elf_identify(unpacked.fd, &verdict.id);
-		if (r < 0 || !bid_id_answers(&verdict.id, asked)) {
-			bid_file_release(&unpacked);
-			return -EBADMSG;
-		}
-		keep_unpacked(store, asked, &unpacked);
-	}
-	bid_file_release(file);
-	file->fd = bid_steal_fd(&unpacked.fd);
-	file->st = unpacked.st;
-	return 0;
+	if (verdict.packed && !verdict.unpacked)
+		return unpack(store, asked, file);
+	if (!bid_id_answers(&verdict.id, asked))
+		return -EBADMSG;
+	return verdict.packed ? unpack(store, asked, file) : 0;
 }
 
 int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
@@ -157,5 +214,24 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 		return r;
 	}
 	*ret_file = file;
+	return 0;
+}
+
+int bid_store_recheck(struct bid_store *store, const struct bid_request *request, struct bid_file *file)
+{
+	struct bid_verdict_on verdict;
+	struct stat st;
+	int r;
+
+	if (fstat(file->fd, &st) < 0)
+		return -errno;
+	if (bid_kind_is_elf(request->kind)) {
+		r = bid_verdict(bid_store_verdicts(store), file->fd, &st, false, &verdict);
+		if (r < 0)
+			return r;
+		if (verdict.packed || !bid_id_answers(&verdict.id, &request->id))
+			return -EBADMSG;
+	}
+	file->st = st;
 	return 0;
 }

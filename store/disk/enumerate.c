@@ -21,7 +21,7 @@ int bid_place_kinds(struct bid_store *store, const char *path)
 	if (bid_root_open(bid_store_root(store), path, O_PATH, &dir) < 0 || fstat(dir, &st) < 0)
 		return 0;
 	if (S_ISREG(st.st_mode))
-		return strncmp(path, "[kernel.kallsyms]/", 18) == 0 ? 1 << BID_KIND_KALLSYMS : 1 << BID_KIND_ELF;
+		return 1 << bid_place_file_kind(path);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (fstatat(dir, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 			kinds |= 1 << kind;

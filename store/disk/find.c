@@ -25,15 +25,30 @@ static void mend_link(struct bid_store *store, const struct bid_id *filed, const
 		bid_publish_link(store, filed, place, false);
 }
 
+/*
+ * Is @place a place of the id filed as @filed, by its own name? What is no ELF file cannot be asked, so perf's link must not lead to another
+ * id's directory.
+ */
+static bool is_named_after(const char *place, const struct bid_id *filed)
+{
+	const char *slash = strrchr(place, '/');
+	char hex[BID_ID_HEX_MAX];
+
+	return strcmp(slash ? slash + 1 : place, bid_id_format(filed, hex)) == 0;
+}
+
 /* The file of @request in @place, which in perf's old layout is that file. */
-static int find_in_place(struct bid_store *store, const char *place, const struct bid_request *request, struct bid_file *ret_file)
+static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
+			 struct bid_file *ret_file)
 {
 	char path[PATH_MAX + 16];
 	int r;
 
+	if (!bid_kind_is_elf(request->kind) && !is_named_after(place, filed))
+		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(request->kind));
 	r = bid_check_open(store, path, request, ret_file);
-	if (r == -ENOENT && (request->kind == BID_KIND_ELF || request->kind == BID_KIND_KALLSYMS))
+	if (r == -ENOENT && request->kind == bid_place_file_kind(place))
 		r = bid_check_open(store, place, request, ret_file);
 	return r;
 }
@@ -47,7 +62,7 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 	int result = -ENOENT;
 
 	while (bid_place_next(&place, store, filed, request->kind)) {
-		int r = find_in_place(store, place.path, request, ret_file);
+		int r = find_in_place(store, place.path, filed, request, ret_file);
 
 		if (r == 0 && !place.linked)
 			mend_link(store, filed, place.path);

@@ -133,6 +133,13 @@ bool bid_place_next(struct bid_place *place, struct bid_store *store, const stru
 	return false;
 }
 
+enum bid_kind bid_place_file_kind(const char *path)
+{
+	static const char kernel[] = "[kernel.kallsyms]/";
+
+	return strncmp(path, kernel, sizeof(kernel) - 1) == 0 ? BID_KIND_KALLSYMS : BID_KIND_ELF;
+}
+
 bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind)
 {
 	static const struct {

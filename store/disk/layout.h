@@ -53,6 +53,9 @@ struct bid_place {
 };
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
 
+/* What the place @path is if, in perf's old layout, it is a file and not a directory. */
+enum bid_kind bid_place_file_kind(const char *path);
+
 /*
  * The files that an id has in the layouts of others, which lower stores may have: trees of debug files (.build-id/xx/rest.debug)
  * and libdebuginfod's cache (ID/debuginfo). As bid_place_next(); @kind BID_KIND_NONE gives all, and alien->kind says which it is.

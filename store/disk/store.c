@@ -17,6 +17,7 @@ struct bid_store {
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
+	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
 };
 
 struct bid_store *bid_store_lower(const struct bid_store *store)
@@ -65,6 +66,9 @@ static int prepare_private(struct bid_store *store)
 	r = bid_root_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
 	if (r < 0)
 		return r;
+	/* somebody else may have made it, root perhaps */
+	if (faccessat(temp, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return -errno;
 	bid_temp_sweep(temp);
 	return 0;
 }
@@ -102,10 +106,19 @@ fail:
 int bid_store_add_lower(struct bid_store *store, const char *path)
 {
 	struct bid_store *last = store;
+	int r;
 
 	while (last->lower)
 		last = last->lower;
-	return bid_store_open(path, BID_STORE_LOWER, &last->lower);
+	r = bid_store_open(path, BID_STORE_LOWER, &last->lower);
+	if (r == 0)
+		last->lower->upper = store;
+	return r;
+}
+
+struct bid_store *bid_store_upper(struct bid_store *store)
+{
+	return store->upper ? store->upper : store;
 }
 
 void bid_store_free(struct bid_store *store)

@@ -19,6 +19,9 @@ struct bid_verdicts;
  */
 struct bid_store *bid_store_lower(const struct bid_store *store);
 
+/* The store that @store is a lower one of, or @store itself. */
+struct bid_store *bid_store_upper(struct bid_store *store);
+
 /* The directory all paths are relative to. Lives as long as the store. */
 int bid_store_root(const struct bid_store *store);
 

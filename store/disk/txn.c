@@ -202,7 +202,26 @@ static void set_aside(struct bid_txn *txn, const char *path)
 		bid_warning("wrong content: '%s/%s' set aside as '%s/%s'", path, name, BID_LAYOUT_ASIDE, aside);
 }
 
-/* Publish where it belongs; where a wrong file has the name, in the directory of the nameless, which is looked into next. */
+/* Does this errno speak of the disk, so that another place on it would meet the same? */
+static bool is_of_the_disk(int r)
+{
+	return r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+}
+
+/* Publish at @path and see whether it can be found then. -EBADMSG: a wrong file has the name. -ENOENT: it could not be put there. */
+static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
+{
+	int r = bid_publish(txn->store, id, txn->request.kind, path, false, put_temp, &txn->temp);
+
+	if (is_of_the_disk(r))
+		return r;
+	/* whatever else went wrong, a missing link of perf's or a directory of root's, counts only if it is not found */
+	if (r < 0 && r != -EEXIST)
+		bid_debug("%s: cannot publish in '%s/%s'", strerror(-r), bid_store_path(txn->store), path);
+	return bid_store_find(txn->store, &txn->request, ret_file);
+}
+
+/* Publish where it belongs; where that cannot be, in the directory of the nameless, which is looked into next. */
 static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
 	char path[PATH_MAX], nameless[BID_LAYOUT_MAX];
@@ -210,19 +229,12 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 	int r;
 
 	bid_publish_where(txn->store, id, path);
-	r = bid_publish(txn->store, id, txn->request.kind, path, false, put_temp, &txn->temp);
-	if (r < 0 && r != -EEXIST)
+	r = publish_at(txn, id, path, ret_file);
+	if (r == 0 || is_of_the_disk(r))
 		return r;
-	r = bid_store_find(txn->store, &txn->request, ret_file);
-	if (r != -EBADMSG && r != -ENOENT)
-		return r;
-
 	bid_layout_under(BID_STORE_NAMELESS, &filed, nameless);
 	for (int tries = 0; tries < 2; tries++) {
-		r = bid_publish(txn->store, id, txn->request.kind, nameless, false, put_temp, &txn->temp);
-		if (r < 0 && r != -EEXIST)
-			return r;
-		r = bid_store_find(txn->store, &txn->request, ret_file);
+		r = publish_at(txn, id, nameless, ret_file);
 		if (r != -EBADMSG)
 			return r;
 		set_aside(txn, nameless);

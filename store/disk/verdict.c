@@ -4,23 +4,19 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <bid/elf.h>
 
 #include "base/io.h"
+#include "base/stamp.h"
 
 enum {
 	SETS = 4096, /* a power of two */
 	WAYS = 4,
-	RACY_NS = 20 * 1000 * 1000, /* a change within one tick of the clock does not show in the times */
 };
 
 struct entry {
-	dev_t dev;
-	ino_t ino; /* 0: free */
-	off_t size;
-	struct timespec mtime, ctime;
+	struct bid_stamp stamp; /* ino 0: free */
 	bool examined; /* has_dwarf was looked for */
 	struct bid_verdict_on verdict;
 };
@@ -51,80 +47,49 @@ void bid_verdicts_free(struct bid_verdicts *verdicts)
 	free(verdicts);
 }
 
-static bool same_time(struct timespec a, struct timespec b)
+static struct entry *set_of(struct bid_verdicts *verdicts, ino_t ino, dev_t dev)
 {
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-static bool stands_for(const struct entry *entry, const struct stat *st)
-{
-	return entry->ino == st->st_ino && entry->dev == st->st_dev && entry->size == st->st_size &&
-	       same_time(entry->mtime, st->st_mtim) && same_time(entry->ctime, st->st_ctim);
-}
-
-static struct entry *set_of(struct bid_verdicts *verdicts, const struct stat *st)
-{
-	uint64_t hash = ((uint64_t)st->st_ino ^ (uint64_t)st->st_dev << 32) * 0x9e3779b97f4a7c15U;
+	uint64_t hash = ((uint64_t)ino ^ (uint64_t)dev << 32) * 0x9e3779b97f4a7c15U;
 
 	return verdicts->entries[hash >> 32 & (SETS - 1)];
 }
 
 static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict)
 {
-	struct entry *set = set_of(verdicts, st);
+	struct entry *set = set_of(verdicts, st->st_ino, st->st_dev);
 	bool found = false;
 
 	pthread_mutex_lock(&verdicts->lock);
 	for (unsigned i = 0; i < WAYS && !found; i++) {
-		found = stands_for(&set[i], st) && (set[i].examined || !want_dwarf);
-		if (found) {
+		found = bid_stamp_holds(&set[i].stamp, st) && (set[i].examined || !want_dwarf);
+		if (found)
 			*ret_verdict = set[i].verdict;
-			ret_verdict->fresh = false;
-		}
 	}
 	pthread_mutex_unlock(&verdicts->lock);
 	return found;
 }
 
-/*
- * Was the file changed so lately that another change could leave the same times? Such a verdict is not kept (git calls this
- * racy).
- */
-static bool is_racy(const struct stat *st)
+static void keep(struct bid_verdicts *verdicts, const struct bid_stamp *stamp, bool examined, const struct bid_verdict_on *verdict)
 {
-	struct timespec now;
-	int64_t age;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	age = (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * 1000000000 + (now.tv_nsec - st->st_ctim.tv_nsec);
-	return age < RACY_NS;
-}
-
-static void keep(struct bid_verdicts *verdicts, const struct stat *st, bool examined, const struct bid_verdict_on *verdict)
-{
-	struct entry *set = set_of(verdicts, st);
+	struct entry *set = set_of(verdicts, stamp->ino, stamp->dev);
 	struct entry *place = NULL;
 
+	if (stamp->racy)
+		return;
 	pthread_mutex_lock(&verdicts->lock);
 	for (unsigned i = 0; i < WAYS; i++)
-		if (set[i].ino == 0 || (set[i].ino == st->st_ino && set[i].dev == st->st_dev))
+		if (set[i].stamp.ino == 0 || (set[i].stamp.ino == stamp->ino && set[i].stamp.dev == stamp->dev))
 			place = &set[i];
 	if (!place)
 		place = &set[verdicts->turn++ % WAYS];
-	*place = (struct entry){
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.size = st->st_size,
-		.mtime = st->st_mtim,
-		.ctime = st->st_ctim,
-		.examined = examined,
-		.verdict = *verdict,
-	};
+	*place = (struct entry){ .stamp = *stamp, .examined = examined, .verdict = *verdict };
+	place->verdict.fresh = false;
 	pthread_mutex_unlock(&verdicts->lock);
 }
 
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict)
 {
+	struct bid_stamp stamp = bid_stamp_take(st);
 	struct bid_verdict_on verdict = { .fresh = true };
 	struct bid_elf_info info;
 	char head[8];
@@ -145,9 +110,17 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 	} else if (want_dwarf && bid_elf_examine(fd, &info) == 0) {
 		verdict.has_dwarf = info.has_dwarf;
 	}
-
-	if (!is_racy(st))
-		keep(verdicts, st, want_dwarf, &verdict);
+	keep(verdicts, &stamp, want_dwarf, &verdict);
 	*ret_verdict = verdict;
 	return 0;
+}
+
+void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, const struct bid_id *id)
+{
+	struct bid_stamp stamp = bid_stamp_take(st);
+	struct bid_verdict_on verdict = { .packed = true, .unpacked = true };
+
+	if (id)
+		verdict.id = *id;
+	keep(verdicts, &stamp, true, &verdict);
 }

@@ -111,6 +111,22 @@ static void perfs_old_layouts(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), 0);
 }
 
+static void what_cannot_be_checked_must_be_named_right(void **state)
+{
+	struct store_scene *scene = *state;
+
+	/* an ELF file in the place of perf's directory is no symbol table */
+	run(scene, "mkdir -p store/usr/bin/p store/.build-id/aa store/.build-id/bb 'store/[kernel.kallsyms]/" ID_A "'");
+	run(scene, "cp b store/usr/bin/p/" ID_B " && ln -s ../../usr/bin/p/" ID_B " store/.build-id/bb/%s", ID_B + 2);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
+	/* and the table of one kernel is not that of another, whatever a link says */
+	run(scene, "echo '0 T _stext' > 'store/[kernel.kallsyms]/" ID_A "/kallsyms'");
+	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), 0);
+	run(scene, "ln -sfn '../../[kernel.kallsyms]/" ID_A "' store/.build-id/bb/%s", ID_B + 2);
+	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
+}
+
 static void nothing_leads_out_of_the_store(void **state)
 {
 	struct store_scene *scene = *state;
@@ -249,6 +265,7 @@ int main(void)
 		TEST(a_file_changed_in_place_is_found_out),
 		TEST(ids_as_the_tools_spell_them),
 		TEST(perfs_old_layouts),
+		TEST(what_cannot_be_checked_must_be_named_right),
 		TEST(nothing_leads_out_of_the_store),
 		TEST(a_compressed_module_comes_unpacked),
 		TEST(lists_ids_and_paths),

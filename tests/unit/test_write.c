@@ -138,6 +138,20 @@ static void a_wrong_file_in_the_way_is_passed_by(void **state)
 	run(scene, "cmp b store/.bidfs/quarantine/*");
 }
 
+static void a_place_that_cannot_be_used_is_passed_by(void **state)
+{
+	struct store_scene *scene = *state;
+
+	/* perf's old layout: the file is in the place of the directory, so nothing can go beside it */
+	run(scene,
+	    "mkdir -p store/usr/bin/a store/.build-id/aa && cp a.stripped store/usr/bin/a/" ID_A " && ln -s ../../usr/bin/a/" ID_A
+	    " store/.build-id/aa/%s",
+	    ID_A + 2);
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_DEBUGINFO), "a.debug", 0), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	run(scene, "cmp a.debug 'store/[debuginfod]/" ID_A "/debug' && cmp a.stripped store/usr/bin/a/" ID_A);
+}
+
 static void long_ids_are_filed_as_perf_files_them(void **state)
 {
 	struct store_scene *scene = *state;
@@ -334,6 +348,7 @@ int main(void)
 		TEST(fetched_files_join_what_perf_has),
 		TEST(the_first_one_stays),
 		TEST(a_wrong_file_in_the_way_is_passed_by),
+		TEST(a_place_that_cannot_be_used_is_passed_by),
 		TEST(long_ids_are_filed_as_perf_files_them),
 		TEST(without_nameless_files_too),
 		TEST(living_writers_are_not_swept),

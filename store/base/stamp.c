@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base/stamp.h"
+
+#include <stdint.h>
+#include <time.h>
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+struct bid_stamp bid_stamp_take(const struct stat *st)
+{
+	static const int64_t second = 1000000000, tick = 20 * 1000 * 1000;
+	struct timespec now;
+	int64_t age;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	age = (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * second + (now.tv_nsec - st->st_ctim.tv_nsec);
+	return (struct bid_stamp){
+		.dev = st->st_dev,
+		.ino = st->st_ino,
+		.size = st->st_size,
+		.mtime = st->st_mtim,
+		.changed = st->st_ctim,
+		.racy = age < (st->st_ctim.tv_nsec == 0 && st->st_mtim.tv_nsec == 0 ? 2 * second : tick),
+	};
+}
+
+bool bid_stamp_holds(const struct bid_stamp *stamp, const struct stat *st)
+{
+	return !stamp->racy && stamp->ino == st->st_ino && stamp->dev == st->st_dev && stamp->size == st->st_size &&
+	       same_time(stamp->mtime, st->st_mtim) && same_time(stamp->changed, st->st_ctim);
+}
