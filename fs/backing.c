@@ -6,12 +6,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-
-#include "base/log.h"
+#include <sys/stat.h>
 
 /* An inode's attachment; protected by fs->backing_lock. */
 struct backing {
 	int id; /* the kernel's, while by_kernel is not 0 */
+	dev_t dev; /* of the file it stands for */
+	ino_t ino;
 	unsigned by_kernel; /* handles that the kernel reads */
 	unsigned by_us; /* handles that we read */
 };
@@ -33,13 +34,19 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth)
 static int open_locked(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi)
 {
 	struct backing *backing = inode->attachment;
+	struct stat st;
 
+	if (fstat(fd, &st) < 0)
+		return -errno;
 	if (!backing) {
 		backing = calloc(1, sizeof(*backing));
 		if (!backing)
 			return -ENOMEM;
 		inode->attachment = backing;
 	}
+	/* handles of one inode share one file: another one has to wait until the last of them is closed */
+	if (backing->by_kernel > 0 && (backing->dev != st.st_dev || backing->ino != st.st_ino))
+		return -ESTALE;
 	if (backing->by_kernel == 0) {
 		int id = backing->by_us ? 0 : fuse_passthrough_open(req, fd);
 
@@ -48,6 +55,8 @@ static int open_locked(fuse_req_t req, struct bid_inode *inode, int fd, struct f
 			return -EOPNOTSUPP;
 		}
 		backing->id = id;
+		backing->dev = st.st_dev;
+		backing->ino = st.st_ino;
 	}
 	backing->by_kernel++;
 	fi->backing_id = backing->id;

@@ -16,8 +16,12 @@ bool bid_backing_compiled(void);
 bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
 
 /*
- * Open @inode, whose file is @fd, into @fi. Returns 0 if the kernel reads it from now on, for which @fd is not needed any more;
- * or a negative errno if it is for the caller to read. Either way it counts as open until bid_backing_close().
+ * Open @inode, whose checked file is @fd, into @fi. Returns
+ *   0			the kernel reads it from now on, for which @fd is not needed any more
+ *   -EOPNOTSUPP	it is for the caller to read
+ *   -ESTALE		another file is open as this inode, which the kernel would go on to read
+ *   other		-ENOMEM, or as fstat(2)
+ * After the first two it counts as open until bid_backing_close().
  */
 int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi);
 

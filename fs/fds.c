@@ -5,19 +5,21 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/stamp.h"
+
 enum { BUCKETS = 1024 }; /* a power of two */
 
 struct bid_fd {
 	uint64_t number;
-	struct bid_file file; /* owned */
-	unsigned users; /* protected by the lock, as all below */
-	bool listed; /* in the table; one that is not goes with its last user */
+	struct bid_file file; /* owned; its stat is protected by the lock, as all below */
+	struct bid_stamp stamp; /* of when it was checked */
+	unsigned users; /* the table is one */
 	struct bid_fd *next; /* in its bucket */
 	struct bid_fd *older, *newer; /* by last use */
 };
 
 struct bid_fds {
-	pthread_mutex_t lock; /* protects all below */
+	pthread_mutex_t lock; /* protects all below; not held while a file is looked at or closed */
 	unsigned max, n;
 	struct bid_fd *buckets[BUCKETS];
 	struct bid_fd ends; /* of the list by last use: .newer is the oldest, .older the newest */
@@ -41,10 +43,13 @@ static struct bid_fd **bucket_of(struct bid_fds *fds, uint64_t number)
 	return &fds->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
 }
 
-static void destroy(struct bid_fd *fd)
+static struct bid_fd *find(struct bid_fds *fds, uint64_t number)
 {
-	bid_file_release(&fd->file);
-	free(fd);
+	struct bid_fd *fd = *bucket_of(fds, number);
+
+	while (fd && fd->number != number)
+		fd = fd->next;
+	return fd;
 }
 
 static void unchain(struct bid_fd *fd)
@@ -61,7 +66,7 @@ static void make_newest(struct bid_fds *fds, struct bid_fd *fd)
 	fds->ends.older = fd;
 }
 
-/* Take @fd out of the table. It is destroyed by whoever finds it without users. */
+/* Take @fd out of the table, which was its user. */
 static void unlist(struct bid_fds *fds, struct bid_fd *fd)
 {
 	struct bid_fd **at = bucket_of(fds, fd->number);
@@ -70,67 +75,101 @@ static void unlist(struct bid_fds *fds, struct bid_fd *fd)
 		at = &(*at)->next;
 	*at = fd->next;
 	unchain(fd);
-	fd->listed = false;
 	fds->n--;
-	if (fd->users == 0)
-		destroy(fd);
+}
+
+void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd)
+{
+	unsigned users;
+
+	pthread_mutex_lock(&fds->lock);
+	users = --fd->users;
+	pthread_mutex_unlock(&fds->lock);
+	if (users > 0)
+		return;
+	bid_file_release(&fd->file);
+	free(fd);
 }
 
 void bid_fds_free(struct bid_fds *fds)
 {
+	struct bid_fd *fd;
+
 	if (!fds)
 		return;
-	while (fds->ends.newer != &fds->ends)
-		unlist(fds, fds->ends.newer);
+	while ((fd = fds->ends.newer) != &fds->ends) {
+		unlist(fds, fd);
+		bid_fds_put(fds, fd);
+	}
 	pthread_mutex_destroy(&fds->lock);
 	free(fds);
 }
 
-static bool same_time(struct timespec a, struct timespec b)
+/* Give up @fd, unless another thread did. */
+static void give_up(struct bid_fds *fds, struct bid_fd *fd)
 {
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+	bool listed;
+
+	pthread_mutex_lock(&fds->lock);
+	listed = find(fds, fd->number) == fd;
+	if (listed)
+		unlist(fds, fd);
+	pthread_mutex_unlock(&fds->lock);
+	if (listed)
+		bid_fds_put(fds, fd);
 }
 
-/* Is the file what it was when its id was checked? */
-static bool unchanged(const struct bid_file *file)
+/* Is the file of @fd still the artifact? @stamp is the one it was checked with. */
+static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
+		const struct bid_request *request, struct stat *ret_stat)
 {
-	struct stat st;
+	struct bid_file file = { .fd = fd->file.fd };
+	struct bid_stamp now;
+	int r;
 
-	return fstat(file->fd, &st) == 0 && st.st_size == file->st.st_size && same_time(st.st_mtim, file->st.st_mtim) &&
-	       same_time(st.st_ctim, file->st.st_ctim);
+	if (fstat(file.fd, &file.st) < 0)
+		return -errno;
+	if (!bid_stamp_holds(stamp, &file.st)) {
+		now = bid_stamp_take(&file.st);
+		r = bid_store_recheck(store, request, &file);
+		if (r < 0)
+			return r;
+		pthread_mutex_lock(&fds->lock);
+		fd->stamp = now;
+		pthread_mutex_unlock(&fds->lock);
+	}
+	if (ret_stat)
+		*ret_stat = file.st;
+	return 0;
 }
 
-static struct bid_fd *find(struct bid_fds *fds, uint64_t number)
+struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_t number, const struct bid_request *request,
+			   struct stat *ret_stat)
 {
-	struct bid_fd *fd = *bucket_of(fds, number);
-
-	while (fd && fd->number != number)
-		fd = fd->next;
-	return fd;
-}
-
-struct bid_fd *bid_fds_get(struct bid_fds *fds, uint64_t number)
-{
+	struct bid_stamp stamp;
 	struct bid_fd *fd;
 
 	pthread_mutex_lock(&fds->lock);
 	fd = find(fds, number);
-	if (fd && !unchanged(&fd->file)) {
-		unlist(fds, fd);
-		fd = NULL;
-	}
 	if (fd) {
 		fd->users++;
 		unchain(fd);
 		make_newest(fds, fd);
+		stamp = fd->stamp;
 	}
 	pthread_mutex_unlock(&fds->lock);
-	return fd;
+	if (!fd)
+		return NULL;
+	if (look(fds, store, fd, &stamp, request, ret_stat) == 0)
+		return fd;
+	give_up(fds, fd);
+	bid_fds_put(fds, fd);
+	return NULL;
 }
 
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file)
 {
-	struct bid_fd *fd = calloc(1, sizeof(*fd)), *other;
+	struct bid_fd *fd = calloc(1, sizeof(*fd)), *replaced, *oldest = NULL;
 
 	if (!fd) {
 		bid_file_release(file);
@@ -138,30 +177,28 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
 	}
 	fd->number = number;
 	fd->file = *file;
+	fd->stamp = bid_stamp_take(&file->st);
 	file->fd = -1;
-	fd->users = 1;
-	fd->listed = true;
+	fd->users = 2; /* the table, and the caller */
 
 	pthread_mutex_lock(&fds->lock);
-	other = find(fds, number);
-	if (other)
-		unlist(fds, other);
-	while (fds->n >= fds->max && fds->ends.newer != &fds->ends)
-		unlist(fds, fds->ends.newer);
+	replaced = find(fds, number);
+	if (replaced)
+		unlist(fds, replaced);
+	if (fds->n >= fds->max) {
+		oldest = fds->ends.newer;
+		unlist(fds, oldest);
+	}
 	fd->next = *bucket_of(fds, number);
 	*bucket_of(fds, number) = fd;
 	make_newest(fds, fd);
 	fds->n++;
 	pthread_mutex_unlock(&fds->lock);
+	if (replaced)
+		bid_fds_put(fds, replaced);
+	if (oldest)
+		bid_fds_put(fds, oldest);
 	return fd;
-}
-
-void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd)
-{
-	pthread_mutex_lock(&fds->lock);
-	if (--fd->users == 0 && !fd->listed)
-		destroy(fd);
-	pthread_mutex_unlock(&fds->lock);
 }
 
 int bid_fd_number(const struct bid_fd *fd)

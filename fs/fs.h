@@ -18,7 +18,6 @@ enum bid_mode {
 	BID_MODE_UNDECIDED = 0,
 	BID_MODE_PASSTHROUGH, /* opened files are read by the kernel from the store itself */
 	BID_MODE_NO_OPEN, /* the kernel opens without asking, and keeps the pages it read */
-	BID_MODE_PLAIN, /* each file is opened and read through us: a kernel before 5.1 */
 };
 
 struct bid_fs {
@@ -33,6 +32,7 @@ struct bid_fs {
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
 	bool greeted; /* the kernel was answered; see dirops_fix.c */
 	struct timespec started; /* wall clock */
+	mode_t file_mode; /* the bits that a file may have: never setuid, never writable */
 	uid_t uid; /* who owns what is in no store */
 	gid_t gid;
 	struct fuse_session *session; /* borrowed */

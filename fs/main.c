@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "mountpoint.h"
@@ -15,8 +17,10 @@ static int open_store(const char *path, struct bid_store **ret_store)
 
 	/* what is fetched goes into the store; where nothing can be written, what is there is served all the same */
 	r = bid_store_open(path, BID_STORE_WRITE, ret_store);
-	if (r == -EROFS || r == -EACCES || r == -EPERM)
+	if (r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOSPC || r == -EDQUOT) {
+		bid_info("%s: nothing will be fetched into the store '%s', which cannot be written", strerror(-r), path);
 		r = bid_store_open(path, 0, ret_store);
+	}
 	if (r == -ENOENT)
 		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
 	else if (r == -ENOTDIR)
@@ -30,15 +34,26 @@ static int open_store(const char *path, struct bid_store **ret_store)
 	return r;
 }
 
-static int add_lowers(struct bid_store *store, char **lowers)
+/* With allow_other, others must not get through the mount at what they cannot get at below it. */
+static void check_way(const char *path, struct bid_options *options)
 {
-	for (; lowers && *lowers; lowers++) {
+	if (!options->allow_other || bid_path_is_open(path))
+		return;
+	bid_warning("'%s' is not open to others: with 'allow_other' they see the names, and only the owner and root read the files",
+		    path);
+	options->owner_only = true;
+}
+
+static int add_lowers(struct bid_store *store, struct bid_options *options)
+{
+	for (char **lowers = options->lowers; lowers && *lowers; lowers++) {
 		int r = bid_store_add_lower(store, *lowers);
 
 		if (r < 0) {
 			bid_error("%s: cannot use the lower store '%s': name a directory that you may read", strerror(-r), *lowers);
 			return r;
 		}
+		check_way(*lowers, options);
 	}
 	return 0;
 }
@@ -50,7 +65,8 @@ static int run(struct bid_options *options)
 
 	if (open_store(options->store, &store) < 0)
 		return BID_EXIT_MOUNT;
-	if (add_lowers(store, options->lowers) < 0 ||
+	check_way(bid_store_path(store), options);
+	if (add_lowers(store, options) < 0 ||
 	    bid_mountpoint_check(options->mountpoint, bid_store_path(store), options->nonempty, options->mountpoint) < 0 ||
 	    bid_mountpoint_device() < 0)
 		status = BID_EXIT_MOUNT;
@@ -67,6 +83,9 @@ int main(int argc, char **argv)
 	struct bid_options options;
 	int status = BID_EXIT_USAGE;
 
+	/* a caller's pipes and locks must not live as long as the daemon */
+	close_range(3, ~0U, 0);
+	umask(022);
 	bid_log_init("mount.bidfs", BID_LOG_WARNING);
 	switch (bid_options_parse(argc, argv, &options)) {
 	case BID_PARSE_MOUNT:

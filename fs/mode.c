@@ -79,11 +79,10 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
-	} else if (conn->capable & FUSE_CAP_NO_OPEN_SUPPORT) {
+	} else {
+		/* since Linux 5.1, and the store's openat2(2) needs 5.6 */
 		want(conn, FUSE_CAP_NO_OPEN_SUPPORT);
 		fs->mode = BID_MODE_NO_OPEN;
-	} else {
-		fs->mode = BID_MODE_PLAIN;
 	}
 	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
 

@@ -147,6 +147,22 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 	return 0;
 }
 
+bool bid_path_is_open(const char *path)
+{
+	char real[PATH_MAX];
+	struct stat st;
+
+	if (!realpath(path, real))
+		return false;
+	/* from the last directory up; what is left of the root itself is "" */
+	do {
+		if (stat(real, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+		*strrchr(real, '/') = '\0';
+	} while (*real);
+	return true;
+}
+
 int bid_mountpoint_device(void)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);

@@ -18,6 +18,9 @@ int bid_mountpoint_default(char ret_path[static PATH_MAX]);
  */
 int bid_mountpoint_check(const char *path, const char *store, bool nonempty, char ret_path[static PATH_MAX]);
 
+/* May everybody search all directories on the way to @path, so that a file's own mode says who may read it? */
+bool bid_path_is_open(const char *path);
+
 /* Is there a FUSE device this process may open? 0, or -1 after an error message. */
 int bid_mountpoint_device(void);
 

@@ -69,23 +69,24 @@ static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, struct fu
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct handle *handle = calloc(1, sizeof(*handle));
+	int r = handle ? bid_backing_open(req, inode, fd, fi) : -ENOMEM;
 
-	if (!handle) {
-		fuse_reply_err(req, ENOMEM);
+	if (r < 0 && r != -EOPNOTSUPP) {
+		free(handle);
+		fuse_reply_err(req, -r);
 		return;
 	}
 	handle->inode = inode;
 	handle->fd = -1;
-	handle->by_kernel = fs->mode == BID_MODE_PASSTHROUGH && bid_backing_open(req, inode, fd, fi) == 0;
+	handle->by_kernel = r == 0;
 	if (!handle->by_kernel) {
 		handle->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 		fi->keep_cache = 1; /* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
 		if (handle->fd < 0) {
-			int r = errno;
-
+			r = -errno;
 			bid_backing_close(fs, inode, false);
 			free(handle);
-			fuse_reply_err(req, r);
+			fuse_reply_err(req, -r);
 			return;
 		}
 	}
@@ -113,8 +114,8 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 static void open_artifact(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_fd *fd = bid_fds_get(fs->fds, inode->number);
 	struct bid_call call = { .artifact = { .id = inode->node.id, .kind = inode->node.kind }, .inode = inode, .fi = *fi };
+	struct bid_fd *fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, NULL);
 
 	if (!fd) {
 		bid_wait(req, &call, answer_open);
@@ -179,7 +180,12 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, off_t offset)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .inode = inode, .size = size, .offset = offset };
+	struct bid_call call = {
+		.artifact = { .id = inode->node.id, .kind = inode->node.kind },
+		.inode = inode,
+		.size = size,
+		.offset = offset,
+	};
 	struct bid_fd *fd;
 
 	if (inode->node.type != BID_NODE_FILE) {
@@ -193,13 +199,12 @@ static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, 
 			reply_text(req, text, len, size, offset);
 		return;
 	}
-	fd = bid_fds_get(fs->fds, inode->number);
+	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, NULL);
 	if (fd) {
 		reply_fd(req, bid_fd_number(fd), size, offset);
 		bid_fds_put(fs->fds, fd);
 		return;
 	}
-	call.artifact = (struct bid_request){ .id = inode->node.id, .kind = inode->node.kind };
 	bid_wait(req, &call, answer_read);
 }
 

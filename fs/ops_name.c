@@ -71,13 +71,15 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
 	struct bid_file file = BID_FILE_NONE;
+	struct bid_request artifact;
+	struct bid_fd *fd;
 	struct stat attr;
-	int r;
 
 	if (!inode) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
+	artifact = (struct bid_request){ .id = inode->node.id, .kind = inode->node.kind };
 	if (inode->node.type != BID_NODE_FILE) {
 		double timeout = bid_entry_timeout(fs, &inode->node);
 
@@ -85,13 +87,16 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		fuse_reply_attr(req, &attr, timeout < BID_STALE ? timeout : BID_STALE);
 		return;
 	}
-	/* only the store is asked: what was evicted is looked up anew by its path, because the kernel tries again after ESTALE */
-	r = bid_store_find(fs->store, &(struct bid_request){ .id = inode->node.id, .kind = inode->node.kind }, &file);
-	if (r < 0) {
+	/* one that is being read stays what it is, even if its name in the store is gone */
+	fd = bid_fds_get(fs->fds, fs->store, number, &artifact, &file.st);
+	if (fd) {
+		bid_fds_put(fs->fds, fd);
+	} else if (bid_store_find(fs->store, &artifact, &file) < 0) {
+		/* no source is asked: the kernel tries again by the path, and that will */
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	attr = bid_attr_of_file(number, &file.st);
+	attr = bid_attr_of_file(fs, number, &file.st);
 	fuse_reply_attr(req, &attr, BID_STALE);
 	bid_file_release(&file);
 }

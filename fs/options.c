@@ -46,10 +46,11 @@ static const char usage[] =
 	"See mount.bidfs(8).\n";
 
 /* Options that mount(8), fstab(5) and systemd hand to every helper, and that change nothing here. */
-static const char *const ignored[] = { "ro",	 "rw",	     "defaults", "auto",  "noauto",  "nofail",	 "user",
-				       "nouser", "users",    "owner",	 "group", "suid",    "nosuid",	 "dev",
-				       "nodev",	 "exec",     "async",	 "sync",  "_netdev", "relatime", "strictatime",
-				       "atime",	 "diratime", "mand",	 "nomand" };
+static const char *const ignored[] = { "ro",	   "rw",	 "defaults", "auto",	   "noauto",	 "nofail",   "user",
+				       "nouser",   "users",	 "owner",    "group",	   "suid",	 "nosuid",   "dev",
+				       "nodev",	   "exec",	 "async",    "sync",	   "_netdev",	 "relatime", "strictatime",
+				       "atime",	   "diratime",	 "mand",     "nomand",	   "silent",	 "loud",     "norelatime",
+				       "lazytime", "nolazytime", "iversion", "noiversion", "nosymfollow" };
 
 /* Options that the kernel understands. */
 static const char *const kernel[] = { "noexec", "noatime", "nodiratime", "dirsync" };
@@ -225,9 +226,15 @@ static int set_options(struct bid_options *options, const char *list, bool slopp
 		value = strchr(copy, '=');
 		if (value && strncmp(copy, "x-", 2) != 0 && strncmp(copy, "X-", 2) != 0) {
 			*value = '\0';
-			r = strcmp(copy, "comment") == 0 || strcmp(copy, "user") == 0 ? 0 : set_value(options, copy, value + 1);
+			r = strcmp(copy, "comment") == 0 || strcmp(copy, "user") == 0 || strcmp(copy, "helper") == 0
+				    ? 0
+				    : set_value(options, copy, value + 1);
 		} else {
 			r = set_flag(options, copy);
+		}
+		if (r == -ENOENT && strcmp(copy, "remount") == 0) {
+			bid_error("cannot remount: unmount it and mount it anew with the new options");
+			return r;
 		}
 		if (r == -ENOENT && sloppy) {
 			bid_warning("unknown option '%s' passed over", copy);

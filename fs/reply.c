@@ -35,12 +35,12 @@ struct stat bid_attr_of(const struct bid_fs *fs, const struct bid_inode *inode)
 	return st;
 }
 
-struct stat bid_attr_of_file(uint64_t number, const struct stat *st)
+struct stat bid_attr_of_file(const struct bid_fs *fs, uint64_t number, const struct stat *st)
 {
 	struct stat attr = *st;
 
 	attr.st_ino = number;
-	attr.st_mode = S_IFREG | (st->st_mode & 0555); /* never setuid, never writable */
+	attr.st_mode = S_IFREG | (st->st_mode & fs->file_mode);
 	attr.st_nlink = 1;
 	return attr;
 }
@@ -79,7 +79,7 @@ void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct st
 		return;
 	}
 	entry.ino = inode->number;
-	entry.attr = st ? bid_attr_of_file(inode->number, st) : bid_attr_of(fs, inode);
+	entry.attr = st ? bid_attr_of_file(fs, inode->number, st) : bid_attr_of(fs, inode);
 	entry.entry_timeout = bid_entry_timeout(fs, node);
 	entry.attr_timeout = entry.entry_timeout < BID_STALE ? entry.entry_timeout : BID_STALE;
 	if (fuse_reply_entry(req, &entry) == -ENOENT)

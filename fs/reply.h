@@ -9,7 +9,7 @@
 struct stat bid_attr_of(const struct bid_fs *fs, const struct bid_inode *inode);
 
 /* The attributes of an artifact: @st is of the file in the store. */
-struct stat bid_attr_of_file(uint64_t number, const struct stat *st);
+struct stat bid_attr_of_file(const struct bid_fs *fs, uint64_t number, const struct stat *st);
 
 /* Seconds for which the kernel may believe that the name of @node means it. */
 double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node);

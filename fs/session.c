@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backing.h"
@@ -153,7 +154,7 @@ static int serve_behind(struct bid_fs *fs)
 	_exit(status);
 }
 
-/* In the foreground nobody waits, so a helper tells when the mount answers. */
+/* In the foreground nobody waits, so a helper tells when the mount answers: a grandchild, for nobody to reap. */
 static int serve_here(struct bid_fs *fs)
 {
 	int ready[2];
@@ -167,9 +168,13 @@ static int serve_here(struct bid_fs *fs)
 	if (pid == 0) {
 		close(ready[1]);
 		close(fuse_session_fd(fs->session));
-		_exit(await(ready[0], fs->options->mountpoint));
+		_exit(fork() == 0 ? await(ready[0], fs->options->mountpoint) : 0);
 	}
 	close(ready[0]);
+	if (pid < 0)
+		bid_warning("%s: the mount point will not be printed", strerror(errno));
+	else
+		waitpid(pid, NULL, 0);
 	return serve(fs, ready[1]);
 }
 
@@ -208,6 +213,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.options = options,
 		.store = store,
 		.tree = { .store = store },
+		.file_mode = options->owner_only ? 0500 : 0555,
 		.uid = geteuid(),
 		.gid = getegid(),
 	};

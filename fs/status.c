@@ -5,7 +5,17 @@
 
 #include <bid/version.h>
 
+#include "base/cleanup.h"
+#include "base/utf8.h"
 #include "text.h"
+
+/* Paths and messages may be of any bytes; JSON is not. */
+static json_t *text_of(const char *bytes)
+{
+	bid_auto_free char *text = bid_utf8(bytes);
+
+	return text ? json_string(text) : NULL;
+}
 
 static json_t *counters(const struct bid_broker_stats *stats)
 {
@@ -29,7 +39,7 @@ static json_t *sources(struct bid_broker *broker)
 				json_object_set_new(one, bid_outcome_name((enum bid_outcome)outcome),
 						    json_integer((json_int_t)stats.outcomes[outcome]));
 		if (stats.last_trouble[0]) {
-			json_object_set_new(one, "last_trouble", json_string(stats.last_trouble));
+			json_object_set_new(one, "last_trouble", text_of(stats.last_trouble));
 			json_object_set_new(one, "last_trouble_time", json_integer((json_int_t)stats.last_trouble_time));
 		}
 		json_array_append_new(all, one);
@@ -61,11 +71,11 @@ char *bid_status_json(const struct bid_fs *fs)
 
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_flight(fs->broker, add_flight, flights);
-	json = json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o}", "version", bid_version(), "mount_point",
-			 fs->options->mountpoint, "store", bid_store_path(fs->store), "mode", bid_mode_name(fs->mode),
-			 "mode_reason", fs->mode_reason, "read_only", 1, "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec),
-			 "inodes", (json_int_t)bid_inodes_count(fs->inodes), "counters", counters(&stats), "sources",
-			 sources(fs->broker), "flights", flights);
+	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o}", "version", bid_version(), "mount_point",
+			 text_of(fs->options->mountpoint), "store", text_of(bid_store_path(fs->store)), "mode",
+			 bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "read_only", 1, "uptime_s",
+			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
+			 "counters", counters(&stats), "sources", sources(fs->broker), "flights", flights);
 	text = json_dumps(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

@@ -104,8 +104,6 @@ const char *bid_mode_name(enum bid_mode mode)
 		return "passthrough";
 	case BID_MODE_NO_OPEN:
 		return "no_open";
-	case BID_MODE_PLAIN:
-		return "plain";
 	default:
 		return "starting";
 	}

@@ -216,15 +216,20 @@ int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, 
 	return 0;
 }
 
-/* Where the root has a name of its own, the original path of that name cannot be reached through it. */
+/* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */
 static bool is_shadowed(const char *path)
 {
-	size_t len = strcspn(path, "/");
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
+		const char *parent = bid_names_fixed[i].parent, *name = bid_names_fixed[i].name, *rest = path;
 
-	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++)
-		if (!*bid_names_fixed[i].parent && bid_names_fixed[i].type != BID_NODE_PATH &&
-		    strlen(bid_names_fixed[i].name) == len && strncmp(bid_names_fixed[i].name, path, len) == 0)
+		if (bid_names_fixed[i].type == BID_NODE_PATH || strncmp(rest, parent, strlen(parent)) != 0)
+			continue;
+		rest += strlen(parent);
+		if (*parent && *rest++ != '/')
+			continue;
+		if (strncmp(rest, name, strlen(name)) == 0 && (rest[strlen(name)] == '\0' || rest[strlen(name)] == '/'))
 			return true;
+	}
 	return false;
 }
 
