@@ -32,7 +32,7 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --url | --link)
+		-s | --store | --url | --link | --jobs)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -58,6 +58,10 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -W 'auto reflink hard copy' -- "$current")
 		return
 		;;
+	--jobs)
+		mapfile -t COMPREPLY < <(compgen -W "1 2 4 $(nproc)" -- "$current")
+		return
+		;;
 	--url)
 		mapfile -t COMPREPLY < <(compgen -W "$DEBUGINFOD_URLS" -- "$current")
 		return
@@ -65,7 +69,7 @@ _bidctl()
 	esac
 	if [[ $current == -* ]]; then
 		case $command in
-		add) options+=' --link=' ;;
+		add) options+=' --link= --jobs= --cross --running' ;;
 		get) options+=' --url= --offline --refresh' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")

@@ -248,7 +248,7 @@ struct bid_scan_config {
  * .ko.zst). Symbolic links are not followed; the store itself and mounts of bidfs are left out. A file is reported as added once it
  * is on disk, which is achieved for many at a time.
  *
- * What a file was found to be is kept in the store (docs/FORMAT.md, "scan"): as long as name, inode, size and times are the same,
+ * What a file was found to be is kept in the store (docs/FORMAT.md, "What was scanned"): as long as name, inode, size and times are the same,
  * and its id is in the store, a later scan of @path does not open it.
  *
  * Returns 0 if it came to the end, whatever it had to refuse; what a callback returned; or a negative errno: @path could not be

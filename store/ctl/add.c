@@ -2,128 +2,106 @@
 /* bidctl add */
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <bid/error.h>
 
 #include "base/log.h"
-#include "ctl/ctl.h"
-#include "ctl/output.h"
+#include "ctl/add.h"
 
-struct tally {
-	size_t seen, added, known, refused;
-	json_t *files; /* NULL without --json; owned */
-};
-
-static const char *link_name(enum bid_link link)
+/* A scan keeps a directory open for each level it is below, in each thread, and files that wait to be synced. */
+static void allow_many_files(void)
 {
-	static const char *const names[] = {
-		[BID_LINK_AUTO] = "known", [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard", [BID_LINK_COPY] = "copy"
-	};
+	struct rlimit limit;
 
-	return names[link];
-}
-
-/* Is it this file that was not taken, so that the next one may be? Else it is the store. */
-static bool is_refusal(int r)
-{
-	switch (r) {
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EROFS:
-	case -EIO:
-	case -ENOMEM:
-	case -EMFILE:
-	case -ENFILE:
-		return false;
-	default:
-		return true;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 }
 
-static const char *reason(int r, enum bid_link link)
+static int scanned(void *user, const struct bid_scan_file *file)
 {
-	switch (r) {
-	case -ENOENT:
-		return "no such file";
-	case -EINVAL:
-		return link == BID_LINK_AUTO || link == BID_LINK_COPY ? "not a regular file"
-								      : "not a regular file, or not one to link";
-	case -EBADMSG:
-		return "damaged or cut short";
-	case -EAGAIN:
-		return "it is being written";
-	case -EOPNOTSUPP:
-	case -EXDEV:
-		return link == BID_LINK_REFLINK ? "cannot be reflinked into this store" : "cannot be linked into this store";
-	default:
-		return bid_strerror(r);
-	}
-}
+	struct ctl_tally *tally = user;
 
-static void report_added(const struct ctl *ctl, struct tally *tally, const char *path, const struct bid_added *added)
-{
-	char hex[BID_ID_HEX_MAX];
-
-	if (added->known)
-		tally->known++;
+	if (file->error < 0)
+		ctl_tally_refused(tally, file->path, ctl_add_reason(file->error, tally->ctl->link), false);
 	else
-		tally->added++;
-	bid_id_format(&added->id, hex);
-	if (tally->files) {
-		json_array_append_new(tally->files, json_pack("{s:o, s:s, s:s, s:b, s:s?}", "file", ctl_json_text(path), "id", hex,
-							      "kind", bid_kind_name(added->kind), "known", added->known, "link",
-							      added->known ? NULL : link_name(added->link)));
-	} else if (ctl->verbose) {
-		printf("%s %s %s ", hex, bid_kind_name(added->kind), added->known ? "known" : link_name(added->link));
-		ctl_print_text(stdout, path);
-		putchar('\n');
-	}
+		ctl_tally_taken(tally, file->path, &file->added);
+	return 0;
 }
 
-static void report_refused(struct tally *tally, const char *path, const char *why)
+static void show_progress(void *user, const struct bid_scan_counts *counts)
 {
-	tally->refused++;
-	bid_error("%s: '%s'", why, path);
-	if (tally->files)
-		json_array_append_new(tally->files, json_pack("{s:o, s:s}", "file", ctl_json_text(path), "refused", why));
+	ctl_tally_progress(user, counts->seen);
+}
+
+static int add_tree(struct ctl_tally *tally, struct bid_store *store, const char *path)
+{
+	struct bid_scan_config config = {
+		.jobs = tally->ctl->jobs,
+		.cross = tally->ctl->cross,
+		.link = tally->ctl->link,
+		.file = scanned,
+		.progress = show_progress,
+		.user = tally,
+	};
+	struct bid_scan_counts counts;
+	int r = bid_store_scan(store, path, &config, &counts);
+
+	ctl_progress_clear(&tally->progress);
+	tally->seen += counts.seen;
+	return r;
+}
+
+static int add_file(struct ctl_tally *tally, struct bid_store *store, const char *path)
+{
+	struct bid_added added;
+	int r = bid_store_add(store, path, tally->ctl->link, &added);
+
+	tally->seen++;
+	if (r == 0)
+		ctl_tally_taken(tally, path, &added);
+	return r;
+}
+
+/* One operand. */
+static enum ctl_status add(struct ctl_tally *tally, struct bid_store *store, const char *path)
+{
+	struct stat st;
+	int r;
+
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		r = add_tree(tally, store, path);
+	else
+		r = add_file(tally, store, path);
+	if (r == 0)
+		return CTL_DONE;
+	ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), true);
+	return ctl_add_is_refusal(r) ? CTL_REFUSED : CTL_TROUBLE;
 }
 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct tally tally = { 0 };
+	struct ctl_tally tally;
 	enum ctl_status status;
 
+	if (argc == 0 && !ctl->running)
+		return ctl_usage("'add' needs FILE|DIR..., or '--running'");
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;
-	if (ctl->json)
-		tally.files = json_array();
+	allow_many_files();
+	ctl_tally_begin(&tally, ctl);
 
-	for (int i = 0; i < argc; i++) {
-		struct bid_added added;
-		int r = bid_store_add(store, argv[i], ctl->link, &added);
+	if (ctl->running)
+		status = ctl_add_running(&tally, store);
+	for (int i = 0; i < argc && status != CTL_TROUBLE; i++) {
+		enum ctl_status one = add(&tally, store, argv[i]);
 
-		tally.seen++;
-		if (r == 0) {
-			report_added(ctl, &tally, argv[i], &added);
-			continue;
-		}
-		report_refused(&tally, argv[i], reason(r, ctl->link));
-		if (!is_refusal(r)) {
-			status = CTL_TROUBLE;
-			break;
-		}
-		status = CTL_REFUSED;
+		if (one != CTL_DONE)
+			status = one;
 	}
-
-	if (!ctl->json) {
-		printf("seen %zu, added %zu, known %zu, refused %zu\n", tally.seen, tally.added, tally.known, tally.refused);
-	} else if (ctl_print_json(json_pack("{s:I, s:I, s:I, s:I, s:o}", "seen", (json_int_t)tally.seen, "added",
-					    (json_int_t)tally.added, "known", (json_int_t)tally.known, "refused",
-					    (json_int_t)tally.refused, "files", tally.files)) < 0) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
-	return status;
+	return ctl_tally_end(&tally, status);
 }

@@ -23,10 +23,17 @@ struct ctl {
 	bool json;
 	bool verbose;
 	enum bid_link link; /* add */
+	unsigned jobs; /* add; 0 is one per CPU */
+	bool cross; /* add */
+	bool running; /* add */
 	bool refresh; /* get */
-	bool offline; /* get */
-	const char **urls; /* get: --url, in order; owned by main() */
+	bool offline; /* get, verify */
+	const char **urls; /* get, verify: --url, in order; owned by main() */
 	size_t n_urls;
+	const char **paths; /* remove: --path, in order; owned by main() */
+	size_t n_paths;
+	bool deep; /* verify */
+	bool repair; /* verify */
 };
 
 /* Commands: @argv are the operands. All report their errors themselves and return what to exit with. */
@@ -35,8 +42,12 @@ typedef enum ctl_status (*ctl_command_fn)(const struct ctl *ctl, int argc, char 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);
 
 /* Complain of the command line, with a hint where to read on. Returns CTL_USAGE. */
 enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -20,10 +20,14 @@ static const struct command {
 	int min, max; /* operands; a negative maximum is none */
 	ctl_command_fn run;
 } commands[] = {
-	{ "add", "FILE...", "put ELF files into the store, each under its build-id", 1, -1, ctl_add },
+	{ "add", "FILE|DIR...", "put ELF files into the store, each under its build-id", 0, -1, ctl_add },
 	{ "list", "", "list what is in the store", 0, 0, ctl_list },
 	{ "show", "ID", "show what is known of a build", 1, 1, ctl_show },
 	{ "get", "ID [KIND]", "fetch an artifact if it is not there, print its path", 1, 2, ctl_get },
+	{ "remove", "FILE|ID...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
+	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
+	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
+	{ "verify", "[ID...]", "check every object, name and record; with '--repair' put them right", 0, -1, ctl_verify },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
 };
 
@@ -42,9 +46,15 @@ static const struct {
 	{ "help", 'h', NULL, NULL, "show this help, of one command if it is named" },
 	{ "version", 'V', NULL, NULL, "show the version" },
 	{ "link", 0, "WAY", "add", "auto, reflink, hard or copy (default: auto)" },
-	{ "url", 0, "URL", "get", "ask this server, not those of the environment; repeatable" },
-	{ "offline", 0, NULL, "get", "ask no server" },
+	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
+	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
+	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
+	{ "url", 0, "URL", "get verify", "ask this server, not those of the environment; repeatable" },
+	{ "offline", 0, NULL, "get verify", "ask no server" },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
+	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
+	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded" },
+	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found" },
 };
 
 enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256 };
@@ -126,7 +136,8 @@ static enum ctl_status print_help(const struct command *only)
 	print_options(NULL);
 	printf("\nAn ID may be cut short to its first 7 digits or more. KIND is elf (or executable),\n"
 	       "debuginfo (the default), kallsyms, probes or vdso.\n"
-	       "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble.\n"
+	       "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble;\n"
+	       "of verify a sum, see bidctl(1).\n"
 	       "See bidctl(1) and mount.bidfs(8).\n");
 	return CTL_DONE;
 }
@@ -144,6 +155,20 @@ static int parse_link(const char *text, enum bid_link *ret_link)
 		}
 	}
 	return -EINVAL;
+}
+
+static int parse_jobs(const char *text, unsigned *ret_jobs)
+{
+	char *end;
+	unsigned long jobs;
+
+	errno = 0;
+	jobs = strtoul(text, &end, 10);
+	/* strtoul(3) takes blanks and signs, too */
+	if (text[0] < '0' || text[0] > '9' || *end || errno || jobs == 0 || jobs > 256)
+		return -EINVAL;
+	*ret_jobs = (unsigned)jobs;
+	return 0;
 }
 
 struct wanted {
@@ -174,6 +199,18 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->offline = true;
 	else if (strcmp(name, "refresh") == 0)
 		ctl->refresh = true;
+	else if (strcmp(name, "path") == 0)
+		ctl->paths[ctl->n_paths++] = value;
+	else if (strcmp(name, "deep") == 0)
+		ctl->deep = true;
+	else if (strcmp(name, "repair") == 0)
+		ctl->repair = true;
+	else if (strcmp(name, "cross") == 0)
+		ctl->cross = true;
+	else if (strcmp(name, "running") == 0)
+		ctl->running = true;
+	else if (strcmp(name, "jobs") == 0 && parse_jobs(value, &ctl->jobs) < 0)
+		return ctl_usage("not a number of threads, 1 to 256: '%s'", value);
 	else if (strcmp(name, "link") == 0 && parse_link(value, &ctl->link) < 0)
 		return ctl_usage("not a way to link: '%s'", value);
 	return CTL_DONE;
@@ -254,12 +291,13 @@ static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, i
 int main(int argc, char **argv)
 {
 	bid_auto_free const char **urls = calloc((size_t)argc + 1, sizeof(*urls));
-	struct ctl ctl = { .urls = urls };
+	bid_auto_free const char **paths = calloc((size_t)argc + 1, sizeof(*paths));
+	struct ctl ctl = { .urls = urls, .paths = paths };
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
 
 	bid_log_init("bidctl", BID_LOG_WARNING);
-	if (!urls) {
+	if (!urls || !paths) {
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;
 	}

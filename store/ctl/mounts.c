@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -51,8 +52,9 @@ static bool has_option(const char *options, const char *wanted)
 /* Is @line a mount of bidfs? It is taken apart in place. */
 static bool parse_line(char *line, struct ctl_mount *ret_mount)
 {
-	enum { POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
+	enum { DEVICE = 2, POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
 	char *fields[FIRST_TAG], *field, *type, *source, *super;
+	unsigned major, minor;
 
 	for (size_t i = 0; i < FIRST_TAG; i++)
 		if (!(fields[i] = strsep(&line, " ")))
@@ -65,6 +67,9 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 	super = strsep(&line, " \n");
 	if (!type || strcmp(type, "fuse.bidfs") != 0 || !source || !super)
 		return false;
+	if (sscanf(fields[DEVICE], "%u:%u", &major, &minor) != 2)
+		return false;
+	ret_mount->dev = makedev(major, minor);
 	ret_mount->read_only = has_option(fields[OPTIONS], "ro") || has_option(super, "ro");
 	return unescape(fields[POINT], ret_mount->point, sizeof(ret_mount->point)) == 0 &&
 	       unescape(source, ret_mount->source, sizeof(ret_mount->source)) == 0;

@@ -5,11 +5,13 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct ctl_mount {
 	char point[PATH_MAX];
 	char source[PATH_MAX]; /* the store */
 	bool read_only;
+	dev_t dev; /* of the files in it */
 };
 
 /*

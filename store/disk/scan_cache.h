@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What earlier scans of a tree found its files to be: ".bidfs/scan/HASH" (docs/FORMAT.md, "scan"), one file per tree. An entry stands
- * for a name, an inode, a size and times; a file that was changed has another. A file of the cache that is missing, damaged or of
- * another form is an empty one.
+ * What earlier scans of a tree found its files to be: ".bidfs/scan/HASH" (docs/FORMAT.md, "What was scanned"), one file per tree.
+ * An entry stands for a name, an inode, a size and times; a file that was changed has another. A file of the cache that is missing,
+ * damaged or of another form is an empty one.
  */
 #ifndef BID_DISK_SCAN_CACHE_H
 #define BID_DISK_SCAN_CACHE_H

@@ -165,13 +165,14 @@ def case_usage(scene):
 
 
 def case_add(scene):
-    missing = scene.home / "missing"
-    done = scene.on_store("add", scene.one, scene.text, scene.two, scene.cut, scene.nameless, scene.home, missing, status=REFUSED)
+    missing, fifo = scene.home / "missing", scene.home / "fifo"
+    os.mkfifo(fifo)
+    done = scene.on_store("add", scene.one, scene.text, scene.two, scene.cut, scene.nameless, fifo, missing, status=REFUSED)
     assert done.stdout == "seen 7, added 2, known 0, refused 5\n", done.stdout
     errors = done.stderr.splitlines()
     assert len(errors) == 5, errors
     refused = {scene.text: "not an ELF file", scene.cut: "damaged or cut short", scene.nameless: "no build-id in it",
-               scene.home: "not a regular file", missing: "no such file"}
+               fifo: "not a regular file", missing: "no such file"}
     assert errors == [f"bidctl: error: {reason}: '{path}'" for path, reason in refused.items()], errors
 
     assert scene.on_store("add", scene.one).stdout == "seen 1, added 0, known 1, refused 0\n"

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the ways of "bidctl add" share: counting, reporting, and the summary at the end. */
+#ifndef BID_CTL_ADD_H
+#define BID_CTL_ADD_H
+
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+struct ctl_tally {
+	const struct ctl *ctl;
+	size_t seen, added, known, refused;
+	struct ctl_tally_reason *reasons; /* of those that were refused without a message; owned */
+	size_t n_reasons;
+	json_t *files; /* NULL without --json; owned */
+	struct ctl_progress progress;
+	int64_t drawn_ms; /* the clock when the progress was shown last */
+};
+
+void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl);
+
+/* The file @path is in the store. */
+void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added);
+
+/* It was not taken, because of @why. An error message says so if @named, that is, if somebody asked for this very file. */
+void ctl_tally_refused(struct ctl_tally *tally, const char *path, const char *why, bool named);
+
+/* Show on a terminal how far it is: @seen files by now. */
+void ctl_tally_progress(struct ctl_tally *tally, size_t seen);
+
+/* Print the summary, and release it. Returns @status, or what is worse. */
+enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status);
+
+/* Is the errno @error about the file, so that the next one may be taken? Else it is about the store. */
+bool ctl_add_is_refusal(int error);
+
+/* Why bid_store_add() did not take a file: @error in words. */
+const char *ctl_add_reason(int error, enum bid_link link);
+
+/* Everything that runs on this machine: programs, libraries, the kernel and its modules. Returns the status so far. */
+enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store);
+
+/* The kernel's part of it. */
+enum ctl_status ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store);
+
+#endif

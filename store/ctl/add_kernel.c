@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The kernel's part of bidctl add --running: its symbol table, the vDSO that this process has of it, and the modules it loaded. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "ctl/add.h"
+
+enum {
+	NOTES_MAX = 1 << 20, /* bytes */
+	KALLSYMS_MAX = 1 << 28,
+	MODULES_DEP_MAX = 1 << 26,
+};
+
+static int read_whole(const char *path, size_t max, char **ret_text, size_t *ret_len)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : bid_read_file(fd, max, ret_text, ret_len);
+}
+
+/* The build-id among the notes (ELF gABI, "Note Section") in the file @path, which the kernel writes in its own byte order. */
+static int id_in_notes(const char *path, struct bid_id *ret_id)
+{
+	enum { GNU_BUILD_ID = 3 };
+	bid_auto_free char *notes = NULL;
+	size_t len, at = 0;
+	int r;
+
+	r = read_whole(path, NOTES_MAX, &notes, &len);
+	if (r < 0)
+		return r;
+	while (len - at >= 3 * sizeof(uint32_t)) {
+		uint32_t note[3]; /* length of the name, of what follows it, type */
+		size_t name, desc;
+
+		memcpy(note, notes + at, sizeof(note));
+		at += sizeof(note);
+		name = ((size_t)note[0] + 3) & ~(size_t)3;
+		desc = ((size_t)note[1] + 3) & ~(size_t)3;
+		if (name > len - at || note[1] > len - at - name)
+			break;
+		if (note[2] == GNU_BUILD_ID && note[0] == 4 && memcmp(notes + at, "GNU", 4) == 0)
+			return bid_id_from_bytes(notes + at + name, note[1], ret_id) < 0 ? -ENODATA : 0;
+		at += name;
+		at += desc < len - at ? desc : len - at;
+	}
+	return -ENODATA;
+}
+
+/* kptr_restrict leaves a table of zeros. */
+static bool has_addresses(const char *text)
+{
+	while (*text) {
+		size_t zeros = strspn(text, "0");
+
+		if (text[zeros] != ' ')
+			return true;
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return false;
+}
+
+/* Add what is in memory. Only trouble with the store is an error. */
+static int add_data(struct ctl_tally *tally, struct bid_store *store, const struct bid_request *request, const char *name,
+		    const void *data, size_t len)
+{
+	struct bid_added added;
+	int r = bid_store_add_data(store, request, data, len, &added);
+
+	tally->seen++;
+	if (r == 0)
+		ctl_tally_taken(tally, name, &added);
+	else
+		ctl_tally_refused(tally, name, ctl_add_reason(r, BID_LINK_AUTO), false);
+	return r < 0 && !ctl_add_is_refusal(r) ? r : 0;
+}
+
+static int refuse(struct ctl_tally *tally, const char *path, const char *why)
+{
+	tally->seen++;
+	ctl_tally_refused(tally, path, why, false);
+	return 0;
+}
+
+static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
+{
+	static const char path[] = "/proc/kallsyms";
+	struct bid_request request = { .kind = BID_KIND_KALLSYMS };
+	bid_auto_free char *text = NULL;
+	size_t len;
+
+	if (id_in_notes("/sys/kernel/notes", &request.id) < 0)
+		return refuse(tally, path, "the kernel's build-id is not to be read from '/sys/kernel/notes'");
+	if (read_whole(path, KALLSYMS_MAX, &text, &len) < 0)
+		return refuse(tally, path, "the kernel's symbol table is not to be read");
+	if (!has_addresses(text))
+		return refuse(tally, path, "its addresses are hidden (see kernel.kptr_restrict)");
+	return add_data(tally, store, &request, "[kernel.kallsyms]", text, len);
+}
+
+/* How much of this process's memory the mapping that begins at @start has. */
+static size_t mapping_size(unsigned long start)
+{
+	bid_auto_file FILE *maps = fopen("/proc/self/maps", "re");
+	bid_auto_free char *line = NULL;
+	size_t size = 0;
+
+	while (maps && getline(&line, &size, maps) > 0) {
+		unsigned long from, to;
+
+		if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from == start)
+			return to - from;
+	}
+	return 0;
+}
+
+static int add_vdso(struct ctl_tally *tally, struct bid_store *store)
+{
+	struct bid_request request = { .kind = BID_KIND_VDSO };
+	unsigned long start = getauxval(AT_SYSINFO_EHDR);
+	size_t size = start ? mapping_size(start) : 0;
+	bid_auto_free char *copy = size ? malloc(size) : NULL;
+
+	/* an architecture or an emulator without one */
+	if (size == 0)
+		return 0;
+	if (!copy)
+		return -ENOMEM;
+	/* a number from the kernel: the compiler cannot know what is there */
+	memcpy(copy, (const void *)start, size);
+	if (bid_elf_identify_head(copy, size, &request.id) < 0)
+		return refuse(tally, "[vdso]", "no build-id in it");
+	return add_data(tally, store, &request, "[vdso]", copy, size);
+}
+
+/* Is @path, "kernel/fs/a-b.ko.xz", a file of the module that the kernel calls @name, "a_b"? */
+static bool is_module_file(const char *path, size_t len, const char *name)
+{
+	const char *base = memrchr(path, '/', len);
+
+	base = base ? base + 1 : path;
+	for (; *name; name++, base++)
+		if (base >= path + len || (*base == '-' ? '_' : *base) != *name)
+			return false;
+	return path + len - base >= 3 && memcmp(base, ".ko", 3) == 0 && (base + 3 == path + len || base[3] == '.');
+}
+
+/* The file of the module @name, by the index that depmod(8) has made: lines of "FILE: WHAT IT NEEDS". */
+static bool find_module(const char *directory, const char *index, const char *name, char *ret_path, size_t size)
+{
+	for (const char *line = index; *line; line += *line == '\n') {
+		size_t len = strcspn(line, ":\n");
+
+		if (line[len] == ':' && is_module_file(line, len, name))
+			return (size_t)snprintf(ret_path, size, "%s/%.*s", line[0] == '/' ? "" : directory, (int)len, line) < size;
+		line += strcspn(line, "\n");
+	}
+	return false;
+}
+
+static int add_module(struct ctl_tally *tally, struct bid_store *store, const char *directory, const char *index, const char *name,
+		      const struct bid_id *id)
+{
+	struct bid_added added;
+	char path[PATH_MAX], own[NAME_MAX + 8];
+	int r;
+
+	snprintf(own, sizeof(own), "[%s]", name);
+	if (!find_module(directory, index, name, path, sizeof(path))) {
+		if (bid_store_kinds(store, id) > 0 && bid_store_kinds(store, id) & 1 << BID_KIND_ELF) {
+			tally->seen++;
+			ctl_tally_taken(tally, own, &(struct bid_added){ .id = *id, .kind = BID_KIND_ELF, .known = true });
+			return 0;
+		}
+		return refuse(tally, own, "the module's file is not in its place in '/lib/modules'");
+	}
+	r = bid_store_add(store, path, tally->ctl->link, &added);
+	tally->seen++;
+	if (r < 0) {
+		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
+		return ctl_add_is_refusal(r) ? 0 : r;
+	}
+	ctl_tally_taken(tally, path, &added);
+	return bid_id_equal(&added.id, id) ? 0 : refuse(tally, own, "the module's file is another build than the loaded one");
+}
+
+static int add_modules(struct ctl_tally *tally, struct bid_store *store)
+{
+	bid_auto_dir DIR *modules = opendir("/sys/module");
+	bid_auto_free char *index = NULL;
+	struct utsname system;
+	char directory[sizeof(system.release) + 16], path[PATH_MAX];
+	struct dirent *entry;
+	size_t len;
+	int r = 0;
+
+	if (!modules || uname(&system) < 0)
+		return 0;
+	snprintf(directory, sizeof(directory), "/lib/modules/%s", system.release);
+	snprintf(path, sizeof(path), "%s/modules.dep", directory);
+	if (read_whole(path, MODULES_DEP_MAX, &index, &len) < 0)
+		index = strdup("");
+	if (!index)
+		return -ENOMEM;
+	while (r == 0 && (entry = readdir(modules))) {
+		struct bid_id id;
+
+		/* what is built in has no notes of its own */
+		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", entry->d_name);
+		if (entry->d_name[0] != '.' && id_in_notes(path, &id) == 0)
+			r = add_module(tally, store, directory, index, entry->d_name, &id);
+	}
+	return r;
+}
+
+enum ctl_status ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store)
+{
+	int r = add_kallsyms(tally, store);
+
+	if (r == 0)
+		r = add_vdso(tally, store);
+	if (r == 0)
+		r = add_modules(tally, store);
+	if (r == 0)
+		return CTL_DONE;
+	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
+	return CTL_TROUBLE;
+}

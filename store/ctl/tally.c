@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What "bidctl add" says of what it did. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/add.h"
+#include "ctl/clock.h"
+
+enum { REDRAW_MS = 100 };
+
+struct ctl_tally_reason {
+	char *why; /* owned */
+	size_t n;
+};
+
+static const char *link_name(enum bid_link link)
+{
+	static const char *const names[] = {
+		[BID_LINK_AUTO] = "known", [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard", [BID_LINK_COPY] = "copy"
+	};
+
+	return names[link];
+}
+
+bool ctl_add_is_refusal(int error)
+{
+	switch (error) {
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EROFS:
+	case -EIO:
+	case -ENOMEM:
+	case -EMFILE:
+	case -ENFILE:
+		return false;
+	default:
+		return true;
+	}
+}
+
+const char *ctl_add_reason(int error, enum bid_link link)
+{
+	switch (error) {
+	case -ENOENT:
+		return "no such file";
+	case -EINVAL:
+		return link == BID_LINK_AUTO || link == BID_LINK_COPY ? "not a regular file"
+								      : "not a regular file, or not one to link";
+	case -EBADMSG:
+		return "damaged or cut short";
+	case -EAGAIN:
+		return "it is being written";
+	case -ELOOP:
+		return "it is a store, or a mount of bidfs";
+	case -EOPNOTSUPP:
+	case -EXDEV:
+		return link == BID_LINK_REFLINK ? "cannot be reflinked into this store" : "cannot be linked into this store";
+	default:
+		return bid_strerror(error);
+	}
+}
+
+void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl)
+{
+	*tally = (struct ctl_tally){ .ctl = ctl, .files = ctl->json ? json_array() : NULL };
+}
+
+void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	if (added->known)
+		tally->known++;
+	else
+		tally->added++;
+	bid_id_format(&added->id, hex);
+	if (tally->files) {
+		json_array_append_new(tally->files, json_pack("{s:o, s:s, s:s, s:b, s:s?}", "file", ctl_json_text(path), "id", hex,
+							      "kind", bid_kind_name(added->kind), "known", added->known, "link",
+							      added->known ? NULL : link_name(added->link)));
+	} else if (tally->ctl->verbose) {
+		ctl_progress_clear(&tally->progress);
+		printf("%s %s %s ", hex, bid_kind_name(added->kind), added->known ? "known" : link_name(added->link));
+		ctl_print_text(stdout, path);
+		putchar('\n');
+	}
+}
+
+/* Another one for that reason. Where memory is short, the sum is right and a part of it is not explained. */
+static void count_reason(struct ctl_tally *tally, const char *why)
+{
+	struct ctl_tally_reason *grown;
+	char *copy;
+
+	for (size_t i = 0; i < tally->n_reasons; i++) {
+		if (strcmp(tally->reasons[i].why, why) == 0) {
+			tally->reasons[i].n++;
+			return;
+		}
+	}
+	grown = reallocarray(tally->reasons, tally->n_reasons + 1, sizeof(*grown));
+	if (!grown)
+		return;
+	tally->reasons = grown;
+	copy = strdup(why);
+	if (copy)
+		tally->reasons[tally->n_reasons++] = (struct ctl_tally_reason){ .why = copy, .n = 1 };
+}
+
+void ctl_tally_refused(struct ctl_tally *tally, const char *path, const char *why, bool named)
+{
+	tally->refused++;
+	if (named || tally->ctl->verbose) {
+		ctl_progress_clear(&tally->progress);
+		bid_error("%s: '%s'", why, path);
+	}
+	if (!named)
+		count_reason(tally, why);
+	if (tally->files)
+		json_array_append_new(tally->files, json_pack("{s:o, s:s}", "file", ctl_json_text(path), "refused", why));
+}
+
+void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
+{
+	int64_t now = ctl_clock_ms();
+
+	if (!ctl_is_terminal(stderr) || now < tally->drawn_ms + REDRAW_MS)
+		return;
+	tally->drawn_ms = now;
+	fprintf(stderr, "\r%zu files, %zu added, %zu known\033[K", tally->seen + seen, tally->added, tally->known);
+	fflush(stderr);
+	tally->progress.drawn = true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct ctl_tally_reason *one = a, *two = b;
+
+	return one->n < two->n ? 1 : one->n > two->n ? -1 : strcmp(one->why, two->why);
+}
+
+static json_t *to_json(struct ctl_tally *tally)
+{
+	json_t *reasons = json_object();
+
+	for (size_t i = 0; i < tally->n_reasons; i++)
+		json_object_set_new(reasons, tally->reasons[i].why, json_integer((json_int_t)tally->reasons[i].n));
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "seen", (json_int_t)tally->seen, "added", (json_int_t)tally->added,
+			 "known", (json_int_t)tally->known, "refused", (json_int_t)tally->refused, "reasons", reasons, "files",
+			 bid_steal(tally->files));
+}
+
+enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
+{
+	ctl_progress_clear(&tally->progress);
+	if (tally->n_reasons > 0)
+		qsort(tally->reasons, tally->n_reasons, sizeof(*tally->reasons), by_number);
+	if (!tally->ctl->json) {
+		printf("seen %zu, added %zu, known %zu, refused %zu", tally->seen, tally->added, tally->known, tally->refused);
+		for (size_t i = 0; i < tally->n_reasons; i++)
+			printf("%s%zu %s", i ? ", " : ": ", tally->reasons[i].n, tally->reasons[i].why);
+		putchar('\n');
+	} else if (ctl_print_json(to_json(tally)) < 0) {
+		bid_error("%s", strerror(ENOMEM));
+		status = CTL_TROUBLE;
+	}
+	for (size_t i = 0; i < tally->n_reasons; i++)
+		free(tally->reasons[i].why);
+	free(tally->reasons);
+	json_decref(tally->files);
+	tally->reasons = NULL;
+	tally->files = NULL;
+	return status;
+}
