@@ -71,6 +71,7 @@ static void release(struct bid_broker *broker)
 	free(broker->asked);
 	bid_tickets_release(&broker->tickets);
 	bid_negative_free(broker->negative);
+	bid_negative_free(broker->too_large);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
 	pthread_cond_destroy(&broker->has_job);
@@ -94,6 +95,8 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	init_locks(broker);
 
 	r = bid_negative_new(NEGATIVE_MAX, bid_clock_boottime, NULL, &broker->negative);
+	if (r == 0)
+		r = bid_negative_new(NEGATIVE_MAX, bid_clock_boottime, NULL, &broker->too_large);
 	if (r == 0)
 		r = start_threads(broker);
 	if (r < 0) {
@@ -138,6 +141,8 @@ static int look(struct bid_broker *broker, const struct bid_request *request, st
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	if (can_fetch(broker, request)) {
+		if (!broker->config.no_negative && bid_negative_ttl(broker->too_large, request) > 0)
+			return -EFBIG;
 		if (!broker->config.no_negative)
 			ttl = bid_negative_ttl(broker->negative, request);
 		if (ttl == 0)

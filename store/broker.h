@@ -42,7 +42,8 @@ struct bid_asked {
 struct bid_broker {
 	struct bid_store *store;		/* not owned */
 	struct bid_broker_config config;
-	struct bid_negative *negative;		/* has its own lock */
+	struct bid_negative *negative;		/* absent everywhere; has its own lock */
+	struct bid_negative *too_large;		/* there, above the limit; has its own lock */
 	struct bid_asked *asked;		/* does not change from the first request on */
 	size_t n_sources;
 

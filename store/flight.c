@@ -264,8 +264,9 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 
 	bid_txn_free(bid_steal(flight->txn));
 	free(bid_steal(flight->head));
-	if (error == -ENOENT && bid_negative_add(broker->negative, &flight->request) < 0)
-		bid_warning("out of memory: an absent artifact is not remembered as that");
+	if ((error == -ENOENT && bid_negative_add(broker->negative, &flight->request) < 0) ||
+	    (error == -EFBIG && bid_negative_add(broker->too_large, &flight->request) < 0))
+		bid_warning("out of memory: what is absent or too large is not remembered as that");
 
 	pthread_mutex_lock(&broker->lock);
 	bid_flight_ref(flight);

@@ -72,6 +72,7 @@ static void note_fetched(struct bid_flight *flight)
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
 	bid_negative_forget(broker->negative, &flight->request);
+	bid_negative_forget(broker->too_large, &flight->request);
 	bid_info("fetched %llu bytes from %s: '%s/%s'", (unsigned long long)flight->received,
 		 broker->asked[flight->source].source->name, bid_id_format(&flight->request.id, hex),
 		 bid_kind_name(flight->request.kind));

@@ -15,7 +15,7 @@ struct bid_broker;
 struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
-	bool no_negative; /* ask the sources even for what is remembered as absent */
+	bool no_negative; /* ask the sources even for what is remembered as absent or too large */
 };
 
 /* What one source answered, in the end, for one request. */
@@ -49,10 +49,10 @@ bool bid_broker_has_sources(const struct bid_broker *broker);
 void bid_broker_free(struct bid_broker *broker);
 
 /*
- * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EINPROGRESS (a
- * source may have it: bid_broker_materialise() it), or as bid_store_find(), but -EBADMSG only if there is no source to ask
- * instead. @ret_ttl, if not NULL, is set with -ENOENT: the seconds for which the sources' "no" stands, 0 if no source was ever
- * asked.
+ * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EFBIG (remembered),
+ * -EINPROGRESS (a source may have it: bid_broker_materialise() it), or as bid_store_find(), but -EBADMSG only if there is no
+ * source to ask instead. @ret_ttl, if not NULL, is set with -ENOENT: the seconds for which the sources' "no" stands, 0 if no
+ * source was ever asked.
  */
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
@@ -107,7 +107,7 @@ struct bid_broker_stats {
 	uint64_t unknown; /* answered "unknown": timed out, or a source could not be asked */
 	uint64_t rejected; /* bodies that were not what was asked for */
 	uint64_t interrupted; /* waits given up */
-	uint64_t negative_entries; /* remembered at the moment */
+	uint64_t negative_entries; /* remembered at the moment, as absent or too large */
 	uint64_t flights; /* downloads at the moment */
 	uint64_t waiters; /* at the moment */
 };

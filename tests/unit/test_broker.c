@@ -229,10 +229,11 @@ static void test_bodies_do_not_mix(void **state)
 static void test_too_large(void **state)
 {
 	struct scene *scene = *state;
-	struct bid_request told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb);
+	struct bid_request told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
 	struct held_source *held;
 	struct bid_source *memory;
 	struct call *call;
+	unsigned asked;
 
 	scene_broker(scene, &(struct bid_broker_config){ .max_size = 100 * 1024 });
 	held = scene_held(scene, "held");
@@ -250,14 +251,20 @@ static void test_too_large(void **state)
 	held->announce = BID_SIZE_UNKNOWN;
 	assert_int_equal(fetch(scene, &silent, NULL), -EFBIG);
 	assert_int_equal(held->accepted, 100 * 1024);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(stats_of(scene).negative_entries, 3);
 	assert_int_equal(stats_of(scene).rejected, 0);
+
+	/* remembered, as what it is */
+	asked = bid_source_memory_asked(memory);
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
+	assert_int_equal(bid_source_memory_asked(memory), asked);
 
 	/* a trouble elsewhere does not hide it */
 	held->body = NULL;
 	bid_source_memory_set_default(memory, BID_OUTCOME_UNREACHABLE);
-	sleep_ms(300);
-	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
+	assert_int_equal(fetch(scene, &other, NULL), -EFBIG);
+	assert_int_equal(bid_source_memory_asked(memory), asked + 1);
 }
 
 static void test_what_no_source_can_have(void **state)
