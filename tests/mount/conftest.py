@@ -93,7 +93,7 @@ def place():
     path = pathlib.Path(tempfile.mkdtemp(prefix="bm-", dir="/tmp"))
     path.chmod(0o755)
     yield path
-    left = [line.split(" ")[4] for line in open("/proc/self/mountinfo", encoding="utf-8") if line.split(" ")[4].startswith(f"{path}/")]
+    left = [mounted for mounted in daemon.mount_points() if mounted.startswith(f"{path}/")]
     for mounted in reversed(left):
         daemon.unmount(mounted, "-l")
     shutil.rmtree(path)

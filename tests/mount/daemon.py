@@ -16,8 +16,13 @@ TROUBLE = re.compile(r"(^|: )(error|warning): ")
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing|double free|corrupted|fuse: ")
 
 
+def mount_points():
+    """Every mount point there is, in the order of mounting."""
+    return [line.split(" ")[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
+
+
 def is_mounted(path):
-    return any(line.split(" ")[4] == str(path) for line in open("/proc/self/mountinfo", encoding="utf-8"))
+    return str(path) in mount_points()
 
 
 def daemons_of(path):
@@ -34,7 +39,9 @@ def daemons_of(path):
 
 
 def unmount(path, *options):
-    return subprocess.run(["umount", *options, str(path)], capture_output=True, text=True, check=False)
+    """As an administrator does it, or, with no other option than -l, as a user."""
+    user = ["fusermount3", "-u", *("-z" for option in options if option == "-l")]
+    return subprocess.run([*(["umount", *options] if tools.IS_ROOT else user), str(path)], capture_output=True, text=True, check=False)
 
 
 def users_of(path):
@@ -87,15 +94,19 @@ class Mount:
     def counter(self, name):
         return self.status()["counters"][name]
 
-    def resident(self):
-        """Kilobytes of memory."""
-        return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.pid}/status").read_text())[1])
-
     def artifact(self, ident, kind="elf"):
         return self / "buildid" / ident / kind
 
+    def link(self, ident):
+        """perf's."""
+        return self / ".build-id" / ident[:2] / ident[2:]
+
+    def elf_file(self, ident):
+        """The debuggers' name for the program."""
+        return self / "usr/lib/debug/.build-id" / ident[:2] / ident[2:]
+
     def debug_file(self, ident):
-        return self / "usr/lib/debug/.build-id" / ident[:2] / f"{ident[2:]}.debug"
+        return self.elf_file(ident).with_name(f"{ident[2:]}.debug")
 
     def expect(self, pattern):
         """The log must have a warning or an error that matches."""

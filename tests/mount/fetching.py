@@ -29,17 +29,17 @@ def read_all(paths):
 
 def names(mount, ident, kind="elf"):
     """Two names for one artifact in different directories: what the kernel remembers of the one, it does not know of the other."""
-    suffix = ".debug" if kind == "debuginfo" else ""
-    return mount.artifact(ident, kind), mount / "usr/lib/debug/.build-id" / ident[:2] / f"{ident[2:]}{suffix}"
+    return mount.artifact(ident, kind), mount.debug_file(ident) if kind == "debuginfo" else mount.elf_file(ident)
 
 
 def await_waiters(mount, number):
-    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers", 10)
+    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers",
+                     10)
 
 
 def await_transfer(mount):
     """Wait until a body is coming in."""
-    return tools.wait_until(lambda: [flight for flight in mount.status()["flights"] if flight["received"] > 0], "bytes of a download", 10)
+    tools.wait_until(lambda: any(flight["received"] > 0 for flight in mount.status()["flights"]), "bytes of a download", 10)
 
 
 def contents(store):

@@ -12,5 +12,5 @@ def as_user(user):
 
 def isolated(script, env, status=0):
     """Run a shell script in its own namespaces of mounts and processes; all that it leaves running is killed."""
-    return tools.run("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", "sh", "-ec", script,
-                     env=env, status=status)
+    return tools.run("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private",
+                     "sh", "-ec", script, env=env, status=status)

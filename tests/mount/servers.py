@@ -114,11 +114,6 @@ class Debuginfod:
                          self.metric('thread_work_pending{role="scan"}') == 0 and self.metric('thread_busy{role="scan"}') == 0,
                          "scan of debuginfod", deadline)
 
-    def requests(self):
-        """How many artifacts it was asked for so far."""
-        text = http(f"{self.url}/metrics")[1].decode()
-        return sum(int(n) for n in re.findall(r'^http_responses_transfer_bytes_count\{.*\} (\d+)$', text, re.MULTILINE)), text
-
     def stop(self):
         self.process.terminate()
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Servers that deliver something else, or less, or nothing: never served, never kept, and the next server is asked in the same open."""
+"""Servers that deliver something else, or less, or nothing: never served, never kept, and the next is asked in the same open."""
 import errno
 import json
 import os
@@ -91,11 +91,11 @@ def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, stor
     # it is the server, not the request: the same files are taken once it is well
     bad.control("/reset")
     for behaviour, program in cases.items():
-        path = m / "usr/lib/debug/.build-id" / program.id[:2] / program.id[2:]
-        tools.wait_until(lambda path=path, program=program: read(path) == program.read(), f"the file after '{behaviour}'", 3)
+        tools.wait_until(lambda program=program: read(m.elf_file(program.id)) == program.read(), f"the file after '{behaviour}'", 3)
 
 
-@pytest.mark.parametrize("first", ["reset:5000", "truncate:5000", "truncate-chunked:5000", "truncate-noclen:5000", "error:503", "hang-up"])
+@pytest.mark.parametrize("first", ["reset:5000", "truncate:5000", "truncate-chunked:5000", "truncate-noclen:5000", "error:503",
+                                   "hang-up"])
 def test_a_second_try_begins_anew(mount, mode, faults, place, first):
     """The only server fails once: its second answer is not put behind what there was of the first."""
     program = programs.small(place / "app")
@@ -126,7 +126,7 @@ def test_every_truncation_is_refused(mount, faults, place, store):
     server.behave()
     last = forged[cuts[-1]]
     server.behave("truncate-bare:99999999", ident=last.id)
-    tools.wait_until(lambda: (m / "usr/lib/debug/.build-id" / last.id[:2] / last.id[2:]).exists(), "the whole file", 3)
+    tools.wait_until(lambda: m.elf_file(last.id).exists(), "the whole file", 3)
 
 
 def test_strict_errors(mount, faults, place):
@@ -138,8 +138,8 @@ def test_strict_errors(mount, faults, place):
     m = mount(f"url={server.url}", "errors=strict", "wait=20")
     m.permit(server.url)
     answers = dict(zip(files, read_all([m.artifact(one.id) for one in files.values()])))
-    assert answers == {"absent": errno.ENOENT, "gone": errno.ENOENT, "error:503": errno.EHOSTUNREACH, "flip-note": errno.EIO, "html": errno.EIO,
-                       "reset-headers": errno.EHOSTUNREACH}
+    assert answers == {"absent": errno.ENOENT, "gone": errno.ENOENT, "error:503": errno.EHOSTUNREACH,
+                       "reset-headers": errno.EHOSTUNREACH, "flip-note": errno.EIO, "html": errno.EIO}
     # nobody at all at that port
     server.stop()
     late = programs.forge(program, "77" * 20, place / "late")

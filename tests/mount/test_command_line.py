@@ -179,8 +179,8 @@ def test_refuses_bad_options(store, mountpoint, env, option):
 
 
 def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
-    good = "rw,defaults,_netdev,noauto,nofail,x-systemd.automount,X-mount.mkdir,comment=hello,wait=0,max_size=2G,url=http://127.0.0.1:1," \
-        "url=http://127.0.0.1:2/\\,comma,errors=strict,passthrough=auto,log_level=error,,noexec"
+    good = "rw,defaults,_netdev,noauto,nofail,x-systemd.automount,X-mount.mkdir,comment=hello,wait=0,max_size=2G," \
+        "url=http://127.0.0.1:1,url=http://127.0.0.1:2/\\,comma,errors=strict,passthrough=auto,log_level=error,,noexec"
     assert tools.run(tools.MOUNT_BIDFS, "-n", "-v", "-t", "bidfs", "-f", store, mountpoint, "-o", good, env=env).stderr == ""
     sloppy = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, "-o", "frobnicate", "-s", env=env)
     assert sloppy.stderr == "mount.bidfs: warning: unknown option 'frobnicate' passed over\n"
@@ -245,7 +245,7 @@ def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     mine = place / "mount.bidfs"
     mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
     mine.chmod(0o755)
-    device = f"mount -t tmpfs none {place}/home; mknod {place}/home/fuse c 10 229; chmod 666 {place}/home/fuse; chmod 755 {place}/home; " \
+    device = f"mount -t tmpfs -o mode=755 none {place}/home; mknod -m 666 {place}/home/fuse c 10 229; " \
         f"mount --bind {place}/home/fuse /dev/fuse; "
     user = as_user(NOBODY)
     done = isolated(f"""{device}
@@ -262,8 +262,7 @@ def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     done = isolated(f"{device} {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(f"mount\\.bidfs: error: permission denied: '{store}': .*right to read.*\n", done.stderr)
     os.chmod(store, 0o755)
-    done = isolated(f"mount -t tmpfs none {place}/home; mknod -m 600 {place}/home/fuse c 10 229; mount --bind {place}/home/fuse /dev/fuse; "
-                    f"{user} {mine} {store} {mountpoint}", env, status=FAILED)
+    done = isolated(f"{device.replace('666', '600')} {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: no access to '/dev/fuse': .*chmod 666.*\n", done.stderr)
 
 
@@ -277,7 +276,8 @@ def test_other_users(needs_root, mount, mode, store, program, place):
     shared, closed = mount("allow_other"), mount()
 
     def read(user, path):
-        return tools.run(*as_user(user).split(), "cmp", path, private.path if private.id in str(path) else program.path, status=None)
+        wanted = private if private.id in str(path) else program
+        return tools.run(*as_user(user).split(), "cmp", path, wanted.path, status=None)
 
     for _ in range(2):
         assert read(alice, artifact(shared, private)).returncode == 0

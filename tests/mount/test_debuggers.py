@@ -14,6 +14,7 @@ import servers
 import tools
 
 HOT = "shipped_hot"
+FRAME = rf"^#0 +{HOT} \(rounds=1000\) at .*burn\.c:\d+"
 NO_DEBUGINFOD = ("-iex", "set debuginfod enabled off")
 
 
@@ -69,12 +70,13 @@ def shop():
 
 def session(shop, directory):
     """A session with names, lines and a variable of the program, and a line of libc."""
-    return shop.gdb(directory, f"break {HOT}", "run", "next 3", "print local_sum", "backtrace", "info line puts", "kill", program=shop.installed)
+    return shop.gdb(directory, f"break {HOT}", "run", "next 3", "print local_sum", "backtrace", "info line puts", "kill",
+                    program=shop.installed)
 
 
 def is_resolved(text):
-    return re.search(rf"#0 +{HOT} \(rounds=1000\) at .*burn\.c:\d+", text) and re.search(r"#1 .* main \(argc=1, .*burn\.c:\d+", text) and \
-        re.search(r"^\$1 = 5$", text, re.MULTILINE) and re.search(r'Line \d+ of ".*ioputs\.c" starts at address', text)
+    wanted = (FRAME, r"^#1 .* main \(argc=1, .*burn\.c:\d+", r"^\$1 = 5$", r'^Line \d+ of ".*ioputs\.c" starts at address')
+    return all(re.search(pattern, text, re.MULTILINE) for pattern in wanted)
 
 
 def test_gdb(mount, mode, shop, place):
@@ -93,7 +95,8 @@ def test_gdb(mount, mode, shop, place):
 
 def test_gdb_finds_the_program_of_a_core(mount, mode, shop, place):
     core = place / "core"
-    shop.gdb(place / "nothing", f"symbol-file {shop.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill", program=shop.installed)
+    shop.gdb(place / "nothing", f"symbol-file {shop.app.debug}", f"break {HOT}", "run", f"generate-core-file {core}", "kill",
+             program=shop.installed)
     away = shop.installed.rename(place / "away")
     try:
         # without its program and its symbols a core is a heap of numbers
@@ -101,7 +104,7 @@ def test_gdb_finds_the_program_of_a_core(mount, mode, shop, place):
         m = mount(f"url={shop.server.url}", "wait=30")
         for opened in (m, mount("offline")):
             text = shop.gdb(opened / "usr/lib/debug", f"core-file {core}", "backtrace", "info inferiors")
-            assert re.search(rf"#0 +{HOT} \(rounds=1000\) at .*burn\.c:\d+", text), text
+            assert re.search(FRAME, text, re.MULTILINE), text
             assert str(opened / "usr/lib/debug/.build-id") in text
     finally:
         away.rename(shop.installed)
@@ -154,7 +157,8 @@ def test_the_tree_is_a_server(mount, mode, shop, place):
     absent = tools.run("debuginfod-find", "debuginfo", "ab" * 20, env=env, status=None)
     assert absent.returncode == 1 and "No such file" in absent.stderr
     env["DEBUGINFOD_CACHE_PATH"] = str(place / "another-cache")
-    text = shop.gdb(place / "nothing", f"info line {HOT}", program=shop.installed, first=("-iex", "set debuginfod enabled on"), env=env)
+    text = shop.gdb(place / "nothing", f"info line {HOT}", program=shop.installed, first=("-iex", "set debuginfod enabled on"),
+                    env=env)
     assert re.search(r'Line \d+ of ".*burn\.c" starts at address', text), text
 
 

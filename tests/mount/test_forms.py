@@ -24,8 +24,8 @@ def test_compressed_module(mount, mode, store, place, suffix):
     programs.into_store(store, module.id, original, packed)
     assert packed.read_bytes() != plain
     for m in (mount(), mount()):
-        for path in (m.artifact(module.id), m.artifact(module.id, "debuginfo"), m.debug_file(module.id), m / "by-path" / original[1:] / module.id,
-                     m / original[1:] / module.id / "elf"):
+        for path in (m.artifact(module.id), m.artifact(module.id, "debuginfo"), m.debug_file(module.id),
+                     m / "by-path" / original[1:] / module.id, m / original[1:] / module.id / "elf"):
             assert os.stat(path).st_size == len(plain), path
             assert path.read_bytes() == plain, path
         assert programs.build_id(m.artifact(module.id)) == module.id
@@ -59,7 +59,7 @@ def test_long_id(mount, store, place):
     for asked in (ident, ident[:40]):
         assert m.artifact(asked).read_bytes() == program.path.read_bytes()
         assert m.debug_file(asked).read_bytes() == program.path.read_bytes()
-        assert (m / ".build-id" / asked[:2] / asked[2:] / "elf").read_bytes() == program.path.read_bytes()
+        assert (m.link(asked) / "elf").read_bytes() == program.path.read_bytes()
     # another end, and other prefixes, are other ids
     for asked in (ident[:-2] + "00", ident[:38], ident[:42], ident[:16]):
         assert not m.artifact(asked).exists(), asked
@@ -86,7 +86,7 @@ def test_short_id(mount, store, place, filed):
     for asked in (ident, padded):
         assert m.artifact(asked).read_bytes() == program.path.read_bytes(), asked
         assert m.debug_file(asked).exists(), asked
-        assert (m / ".build-id" / asked[:2] / asked[2:] / "elf").exists(), asked
+        assert (m.link(asked) / "elf").exists(), asked
     for asked in (ident + "00" * 11 + "01", ident[:-2]):
         assert not m.artifact(asked).exists(), asked
 
@@ -108,7 +108,7 @@ def test_old_layouts(mount, mode, store, place):
     for program in (linked, flat):
         assert m.artifact(program.id).read_bytes() == program.path.read_bytes()
         assert m.artifact(program.id, "debuginfo").read_bytes() == program.path.read_bytes()
-        assert (m / ".build-id" / program.id[:2] / program.id[2:] / "elf").read_bytes() == program.path.read_bytes()
+        assert (m.link(program.id) / "elf").read_bytes() == program.path.read_bytes()
         assert program.id in os.listdir(m / "buildid")
     assert m.artifact(kernel, "kallsyms").read_bytes() == b"ffffffff81000000 T _text\n"
     assert (m / "by-path/usr/bin/flat" / flat.id).read_bytes() == flat.path.read_bytes()
@@ -174,7 +174,7 @@ def test_hostile_store(mount, mode, store, place):
         for path in (m.artifact(ident), m.artifact(ident, "debuginfo"), m.debug_file(ident)):
             assert tools.errno_of(open, path, "rb") == errno.ENOENT, f"{name}: {path}"
         # in the tree of original paths, a directory without artifacts is just a directory
-        for path in (m / "evil" / name / ident / "elf", m / "by-path/evil" / name / ident, m / ".build-id" / ident[:2] / ident[2:] / "elf"):
+        for path in (m / "evil" / name / ident / "elf", m / "by-path/evil" / name / ident, m.link(ident) / "elf"):
             assert tools.errno_of(open, path, "rb") in (errno.ENOENT, errno.EISDIR), f"{name}: {path}"
     assert time.monotonic() - began < 5
     everything = [pathlib.Path(at) / file for at, _, files in os.walk(m.path) for file in files]

@@ -44,7 +44,8 @@ class Profile:
 
 
 def why_no_recording():
-    done = tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null", "true", status=None, env=tools.environment("/nowhere"))
+    done = tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null", "true", status=None,
+                     env=tools.environment("/nowhere"))
     return None if done.returncode == 0 else f"perf cannot record here: {(done.stderr or done.stdout).strip()[:200]}"
 
 
@@ -69,7 +70,8 @@ COMMANDS = {
     "report": ["report", "--stdio"],
     "report --sort": ["report", "--stdio", "--sort", "dso,sym", "--no-children"],
     "script": ["script"],
-    "annotate": ["annotate", "--stdio", "hot_{name}"],  # of all functions, perf 6.12 crashes at the kernel's, with or without a mount
+    # of all functions at once, perf 6.12 crashes at the kernel's, with or without a mount
+    "annotate": ["annotate", "--stdio", "hot_{name}"],
 }
 
 
@@ -104,7 +106,8 @@ def test_symfs(mount, profile, store):
         assert f"hot_{name}" in profile.perf(store, *arguments, f"--symfs={m}").stdout
     # a directory that is no mount gives none
     (profile.place / "empty").mkdir(exist_ok=True)
-    assert "hot_alpha" not in profile.perf(store, "report", "--stdio", "-i", profile.data("alpha"), f"--symfs={profile.place}/empty").stdout
+    arguments = ["report", "--stdio", "-i", profile.data("alpha"), f"--symfs={profile.place}/empty"]
+    assert "hot_alpha" not in profile.perf(store, *arguments).stdout
 
 
 def cached(profile, cache):
@@ -126,7 +129,8 @@ def archive(profile, cache, name):
     tools.run("perf", "--buildid-dir", cache, "archive", data, env=profile.env, cwd=profile.place)
     packed = pathlib.Path(f"{data}.tar.bz2")
     with tarfile.open(packed) as tar:
-        members = {entry.name: entry.linkname if entry.issym() else tar.extractfile(entry).read() for entry in tar if not entry.isdir()}
+        members = {entry.name: entry.linkname if entry.issym() else tar.extractfile(entry).read()
+                   for entry in tar if not entry.isdir()}
     packed.unlink()
     return members
 
@@ -142,15 +146,15 @@ def test_archives_the_same(mount, profile):
 def test_what_perf_adds_is_seen(mount, mode, profile, own_store, place):
     m = mount()
     fresh = programs.burn(place / "fresh", "hot_fresh", 9)
-    link = m / ".build-id" / fresh.id[:2] / fresh.id[2:]
-    names = (m.artifact(fresh.id), m.artifact(fresh.id, "debuginfo"), m.debug_file(fresh.id), link / "elf", m / "by-path" / str(fresh.path)[1:] / fresh.id)
+    names = (m.artifact(fresh.id), m.artifact(fresh.id, "debuginfo"), m.debug_file(fresh.id), m.link(fresh.id) / "elf",
+             m / "by-path" / str(fresh.path)[1:] / fresh.id)
     # the kernel now remembers each as absent, and all listings
     assert not any(path.exists() for path in names)
     assert fresh.id not in os.listdir(m / "buildid")
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
     tools.wait_until(lambda: all(path.exists() for path in names), "what perf added", 1.5)
     assert fresh.id in os.listdir(m / "buildid")
-    assert os.readlink(link) == f"../..{fresh.path}/{fresh.id}"
+    assert os.readlink(m.link(fresh.id)) == f"../..{fresh.path}/{fresh.id}"
     assert m.artifact(fresh.id).read_bytes() == fresh.path.read_bytes()
     assert cached(profile, m) == cached(profile, own_store)
 

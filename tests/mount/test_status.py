@@ -12,7 +12,8 @@ import programs
 import tools
 from fetching import await_waiters, read, reader
 
-KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "read_only", "uptime_s", "inodes", "counters", "sources", "flights"}
+KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "read_only", "uptime_s", "inodes", "counters", "sources",
+        "flights"}
 COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "remembered_absent"}
 READERS, READS = 8, 125  # 1000 in all
 
@@ -108,7 +109,8 @@ def test_a_password_is_not_shown(mount, faults, program):
     server.serve(program)
     m = mount(f"url={server.url.replace('http://', 'http://user:secret@')}")
     assert read(m.artifact(program.id)) == program.read()
-    shown = (m / ".bidfs/status").read_text() + (m / ".bidfs/metrics").read_text() + m.artifact(program.id, "info").read_text() + m.log()
+    files = (m / ".bidfs/status", m / ".bidfs/metrics", m.artifact(program.id, "info"))
+    shown = "".join(path.read_text() for path in files) + m.log()
     assert server.url in shown and "secret" not in shown
 
 
@@ -180,13 +182,14 @@ def test_never_cut_off(mount, mode, faults):
 def test_never_cut_off_by_much(request, mount, mode, faults):
     """The same, when it grows and shrinks by more than the block to which it is padded."""
     if mode == "no_open":
-        request.applymarker(pytest.mark.xfail(strict=False, reason="in no_open mode the kernel puts together blocks of different texts"))
+        reason = "in no_open mode the kernel puts together blocks of different texts"
+        request.applymarker(pytest.mark.xfail(strict=False, reason=reason))
     m = mount(f"url={faults('stall-headers').url}", "wait=60")
     sizes = read_under_churn(m, 30)
     assert max(sizes) - min(sizes) > 4096, sizes
 
 
-def test_a_small_buffer_gets_it_all(mount, faults, program):
+def test_a_small_buffer_gets_it_all(mount, faults):
     """Read in pieces through one handle, as a pager does, it is one text."""
     m = mount(f"url={faults().url}")
     for name in ("status", "metrics", "README"):

@@ -102,7 +102,7 @@ def test_unlisted_names_are_found(mount, world):
     m = mount()
     split = world["split"]
     assert (m / ".debug" / ".build-id" / split.id[:2] / split.id[2:] / "elf").read_bytes() == split.path.read_bytes()
-    assert (m / ".build-id" / split.id[:2] / split.id[2:] / "debug").read_bytes() == split.debug.read_bytes()
+    assert (m.link(split.id) / "debug").read_bytes() == split.debug.read_bytes()
     assert (m / "debug/.build-id" / split.id[:2] / f"{split.id[2:]}.debug").read_bytes() == split.debug.read_bytes()
     # perf's view of an unstripped file has one name, but whoever asks for the other is served
     assert not (m / "opt/whole" / world["whole"].id / "nothing").exists()
@@ -189,11 +189,13 @@ def test_inode_numbers(mount, mode, world):
 
 def test_mapping(mount, mode, world):
     m = mount()
-    for path, file in ((m.artifact(world["split"].id), world["split"].path), (m.debug_file(world["split"].id), world["split"].debug)):
+    split = world["split"]
+    for path, file in ((m.artifact(split.id), split.path), (m.debug_file(split.id), split.debug)):
         content = file.read_bytes()
         with open(path, "rb") as opened:
             for flags, prot in ((mmap.MAP_PRIVATE, mmap.PROT_READ), (mmap.MAP_SHARED, mmap.PROT_READ),
-                                (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE), (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)):
+                                (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE),
+                                (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)):
                 with mmap.mmap(opened.fileno(), 0, flags, prot) as mapped:
                     assert mapped[:] == content
     # it can even be run
@@ -210,12 +212,14 @@ def test_statfs(mount, store, world):
 
 
 MALFORMED = [
-    "buildid/ABCDEF0123456789", "buildid/abc", "buildid/xyz0", "buildid/a", f"buildid/{'ab' * 65}", "buildid/.Trash", "buildid/aabb.debug",
+    "buildid/ABCDEF0123456789", "buildid/abc", "buildid/xyz0", "buildid/a", f"buildid/{'ab' * 65}", "buildid/.Trash",
+    "buildid/aabb.debug",
     "buildid/{id}/nothing", "buildid/{id}/elf.gz", "buildid/{id}/ELF", "buildid/{id}/debug", "buildid/{id}/.hidden",
     ".build-id/zz", ".build-id/abc", ".build-id/AB", ".build-id/a", ".build-id/ab/cde", ".build-id/ab/xy", ".build-id/ab/cd.debug",
     "usr/lib/debug/.build-id/zz", "usr/lib/debug/.build-id/ab/cde.debug", "usr/lib/debug/.build-id/ab/cd.dwp",
     "usr/lib/debug/.build-id/ab/cd-gdb.py", "usr/lib/debug/.build-id/ab/.debug", f"usr/lib/debug/.build-id/ab/{'cd' * 64}.debug",
-    "usr/lib/debug/.dwz", "usr/lib/debug/usr/bin/app.debug", "usr/bin/nothing", "by-path/usr/bin/nothing", "nothing", ".bidfs/nothing",
+    "usr/lib/debug/.dwz", "usr/lib/debug/usr/bin/app.debug", "usr/bin/nothing", "by-path/usr/bin/nothing", "nothing",
+    ".bidfs/nothing",
     ".Trash-0", "autorun.inf", "usr/lib/debug/nothing",
 ]
 
@@ -267,7 +271,8 @@ def test_nothing_can_be_written(mount, mode, world, place):
     m = mount()
     split = world["split"].id
     before = seen_tree(m)
-    for file, directory in ((f"buildid/{split}/elf", f"buildid/{split}"), (".bidfs/status", ".bidfs"), (f"usr/bin/app/{split}/probes", "usr/bin"),
+    for file, directory in ((f"buildid/{split}/elf", f"buildid/{split}"), (".bidfs/status", ".bidfs"),
+                            (f"usr/bin/app/{split}/probes", "usr/bin"),
                             (f"usr/lib/debug/.build-id/{split[:2]}/{split[2:]}.debug", "usr/lib/debug/.build-id")):
         for name, call in writes(m.path, file, directory, ".debug").items():
             assert tools.errno_of(call) == errno.EROFS, f"{name}: {file}"

@@ -4,7 +4,6 @@ import os
 import pathlib
 import platform
 import re
-import shutil
 import subprocess
 import time
 
@@ -67,7 +66,3 @@ def why_no_passthrough():
     if not IS_ROOT:
         return "passthrough needs CAP_SYS_ADMIN, and this is not root"
     return None
-
-
-def missing_programs(*names):
-    return [name for name in names if not shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * crowd N PATH EXPECTED: N processes open and read PATH at the same time. Prints "go" when all set out, and at the end "N right", "N wrong",
- * "N errno E", as far as there were any.
+ * crowd N PATH EXPECTED: N processes open and read PATH at the same time. Prints "go" when all set out, and at the end "N right",
+ * "N wrong", "N errno E", as far as there were any.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* To be preloaded: what is told to listen everywhere listens on the loopback interface. debuginfod before 0.192 cannot be told otherwise. */
+/* To be preloaded: what would listen everywhere listens on the loopback interface. debuginfod before 0.192 cannot be told so. */
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
