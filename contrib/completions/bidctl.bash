@@ -49,6 +49,11 @@ _bidctl()
 
 	COMPREPLY=()
 	case $previous in
+	--path)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		return
+		;;
 	-s | --store)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
@@ -71,6 +76,8 @@ _bidctl()
 		case $command in
 		add) options+=' --link= --jobs= --cross --running' ;;
 		get) options+=' --url= --offline --refresh' ;;
+		remove) options+=' --path=' ;;
+		verify) options+=' --deep --repair --url= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
 		[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
@@ -78,13 +85,18 @@ _bidctl()
 	fi
 	case $command:$operands in
 	:*)
-		mapfile -t COMPREPLY < <(compgen -W 'add list show get status' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing verify status' -- "$current")
 		;;
-	add:*)
+	add:* | update:*)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		;;
-	show:0 | get:0)
+	remove:*)
+		compopt -o filenames
+		_bidctl_ids "$current"
+		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$current")
+		;;
+	show:0 | get:0 | missing:* | verify:*)
 		_bidctl_ids "$current"
 		;;
 	get:1)

@@ -17,10 +17,7 @@
 #include "ctl/output.h"
 #include "ctl/sources.h"
 
-enum {
-	FULL_ID_MIN = 8, /* bytes; a shorter one that is not stored is taken for an abbreviation or a slip */
-	REDRAW_MS = 100,
-};
+enum { REDRAW_MS = 100 };
 
 struct verdict {
 	char *source, *text; /* owned */
@@ -261,9 +258,7 @@ enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 
-	r = ctl_which(store, argv[0], &request.id);
-	if (r == -ENOENT && bid_id_parse_str(argv[0], &request.id) == 0 && request.id.len >= FULL_ID_MIN)
-		r = 0;
+	r = ctl_which_whole(store, argv[0], &request.id);
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
 	return get(ctl, store, &request);

@@ -12,6 +12,7 @@
 enum {
 	ABBREVIATION_MIN = 7, /* digits; as long as git's */
 	CANDIDATES_MAX = 10, /* to show */
+	WHOLE_MIN = 8, /* bytes; a shorter one that is not stored is taken for an abbreviation or a slip */
 };
 
 struct search {
@@ -76,6 +77,17 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 	if (search.n_found == 0)
 		return -ENOENT;
 	*ret_id = search.found[0];
+	return 0;
+}
+
+int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *ret_id)
+{
+	int r = ctl_which(store, text, ret_id);
+	struct bid_id id;
+
+	if (r != -ENOENT || bid_id_parse_str(text, &id) < 0 || id.len < WHOLE_MIN)
+		return r;
+	*ret_id = id;
 	return 0;
 }
 

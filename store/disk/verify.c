@@ -3,6 +3,7 @@
 #include "disk/verify.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "disk/store.h"
@@ -90,6 +91,8 @@ static int run(struct bid_verify *verify)
 		r = bid_entries_each(verify->store, &adoptable);
 	/* last, because a record stands for an object that is left */
 	if (r == 0)
+		r = bid_idset_init(&verify->orphaned, verify->orphans, verify->n_orphans);
+	if (r == 0)
 		r = bid_verify_own(verify);
 	return r;
 }
@@ -105,6 +108,8 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	if (r == 0)
 		r = run(&verify);
 	bid_idset_release(&verify.wanted);
+	bid_idset_release(&verify.orphaned);
+	free(verify.orphans);
 	if (r == 0)
 		*ret_stats = verify.stats;
 	return r;

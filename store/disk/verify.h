@@ -14,6 +14,9 @@ struct bid_verify {
 	struct bid_idset wanted; /* of config->ids */
 	struct bid_verify_stats stats;
 	bool unlinked; /* something went away, in whose place another name of that id may come */
+	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
+	size_t n_orphans, orphan_room;
+	struct bid_idset orphaned; /* of orphans, once all names were seen */
 	bool again; /* the names are walked once more, for that; who is told of already is not told of again */
 };
 

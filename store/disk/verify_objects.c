@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -235,6 +236,22 @@ static bool is_known_place(const struct bid_place_of *entry)
 	return false;
 }
 
+/* Records of its files are not stale, though they cannot be found by the id. */
+static int remember_orphan(struct bid_verify *verify, const struct bid_id *id)
+{
+	if (verify->n_orphans == verify->orphan_room) {
+		size_t room = verify->orphan_room ? 2 * verify->orphan_room : 16;
+		struct bid_id *orphans = reallocarray(verify->orphans, room, sizeof(*orphans));
+
+		if (!orphans)
+			return -ENOMEM;
+		verify->orphans = orphans;
+		verify->orphan_room = room;
+	}
+	verify->orphans[verify->n_orphans++] = *id;
+	return 0;
+}
+
 int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
@@ -259,7 +276,11 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 	default:
 		finding.text = "in the place of its link is something else";
 	}
-	return verify->again && !finding.repaired ? 0 : bid_verify_found(verify, &finding);
+	if (verify->again && !finding.repaired)
+		return 0;
+	if (!finding.repaired && remember_orphan(verify, &entry->id) < 0)
+		return -ENOMEM;
+	return bid_verify_found(verify, &finding);
 }
 
 /* Nothing lies in it, and nothing has for a while. */

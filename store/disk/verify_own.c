@@ -83,6 +83,8 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 
 	verify->stats.records++;
 	if (open_artifact(verify, request, &fd, &st) < 0) {
+		if (bid_idset_find(&verify->orphaned, &request->id))
+			return 0;
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
 		finding.repaired = repair && bid_entry_unlink(verify->store, path) == 0;

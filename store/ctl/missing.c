@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl missing */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+struct asking {
+	const struct ctl *ctl;
+	struct bid_store *store; /* NULL is an empty one */
+	struct ctl_array array;
+	bool any; /* is missing */
+};
+
+/* Does the store lack what perf would look for: the ELF file, or a kernel's symbols, or the vDSO? 1, 0 or a negative errno. */
+static int is_missing(struct bid_store *store, const struct bid_id *id)
+{
+	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_VDSO };
+
+	for (size_t i = 0; store && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct bid_request request = { .id = *id, .kind = kinds[i] };
+		struct bid_file file = BID_FILE_NONE;
+		int r = bid_store_find(store, &request, &file);
+
+		bid_file_release(&file);
+		if (r == 0)
+			return 0;
+		/* one with other content is missing, too */
+		if (r != -ENOENT && r != -EBADMSG)
+			return r;
+	}
+	return 1;
+}
+
+/* One id; @rest is what stands behind it in its line, shown again. */
+static enum ctl_status ask(struct asking *asking, const struct bid_id *id, const char *rest)
+{
+	char hex[BID_ID_HEX_MAX];
+	int r = is_missing(asking->store, id);
+
+	bid_id_format(id, hex);
+	if (r < 0) {
+		bid_error("%s: looking for '%s'", bid_strerror(r), hex);
+		return CTL_TROUBLE;
+	}
+	if (r == 0)
+		return CTL_DONE;
+	asking->any = true;
+	if (asking->ctl->json) {
+		ctl_array_add(&asking->array, json_pack("{s:s, s:o}", "id", hex, "name", ctl_json_text(*rest ? rest : NULL)));
+	} else {
+		printf("%s%s", hex, *rest ? " " : "");
+		ctl_print_text(stdout, rest);
+		putchar('\n');
+	}
+	return CTL_DONE;
+}
+
+/* "ID", or "ID NAME" as perf-buildid-list(1) prints it. */
+static enum ctl_status ask_line(struct asking *asking, char *line, size_t number)
+{
+	char *id_text = line + strspn(line, " \t"), *rest;
+	struct bid_id id;
+	size_t len = strcspn(id_text, " \t\r\n");
+
+	if (len == 0)
+		return CTL_DONE;
+	rest = id_text + len + strspn(id_text + len, " \t\r\n");
+	rest[strcspn(rest, "\r\n")] = '\0';
+	id_text[len] = '\0';
+	if (bid_id_parse_str(id_text, &id) < 0) {
+		bid_error("not a build-id in lower-case hex, in line %zu: '%s'", number, id_text);
+		return CTL_USAGE;
+	}
+	return ask(asking, &id, rest);
+}
+
+static enum ctl_status ask_input(struct asking *asking)
+{
+	enum ctl_status status = CTL_DONE;
+	bid_auto_free char *line = NULL;
+	size_t size = 0, number = 0;
+
+	while (status == CTL_DONE && getline(&line, &size, stdin) >= 0)
+		status = ask_line(asking, line, ++number);
+	if (status == CTL_DONE && ferror(stdin)) {
+		bid_error("%s: standard input", strerror(errno));
+		status = CTL_TROUBLE;
+	}
+	return status;
+}
+
+enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
+{
+	struct asking asking = { .ctl = ctl };
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status = ctl_open_store(ctl, CTL_READ, &store);
+	struct bid_id id;
+
+	asking.store = store;
+	for (int i = 0; status == CTL_DONE && i < argc; i++) {
+		if (bid_id_parse_str(argv[i], &id) < 0)
+			return ctl_usage("not a build-id in lower-case hex: '%s'", argv[i]);
+	}
+	for (int i = 0; status == CTL_DONE && i < argc; i++)
+		if (bid_id_parse_str(argv[i], &id) == 0)
+			status = ask(&asking, &id, "");
+	if (status == CTL_DONE && argc == 0)
+		status = ask_input(&asking);
+	if (ctl->json)
+		ctl_array_end(&asking.array);
+	return status == CTL_DONE && asking.any ? CTL_REFUSED : status;
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl remove and bidctl update */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/elf.h>
+#include <bid/error.h>
+#include <bid/remove.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+/* What the operands ask to be removed. */
+struct list {
+	struct bid_removal *removals; /* owned */
+	char **texts; /* of each, what was typed; owned, with its strings */
+	size_t n, room;
+};
+
+static void list_release(struct list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->texts[i]);
+		free((char *)list->removals[i].path);
+	}
+	free(list->texts);
+	free(list->removals);
+}
+
+static int list_add(struct list *list, const struct bid_id *id, const char *path, const char *text)
+{
+	if (list->n == list->room) {
+		size_t room = list->room ? 2 * list->room : 16;
+		struct bid_removal *removals = reallocarray(list->removals, room, sizeof(*removals));
+		char **texts;
+
+		if (!removals)
+			return -ENOMEM;
+		list->removals = removals;
+		texts = reallocarray(list->texts, room, sizeof(*texts));
+		if (!texts)
+			return -ENOMEM;
+		list->texts = texts;
+		list->room = room;
+	}
+	list->removals[list->n] = (struct bid_removal){ .id = *id, .path = path ? strdup(path) : NULL };
+	list->texts[list->n] = strdup(text);
+	list->n++;
+	return list->texts[list->n - 1] && (!path || list->removals[list->n - 1].path) ? 0 : -ENOMEM;
+}
+
+struct build_of_path {
+	struct list *list;
+	const char *path;
+};
+
+static int add_build(void *user, const struct bid_id *id)
+{
+	const struct build_of_path *build = user;
+
+	return list_add(build->list, id, build->path, build->path);
+}
+
+/* Is @path a name of the build @id? */
+static int equal_id(void *user, const struct bid_id *id)
+{
+	return bid_id_answers(user, id) || bid_id_answers(id, user);
+}
+
+/* --path PATH: what the path was when it was added, so it need not exist; where it does, it is the real one that counts. */
+static enum ctl_status add_path(struct bid_store *store, const char *path, struct list *list)
+{
+	bid_auto_free char *real = realpath(path, NULL);
+	struct build_of_path build = { .list = list, .path = real ? real : path };
+	int r;
+
+	if (path[0] != '/' && path[0] != '[' && !real)
+		return ctl_usage("not an absolute path, nor one that exists: '%s'", path);
+	r = bid_store_each_build(store, build.path, add_build, &build);
+	if (r == -ENOENT && real) {
+		build.path = path;
+		r = bid_store_each_build(store, build.path, add_build, &build);
+	}
+	if (r == -ENOENT) {
+		bid_error("no build of this path in the store: '%s'", path);
+		return CTL_REFUSED;
+	}
+	if (r < 0)
+		bid_error("%s: looking for builds of '%s'", bid_strerror(r), path);
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+/* A file: its path's name of its build, or if it was added from elsewhere the build. */
+static enum ctl_status add_file(struct bid_store *store, const char *file, struct list *list)
+{
+	bid_auto_fd int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	bid_auto_free char *real = realpath(file, NULL);
+	struct bid_id id;
+	int r = fd < 0 || !real ? -errno : bid_elf_identify(fd, &id);
+
+	if (r == -ENOENT) {
+		bid_error("neither a build-id in the store nor a file ('--path' removes every build of a path): '%s'", file);
+		return CTL_REFUSED;
+	}
+	if (r < 0) {
+		bid_error("%s: '%s'", bid_strerror(r), file);
+		return CTL_REFUSED;
+	}
+	r = bid_store_each_build(store, real, equal_id, &id);
+	if (r >= 0 || r == -ENOENT)
+		r = list_add(list, &id, r > 0 ? real : NULL, file);
+	if (r < 0)
+		bid_error("%s: looking for '%s'", bid_strerror(r), file);
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+/* An operand: an id if there is such a one, else a file; and else an id that only an orphan may have. */
+static enum ctl_status add_operand(struct bid_store *store, const char *operand, struct list *list)
+{
+	struct bid_id id;
+	int r = ctl_which(store, operand, &id);
+
+	if (r == -EINVAL || (r == -ENOENT && faccessat(AT_FDCWD, operand, F_OK, AT_EACCESS) == 0))
+		return add_file(store, operand, list);
+	if (r == -ENOENT)
+		r = ctl_which_whole(store, operand, &id);
+	if (r < 0)
+		return ctl_which_failed(operand, r);
+	return list_add(list, &id, NULL, operand) < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+static enum ctl_status report(const struct ctl *ctl, const struct list *list, json_t *removed)
+{
+	enum ctl_status status = CTL_DONE;
+	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX];
+	uint64_t freed = 0;
+	unsigned names = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		const struct bid_removal *removal = &list->removals[i];
+
+		bid_id_format(&removal->id, hex);
+		freed += removal->size;
+		names += removal->names;
+		json_array_append_new(removed, json_pack("{s:o, s:s, s:o, s:I, s:I, s:I, s:o}", "operand",
+							 ctl_json_text(list->texts[i]), "id", hex, "path",
+							 ctl_json_text(removal->path), "names", (json_int_t)removal->names, "left",
+							 (json_int_t)removal->left, "size", (json_int_t)removal->size, "error",
+							 removal->error ? json_string(bid_strerror(removal->error)) : json_null()));
+		if (removal->error == -ENOENT)
+			bid_error("not in the store: '%s'", list->texts[i]);
+		else if (removal->error < 0)
+			bid_error("%s: removing '%s'", bid_strerror(removal->error), list->texts[i]);
+		if (removal->error < 0 && status != CTL_TROUBLE)
+			status = removal->error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
+		if (!ctl->json && ctl->verbose && removal->error == 0) {
+			printf("%s %u %u ", hex, removal->names, removal->left);
+			ctl_print_text(stdout, list->texts[i]);
+			putchar('\n');
+		}
+	}
+	if (!ctl->json)
+		printf("removed %u names, %s\n", names, ctl_format_size(freed, size));
+	return status;
+}
+
+enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	struct list list = { 0 };
+	enum ctl_status status, worst = CTL_DONE;
+	json_t *removed = json_array();
+	int r;
+
+	if (argc == 0 && ctl->n_paths == 0) {
+		json_decref(removed);
+		return ctl_usage("'remove' needs FILE|ID..., or '--path'");
+	}
+	status = ctl_open_store(ctl, CTL_WRITE, &store);
+	for (size_t i = 0; status != CTL_TROUBLE && store && i < ctl->n_paths + (size_t)argc; i++) {
+		status = i < ctl->n_paths ? add_path(store, ctl->paths[i], &list)
+					  : add_operand(store, argv[i - ctl->n_paths], &list);
+		worst = status > worst ? status : worst;
+	}
+	if (status != CTL_TROUBLE && list.n > 0) {
+		r = bid_store_remove(store, list.removals, list.n);
+		if (r < 0)
+			bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
+		status = r < 0 ? CTL_TROUBLE : report(ctl, &list, removed);
+	}
+	worst = status > worst ? status : worst;
+	if (ctl->json && worst != CTL_TROUBLE)
+		ctl_print_json(json_incref(removed));
+	json_decref(removed);
+	list_release(&list);
+	return worst;
+}
+
+enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store);
+	size_t replaced = 0, added = 0, refused = 0;
+	json_t *files = json_array();
+	char hex[BID_ID_HEX_MAX];
+
+	for (int i = 0; store && status != CTL_TROUBLE && i < argc; i++) {
+		struct bid_added done;
+		bool was_there;
+		int r = bid_store_update(store, argv[i], &done, &was_there);
+
+		if (r < 0) {
+			const char *why = r == -EINVAL ? "not a regular file" : r == -ENOENT ? "no such file" : bid_strerror(r);
+
+			refused++;
+			bid_error("%s: '%s'", why, argv[i]);
+			json_array_append_new(files, json_pack("{s:o, s:s}", "file", ctl_json_text(argv[i]), "refused", why));
+			status = r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -ENOMEM || r == -EROFS ? CTL_TROUBLE
+													  : CTL_REFUSED;
+			continue;
+		}
+		replaced += was_there;
+		added += !was_there;
+		json_array_append_new(files, json_pack("{s:o, s:s, s:s, s:b}", "file", ctl_json_text(argv[i]), "id",
+						       bid_id_format(&done.id, hex), "kind", bid_kind_name(done.kind), "replaced",
+						       was_there));
+	}
+	if (ctl->json)
+		ctl_print_json(json_pack("{s:I, s:I, s:I, s:O}", "replaced", (json_int_t)replaced, "added", (json_int_t)added,
+					 "refused", (json_int_t)refused, "files", files));
+	else if (store)
+		printf("replaced %zu, added %zu, refused %zu\n", replaced, added, refused);
+	json_decref(files);
+	return status;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl verify */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/error.h>
+#include <bid/verify.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/clock.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+#include "ctl/refetch.h"
+#include "ctl/sources.h"
+
+enum { REDRAW_MS = 100 };
+
+/* The exit status is a sum of these; documented in bidctl(1). 2 and 3 mean what they mean everywhere. */
+enum {
+	FOUND = 1, /* anything; the only bit that scripts must know */
+	FOUND_OBJECTS = 4,
+	FOUND_NAMES = 8,
+	FOUND_OWN = 16,
+	FOUND_UNREADABLE = 32,
+	FOUND_LEFT = 64, /* not repaired, though that was asked for */
+};
+
+struct checking {
+	const struct ctl *ctl;
+	struct ctl_progress progress;
+	int64_t drawn_ms;
+	json_t *findings; /* NULL without --json; owned */
+	struct bid_request *aside; /* what was set aside, to be fetched again; owned */
+	size_t n_aside, room;
+	size_t fetched;
+};
+
+static int remember(struct checking *checking, const struct bid_request *request)
+{
+	if (checking->n_aside == checking->room) {
+		size_t room = checking->room ? 2 * checking->room : 16;
+		struct bid_request *aside = reallocarray(checking->aside, room, sizeof(*aside));
+
+		if (!aside)
+			return -ENOMEM;
+		checking->aside = aside;
+		checking->room = room;
+	}
+	checking->aside[checking->n_aside++] = *request;
+	return 0;
+}
+
+static json_t *finding_to_json(const struct bid_finding *finding)
+{
+	char hex[BID_ID_HEX_MAX] = "";
+
+	if (finding->request.id.len)
+		bid_id_format(&finding->request.id, hex);
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:b}", "finding", bid_finding_name(finding->kind), "path",
+			 ctl_json_text(finding->path), "id", *hex ? json_string(hex) : json_null(), "kind",
+			 finding->request.kind ? json_string(bid_kind_name(finding->request.kind)) : json_null(), "text",
+			 ctl_json_text(finding->text), "repaired", finding->repaired);
+}
+
+static int found(void *user, const struct bid_finding *finding)
+{
+	struct checking *checking = user;
+	const struct ctl *ctl = checking->ctl;
+
+	ctl_progress_clear(&checking->progress);
+	if (checking->findings) {
+		json_array_append_new(checking->findings, finding_to_json(finding));
+	} else {
+		printf("%s%s%s: ", ctl_colour(stdout, finding->repaired ? CTL_BOLD : CTL_RED), bid_finding_name(finding->kind),
+		       ctl_colour(stdout, CTL_PLAIN));
+		ctl_print_text(stdout, finding->path);
+		printf(": ");
+		ctl_print_text(stdout, finding->text);
+		puts(!ctl->repair ? "" : finding->repaired ? " [repaired]" : " [left as it is]");
+	}
+	return finding->aside && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
+}
+
+static int show_progress(void *user, const struct bid_verify_stats *stats)
+{
+	struct checking *checking = user;
+	int64_t now = ctl_clock_ms();
+	char bytes[CTL_SIZE_MAX];
+
+	if (!ctl_is_terminal(stderr) || now - checking->drawn_ms < REDRAW_MS)
+		return 0;
+	checking->drawn_ms = now;
+	fprintf(stderr, "\rchecking: %" PRIu64 " objects, %" PRIu64 " links", stats->objects, stats->links);
+	if (stats->bytes)
+		fprintf(stderr, ", %s", ctl_format_size(stats->bytes, bytes));
+	fputs("\033[K", stderr);
+	fflush(stderr);
+	checking->progress.drawn = true;
+	return 0;
+}
+
+/* What was set aside is asked of the servers, if there are any. */
+static enum ctl_status fetch_again(struct checking *checking, struct bid_store *store)
+{
+	struct ctl_sources sources = CTL_SOURCES_NONE;
+	enum ctl_status status = CTL_DONE;
+
+	if (checking->n_aside == 0 || checking->ctl->offline)
+		return CTL_DONE;
+	status = ctl_sources_init(&sources, checking->ctl, store);
+	for (size_t i = 0; status == CTL_DONE && bid_broker_has_sources(sources.broker) && i < checking->n_aside; i++) {
+		const struct bid_request *request = &checking->aside[i];
+		char hex[BID_ID_HEX_MAX];
+		int r = ctl_refetch(sources.broker, request);
+
+		if (r == 0)
+			checking->fetched++;
+		else
+			bid_warning("%s: fetching %s of '%s' again", bid_strerror(r), bid_kind_name(request->kind),
+				    bid_id_format(&request->id, hex));
+	}
+	ctl_sources_release(&sources);
+	return status;
+}
+
+static int summed(const struct ctl *ctl, const struct bid_verify_stats *stats)
+{
+	static const int bits[] = {
+		[BID_FINDING_WRONG] = FOUND_OBJECTS,
+		[BID_FINDING_CORRUPT] = FOUND_OBJECTS,
+		[BID_FINDING_ORPHAN] = FOUND_NAMES,
+		[BID_FINDING_EMPTY] = FOUND_NAMES,
+		[BID_FINDING_DANGLING] = FOUND_NAMES,
+		[BID_FINDING_ASTRAY] = FOUND_NAMES,
+		[BID_FINDING_FOREIGN_LINK] = FOUND_NAMES,
+		[BID_FINDING_TEMP] = FOUND_OWN,
+		[BID_FINDING_RECORD] = FOUND_OWN,
+		[BID_FINDING_STALE] = FOUND_OWN,
+		[BID_FINDING_UNREADABLE] = FOUND_UNREADABLE,
+	};
+	int sum = 0;
+
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		if (stats->found[kind])
+			sum |= FOUND | bits[kind];
+	return sum | (ctl->repair && stats->left ? FOUND_LEFT : 0);
+}
+
+static int report(const struct checking *checking, const struct bid_verify_stats *stats)
+{
+	uint64_t sum = 0;
+	json_t *counts;
+
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		sum += stats->found[kind];
+	if (!checking->findings) {
+		printf("checked %" PRIu64 " names, %" PRIu64 " objects, %" PRIu64 " links, %" PRIu64 " records", stats->names,
+		       stats->objects, stats->links, stats->records);
+		if (checking->ctl->deep)
+			printf(", %" PRIu64 " digests", stats->digests);
+		printf("; found %" PRIu64, sum);
+		if (checking->ctl->repair)
+			printf(", repaired %" PRIu64 ", fetched again %zu", sum - stats->left, checking->fetched);
+		printf("; foreign files %" PRIu64 "\n", stats->foreign);
+		return 0;
+	}
+	counts = json_object();
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		json_object_set_new(counts, bid_finding_name((enum bid_finding_kind)kind),
+				    json_integer((json_int_t)stats->found[kind]));
+	return ctl_print_json(json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:O}", "names", (json_int_t)stats->names, "objects",
+		(json_int_t)stats->objects, "links", (json_int_t)stats->links, "records", (json_int_t)stats->records, "digests",
+		(json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes, "foreign", (json_int_t)stats->foreign, "found",
+		counts, "left", (json_int_t)stats->left, "fetched", (json_int_t)checking->fetched, "findings", checking->findings));
+}
+
+static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)
+{
+	const struct ctl *ctl = checking->ctl;
+	struct bid_verify_config config = {
+		.deep = ctl->deep,
+		.repair = ctl->repair,
+		.ids = n ? ids : NULL,
+		.n_ids = n,
+		.found = found,
+		.progress = show_progress,
+		.user = checking,
+	};
+	struct bid_verify_stats stats = { 0 };
+	enum ctl_status status;
+	int r = store ? bid_store_verify(store, &config, &stats) : 0;
+
+	ctl_progress_clear(&checking->progress);
+	if (r < 0) {
+		bid_error("%s: checking store '%s'", bid_strerror(r), bid_store_path(store));
+		return CTL_TROUBLE;
+	}
+	status = fetch_again(checking, store);
+	if (report(checking, &stats) < 0) {
+		bid_error("%s", strerror(ENOMEM));
+		return CTL_TROUBLE;
+	}
+	return status != CTL_DONE ? status : (enum ctl_status)summed(ctl, &stats);
+}
+
+enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
+{
+	struct checking checking = { .ctl = ctl };
+	bid_auto_free struct bid_id *ids = calloc((size_t)argc + 1, sizeof(*ids));
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status;
+
+	if (!ids)
+		return CTL_TROUBLE;
+	if ((ctl->n_urls > 0 || ctl->offline) && !ctl->repair)
+		return ctl_usage("only '--repair' asks servers");
+	status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ, &store);
+	for (int i = 0; status == CTL_DONE && i < argc; i++) {
+		int r = ctl_which_whole(store, argv[i], &ids[i]);
+
+		if (r < 0)
+			return ctl_which_failed(argv[i], r);
+	}
+	if (status != CTL_DONE)
+		return status;
+	checking.findings = ctl->json ? json_array() : NULL;
+	status = check(&checking, store, ids, (size_t)argc);
+	json_decref(checking.findings);
+	free(checking.aside);
+	return status;
+}

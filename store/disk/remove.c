@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Removing builds and names of builds. What a build still has a name for is not lost, whatever is removed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/remove.h>
+
+#include "base/cleanup.h"
+#include "disk/entries.h"
+#include "disk/idset.h"
+#include "disk/join.h"
+#include "disk/layout.h"
+#include "disk/links.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
+
+/* A name of a build that is concerned. */
+struct name {
+	size_t removal; /* the index of what it is concerned by */
+	struct bid_id filed;
+	unsigned kinds;
+	bool goes;
+	char *path; /* relative to the store; owned */
+};
+
+struct names {
+	struct name *names; /* owned */
+	size_t n, room;
+	const struct bid_idset *wanted;
+	const struct bid_removal *removals;
+};
+
+static int add_name(struct names *names, const struct name *name, const char *path)
+{
+	if (names->n == names->room) {
+		size_t room = names->room ? 2 * names->room : 16;
+		struct name *larger = reallocarray(names->names, room, sizeof(*larger));
+
+		if (!larger)
+			return -ENOMEM;
+		names->names = larger;
+		names->room = room;
+	}
+	names->names[names->n] = *name;
+	names->names[names->n].path = strdup(path);
+	return names->names[names->n].path ? (int)(names->n++, 0) : -ENOMEM;
+}
+
+static void names_release(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->names[i].path);
+	free(names->names);
+}
+
+/* Is "usr/bin/ls/ID" a name of the original path "/usr/bin/ls"? */
+static bool is_of_path(const char *name, const char *path)
+{
+	const char *slash = strrchr(name, '/');
+	size_t len;
+
+	path += *path == '/';
+	len = strlen(path);
+	return slash && (size_t)(slash - name) == len && memcmp(name, path, len) == 0;
+}
+
+static int collect(void *user, const struct bid_place_of *entry)
+{
+	struct names *names = user;
+	const struct bid_idset_member *member = bid_idset_find(names->wanted, &entry->id);
+
+	for (; member; member = bid_idset_next(names->wanted, member)) {
+		const struct bid_removal *removal = &names->removals[member->index];
+		struct name name = { .removal = member->index, .filed = entry->id, .kinds = entry->kinds };
+		int r;
+
+		name.goes = !removal->path || is_of_path(entry->path, removal->path);
+		r = add_name(names, &name, entry->path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int by_removal(const void *a, const void *b)
+{
+	const struct name *one = a, *other = b;
+
+	if (one->removal != other->removal)
+		return one->removal < other->removal ? -1 : 1;
+	return strcmp(one->path, other->path);
+}
+
+/* The file of @kind under @name, which in perf's old layout is the name. */
+static bool stat_file(struct bid_store *store, const struct name *name, int kind, struct stat *ret_st)
+{
+	char path[PATH_MAX + 16];
+
+	if (!(name->kinds & 1U << kind))
+		return false;
+	snprintf(path, sizeof(path), "%s/%s", name->path, bid_kind_store_name((enum bid_kind)kind));
+	return (bid_store_stat(store, path, ret_st) == 0 || bid_store_stat(store, name->path, ret_st) == 0) &&
+	       S_ISREG(ret_st->st_mode);
+}
+
+/* Bytes of the files of the @at-th of @names, but for those that an earlier one has too. */
+static uint64_t size_of(struct bid_store *store, const struct name *names, size_t at)
+{
+	uint64_t size = 0;
+	struct stat st, other;
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		bool counted = !stat_file(store, &names[at], kind, &st);
+
+		for (size_t i = 0; i < at && !counted; i++)
+			counted = stat_file(store, &names[i], kind, &other) && st.st_ino == other.st_ino &&
+				  st.st_dev == other.st_dev;
+		size += counted ? 0 : (uint64_t)st.st_size;
+	}
+	return size;
+}
+
+/* Of the @n names of one build, the one that stays and has most to offer: perf follows its link to the ELF file. */
+static const struct name *heir(const struct name *names, size_t n)
+{
+	const struct name *best = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (names[i].goes || names[i].kinds == 0)
+			continue;
+		if (!best || (names[i].kinds & 1U << BID_KIND_ELF && !(best->kinds & 1U << BID_KIND_ELF)))
+			best = &names[i];
+	}
+	return best;
+}
+
+/* Whoever inherits has everything that the others had, and the link, before they go. */
+static int pass_on(struct bid_store *store, const struct name *names, size_t n, const struct name *to)
+{
+	char target[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (names[i].goes && bid_id_equal(&names[i].filed, &to->filed))
+			r = bid_join_missing(store, names[i].path, to->path, names[i].kinds);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	switch (bid_link_look(store, &to->filed, target)) {
+	case BID_LINK_GOOD:
+		for (size_t i = 0; i < n; i++)
+			if (names[i].goes && strcmp(target, names[i].path) == 0)
+				return bid_link_point(store, &to->filed, to->path);
+		return 0;
+	case BID_LINK_NONE:
+	case BID_LINK_DANGLING:
+	case BID_LINK_ASTRAY:
+		return bid_link_point(store, &to->filed, to->path);
+	default:
+		return 0;
+	}
+}
+
+/* perf's old layout has the file in the place of the link. */
+static int remove_link(struct bid_store *store, const struct bid_id *filed, struct bid_removal *removal)
+{
+	char target[PATH_MAX], link[BID_LAYOUT_MAX];
+	struct stat st;
+	int r;
+
+	switch (bid_link_look(store, filed, target)) {
+	case BID_LINK_FILE:
+		if (bid_store_stat(store, bid_layout_link(filed, link), &st) == 0)
+			removal->size += (uint64_t)st.st_size;
+		r = bid_entry_unlink(store, bid_layout_link(filed, link));
+		if (r == 0)
+			removal->names++;
+		return r == -ENOENT ? 0 : r;
+	case BID_LINK_GOOD:
+		r = bid_link_drop(store, filed, target);
+		return r == -ENOENT ? 0 : r;
+	case BID_LINK_DANGLING:
+		r = bid_link_drop(store, filed, target);
+		if (r == 0)
+			removal->names++; /* all that was left of one */
+		return r == -ENOENT ? 0 : r;
+	default:
+		return 0;
+	}
+}
+
+/* One removal, of whose build these are the @n names. */
+static void remove_one(struct bid_store *store, struct bid_removal *removal, const struct name *names, size_t n)
+{
+	const struct name *to = heir(names, n);
+	struct bid_spelling spelling = { 0 };
+	struct bid_id filed;
+	bool any = false;
+	int r = 0;
+
+	for (size_t i = 0; i < n; i++)
+		any = any || names[i].goes;
+	if (to && any)
+		r = pass_on(store, names, n, to);
+	/* without a name left: the link first, as perf does it, so that nobody is led to what is about to go */
+	while (r == 0 && !to && (any || !removal->path) && bid_spelling_next(&spelling, &removal->id, &filed))
+		r = remove_link(store, &filed, removal);
+	for (size_t i = 0; i < n && !to; i++)
+		removal->size += size_of(store, names, i);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (!names[i].goes) {
+			removal->left++;
+			continue;
+		}
+		r = bid_entry_take(store, names[i].path, ALL_KINDS);
+		if (r >= 0)
+			removal->names++;
+		if (r >= 0 && !to)
+			bid_records_drop(store, &names[i].filed, ALL_KINDS, true);
+	}
+	removal->error = r < 0 ? r : removal->names == 0 ? -ENOENT : 0;
+}
+
+static int remove_all(struct bid_store *store, struct bid_removal *removals, size_t n, struct names *names)
+{
+	struct bid_visitor visitor = { .entry = collect, .user = names };
+	size_t at = 0;
+	int r = bid_entries_each(store, &visitor);
+
+	if (r < 0)
+		return r;
+	if (names->n > 0)
+		qsort(names->names, names->n, sizeof(*names->names), by_removal);
+	for (size_t i = 0; i < n; i++) {
+		size_t end = at;
+
+		while (end < names->n && names->names[end].removal == i)
+			end++;
+		remove_one(store, &removals[i], names->names ? names->names + at : NULL, end - at);
+		at = end;
+	}
+	return 0;
+}
+
+int bid_store_remove(struct bid_store *store, struct bid_removal *removals, size_t n)
+{
+	bid_auto_free struct bid_id *ids = calloc(n + 1, sizeof(*ids));
+	struct bid_idset wanted = { 0 };
+	struct names names = { .wanted = &wanted, .removals = removals };
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	if (!ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		ids[i] = removals[i].id;
+		removals[i].error = -ENOENT;
+		removals[i].names = removals[i].left = 0;
+		removals[i].size = 0;
+	}
+	r = bid_idset_init(&wanted, ids, n);
+	if (r == 0)
+		r = remove_all(store, removals, n, &names);
+	names_release(&names);
+	bid_idset_release(&wanted);
+	return r;
+}
+
+struct builds {
+	bid_store_id_fn fn;
+	void *user;
+};
+
+static int visit_build(void *user, const struct bid_place_of *entry)
+{
+	const struct builds *builds = user;
+
+	return builds->fn(builds->user, &entry->id);
+}
+
+int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user)
+{
+	struct builds builds = { .fn = fn, .user = user };
+	struct bid_visitor visitor = { .entry = visit_build, .user = &builds };
+
+	path += *path == '/';
+	if (!*path || strcmp(path, BID_LAYOUT_LINKS) == 0 || strcmp(path, BID_LAYOUT_PRIVATE) == 0)
+		return -ENOENT;
+	return bid_entries_of_path(store, path, &visitor);
+}

@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run those commands of bidctl that keep a store in order: remove, update, missing, verify.
+
+usage: check_keep.py BIDCTL [--no-fetch]
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, SERVER, TIMEOUT, TROUBLE, USAGE, Scene, server)
+
+# the bits of verify's exit status, as bidctl(1) has them
+FOUND, OBJECTS, NAMES, OWN, LEFT = 1, 4, 8, 16, 64
+
+
+def link_of(scene, build_id):
+    return scene.store / ".build-id" / build_id[:2] / build_id[2:]
+
+
+def entry_of(scene, path, build_id):
+    return scene.store / str(path)[1:] / build_id
+
+
+def case_usage(scene):
+    for arguments, has in (
+            (["remove"], "'remove' needs"),
+            (["remove", "--path"], "missing"),
+            (["remove", "--path=relative/path"], "'relative/path'"),
+            (["update"], "FILE"),
+            (["missing", "xyz"], "'xyz'"),
+            (["missing", ID_ONE[:9]], ID_ONE[:9]),
+            (["verify", "--repair=yes"], "takes no argument"),
+            (["verify", "--offline"], "'--repair'"),
+            (["list", "--deep"], "'--deep'"),
+            (["get", "--path=/x", ID_ONE], "'--path'"),
+            (["verify", "xyz"], "'xyz'"),
+    ):
+        done = scene.on_store(*arguments, status=USAGE)
+        assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
+        assert done.stdout == ""
+    for command in ("remove", "update", "missing", "verify"):
+        assert f"bidctl {command}" in scene.run(command, "--help").stdout
+
+
+def case_remove(scene):
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    assert scene.on_store("remove", ID_FAR[:8]).stdout.startswith("removed 1 names, "), "by an abbreviated id"
+    assert scene.on_store("--verbose", "remove", scene.one).stdout.splitlines()[0] == f"{ID_ONE} 1 0 {scene.one}", "by a file"
+    assert scene.on_store("remove", f"--path={scene.two}").stdout.startswith("removed 1 names, ")
+    assert scene.files() == [] and scene.on_store("list").stdout == "" and scene.one.exists()
+    assert f"not in the store: '{ID_ONE}'" in scene.on_store("remove", ID_ONE, status=REFUSED).stderr
+    scene.one_error("remove", ID_ONE[:9], status=REFUSED, has="no such build-id in the store")
+    scene.one_error("remove", scene.home / "missing", status=REFUSED, has="--path")
+    scene.one_error("remove", f"--path={scene.one}", status=REFUSED, has="no build of this path")
+    scene.on_store("remove", scene.one, status=REFUSED)
+    scene.on_store("remove", scene.text, status=REFUSED)
+    # what can be removed is, beside what cannot
+    scene.on_store("add", scene.one)
+    scene.on_store("remove", scene.text, scene.one, status=REFUSED)
+    assert scene.files() == []
+
+
+def case_remove_names(scene):
+    copy = pathlib.Path(shutil.copy(scene.one, scene.home / "copy"))
+    scene.on_store("add", scene.one, copy)
+    removed, = scene.json("remove", scene.one)
+    assert (removed["names"], removed["left"], removed["id"], removed["error"]) == (1, 1, ID_ONE, None), removed
+    assert os.readlink(link_of(scene, ID_ONE)) == f"../..{copy}/{ID_ONE}", "perf is led to nothing"
+    assert scene.on_store("get", ID_ONE, "elf").stdout == f"{entry_of(scene, copy, ID_ONE)}/elf\n"
+    # every build of a path that is no file any more
+    copy.unlink()
+    assert scene.json("remove", f"--path={copy}")[0]["left"] == 0
+    assert scene.files() == []
+    # a file that was added from elsewhere stands for its build
+    scene.on_store("add", scene.one)
+    scene.on_store("remove", shutil.copy(scene.one, scene.home / "elsewhere"))
+    assert scene.files() == []
+
+
+def case_update(scene):
+    assert scene.on_store("update", scene.two).stdout == "replaced 0, added 1, refused 0\n"
+    program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
+    scene.on_store("add", "--link=copy", program)
+    subprocess.run(["strip", program], check=True, timeout=TIMEOUT)
+    assert scene.on_store("add", program).stdout.endswith("known 1, refused 0\n")
+    stored = entry_of(scene, program, ID_ONE) / "elf"
+    assert stored.read_bytes() == scene.one.read_bytes() != program.read_bytes()
+    done = scene.json("update", program, scene.text, status=REFUSED)
+    assert (done["replaced"], done["added"], done["refused"]) == (1, 0, 1) and done["files"][0]["replaced"], done
+    assert stored.read_bytes() == program.read_bytes()
+    assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
+
+
+def case_missing(scene):
+    scene.on_store("add", scene.one)
+    shutil.copytree(entry_of(scene, scene.one, ID_ONE), entry_of(scene, scene.two, ID_TWO))
+    link_of(scene, ID_TWO).symlink_to(f"../..{scene.two}/{ID_TWO}")
+    # what is there under another's id is missing, too
+    done = scene.on_store("missing", ID_ONE, ID_TWO, ID_FAR, status=REFUSED)
+    assert done.stdout == f"{ID_TWO}\n{ID_FAR}\n", done
+    assert scene.on_store("missing", ID_ONE).stdout == ""
+    assert scene.json("missing", ID_ONE) == []
+    lines = f"{ID_ONE} /usr/bin/one\n\n  {ID_FAR} /usr/bin/far away\n{ID_NOT_STORED}\n"
+    command = [scene.bidctl, f"--store={scene.store}", "missing"]
+    done = subprocess.run(command, input=lines, env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT)
+    assert (done.returncode, done.stdout) == (REFUSED, f"{ID_FAR} /usr/bin/far away\n{ID_NOT_STORED}\n"), done
+    done = subprocess.run([*command, "--json"], input=lines, env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT)
+    assert [row["name"] for row in json.loads(done.stdout)] == ["/usr/bin/far away", None], done
+    done = subprocess.run(command, input="hello\n", env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == USAGE and "line 1" in done.stderr, done
+
+
+def case_verify(scene):
+    assert scene.on_store("verify").stdout == "checked 0 names, 0 objects, 0 links, 0 records; found 0; foreign files 0\n"
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    assert "found 0" in scene.on_store("verify", "--deep").stdout
+    # a wrong object, an orphan, a damaged record
+    elf = entry_of(scene, scene.one, ID_ONE) / "elf"
+    elf.unlink()
+    shutil.copy(scene.far, elf)
+    link_of(scene, ID_TWO).unlink()
+    record = scene.store / ".bidfs" / "record" / ID_FAR[:2] / f"{ID_FAR[2:]}.elf"
+    record.write_text("{")
+    done = scene.on_store("verify", status=FOUND | OBJECTS | NAMES | OWN)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and f"carries the build-id '{ID_FAR}'" in done.stdout, lines
+    scene.on_store("verify", ID_TWO, status=FOUND | NAMES)
+    assert scene.on_store("remove", ID_FAR[:-1] + "f", status=REFUSED).stderr.count("not in the store") == 1
+    findings = scene.json("verify", ID_ONE, status=FOUND | OBJECTS)["findings"]
+    assert [(found["finding"], found["id"], found["kind"], found["repaired"]) for found in findings] == [
+        ("wrong", ID_ONE, "elf", False)], findings
+    done = scene.on_store("verify", "--repair", status=FOUND | OBJECTS | NAMES | OWN)
+    assert done.stdout.count("[repaired]") == 3 and "repaired 3, fetched again 0" in done.stdout, done.stdout
+    assert scene.on_store("verify", "--deep").stdout.startswith("checked 2 names"), "repaired, but not clean"
+    # what is not ours to repair
+    link_of(scene, ID_ONE).symlink_to("/etc/passwd")
+    scene.on_store("verify", status=FOUND | NAMES)
+    scene.on_store("verify", "--repair", status=FOUND | NAMES | LEFT)
+    assert scene.run("verify").stdout.startswith("checked 0 names"), "a default store that is not there"
+    scene.run("--store", scene.home / "missing", "verify", status=TROUBLE)
+
+
+def case_verify_progress(scene):
+    scene.on_store("add", scene.one, scene.two)
+    status, text = scene.on_terminal("verify", "--store", scene.store)
+    assert status == DONE and "\rchecking: " in text and text.rstrip().endswith("foreign files 0"), text
+
+
+def case_verify_fetches_again(scene):
+    with server(scene) as url:
+        stored = pathlib.Path(scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf").stdout.rstrip("\n"))
+        content = bytearray(stored.read_bytes())
+        content[-1] ^= 1
+        stored.chmod(0o644)
+        stored.write_bytes(content)
+        scene.on_store("verify", status=DONE)
+        done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+        assert "fetched again 0" in done.stdout, done.stdout
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+        stored.chmod(0o644)
+        stored.write_bytes(content)
+        done = scene.on_store("verify", "--deep", "--repair", f"--url={url}", status=FOUND | OBJECTS)
+        assert "fetched again 1" in done.stdout, done.stdout
+    assert stored.read_bytes() == scene.stripped.read_bytes()
+    scene.on_store("verify", "--deep")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bidctl")
+    parser.add_argument("--no-fetch", action="store_true")
+    arguments = parser.parse_args()
+    if not shutil.which("cc") or not shutil.which("strip"):
+        print("skipped: needs cc and strip")
+        return 77
+    assert SERVER.exists()
+    cases = [function for name, function in globals().items() if name.startswith("case_")]
+    if arguments.no_fetch:
+        cases.remove(case_verify_fetches_again)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="bidctl-keep.") as top:
+        built = pathlib.Path(os.path.realpath(top)) / "built"
+        built.mkdir()
+        for case in cases:
+            directory = built.parent / case.__name__
+            directory.mkdir()
+            try:
+                case(Scene(os.path.realpath(arguments.bidctl), built, directory))
+                print(f"ok {case.__name__}")
+            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
+    print(f"{len(cases) - failed} of {len(cases)} cases passed")
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
