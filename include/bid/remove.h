@@ -17,23 +17,23 @@ struct bid_removal {
 };
 
 /*
- * Do the @n @removals, looking at the store once for all of them. As long as a build has a name, nothing of it is lost: what lay only
- * under a name that is removed goes to one that stays, and perf's link leads there. The last name takes all with it: objects, link,
- * records. Directories that are empty then are removed. Files that are not of the layout stay. Returns 0 and what came of each in it;
- * -EROFS; or a negative errno if the store could not be looked at.
+ * Do the @n @removals, looking at the store once for all of them. As long as a build has a name, nothing of it is lost: what lay
+ * only under a name that is removed goes to one that stays, and perf's link leads there. The last name takes all with it: objects,
+ * link, records. Directories that are empty then are removed. Files that are not of the layout stay. Returns 0 and what came of
+ * each in it; -EROFS; or a negative errno if the store could not be looked at.
  */
 int bid_store_remove(struct bid_store *store, struct bid_removal *removals, size_t n);
 
 /*
- * The builds that the store has of the original path @path, "/usr/bin/ls". A non-zero return of @fn ends it and is returned. -ENOENT
- * if the store knows no such path.
+ * The builds that the store has of the original path @path, "/usr/bin/ls". A non-zero return of @fn ends it and is returned.
+ * -ENOENT if the store knows no such path.
  */
 int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user);
 
 /*
  * Add the file at @path, and let it take the place of what the store has of its kind and build-id, under all names of that: as a
- * reflink or a copy, in one step, so that readers have one or the other. If it cannot be added, the store stays as it is. Returns as
- * bid_store_add(), and whether there was one to replace.
+ * reflink or a copy, in one step, so that readers have one or the other. If it cannot be added, the store stays as it is. Returns
+ * as bid_store_add(), and whether there was one to replace.
  */
 int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced);
 

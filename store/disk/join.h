@@ -6,10 +6,10 @@
 #include "disk/entries.h"
 
 /*
- * Let @target, another "<path>/<id>" of the same id, have everything that @entry has: what it lacks is linked into it, and what both
- * have is one file afterwards, that of @target. Nothing is lost: an ELF file with debug information that differs becomes @target's
- * debug file if it has none, and other files that differ go to the quarantine. Both must have been checked. Returns 0, or an error
- * with which some of it may have been done.
+ * Let @target, another "<path>/<id>" of the same id, have everything that @entry has: what it lacks is linked into it, and what
+ * both have is one file afterwards, that of @target. Nothing is lost: an ELF file with debug information that differs becomes
+ * @target's debug file if it has none, and other files that differ go to the quarantine. Both must have been checked. Returns 0, or
+ * an error with which some of it may have been done.
  */
 int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target);
 

@@ -29,8 +29,8 @@ int bid_verify_found(struct bid_verify *verify, const struct bid_finding *findin
 int bid_verify_progress(struct bid_verify *verify);
 
 /*
- * The object @path, which lies under the id of @request. One that is not right is set aside when repairing. Returns 0 and whether it
- * is right; else what the callback said, or -ENOMEM.
+ * The object @path, which lies under the id of @request. One that is not right is set aside when repairing. Returns 0 and whether
+ * it is right; else what the callback said, or -ENOMEM.
  */
 int bid_verify_object(struct bid_verify *verify, const char *path, const struct bid_request *request, bool *ret_right);
 
