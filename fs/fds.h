@@ -18,14 +18,17 @@ int bid_fds_new(unsigned max, struct bid_fds **ret_fds);
 void bid_fds_free(struct bid_fds *fds);
 
 /*
- * The descriptor kept for the inode @number, which is that of @request; NULL if there is none. If its file was changed since it was checked,
- * or lost its name, it is checked again, and given up if it is not the artifact any more. The caller gives it back with bid_fds_put().
- * @ret_stat may be NULL. May block on disk.
+ * The descriptor kept for the inode @number, which is that of @request; NULL if there is none. If its file was changed since it
+ * was checked, or lost its name, it is checked again, and given up if it is not the artifact any more. The caller gives it back
+ * with bid_fds_put(). @ret_stat may be NULL. May block on disk.
  */
 struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_t number, const struct bid_request *request,
 			   struct stat *ret_stat);
 
-/* Keep @file, which is taken over, for @number. The result is as of bid_fds_get(); NULL if there is no memory, and @file is released. */
+/*
+ * Keep @file, which is taken over, for @number. The result is as of bid_fds_get(); NULL if there is no memory, and @file is
+ * released.
+ */
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file);
 
 void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd);

@@ -137,8 +137,8 @@ void bid_flight_ask(struct bid_flight *flight);
 int bid_flight_next(struct bid_flight *flight);
 
 /*
- * A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence, nor what
- * kept us from writing for what keeps the caller from reading.
+ * A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence, nor
+ * what kept us from writing for what keeps the caller from reading.
  */
 static inline int bid_local_error(int error)
 {

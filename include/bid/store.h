@@ -77,8 +77,8 @@ void bid_file_release(struct bid_file *file);
 int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
- * Check @file, which bid_store_find() found for @request, once more, as it is open: it may have been changed or lost its name since. Returns 0
- * and a new stat in it, -EBADMSG if it is not the artifact any more, or as pread(2).
+ * Check @file, which bid_store_find() found for @request, once more, as it is open: it may have been changed or lost its name
+ * since. Returns 0 and a new stat in it, -EBADMSG if it is not the artifact any more, or as pread(2).
  */
 int bid_store_recheck(struct bid_store *store, const struct bid_request *request, struct bid_file *file);
 
@@ -248,8 +248,8 @@ struct bid_scan_config {
  * .ko.zst). Symbolic links are not followed; the store itself and mounts of bidfs are left out. A file is reported as added once it
  * is on disk, which is achieved for many at a time.
  *
- * What a file was found to be is kept in the store (docs/FORMAT.md, "What was scanned"): as long as name, inode, size and times are the same,
- * and its id is in the store, a later scan of @path does not open it.
+ * What a file was found to be is kept in the store (docs/FORMAT.md, "What was scanned"): as long as name, inode, size and times
+ * are the same, and its id is in the store, a later scan of @path does not open it.
  *
  * Returns 0 if it came to the end, whatever it had to refuse; what a callback returned; or a negative errno: @path could not be
  * opened (-ENOTDIR if it is no directory, -ELOOP for the store itself and mounts of bidfs), or the store not written. @ret_counts

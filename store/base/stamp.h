@@ -12,8 +12,8 @@ struct bid_stamp {
 	off_t size;
 	struct timespec mtime, changed;
 	/*
-	 * The file was changed so shortly before that a further change could leave the same times (git calls this racily clean): within a
-	 * tick of the clock, or within 2 seconds on a file system that counts whole ones.
+	 * The file was changed so shortly before that a further change could leave the same times (git calls this racily clean):
+	 * within a tick of the clock, or within 2 seconds on a file system that counts whole ones.
 	 */
 	bool racy;
 };

@@ -26,8 +26,8 @@ static void mend_link(struct bid_store *store, const struct bid_id *filed, const
 }
 
 /*
- * Is @place a place of the id filed as @filed, by its own name? What is no ELF file cannot be asked, so perf's link must not lead to another
- * id's directory.
+ * Is @place a place of the id filed as @filed, by its own name? What is no ELF file cannot be asked, so perf's link must not lead
+ * to another id's directory.
  */
 static bool is_named_after(const char *place, const struct bid_id *filed)
 {

@@ -208,7 +208,10 @@ static bool is_of_the_disk(int r)
 	return r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
 }
 
-/* Publish at @path and see whether it can be found then. -EBADMSG: a wrong file has the name. -ENOENT: it could not be put there. */
+/*
+ * Publish at @path and see whether it can be found then. -EBADMSG: a wrong file has the name. -ENOENT: it could not be put
+ * there.
+ */
 static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
 {
 	int r = bid_publish(txn->store, id, txn->request.kind, path, false, put_temp, &txn->temp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whose bytes are these? A file's id is read before it is served, and the verdict kept in memory for as long as the file's device, inode,
- * size and times stay what they were: a file that was changed in place is read again.
+ * Whose bytes are these? A file's id is read before it is served, and the verdict kept in memory for as long as the file's
+ * device, inode, size and times stay what they were: a file that was changed in place is read again.
  */
 #ifndef BID_DISK_VERDICT_H
 #define BID_DISK_VERDICT_H
@@ -26,8 +26,9 @@ int bid_verdicts_new(struct bid_verdicts **ret_verdicts);
 void bid_verdicts_free(struct bid_verdicts *verdicts);
 
 /*
- * The verdict on the file open at @fd, of which @st is the stat. Only with @want_dwarf is has_dwarf right, which costs more the first
- * time. May block on disk. Returns 0 (a file that is no ELF file has no id), or a negative errno if the file cannot be read.
+ * The verdict on the file open at @fd, of which @st is the stat. Only with @want_dwarf is has_dwarf right, which costs more the
+ * first time. May block on disk. Returns 0 (a file that is no ELF file has no id), or a negative errno if the file cannot be
+ * read.
  */
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict);
 

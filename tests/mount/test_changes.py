@@ -20,7 +20,8 @@ def stored(store, program, path="/usr/bin/app"):
     return store / path[1:] / program.id / "elf"
 
 
-@pytest.mark.parametrize("lose", [lambda elf: elf.rename(elf.parent / "elsewhere"), lambda elf: elf.unlink()], ids=["rename", "unlink"])
+@pytest.mark.parametrize("lose", [lambda elf: elf.rename(elf.parent / "elsewhere"), lambda elf: elf.unlink()],
+                         ids=["rename", "unlink"])
 def test_a_reader_keeps_what_it_opened(mount, mode, store, place, lose):
     """perf -r and -u, and an eviction, take the name away; who reads goes on reading."""
     program = programs.small(place / "app", 1, BALLAST)
@@ -100,7 +101,8 @@ def test_the_daemon_keeps_nothing_of_its_caller(mount, place, store):
     try:
         point = place / "point"
         point.mkdir()
-        subprocess.run([tools.MOUNT_BIDFS, store, point, "-o", "offline"], check=True, capture_output=True, close_fds=False, timeout=20)
+        subprocess.run([tools.MOUNT_BIDFS, store, point, "-o", "offline"], check=True, capture_output=True, close_fds=False,
+                       timeout=20)
     finally:
         os.close(write)
     try:
