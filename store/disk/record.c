@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -15,7 +16,10 @@
 #include "disk/store.h"
 #include "disk/temp.h"
 
-enum { MAX_RECORD = 64 * 1024 }; /* bytes */
+enum {
+	MAX_RECORD = 64 * 1024, /* bytes */
+	SUM_MAX = 24, /* bytes of its text, with its end; 16 are digits */
+};
 
 static const char *link_name(enum bid_link link)
 {
@@ -76,6 +80,19 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
 }
 
+/* What is recorded, but the sum itself, as a sum: by it a record that rotted is told from one that says something. */
+static int sum(json_t *json, char ret_text[static SUM_MAX])
+{
+	bid_auto_free char *text = NULL;
+
+	json_object_del(json, "sum");
+	text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!text)
+		return -ENOMEM;
+	snprintf(ret_text, SUM_MAX, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+	return 0;
+}
+
 /* Write @json as the record of @request. Takes it over. With @times, it looks as if last written then. */
 static int put(struct bid_store *store, const struct bid_request *request, json_t *json, const struct timespec *times)
 {
@@ -83,12 +100,17 @@ static int put(struct bid_store *store, const struct bid_request *request, json_
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
 	bid_auto_free char *text = NULL;
-	int r = -ENOMEM;
+	char sum_text[SUM_MAX];
+	int r = sum(json, sum_text);
 
-	text = json_dumps(json, JSON_INDENT(1));
+	if (r == 0)
+		set_string(json, "sum", sum_text);
+	if (r == 0)
+		text = json_dumps(json, JSON_INDENT(1));
 	json_decref(json);
-	if (text)
-		r = open_place(store, request, true, &dir, name);
+	if (!text)
+		return -ENOMEM;
+	r = open_place(store, request, true, &dir, name);
 	if (r == 0)
 		r = bid_temp_new(store, true, &temp);
 	if (r == 0)
@@ -144,6 +166,22 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	return utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+/* Is @json what was written? One without a sum is older than these. */
+static int check_sum(json_t *json)
+{
+	const char *text = json_string_value(json_object_get(json, "sum"));
+	char written[SUM_MAX], computed[SUM_MAX];
+	int r;
+
+	if (!text)
+		return json_object_get(json, "sum") ? -EBADMSG : 0;
+	snprintf(written, sizeof(written), "%s", text);
+	r = sum(json, computed);
+	if (r < 0)
+		return r;
+	return strcmp(written, computed) == 0 ? 0 : -EBADMSG;
+}
+
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
 {
 	char name[BID_LAYOUT_MAX];
@@ -162,9 +200,10 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 		return r == -EFBIG ? -EBADMSG : r;
 
 	json = json_loadb(text, len, 0, NULL);
-	if (!json_is_object(json)) {
+	r = json_is_object(json) ? check_sum(json) : -EBADMSG;
+	if (r < 0) {
 		json_decref(json);
-		return -EBADMSG;
+		return r;
 	}
 	*ret_json = json;
 	return 0;

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Rot: every flipped bit that a digest covers is found, and no record, however damaged, does harm. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bid/verify.h>
+
+#include "base/io.h"
+
+#define REST_A	 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define OBJECT_A "[debuginfod]/" ID_A "/elf"
+#define RECORD_A ".bidfs/record/aa/" REST_A ".elf"
+
+/* A file of the store, read into memory and open for writing. */
+struct target {
+	char path[PATH_MAX];
+	int fd;
+	char *data;
+	size_t len;
+};
+
+static struct target open_target(const struct store_scene *scene, const char *path)
+{
+	struct target target;
+
+	snprintf(target.path, sizeof(target.path), "%s/store/%s", scene->directory, path);
+	assert_int_equal(chmod(target.path, 0644), 0);
+	target.fd = open(target.path, O_RDWR | O_CLOEXEC);
+	assert_true(target.fd >= 0);
+	assert_int_equal(bid_read_file(target.fd, 1 << 20, &target.data, &target.len), 0);
+	assert_true(target.len > 0);
+	return target;
+}
+
+static void close_target(struct target *target)
+{
+	close(target->fd);
+	free(target->data);
+}
+
+static void put_byte(const struct target *target, size_t at, char byte)
+{
+	assert_int_equal(bid_pwrite_full(target->fd, &byte, 1, (off_t)at), 0);
+}
+
+/* Another bit in each byte. */
+static char flipped(const struct target *target, size_t at)
+{
+	return (char)(target->data[at] ^ 1 << at % 8);
+}
+
+static void fetch(const struct store_scene *scene, const char *name)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	char path[96], *data;
+	struct bid_txn *txn;
+	size_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_read_file(fd, 1 << 20, &data, &len), 0);
+	close(fd);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_write(txn, data, len), 0);
+	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched", .url = "http://example.org/x" }, &file), 0);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	free(data);
+}
+
+static struct bid_verify_stats verify(const struct store_scene *scene, bool deep, bool repair)
+{
+	struct bid_verify_config config = { .deep = deep, .repair = repair };
+	struct bid_verify_stats stats;
+
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	return stats;
+}
+
+static uint64_t sum(struct bid_verify_stats stats)
+{
+	uint64_t n = 0;
+
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		n += stats.found[kind];
+	return n;
+}
+
+static void every_flipped_bit_of_an_object_is_found(void **state)
+{
+	struct store_scene *scene = *state;
+	struct target target;
+
+	fetch(scene, "a.stripped");
+	target = open_target(scene, OBJECT_A);
+	for (size_t at = 0; at < target.len; at++) {
+		struct bid_verify_stats stats;
+
+		put_byte(&target, at, flipped(&target, at));
+		stats = verify(scene, true, false);
+		if (stats.found[BID_FINDING_WRONG] + stats.found[BID_FINDING_CORRUPT] != 1 || sum(stats) != 1)
+			fail_msg("a flipped bit in byte %zu of %zu: %llu findings", at, target.len, (unsigned long long)sum(stats));
+		put_byte(&target, at, target.data[at]);
+	}
+	assert_int_equal(verify(scene, true, false).digests, 1);
+	assert_int_equal(verify(scene, true, false).left, 0);
+	close_target(&target);
+}
+
+/* What the id depends on needs no digest: the magic number, the class, the note. */
+static void flips_in_header_and_note_are_found_without_reading_all(void **state)
+{
+	struct store_scene *scene = *state;
+	static const unsigned char note[] = { 4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0, 0xaa };
+	struct target target;
+	const char *begin;
+
+	fetch(scene, "a.stripped");
+	target = open_target(scene, OBJECT_A);
+	begin = memmem(target.data, target.len, note, sizeof(note));
+	assert_non_null(begin);
+	for (size_t i = 0; i < 6 + 36; i++) {
+		size_t at = i < 6 ? i : (size_t)(begin - target.data) + i - 6;
+		struct bid_verify_stats stats;
+
+		put_byte(&target, at, flipped(&target, at));
+		stats = verify(scene, false, false);
+		if (stats.found[BID_FINDING_WRONG] != 1)
+			fail_msg("a flipped bit in byte %zu was not found", at);
+		put_byte(&target, at, target.data[at]);
+	}
+	close_target(&target);
+}
+
+static void every_cut_is_found(void **state)
+{
+	struct store_scene *scene = *state;
+	struct target target;
+
+	fetch(scene, "a.stripped");
+	target = open_target(scene, OBJECT_A);
+	for (size_t len = 0; len < target.len; len += len < 1024 ? 1 : 61) {
+		assert_int_equal(ftruncate(target.fd, (off_t)len), 0);
+		if (sum(verify(scene, true, false)) == 0)
+			fail_msg("cut to %zu of %zu bytes, and not found", len, target.len);
+		assert_int_equal(bid_pwrite_full(target.fd, target.data, target.len, 0), 0);
+	}
+	assert_int_equal(verify(scene, true, false).left, 0);
+	close_target(&target);
+}
+
+/* Serve, tell, check and repair over the record as it is now. What was sound stays. */
+static void no_harm(const struct store_scene *scene, const struct target *object)
+{
+	struct bid_id id = id_of(ID_A);
+	struct stat st;
+	char *text;
+
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	free(text);
+	assert_int_equal(verify(scene, true, true).left, 0);
+	assert_int_equal(verify(scene, true, false).left, 0);
+	assert_int_equal(stat(object->path, &st), 0);
+	assert_int_equal(st.st_size, object->len);
+}
+
+static void put_record(const struct store_scene *scene, const char *path, const char *data, size_t len)
+{
+	char whole[PATH_MAX];
+	int fd;
+
+	/* a new file each time: the repaired record has another inode */
+	snprintf(whole, sizeof(whole), "%s/store/%s", scene->directory, path);
+	fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_pwrite_full(fd, data, len, 0), 0);
+	close(fd);
+}
+
+static void a_damaged_record_never_does_harm(void **state)
+{
+	struct store_scene *scene = *state;
+	struct target object, record;
+	uint64_t found = 0;
+
+	fetch(scene, "a.stripped");
+	object = open_target(scene, OBJECT_A);
+	record = open_target(scene, RECORD_A);
+	for (size_t at = 0; at < record.len; at++) {
+		char byte = record.data[at];
+
+		record.data[at] = flipped(&record, at);
+		put_record(scene, RECORD_A, record.data, record.len);
+		record.data[at] = byte;
+		found += sum(verify(scene, false, false));
+		no_harm(scene, &object);
+	}
+	/* but for the white space between its parts, and the name of its sum, every byte counts */
+	assert_true(found > record.len * 8 / 10);
+	for (size_t len = 0; len < record.len; len++) {
+		put_record(scene, RECORD_A, record.data, len);
+		no_harm(scene, &object);
+	}
+	close_target(&record);
+	close_target(&object);
+}
+
+/* What may lie in the place of a record: anything. */
+static void records_that_are_no_files(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id id = id_of(ID_A);
+	char *text;
+
+	fetch(scene, "a.stripped");
+	run(scene, "rm store/" RECORD_A " && mkdir store/" RECORD_A);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	verify(scene, true, true);
+	run(scene, "rmdir store/" RECORD_A " && mkfifo store/" RECORD_A);
+	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	free(text);
+	verify(scene, true, true);
+	run(scene, "rm -f store/" RECORD_A " && ln -s /etc/passwd store/" RECORD_A);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	verify(scene, true, true);
+	run(scene, "rm -rf store/.bidfs/record && touch store/.bidfs/record");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	verify(scene, true, true);
+	run(scene, "head -c 65537 /dev/zero >huge && rm store/.bidfs/record && mkdir -p store/.bidfs/record/aa && mv huge "
+		   "store/" RECORD_A);
+	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
+	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 0);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(every_flipped_bit_of_an_object_is_found),
+		TEST(flips_in_header_and_note_are_found_without_reading_all),
+		TEST(every_cut_is_found),
+		TEST(a_damaged_record_never_does_harm),
+		TEST(records_that_are_no_files),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
