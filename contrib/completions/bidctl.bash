@@ -32,7 +32,7 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --url | --link | --jobs)
+		-s | --store | --url | --link | --perf-data | --jobs)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -59,6 +59,11 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
 		;;
+	--perf-data)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		return
+		;;
 	--link)
 		mapfile -t COMPREPLY < <(compgen -W 'auto reflink hard copy' -- "$current")
 		return
@@ -74,7 +79,7 @@ _bidctl()
 	esac
 	if [[ $current == -* ]]; then
 		case $command in
-		add) options+=' --link= --jobs= --cross --running' ;;
+		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running' ;;
 		get) options+=' --url= --offline --refresh' ;;
 		remove) options+=' --path=' ;;
 		verify) options+=' --deep --repair --url= --offline' ;;

@@ -42,8 +42,9 @@ struct bid_perfdata_dso {
 	enum bid_perfdata_mode mode;
 	/*
 	 * An absolute path, or a name in brackets such as "[kernel.kallsyms]" or "[vdso]", as perf calls it, but without "_text"
-	 * or "_stext" behind the kernel's. Text from outside: any bytes but NUL, 65535 at most. The path may be one of another
-	 * machine or container, and may end in " (deleted)". Dies when the callback returns.
+	 * or "_stext" behind the kernel's, and "[vdso]" for perf's own copies of it. Text from outside: any bytes but NUL, 65535
+	 * at most. The path may be one of another machine or container, and may end in " (deleted)". Dies when the callback
+	 * returns.
 	 */
 	const char *path;
 };

@@ -87,8 +87,16 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 	struct ctl_tally tally;
 	enum ctl_status status;
 
+	if (ctl->fetch && !ctl->perf_data)
+		return ctl_usage("'--fetch' needs '--perf-data'");
+	if (ctl->n_urls > 0 && !ctl->fetch)
+		return ctl_usage("'--url' needs '--fetch'");
+	if (ctl->perf_data && (argc > 0 || ctl->running))
+		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argc > 0 ? argv[0] : "--running");
+	if (ctl->perf_data)
+		return ctl_add_perf_data(ctl);
 	if (argc == 0 && !ctl->running)
-		return ctl_usage("'add' needs FILE|DIR..., or '--running'");
+		return ctl_usage("'add' needs FILE|DIR..., '--running' or '--perf-data'");
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;

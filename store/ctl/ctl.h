@@ -23,6 +23,8 @@ struct ctl {
 	bool json;
 	bool verbose;
 	enum bid_link link; /* add */
+	const char *perf_data; /* add: a recording instead of operands, or NULL */
+	bool fetch; /* add */
 	unsigned jobs; /* add; 0 is one per CPU */
 	bool cross; /* add */
 	bool running; /* add */
@@ -46,6 +48,11 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);
+
+/* What "add --perf-data" does. */
+enum ctl_status ctl_add_perf_data(const struct ctl *ctl);
 enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);
 

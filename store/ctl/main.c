@@ -45,11 +45,13 @@ static const struct {
 	{ "verbose", 'v', NULL, NULL, "say more on standard error" },
 	{ "help", 'h', NULL, NULL, "show this help, of one command if it is named" },
 	{ "version", 'V', NULL, NULL, "show the version" },
+	{ "perf-data", 0, "FILE", "add", "what a recording of perf names, from where it was ('-': standard input)" },
+	{ "fetch", 0, NULL, "add", "with --perf-data: fetch from the servers what is not here" },
 	{ "link", 0, "WAY", "add", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
-	{ "url", 0, "URL", "get verify", "ask this server, not those of the environment; repeatable" },
+	{ "url", 0, "URL", "add get verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server" },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
 	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
@@ -197,6 +199,12 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->urls[ctl->n_urls++] = value;
 	else if (strcmp(name, "offline") == 0)
 		ctl->offline = true;
+	else if (strcmp(name, "perf-data") == 0 && ctl->perf_data)
+		return ctl_usage("one recording at a time: '%s'", value);
+	else if (strcmp(name, "perf-data") == 0)
+		ctl->perf_data = value;
+	else if (strcmp(name, "fetch") == 0)
+		ctl->fetch = true;
 	else if (strcmp(name, "refresh") == 0)
 		ctl->refresh = true;
 	else if (strcmp(name, "path") == 0)

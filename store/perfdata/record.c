@@ -61,10 +61,30 @@ static bool may_be_build(const char *name, size_t len, enum bid_perfdata_mode mo
 	return name[0] == '/';
 }
 
+/* perf reads a vDSO from a copy of it, under whose name perf inject records it. Returns the true name, or NULL. */
+static const char *name_of_copy(const char *name, size_t len)
+{
+	static const struct {
+		const char *copy, *name;
+	} vdsos[] = {
+		{ "/tmp/perf-vdso.so-", "[vdso]" },
+		{ "/tmp/perf-vdso32.so-", "[vdso32]" },
+		{ "/tmp/perf-vdsox32.so-", "[vdsox32]" },
+	};
+
+	for (size_t i = 0; i < sizeof(vdsos) / sizeof(vdsos[0]); i++)
+		if (begins_with(name, len, vdsos[i].copy) && len == strlen(vdsos[i].copy) + strlen("XXXXXX"))
+			return vdsos[i].name;
+	return NULL;
+}
+
 static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len)
 {
 	enum bid_perfdata_mode mode = bid_perf_mode(misc);
+	const char *copied = id->len ? name_of_copy(name, len) : NULL;
 
+	if (copied)
+		return bid_dsos_add(&perf->dsos, id, sized, mode, copied, strlen(copied));
 	if (begins_with(name, len, "[kernel."))
 		mode = BID_PERFDATA_KERNEL;
 	else if (begins_with(name, len, "[guest."))

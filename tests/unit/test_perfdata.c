@@ -164,11 +164,14 @@ static void test_spellings(void **state)
 	put_build_id(&recording, BUILD_ID, GUEST_KERNEL | SIZED, ID_A, "/bin/a");
 	/* some versions say that the kernel is a program */
 	put_build_id(&recording, BUILD_ID, USER | SIZED, ID_B, "[kernel.kallsyms]_text");
+	/* perf inject names its copy of a vDSO */
+	put_build_id(&recording, BUILD_ID, USER, ID_C, "/tmp/perf-vdso.so-a1B2c3");
 	assert_reads(&recording, "user " ID_A " /bin/a\n"
 				 "guest " ID_A " /bin/a\n"
 				 "user " ID_8_PAD "? /bin/padded\n"
 				 "user " ID_8 " /bin/short\n"
-				 "kernel " ID_B " [kernel.kallsyms]\n");
+				 "kernel " ID_B " [kernel.kallsyms]\n"
+				 "user " ID_C "? [vdso]\n");
 }
 
 static void test_old_table(void **state)

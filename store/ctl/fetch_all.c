@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/fetch_all.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/output.h"
+#include "ctl/sources.h"
+
+/* Each has a temporary file open; more would only wait for the servers' limits. */
+enum { AT_ONCE = 32, REDRAW_MS = 100 };
+
+struct fetching {
+	struct bid_broker *broker; /* borrowed */
+	struct ctl_wanted *wanted; /* borrowed */
+	size_t n, begun, ended;
+	int event; /* eventfd: how many have ended; owned */
+	int signals; /* signalfd; owned */
+	int caught; /* the signal that gave it up, or 0 */
+};
+
+/* bid_broker_fn; what it writes is read after the broker was freed, which joins its threads */
+static void take_answer(void *user, const struct bid_result *result)
+{
+	struct ctl_wanted *wanted = user;
+
+	wanted->error = result->error;
+	if (result->n_verdicts > 0 && result->error < 0) {
+		const struct bid_verdict *last = &result->verdicts[result->n_verdicts - 1];
+
+		if (asprintf(&wanted->why, "%s: %s", last->source, last->text ? last->text : bid_outcome_name(last->outcome)) < 0)
+			wanted->why = NULL;
+	}
+	eventfd_write(wanted->event, 1);
+}
+
+/* Begin with the next one. */
+static void begin(struct fetching *fetching)
+{
+	struct ctl_wanted *wanted = &fetching->wanted[fetching->begun++];
+	struct bid_file file = BID_FILE_NONE;
+
+	wanted->event = fetching->event;
+	wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, NULL);
+	bid_file_release(&file);
+	if (wanted->error == -EINPROGRESS)
+		wanted->error = bid_broker_ticket(fetching->broker, take_answer, wanted, &wanted->ticket);
+	if (wanted->ticket)
+		bid_broker_materialise(fetching->broker, wanted->ticket, &wanted->request);
+	else
+		fetching->ended++;
+}
+
+static void give_up(struct fetching *fetching, int caught)
+{
+	fetching->caught = caught;
+	for (size_t i = 0; i < fetching->begun; i++)
+		if (fetching->wanted[i].ticket)
+			bid_broker_cancel(fetching->broker, fetching->wanted[i].ticket);
+	for (size_t i = fetching->begun; i < fetching->n; i++)
+		fetching->wanted[i].error = -EINTR;
+	fetching->n = fetching->begun;
+}
+
+static void draw(const struct fetching *fetching, struct ctl_progress *line)
+{
+	struct bid_progress progress;
+
+	for (size_t i = 0; i < fetching->begun; i++) {
+		const struct ctl_wanted *wanted = &fetching->wanted[i];
+
+		if (wanted->ticket && bid_broker_progress(fetching->broker, wanted->ticket, &progress) == 0) {
+			ctl_progress_draw(line, &progress);
+			return;
+		}
+	}
+}
+
+static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
+{
+	struct pollfd fds[] = { { .fd = fetching->event, .events = POLLIN }, { .fd = fetching->signals, .events = POLLIN } };
+	struct signalfd_siginfo caught;
+	eventfd_t ended;
+
+	if (poll(fds, 2, ctl_is_terminal(stderr) ? REDRAW_MS : -1) < 0)
+		return;
+	if (fds[1].revents & POLLIN && read(fetching->signals, &caught, sizeof(caught)) == sizeof(caught))
+		give_up(fetching, (int)caught.ssi_signo);
+	if (fds[0].revents & POLLIN && eventfd_read(fetching->event, &ended) == 0)
+		fetching->ended += (size_t)ended;
+	else
+		draw(fetching, line);
+}
+
+static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrupts)
+{
+	struct ctl_progress line = { 0 };
+
+	fetching->event = eventfd(0, EFD_CLOEXEC);
+	fetching->signals = fetching->event < 0 ? -1 : signalfd(-1, interrupts, SFD_CLOEXEC);
+	if (fetching->signals < 0) {
+		bid_error("%s: starting to fetch", strerror(errno));
+		return CTL_TROUBLE;
+	}
+	while (fetching->ended < fetching->n) {
+		while (fetching->begun < fetching->n && fetching->begun - fetching->ended < AT_ONCE)
+			begin(fetching);
+		if (fetching->ended < fetching->n)
+			wait_for_some(fetching, &line);
+	}
+	ctl_progress_clear(&line);
+	return fetching->caught ? (enum ctl_status)(CTL_SIGNAL + fetching->caught) : CTL_DONE;
+}
+
+enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, struct ctl_wanted *wanted, size_t n)
+{
+	struct fetching fetching = { .wanted = wanted, .n = n, .event = -1, .signals = -1 };
+	struct ctl_sources sources = CTL_SOURCES_NONE;
+	enum ctl_status status;
+	sigset_t interrupts, before;
+
+	/* before any thread is started, so that all of them leave these to us */
+	sigemptyset(&interrupts);
+	sigaddset(&interrupts, SIGINT);
+	sigaddset(&interrupts, SIGTERM);
+	sigaddset(&interrupts, SIGHUP);
+	sigprocmask(SIG_BLOCK, &interrupts, &before);
+
+	status = ctl_sources_init(&sources, ctl, store);
+	fetching.broker = sources.broker;
+	/* what servers answer is told for each artifact in the end; not by the broker too */
+	if (!ctl->verbose)
+		bid_log_init("bidctl", BID_LOG_ERROR);
+	if (status == CTL_DONE)
+		status = fetch(&fetching, &interrupts);
+	/* joins the threads: from here on nobody else touches what is wanted */
+	ctl_sources_release(&sources);
+	if (!ctl->verbose)
+		bid_log_init("bidctl", BID_LOG_WARNING);
+	bid_close(fetching.event);
+	bid_close(fetching.signals);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return status;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* How the builds of a recording are shown. */
+#include "ctl/perf_data.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ctl/output.h"
+
+const char *ctl_build_state_name(enum ctl_build_state state)
+{
+	static const char *const names[CTL_BUILD_STATES] = {
+		[CTL_BUILD_ADDED] = "added",	   [CTL_BUILD_KNOWN] = "known",
+		[CTL_BUILD_FETCHED] = "fetched",   [CTL_BUILD_RUNNING] = "running",
+		[CTL_BUILD_REPLACED] = "replaced", [CTL_BUILD_MISSING] = "missing",
+		[CTL_BUILD_REFUSED] = "refused",   [CTL_BUILD_UNIDENTIFIED] = "unidentified",
+	};
+
+	return names[state];
+}
+
+bool ctl_build_lacks(enum ctl_build_state state)
+{
+	return state == CTL_BUILD_REPLACED || state == CTL_BUILD_MISSING || state == CTL_BUILD_REFUSED;
+}
+
+void ctl_recording_release(struct ctl_recording *recording)
+{
+	for (size_t i = 0; i < recording->n; i++) {
+		free(recording->builds[i].path);
+		free(recording->builds[i].why);
+	}
+	free(recording->builds);
+	recording->builds = NULL;
+	recording->n = recording->room = 0;
+}
+
+/* What there is to say of it, but for its path. Returns @text. */
+static const char *describe(const struct ctl_recording *recording, const struct ctl_build *build, char *text, size_t size)
+{
+	char hex[BID_ID_HEX_MAX], date[32] = "";
+	time_t recorded = recording->summary.modified;
+	struct tm local;
+
+	snprintf(text, size, "%s", build->why ? build->why : "");
+	if (build->state != CTL_BUILD_REPLACED || !build->looked)
+		return text;
+	if (localtime_r(&build->mtime, &local))
+		strftime(date, sizeof(date), "%F %T", &local);
+	snprintf(text, size, "%s%s is there, last changed %s%s%s%s", build->found.len ? "build " : "a file without a build-id",
+		 build->found.len ? bid_id_format(&build->found, hex) : "", date,
+		 recorded == 0		   ? ""
+		 : build->mtime > recorded ? ", after the recording"
+					   : ", before the recording",
+		 build->why ? "; " : "", build->why ? build->why : "");
+	return text;
+}
+
+/*
+ * A recording that lists what was sampled has mappings of everything else too. What is not listed was not sampled, in all
+ * likelihood, and nobody needs it.
+ */
+static bool is_shown(const struct ctl *ctl, const struct ctl_recording *recording, const struct ctl_build *build)
+{
+	return build->state != CTL_BUILD_UNIDENTIFIED || !recording->summary.lists_sampled || ctl->verbose;
+}
+
+static void print_table(const struct ctl *ctl, const struct ctl_recording *recording)
+{
+	bool terminal = ctl_is_terminal(stdout);
+
+	if (terminal)
+		printf("%s%-40s  %-12s  %s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "STATE", "PATH",
+		       ctl_colour(stdout, CTL_PLAIN));
+	for (size_t i = 0; i < recording->n; i++) {
+		const struct ctl_build *build = &recording->builds[i];
+		char hex[BID_ID_HEX_MAX], text[512];
+
+		if (!is_shown(ctl, recording, build))
+			continue;
+		printf(terminal ? "%-40s  %-12s  " : "%s\t%s\t", build->id.len ? bid_id_format(&build->id, hex) : "-",
+		       ctl_build_state_name(build->state));
+		ctl_print_text(stdout, build->path);
+		describe(recording, build, text, sizeof(text));
+		if (!terminal)
+			fputs("\t", stdout);
+		else if (text[0])
+			fputs("  ", stdout);
+		fputs(ctl_colour(stdout, CTL_DIM), stdout);
+		ctl_print_text(stdout, text[0] || terminal ? text : "-");
+		puts(ctl_colour(stdout, CTL_PLAIN));
+	}
+}
+
+static void count(const struct ctl_recording *recording, size_t counts[static CTL_BUILD_STATES])
+{
+	memset(counts, 0, CTL_BUILD_STATES * sizeof(counts[0]));
+	for (size_t i = 0; i < recording->n; i++)
+		counts[recording->builds[i].state]++;
+}
+
+static json_t *build_to_json(const struct ctl_build *build)
+{
+	char hex[BID_ID_HEX_MAX];
+	json_t *json = json_pack("{s:s?, s:o, s:s, s:s}", "id", build->id.len ? bid_id_format(&build->id, hex) : NULL, "path",
+				 ctl_json_text(build->path), "mode", bid_perfdata_mode_name(build->mode), "state",
+				 ctl_build_state_name(build->state));
+
+	if (build->looked) {
+		json_object_set_new(json, "there", build->found.len ? json_string(bid_id_format(&build->found, hex)) : json_null());
+		json_object_set_new(json, "mtime", json_integer((json_int_t)build->mtime));
+	}
+	if (build->why)
+		json_object_set_new(json, "why", ctl_json_text(build->why));
+	return json;
+}
+
+static int print_json(const struct ctl_recording *recording)
+{
+	const struct bid_perfdata_summary *summary = &recording->summary;
+	size_t counts[CTL_BUILD_STATES];
+	json_t *builds = json_array(), *json;
+
+	for (size_t i = 0; i < recording->n; i++)
+		json_array_append_new(builds, build_to_json(&recording->builds[i]));
+	json = json_pack("{s:o, s:o, s:b, s:b, s:b, s:I, s:I}", "recording", ctl_json_text(recording->path), "recorded",
+			 summary->modified ? json_integer((json_int_t)summary->modified) : json_null(), "lists_sampled",
+			 summary->lists_sampled, "interrupted", summary->interrupted, "cut", summary->cut, "damaged",
+			 (json_int_t)summary->damaged, "named", (json_int_t)recording->n);
+	count(recording, counts);
+	for (int state = 0; state < CTL_BUILD_STATES; state++)
+		json_object_set_new(json, ctl_build_state_name(state), json_integer((json_int_t)counts[state]));
+	json_object_set_new(json, "builds", builds);
+	return ctl_print_json(json);
+}
+
+static void print_summary(const struct ctl_recording *recording)
+{
+	size_t counts[CTL_BUILD_STATES];
+
+	count(recording, counts);
+	printf("named %zu", recording->n);
+	for (int state = 0; state < CTL_BUILD_STATES; state++)
+		printf(", %s %zu", ctl_build_state_name(state), counts[state]);
+	putchar('\n');
+}
+
+static void warn(const struct ctl_recording *recording)
+{
+	const struct bid_perfdata_summary *summary = &recording->summary;
+	size_t nameless = 0;
+
+	for (size_t i = 0; i < recording->n; i++)
+		nameless += recording->builds[i].state == CTL_BUILD_UNIDENTIFIED && recording->builds[i].path[0] == '/';
+	if (summary->cut)
+		bid_warning("cut off, so that not all is known: '%s'", recording->path);
+	if (summary->interrupted)
+		bid_warning("not ended properly, so that it does not list what was sampled: '%s'", recording->path);
+	if (summary->damaged)
+		bid_warning("damaged in %" PRIu64 " places, at %" PRIu64 " first, by %s: '%s'", summary->damaged,
+			    summary->damage_offset, summary->damage, recording->path);
+	if (nameless > 0 && !summary->lists_sampled)
+		bid_warning("no build-id for %zu paths, so that a file there may be another build than what ran: '%s'", nameless,
+			    recording->path);
+}
+
+int ctl_recording_print(const struct ctl *ctl, const struct ctl_recording *recording)
+{
+	warn(recording);
+	if (ctl->json)
+		return print_json(recording);
+	print_table(ctl, recording);
+	print_summary(recording);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What became of the builds that a recording of perf names. */
+#ifndef BID_CTL_PERF_DATA_H
+#define BID_CTL_PERF_DATA_H
+
+#include <time.h>
+
+#include <bid/perfdata.h>
+
+#include "ctl/ctl.h"
+
+enum ctl_build_state {
+	CTL_BUILD_ADDED,
+	CTL_BUILD_KNOWN, /* in the store already */
+	CTL_BUILD_FETCHED,
+	CTL_BUILD_RUNNING, /* the running kernel, or its vDSO, which are no files */
+	CTL_BUILD_REPLACED, /* the file at its path is another build by now */
+	CTL_BUILD_MISSING, /* neither here nor in the store */
+	CTL_BUILD_REFUSED, /* here, and cannot be read or taken */
+	CTL_BUILD_UNIDENTIFIED, /* the recording has no id for it */
+	CTL_BUILD_STATES
+};
+
+/* "added", "known", ... Static. */
+const char *ctl_build_state_name(enum ctl_build_state state);
+
+struct ctl_build {
+	struct bid_id id; /* as recorded; len 0 if there is none */
+	bool sized; /* as in struct bid_perfdata_dso */
+	enum bid_perfdata_mode mode;
+	char *path; /* owned */
+	enum ctl_build_state state;
+	bool looked; /* is there a file at the path? Then the next two are its */
+	struct bid_id found; /* len 0 if it has none */
+	time_t mtime;
+	char *why; /* in words, or NULL; owned */
+};
+
+struct ctl_recording {
+	const char *path; /* borrowed */
+	struct bid_perfdata_summary summary;
+	struct ctl_build *builds; /* owned */
+	size_t n, room;
+};
+
+void ctl_recording_release(struct ctl_recording *recording);
+
+/* Is @state one of a build that there should be, and is not? */
+bool ctl_build_lacks(enum ctl_build_state state);
+
+/* Write it all on standard output, and what there is to warn of on standard error. Returns 0 or -ENOMEM. */
+int ctl_recording_print(const struct ctl *ctl, const struct ctl_recording *recording);
+
+#endif

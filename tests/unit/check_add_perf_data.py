@@ -1,0 +1,379 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl add --perf-data on recordings that are made by hand, so that they name what no perf at hand would.
+
+usage: check_add_perf_data.py BIDCTL [--no-fetch]
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked,
+                          build, server)
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
+from make_perfdata import BUILD_ID, GUEST, KERNEL, SIZED, USER, Perf  # noqa: E402
+
+ID_GONE = "9876543210987654321098765432109876543210"
+ID_LONG = bytes(range(0x40, 0x60)).hex()
+
+
+def identify(hexadecimal):
+    return bytes.fromhex(hexadecimal)
+
+
+class Recording:
+    """A perf.data that lists what was sampled."""
+
+    def __init__(self, directory, name="perf.data", big=False):
+        self.path = directory / name
+        self.perf, self.entries, self.mappings = Perf(big), b"", b""
+
+    def lists(self, path, build_id, misc=USER | SIZED):
+        self.entries += self.perf.build_id(os.fsencode(path), identify(build_id), misc)
+        return self
+
+    def maps(self, path, build_id=None):
+        self.mappings += self.perf.mmap2(os.fsencode(path), identify(build_id) if build_id else None)
+        return self
+
+    def write(self):
+        data = self.perf.sample() + self.mappings
+        self.path.write_bytes(self.perf.file(data, self.entries or None))
+        return self.path
+
+
+def read(scene, recording, *arguments, status=DONE, **environment):
+    """{path: build} of what was made of it, and all of it."""
+    found = scene.json("add", "--perf-data", recording.write(), *arguments, status=status, **environment)
+    assert found["named"] == len(found["builds"]) == sum(
+        found[state] for state in ("added", "known", "fetched", "running", "replaced", "missing", "refused", "unidentified")), found
+    return {build["path"]: build for build in found["builds"]}, found
+
+
+def case_usage(scene):
+    recording = Recording(scene.home).write()
+    for arguments, has in (
+            (["add", "--perf-data"], "missing"),
+            (["add", "--perf-data", recording, scene.one], str(scene.one)),
+            (["add", "--perf-data", recording, "--running"], "--running"),
+            (["add", "--perf-data", recording, "--perf-data", recording], "one recording"),
+            (["add", "--fetch", scene.one], "'--perf-data'"),
+            (["add", "--perf-data", recording, "--url=http://127.0.0.1:1"], "'--fetch'"),
+            (["list", "--perf-data", recording], "'--perf-data'"),
+            (["get", "--fetch", ID_ONE], "'--fetch'"),
+    ):
+        done = scene.on_store(*arguments, status=USAGE)
+        assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
+        assert done.stdout == ""
+    assert scene.files() == []
+    text = scene.run("add", "--help").stdout
+    assert "--perf-data=FILE" in text and "--fetch" in text and "--url=URL" in text, text
+
+
+def case_not_a_recording(scene):
+    scene.one_error("add", "--perf-data", scene.one, status=REFUSED, has=f"not a recording of perf: '{scene.one}'")
+    scene.one_error("add", "--perf-data", scene.home, status=REFUSED, has="not a recording of perf")
+    scene.one_error("add", "--perf-data", scene.home / "none", status=REFUSED, has="no such file")
+    default = scene.home / ".debug"
+    scene.run("add", "--perf-data", scene.one, status=REFUSED)
+    assert not default.exists(), "a store was made for nothing"
+
+
+def case_added(scene):
+    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.short, ID_SHORT).lists(scene.far, ID_FAR)
+    scene.on_store("add", scene.far)
+    done = scene.on_store("add", "--perf-data", recording.write())
+    rows = sorted(line.split("\t") for line in done.stdout.splitlines()[:-1])
+    assert rows == sorted([[ID_ONE, "added", str(scene.one), "-"], [ID_SHORT, "added", str(scene.short), "-"],
+                           [ID_FAR, "known", str(scene.far), "-"]]), rows
+    assert done.stdout.splitlines()[-1] == ("named 3, added 2, known 1, fetched 0, running 0, replaced 0, missing 0, refused 0, "
+                                            "unidentified 0"), done.stdout
+    assert done.stderr == ""
+    for path, build_id in ((scene.one, ID_ONE), (scene.short, ID_SHORT)):
+        assert (scene.store / str(path)[1:] / build_id / "elf").read_bytes() == path.read_bytes()
+        assert os.readlink(scene.store / ".build-id" / build_id[:2] / build_id[2:]) == f"../..{path}/{build_id}"
+    _, again = read(scene, recording)
+    assert (again["added"], again["known"]) == (0, 3), again
+    _, other = read(scene, Recording(scene.home, big=True).maps(scene.two, ID_TWO))
+    assert other["added"] == 1, other
+
+
+def case_terminal(scene):
+    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_GONE)
+    status, text = scene.on_terminal("--store", scene.store, "add", "--perf-data", recording.write())
+    heading, *rows, summary = re.sub(r"\033\[[0-9;]*m", "", text.replace("\r", "")).splitlines()
+    assert status == REFUSED and heading.split() == ["BUILD-ID", "STATE", "PATH"] and len(rows) == 2, text
+    assert all(row.index("/") == heading.index("PATH") for row in rows) and summary.startswith("named 2, "), text
+
+
+def case_spellings(scene):
+    """A long id that perf cut, a short one that it padded, with zeros or with what was in memory."""
+    long = build(scene.home, "long", ID_LONG)
+    padded, garbage = (pathlib.Path(shutil.copy(scene.short, scene.home / name)) for name in ("padded", "garbage"))
+    recording = Recording(scene.home).lists(long, ID_LONG[:40]).lists(padded, ID_SHORT, USER)
+    recording.lists(garbage, ID_SHORT + "0123456789ab0123456789ab", USER)
+    builds, _ = read(scene, recording)
+    # one object, whatever it is called: the first name in the alphabet brings it in
+    assert [builds[str(path)]["state"] for path in (long, garbage, padded)] == ["added", "added", "known"], builds
+    assert builds[str(long)]["id"] == ID_LONG[:40] and builds[str(padded)]["id"] == ID_SHORT + "0" * 24, builds
+    # with its size told, what is behind the id is no padding
+    builds, _ = read(scene, Recording(scene.home).lists(garbage, ID_SHORT + "0123456789ab0123456789ab"), status=REFUSED)
+    assert builds[str(garbage)]["state"] == "replaced", builds
+
+
+def case_replaced(scene):
+    recording = Recording(scene.home).lists(scene.two, ID_GONE).lists(scene.text, ID_FAR).lists(scene.nameless, ID_ONE)
+    written = recording.write()
+    before, after = 1500000000, 1700000000
+    os.utime(written, (1600000000, 1600000000))
+    os.utime(scene.two, (after, after))
+    os.utime(scene.text, (before, before))
+    done = scene.on_store("add", "--perf-data", written, status=REFUSED)
+    lines = {line.split("\t")[2]: line.split("\t") for line in done.stdout.splitlines()[:-1]}
+    build_id, state, _, detail = lines[str(scene.two)]
+    assert (build_id, state) == (ID_GONE, "replaced"), lines
+    date = time.strftime("%F %T", time.localtime(after))
+    assert detail == f"build {ID_TWO} is there, last changed {date}, after the recording", detail
+    assert lines[str(scene.text)][3].startswith("a file without a build-id is there, last changed ")
+    assert lines[str(scene.text)][3].endswith(", before the recording"), lines
+    assert scene.files() == [], "another build was added"
+
+    found = scene.json("add", "--perf-data", written, status=REFUSED)
+    builds = {build["path"]: build for build in found["builds"]}
+    assert found["recorded"] == 1600000000, found
+    assert (builds[str(scene.two)]["there"], builds[str(scene.two)]["mtime"]) == (ID_TWO, after), builds
+    assert builds[str(scene.nameless)]["there"] is None, builds
+    # what is in the store is not missed
+    kept = build(scene.home, "kept", ID_GONE)
+    scene.on_store("add", kept)
+    builds, _ = read(scene, recording, status=REFUSED)
+    assert builds[str(scene.two)]["state"] == "known", builds
+
+
+def case_missing(scene):
+    """What is not here is listed; what only looks as if it were is left alone."""
+    fifo = scene.home / "fifo"
+    os.mkfifo(fifo)
+    loop = scene.home / "loop"
+    loop.symlink_to(loop)
+    recording = Recording(scene.home).lists(scene.home / "none", ID_GONE).lists(fifo, ID_ONE).lists("/dev/zero", ID_TWO)
+    recording.lists(loop, ID_FAR).lists(scene.one, ID_ONE, GUEST | SIZED).lists("relative", ID_ONE)
+    recording.lists("[module]", ID_FAR, KERNEL | SIZED)
+    recording.lists(f"{scene.one}/below", ID_ONE).lists("/" + "x" * 5000, ID_ONE).lists(scene.home, ID_ONE)
+    builds, found = read(scene, recording, status=REFUSED)
+    assert found["missing"] == 10 and scene.files() == [], found
+    assert builds[str(scene.one)]["mode"] == "guest" and builds["[module]"]["mode"] == "kernel", builds
+    # a file that was unlinked may be there again, and one may be named so
+    deleted = pathlib.Path(shutil.copy(scene.two, scene.home / "odd (deleted)"))
+    builds, _ = read(scene, Recording(scene.home).lists(f"{scene.one} (deleted)", ID_ONE).lists(deleted, ID_TWO))
+    assert [builds[path]["state"] for path in (f"{scene.one} (deleted)", str(deleted))] == ["added", "added"], builds
+
+
+def case_names(scene):
+    """Text from outside stays text."""
+    strange = scene.home / "new\nline\ttab\033[31m"
+    shutil.copy(scene.one, strange)
+    recording = Recording(scene.home).lists(strange, ID_ONE).lists(b"/latin\xe9", ID_GONE)
+    done = scene.on_store("add", "--perf-data", recording.write(), status=REFUSED)
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(rows) == 3 and [len(row) for row in rows] == [4, 4, 1], rows
+    assert {row[2].rsplit("/", 1)[1] for row in rows[:2]} == {"new?line?tab?[31m", "latin\udce9"}, rows
+    builds, _ = read(scene, recording, status=REFUSED)
+    assert set(builds) == {str(strange), "/latin\ufffd"}, builds
+
+
+def case_refused(scene):
+    if os.geteuid() == 0 and not shutil.which("setpriv"):
+        raise AssertionError("setpriv is needed to be somebody else")
+    secret = pathlib.Path(shutil.copy(scene.one, scene.home / "secret"))
+    secret.chmod(0)
+    recording = Recording(scene.home).lists(secret, ID_ONE).write()
+    for path in (scene.home, scene.home.parent, scene.home.parent.parent):
+        path.chmod(0o755)
+    scene.store.chmod(0o777)
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    done = subprocess.run([*other, scene.bidctl, "--store", scene.store, "add", "--perf-data", recording], env=scene.environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == REFUSED and f"{ID_ONE}\trefused\t{secret}\tPermission denied\n" in done.stdout, done
+
+
+def case_modules(scene):
+    """A compressed module is known by what is in it."""
+    module = scene.home / "module.ko"
+    shutil.copy(scene.one, module)
+    subprocess.run(["xz", "-k", module], check=True, timeout=TIMEOUT)
+    builds, _ = read(scene, Recording(scene.home).lists(f"{module}.xz", ID_ONE, KERNEL | SIZED))
+    assert builds[f"{module}.xz"]["state"] == "added", builds
+    stored = pathlib.Path(scene.on_store("get", ID_ONE, "elf").stdout.rstrip("\n"))
+    assert stored.read_bytes() == scene.one.read_bytes()
+    builds, _ = read(scene, Recording(scene.home).lists(f"{module}.xz", ID_FAR, KERNEL | SIZED), status=REFUSED)
+    assert (builds[f"{module}.xz"]["state"], builds[f"{module}.xz"]["there"]) == ("replaced", ID_ONE), builds
+
+
+def case_running(scene):
+    """The kernel that runs is recognised, another one is not, and one that is in the store is known."""
+    notes = pathlib.Path("/sys/kernel/notes")
+    found = re.search(rb"\x04\0\0\0(.)\0\0\0\x03\0\0\0GNU\0", notes.read_bytes(), re.S) if notes.exists() else None
+    kernel = notes.read_bytes()[found.end():found.end() + found[1][0]].hex()[:40] if found else None
+    if kernel:
+        builds, _ = read(scene, Recording(scene.home).lists("[kernel.kallsyms]", kernel, KERNEL | SIZED))
+        assert builds["[kernel.kallsyms]"]["state"] == "running" and "--running" in builds["[kernel.kallsyms]"]["why"], builds
+    recording = Recording(scene.home).lists("[kernel.kallsyms]", ID_GONE, KERNEL | SIZED).lists("[vdso]", ID_ONE)
+    builds, _ = read(scene, recording, status=REFUSED)
+    assert {build["state"] for build in builds.values()} == {"missing"}, builds
+    stored = scene.store / "[kernel.kallsyms]" / ID_GONE
+    stored.mkdir(parents=True)
+    (stored / "kallsyms").write_text("ffffffff81000000 T _text\n")
+    (scene.store / ".build-id" / ID_GONE[:2]).mkdir(parents=True)
+    (scene.store / ".build-id" / ID_GONE[:2] / ID_GONE[2:]).symlink_to(f"../../[kernel.kallsyms]/{ID_GONE}")
+    builds, _ = read(scene, recording, status=REFUSED)
+    assert [builds[name]["state"] for name in ("[kernel.kallsyms]", "[vdso]")] == ["known", "missing"], builds
+
+
+def case_unidentified(scene):
+    """Names without an id: an alarm, unless the recording lists what was sampled."""
+    done = scene.on_store("add", "--perf-data", Recording(scene.home).maps(scene.one).maps("[vdso]").write(), status=REFUSED)
+    assert f"-\tunidentified\t{scene.one}\t-\n" in done.stdout and scene.files() == [], done
+    assert done.stderr.startswith("bidctl: warning: no build-id for 1 paths"), done.stderr
+    scene.on_store("add", "--perf-data", Recording(scene.home).maps("[vdso]").write())
+
+    listed = Recording(scene.home).maps(scene.one).maps(scene.two).lists(scene.two, ID_TWO)
+    done = scene.on_store("add", "--perf-data", listed.write())
+    assert done.stderr == "" and str(scene.one) not in done.stdout and "unidentified 1\n" in done.stdout, done
+    assert f"-\tunidentified\t{scene.one}\t-\n" in scene.on_store("-v", "add", "--perf-data", listed.write()).stdout
+    builds, _ = read(scene, listed)
+    assert builds[str(scene.one)] == {"id": None, "path": str(scene.one), "mode": "user", "state": "unidentified"}, builds
+
+
+def case_cut(scene):
+    """What is left of a recording is used, and that it is not all is said."""
+    recording = Recording(scene.home).maps(scene.one, ID_ONE).lists(scene.two, ID_TWO)
+    path = recording.write()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-60])
+    done = scene.on_store("add", "--perf-data", path, status=REFUSED)
+    assert f"{ID_ONE}\tadded" in done.stdout, done
+    assert done.stderr == f"bidctl: warning: cut off, so that not all is known: '{path}'\n", done.stderr
+    path.write_bytes(whole[:48] + bytes(8) + whole[56:])
+    done = scene.on_store("add", "--perf-data", path, status=REFUSED)
+    assert "not ended properly" in done.stderr and "damaged in 1 places" in done.stderr, done.stderr
+    path.write_bytes(whole.replace(identify(ID_ONE), bytes(20)).replace(b"\x14\0\0\0" + bytes(20), b"\xff\0\0\0" + bytes(20)))
+    done = scene.on_store("add", "--perf-data", path, status=REFUSED)
+    assert "damaged in 1 places, at 152 first, by a build-id of more than 20 bytes" in done.stderr, done.stderr
+
+
+def case_standard_input(scene):
+    with open(Recording(scene.home).lists(scene.one, ID_ONE).write(), "rb") as opened:
+        done = subprocess.run([scene.bidctl, "--store", scene.store, "add", "--perf-data", "-"], stdin=opened,
+                              env=scene.environment, stdout=subprocess.PIPE, check=True, text=True, timeout=TIMEOUT)
+    assert f"{ID_ONE}\tadded\t{scene.one}" in done.stdout, done
+
+
+def case_fetched(scene):
+    """What is not here is fetched, the others are not asked for."""
+    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists("/gone/stripped", ID_NOT_STORED).lists(scene.two, ID_GONE)
+    recording.lists("/guest", ID_NOT_STORED, GUEST | SIZED).lists("[vdso]", ID_FAR)
+    with server(scene) as url:
+        builds, found = read(scene, recording, "--fetch", f"--url={url}", status=REFUSED)
+        assert asked(url) == 2, "two different ids were to be had"
+        states = {path: build["state"] for path, build in builds.items()}
+        assert states == {str(scene.one): "added", "/gone/stripped": "fetched", "/guest": "fetched", str(scene.two): "replaced",
+                          "[vdso]": "missing"}, builds
+        assert builds[str(scene.two)]["there"] == ID_TWO and url in builds[str(scene.two)]["why"], builds
+        stored = pathlib.Path(scene.on_store("get", ID_NOT_STORED, "elf", "--offline").stdout.rstrip("\n"))
+        assert stored.read_bytes() == scene.stripped.read_bytes()
+        _, found = read(scene, recording, "--fetch", status=REFUSED, DEBUGINFOD_URLS=url)
+        assert (found["known"], found["fetched"]) == (3, 0), found
+
+
+def case_fetched_unpadded(scene):
+    """Servers know a short id as it is, and not as perf pads it."""
+    with server(scene) as url:
+        root = scene.home / "served" / ID_SHORT
+        root.mkdir()
+        shutil.copy(scene.short, root / "executable")
+        builds, _ = read(scene, Recording(scene.home).lists("/gone/short", ID_SHORT, USER), "--fetch", f"--url={url}")
+    assert builds["/gone/short"]["state"] == "fetched", builds
+
+
+def case_fetch_failures(scene):
+    """An outage is not absence, and many misses are asked for at once."""
+    recording = Recording(scene.home)
+    for i in range(1, 101):
+        recording.lists(f"/gone/{i}", f"{i:02x}" * 20)
+    recording.lists(scene.one, ID_ONE)
+    with server(scene, "absent") as url:
+        builds, found = read(scene, recording, "--fetch", f"--url={url}", status=REFUSED)
+        assert found["missing"] == 100 and found["added"] == 1 and asked(url) == 100, found
+        assert all(url in build["why"] for build in builds.values() if build["state"] == "missing"), builds
+    builds, found = read(scene, recording, "--fetch", "--url=http://127.0.0.1:1", status=TROUBLE)
+    assert found["missing"] == 100 and "127.0.0.1:1" in builds["/gone/1"]["why"], builds
+    scene.on_store("add", "--perf-data", recording.write(), "--fetch", "--url=gopher://x", status=USAGE)
+    builds, _ = read(scene, recording, "--fetch", status=REFUSED)
+    assert builds["/gone/1"]["state"] == "missing" and builds["/gone/1"]["why"], builds
+
+
+def case_fetch_interrupted(scene):
+    recording = Recording(scene.home).lists("/gone/stripped", ID_NOT_STORED).lists(scene.one, ID_ONE).write()
+    with server(scene, "slow:200") as url:
+        command = [scene.bidctl, "-s", scene.store, "add", "--perf-data", recording, "--fetch", f"--url={url}"]
+        process = subprocess.Popen(command, env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + TIMEOUT
+        while asked(url) == 0:
+            assert time.monotonic() < deadline and process.poll() is None, "it never asked"
+            time.sleep(0.02)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 128 + signal.SIGINT and errors == "", (process.returncode, out, errors)
+    assert time.monotonic() - begun < 5, "it did not end at once"
+    assert f"{ID_ONE}\tadded" in out and f"{ID_NOT_STORED}\tmissing" in out, out
+    assert [name.rsplit("/", 2)[1] for name in scene.files()] == [ID_ONE], "something was left behind"
+
+
+def case_without_fetch(scene):
+    recording = Recording(scene.home).lists("/gone/stripped", ID_NOT_STORED)
+    builds, _ = read(scene, recording, "--fetch", status=REFUSED)
+    assert builds["/gone/stripped"]["state"] == "missing", builds
+    scene.on_store("add", "--perf-data", recording.write(), "--fetch", "--url=http://127.0.0.1:1", status=USAGE)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bidctl")
+    parser.add_argument("--no-fetch", action="store_true")
+    arguments = parser.parse_args()
+    for tool in ("cc", "objcopy", "xz"):
+        if not shutil.which(tool):
+            print(f"skipped: needs {tool}")
+            return 77
+    cases = [function for name, function in globals().items() if name.startswith("case_")]
+    fetching = {case_fetched, case_fetched_unpadded, case_fetch_failures, case_fetch_interrupted}
+    cases = [case for case in cases if case not in (fetching if arguments.no_fetch else {case_without_fetch})]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="bidctl-perf-data.") as top:
+        for case in cases:
+            directory = pathlib.Path(os.path.realpath(top)) / case.__name__
+            # each has its own programs: some change them
+            built = directory / "built"
+            built.mkdir(parents=True)
+            try:
+                case(Scene(os.path.realpath(arguments.bidctl), built, directory))
+                print(f"ok {case.__name__}")
+            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
+    print(f"{len(cases) - failed} of {len(cases)} cases passed")
+    return 1 if failed or not cases else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Record with the perf at hand in every form that it can write, and compare what bidctl reads with what perf and readelf say.
+
+usage: check_perf_data.py BIDCTL
+
+Exits 0 if all is as it should be, 1 if not, 77 without perf, a compiler, or the right to record. A form that this perf does not
+have is named, and at least the oldest ones must be there.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+TIMEOUT = 60
+SKIP = 77
+ID = "facade00112233445566778899aabbccddeeff00"
+OTHER_ID = "facade99112233445566778899aabbccddeeff00"
+SOURCE = """
+#include <time.h>
+int main(void)
+{
+	volatile unsigned sum = 0;
+	clock_t end = clock() + CLOCKS_PER_SEC / 4;
+
+	while (clock() < end)
+		for (unsigned i = 0; i < 100000; i++)
+			sum += i;
+	return 0;
+}
+"""
+# name: how to record, and what to do with the stream; FILE is replaced, and so is PROGRAM
+FORMS = {
+    "default": "perf record -o FILE -- PROGRAM",
+    "buildid-mmap": "perf record --buildid-mmap -o FILE -- PROGRAM",
+    "no-buildid": "perf record -B -o FILE -- PROGRAM",
+    "compressed": "perf record -z -o FILE -- PROGRAM",
+    "compressed-mmap": "perf record -z --buildid-mmap -o FILE -- PROGRAM",
+    "call-graph": "perf record -g -o FILE -- PROGRAM",
+    "redirected": "perf record -o - -- PROGRAM >FILE",
+    "piped": "perf record --buildid-mmap -o - -- PROGRAM | cat >FILE",
+    "injected": "perf record -o - -- PROGRAM | perf inject -b >FILE",
+    "injected-file": "perf record -o FILE.0 -- PROGRAM; perf inject -b -i FILE.0 -o FILE",
+    "injected-over": "perf record -o - -- PROGRAM >FILE.0; perf inject -b -i FILE.0 -o FILE",
+    "threads": "perf record --threads -o FILE -- PROGRAM",
+    "threads-compressed": "perf record --threads -z --buildid-mmap -o FILE -- PROGRAM",
+    "switched": "perf record --switch-output=signal --buildid-mmap -o FILE -- PROGRAM; mv FILE.2* FILE",
+}
+NEEDED = {"default", "no-buildid", "redirected", "injected"}
+# these name what ran, whatever else they do
+WITH_IDS = {"default", "buildid-mmap", "compressed-mmap", "call-graph", "piped", "injected", "injected-file", "injected-over",
+            "threads", "threads-compressed", "switched"}
+
+
+class Scene:
+    def __init__(self, bidctl, top):
+        self.bidctl, self.top = bidctl, top
+        self.program = top / "program"
+        self.environment = {"HOME": str(top), "PATH": os.environ["PATH"], "LC_ALL": "C", "PERF_CONFIG_NOSYSTEM": "1",
+                            "DEBUGINFOD_URLS": ""}
+        self.environment |= {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+
+    def build(self, build_id):
+        source = self.top / "program.c"
+        source.write_text(SOURCE)
+        self.program.unlink(missing_ok=True)
+        subprocess.run(["cc", f"-Wl,--build-id=0x{build_id}", "-o", self.program, source], check=True, timeout=TIMEOUT)
+
+    def shell(self, command):
+        return subprocess.run(["sh", "-c", command], env=self.environment, cwd=self.top, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", check=False,
+                              timeout=TIMEOUT)
+
+    def record(self, form):
+        """The recording, or None if this perf cannot make it."""
+        file = self.top / f"{form}.data"
+        command = FORMS[form].replace("FILE", str(file)).replace("PROGRAM", str(self.program))
+        done = self.shell(command)
+        if file.exists() and (file.is_dir() or file.stat().st_size > 0):
+            return file
+        print(f"{form}: not with this perf: {(done.stderr.strip().splitlines() or ['nothing was written'])[0]}")
+        return None
+
+    def read(self, file, stdin=None, store=None):
+        """What bidctl makes of it, in a new store: exit status and JSON."""
+        store = store or pathlib.Path(tempfile.mkdtemp(prefix="store.", dir=self.top))
+        done = subprocess.run([self.bidctl, "--store", store, "--json", "add", "--perf-data", "-" if stdin else file],
+                              env=self.environment, stdin=stdin or subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=TIMEOUT, check=False)
+        assert done.returncode in (0, 1), f"exit status {done.returncode}: {done.stderr}"
+        return done.returncode, json.loads(done.stdout), store
+
+
+def ids_of_perf(scene, file):
+    """{(id, name)} that perf reads: those of what was sampled."""
+    done = scene.shell(f"perf buildid-list -i '{file}'")
+    rows = [line.split(" ", 1) for line in done.stdout.splitlines() if re.match(r"[0-9a-f]{40} ", line)]
+    return {(build_id, re.sub(r"\](_s?text)$", "]", name)) for build_id, name in rows}
+
+
+def id_of_readelf(path):
+    text = subprocess.run(["readelf", "-n", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
+                          env={**os.environ, "LC_ALL": "C"}).stdout
+    return re.search(r"Build ID: ([0-9a-f]+)", text)[1]
+
+
+def check_form(scene, form, file):
+    status, read, store = scene.read(file)
+    ours = {(build["id"], build["path"]) for build in read["builds"] if build["id"]}
+    perfs = ids_of_perf(scene, file)
+    # perf names a vDSO by the file that it copied it to
+    perfs = {(build_id, re.sub(r"^/tmp/perf-(vdso\w*)\.so-\w{6}$", r"[\1]", name)) for build_id, name in perfs}
+    assert perfs <= ours, f"perf reads more: {perfs - ours}"
+    assert not read["cut"] and not read["interrupted"], read
+    # perf inject up to 6.1 writes a header over the first records of a stream
+    assert read["damaged"] == 0 or form == "injected-over", read
+    for build in read["builds"]:
+        if build["id"] and build["path"].startswith("/"):
+            assert build["id"] == id_of_readelf(build["path"]), build
+            assert build["state"] in ("added", "known"), build
+            elf = store / build["path"][1:] / build["id"] / "elf"
+            assert elf.read_bytes() == pathlib.Path(build["path"]).read_bytes(), elf
+    if form in WITH_IDS:
+        assert (ID, str(scene.program)) in ours, f"the program is missing: {ours}"
+        assert status == (1 if read["damaged"] else 0), read
+    elif not ours:
+        assert status == 1, "nothing is known of what ran, and it says that all is well"
+    assert scene.read(file, store=store)[1]["added"] == 0, "it was added twice"
+    return len(ours)
+
+
+def check_streamed(scene, file):
+    """A file is read the same through a pipe and from standard input, whatever its form is."""
+    _, direct, _ = scene.read(file)
+    with subprocess.Popen(["cat", file], stdout=subprocess.PIPE) as cat:
+        _, piped, _ = scene.read(None, stdin=cat.stdout)
+    with open(file, "rb") as opened:
+        _, given, _ = scene.read(None, stdin=opened)
+    assert direct["builds"] == piped["builds"] == given["builds"], (direct, piped, given)
+    assert direct["recorded"] == given["recorded"] and piped["recorded"] is None
+
+
+def check_replaced(scene, file):
+    """Another build at the path is told as such, and so is none."""
+    recorded = file.stat().st_mtime
+    try:
+        scene.build(OTHER_ID)
+        os.utime(scene.program, (recorded + 100, recorded + 100))
+        status, read, store = scene.read(file)
+        build = next(build for build in read["builds"] if build["path"] == str(scene.program))
+        assert (status, build["state"], build["id"], build["there"]) == (1, "replaced", ID, OTHER_ID), build
+        assert build["mtime"] == int(recorded + 100) and read["recorded"] == int(recorded), (build, read)
+        assert not list(store.glob(f"**/{ID}")) and not list(store.glob(f"**/{OTHER_ID}")), "it was added"
+        scene.program.unlink()
+        status, read, _ = scene.read(file)
+        build = next(build for build in read["builds"] if build["path"] == str(scene.program))
+        assert (status, build["state"]) == (1, "missing"), build
+    finally:
+        scene.build(ID)
+
+
+def check_killed(scene):
+    """perf record that could not end: no table, and what is there is read."""
+    file = scene.top / "killed.data"
+    with subprocess.Popen(["perf", "record", "-m", "1", "-F", "5000", "-o", file, "--", scene.program], env=scene.environment,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + TIMEOUT
+        # with so small a buffer it writes while it records
+        while not file.exists() or file.stat().st_size < 8192:
+            assert time.monotonic() < deadline and process.poll() is None, "it wrote nothing before its end"
+            time.sleep(0.005)
+        process.kill()
+    _, read, _ = scene.read(file)
+    assert read["interrupted"] and read["damaged"] == 0, read
+
+
+def main():
+    bidctl = os.path.realpath(sys.argv[1])
+    for tool in ("perf", "cc", "readelf"):
+        if not shutil.which(tool):
+            print(f"skipped: needs {tool}")
+            return SKIP
+    failed = passed = 0
+    with tempfile.TemporaryDirectory(prefix="perfdata.") as top:
+        scene = Scene(bidctl, pathlib.Path(os.path.realpath(top)))
+        scene.build(ID)
+        files = {form: scene.record(form) for form in FORMS}
+        if files["default"] is None:
+            print("skipped: perf may not record here")
+            return SKIP
+        assert all(files[form] for form in NEEDED), "perf cannot write what every perf can"
+        checks = [(form, lambda form=form: check_form(scene, form, files[form])) for form in FORMS if files[form]]
+        checks += [(f"{form}, streamed", lambda form=form: check_streamed(scene, files[form]))
+                   for form in FORMS if files[form] and files[form].is_file()]
+        checks += [("replaced", lambda: check_replaced(scene, files["default"])), ("killed", lambda: check_killed(scene))]
+        for name, check in checks:
+            try:
+                count = check()
+                passed += 1
+                print(f"ok {name}" + (f": {count} ids" if count is not None else ""))
+            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError, StopIteration) as error:
+                failed += 1
+                print(f"FAILED {name}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
