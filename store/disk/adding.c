@@ -172,11 +172,22 @@ static int choose_place(struct bid_store *store, struct bid_adding *adding)
 	return own_place(adding, adding->where);
 }
 
+/*
+ * Publish it in its place. Somebody else may have made perf's link to another one meanwhile, as for the debug file of the same
+ * build: then it goes there too, because readers do.
+ */
 static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability,
 		   int (*put)(void *user, int dir, const char *name))
 {
-	return bid_publish(store, &adding->added.id, adding->added.kind, adding->where, durability == BID_DURABLE_EACH, put,
-			   adding);
+	const struct bid_id *id = &adding->added.id;
+	bool durable = durability == BID_DURABLE_EACH;
+	char where[PATH_MAX];
+	int r;
+
+	r = bid_publish(store, id, adding->added.kind, adding->where, durable, put, adding);
+	if (r == 0 && bid_store_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0)
+		bid_publish(store, id, adding->added.kind, where, durable, put, adding);
+	return r;
 }
 
 /* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */
@@ -213,7 +224,9 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 
 int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
 {
-	return settle(store, adding, publish(store, adding, durability, put_temp), durability);
+	int r = choose_place(store, adding);
+
+	return r < 0 ? r : settle(store, adding, publish(store, adding, durability, put_temp), durability);
 }
 
 static int finish_or_leave(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
@@ -248,6 +261,8 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		adding->added.link = BID_LINK_HARD;
 		r = clean_source(adding);
 		if (r == 0)
+			r = choose_place(store, adding);
+		if (r == 0)
 			r = publish(store, adding, durability, put_hard);
 		if (r == 0 || r == -EEXIST || wanted == BID_LINK_HARD || !not_to_be_had(r))
 			return settle(store, adding, r, durability);
@@ -274,8 +289,7 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
 		adding->stage = BID_ADDING_PLACED;
 		return 0;
 	}
-	r = choose_place(store, adding);
-	return r < 0 ? r : put(store, adding, wanted, durability);
+	return put(store, adding, wanted, durability);
 }
 
 void bid_adding_release(struct bid_adding *adding)

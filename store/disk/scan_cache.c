@@ -38,7 +38,7 @@ struct header {
 	uint64_t n_slots; /* a power of two */
 	uint64_t n_used; /* of them */
 	uint64_t n_ids;
-	uint64_t digest; /* XXH3-64 of the slots and the ids, with that of the tree's path as seed */
+	uint64_t digest; /* of all else */
 };
 
 /* An open-addressed table: a key stands in the first free slot from its hash on. */
@@ -89,6 +89,12 @@ static bool same_key(const struct bid_scan_key *a, const struct bid_scan_key *b)
 	return a->words[0] == b->words[0] && a->words[1] == b->words[1] && a->words[2] == b->words[2];
 }
 
+/* Of the tree's path, of the header up to the digest, and of the @len bytes at @rest behind it: each is the seed for the next. */
+static uint64_t digest_of(const struct bid_scan_cache *cache, const struct header *header, const void *rest, size_t len)
+{
+	return XXH3_64bits_withSeed(rest, len, XXH3_64bits_withSeed(header, offsetof(struct header, digest), cache->path_hash));
+}
+
 /* Take @data, of @len bytes, for the cache if it is one. */
 static bool adopt(struct bid_scan_cache *cache, char *data, size_t len)
 {
@@ -104,7 +110,7 @@ static bool adopt(struct bid_scan_cache *cache, char *data, size_t len)
 	if (header->n_ids > rest / sizeof(struct bid_scan_named) ||
 	    header->n_slots * sizeof(struct bid_scan_slot) + header->n_ids * sizeof(struct bid_scan_named) != rest)
 		return false;
-	if (XXH3_64bits_withSeed(data + sizeof(*header), rest, cache->path_hash) != header->digest)
+	if (digest_of(cache, header, data + sizeof(*header), rest) != header->digest)
 		return false;
 	cache->header = header;
 	cache->slots = (const void *)(data + sizeof(*header));
@@ -266,7 +272,7 @@ static int build(const struct bid_scan_cache *cache, const struct bid_scan_found
 			memcpy(ids + first_id, found[i].ids, found[i].n_ids * sizeof(*ids));
 		first_id += found[i].n_ids;
 	}
-	header.digest = XXH3_64bits_withSeed(data + sizeof(header), len - sizeof(header), cache->path_hash);
+	header.digest = digest_of(cache, &header, data + sizeof(header), len - sizeof(header));
 	memcpy(data, &header, sizeof(header));
 	*ret_data = data;
 	*ret_len = len;

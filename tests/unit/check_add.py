@@ -1,0 +1,690 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Add whole trees and whatever runs with bidctl, as they are found in the wild.
+
+usage: check_add.py BIDCTL
+
+Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root, strace or perf is left out without it, and said
+so.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import check_bidctl
+from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
+
+NOBODY = 65534
+IDS = [f"{number:02x}" + "5ca1ab1e" * 4 + "000000" for number in range(1, 40)]
+
+
+def call(*command, env=None, **keywords):
+    """Run it, to its end and whatever that is."""
+    return subprocess.run([*map(str, command)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, errors="surrogateescape", timeout=TIMEOUT, check=False, **keywords)
+
+
+class Skip(Exception):
+    """Why a case cannot be run here."""
+
+
+def need(condition, reason):
+    if not condition:
+        raise Skip(reason)
+
+
+def summary(done):
+    """The last line as numbers, and as the reasons behind them."""
+    match = re.fullmatch(r"seen (\d+), added (\d+), known (\d+), refused (\d+)(?:: (.*))?", done.stdout.splitlines()[-1])
+    assert match, done.stdout
+    reasons = dict(reversed(reason.split(" ", 1)) for reason in match[5].split(", ")) if match[5] else {}
+    return tuple(int(number) for number in match.groups()[:4]), {why: int(number) for why, number in reasons.items()}
+
+
+def readelf_id(path):
+    match = re.search(r"Build ID: ([0-9a-f]+)", call("readelf", "-n", path).stdout)
+    return match[1] if match else None
+
+
+def stored(scene, build_id):
+    """Where perf's link for that id leads."""
+    link = scene.store / ".build-id" / build_id[:2] / build_id[2:]
+    return pathlib.Path(os.path.normpath(link.parent / os.readlink(link)))
+
+
+def everything_is_right(scene):
+    """Every file under an id carries it: nothing torn, nothing mixed up. Returns how many there are."""
+    files = [path for name in ("elf", "debug") for path in scene.store.rglob(name)
+             if path.is_file() and ".bidfs" not in path.parts]
+    for path in files:
+        assert readelf_id(path) == path.parent.name, path
+    return len(files)
+
+
+def system_tree(scene, count=40):
+    """Copies of programs of this system, each with an id of its own, which are returned."""
+    tree = scene.home / "tree"
+    (tree / "bin").mkdir(parents=True)
+    ids = set()
+    for path in sorted(pathlib.Path("/usr/bin").iterdir()):
+        if not path.is_file() or path.is_symlink() or path.stat().st_size > 1 << 20:
+            continue
+        build_id = readelf_id(path)
+        if build_id and build_id not in ids:
+            shutil.copy(path, tree / "bin")
+            ids.add(build_id)
+        if len(ids) == count:
+            break
+    return tree, ids
+
+
+def case_usage(scene):
+    for arguments, has in (
+            (["add", "--jobs=0", "x"], "'0'"),
+            (["add", "--jobs=2x", "x"], "'2x'"),
+            (["add", "--jobs=-1", "x"], "'-1'"),
+            (["add", "--jobs= 2", "x"], "' 2'"),
+            (["add", "--jobs=257", "x"], "'257'"),
+            (["list", "--jobs=2"], "'--jobs'"),
+            (["add", "--cross"], "--running"),
+            (["list", "--running"], "'--running'"),
+    ):
+        done = scene.run(*arguments, status=USAGE)
+        assert done.stderr.count("\n") == 1 and has in done.stderr and done.stdout == "", done
+
+
+def case_tree(scene):
+    """A tree of programs of this system, and what else lies around in trees."""
+    tree, ids = system_tree(scene)
+    (tree / "doc").mkdir()
+    for number in range(20):
+        (tree / "doc" / f"text{number}").write_text("text\n" * number)
+    (tree / "doc" / "short").write_bytes(b"\x7fELF")
+    shutil.copy(scene.nameless, tree / "nameless")
+    shutil.copy(scene.cut, tree / "cut")
+    shutil.copy(scene.one, tree / "new\nline")
+    shutil.copy(scene.two, tree / "setuid")
+    (tree / "setuid").chmod(0o4755)
+    os.link(tree / "new\nline", tree / "hard-link")
+    outside = scene.home / "outside"
+    outside.mkdir()
+    shutil.copy(scene.far, outside / "far")
+    (tree / "to-outside").symlink_to(outside)
+    (tree / "to-file").symlink_to(outside / "far")
+    (tree / "loop").symlink_to(".")
+    os.mkfifo(tree / "fifo")
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(tree / "socket"))
+
+    done = scene.on_store("add", tree)
+    (seen, added, known, refused), reasons = summary(done)
+    assert done.stderr == "", done.stderr
+    # of the two names of one inode, which one comes first is not said
+    assert (added, known) == (len(ids) + 2, 1), done.stdout
+    assert reasons == {"no build-id in it": 1, "damaged or cut short": 1} and refused == 2, reasons
+    assert seen == len(ids) + 21 + 5, (seen, len(ids))
+    assert everything_is_right(scene) == len(ids) + 3, "two names of one id are two files"
+    assert (scene.store / str(tree)[1:] / "new\nline" / check_bidctl.ID_ONE / "elf").samefile(
+        scene.store / str(tree)[1:] / "hard-link" / check_bidctl.ID_ONE / "elf")
+    assert not (scene.store / str(outside)[1:]).exists(), "a symbolic link was followed"
+    assert stored(scene, check_bidctl.ID_TWO).joinpath("elf").stat().st_mode & 0o7777 == 0o555 & 0o444, "setuid in the store"
+    assert [row["id"] for row in scene.json("list")] == sorted(ids | {check_bidctl.ID_ONE, check_bidctl.ID_TWO})
+
+    done = scene.on_store("add", "--verbose", tree, scene.text, status=REFUSED)
+    assert f"no build-id in it: '{tree}/nameless'" in done.stderr and f"not an ELF file: '{scene.text}'" in done.stderr, done.stderr
+    as_json = scene.json("add", tree)
+    assert (as_json["added"], as_json["known"], as_json["reasons"]) == (0, added + known, reasons), as_json
+    assert sum("refused" in file for file in as_json["files"]) == 2 and len(as_json["files"]) == added + known + 2, as_json
+
+
+def case_links(scene):
+    """Each way to get bytes into the store, and a tree in another file system than the store."""
+    tree, ids = system_tree(scene, 10)
+    for way in ("copy", "hard", "auto"):
+        (scene.home / way).mkdir()
+        files = json.loads(scene.run("-s", scene.home / way, "add", "--json", f"--link={way}", tree).stdout)["files"]
+        assert len(files) == len(ids) and all(file["link"] == way or way == "auto" for file in files), files
+        for file in files:
+            there = scene.home / way / file["file"][1:] / file["id"] / "elf"
+            assert there.read_bytes() == pathlib.Path(file["file"]).read_bytes()
+            assert there.samefile(file["file"]) == (file["link"] == "hard"), file
+
+
+def elf32(directory, name, build_id):
+    """A 32-bit ELF file, by the assembler and the linker alone: no C library for it need be there."""
+    source, unlinked, path = directory / f"{name}.s", directory / f"{name}.o", directory / name
+    source.write_text(".globl _start\n_start: nop\n")
+    subprocess.run(["as", "--32", "-o", unlinked, source], check=True, timeout=TIMEOUT)
+    subprocess.run(["ld", "-m", "elf_i386", f"--build-id=0x{build_id}", "-o", path, unlinked], check=True, timeout=TIMEOUT)
+    unlinked.unlink()
+    return path
+
+
+def case_classes(scene):
+    need(os.uname().machine == "x86_64" and shutil.which("as"), "needs an assembler that knows i386")
+    (scene.home / "tree").mkdir()
+    elf32(scene.home / "tree", "small", IDS[0])
+    assert summary(scene.on_store("add", scene.home / "tree"))[0][1:3] == (1, 0)
+    assert stored(scene, IDS[0]).parent.name == "small"
+
+
+def module_tree(scene, directory):
+    """Modules as distributions pack them; something else that is compressed is of no interest."""
+    directory.mkdir(parents=True)
+    packers = {"plain": None, "gnu": ["gzip"], "xzip": ["xz"], "zst": ["zstd", "-q", "--rm"]}
+    suffixes = {"gnu": ".gz", "xzip": ".xz", "zst": ".zst"}
+    ids = {}
+    for number, (name, packer) in enumerate(packers.items()):
+        if packer and not shutil.which(packer[0]):
+            continue
+        built = build(scene.home, f"{name}.ko", IDS[number])
+        path = directory / f"{name}.ko"
+        shutil.copy(built, path)
+        if packer:
+            subprocess.run([*packer, path], check=True, timeout=TIMEOUT)
+            path = path.with_name(path.name + suffixes[name])
+        ids[path] = (IDS[number], built)
+    shutil.copy(scene.one, directory / "page.1")
+    subprocess.run(["gzip", directory / "page.1"], check=True, timeout=TIMEOUT)
+    return ids
+
+
+def case_modules(scene):
+    ids = module_tree(scene, scene.home / "tree" / "kernel")
+    done = scene.on_store("add", scene.home / "tree")
+    assert summary(done) == ((len(ids) + 1, len(ids), 0, 0), {}), done.stdout
+    for path, (build_id, built) in ids.items():
+        assert (stored(scene, build_id) / "elf").read_bytes() == built.read_bytes(), f"not unpacked: {path}"
+        assert stored(scene, build_id).parent == scene.store / str(path)[1:], "not filed under its own path"
+    (scene.home / "tree" / "kernel" / "bad.ko.xz").write_bytes(b"\xfd7zXZ\x00" + b"\0" * 50)
+    done = scene.on_store("add", scene.home / "tree")
+    assert summary(done)[0] == (len(ids) + 2, 0, len(ids), 1), done.stdout
+
+
+def case_debug_files(scene):
+    """A separate debug file goes to its program, whichever of them comes first."""
+    tree = scene.home / "tree"
+    (tree / "usr" / "lib" / "debug").mkdir(parents=True)
+    (tree / "bin").mkdir()
+    for number, name in enumerate(("first", "second")):
+        program = build(tree / "bin", name, IDS[number])
+        subprocess.run(["objcopy", "--only-keep-debug", program, tree / "usr" / "lib" / "debug" / f"{name}.debug"], check=True)
+        subprocess.run(["strip", "-s", program], check=True)
+        (tree / "bin" / f"{name}.c").unlink()
+    done = scene.on_store("add", tree)
+    assert summary(done)[0] == (4, 4, 0, 0), done.stdout
+    for build_id in IDS[:2]:
+        assert scene.on_store("get", "--offline", build_id).stdout.endswith("/debug\n")
+        artifacts = scene.json("show", build_id)["artifacts"]
+        assert set(artifacts) == {"elf", "debuginfo"} and "same_as" not in artifacts["debuginfo"], artifacts
+    assert summary(scene.on_store("add", tree))[0] == (4, 0, 4, 0), "a second scan does not know them"
+
+
+def traced(scene, *arguments, calls):
+    """The lines that strace has of it."""
+    need(shutil.which("strace"), "no strace")
+    log = scene.home / "trace"
+    done = call("strace", "-f", "-qq", "-y", "-s", "400", "-e", f"trace={calls}", "-o", log,
+                scene.bidctl, "-s", scene.store, *arguments, env=scene.environment)
+    if "ptrace" in done.stderr:
+        raise Skip(done.stderr.strip())
+    assert done.returncode == DONE, done
+    return done, log.read_text(errors="replace").splitlines()
+
+
+def case_rescan(scene):
+    """What did not change is not opened, what did is found, and the store is what counts."""
+    tree, ids = system_tree(scene, 20)
+    shutil.copy(scene.nameless, tree / "nameless")
+    (tree / "text").write_text("text\n")
+    shutil.copy(scene.one, tree / "changes")
+    time.sleep(0.05)  # what changed a moment ago is not remembered
+    scene.on_store("add", tree)
+    opens = re.compile(rf"<{re.escape(str(tree))}[^>]*>, \"[^\"]+\", [^)]*O_RDONLY[^)]*\)")
+
+    done, log = traced(scene, "add", tree, calls="openat,pread64,newfstatat")
+    assert summary(done)[0] == (len(ids) + 3, 0, len(ids) + 1, 1), done.stdout
+    opened = [line for line in log if opens.search(line) and "O_DIRECTORY" not in line]
+    assert opened == [], opened
+    assert sum("newfstatat" in line and str(tree) in line for line in log) >= len(ids) + 3, "the trace shows nothing"
+
+    # other contents, in place, of the same size and with the old mtime
+    times = os.stat(tree / "changes").st_mtime_ns
+    changed = bytearray(scene.two.read_bytes())
+    (tree / "changes").unlink()
+    (tree / "changes").write_bytes(changed)
+    os.utime(tree / "changes", ns=(times, times))
+    done, log = traced(scene, "add", tree, calls="openat")
+    assert summary(done)[0] == (len(ids) + 3, 1, len(ids), 1), done.stdout
+    opened = [line for line in log if opens.search(line) and "O_DIRECTORY" not in line]
+    assert len(opened) == 1 and "changes" in opened[0], opened
+
+    # an id that is gone from the store
+    gone = sorted(ids)[0]
+    shutil.rmtree(stored(scene, gone))
+    (scene.store / ".build-id" / gone[:2] / gone[2:]).unlink()
+    assert summary(scene.on_store("add", tree))[0] == (len(ids) + 3, 1, len(ids), 1)
+    assert everything_is_right(scene) >= len(ids) + 2
+
+    # another name of a known file, and a tree that was moved as a whole
+    os.rename(tree / "bin", tree / "moved")
+    scene.on_store("add", tree)
+    assert len(list((scene.store / str(tree)[1:] / "moved").iterdir())) == len(ids)
+
+
+def case_cache_damage(scene):
+    """Whatever becomes of the cache, the result is the same."""
+    tree, ids = system_tree(scene, 5)
+    time.sleep(0.05)
+    expected = summary(scene.on_store("add", tree))[0]
+    expected = (expected[0], 0, expected[1], 0)
+    assert summary(scene.on_store("add", tree))[0] == expected
+    cache, = (scene.store / ".bidfs" / "scan").iterdir()
+    good = cache.read_bytes()
+    zeros = b"\0" * len(good)
+    damaged = [b"", good[:7], good[:48], good[:-1], good + b"\0", zeros, good[:48] + zeros[48:], b"\xff" * len(good)]
+    damaged += [good[:at] + bytes([good[at] ^ 0x40]) + good[at + 1:] for at in [*range(0, 48), *range(48, len(good), 997)]]
+    damaged += [os.urandom(5000)]
+    for bytes_ in damaged:
+        cache.write_bytes(bytes_)
+        assert summary(scene.on_store("add", tree))[0] == expected, bytes_[:64]
+    assert len(cache.read_bytes()) == len(good), "it was not rebuilt"
+    cache.unlink()
+    cache.mkdir()
+    assert summary(scene.on_store("add", tree))[0] == expected, "a directory in its place"
+
+
+def case_stores_in_trees(scene):
+    """The store itself is not searched, wherever it is; its insides are refused by name."""
+    tree = scene.home / "tree"
+    tree.mkdir()
+    shutil.copy(scene.one, tree)
+    scene.store = tree / "store"
+    scene.store.mkdir()
+    for _ in range(3):
+        done = scene.on_store("add", tree)
+    assert summary(done)[0] == (1, 0, 1, 0), done.stdout
+    scene.on_store("add", scene.store, status=REFUSED)
+    scene.on_store("add", scene.store / ".bidfs", status=REFUSED)
+    done = scene.run("-s", scene.store, "add", scene.home / "nothing", scene.two, status=REFUSED)
+    assert "no such file" in done.stderr and summary(done)[0] == (2, 1, 0, 1), done
+
+
+def case_unreadable(scene):
+    """Others' files that may not be read are counted, and do not fail a scan."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    tree = scene.home / "tree"
+    (tree / "closed").mkdir(parents=True)
+    for name, mode in (("one", 0o755), ("two", 0o700)):
+        shutil.copy(getattr(scene, name), tree / name)
+        (tree / name).chmod(mode)
+    shutil.copy(scene.far, tree / "closed")
+    (tree / "closed").chmod(0o700)
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    os.chown(scene.store, NOBODY, NOBODY)
+    done = call(scene.bidctl, "-s", scene.store, "add", tree, env=scene.environment, user=NOBODY, group=NOBODY, extra_groups=[])
+    assert done.returncode == DONE and done.stderr == "", done
+    assert summary(done) == ((2, 1, 0, 2), {"Permission denied": 2}), done.stdout
+    assert not (stored(scene, check_bidctl.ID_ONE) / "elf").samefile(tree / "one"), "an inode of somebody else's was linked"
+
+
+def case_restless(scene):
+    """Files that come, go, grow and are replaced while they are added."""
+    tree, ids = system_tree(scene, 10)
+    stop = threading.Event()
+    whole = scene.one.read_bytes()
+
+    def churn(number):
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            directory = tree / f"dir{number}-{turn % 5}"
+            directory.mkdir(exist_ok=True)
+            with contextlib.suppress(OSError):
+                (directory / "grows").write_bytes(whole[:turn * 997 % len(whole)])
+                with open(directory / "grows", "ab") as file:
+                    file.write(whole[file.tell():])
+                shutil.copy(scene.two if turn % 2 else scene.one, directory / "replaced.new")
+                os.rename(directory / "replaced.new", directory / "replaced")
+                (directory / "fifo").unlink(missing_ok=True)
+                if turn % 3:
+                    os.mkfifo(directory / "fifo")
+                else:
+                    shutil.copy(scene.far, directory / "fifo")
+            if turn % 7 == 0:
+                shutil.rmtree(directory, ignore_errors=True)
+
+    threads = [threading.Thread(target=churn, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(25):
+            (seen, _, _, _), reasons = summary(scene.on_store("add", tree, "--link=copy" if turn % 2 else "--link=auto"))
+            assert seen >= len(ids), seen
+            expected = {"damaged or cut short", "it is being written", "not an ELF file", "no build-id in it"}
+            assert set(reasons) <= expected, reasons
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    # a hard link to a file that was written in place afterwards may be anything, but it is not served
+    for build_id in (check_bidctl.ID_ONE, check_bidctl.ID_TWO, *ids):
+        got = call(scene.bidctl, "-s", scene.store, "get", "--offline", build_id, "elf", env=scene.environment)
+        assert got.returncode in (DONE, REFUSED), got
+        assert got.returncode == REFUSED or readelf_id(got.stdout.rstrip("\n")) == build_id, got
+
+
+def case_killed(scene):
+    """Killed at any moment, it leaves whole artifacts, and nothing else."""
+    tree, ids = system_tree(scene, 40)
+    for way in ("copy", "auto"):
+        for delay in (0.001, 0.003, 0.005, 0.008, 0.012, 0.02):
+            with subprocess.Popen([scene.bidctl, "-s", scene.store, "add", f"--link={way}", tree], env=scene.environment,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                time.sleep(delay)
+                process.kill()
+            everything_is_right(scene)
+    scene.on_store("add", tree)
+    assert everything_is_right(scene) == len(ids)
+    assert list((scene.store / ".bidfs" / "tmp").iterdir()) == [], "something was left behind"
+
+
+def case_durable(scene):
+    """A named file is synced by itself; of a tree the bytes are on disk before they have names, and those before it is said."""
+    calls = "fsync,syncfs,linkat,symlinkat,renameat,write"
+    _, log = traced(scene, "add", scene.one, "--link=copy", calls=calls)
+    names = [re.search(r"\d+ +(\w+)\(", line)[1] for line in log]
+    assert "fsync" in names and names.index("fsync") < names.index("linkat"), log
+    assert any("fsync" in line and line_number > names.index("symlinkat") for line_number, line in enumerate(log)), log
+
+    tree, ids = system_tree(scene, 10)
+    for way in ("copy", "hard"):
+        scene.store = scene.home / way
+        scene.store.mkdir()
+        time.sleep(0.02)
+        _, log = traced(scene, "add", f"--link={way}", tree, calls=calls)
+        artifacts = [number for number, line in enumerate(log) if "linkat(" in line and '"elf"' in line and "= 0" in line]
+        syncs = [number for number, line in enumerate(log) if "syncfs(" in line]
+        said = [number for number, line in enumerate(log) if re.search(r" write\(1", line)]
+        assert len(artifacts) == len(ids) and len(syncs) == 2 and len(said) == 1, (way, log)
+        assert syncs[0] < artifacts[0] and artifacts[-1] < syncs[1] < said[0], (way, log)
+        assert not any("fsync" in line and str(tree) not in line for line in log), (way, log)
+
+
+def case_deep(scene):
+    """As deep as a path can be, and deeper."""
+    tree = scene.home / "tree"
+    tree.mkdir()
+    shutil.copy(scene.one, tree / "top")
+    at = os.open(tree, os.O_RDONLY)
+    for _ in range(30):
+        name = "d" * 200
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    done = scene.on_store("add", "--jobs=4", tree)
+    assert summary(done) == ((1, 1, 0, 1), {"File name too long": 1}), done.stdout
+    # many levels, with few descriptors
+    shallow = scene.home / "shallow"
+    path = shallow.joinpath(*"x" * 900)
+    path.mkdir(parents=True)
+    shutil.copy(scene.two, path / "two")
+    assert summary(scene.on_store("add", shallow))[0][1] == 1
+    subprocess.run(["rm", "-rf", tree], check=True, timeout=TIMEOUT)
+
+
+def case_progress(scene):
+    tree, _ = system_tree(scene, 5)
+    for number in range(3000):
+        (tree / f"text{number}").write_text("text")
+    status, text = scene.on_terminal("add", "-s", scene.store, tree, "--jobs=1")
+    assert status == DONE and re.search(r"seen 3005, added 5, known 0, refused 0\s*$", text), text
+    # drawn over and over, and taken away; a fast machine may be done before the first time
+    drawn = re.findall(r"\r(\d+) files, \d+ added, \d+ known\033\[K", text)
+    assert all(int(number) <= 3005 for number in drawn) and (not drawn or "\r\033[K" in text), text
+
+
+def in_namespace(script, *arguments, scene):
+    """Run a shell script, as root, with mounts of its own."""
+    need(os.geteuid() == 0, "needs root, for a mount namespace")
+    done = call("unshare", "-m", "sh", "-euc", script, "sh", *arguments, env=scene.environment)
+    if "unshare failed" in done.stderr:
+        raise Skip(done.stderr.strip())
+    return done
+
+
+def case_cross(scene):
+    tree = scene.home / "tree"
+    (tree / "other").mkdir(parents=True)
+    (tree / "proc").mkdir()
+    shutil.copy(scene.one, tree)
+    script = 'mount -t tmpfs tmpfs "$1/other"; mount -t proc proc "$1/proc"; cp "$2" "$1/other"; "$3" -s "$4" add "$1" $5'
+    done = in_namespace(script, tree, scene.two, scene.bidctl, scene.store, "", scene=scene)
+    assert done.returncode == DONE and summary(done)[0] == (1, 1, 0, 0), done
+    done = in_namespace(script, tree, scene.two, scene.bidctl, scene.store, "--cross", scene=scene)
+    assert done.returncode == DONE and summary(done)[0] == (2, 1, 1, 0), done
+
+
+@contextlib.contextmanager
+def running(*command, **keywords):
+    with subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, **keywords) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def sleeper(directory, name, build_id):
+    source = directory / f"{name}.c"
+    source.write_text("#include <unistd.h>\nint main(void) { write(1, \"up\\n\", 3); for (;;) pause(); }\n")
+    path = directory / name
+    subprocess.run(["cc", "-O", f"-Wl,--build-id=0x{build_id}", "-o", path, source], check=True, timeout=TIMEOUT)
+    return path
+
+
+def case_running_deleted(scene):
+    """A program that was deleted, one that was replaced by another build, and one that is as it was."""
+    program = {name: sleeper(scene.home, name, IDS[number]) for number, name in enumerate(("deleted", "replaced", "same"))}
+    with contextlib.ExitStack() as stack:
+        for path in program.values():
+            assert stack.enter_context(running(path, stdout=subprocess.PIPE)).stdout.readline() == b"up\n"
+        program["deleted"].unlink()
+        other = sleeper(scene.home, "other", IDS[3])
+        os.rename(other, program["replaced"])
+        done = scene.on_store("add", "--running")
+        as_json = scene.json("add", "--running")
+    (_, added, _, _), _ = summary(done)
+    assert added >= 4, done.stdout  # and the C library, at least
+    for number, path in enumerate(program.values()):
+        assert stored(scene, IDS[number]) == scene.store / str(path)[1:] / IDS[number], path
+        assert readelf_id(stored(scene, IDS[number]) / "elf") == IDS[number]
+    assert not (scene.store / ".build-id" / IDS[3][:2] / IDS[3][2:]).exists(), "what is in the place was taken for what runs"
+    known = {file["id"]: file["known"] for file in as_json["files"] if "id" in file}
+    assert all(known[build_id] for build_id in IDS[:3]), known
+    assert everything_is_right(scene) >= 4
+    vdso = [file for file in as_json["files"] if file["file"] == "[vdso]" and "id" in file]
+    for file in vdso:
+        assert readelf_id(scene.store / "[vdso]" / file["id"] / "vdso") == file["id"]
+        assert os.readlink(scene.store / ".build-id" / file["id"][:2] / file["id"][2:]) == f"../../[vdso]/{file['id']}"
+
+
+def case_running_unprivileged(scene):
+    """Without any privilege: one's own programs, even deleted ones; of others nothing, and a warning."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    program = sleeper(scene.home, "deleted", IDS[0])
+    os.chown(scene.store, NOBODY, NOBODY)
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    with running(program, stdout=subprocess.PIPE, **as_nobody) as process:
+        assert process.stdout.readline() == b"up\n"
+        program.unlink()
+        done = call(scene.bidctl, "-s", scene.store, "add", "--running", env=scene.environment, **as_nobody)
+    assert done.returncode == DONE and "processes of others" in done.stderr, done
+    assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
+
+
+def case_running_namespace(scene):
+    """A program of another mount namespace, in which alone its path leads to it."""
+    program = sleeper(scene.home, "inside", IDS[0])
+    place = scene.home / "place"
+    place.mkdir()
+    need(os.geteuid() == 0, "needs root, for a mount namespace")
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    script = 'mount -t tmpfs tmpfs "$1"; mkdir "$1/opt"; cp "$2" "$1/opt/tool"; exec "$1/opt/tool"'
+    with running("unshare", "-m", "sh", "-euc", script, "sh", place, program, **piped) as process:
+        if process.stdout.readline() != b"up\n":
+            raise Skip(process.stderr.read().decode().strip())
+        scene.on_store("add", "--running")
+        assert not (place / "opt").exists(), "not in another namespace"
+    assert stored(scene, IDS[0]) == scene.store / str(place)[1:] / "opt" / "tool" / IDS[0]
+    # and one whose root is there, as in a container
+    shutil.rmtree(scene.store)
+    scene.store.mkdir()
+    script = ('mount -t tmpfs tmpfs "$1"; mkdir "$1/opt" "$1/old" "$1/lib64"; cp "$2" "$1/opt/tool"; cd "$1"; pivot_root . old; '
+              'exec /opt/tool')
+    static = scene.home / "static"
+    subprocess.run(["cc", "-O", "-static", f"-Wl,--build-id=0x{IDS[1]}", "-o", static, scene.home / "inside.c"], check=True,
+                   timeout=TIMEOUT)
+    with running("unshare", "-m", "sh", "-euc", script, "sh", place, static, **piped) as process:
+        if process.stdout.readline() != b"up\n":
+            raise Skip(process.stderr.read().decode().strip())
+        scene.on_store("add", "--running")
+    assert stored(scene, IDS[1]) == scene.store / "opt" / "tool" / IDS[1]
+
+
+def case_running_kernel(scene):
+    """The kernel's symbols are kept if it shows them, and refused if it hides them."""
+    notes = pathlib.Path("/sys/kernel/notes")
+    need(notes.exists() and os.access("/proc/kallsyms", os.R_OK), "the kernel's notes and symbols are not to be read here")
+    hidden = scene.home / "hidden"
+    hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n")
+    script = 'mount --bind "$1" /proc/kallsyms; "$2" -s "$3" add --running'
+    done = in_namespace(script, hidden, scene.bidctl, scene.store, scene=scene)
+    assert done.returncode == DONE, done
+    assert summary(done)[1].get("its addresses are hidden (see kernel.kptr_restrict)") == 1, done.stdout
+    assert not (scene.store / "[kernel.kallsyms]").exists()
+
+    shown = scene.home / "shown"
+    shown.write_text("0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\n")
+    assert in_namespace(script, shown, scene.bidctl, scene.store, scene=scene).returncode == DONE
+    found, = (scene.store / "[kernel.kallsyms]").iterdir()
+    assert (found / "kallsyms").read_text() == shown.read_text()
+    assert found.name in notes.read_bytes().hex(), "not the kernel's id"
+    assert os.readlink(scene.store / ".build-id" / found.name[:2] / found.name[2:]) == f"../../[kernel.kallsyms]/{found.name}"
+
+
+def case_running_modules(scene):
+    """Loaded modules by their own notes: a file that is another build is told apart, and so is one that is not there."""
+    tree = scene.home / "modules"
+    ids = module_tree(scene, tree / "kernel" / "fs")
+    index = "".join(f"{path.relative_to(tree)}: \n" for path in ids)
+    stale = build(tree, "stale-one.ko", IDS[10])
+    (tree / "modules.dep").write_text(index + "stale-one.ko: kernel/fs/plain.ko\n")
+    loaded = scene.home / "loaded"
+    notes = {path.name.split(".")[0]: build_id for path, (build_id, _) in ids.items()} | {"stale_one": IDS[11], "absent": IDS[12]}
+    for name, build_id in notes.items():
+        directory = loaded / name / "notes"
+        directory.mkdir(parents=True)
+        raw = bytes.fromhex(build_id)
+        header = b"".join(value.to_bytes(4, sys.byteorder) for value in (4, len(raw), 3))
+        (directory / ".note.gnu.build-id").write_bytes(header + b"GNU\0" + raw)
+    (loaded / "builtin").mkdir()
+    script = ('mount --bind "$2" /sys/module; mkdir -p /lib/modules; mount -t tmpfs tmpfs /lib/modules; '
+              'mkdir /lib/modules/$(uname -r); mount --bind "$1" /lib/modules/$(uname -r); "$3" -s "$4" add --running')
+    existed = os.path.isdir("/lib/modules")
+    done = in_namespace(script, tree, loaded, scene.bidctl, scene.store, scene=scene)
+    if not existed:
+        os.rmdir("/lib/modules")
+    assert done.returncode == DONE, done
+    reasons = summary(done)[1]
+    assert reasons["the module's file is another build than the loaded one"] == 1, reasons
+    assert reasons["the module's file is not in its place in '/lib/modules'"] == 1, reasons
+    release = os.uname().release
+    for path, (build_id, built) in ids.items():
+        assert (stored(scene, build_id) / "elf").read_bytes() == built.read_bytes()
+        assert stored(scene, build_id).parent.parent.parts[-4:] == ("modules", release, "kernel", "fs"), stored(scene, build_id)
+    assert stale.exists()
+
+
+def case_perf(scene):
+    """perf reads what was added: lists it, and names the functions of a program that is gone."""
+    need(shutil.which("perf"), "no perf")
+    tree, ids = system_tree(scene, 5)
+    burner = tree / "bin" / "burner"
+    source = scene.home / "burner.c"
+    source.write_text("volatile unsigned long n;\n__attribute__((noinline)) void burns_time(void)\n{\n"
+                      "\tfor (unsigned long i = 0; i < 300000000; i++)\n\t\tn += i;\n}\n"
+                      "int main(void)\n{\n\tburns_time();\n\treturn 0;\n}\n")
+    subprocess.run(["cc", "-O1", "-g", "-Wl,--build-id=sha1", "-o", burner, source], check=True, timeout=TIMEOUT)
+    ids.add(readelf_id(burner))
+    perf = ["perf", "--buildid-dir", scene.store]
+    data = scene.home / "perf.data"
+    recorded = call(*perf, "record", "-N", "-q", "-e", "cpu-clock:u", "-o", data, burner, env=scene.environment)
+    need(recorded.returncode == 0, f"perf does not record here: {recorded.stderr.strip()}")
+    assert summary(scene.on_store("add", tree))[0][1] == len(ids)
+    # perf lists what it finds under its path, too
+    listed = call(*perf, "buildid-cache", "-l", env=scene.environment)
+    assert {line.split()[0] for line in listed.stdout.splitlines()} == ids, listed.stdout
+    shutil.rmtree(tree)
+    report = call(*perf, "report", "-i", data, "--stdio", "--sort", "dso,sym", env=scene.environment)
+    assert report.returncode == 0 and "burns_time" in report.stdout, report
+
+
+def case_full_disk(scene):
+    """A store that fills up while it is added to: nothing torn, an error, and what was said to be added is there."""
+    tree, ids = system_tree(scene, 40)
+    script = ('mount -t tmpfs -o size=2m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
+              'for file in $(find "$1" -name elf); do '
+              'readelf -n "$file" | grep -q "$(basename $(dirname "$file"))" || echo "torn $file"; done; '
+              'echo "stored $(find "$1" -name elf | wc -l)"; exit $status')
+    done = in_namespace(script, scene.store, scene.bidctl, tree, scene=scene)
+    assert done.returncode == TROUBLE and "No space left" in done.stderr, done
+    assert "torn" not in done.stdout, done.stdout
+    said = len(re.findall(r"^[0-9a-f]+ elf copy ", done.stdout, re.M))
+    assert said <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
+
+
+def main():
+    if not shutil.which("cc") or not shutil.which("objcopy"):
+        print("skipped: needs cc and objcopy")
+        return 77
+    cases = [function for name, function in globals().items() if name.startswith("case_")]
+    wanted = sys.argv[2:]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="add.", dir=os.environ.get("BID_TEST_DIRECTORY")) as top:
+        built = pathlib.Path(os.path.realpath(top)) / "built"
+        built.mkdir()
+        for case in cases:
+            if wanted and case.__name__ not in wanted:
+                continue
+            directory = built.parent / case.__name__
+            directory.mkdir()
+            begun = time.monotonic()
+            try:
+                case(Scene(os.path.realpath(sys.argv[1]), built, directory))
+                print(f"ok {case.__name__} ({time.monotonic() - begun:.1f} s)")
+            except Skip as reason:
+                print(f"skipped {case.__name__}: {reason}")
+            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.exit(main())

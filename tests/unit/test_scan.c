@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Scanning trees, what is remembered of them, and files that have no path to be opened by. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "disk/scan_cache.h"
+
+enum { N_KEYS = 5000, STOP = 77 };
+
+static struct bid_scan_key key_of(unsigned number)
+{
+	struct stat st = { .st_dev = 1, .st_ino = number, .st_size = 4096, .st_mtim = { 1000, number } };
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", number);
+	return bid_scan_key("/usr/bin", name, &st);
+}
+
+static struct bid_scan_verdict verdict_of(unsigned number)
+{
+	struct bid_scan_verdict verdict = { .what = (int)(BID_SCAN_OTHER + number % 3) };
+
+	if (verdict.what == BID_SCAN_KNOWN) {
+		verdict.kind = number % 2 ? BID_KIND_ELF : BID_KIND_DEBUGINFO;
+		assert_int_equal(bid_id_from_bytes(&number, sizeof(number), &verdict.id), 0);
+	}
+	return verdict;
+}
+
+/* What the cache says of @number, against what was put there. */
+static bool is_right(const struct bid_scan_cache *cache, unsigned number)
+{
+	struct bid_scan_key key = key_of(number);
+	struct bid_scan_verdict found = bid_scan_cache_find(cache, &key), expected = verdict_of(number);
+
+	return found.what == expected.what && found.kind == expected.kind && bid_id_equal(&found.id, &expected.id);
+}
+
+static void fill(const struct store_scene *scene, unsigned n)
+{
+	struct bid_scan_found found[2] = { 0 };
+	struct bid_scan_cache *cache;
+
+	assert_int_equal(bid_scan_cache_load(scene->store, "/usr", true, &cache), 0);
+	assert_true(bid_scan_cache_is_empty(cache));
+	for (unsigned i = 0; i < n; i++) {
+		struct bid_scan_key key = key_of(i);
+		struct bid_scan_verdict verdict = verdict_of(i);
+
+		assert_int_equal(bid_scan_found_add(&found[i % 2], &key, &verdict, true), 0);
+	}
+	assert_int_equal(bid_scan_cache_save(scene->store, cache, found, 2), 0);
+	bid_scan_found_release(&found[0]);
+	bid_scan_found_release(&found[1]);
+	bid_scan_cache_free(cache);
+}
+
+static void what_was_found_is_remembered(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_scan_cache *cache;
+	struct bid_scan_key key;
+	struct stat st = { .st_dev = 1, .st_ino = 1, .st_size = 4096, .st_mtim = { 1000, 1 } };
+
+	fill(scene, N_KEYS);
+	assert_int_equal(bid_scan_cache_load(scene->store, "/usr", false, &cache), 0);
+	for (unsigned i = 0; i < N_KEYS; i++)
+		assert_true(is_right(cache, i));
+	/* anything that differs is another file */
+	for (unsigned i = 0; i < 8; i++) {
+		struct stat other = st;
+
+		other.st_dev += i == 0;
+		other.st_ino += i == 1;
+		other.st_size += i == 2;
+		other.st_mtim.tv_nsec += i == 3;
+		other.st_ctim.tv_nsec += i == 4;
+		other.st_ctim.tv_sec += i == 5;
+		key = bid_scan_key(i == 6 ? "/usr/bi" : "/usr/bin", i == 7 ? "n1" : "1", &other);
+		assert_int_equal(bid_scan_cache_find(cache, &key).what, BID_SCAN_UNKNOWN);
+	}
+	bid_scan_cache_free(cache);
+	/* of another tree */
+	assert_int_equal(bid_scan_cache_load(scene->store, "/usr/lib", false, &cache), 0);
+	assert_true(bid_scan_cache_is_empty(cache));
+	bid_scan_cache_free(cache);
+}
+
+/* The only file of the cache. */
+static void find_file(const struct store_scene *scene, char *ret_path, size_t size)
+{
+	FILE *list;
+
+	run(scene, "ls -d store/.bidfs/scan/* > list");
+	snprintf(ret_path, size, "%s/list", scene->directory);
+	list = fopen(ret_path, "re");
+	assert_non_null(list);
+	snprintf(ret_path, size, "%s/", scene->directory);
+	assert_non_null(fgets(ret_path + strlen(ret_path), (int)(size - strlen(ret_path)), list));
+	ret_path[strcspn(ret_path, "\n")] = '\0';
+	fclose(list);
+}
+
+static void a_damaged_memory_is_none(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_scan_cache *cache;
+	char path[PATH_MAX];
+	struct stat st;
+	char byte;
+	int fd;
+
+	fill(scene, 50);
+	find_file(scene, path, sizeof(path));
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	for (off_t at = 0; at < st.st_size; at++) {
+		assert_int_equal(pread(fd, &byte, 1, at), 1);
+		byte ^= 1;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+		assert_int_equal(bid_scan_cache_load(scene->store, "/usr", false, &cache), 0);
+		assert_true(bid_scan_cache_is_empty(cache));
+		bid_scan_cache_free(cache);
+		byte ^= 1;
+		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	}
+	assert_int_equal(bid_scan_cache_load(scene->store, "/usr", false, &cache), 0);
+	assert_false(bid_scan_cache_is_empty(cache));
+	bid_scan_cache_free(cache);
+	for (off_t len = st.st_size - 1; len > 0; len -= len / 50 + 1) {
+		assert_int_equal(ftruncate(fd, len), 0);
+		assert_int_equal(bid_scan_cache_load(scene->store, "/usr", false, &cache), 0);
+		assert_true(bid_scan_cache_is_empty(cache));
+		bid_scan_cache_free(cache);
+	}
+	close(fd);
+}
+
+struct collected {
+	size_t files, refused;
+	int error; /* of the last that was refused */
+	int answer;
+};
+
+static int collect(void *user, const struct bid_scan_file *file)
+{
+	struct collected *collected = user;
+
+	collected->files++;
+	if (file->error < 0) {
+		collected->refused++;
+		collected->error = file->error;
+	}
+	return collected->answer;
+}
+
+static int scan(const struct store_scene *scene, const char *name, struct collected *collected, struct bid_scan_counts *ret_counts)
+{
+	struct bid_scan_config config = { .jobs = 3, .link = BID_LINK_COPY, .file = collect, .user = collected };
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	return bid_store_scan(scene->store, path, &config, ret_counts);
+}
+
+static void a_tree_is_added_and_then_recalled(void **state)
+{
+	struct store_scene *scene = *state;
+	struct collected collected = { 0 };
+	struct bid_scan_counts counts;
+
+	run(scene,
+	    "rm -rf tree && mkdir -p tree/x && cp a b long none tree && cp a.debug short tree/x && echo > tree/text && sleep 0.05");
+	assert_int_equal(scan(scene, "tree", &collected, &counts), 0);
+	assert_int_equal(counts.seen, 7);
+	assert_int_equal(counts.added, 5);
+	assert_int_equal(counts.refused, 1);
+	assert_int_equal(counts.recalled, 0);
+	assert_int_equal(collected.files, 6);
+	assert_int_equal(collected.error, -ENODATA);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
+	run(scene, "cmp tree/x/a.debug store/.build-id/aa/%s/debug", ID_A + 2);
+
+	assert_int_equal(scan(scene, "tree", &collected, &counts), 0);
+	assert_int_equal(counts.recalled, 7);
+	assert_int_equal(counts.known, 5);
+	assert_int_equal(counts.added, 0);
+	/* what the store has lost is added again, whatever is remembered */
+	run(scene, "rm -rf store/.build-id/bb store\"$(pwd)\"/tree/b");
+	assert_int_equal(scan(scene, "tree", &collected, &counts), 0);
+	assert_int_equal(counts.recalled, 6);
+	assert_int_equal(counts.added, 1);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+}
+
+static void a_scan_ends_when_it_is_told_to(void **state)
+{
+	struct store_scene *scene = *state;
+	struct collected collected = { .answer = STOP };
+	struct bid_scan_counts counts;
+
+	run(scene, "rm -rf tree && mkdir tree && for i in $(seq 300); do cp a tree/$i; done");
+	assert_int_equal(scan(scene, "tree", &collected, &counts), STOP);
+	assert_int_equal(collected.files, 1);
+	collected.answer = -ECANCELED;
+	assert_int_equal(scan(scene, "tree", &collected, &counts), -ECANCELED);
+	run(scene, "test ! -e store/.bidfs/scan && test -z \"$(ls store/.bidfs/tmp)\"");
+}
+
+static void what_is_no_tree_is_refused(void **state)
+{
+	struct store_scene *scene = *state;
+	struct collected collected = { 0 };
+	struct bid_scan_counts counts;
+
+	assert_int_equal(scan(scene, "a", &collected, &counts), -ENOTDIR);
+	assert_int_equal(scan(scene, "nothing", &collected, &counts), -ENOENT);
+	assert_int_equal(scan(scene, "store", &collected, &counts), -ELOOP);
+	assert_int_equal(scan(scene, "store/.bidfs", &collected, &counts), -ELOOP);
+	assert_int_equal(collected.files, 0);
+}
+
+static int add_as(const struct store_scene *scene, const char *name, const char *path, bool delete)
+{
+	struct bid_added added;
+	char from[PATH_MAX];
+	int fd, r;
+
+	run(scene, "cp %s victim", name);
+	snprintf(from, sizeof(from), "%s/victim", scene->directory);
+	fd = open(from, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	if (delete)
+		assert_int_equal(unlink(from), 0);
+	r = bid_store_add_file(scene->store, &(struct bid_add){ .path = path, .fd = fd, .batch = true }, &added);
+	close(fd);
+	if (r == 0)
+		assert_int_equal(bid_store_sync(scene->store), 0);
+	return r;
+}
+
+static void a_deleted_file_is_filed_where_it_was(void **state)
+{
+	struct store_scene *scene = *state;
+
+	assert_int_equal(add_as(scene, "a", "/opt/container/bin/a", true), 0);
+	assert_true(has_path(scene, "opt/container/bin/a/" ID_A "/elf"));
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(add_as(scene, "none", "/opt/none", true), -ENODATA);
+}
+
+static void a_path_that_leads_elsewhere_is_refused(void **state)
+{
+	static const char *const paths[] = {
+		"", "/", "a", "a/b", "/..", "/../a", "/a/../b", "/a/./b", "//a", "/a//b", "/a/", "/.bidfs/a", "/.build-id/aa/b",
+	};
+	struct store_scene *scene = *state;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		assert_int_equal(add_as(scene, "a", paths[i], false), -EINVAL);
+	run(scene, "test \"$(ls -A store)\" = .bidfs");
+}
+
+static void memory_is_filed_where_perf_does(void **state)
+{
+	static const char symbols[] = "ffffffff81000000 T _stext\n";
+	struct store_scene *scene = *state;
+	struct bid_request kallsyms = request_for(ID_A, BID_KIND_KALLSYMS), vdso = request_for(ID_B, BID_KIND_VDSO);
+	struct bid_request elf = request_for(ID_B, BID_KIND_ELF);
+	struct bid_added added;
+	char path[PATH_MAX];
+	char *image;
+	struct stat st;
+	int fd;
+
+	assert_int_equal(bid_store_add_data(scene->store, &kallsyms, symbols, strlen(symbols), &added), 0);
+	assert_false(added.known);
+	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), 0);
+	run(scene, "test \"$(readlink store/.build-id/aa/%s)\" = '../../[kernel.kallsyms]/" ID_A "'", ID_A + 2);
+	assert_int_equal(bid_store_add_data(scene->store, &kallsyms, symbols, strlen(symbols), &added), 0);
+	assert_true(added.known);
+
+	snprintf(path, sizeof(path), "%s/b", scene->directory);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	image = malloc((size_t)st.st_size);
+	assert_int_equal(read(fd, image, (size_t)st.st_size), st.st_size);
+	close(fd);
+	assert_int_equal(bid_store_add_data(scene->store, &vdso, image, (size_t)st.st_size, &added), 0);
+	assert_int_equal(find(scene, ID_B, BID_KIND_VDSO), 0);
+	vdso.id = id_of(ID_A);
+	assert_int_equal(bid_store_add_data(scene->store, &vdso, image, (size_t)st.st_size, &added), -EBADMSG);
+	assert_int_equal(bid_store_add_data(scene->store, &vdso, symbols, strlen(symbols), &added), -ENOEXEC);
+	assert_int_equal(bid_store_add_data(scene->store, &elf, image, (size_t)st.st_size, &added), -EINVAL);
+	free(image);
+}
+
+static void a_store_for_reading_is_not_added_to(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_scan_config config = { 0 };
+	struct bid_scan_counts counts;
+	struct bid_store *store;
+	struct bid_added added;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, 0, &store), 0);
+	assert_int_equal(bid_store_scan(store, scene->directory, &config, &counts), -EROFS);
+	assert_int_equal(bid_store_add_file(store, &(struct bid_add){ .path = "/bin/sh", .fd = -1 }, &added), -EROFS);
+	bid_store_free(store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_was_found_is_remembered, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_damaged_memory_is_none, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_tree_is_added_and_then_recalled, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_scan_ends_when_it_is_told_to, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(what_is_no_tree_is_refused, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_deleted_file_is_filed_where_it_was, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_path_that_leads_elsewhere_is_refused, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(memory_is_filed_where_perf_does, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_store_for_reading_is_not_added_to, store_scene_begin, store_scene_end),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
