@@ -41,7 +41,8 @@ def daemons_of(path):
 def unmount(path, *options):
     """As an administrator does it, or, with no other option than -l, as a user."""
     user = ["fusermount3", "-u", *("-z" for option in options if option == "-l")]
-    return subprocess.run([*(["umount", *options] if tools.IS_ROOT else user), str(path)], capture_output=True, text=True, check=False)
+    argv = ["umount", *options] if tools.IS_ROOT else user
+    return subprocess.run([*argv, str(path)], capture_output=True, text=True, check=False)
 
 
 def users_of(path):
@@ -56,6 +57,13 @@ def users_of(path):
             if f" {path}/" in maps or any(link == str(path) or link.startswith(f"{path}/") for link in links):
                 users.append(f"{entry.name} ({(entry / 'comm').read_text().strip()})")
     return users
+
+
+def stacks_of(pid):
+    """What each thread of a process that should have ended is doing."""
+    done = subprocess.run(["gdb", "-p", str(pid), "--batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "thread apply all bt"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=30, check=False)
+    return done.stdout
 
 
 class Mount:
@@ -138,9 +146,10 @@ class Mount:
         try:
             status = self.process.wait(deadline)
         except subprocess.TimeoutExpired:
+            stacks = stacks_of(self.pid)
             self.process.kill()
             self.process.wait(10)
-            raise AssertionError(f"the daemon was still there {deadline} s after its mount; log:\n{self.log()}") from None
+            raise AssertionError(f"the daemon was still there {deadline} s after its mount; log:\n{self.log()}\n{stacks}") from None
         self.process.stdout.close()
         assert not busy, f"could not be unmounted: {busy}"
         assert status == 0, f"the daemon ended with {status}; log:\n{self.log()}"
