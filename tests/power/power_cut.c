@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Power cuts in the middle of adding, fetching and removing: the file system on a loop image is shut down (ioctl, nothing flushed),
+ * unmounted, and mounted again as after a crash.
+ *
+ *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync]
+ *
+ * After each cut, no file under a final name may have other bytes than it should, and everything whose addition was acknowledged
+ * before the cut must be there. --without-fsync is the saboteur: with it, this must fail. Exits 0, 1, or 77 where it cannot run.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bid/elf.h>
+#include <bid/remove.h>
+#include <bid/store.h>
+#include <bid/verify.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+
+/* The same number for ext4 (EXT4_IOC_SHUTDOWN) and xfs (XFS_IOC_GOINGDOWN), and the same flag: do not flush the log. */
+#define SHUTDOWN _IOR('X', 125, uint32_t)
+enum { NO_LOG_FLUSH = 2 };
+
+enum {
+	SKIPPED = 77,
+	OBJECTS_MAX = 20000, /* in one trial */
+	EXTRA_MAX = 64 * 1024, /* bytes behind the template */
+	ALIVE_MIN_US = 10000,
+	ALIVE_MAX_US = 400000,
+	IMAGE_MIB = 400,
+};
+
+/* A program with a build-id: this one. Objects are copies of it with other ids and lengths. */
+struct template
+{
+	char *data;
+	size_t len;
+	size_t id_at;
+	struct bid_id id;
+};
+
+struct trial {
+	const struct template *template;
+	const char *mountpoint;
+	char scratch[PATH_MAX]; /* outside of what is cut off */
+	char store[PATH_MAX];
+	uint64_t seed;
+};
+
+/* What the worker says on its pipe once an addition has returned. */
+struct acknowledgement {
+	uint32_t number;
+};
+
+struct totals {
+	unsigned acknowledged, lost, torn, findings, present;
+};
+
+/* In the place of the C library's, so that the saboteur can take it out. */
+static bool without_fsync;
+
+int fsync(int fd)
+{
+	return without_fsync ? 0 : (int)syscall(SYS_fsync, fd);
+}
+
+int syncfs(int fd)
+{
+	return without_fsync ? 0 : (int)syscall(SYS_syncfs, fd);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state += 0x9e3779b97f4a7c15U;
+	uint64_t z = *state;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebU;
+	return z ^ z >> 31;
+}
+
+static int load_template(struct template *ret_template)
+{
+	bid_auto_fd int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	const char *at;
+
+	if (fd < 0 || bid_read_file(fd, 64 << 20, &ret_template->data, &ret_template->len) < 0 ||
+	    bid_elf_identify(fd, &ret_template->id) < 0)
+		return -1;
+	at = memmem(ret_template->data, ret_template->len, ret_template->id.bytes, ret_template->id.len);
+	if (!at)
+		return -1;
+	ret_template->id_at = (size_t)(at - ret_template->data);
+	return 0;
+}
+
+/* The @number-th object of a trial: its id and all its bytes follow from the number. The caller frees it. */
+static char *make_object(const struct trial *trial, uint32_t number, struct bid_id *ret_id, size_t *ret_len)
+{
+	const struct template *template = trial->template;
+	uint64_t state = trial->seed ^ (uint64_t)number << 32;
+	size_t extra = next_random(&state) % EXTRA_MAX;
+	char *data = malloc(template->len + extra);
+
+	if (!data)
+		exit(1);
+	memcpy(data, template->data, template->len);
+	*ret_id = template->id;
+	for (size_t i = 0; i < ret_id->len; i++)
+		ret_id->bytes[i] = (uint8_t)next_random(&state);
+	memcpy(ret_id->bytes, &number, sizeof(number));
+	memcpy(data + template->id_at, ret_id->bytes, ret_id->len);
+	for (size_t i = 0; i < extra; i++)
+		data[template->len + i] = (char)(i * 7 + number);
+	*ret_len = template->len + extra;
+	return data;
+}
+
+static int write_source(const char *path, const char *data, size_t len)
+{
+	bid_auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+
+	return fd < 0 ? -errno : bid_pwrite_full(fd, data, len, 0);
+}
+
+/* Add the object from a file that is not synced: on the file system of the store, or on another one. */
+static int add(const struct trial *trial, struct bid_store *store, uint32_t number, bool near)
+{
+	struct bid_added added;
+	struct bid_id id;
+	char path[PATH_MAX + 32];
+	size_t len;
+	bid_auto_free char *data = make_object(trial, number, &id, &len);
+	int r;
+
+	snprintf(path, sizeof(path), "%s/source-%u", near ? trial->mountpoint : trial->scratch, number);
+	r = write_source(path, data, len);
+	if (r == 0)
+		r = bid_store_add(store, path, BID_LINK_AUTO, &added);
+	if (!near || number % 3 == 0)
+		unlink(path);
+	return r;
+}
+
+static int fetch(const struct trial *trial, struct bid_store *store, uint32_t number, struct bid_id *ret_id)
+{
+	struct bid_origin origin = { .how = "fetched", .server = "memory" };
+	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_txn *txn = NULL;
+	size_t len;
+	bid_auto_free char *data = make_object(trial, number, &request.id, &len);
+	int r = bid_txn_begin(store, &request, &txn);
+
+	for (size_t at = 0; r == 0 && at < len; at += 16384)
+		r = bid_txn_write(txn, data + at, len - at < 16384 ? len - at : 16384);
+	if (r == 0)
+		r = bid_txn_commit(txn, &origin, &file);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	*ret_id = request.id;
+	return r;
+}
+
+/* Until the disk is gone. */
+static void work(const struct trial *trial, int pipe)
+{
+	uint64_t state = trial->seed;
+	struct bid_store *store;
+	int r;
+
+	bid_log_init("power-cut", BID_LOG_ERROR);
+	r = bid_store_open(trial->store, BID_STORE_WRITE | (next_random(&state) % 2 ? BID_STORE_NAMED_TEMP : 0), &store);
+	for (uint32_t number = 0; r == 0 && number < OBJECTS_MAX; number++) {
+		struct acknowledgement acknowledgement = { .number = number };
+		struct bid_removal removal = { .id = { 0 } };
+		unsigned what = next_random(&state) % 8;
+
+		if (what < 5) {
+			r = add(trial, store, number, what < 3);
+			if (r == 0 && write(pipe, &acknowledgement, sizeof(acknowledgement)) < 0)
+				r = -errno;
+		} else {
+			r = fetch(trial, store, number, &removal.id);
+			if (r == 0 && what == 7)
+				r = bid_store_remove(store, &removal, 1);
+		}
+	}
+	_exit(0);
+}
+
+/* Let the worker work, cut the power, and say what it had acknowledged before. */
+static int live_and_die(const struct trial *trial, uint64_t *state, struct acknowledgement *ret_acks, size_t *ret_n)
+{
+	uint32_t flags = NO_LOG_FLUSH;
+	bid_auto_fd int root = open(trial->mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct timespec end, now;
+	int ends[2];
+	size_t n = 0;
+	pid_t worker;
+	int r;
+
+	if (root < 0 || pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_nsec += (long)(ALIVE_MIN_US + next_random(state) % (ALIVE_MAX_US - ALIVE_MIN_US)) * 1000;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	worker = fork();
+	if (worker == 0)
+		work(trial, ends[1]);
+	close(ends[1]);
+	for (;;) {
+		struct pollfd fd = { .fd = ends[0], .events = POLLIN };
+		int64_t left;
+
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left = (int64_t)(end.tv_sec - now.tv_sec) * 1000000000 + (end.tv_nsec - now.tv_nsec);
+		if (left <= 0 || n == OBJECTS_MAX)
+			break;
+		if (ppoll(&fd, 1, &(struct timespec){ .tv_nsec = (long)(left % 1000000000) }, NULL) <= 0)
+			continue;
+		if (read(ends[0], &ret_acks[n], sizeof(*ret_acks)) != sizeof(*ret_acks))
+			break; /* it ended before its time */
+		n++;
+	}
+	r = ioctl(root, SHUTDOWN, &flags) < 0 ? -errno : 0;
+	kill(worker, SIGKILL);
+	waitpid(worker, NULL, 0);
+	close(ends[0]);
+	*ret_n = n;
+	return r;
+}
+
+static bool is_whole(const struct trial *trial, struct bid_store *store, uint32_t number)
+{
+	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_file file = BID_FILE_NONE;
+	size_t len, stored_len = 0;
+	bid_auto_free char *data = make_object(trial, number, &request.id, &len), *stored = NULL;
+	bool whole;
+
+	whole = bid_store_find(store, &request, &file) == 0 && bid_read_file(file.fd, len + 1, &stored, &stored_len) == 0 &&
+		stored_len == len && memcmp(stored, data, len) == 0;
+	bid_file_release(&file);
+	return whole;
+}
+
+static int note_finding(void *user, const struct bid_finding *finding)
+{
+	struct totals *totals = user;
+
+	totals->findings++;
+	if (finding->kind != BID_FINDING_WRONG && finding->kind != BID_FINDING_CORRUPT && finding->kind != BID_FINDING_UNREADABLE)
+		return 0;
+	printf("torn: %s: '%s' %s\n", bid_finding_name(finding->kind), finding->path, finding->text);
+	totals->torn++;
+	return 0;
+}
+
+/* What is there after the power came back. */
+static int look(const struct trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals)
+{
+	struct bid_verify_config config = { .deep = true, .found = note_finding, .user = totals };
+	struct bid_verify_stats stats;
+	struct bid_store *store;
+	bid_auto_free char *command = NULL;
+	int r = bid_store_open(trial->store, BID_STORE_WRITE, &store);
+
+	/* the cut came before there was a store */
+	if (r == -ENOENT && n == 0)
+		return 0;
+	if (r < 0)
+		return r;
+	if (asprintf(&command, "test -z \"$(ls -A '%s/.bidfs/tmp')\"", trial->store) < 0 || system(command) != 0) {
+		printf("a temporary file is left behind\n");
+		totals->torn++;
+	}
+	for (size_t i = 0; i < n; i++) {
+		totals->acknowledged++;
+		if (!is_whole(trial, store, acks[i].number)) {
+			printf("lost: the addition of object %u was acknowledged\n", acks[i].number);
+			totals->lost++;
+		}
+	}
+	r = bid_store_verify(store, &config, &stats);
+	totals->present += (unsigned)stats.objects;
+	/* what a cut leaves behind can be put right, and then nothing is left to find */
+	config.repair = true;
+	config.found = NULL;
+	if (r == 0)
+		r = bid_store_verify(store, &config, &stats);
+	if (r == 0 && stats.left > 0)
+		totals->torn++;
+	config.repair = false;
+	if (r == 0)
+		r = bid_store_verify(store, &config, &stats);
+	if (r == 0 && stats.left > 0) {
+		printf("repaired, and not clean: %llu findings\n", (unsigned long long)stats.left);
+		totals->torn++;
+	}
+	bid_store_free(store);
+	return r;
+}
+
+static int shell(const char *format, ...)
+{
+	bid_auto_free char *command = NULL;
+	va_list arguments;
+	int r;
+
+	va_start(arguments, format);
+	r = vasprintf(&command, format, arguments);
+	va_end(arguments);
+	return r < 0 ? -1 : system(command);
+}
+
+static int attach(const char *directory, const char *mountpoint)
+{
+	return shell("mount -o loop '%s/image' '%s' >'%s/log' 2>&1", directory, mountpoint, directory);
+}
+
+static int one_cut(struct trial *trial, const char *directory, struct acknowledgement *acks, uint64_t *state, struct totals *totals)
+{
+	size_t n = 0;
+	int r;
+
+	trial->seed = next_random(state);
+	if (mkdir(trial->store, 0755) < 0)
+		return -errno;
+	sync();
+	r = live_and_die(trial, state, acks, &n);
+	if (r < 0)
+		return r;
+	if (umount(trial->mountpoint) < 0)
+		return -errno;
+	if (attach(directory, trial->mountpoint) != 0)
+		return -EIO;
+	r = look(trial, acks, n, totals);
+	if (shell("rm -rf '%s' '%s'/source-* '%s'/source-*", trial->store, trial->mountpoint, trial->scratch) != 0)
+		return -EIO;
+	return r;
+}
+
+static int run_cuts(struct trial *trial, const char *directory, unsigned cuts, uint64_t seed, struct totals *totals)
+{
+	bid_auto_free struct acknowledgement *acks = calloc(OBJECTS_MAX, sizeof(*acks));
+	uint64_t state = seed;
+	int r = acks ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; r == 0 && i < cuts; i++) {
+		r = one_cut(trial, directory, acks, &state, totals);
+		if (r < 0)
+			printf("%s: cut %u of %u\n", strerror(-r), i + 1, cuts);
+	}
+	return r;
+}
+
+/* Everything between making the image and taking it away. */
+static int run(const char *type, unsigned cuts, uint64_t seed, const struct template *template)
+{
+	char directory[] = "/tmp/bid-power-XXXXXX", mountpoint[64];
+	struct trial trial = { .template = template, .mountpoint = mountpoint };
+	struct totals totals = { 0 };
+	int status = 1;
+
+	if (!mkdtemp(directory))
+		return 1;
+	snprintf(mountpoint, sizeof(mountpoint), "%s/mnt", directory);
+	snprintf(trial.scratch, sizeof(trial.scratch), "%s/scratch", directory);
+	snprintf(trial.store, sizeof(trial.store), "%s/store", mountpoint);
+	if (mkdir(mountpoint, 0755) < 0 || mkdir(trial.scratch, 0755) < 0 ||
+	    shell("truncate -s %dM '%s/image' && mkfs.%s -q '%s/image' >'%s/log' 2>&1", IMAGE_MIB, directory, type, directory,
+		  directory) != 0) {
+		printf("skipped: mkfs.%s did not make a file system\n", type);
+		status = SKIPPED;
+	} else if (attach(directory, mountpoint) != 0) {
+		printf("skipped: '%s' on a loop device cannot be mounted here\n", type);
+		status = SKIPPED;
+	} else {
+		int r = run_cuts(&trial, directory, cuts, seed, &totals);
+
+		umount2(mountpoint, MNT_DETACH);
+		printf("%s: %u cuts, seed %llu: %u additions acknowledged, %u lost, %u torn; %u objects found, %u findings to "
+		       "repair\n",
+		       type, cuts, (unsigned long long)seed, totals.acknowledged, totals.lost, totals.torn, totals.present,
+		       totals.findings);
+		/* a run in which nothing happened says nothing */
+		status = r == 0 && totals.lost == 0 && totals.torn == 0 && totals.acknowledged > 0 ? 0 : 1;
+	}
+	shell("rm -rf --one-file-system '%s'", directory);
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "cuts", required_argument, NULL, 'c' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "without-fsync", no_argument, NULL, 'w' },
+		{ 0 },
+	};
+	uint64_t seed = (uint64_t)time(NULL);
+	struct template template;
+	unsigned cuts = 20;
+	int key, status;
+
+	while ((key = getopt_long(argc, argv, "", longs, NULL)) >= 0) {
+		if (key == 'c')
+			cuts = (unsigned)strtoul(optarg, NULL, 10);
+		else if (key == 's')
+			seed = strtoull(optarg, NULL, 10);
+		else if (key == 'w')
+			without_fsync = true;
+		else
+			return 2;
+	}
+	if (optind + 1 != argc || cuts == 0) {
+		fprintf(stderr, "usage: %s FSTYPE [--cuts=N] [--seed=N] [--without-fsync]\n", argv[0]);
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (geteuid() != 0) {
+		puts("skipped: only root may mount a file system and shut it down");
+		return SKIPPED;
+	}
+	if (load_template(&template) < 0) {
+		puts("skipped: this program was linked without a build-id");
+		return SKIPPED;
+	}
+	/* nobody else sees the mounts, and they end with us */
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		printf("skipped: no mount namespace of its own: %s\n", strerror(errno));
+		return SKIPPED;
+	}
+	status = run(argv[optind], cuts, seed, &template);
+	free(template.data);
+	return status;
+}
