@@ -151,7 +151,7 @@ static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t o
 		perf->summary.cut = true;
 	else if (size > wanted)
 		bid_perf_damage(perf, "a table of build-ids of more than 64 MiB", offset + wanted);
-	return bid_record_table(perf, data, len, offset, len < wanted);
+	return len > 0 ? bid_record_table(perf, data, len, offset, len < wanted) : 0;
 }
 
 /* Behind the data there is a list of sections, one for each feature that is there, in the order of their numbers. */

@@ -123,6 +123,7 @@ def files():
         "first-magic-be": b"PERFFILE" + found["table-be"][8:],
         "half-bitmap-be": be.header(len(be.sample()), features=0b1110, half=True) + found["table-be"][120:],
         "vdso-copy": le.pipe(le.build_id(b"/tmp/perf-vdso.so-a1B2c3", kind=BUILD_ID) + le.mmap2(b"[vdso]")),
+        "empty-table": le.file(le.mappings(), b""),
         "nested": le.pipe(le.compressed(le.compressed(le.mappings()))),
         "two-frames": le.pipe(le.compressed(le.mmap2(b"/bin/a", ID)[:50]) + le.compressed(le.mmap2(b"/bin/a", ID)[50:])),
         "no-frame": le.pipe(le.record(COMPRESSED, 0, b"not a frame") + le.mappings()),

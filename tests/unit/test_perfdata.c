@@ -76,6 +76,7 @@ static void test_table(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
 	auto_reading reading = { 0 };
+	uint8_t *list;
 
 	put_table(&table);
 	put_header(&recording, HEADER);
@@ -88,6 +89,13 @@ static void test_table(void **state)
 	assert_int_equal(reading.summary.dsos, 4);
 	assert_true(reading.summary.lists_sampled);
 	assert_false(reading.summary.interrupted || reading.summary.piped || reading.summary.compressed);
+
+	/* without a section in front of it */
+	list = recording.data + recording.len - table.len - 56;
+	memcpy(list, list + 16, 16);
+	memset(list + 16, 0xff, 16);
+	set64(&recording, 72, 1 << 2 | 1 << 3);
+	assert_reads(&recording, TABLE_TEXT);
 }
 
 static void test_without_table(void **state)
@@ -460,6 +468,42 @@ static void test_cut(void **state)
 				 "user " ID_B " [vdso]\n");
 }
 
+/* Between two records, where nothing but the header's word tells that there should be more. */
+static void test_cut_between(void **state)
+{
+	auto_recording recording = { .big = is_big(state) };
+	auto_reading reading = { 0 };
+	size_t first;
+
+	put_header(&recording, HEADER);
+	put_mmap2(&recording, USER, ID_A, "/bin/a");
+	first = recording.len;
+	put_mmap2(&recording, USER, ID_B, "/bin/b");
+	finish(&recording, NULL);
+	recording.len = first;
+	reading = read_recording(&recording);
+	assert_int_equal(reading.r, 0);
+	assert_string_equal(reading.text, "user " ID_A " /bin/a\n");
+	assert_true(reading.summary.cut);
+}
+
+/* No record is smaller than its own head. */
+static void test_small_records(void **state)
+{
+	for (size_t size = 0; size < 8; size++) {
+		auto_recording recording = { .big = is_big(state) };
+		size_t at;
+
+		put_pipe_header(&recording);
+		put_mmap2(&recording, USER, ID_A, "/bin/a");
+		at = recording.len;
+		begin(&recording, SAMPLE, 0);
+		recording.data[at + (recording.big ? 7 : 6)] = (uint8_t)size;
+		put_mmap2(&recording, USER, ID_B, "/bin/lost");
+		assert_damaged(&recording, "user " ID_A " /bin/a\n", "a record");
+	}
+}
+
 static void test_no_recording(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
@@ -679,6 +723,8 @@ int main(void)
 		IN_BOTH(test_many),
 		IN_BOTH(test_damaged_records),
 		IN_BOTH(test_damaged_sections),
+		IN_BOTH(test_cut_between),
+		IN_BOTH(test_small_records),
 		IN_BOTH(test_damaged_jumps),
 		IN_BOTH(test_damaged_compression),
 	};
