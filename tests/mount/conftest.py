@@ -164,6 +164,9 @@ def mountpoint(place):
     yield path
     if daemon.is_mounted(path):
         assert daemon.unmount(path).returncode == 0, f"cannot unmount '{path}'"
+    if daemon.other_namespaces_with(path):
+        for pid in daemon.daemons_of(path):
+            os.kill(pid, signal.SIGTERM)
     tools.wait_until(lambda: not daemon.daemons_of(path), f"end of the daemon of '{path}'")
 
 

@@ -12,8 +12,8 @@ import time
 
 import tools
 
-TROUBLE = re.compile(r"(^|: )(error|warning): ")
-CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing|double free|corrupted|fuse: ")
+TROUBLE = re.compile(r"(^|: )(error|warning): |^fuse: ")
+CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing|double free|corrupted")
 
 
 def mount_points():
@@ -57,6 +57,16 @@ def users_of(path):
             if f" {path}/" in maps or any(link == str(path) or link.startswith(f"{path}/") for link in links):
                 users.append(f"{entry.name} ({(entry / 'comm').read_text().strip()})")
     return users
+
+
+def other_namespaces_with(path):
+    """Processes that still have the mount: in a namespace that somebody else made while it was there."""
+    others = []
+    for entry in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and f" {path} " in (entry / "mountinfo").read_text(errors="replace"):
+                others.append(entry.name)
+    return others
 
 
 def stacks_of(pid):
@@ -144,7 +154,7 @@ class Mount:
         if busy:
             unmount(self.path, "-l")
         try:
-            status = self.process.wait(deadline)
+            status = self.wait_end(deadline)
         except subprocess.TimeoutExpired:
             stacks = stacks_of(self.pid)
             self.process.kill()
@@ -154,6 +164,15 @@ class Mount:
         assert not busy, f"could not be unmounted: {busy}"
         assert status == 0, f"the daemon ended with {status}; log:\n{self.log()}"
         self.check_log()
+
+    def wait_end(self, deadline):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.process.wait(1)
+        # such a mount is none of ours any more, and does not end by itself
+        if other_namespaces_with(self.path):
+            self.permit("fuse: failed to unmount")
+            self.process.terminate()
+        return self.process.wait(deadline)
 
     def check_log(self):
         lines = self.log().splitlines()
