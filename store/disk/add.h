@@ -42,6 +42,7 @@ struct bid_adding {
 	 */
 	atomic_ullong *no_reflink;
 	struct bid_elf_info info;
+	bool is_new; /* the store had nothing of its id, a moment ago: it need not be looked for */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;

@@ -157,6 +157,9 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 	/* an ELF file may stand in for its debuginfo; that is no debug file */
 	r = file.kind == request.kind ? add_name(store, adding, &file, own, durability) : 0;
 	adding->added.known = r == 0 && file.kind == request.kind;
+	/* from now on it is not what can be fetched again */
+	if (adding->added.known)
+		bid_record_claim(store, &request);
 	bid_file_release(&file);
 	return r < 0 ? r : adding->added.known;
 }
@@ -164,6 +167,8 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 /* Where it goes: readers follow perf's link, so to where that leads if there is one; and debug files beside their ELF file. */
 static int choose_place(struct bid_store *store, struct bid_adding *adding)
 {
+	if (adding->is_new && adding->added.kind == BID_KIND_ELF)
+		return own_place(adding, adding->where);
 	if (adding->added.kind == BID_KIND_DEBUGINFO ||
 	    bid_store_where(store, &adding->added.id, adding->where, sizeof(adding->where)) == 0) {
 		bid_publish_where(store, &adding->added.id, adding->where);
@@ -282,7 +287,7 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
 		.id = info->id,
 		.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF,
 	};
-	r = recognise(store, adding, durability);
+	r = adding->is_new ? 0 : recognise(store, adding, durability);
 	if (r < 0)
 		return r;
 	if (r > 0) {

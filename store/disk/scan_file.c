@@ -166,7 +166,9 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 	struct stat after;
 	int r = bid_adding_examine(scan->store, adding);
 
-	if (r == 0 && scan->config->link != BID_LINK_COPY && bid_store_has(scan->store, &adding->info.id) != 1)
+	if (r == 0)
+		adding->is_new = bid_store_has(scan->store, &adding->info.id) == 0;
+	if (r == 0 && adding->is_new && scan->config->link != BID_LINK_COPY)
 		r = clean(scan, &adding->clean_before);
 	if (r == 0)
 		r = bid_adding_place(scan->store, adding, scan->config->link, BID_DURABLE_LATER);

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What nobody can do without, done by hand and by one thread: the floor that bench_scan.py measures against.
+ *
+ *	floor walk TREE		open every regular file of a tree and read 4 bytes of it
+ *	floor link STORE	files that standard input names, "ID PATH" a line, into perf's layout: mkdir(2), link(2), symlink(2)
+ *	floor batch STORE	the same and syncfs(2)
+ *	floor each STORE	link, with fsync(2) of the file, and of each directory that has got a name, deepest first
+ *
+ * Prints how many files there were, and the seconds that it took.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { FILES_MAX = 200000 };
+
+struct file {
+	char *id, *path; /* both in one block */
+};
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* By openat(2) from the directory itself, so that nothing is paid for long paths. */
+static int walk(int parent, const char *name, size_t *n)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bid_auto_dir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (entry->d_type == DT_DIR) {
+			walk(fd, entry->d_name, n);
+		} else if (entry->d_type == DT_REG) {
+			bid_auto_fd int file = openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+			char head[4];
+
+			*n += file >= 0 && pread(file, head, sizeof(head), 0) >= 0;
+		}
+	}
+	return 0;
+}
+
+/* mkdir(2) of every component of @path that is not there, from the deepest one that is. */
+static int make_dirs(char *path)
+{
+	char *slash;
+
+	if (mkdir(path, 0755) == 0 || errno == EEXIST)
+		return 0;
+	slash = strrchr(path, '/');
+	if (errno != ENOENT || !slash || slash == path)
+		return -errno;
+	*slash = '\0';
+	make_dirs(path);
+	*slash = '/';
+	return mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+static int sync_path(const char *path)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* The directory @path and those above it, @levels altogether. */
+static int sync_dirs(char *path, size_t levels)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < levels; i++) {
+		r = sync_path(path);
+		*strrchr(path, '/') = '\0';
+	}
+	return r;
+}
+
+static int put(const char *store, const struct file *file, bool each)
+{
+	char dir[PATH_MAX], link_path[2 * PATH_MAX], target[2 * PATH_MAX], links[PATH_MAX];
+
+	if (snprintf(dir, sizeof(dir), "%s%s/%s", store, file->path, file->id) >= (int)sizeof(dir) ||
+	    snprintf(links, sizeof(links), "%s/.build-id/%.2s", store, file->id) >= (int)sizeof(links))
+		return -ENAMETOOLONG;
+	snprintf(link_path, sizeof(link_path), "%s/elf", dir);
+	snprintf(target, sizeof(target), "../..%s/%s", file->path, file->id);
+	if (each && sync_path(file->path) < 0)
+		return -errno;
+	if (make_dirs(dir) < 0 || (link(file->path, link_path) < 0 && errno != EEXIST) || make_dirs(links) < 0)
+		return -errno;
+	snprintf(link_path, sizeof(link_path), "%s/%s", links, file->id + 2);
+	if (symlink(target, link_path) < 0 && errno != EEXIST)
+		return -errno;
+	/* of the file, of its path, and the one that this is in; and the link's */
+	return each && (sync_dirs(dir, 3) < 0 || sync_path(links) < 0) ? -errno : 0;
+}
+
+static size_t read_list(struct file *files)
+{
+	bid_auto_free char *line = NULL;
+	size_t size = 0, n = 0;
+
+	while (n < FILES_MAX && getline(&line, &size, stdin) > 0) {
+		char *blank;
+
+		line[strcspn(line, "\n")] = '\0';
+		files[n].id = strdup(line);
+		blank = files[n].id ? strchr(files[n].id, ' ') : NULL;
+		if (!blank)
+			return n;
+		*blank = '\0';
+		files[n++].path = blank + 1;
+	}
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	bid_auto_free struct file *files = calloc(FILES_MAX, sizeof(*files));
+	size_t n = 0;
+	double begun;
+	int r = 0;
+
+	if (argc != 3 || !files)
+		return 2;
+	if (strcmp(argv[1], "walk") == 0) {
+		begun = now();
+		r = walk(AT_FDCWD, argv[2], &n);
+	} else {
+		bid_auto_fd int root = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		n = read_list(files);
+		begun = now();
+		for (size_t i = 0; r == 0 && i < n; i++)
+			r = put(argv[2], &files[i], strcmp(argv[1], "each") == 0);
+		if (r == 0 && strcmp(argv[1], "batch") == 0 && (root < 0 || syncfs(root) < 0))
+			r = -errno;
+	}
+	if (r < 0) {
+		fprintf(stderr, "floor: %s\n", strerror(-r));
+		return 1;
+	}
+	printf("%zu %.6f\n", n, now() - begun);
+	return 0;
+}
