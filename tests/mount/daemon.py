@@ -71,9 +71,8 @@ def other_namespaces_with(path):
 
 def stacks_of(pid):
     """What each thread of a process that should have ended is doing."""
-    done = subprocess.run(["gdb", "-p", str(pid), "--batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "thread apply all bt"],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=30, check=False)
-    return done.stdout
+    argv = ["gdb", "-p", str(pid), "--batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "thread apply all bt"]
+    return tools.run(*argv, status=None, errors="replace", timeout=30).stdout
 
 
 class Mount:
