@@ -29,6 +29,8 @@ static const char usage[] =
 	"  -o wait=SECONDS         wait at most so long for a download, which goes on behind; 0 is for ever (default 10)\n"
 	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
 	"  -o max_size=BYTES       fetch nothing larger; with a suffix K, M or G\n"
+	"  -o cache_size=BYTES     evict what was fetched above this, longest unused first; with a suffix K, M or G\n"
+	"  -o min_free=BYTES       evict what was fetched when less is free on the store's file system\n"
 	"  -o passthrough=auto|on|off  let the kernel read opened files from the store itself (default auto)\n"
 	"  -o allow_other          let other users in\n"
 	"  -o nonempty             mount on a directory that is not empty\n"
@@ -155,6 +157,10 @@ static int set_value(struct bid_options *options, const char *name, const char *
 		options->wait_ms = (unsigned)seconds * 1000;
 	} else if (strcmp(name, "max_size") == 0) {
 		return number(name, value, true, INT64_MAX, &options->max_size) < 0 ? -EINVAL : 0;
+	} else if (strcmp(name, "cache_size") == 0) {
+		return number(name, value, true, INT64_MAX, &options->cache_size) < 0 ? -EINVAL : 0;
+	} else if (strcmp(name, "min_free") == 0) {
+		return number(name, value, true, INT64_MAX, &options->min_free) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "errors") == 0) {
 		choice = choose(name, value, errors, 2);
 		if (choice < 0)

@@ -27,6 +27,8 @@ struct bid_options {
 	enum bid_passthrough passthrough;
 	unsigned wait_ms; /* 0 is for ever */
 	uint64_t max_size; /* bytes; 0 is no limit */
+	uint64_t cache_size; /* bytes of what was fetched; 0 is no limit */
+	uint64_t min_free; /* bytes on the store's file system; 0 is no limit */
 	int log_level; /* enum bid_log_level */
 	char **urls; /* NULL-terminated, or NULL if none was given; owned */
 	char **lowers; /* directories of lower stores, as urls; owned */

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bid/evict.h>
+
 #include "backing.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -59,6 +61,17 @@ static void raise_limit(void)
 	}
 }
 
+/* Evict what was fetched when it is too much, if there is a limit: from a thread of its own. */
+static int keep_limits(struct bid_fs *fs)
+{
+	struct bid_limits limits = { .cache_size = fs->options->cache_size, .min_free = fs->options->min_free };
+
+	if (limits.cache_size == 0 && limits.min_free == 0)
+		return 0;
+	/* a store that cannot be written does not grow */
+	return bid_store_writable(fs->store) ? bid_store_keep_limits(fs->store, &limits) : 0;
+}
+
 /* What needs threads or knows the final process: everything after the fork. */
 static int serve(struct bid_fs *fs, int ready)
 {
@@ -68,6 +81,8 @@ static int serve(struct bid_fs *fs, int ready)
 	int r;
 
 	r = bid_broker_new(fs->store, &config, &fs->broker);
+	if (r == 0)
+		r = keep_limits(fs);
 	if (r == 0)
 		r = bid_servers_add(fs->broker, fs->options, &servers);
 	if (r == 0)

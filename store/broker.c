@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <bid/evict.h>
+
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "flight.h"
@@ -136,8 +138,10 @@ static int look(struct bid_broker *broker, const struct bid_request *request, st
 	int r = bid_store_find(broker->store, request, ret_file);
 	unsigned ttl = 0;
 
-	if (r == 0)
+	if (r == 0) {
 		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
+		bid_store_used(broker->store, &(struct bid_request){ .id = request->id, .kind = ret_file->kind });
+	}
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	if (can_fetch(broker, request)) {

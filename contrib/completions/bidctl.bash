@@ -82,6 +82,7 @@ _bidctl()
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running' ;;
 		get) options+=' --url= --offline --refresh' ;;
 		remove) options+=' --path=' ;;
+		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		verify) options+=' --deep --repair --url= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
@@ -90,7 +91,7 @@ _bidctl()
 	fi
 	case $command:$operands in
 	:*)
-		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing verify status' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing verify gc status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <bid/store.h>
 
@@ -36,12 +37,15 @@ struct ctl {
 	size_t n_paths;
 	bool deep; /* verify */
 	bool repair; /* verify */
+	bool dry_run; /* gc */
+	uint64_t cache_size, min_free; /* gc; bytes, 0 if not given */
 };
 
 /* Commands: @argv are the operands. All report their errors themselves and return what to exit with. */
 typedef enum ctl_status (*ctl_command_fn)(const struct ctl *ctl, int argc, char **argv);
 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
+#include "ctl/size.h"
 
 static const struct command {
 	const char *name;
@@ -28,6 +29,7 @@ static const struct command {
 	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
 	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
 	{ "verify", "[ID...]", "check every object, name and record; with '--repair' put them right", 0, -1, ctl_verify },
+	{ "gc", "", "evict what was fetched, longest unused first, until the limits are kept", 0, 0, ctl_gc },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
 };
 
@@ -57,6 +59,9 @@ static const struct {
 	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
 	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded" },
 	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found" },
+	{ "cache-size", 0, "SIZE", "gc", "as much of what was fetched may stay; with a suffix K, M, G or T" },
+	{ "min-free", 0, "SIZE", "gc", "as much is to be free on the file system" },
+	{ "dry-run", 0, NULL, "gc", "only show what would be evicted" },
 };
 
 enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256 };
@@ -213,6 +218,11 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->deep = true;
 	else if (strcmp(name, "repair") == 0)
 		ctl->repair = true;
+	else if (strcmp(name, "dry-run") == 0)
+		ctl->dry_run = true;
+	else if ((strcmp(name, "cache-size") == 0 && ctl_parse_size(value, &ctl->cache_size) < 0) ||
+		 (strcmp(name, "min-free") == 0 && ctl_parse_size(value, &ctl->min_free) < 0))
+		return ctl_usage("not a size of a byte or more, such as '500M': '%s'", value);
 	else if (strcmp(name, "cross") == 0)
 		ctl->cross = true;
 	else if (strcmp(name, "running") == 0)

@@ -123,6 +123,12 @@ int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const cha
 	return 0;
 }
 
+void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path)
+{
+	if (bid_link_drop(store, filed, path) == 0 && bid_place_kinds(store, path) != 0)
+		bid_link_point(store, filed, path);
+}
+
 void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last)
 {
 	char path[BID_LAYOUT_MAX];

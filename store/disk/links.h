@@ -28,6 +28,12 @@ int bid_link_point(struct bid_store *store, const struct bid_id *filed, const ch
 /* Remove the link of @filed if it is a link with the text that leads to @target. 0 if it was, -ENOENT if not. */
 int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const char *target);
 
+/*
+ * The directory @path lost its last artifact: its link goes. If somebody filled it again meanwhile, and took the link for his, it
+ * stays.
+ */
+void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path);
+
 /* Remove the records of @filed for all @kinds; with @last, what was unpacked for it too. */
 void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last);
 

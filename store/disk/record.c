@@ -93,10 +93,29 @@ static int sum(json_t *json, char ret_text[static SUM_MAX])
 	return 0;
 }
 
+/*
+ * Write @text as @name in @dir: in the place of what has that name, or -EEXIST if anything has. The latter is much cheaper, where
+ * files without a name are to be had. With @times, it looks as if last written then.
+ */
+static int write_text(struct bid_store *store, const char *text, const struct timespec *times, int dir, const char *name,
+		      bool replace)
+{
+	struct bid_temp temp = BID_TEMP_NONE;
+	int r = bid_temp_new(store, replace, &temp);
+
+	if (r == 0)
+		r = bid_pwrite_full(temp.fd, text, strlen(text), 0);
+	if (r == 0 && (fchmod(temp.fd, 0644) < 0 || (times && futimens(temp.fd, times) < 0)))
+		r = -errno;
+	if (r == 0)
+		r = replace ? bid_temp_replace(&temp, dir, name) : bid_temp_link(&temp, dir, name);
+	bid_temp_release(&temp);
+	return r;
+}
+
 /* Write @json as the record of @request. Takes it over. With @times, it looks as if last written then. */
 static int put(struct bid_store *store, const struct bid_request *request, json_t *json, const struct timespec *times)
 {
-	struct bid_temp temp = BID_TEMP_NONE;
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
 	bid_auto_free char *text = NULL;
@@ -111,16 +130,10 @@ static int put(struct bid_store *store, const struct bid_request *request, json_
 	if (!text)
 		return -ENOMEM;
 	r = open_place(store, request, true, &dir, name);
-	if (r == 0)
-		r = bid_temp_new(store, true, &temp);
-	if (r == 0)
-		r = bid_pwrite_full(temp.fd, text, strlen(text), 0);
-	if (r == 0 && (fchmod(temp.fd, 0644) < 0 || (times && futimens(temp.fd, times) < 0)))
-		r = -errno;
-	if (r == 0)
-		r = bid_temp_replace(&temp, dir, name);
-	bid_temp_release(&temp);
-	return r;
+	if (r < 0)
+		return r;
+	r = times ? -EEXIST : write_text(store, text, NULL, dir, name, false);
+	return r == -EEXIST ? write_text(store, text, times, dir, name, true) : r;
 }
 
 int bid_record_write(struct bid_store *store, const struct bid_record *record)
@@ -149,6 +162,30 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
 	return put(store, request, json, (struct timespec[]){ st.st_atim, st.st_mtim });
 }
 
+void bid_record_claim(struct bid_store *store, const struct bid_request *request)
+{
+	const char *how;
+	json_t *json;
+
+	if (bid_record_read(store, request, &json) < 0)
+		return;
+	how = json_string_value(json_object_get(json, "how"));
+	if (how && strcmp(how, "fetched") == 0)
+		bid_record_set(store, request, "how", "added");
+	json_decref(json);
+}
+
+int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	int r = open_place(store, request, false, &dir, name);
+
+	if (r < 0)
+		return r;
+	return fstatat(dir, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
 {
 	char name[BID_LAYOUT_MAX];
@@ -164,6 +201,55 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	if (st.st_mtim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return 0;
 	return utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request)
+{
+	const char *dot = strrchr(name, '.');
+	char hex[2 + NAME_MAX + 1];
+
+	if (!dot)
+		return false;
+	ret_request->kind = bid_kind_parse(dot + 1);
+	/* not by an alias */
+	if (ret_request->kind == BID_KIND_NONE || strcmp(bid_kind_name(ret_request->kind), dot + 1) != 0)
+		return false;
+	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot - name), name);
+	return bid_id_parse_str(hex, &ret_request->id) == 0;
+}
+
+static int each_in(struct bid_store *store, unsigned first,
+		   int (*fn)(void *user, const struct bid_request *request, const struct stat *st), void *user)
+{
+	char path[sizeof(BID_LAYOUT_RECORDS) + 4], hex[4];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	snprintf(hex, sizeof(hex), "%02x", first & 0xff);
+	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%s", hex);
+	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		struct bid_request request;
+		struct stat st;
+
+		if (bid_record_parse_name(hex, entry->d_name, &request) &&
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			r = fn(user, &request, &st);
+	}
+	return r != 0 ? r : -errno;
+}
+
+int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
+		    void *user)
+{
+	int r = 0;
+
+	for (unsigned first = 0; r == 0 && first < 256; first++)
+		r = each_in(store, first, fn, user);
+	return r;
 }
 
 /* Is @json what was written? One without a sum is older than these. */

@@ -34,6 +34,22 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
  */
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
 
+/* Somebody has added what was fetched: from now on it is his, and is not evicted. */
+void bid_record_claim(struct bid_store *store, const struct bid_request *request);
+
+/* lstat(2) of the record of @request. */
+int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
+
+/* What the record "xx/NAME" is of, by its name alone. */
+bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
+
+/*
+ * Call @fn for every record, unread, with the lstat(2) of it. A non-zero return ends it and is returned. What is called for may be
+ * removed.
+ */
+int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
+		    void *user);
+
 /* Read the record of @request. The caller decrefs @ret_json, an object. -ENOENT if there is none, -EBADMSG if it is damaged. */
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/temp.h"
@@ -16,6 +17,7 @@ struct bid_store {
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
+	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
 	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
 };
@@ -38,6 +40,11 @@ unsigned bid_store_flags(const struct bid_store *store)
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
 {
 	return store->verdicts;
+}
+
+struct bid_keeper *bid_store_keeper(struct bid_store *store)
+{
+	return store->keeper;
 }
 
 const char *bid_store_path(const struct bid_store *store)
@@ -92,6 +99,8 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 		goto fail;
 	if (flags & BID_STORE_WRITE) {
 		r = prepare_private(store);
+		if (r == 0)
+			r = bid_keeper_new(store, &store->keeper);
 		if (r < 0)
 			goto fail;
 	}
@@ -125,6 +134,8 @@ void bid_store_free(struct bid_store *store)
 {
 	if (!store)
 		return;
+	/* first: it has a thread that uses all the rest */
+	bid_keeper_free(store->keeper);
 	bid_store_free(store->lower);
 	bid_verdicts_free(store->verdicts);
 	bid_close(store->root);

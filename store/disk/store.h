@@ -5,6 +5,7 @@
 
 #include <bid/store.h>
 
+struct bid_keeper;
 struct bid_verdicts;
 
 /*
@@ -26,6 +27,9 @@ struct bid_store *bid_store_upper(struct bid_store *store);
 int bid_store_root(const struct bid_store *store);
 
 unsigned bid_store_flags(const struct bid_store *store);
+
+/* Who keeps the limits of this store; NULL if it is only read. */
+struct bid_keeper *bid_store_keeper(struct bid_store *store);
 
 /* The verdicts that were reached on files of this store. */
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store);

@@ -16,6 +16,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "disk/aside.h"
+#include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -28,8 +30,18 @@ struct bid_txn {
 	struct bid_temp temp;
 	uint64_t size;
 	XXH3_state_t *digest; /* of what was written so far; owned */
+	bool made_room; /* the disk was full, and something was evicted for this */
 	char reason[256];
 };
+
+/* The disk is full: may it be tried again? Once for each transaction, and if anything could be evicted. */
+static bool may_retry(struct bid_txn *txn, int r, size_t len)
+{
+	if ((r != -ENOSPC && r != -EDQUOT) || txn->made_room)
+		return false;
+	txn->made_room = true;
+	return bid_keeper_make_room(bid_store_keeper(txn->store), 2 * (txn->size + len));
+}
 
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn)
 {
@@ -45,7 +57,9 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	txn->request = *request;
 	txn->temp = BID_TEMP_NONE;
 	txn->digest = XXH3_createState();
-	r = txn->digest ? bid_temp_new(store, false, &txn->temp) : -ENOMEM;
+	do
+		r = txn->digest ? bid_temp_new(store, false, &txn->temp) : -ENOMEM;
+	while (may_retry(txn, r, 0));
 	if (r < 0) {
 		bid_txn_free(txn);
 		return r;
@@ -57,8 +71,11 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 {
-	int r = bid_pwrite_full(txn->temp.fd, data, len, (off_t)txn->size);
+	int r;
 
+	do
+		r = bid_pwrite_full(txn->temp.fd, data, len, (off_t)txn->size);
+	while (may_retry(txn, r, len));
 	if (r < 0)
 		return r;
 	XXH3_128bits_update(txn->digest, data, len);
@@ -158,8 +175,8 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
 }
 
-int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-		int (*put)(void *user, int dir, const char *name), void *user)
+static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
+			  int (*put)(void *user, int dir, const char *name), void *user)
 {
 	struct bid_touched touched = { 0 };
 	bid_auto_fd int dir = -1;
@@ -182,6 +199,17 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 	return r;
 }
 
+int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
+		int (*put)(void *user, int dir, const char *name), void *user)
+{
+	int r = -ENOENT;
+
+	/* a directory that has just been made is empty, and may be taken away again by who removes or evicts its neighbour */
+	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
+		r = try_to_publish(store, id, kind, path, durable, put, user);
+	return r;
+}
+
 static int put_temp(void *user, int dir, const char *name)
 {
 	return bid_temp_link(user, dir, name);
@@ -190,16 +218,13 @@ static int put_temp(void *user, int dir, const char *name)
 /* Our own directory holds a file under this name that does not carry the id: keep it apart, for the one who wants to know. */
 static void set_aside(struct bid_txn *txn, const char *path)
 {
-	const char *name = bid_kind_store_name(txn->request.kind);
-	bid_auto_fd int from = -1, to = -1;
-	char hex[BID_ID_HEX_MAX], aside[BID_LAYOUT_MAX + 32];
+	char file[PATH_MAX + 16], aside[PATH_MAX];
+	bid_auto_fd int fd = -1;
 
-	if (bid_root_open(bid_store_root(txn->store), path, O_PATH | O_DIRECTORY, &from) < 0 ||
-	    bid_root_mkdirs(bid_store_root(txn->store), BID_LAYOUT_ASIDE, false, &to) < 0)
-		return;
-	snprintf(aside, sizeof(aside), "%s.%s.%lld", bid_id_format(&txn->request.id, hex), name, (long long)time(NULL));
-	if (renameat(from, name, to, aside) == 0)
-		bid_warning("wrong content: '%s/%s' set aside as '%s/%s'", path, name, BID_LAYOUT_ASIDE, aside);
+	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(txn->request.kind));
+	if (bid_root_open(bid_store_root(txn->store), file, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) == 0 &&
+	    bid_aside_move(txn->store, file, fd, &txn->request, aside, sizeof(aside)) == 0)
+		bid_warning("wrong content: '%s' set aside as '%s'", file, aside);
 }
 
 /* Does this errno speak of the disk, so that another place on it would meet the same? */
@@ -251,6 +276,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	struct bid_file file = BID_FILE_NONE;
 	char digest[64];
 	XXH128_hash_t hash;
+	struct stat st;
 	int r;
 
 	r = check(txn, &info);
@@ -258,9 +284,16 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 		return r;
 	if (fchmod(txn->temp.fd, txn->request.kind == BID_KIND_DEBUGINFO ? 0644 : 0755) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
-	r = publish(txn, &info.id, &file);
+	do
+		r = publish(txn, &info.id, &file);
+	while (may_retry(txn, r, 0));
 	if (r < 0)
 		return r;
+	/* what somebody else put there meanwhile has its own record, or none */
+	if (fstat(txn->temp.fd, &st) < 0 || st.st_ino != file.st.st_ino || st.st_dev != file.st.st_dev) {
+		*ret_file = file;
+		return 0;
+	}
 
 	hash = XXH3_128bits_digest(txn->digest);
 	snprintf(digest, sizeof(digest), "xxh3-128:%016llx%016llx", (unsigned long long)hash.high64,
@@ -273,6 +306,8 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 					 });
 	if (r < 0)
 		bid_debug("%s: no record of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
+	/* not before there is a record: by that it counts */
+	bid_keeper_published(bid_store_keeper(txn->store), txn->size);
 	*ret_file = file;
 	return 0;
 }

@@ -330,7 +330,7 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 	if (left.kinds != entry->kinds && verify->config->repair) {
 		r = bid_entry_take(verify->store, entry->path, 0);
 		if (r <= 0)
-			bid_link_drop(verify->store, &entry->id, entry->path);
+			bid_link_leave(verify->store, &entry->id, entry->path);
 		verify->unlinked = true;
 		left.kinds = r > 0 ? (unsigned)r : 0;
 	}

@@ -137,18 +137,13 @@ static int check_unpacked(struct bid_verify *verify, const char *path, const str
 	return bid_verify_found(verify, &finding);
 }
 
-/* "xx/rest.KIND", or with BID_KIND_NONE "xx/rest": the request that it is filed under. */
-static bool parse_name(const char *first, const char *name, bool with_kind, struct bid_request *ret_request)
+/* "xx/rest": the id that something unpacked is filed under. */
+static bool parse_unpacked(const char *first, const char *name, struct bid_request *ret_request)
 {
-	const char *dot = strrchr(name, '.');
 	char hex[2 + NAME_MAX + 1];
 
-	if (with_kind != (dot != NULL))
-		return false;
-	ret_request->kind = dot ? bid_kind_parse(dot + 1) : BID_KIND_NONE;
-	if (with_kind && (ret_request->kind == BID_KIND_NONE || strcmp(bid_kind_name(ret_request->kind), dot + 1) != 0))
-		return false;
-	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot ? (size_t)(dot - name) : strlen(name)), name);
+	ret_request->kind = BID_KIND_ELF;
+	snprintf(hex, sizeof(hex), "%.2s%s", first, name);
 	return bid_entry_name(hex, &ret_request->id);
 }
 
@@ -172,7 +167,7 @@ static int check_fan(struct bid_verify *verify, const char *base, const char *fi
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/%s", base, first, entry->d_name);
-		if (!parse_name(first, entry->d_name, records, &request) || entry->d_type == DT_DIR)
+		if (!(records ? bid_record_parse_name : parse_unpacked)(first, entry->d_name, &request) || entry->d_type == DT_DIR)
 			verify->stats.foreign++;
 		else if (!bid_verify_wants(verify, &request.id))
 			continue;

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run those commands of bidctl that keep a store in order: remove, update, missing, verify.
+"""Run those commands of bidctl that keep a store in order: remove, update, missing, verify, gc.
 
 usage: check_keep.py BIDCTL [--no-fetch]
 """
@@ -44,7 +44,7 @@ def case_usage(scene):
         done = scene.on_store(*arguments, status=USAGE)
         assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
         assert done.stdout == ""
-    for command in ("remove", "update", "missing", "verify"):
+    for command in ("remove", "update", "missing", "verify", "gc"):
         assert f"bidctl {command}" in scene.run(command, "--help").stdout
 
 
@@ -152,6 +152,33 @@ def case_verify_progress(scene):
     assert status == DONE and "\rchecking: " in text and text.rstrip().endswith("foreign files 0"), text
 
 
+def case_gc(scene):
+    with server(scene) as url:
+        scene.on_store("add", scene.one)
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED)
+    before = scene.files()
+    text = scene.on_store("gc").stdout
+    assert text.startswith("fetched 2 artifacts, ") and text.endswith("; evicted 0, 0 B\n"), text
+    lines = scene.on_store("gc", "--dry-run", "--cache-size=1").stdout.splitlines()
+    assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
+    assert scene.on_store("gc", "--cache-size=1G").stdout.endswith("evicted 0, 0 B\n")
+    assert scene.files() == before
+    # the one that was used last stays
+    record = scene.store / ".bidfs" / "record" / ID_NOT_STORED[:2] / f"{ID_NOT_STORED[2:]}.elf"
+    os.utime(record, (0, 0))
+    scene.on_store("get", ID_NOT_STORED, "elf")
+    assert record.stat().st_mtime > 1000, "its use was not noted"
+    os.utime(record.with_suffix(".debuginfo"), (0, 0))
+    done = scene.json("gc", "--cache-size=20K")
+    assert [(gone["id"], gone["kind"]) for gone in done["artifacts"]] == [(ID_NOT_STORED, "debuginfo")], done
+    assert scene.json("gc", "--min-free=1000T")["evicted"] == 1
+    assert scene.on_store("list").stdout.startswith(ID_ONE) and scene.on_store("list").stdout.count("\n") == 1
+    assert "found 0" in scene.on_store("verify", "--deep").stdout
+    for size in ("0", "-1", "1X", "K", "", "99999999999T"):
+        scene.one_error("gc", f"--cache-size={size}", status=USAGE, has=f"'{size}'")
+
+
 def case_verify_fetches_again(scene):
     with server(scene) as url:
         stored = pathlib.Path(scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf").stdout.rstrip("\n"))
@@ -182,7 +209,7 @@ def main():
     assert SERVER.exists()
     cases = [function for name, function in globals().items() if name.startswith("case_")]
     if arguments.no_fetch:
-        cases.remove(case_verify_fetches_again)
+        cases = [case for case in cases if case not in (case_verify_fetches_again, case_gc)]
     failed = 0
     with tempfile.TemporaryDirectory(prefix="bidctl-keep.") as top:
         built = pathlib.Path(os.path.realpath(top)) / "built"

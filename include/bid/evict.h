@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Keeping a store within bounds. What was fetched can be fetched again, and is evicted, longest unused first; what anybody added,
+ * and what has no record of where it came from, never is. A file that somebody has open stays readable to him: it only loses its
+ * name.
+ */
+#ifndef BID_EVICT_H
+#define BID_EVICT_H
+
+#include <bid/store.h>
+
+struct bid_limits {
+	uint64_t cache_size; /* bytes on disk of what was fetched; 0: any number */
+	uint64_t min_free; /* bytes that the file system is to have left for its users; 0: any number */
+};
+
+/* One artifact that is evicted. Dies when the callback returns. */
+struct bid_eviction {
+	struct bid_request request;
+	const char *path; /* of its file, relative to the store */
+	uint64_t size; /* bytes on disk */
+	int64_t last_use; /* seconds since the epoch */
+};
+
+struct bid_evict_config {
+	struct bid_limits limits;
+	bool dry_run; /* evict nothing, but tell all that would be */
+	/* Called for each artifact that goes. May be NULL. */
+	void (*evicted)(void *user, const struct bid_eviction *eviction);
+	void *user;
+};
+
+struct bid_evict_stats {
+	uint64_t artifacts; /* that may be evicted, before it began */
+	uint64_t size; /* of these, bytes on disk */
+	uint64_t evicted;
+	uint64_t evicted_size;
+	uint64_t free; /* bytes that the file system had left before */
+};
+
+/*
+ * Evict, until the limits are kept or nothing more may be evicted. Other processes may use, fetch and evict meanwhile. Returns 0
+ * and what was done, -EROFS for a store that is open for reading, or a negative errno if the store could not be looked through.
+ */
+int bid_store_evict(struct bid_store *store, const struct bid_evict_config *config, struct bid_evict_stats *ret_stats);
+
+/*
+ * Keep these limits from now on: once at the beginning, after each artifact that is published through @store, and every hour for
+ * what other processes do. Starts a thread, which does all of it, and which bid_store_free() ends: call it after daemonising, and
+ * once. Then a little more than needed is evicted at a time. Without this, and with it, a transaction that meets a full disk evicts
+ * once before it fails. Returns 0, -EROFS, or as pthread_create(3).
+ */
+int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits);
+
+/*
+ * The artifact was served: remember that it is in use, for the order of eviction. Costs next to nothing but once an hour for each.
+ */
+void bid_store_used(struct bid_store *store, const struct bid_request *request);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl gc */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include <bid/error.h>
+#include <bid/evict.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+struct collecting {
+	const struct ctl *ctl;
+	json_t *evicted; /* NULL without --json; owned */
+};
+
+static void evicted(void *user, const struct bid_eviction *eviction)
+{
+	const struct collecting *collecting = user;
+	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX], date[32] = "-";
+	time_t used = (time_t)eviction->last_use;
+	struct tm local;
+
+	bid_id_format(&eviction->request.id, hex);
+	if (collecting->evicted) {
+		json_array_append_new(collecting->evicted,
+				      json_pack("{s:s, s:s, s:o, s:I, s:I}", "id", hex, "kind",
+						bid_kind_name(eviction->request.kind), "path", ctl_json_text(eviction->path),
+						"size", (json_int_t)eviction->size, "last_use", (json_int_t)eviction->last_use));
+		return;
+	}
+	if (!collecting->ctl->dry_run && !collecting->ctl->verbose)
+		return;
+	if (localtime_r(&used, &local))
+		strftime(date, sizeof(date), "%F %T", &local);
+	if (ctl_is_terminal(stdout))
+		printf("%s  %-9s  %8s  %s\n", hex, bid_kind_name(eviction->request.kind), ctl_format_size(eviction->size, size),
+		       date);
+	else
+		printf("%s\t%s\t%" PRIu64 "\t%s\n", hex, bid_kind_name(eviction->request.kind), eviction->size, date);
+}
+
+static int report(const struct collecting *collecting, const struct bid_evict_stats *stats)
+{
+	char before[CTL_SIZE_MAX], gone[CTL_SIZE_MAX], free_size[CTL_SIZE_MAX];
+
+	if (collecting->evicted)
+		return ctl_print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:O}", "fetched", (json_int_t)stats->artifacts,
+						"fetched_size", (json_int_t)stats->size, "free", (json_int_t)stats->free, "evicted",
+						(json_int_t)stats->evicted, "evicted_size", (json_int_t)stats->evicted_size,
+						"dry_run", collecting->ctl->dry_run, "artifacts", collecting->evicted));
+	printf("fetched %" PRIu64 " artifacts, %s; free %s; %s %" PRIu64 ", %s\n", stats->artifacts,
+	       ctl_format_size(stats->size, before), ctl_format_size(stats->free, free_size),
+	       collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted, ctl_format_size(stats->evicted_size, gone));
+	return 0;
+}
+
+enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
+{
+	struct collecting collecting = { .ctl = ctl };
+	struct bid_evict_config config = {
+		.limits = { .cache_size = ctl->cache_size, .min_free = ctl->min_free },
+		.dry_run = ctl->dry_run,
+		.evicted = evicted,
+		.user = &collecting,
+	};
+	ctl_auto_store struct bid_store *store = NULL;
+	struct bid_evict_stats stats = { 0 };
+	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store);
+	int r;
+
+	if (status != CTL_DONE)
+		return status;
+	collecting.evicted = ctl->json ? json_array() : NULL;
+	r = bid_store_evict(store, &config, &stats);
+	if (r < 0)
+		bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
+	else
+		r = report(&collecting, &stats);
+	json_decref(collecting.evicted);
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}

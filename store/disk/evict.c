@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Which artifacts may go, in which order, and what goes with them. */
+#include "disk/evict.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "disk/entries.h"
+#include "disk/idset.h"
+#include "disk/layout.h"
+#include "disk/links.h"
+#include "disk/record.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+/* What may go; small, because there may be a million. */
+struct candidate {
+	int64_t last_use, last_use_ns;
+	uint64_t size;
+	uint8_t id[BID_ID_PERF_MAX]; /* as filed */
+	uint8_t id_len;
+	uint8_t kind;
+};
+
+struct candidates {
+	struct bid_store *store;
+	struct candidate *candidates; /* owned */
+	size_t n, room;
+	uint64_t size;
+};
+
+/* The file of a fetched artifact, as it is now. */
+struct found {
+	char place[PATH_MAX]; /* "[debuginfod]/ID" */
+	struct stat st;
+};
+
+/* Is it recorded that this was fetched, and with which size? */
+static bool was_fetched(struct bid_store *store, const struct bid_request *request, off_t *ret_size)
+{
+	const char *how;
+	json_t *record;
+	bool fetched;
+
+	if (bid_record_read(store, request, &record) < 0)
+		return false;
+	how = json_string_value(json_object_get(record, "how"));
+	fetched = how && strcmp(how, "fetched") == 0 && json_is_integer(json_object_get(record, "size"));
+	*ret_size = (off_t)json_integer_value(json_object_get(record, "size"));
+	json_decref(record);
+	return fetched;
+}
+
+/*
+ * Where the artifact of a record that says "fetched" lies, if that is still what was fetched: it has the recorded size, and no
+ * other name, which somebody would have given it. An ELF file below an original path has such a name.
+ */
+static bool locate(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
+{
+	char nameless[BID_LAYOUT_MAX], path[PATH_MAX + 16];
+	struct bid_place place = { 0 };
+
+	bid_layout_under(BID_STORE_NAMELESS, &request->id, nameless);
+	while (bid_place_next(&place, store, &request->id, request->kind)) {
+		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, nameless) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+		if (bid_root_stat(bid_store_root(store), path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
+			continue;
+		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)
+			return false;
+		memcpy(ret_found->place, place.path, strlen(place.path) + 1);
+		return true;
+	}
+	return false;
+}
+
+static uint64_t on_disk(const struct stat *st)
+{
+	return (uint64_t)st->st_blocks * 512;
+}
+
+static int collect(void *user, const struct bid_request *request, const struct stat *record)
+{
+	struct candidates *candidates = user;
+	struct candidate *candidate;
+	struct found found;
+	off_t size;
+
+	if (request->id.len > BID_ID_PERF_MAX || !was_fetched(candidates->store, request, &size) ||
+	    !locate(candidates->store, request, size, &found))
+		return 0;
+	if (candidates->n == candidates->room) {
+		size_t room = candidates->room ? 2 * candidates->room : 64;
+		struct candidate *larger = reallocarray(candidates->candidates, room, sizeof(*larger));
+
+		if (!larger)
+			return -ENOMEM;
+		candidates->candidates = larger;
+		candidates->room = room;
+	}
+	candidate = &candidates->candidates[candidates->n++];
+	*candidate = (struct candidate){
+		.last_use = record->st_mtim.tv_sec,
+		.last_use_ns = record->st_mtim.tv_nsec,
+		.size = on_disk(&found.st),
+		.id_len = request->id.len,
+		.kind = (uint8_t)request->kind,
+	};
+	memcpy(candidate->id, request->id.bytes, request->id.len);
+	candidates->size += candidate->size;
+	return 0;
+}
+
+static int by_last_use(const void *a, const void *b)
+{
+	const struct candidate *one = a, *other = b;
+
+	if (one->last_use != other->last_use)
+		return one->last_use < other->last_use ? -1 : 1;
+	return (one->last_use_ns > other->last_use_ns) - (one->last_use_ns < other->last_use_ns);
+}
+
+/* How many bytes are to go. */
+static uint64_t excess(const struct bid_limits *limits, uint64_t used, uint64_t free_now, uint64_t at_least, bool slack)
+{
+	uint64_t wanted = limits->cache_size, needed = limits->min_free, size = at_least;
+
+	if (wanted > 0 && used > wanted) {
+		wanted -= slack ? wanted / 20 : 0;
+		size = used - wanted > size ? used - wanted : size;
+	}
+	if (free_now < needed) {
+		needed += slack ? needed / 20 : 0;
+		size = needed - free_now > size ? needed - free_now : size;
+	}
+	return size;
+}
+
+/* Take one away, unless it was used or changed since it was chosen. 1 if its directory went with it, 0 if not, -EAGAIN. */
+static int take(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate, bool dry_run,
+		struct found *ret_found)
+{
+	struct stat record;
+	off_t size;
+	int r;
+
+	r = bid_record_stat(store, request, &record);
+	if (r < 0 || record.st_mtim.tv_sec != candidate->last_use || record.st_mtim.tv_nsec != candidate->last_use_ns ||
+	    !was_fetched(store, request, &size) || !locate(store, request, size, ret_found))
+		return -EAGAIN;
+	if (dry_run)
+		return 0;
+	r = bid_entry_take(store, ret_found->place, 1U << request->kind);
+	if (r < 0)
+		return r;
+	bid_records_drop(store, &request->id, 1U << request->kind, false);
+	return r == 0;
+}
+
+struct heirs {
+	struct bid_store *store;
+	const struct bid_idset *wanted;
+};
+
+static int adopt(void *user, const struct bid_place_of *entry)
+{
+	const struct heirs *heirs = user;
+	char target[PATH_MAX];
+
+	if (entry->kinds == 0 || !bid_idset_find(heirs->wanted, &entry->id) ||
+	    bid_link_look(heirs->store, &entry->id, target) != BID_LINK_NONE)
+		return 0;
+	return bid_link_point(heirs->store, &entry->id, entry->path);
+}
+
+/* What perf has under another name of these builds gets the link, which nothing else has now. */
+static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
+{
+	struct bid_idset wanted = { 0 };
+	struct heirs heirs = { .store = store, .wanted = &wanted };
+	struct bid_visitor visitor = { .entry = adopt, .user = &heirs };
+	int r = bid_idset_init(&wanted, ids, n);
+
+	if (r == 0 && n > 0)
+		r = bid_entries_each(store, &visitor);
+	bid_idset_release(&wanted);
+	return r;
+}
+
+static int evict(const struct candidates *candidates, const struct bid_evict_config *config, uint64_t size,
+		 struct bid_evict_stats *stats)
+{
+	bid_auto_free struct bid_id *emptied = NULL;
+	struct bid_store *store = candidates->store;
+	size_t n = 0;
+
+	if (size > 0 && candidates->n > 0 && !config->dry_run) {
+		emptied = calloc(candidates->n, sizeof(*emptied));
+		if (!emptied)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < candidates->n && stats->evicted_size < size; i++) {
+		const struct candidate *candidate = &candidates->candidates[i];
+		struct bid_request request = { .kind = (enum bid_kind)candidate->kind };
+		char path[PATH_MAX + 16];
+		struct found found;
+		int r;
+
+		if (bid_id_from_bytes(candidate->id, candidate->id_len, &request.id) < 0)
+			continue;
+		r = take(store, &request, candidate, config->dry_run, &found);
+		if (r < 0)
+			continue;
+		stats->evicted++;
+		stats->evicted_size += candidate->size;
+		if (r > 0) {
+			bid_link_leave(store, &request.id, found.place);
+			emptied[n++] = request.id;
+		}
+		snprintf(path, sizeof(path), "%s/%s", found.place, bid_kind_store_name(request.kind));
+		if (config->evicted)
+			config->evicted(config->user, &(struct bid_eviction){ .request = request,
+									      .path = path,
+									      .size = candidate->size,
+									      .last_use = candidate->last_use });
+	}
+	return n > 0 ? pass_on(store, emptied, n) : 0;
+}
+
+int bid_evict(struct bid_store *store, const struct bid_evict_config *config, uint64_t at_least, bool slack,
+	      struct bid_evict_stats *ret_stats)
+{
+	struct candidates candidates = { .store = store };
+	struct bid_evict_stats stats = { 0 };
+	struct statvfs space;
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	r = bid_store_statfs(store, &space);
+	if (r == 0)
+		r = bid_record_each(store, collect, &candidates);
+	if (r == 0) {
+		stats.artifacts = candidates.n;
+		stats.size = candidates.size;
+		stats.free = (uint64_t)space.f_bavail * space.f_frsize;
+		if (candidates.n > 0)
+			qsort(candidates.candidates, candidates.n, sizeof(*candidates.candidates), by_last_use);
+		r = evict(&candidates, config, excess(&config->limits, stats.size, stats.free, at_least, slack), &stats);
+	}
+	free(candidates.candidates);
+	if (r == 0)
+		*ret_stats = stats;
+	return r;
+}
+
+int bid_store_evict(struct bid_store *store, const struct bid_evict_config *config, struct bid_evict_stats *ret_stats)
+{
+	return bid_evict(store, config, 0, false, ret_stats);
+}

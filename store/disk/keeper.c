@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/keeper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "disk/evict.h"
+#include "disk/layout.h"
+#include "disk/record.h"
+#include "disk/store.h"
+
+enum {
+	USES = 4096, /* a power of two; 64 KiB, of which pages never used are never touched */
+	HOUR_S = 3600,
+	FRUITLESS_S = 10, /* a full disk on which nothing could be evicted is not searched again so soon */
+	ROOM_MIN = 64 << 20, /* bytes; one search makes room for more than one write */
+};
+
+/* An artifact that was used; those that hash alike push each other out, which costs a system call or two. */
+struct use {
+	uint64_t hash;
+	int64_t noted_s; /* the clock when its record was looked at last */
+};
+
+struct bid_keeper {
+	struct bid_store *store; /* borrowed */
+	pthread_mutex_t lock; /* protects all below; not held during I/O */
+	pthread_cond_t kick;
+	pthread_t thread;
+	bool running; /* there is a thread; written before it starts and after it ended */
+	bool stopping, kicked;
+	struct bid_limits limits; /* written before the thread starts */
+	uint64_t pending; /* bytes published since the thread looked */
+	bool fruitless; /* the last search for room found none, at this time */
+	int64_t searched_s;
+	struct use uses[USES];
+};
+
+static int64_t seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+int bid_keeper_new(struct bid_store *store, struct bid_keeper **ret_keeper)
+{
+	struct bid_keeper *keeper = calloc(1, sizeof(*keeper));
+	pthread_condattr_t monotonic;
+
+	if (!keeper)
+		return -ENOMEM;
+	keeper->store = store;
+	pthread_mutex_init(&keeper->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&keeper->kick, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*ret_keeper = keeper;
+	return 0;
+}
+
+void bid_keeper_free(struct bid_keeper *keeper)
+{
+	if (!keeper)
+		return;
+	if (keeper->running) {
+		pthread_mutex_lock(&keeper->lock);
+		keeper->stopping = true;
+		pthread_cond_signal(&keeper->kick);
+		pthread_mutex_unlock(&keeper->lock);
+		pthread_join(keeper->thread, NULL);
+	}
+	pthread_cond_destroy(&keeper->kick);
+	pthread_mutex_destroy(&keeper->lock);
+	free(keeper);
+}
+
+static void note_evicted(void *user, const struct bid_eviction *eviction)
+{
+	bid_info("evicted: '%s', %llu bytes", eviction->path, (unsigned long long)eviction->size);
+}
+
+/* Are the limits broken, as far as can be told without looking through the store? */
+static bool is_over(struct bid_keeper *keeper, uint64_t used)
+{
+	const struct bid_limits *limits = &keeper->limits;
+	struct statvfs space;
+
+	if (limits->cache_size > 0 && used > limits->cache_size)
+		return true;
+	return limits->min_free > 0 && bid_store_statfs(keeper->store, &space) == 0 &&
+	       (uint64_t)space.f_bavail * space.f_frsize < limits->min_free;
+}
+
+/* Look through the store and evict. Returns what is left of what was fetched. */
+static uint64_t tidy(struct bid_keeper *keeper, uint64_t used)
+{
+	struct bid_evict_config config = { .limits = keeper->limits, .evicted = note_evicted };
+	struct bid_evict_stats stats;
+	int r = bid_evict(keeper->store, &config, 0, true, &stats);
+
+	if (r < 0) {
+		bid_warning("%s: evicting from '%s'", strerror(-r), bid_store_path(keeper->store));
+		return used;
+	}
+	return stats.size - stats.evicted_size;
+}
+
+static void *keep(void *user)
+{
+	struct bid_keeper *keeper = user;
+	uint64_t used = tidy(keeper, 0);
+	int64_t looked_s = seconds();
+
+	pthread_mutex_lock(&keeper->lock);
+	while (!keeper->stopping) {
+		struct timespec until = { .tv_sec = looked_s + HOUR_S };
+		int r = keeper->kicked ? 0 : pthread_cond_timedwait(&keeper->kick, &keeper->lock, &until);
+
+		if (keeper->stopping)
+			break;
+		used += keeper->pending;
+		keeper->pending = 0;
+		keeper->kicked = false;
+		pthread_mutex_unlock(&keeper->lock);
+		/* every hour, for what others have fetched, evicted and removed */
+		if (r == ETIMEDOUT || is_over(keeper, used)) {
+			used = tidy(keeper, used);
+			looked_s = seconds();
+		}
+		pthread_mutex_lock(&keeper->lock);
+	}
+	pthread_mutex_unlock(&keeper->lock);
+	return NULL;
+}
+
+int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits)
+{
+	struct bid_keeper *keeper = bid_store_keeper(store);
+	sigset_t all, before;
+	int r;
+
+	if (!keeper)
+		return -EROFS;
+	keeper->limits = *limits;
+	/* signals are for the program's own threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&keeper->thread, NULL, keep, keeper);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	keeper->running = r == 0;
+	if (r == 0)
+		pthread_setname_np(keeper->thread, "bid-evict");
+	return -r;
+}
+
+void bid_keeper_published(struct bid_keeper *keeper, uint64_t bytes)
+{
+	if (!keeper)
+		return;
+	pthread_mutex_lock(&keeper->lock);
+	keeper->pending += bytes;
+	keeper->kicked = true;
+	pthread_cond_signal(&keeper->kick);
+	pthread_mutex_unlock(&keeper->lock);
+}
+
+bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes)
+{
+	struct bid_evict_config config = { .evicted = note_evicted };
+	struct bid_evict_stats stats = { 0 };
+	bool again;
+	int r;
+
+	if (!keeper)
+		return false;
+	pthread_mutex_lock(&keeper->lock);
+	again = !keeper->fruitless || seconds() - keeper->searched_s >= FRUITLESS_S;
+	pthread_mutex_unlock(&keeper->lock);
+	if (!again)
+		return false;
+	r = bid_evict(keeper->store, &config, bytes > ROOM_MIN ? bytes : ROOM_MIN, false, &stats);
+	if (r == 0)
+		bid_warning("no space left for '%s': evicted %llu artifacts, %llu bytes", bid_store_path(keeper->store),
+			    (unsigned long long)stats.evicted, (unsigned long long)stats.evicted_size);
+	pthread_mutex_lock(&keeper->lock);
+	keeper->fruitless = stats.evicted == 0;
+	keeper->searched_s = seconds();
+	pthread_mutex_unlock(&keeper->lock);
+	return stats.evicted > 0;
+}
+
+static uint64_t hash_of(const struct bid_request *request)
+{
+	uint64_t hash = (uint64_t)request->kind << 56 ^ request->id.len;
+
+	for (unsigned i = 0; i < request->id.len; i++)
+		hash = (hash ^ request->id.bytes[i]) * 0x100000001b3U;
+	return (hash ^ hash >> 29) * 0x9e3779b97f4a7c15U;
+}
+
+void bid_keeper_used(struct bid_keeper *keeper, const struct bid_request *request)
+{
+	struct bid_spelling spelling = { 0 };
+	struct bid_request filed = { .kind = request->kind };
+	uint64_t hash = hash_of(request);
+	struct use *use = &keeper->uses[hash >> 32 & (USES - 1)];
+	int64_t now = seconds();
+	bool noted;
+
+	pthread_mutex_lock(&keeper->lock);
+	noted = use->hash == hash && now - use->noted_s < HOUR_S;
+	if (!noted)
+		*use = (struct use){ .hash = hash, .noted_s = now };
+	pthread_mutex_unlock(&keeper->lock);
+	if (noted)
+		return;
+	while (bid_spelling_next(&spelling, &request->id, &filed.id))
+		if (bid_record_used(keeper->store, &filed, time(NULL) - HOUR_S) != -ENOENT)
+			return;
+}
+
+void bid_store_used(struct bid_store *store, const struct bid_request *request)
+{
+	struct bid_keeper *keeper = bid_store_keeper(store);
+
+	if (keeper)
+		bid_keeper_used(keeper, request);
+}

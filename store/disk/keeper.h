@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Who keeps a store within its limits while it is in use, and remembers what is in use. */
+#ifndef BID_DISK_KEEPER_H
+#define BID_DISK_KEEPER_H
+
+#include <bid/evict.h>
+
+struct bid_keeper;
+
+/* @store must outlive it. */
+int bid_keeper_new(struct bid_store *store, struct bid_keeper **ret_keeper);
+
+/* Ends its thread, if it has one. @keeper may be NULL. */
+void bid_keeper_free(struct bid_keeper *keeper);
+
+/* @bytes more were fetched: time to look at the limits, if there are any. Never blocks. */
+void bid_keeper_published(struct bid_keeper *keeper, uint64_t bytes);
+
+/*
+ * A write met a full disk, or the end of a quota: evict @bytes and more. May block for long. True if there is a point in trying
+ * once more.
+ */
+bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes);
+
+/* bid_store_used() */
+void bid_keeper_used(struct bid_keeper *keeper, const struct bid_request *request);
+
+#endif

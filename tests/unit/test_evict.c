@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Keeping a store within limits: what goes, what never does, and what a full disk does. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bid/evict.h>
+#include <bid/verify.h>
+
+#include "base/io.h"
+#include "base/log.h"
+
+#define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static int try_fetch(const struct store_scene *scene, const char *hex, enum bid_kind kind, const char *name, size_t padding)
+{
+	struct bid_request request = request_for(hex, kind);
+	struct bid_file file = BID_FILE_NONE;
+	char path[96], *data, zeros[4096] = { 1 };
+	struct bid_txn *txn = NULL;
+	size_t len;
+	int fd, r;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_read_file(fd, 1 << 20, &data, &len), 0);
+	close(fd);
+	r = bid_txn_begin(scene->store, &request, &txn);
+	if (r == 0)
+		r = bid_txn_write(txn, data, len);
+	for (size_t at = 0; r == 0 && at < padding; at += sizeof(zeros))
+		r = bid_txn_write(txn, zeros, sizeof(zeros));
+	if (r == 0)
+		r = bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	free(data);
+	return r;
+}
+
+static void fetch(const struct store_scene *scene, const char *hex, enum bid_kind kind, const char *name)
+{
+	assert_int_equal(try_fetch(scene, hex, kind, name, 0), 0);
+}
+
+static void add(const struct store_scene *scene, const char *name)
+{
+	struct bid_added added;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
+}
+
+/* Everything that may go; how many did. */
+static unsigned evict_all(const struct store_scene *scene, bool dry_run)
+{
+	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = dry_run };
+	struct bid_evict_stats stats;
+
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.evicted, stats.artifacts);
+	assert_int_equal(stats.evicted_size, stats.size);
+	return (unsigned)stats.evicted;
+}
+
+static void nothing_is_wrong(const struct store_scene *scene)
+{
+	struct bid_verify_config config = { .deep = true };
+	struct bid_verify_stats stats;
+
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		if (stats.found[kind])
+			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
+}
+
+static void what_was_fetched_goes_without_a_trace(void **state)
+{
+	struct store_scene *scene = *state;
+
+	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
+	run(scene, "touch 'store/[debuginfod]/" ID_A "/probes'"); /* as perf does whenever it looks */
+	assert_int_equal(evict_all(scene, true), 3);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(evict_all(scene, false), 3);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store -type f -o -type l)\"");
+	nothing_is_wrong(scene);
+}
+
+static void what_was_added_stays(void **state)
+{
+	struct store_scene *scene = *state;
+
+	add(scene, "a");
+	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	/* fetched, and then given a name by somebody */
+	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
+	add(scene, "long");
+	assert_int_equal(evict_all(scene, false), 0);
+	/* fetched, and then added as a file that the store has already */
+	fetch(scene, ID_B, BID_KIND_DEBUGINFO, "b");
+	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	add(scene, "a.debug");
+	assert_int_equal(evict_all(scene, false), 1);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
+	assert_true(has_path(scene, ".build-id/aa/" REST_A "/debug"));
+	nothing_is_wrong(scene);
+}
+
+static void debuginfo_that_was_fetched_beside_a_users_file_goes(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	assert_true(has_path(scene, "usr/bin/a/" ID_A "/debug"));
+	assert_int_equal(evict_all(scene, false), 1);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), -ENOENT);
+	nothing_is_wrong(scene);
+}
+
+static void what_is_not_known_to_be_fetched_stays(void **state)
+{
+	struct store_scene *scene = *state;
+
+	fetch(scene, ID_A, BID_KIND_ELF, "a");
+	fetch(scene, ID_B, BID_KIND_ELF, "b");
+	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
+	/* no record, a damaged one, and one of a file that is another by now */
+	run(scene, "rm -r store/.bidfs/record/aa && echo '{}' >$(echo store/.bidfs/record/bb/*) && "
+		   "echo more >>$(echo store/.build-id/cc/*/elf)");
+	assert_int_equal(evict_all(scene, false), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+}
+
+static void perfs_own_copy_inherits_the_link(void **state)
+{
+	struct store_scene *scene = *state;
+
+	fetch(scene, ID_A, BID_KIND_ELF, "a");
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "readlink store/.build-id/aa/" REST_A " | grep -q debuginfod");
+	assert_int_equal(evict_all(scene, false), 1);
+	run(scene, "test \"$(readlink store/.build-id/aa/" REST_A ")\" = ../../usr/bin/a/" ID_A);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	nothing_is_wrong(scene);
+}
+
+static void the_longest_unused_goes_first(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_evict_config config = { 0 };
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_evict_stats stats;
+
+	fetch(scene, ID_A, BID_KIND_ELF, "a");
+	fetch(scene, ID_B, BID_KIND_ELF, "b");
+	fetch(scene, ID_LONG, BID_KIND_ELF, "long");
+	run(scene, "touch -d '3 days ago' store/.bidfs/record/aa/* && touch -d '2 days ago' store/.bidfs/record/bb/* && "
+		   "touch -d '1 day ago' store/.bidfs/record/cc/*");
+	/* the oldest is served: now it is the youngest */
+	bid_store_used(scene->store, &request);
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.artifacts, 3);
+	assert_int_equal(stats.evicted, 0);
+	config.limits.cache_size = stats.size - 1;
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.evicted, 1);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
+	config.limits.cache_size = stats.size - stats.evicted_size - 1;
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.evicted, 1);
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+}
+
+static void a_use_is_noted_once_an_hour(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct stat st;
+	char path[160];
+
+	fetch(scene, ID_A, BID_KIND_ELF, "a");
+	snprintf(path, sizeof(path), "%s/store/.bidfs/record/aa/" REST_A ".elf", scene->directory);
+	run(scene, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
+	bid_store_used(scene->store, &request);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_mtim.tv_sec >= time(NULL) - 5);
+	run(scene, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
+	bid_store_used(scene->store, &request);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(st.st_mtim.tv_sec < time(NULL) - 3600);
+}
+
+static void an_open_file_can_be_read_on(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	char *data;
+	size_t len;
+
+	fetch(scene, ID_A, BID_KIND_ELF, "a");
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	assert_int_equal(evict_all(scene, false), 1);
+	assert_int_equal(bid_read_file(file.fd, 1 << 20, &data, &len), 0);
+	assert_int_equal(len, file.st.st_size);
+	free(data);
+	bid_file_release(&file);
+}
+
+static void limits_are_kept_behind_the_writers_back(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_limits limits = { .cache_size = 100 * 1024 };
+
+	assert_int_equal(bid_store_keep_limits(scene->store, &limits), 0);
+	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 64 * 1024), 0);
+	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
+	assert_int_equal(try_fetch(scene, ID_B, BID_KIND_ELF, "b", 64 * 1024), 0);
+	/* it is another thread: it has the time it needs */
+	for (int i = 0; find(scene, ID_A, BID_KIND_ELF) != -ENOENT; i++) {
+		assert_true(i < 500);
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+}
+
+static void readers_do_not_evict(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
+	struct bid_evict_stats stats;
+	struct bid_store *reader;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, 0, &reader), 0);
+	assert_int_equal(bid_store_evict(reader, &config, &stats), -EROFS);
+	assert_int_equal(bid_store_keep_limits(reader, &config.limits), -EROFS);
+	bid_store_used(reader, &(struct bid_request){ .kind = BID_KIND_ELF });
+	bid_store_free(reader);
+}
+
+/* On a file system of one MiB, the third file of 400 KiB has no room, unless one of the others goes. */
+static void a_full_disk_evicts_once(void **state)
+{
+	struct store_scene *scene = *state;
+	char path[96];
+	int r;
+
+	bid_store_free(scene->store);
+	scene->store = NULL;
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	r = unshare(CLONE_NEWNS);
+	if (r == 0)
+		r = mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL);
+	if (r == 0)
+		r = mount("tmpfs", path, "tmpfs", 0, "size=1m");
+	if (r < 0)
+		print_message("skipped: no small file system can be mounted: %s\n", strerror(errno));
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &scene->store), 0);
+	if (r < 0)
+		skip();
+	bid_log_init("test", BID_LOG_ERROR);
+
+	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
+	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
+	assert_int_equal(try_fetch(scene, ID_B, BID_KIND_ELF, "b", 400 * 1024), 0);
+	assert_int_equal(try_fetch(scene, ID_LONG, BID_KIND_ELF, "long", 400 * 1024), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
+	nothing_is_wrong(scene);
+	/* and what can never fit is refused, with nothing of it left behind */
+	assert_int_equal(try_fetch(scene, ID_SHORT, BID_KIND_ELF, "short", 2 << 20), -ENOSPC);
+	assert_int_equal(find(scene, ID_SHORT, BID_KIND_ELF), -ENOENT);
+	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
+	nothing_is_wrong(scene);
+	bid_log_init("test", BID_LOG_WARNING);
+	bid_store_free(scene->store);
+	scene->store = NULL;
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(what_was_fetched_goes_without_a_trace),
+		TEST(what_was_added_stays),
+		TEST(debuginfo_that_was_fetched_beside_a_users_file_goes),
+		TEST(what_is_not_known_to_be_fetched_stays),
+		TEST(perfs_own_copy_inherits_the_link),
+		TEST(the_longest_unused_goes_first),
+		TEST(a_use_is_noted_once_an_hour),
+		TEST(an_open_file_can_be_read_on),
+		TEST(limits_are_kept_behind_the_writers_back),
+		TEST(readers_do_not_evict),
+		TEST(a_full_disk_evicts_once),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
