@@ -11,12 +11,12 @@
 #include "options.h"
 #include "session.h"
 
-static int open_store(const char *path, struct bid_store **ret_store)
+static int open_store(const char *path, bool fake, struct bid_store **ret_store)
 {
 	int r;
 
 	/* what is fetched goes into the store; where nothing can be written, what is there is served all the same */
-	r = bid_store_open(path, BID_STORE_WRITE, ret_store);
+	r = bid_store_open(path, fake ? 0 : BID_STORE_WRITE, ret_store);
 	if (r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOSPC || r == -EDQUOT) {
 		bid_info("%s: nothing will be fetched into the store '%s', which cannot be written", strerror(-r), path);
 		r = bid_store_open(path, 0, ret_store);
@@ -63,7 +63,7 @@ static int run(struct bid_options *options)
 	struct bid_store *store;
 	int status;
 
-	if (open_store(options->store, &store) < 0)
+	if (open_store(options->store, options->fake, &store) < 0)
 		return BID_EXIT_MOUNT;
 	check_way(bid_store_path(store), options);
 	if (add_lowers(store, options) < 0 ||
