@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "disk/layout.h"
+#include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -78,11 +79,17 @@ static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, 
 static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind)
 {
 	struct stat st;
+	int kinds;
 
 	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, &st) == 0)
 		return S_ISREG(st.st_mode);
 	/* a debug file lies beside its ELF file, and a module may be known by another name */
-	return bid_store_kinds(scan->store, id) & 1 << kind;
+	kinds = bid_store_kinds(scan->store, id);
+	if (kinds < 0 || !(kinds & 1 << kind))
+		return false;
+	/* it may have been evicted and fetched since the scan that added it */
+	bid_record_claim(scan->store, &(struct bid_request){ .id = *id, .kind = kind });
+	return true;
 }
 
 /* Does an earlier scan say what it is? Returns 1 if that was enough. */

@@ -5,8 +5,8 @@
 usage: bench_scan.py BUILD_DIRECTORY [--tree /usr] [--rounds 5] [--image-in DIRECTORY] [--peers debuginfod,perf]
 
 Every figure is a ratio, of two things that took turns in the same round: the median over the rounds, with the smallest and the
-largest. Adding is measured in an ext4 image of its own, mounted by root: nothing is ever deleted in it, because ext4 is slow to reuse
-inodes that were deleted a moment ago.
+largest. Adding is measured in an ext4 image of its own, mounted by root: nothing is ever deleted in it, because ext4 is slow to
+reuse inodes that were deleted a moment ago.
 """
 import argparse
 import contextlib
@@ -28,7 +28,8 @@ MAX_SIZE = 1 << 20  # of what is copied into the image
 def seconds(*command, **keywords):
     """How long it took to run."""
     begun = time.monotonic()
-    done = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, **keywords)
+    done = subprocess.run([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False,
+                          **keywords)
     took = time.monotonic() - begun
     assert done.returncode in (0, 1), done
     return took
@@ -120,9 +121,9 @@ def bench_add(bench, tree, rounds, peers, top):
     """Writing: every round into new stores, beside the files, so that they can be linked."""
     scratch = top / "scratch"
     scratch.mkdir()
-    found = json.loads(subprocess.run([bench.bidctl, "-s", scratch, "add", "--json", tree], stdout=subprocess.PIPE, check=True).stdout)
+    found = subprocess.run([bench.bidctl, "-s", scratch, "add", "--json", tree], stdout=subprocess.PIPE, check=True).stdout
     files, ids = [], set()
-    for file in found["files"]:
+    for file in json.loads(found)["files"]:
         if "id" in file and file["id"] not in ids and len(file["id"]) == 40 and file["kind"] == "elf":
             ids.add(file["id"])
             files.append((file["id"], file["file"]))

@@ -234,8 +234,10 @@ def traced(scene, *arguments, calls):
     """The lines that strace has of it."""
     need(shutil.which("strace"), "no strace")
     log = scene.home / "trace"
+    # two cannot trace one process
+    options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
     done = call("strace", "-f", "-qq", "-y", "-s", "400", "-e", f"trace={calls}", "-o", log,
-                scene.bidctl, "-s", scene.store, *arguments, env=scene.environment)
+                scene.bidctl, "-s", scene.store, *arguments, env=scene.environment | {"ASAN_OPTIONS": options})
     if "ptrace" in done.stderr:
         raise Skip(done.stderr.strip())
     assert done.returncode == DONE, done
