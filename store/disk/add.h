@@ -7,7 +7,6 @@
 #define BID_DISK_ADD_H
 
 #include <limits.h>
-#include <stdatomic.h>
 
 #include <bid/elf.h>
 #include <bid/store.h>
@@ -36,11 +35,6 @@ struct bid_adding {
 	bool own_fd;
 	struct stat st; /* of fd, before it was examined */
 	struct timespec clean_before; /* a file that was not changed since then is on disk; zero if nothing is known */
-	/*
-	 * The device that files could not be reflinked from, plus one; 0 if none is known. NULL, or shared by many additions: it is
-	 * not tried again for each.
-	 */
-	atomic_ullong *no_reflink;
 	struct bid_elf_info info;
 	bool is_new; /* the store had nothing of its id, a moment ago: it need not be looked for */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */

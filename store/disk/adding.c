@@ -242,9 +242,10 @@ static int finish_or_leave(struct bid_store *store, struct bid_adding *adding, e
 	return 0;
 }
 
-static bool may_reflink(const struct bid_adding *adding)
+/* To find out that the file system cannot costs a temporary file: it is asked once. */
+static bool may_reflink(struct bid_store *store, const struct bid_adding *adding)
 {
-	return !adding->no_reflink || atomic_load(adding->no_reflink) != (unsigned long long)adding->st.st_dev + 1;
+	return atomic_load(bid_store_no_reflink(store)) != (unsigned long long)adding->st.st_dev + 1;
 }
 
 /* By the first of the ways of @wanted that works. */
@@ -252,15 +253,15 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 {
 	int r;
 
-	if (!adding->packed && (wanted == BID_LINK_REFLINK || (wanted == BID_LINK_AUTO && may_reflink(adding)))) {
+	if (!adding->packed && (wanted == BID_LINK_REFLINK || (wanted == BID_LINK_AUTO && may_reflink(store, adding)))) {
 		adding->added.link = BID_LINK_REFLINK;
 		r = fill_temp(store, adding, true, durability);
 		if (r == 0)
 			return finish_or_leave(store, adding, durability);
 		if (wanted == BID_LINK_REFLINK || !not_to_be_had(r))
 			return r;
-		if (adding->no_reflink)
-			atomic_store(adding->no_reflink, (unsigned long long)adding->st.st_dev + 1);
+		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
+			atomic_store(bid_store_no_reflink(store), (unsigned long long)adding->st.st_dev + 1);
 	}
 	if (!adding->packed && may_link(adding) && (wanted == BID_LINK_AUTO || wanted == BID_LINK_HARD)) {
 		adding->added.link = BID_LINK_HARD;

@@ -32,7 +32,6 @@ struct bid_scan {
 	struct bid_scan_worker *workers; /* owned */
 	unsigned jobs;
 	bool privileged; /* may do without atime */
-	atomic_ullong no_reflink; /* as in struct bid_adding */
 	struct bid_scan_found settled; /* of the thread that reports */
 	struct bid_scan_counts counts; /* of the same */
 	pthread_mutex_t clean_lock; /* protects what follows */

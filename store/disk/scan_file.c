@@ -205,7 +205,6 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 	settling->adding = adding;
 	r = bid_adding_open(&(struct bid_add){ .path = settling->path, .fd = fd }, adding);
 	adding->own_fd = true;
-	adding->no_reflink = &scan->no_reflink;
 	if (r == 0)
 		r = place(scan, file, settling, st);
 	if (is_fatal(r)) {

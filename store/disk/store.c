@@ -17,6 +17,7 @@ struct bid_store {
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
+	atomic_ullong no_reflink; /* see bid_store_no_reflink() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
 	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
@@ -40,6 +41,11 @@ unsigned bid_store_flags(const struct bid_store *store)
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
 {
 	return store->verdicts;
+}
+
+atomic_ullong *bid_store_no_reflink(struct bid_store *store)
+{
+	return &store->no_reflink;
 }
 
 struct bid_keeper *bid_store_keeper(struct bid_store *store)

@@ -3,6 +3,8 @@
 #ifndef BID_DISK_STORE_H
 #define BID_DISK_STORE_H
 
+#include <stdatomic.h>
+
 #include <bid/store.h>
 
 struct bid_keeper;
@@ -33,5 +35,11 @@ struct bid_keeper *bid_store_keeper(struct bid_store *store);
 
 /* The verdicts that were reached on files of this store. */
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store);
+
+/*
+ * The device, plus one, of which it is known that its files cannot be reflinked into this store; 0 if none is. Lives as long as
+ * the store.
+ */
+atomic_ullong *bid_store_no_reflink(struct bid_store *store);
 
 #endif
