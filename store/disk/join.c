@@ -145,6 +145,8 @@ int bid_join_missing(struct bid_store *store, const char *from, const char *to, 
 	int r;
 
 	r = bid_root_open(bid_store_root(store), from, O_RDONLY | O_DIRECTORY, &source);
+	if (r == -ENOENT)
+		return 0;
 	if (r == 0)
 		r = bid_root_open(bid_store_root(store), to, O_RDONLY | O_DIRECTORY, &target);
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
@@ -152,9 +154,13 @@ int bid_join_missing(struct bid_store *store, const char *from, const char *to, 
 		bid_auto_fd int fd = -1;
 		struct stat st;
 
-		if (!(kinds & 1U << kind) || open_file(source, name, &fd, &st) < 0)
+		if (!(kinds & 1U << kind))
 			continue;
-		r = link_fd(fd, target, name);
+		r = open_file(source, name, &fd, &st);
+		if (r == 0)
+			r = link_fd(fd, target, name);
+		else if (r == -ENOENT)
+			r = 0; /* somebody else removed it */
 		if (r == -EEXIST)
 			r = 0;
 	}

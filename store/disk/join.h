@@ -16,7 +16,10 @@ int bid_join(struct bid_store *store, const struct bid_place_of *entry, const ch
 /* Let the file @name in the directory @to be the one that is open at @fd, in the place of any other. */
 int bid_join_file(struct bid_store *store, int fd, int to, const char *name);
 
-/* Link what @from has and @to lacks of @kinds into @to. Both are relative to the store. */
+/*
+ * Link what @from has and @to lacks of @kinds into @to. Both are relative to the store. Returns 0 only if @to has all of it then;
+ * -ENOENT if @to is not there any more.
+ */
 int bid_join_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds);
 
 #endif

@@ -148,8 +148,8 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 	for (size_t i = 0; i < n && r == 0; i++)
 		if (names[i].goes && bid_id_equal(&names[i].filed, &to->filed))
 			r = bid_join_missing(store, names[i].path, to->path, names[i].kinds);
-	if (r < 0 && r != -ENOENT)
-		return r;
+	if (r < 0)
+		return r == -ENOENT ? -EAGAIN : r; /* the heir is being removed by somebody else */
 	switch (bid_link_look(store, &to->filed, target)) {
 	case BID_LINK_GOOD:
 		for (size_t i = 0; i < n; i++)

@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""perf, several bidctls and a reader on one store at once: no wrong byte, no crash, and nothing that cannot be put right after it.
+
+usage: check_together.py BIDCTL [--seconds=N]
+
+perf adds and removes; bidctl adds, updates, removes, evicts, checks and repairs, and fetches if it can.
+"""
+import argparse
+import contextlib
+import itertools
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from check_bidctl import ID_NOT_STORED, TIMEOUT, TROUBLE, Scene, build, server
+
+IDS = [f"{digit:02x}" * 20 for digit in (0x11, 0x22, 0x33, 0x44)]
+# what bidctl may end with here: found, not found, refused; verify's bits; and 3 when a file went away under its hands
+TOLERATED = set(range(0, 128)) - {2}
+
+
+class Crowd:
+    """Threads that run programs until the time is over."""
+
+    def __init__(self, scene, seconds):
+        self.scene = scene
+        self.end = time.monotonic() + seconds
+        self.faults = []
+        self.done = {}
+        self.troubled = []  # what a program said that did not know what had come of it
+        self.threads = []
+
+    def loop(self, name, step):
+        def run():
+            generator = random.Random(name)
+            for number in itertools.count():
+                if time.monotonic() >= self.end or self.faults:
+                    break
+                try:
+                    step(generator)
+                except (AssertionError, OSError, subprocess.SubprocessError) as error:
+                    self.faults.append(f"{name}: {error!r}")
+                self.done[name] = number + 1
+        self.threads.append(threading.Thread(target=run, name=name))
+
+    def program(self, *arguments):
+        run = subprocess.run([*map(str, arguments)], env=self.scene.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, errors="replace", timeout=TIMEOUT)
+        if run.returncode == TROUBLE:
+            self.troubled.append(run.stderr.strip())
+        assert run.returncode in TOLERATED, f"exit status {run.returncode}: {arguments}\n{run.stdout}{run.stderr}"
+        return run
+
+    def bidctl(self, *arguments):
+        return self.program(self.scene.bidctl, "--store", self.scene.store, *arguments)
+
+    def run(self):
+        for thread in self.threads:
+            thread.start()
+        for thread in self.threads:
+            thread.join()
+
+
+def make_programs(scene):
+    """Of each id a program under two names, with and without symbols: {id: [paths]}, and the bytes that an id may have."""
+    found, right = {}, {}
+    for number, build_id in enumerate(IDS):
+        first = build(scene.home, f"program{number}", build_id)
+        second = pathlib.Path(shutil.copy(first, scene.home / f"copy{number}"))
+        stripped = scene.home / f"stripped{number}"
+        subprocess.run(["strip", "-o", stripped, first], check=True, timeout=TIMEOUT)
+        found[build_id] = [first, second, stripped]
+        right[build_id] = {first.read_bytes(), stripped.read_bytes()}
+    right[ID_NOT_STORED] = {scene.stripped.read_bytes()}
+    return found, right
+
+
+def check_reader(scene, right, counts):
+    """A program that knows nothing of any of it."""
+    def read(generator):
+        build_id = generator.choice(sorted(right))
+        path = scene.store / ".build-id" / build_id[:2] / build_id[2:] / "elf"
+        try:
+            content = path.read_bytes()
+        except OSError:
+            counts["absent"] += 1
+            return
+        assert content in right[build_id], f"{len(content)} wrong bytes under '{build_id}'"
+        counts["read"] += 1
+    return read
+
+
+def together(scene, perf, seconds, url):
+    found, right = make_programs(scene)
+    crowd = Crowd(scene, seconds)
+    counts = {"read": 0, "absent": 0}
+    any_of = lambda generator: generator.choice(found[generator.choice(IDS)])
+
+    if perf:
+        cache = [perf, "--buildid-dir", scene.store, "buildid-cache"]
+        crowd.loop("perf-add", lambda g: crowd.program(*cache, "-a", any_of(g)))
+        crowd.loop("perf-remove", lambda g: crowd.program(*cache, "-r", any_of(g)))
+    crowd.loop("add", lambda g: crowd.bidctl("add", "--link=" + g.choice(["auto", "copy"]), any_of(g), any_of(g)))
+    crowd.loop("remove", lambda g: crowd.bidctl("remove", g.choice([any_of(g), g.choice(IDS)])))
+    crowd.loop("update", lambda g: crowd.bidctl("update", any_of(g)))
+    crowd.loop("verify", lambda g: crowd.bidctl("verify", "--deep", *g.choice([[], ["--repair", "--offline"]])))
+    crowd.loop("gc", lambda g: crowd.bidctl("gc", "--cache-size=1"))
+    if url:
+        crowd.loop("get", lambda g: crowd.bidctl("get", f"--url={url}", ID_NOT_STORED, "elf"))
+    crowd.loop("reader", check_reader(scene, right, counts))
+    crowd.run()
+    print(", ".join(f"{name} {number}" for name, number in sorted(crowd.done.items())), counts)
+    for text in sorted(set(crowd.troubled)):
+        print(f"{crowd.troubled.count(text)} times: {text}")
+    assert not crowd.faults, "\n".join(crowd.faults)
+    assert counts["read"] > 0 and all(crowd.done.values()), "nothing was done"
+    return right
+
+
+def check_afterwards(scene, right):
+    """What is left can be put right, and then nothing is wrong; and all of it can be removed."""
+    # what a writer has just made may be on its way for a moment, and nobody is now
+    crowd = Crowd(scene, 0)
+    done = crowd.bidctl("verify", "--deep", "--repair", "--offline")
+    print(done.stdout, end="")
+    assert not done.returncode & 64, f"not all could be repaired\n{done.stdout}{done.stderr}"
+    assert "wrong: " not in done.stdout and "corrupt: " not in done.stdout, done.stdout
+    done = crowd.bidctl("verify", "--deep")
+    assert done.returncode == 0, f"repaired, and not clean\n{done.stdout}{done.stderr}"
+    assert os.listdir(scene.store / ".bidfs" / "tmp") == []
+    for build_id in right:
+        crowd.bidctl("remove", build_id)
+    left = [path for path in scene.files() if not path.endswith("/probes")]
+    assert left == [], left
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bidctl")
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--no-fetch", action="store_true")
+    arguments = parser.parse_args()
+    perf = shutil.which("perf")
+    if not shutil.which("cc") or not shutil.which("strip"):
+        print("skipped: needs cc and strip")
+        return 77
+    if not perf:
+        print("without perf, which is not installed")
+    with tempfile.TemporaryDirectory(prefix="bidctl-together.") as top:
+        top = pathlib.Path(os.path.realpath(top))
+        (top / "built").mkdir()
+        (top / "scene").mkdir()
+        scene = Scene(os.path.realpath(arguments.bidctl), top / "built", top / "scene")
+        try:
+            with contextlib.nullcontext() if arguments.no_fetch else server(scene) as url:
+                right = together(scene, perf, arguments.seconds, url)
+            check_afterwards(scene, right)
+        except AssertionError as error:
+            print(f"FAILED: {error}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A disk that fails: the n-th system call of an operation on a store returns an error, for every n and several errors. The operation
+ * may fail then; the store may not be wrong after it, and nothing may be left behind.
+ */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bid/error.h>
+#include <bid/evict.h>
+#include <bid/remove.h>
+#include <bid/verify.h>
+
+#include "base/io.h"
+#include "base/log.h"
+
+/* Which call is to fail: the one that finds 1 here. 0: none. */
+static unsigned countdown;
+static int fault;
+
+static bool fails(void)
+{
+	if (countdown == 0 || --countdown > 0)
+		return false;
+	errno = fault;
+	return true;
+}
+
+/* In the place of the C library's. Removing does not fail: what could be done about it? */
+ssize_t pwrite(int fd, const void *data, size_t len, off_t offset)
+{
+	if (!fails())
+		return syscall(SYS_pwrite64, fd, data, len, offset);
+	/* a disk that is full takes a part */
+	if (fault == ENOSPC && len > 1)
+		syscall(SYS_pwrite64, fd, data, len / 2, offset);
+	return -1;
+}
+
+ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t len, unsigned flags)
+{
+	return fails() ? -1 : syscall(SYS_copy_file_range, in, in_offset, out, out_offset, len, flags);
+}
+
+int fsync(int fd)
+{
+	return fails() ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+	return fails() ? -1 : (int)syscall(SYS_linkat, from, old, to, new, flags);
+}
+
+int symlinkat(const char *text, int dir, const char *name)
+{
+	return fails() ? -1 : (int)syscall(SYS_symlinkat, text, dir, name);
+}
+
+int mkdirat(int dir, const char *name, mode_t mode)
+{
+	return fails() ? -1 : (int)syscall(SYS_mkdirat, dir, name, mode);
+}
+
+int renameat(int from, const char *old, int to, const char *new)
+{
+	return fails() ? -1 : (int)syscall(SYS_renameat, from, old, to, new);
+}
+
+int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
+{
+	return fails() ? -1 : (int)syscall(SYS_renameat2, from, old, to, new, flags);
+}
+
+int fchmod(int fd, mode_t mode)
+{
+	return fails() ? -1 : (int)syscall(SYS_fchmod, fd, mode);
+}
+
+int openat(int dir, const char *path, int flags, ...)
+{
+	va_list arguments;
+	mode_t mode;
+
+	va_start(arguments, flags);
+	mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, mode_t) : 0;
+	va_end(arguments);
+	return fails() ? -1 : (int)syscall(SYS_openat, dir, path, flags, mode);
+}
+
+static void read_file(const struct store_scene *scene, const char *name, char **ret_data, size_t *ret_len)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_read_file(fd, 1 << 20, ret_data, ret_len), 0);
+	close(fd);
+}
+
+/* The operations. Each begins with a store that prepare() has filled; what it returns is 0 or a negative errno. */
+
+static int fetch(const struct store_scene *scene)
+{
+	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_txn *txn = NULL;
+	unsigned kept = countdown;
+	char *data;
+	size_t len;
+	int r;
+
+	countdown = 0;
+	read_file(scene, "b", &data, &len);
+	countdown = kept;
+	r = bid_txn_begin(scene->store, &request, &txn);
+	for (size_t at = 0; r == 0 && at < len; at += 8192)
+		r = bid_txn_write(txn, data + at, len - at < 8192 ? len - at : 8192);
+	if (r == 0)
+		r = bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	free(data);
+	return r;
+}
+
+static int add(const struct store_scene *scene)
+{
+	struct bid_added added;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/b", scene->directory);
+	return bid_store_add(scene->store, path, BID_LINK_COPY, &added);
+}
+
+static int update(const struct store_scene *scene)
+{
+	struct bid_added added;
+	char path[96];
+	bool replaced;
+
+	snprintf(path, sizeof(path), "%s/a", scene->directory);
+	return bid_store_update(scene->store, path, &added, &replaced);
+}
+
+static int remove_name(const struct store_scene *scene)
+{
+	struct bid_removal removal = { .id = id_of(ID_A), .path = "/usr/bin/a" };
+	int r = bid_store_remove(scene->store, &removal, 1);
+
+	return r < 0 ? r : removal.error;
+}
+
+static int evict(const struct store_scene *scene)
+{
+	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
+	struct bid_evict_stats stats;
+
+	return bid_store_evict(scene->store, &config, &stats);
+}
+
+static int repair(const struct store_scene *scene)
+{
+	struct bid_verify_config config = { .deep = true, .repair = true };
+	struct bid_verify_stats stats;
+
+	return bid_store_verify(scene->store, &config, &stats);
+}
+
+static const struct operation {
+	const char *name;
+	int (*run)(const struct store_scene *scene);
+	const char *served; /* the id that must be there if it said that it is done */
+} operations[] = {
+	{ "fetch", fetch, ID_B },	 { "add", add, ID_B },	   { "update", update, ID_A },
+	{ "remove", remove_name, ID_A }, { "evict", evict, ID_A }, { "repair", repair, ID_A },
+};
+
+/* A build under two names, one of them an orphan of perf's; and a fetched one. */
+static void prepare(struct store_scene *scene)
+{
+	char path[96];
+
+	bid_store_free(scene->store);
+	scene->store = NULL;
+	run(scene, "rm -rf store && cp -a prepared store");
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &scene->store), 0);
+}
+
+static void prepare_once(struct store_scene *scene)
+{
+	struct bid_request request = request_for(ID_LONG, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_txn *txn;
+	char *data;
+	size_t len;
+
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
+	perf_adds(scene, "a.stripped", "opt/a", ID_A, "elf");
+	read_file(scene, "long", &data, &len);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_write(txn, data, len), 0);
+	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	free(data);
+	run(scene, "rm -rf prepared && cp -a store prepared");
+}
+
+/* Whatever happened: nothing is wrong, nothing is lost, and what is untidy can be put right. */
+static void check_after(struct store_scene *scene, const struct operation *operation, int r, unsigned n)
+{
+	struct bid_verify_config config = { .deep = true };
+	struct bid_verify_stats stats;
+	char path[96];
+
+	bid_store_free(scene->store);
+	scene->store = NULL;
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &scene->store), 0);
+	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	if (stats.found[BID_FINDING_WRONG] || stats.found[BID_FINDING_CORRUPT] || stats.found[BID_FINDING_UNREADABLE])
+		fail_msg("%s, call %u, %s: a wrong file under a final name", operation->name, n, bid_strerror(-fault));
+	/* what was there before is there, whether it came to an end or not */
+	if (find(scene, ID_A, BID_KIND_ELF) != 0 || find(scene, ID_A, BID_KIND_DEBUGINFO) != 0)
+		fail_msg("%s, call %u, %s: something is lost that was there before", operation->name, n, bid_strerror(-fault));
+	if (r == 0 && find(scene, operation->served, BID_KIND_ELF) != 0)
+		fail_msg("%s, call %u, %s: done, and not there", operation->name, n, bid_strerror(-fault));
+	config.repair = true;
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.left, 0);
+	config.repair = false;
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		if (stats.found[kind])
+			fail_msg("%s, call %u, %s: repaired, and still %s", operation->name, n, bid_strerror(-fault),
+				 bid_finding_name((enum bid_finding_kind)kind));
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+}
+
+static void no_failing_call_does_harm(void **state)
+{
+	static const int faults[] = { ENOSPC, EIO, EINTR, EMFILE, EDQUOT };
+	struct store_scene *scene = *state;
+	unsigned tried = 0, failed = 0;
+
+	bid_log_init("test", BID_LOG_ERROR);
+	prepare_once(scene);
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++) {
+		for (size_t j = 0; j < sizeof(faults) / sizeof(faults[0]); j++) {
+			unsigned left = 0;
+
+			/* until there is no n-th call */
+			for (unsigned n = 1; left == 0; n++) {
+				int r;
+
+				prepare(scene);
+				fault = faults[j];
+				countdown = n;
+				r = operations[i].run(scene);
+				left = countdown;
+				countdown = 0;
+				assert_true(r <= 0);
+				tried++;
+				failed += r < 0;
+				check_after(scene, &operations[i], r, n);
+				assert_true(n < 500);
+			}
+		}
+	}
+	print_message("%u calls failed, %u operations with them\n", tried, failed);
+	/* the faults reach what they are aimed at */
+	assert_true(tried > 200 && failed > tried / 4);
+	bid_log_init("test", BID_LOG_WARNING);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(no_failing_call_does_harm, store_scene_begin, store_scene_end),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
