@@ -142,10 +142,17 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 
 static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)
 {
-	if (offset < 0 || (size_t)offset >= len)
-		fuse_reply_buf(req, NULL, 0);
-	else
-		fuse_reply_buf(req, text + offset, size < len - (size_t)offset ? size : len - (size_t)offset);
+	size_t rest = offset >= 0 && (size_t)offset < len ? len - (size_t)offset : 0;
+	size_t n = size < rest ? size : rest;
+	/* the reader may have closed the file, and the text be freed, before the answer's write(2) has returned */
+	bid_auto_free char *copy = malloc(n + 1);
+
+	if (!copy) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	memcpy(copy, text + len - rest, n);
+	fuse_reply_buf(req, copy, n);
 }
 
 static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
