@@ -49,6 +49,10 @@ _bidctl()
 
 	COMPREPLY=()
 	case $previous in
+	--by)
+		mapfile -t COMPREPLY < <(compgen -W 'id path time size' -- "$current")
+		return
+		;;
 	--path)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
@@ -81,6 +85,7 @@ _bidctl()
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running' ;;
 		get) options+=' --url= --offline --refresh' ;;
+		list) options+=' --by=' ;;
 		remove) options+=' --path=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		verify) options+=' --deep --repair --url= --offline' ;;

@@ -18,6 +18,9 @@ enum ctl_status {
 	CTL_SIGNAL = 128, /* and the number of the signal */
 };
 
+/* In which order list lists. */
+enum ctl_order { CTL_BY_ID = 0, CTL_BY_PATH, CTL_BY_TIME, CTL_BY_SIZE };
+
 /* The command line, parsed. Strings are argv's. */
 struct ctl {
 	const char *store; /* --store, or NULL for the default */
@@ -35,6 +38,7 @@ struct ctl {
 	size_t n_urls;
 	const char **paths; /* remove: --path, in order; owned by main() */
 	size_t n_paths;
+	enum ctl_order order; /* list */
 	bool deep; /* verify */
 	bool repair; /* verify */
 	bool dry_run; /* gc */

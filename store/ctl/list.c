@@ -33,6 +33,20 @@ struct listing {
 	struct ctl_array array;
 };
 
+/* What a row is sorted by, if not by its id: only that and the id are kept of all rows, which are filled again to be printed. */
+struct key {
+	struct bid_id id;
+	uint64_t number; /* size or time */
+	char *path; /* owned */
+};
+
+struct keys {
+	struct bid_store *store;
+	enum ctl_order order;
+	struct key *keys; /* owned */
+	size_t n, room;
+};
+
 static int collect(void *user, const struct bid_id *id)
 {
 	struct bucket *bucket = user;
@@ -170,6 +184,84 @@ static int list_all(struct listing *listing)
 	return 0;
 }
 
+/* When something was put there last: the directory was changed then. */
+static uint64_t time_of(struct bid_store *store, const struct bid_id *id)
+{
+	char where[PATH_MAX];
+	struct stat st;
+
+	if (bid_store_where(store, id, where, sizeof(where)) < 0 || bid_store_stat(store, where, &st) < 0)
+		return 0;
+	return (uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec;
+}
+
+static int collect_key(void *user, const struct bid_id *id)
+{
+	struct keys *keys = user;
+	struct key key = { .id = *id };
+	struct row row;
+	int r;
+
+	if (keys->n == keys->room) {
+		size_t room = keys->room ? 2 * keys->room : 1024;
+		struct key *larger = reallocarray(keys->keys, room, sizeof(*larger));
+
+		if (!larger)
+			return -ENOMEM;
+		keys->keys = larger;
+		keys->room = room;
+	}
+	if (keys->order == CTL_BY_TIME) {
+		key.number = time_of(keys->store, id);
+	} else {
+		r = fill_row(keys->store, id, &row);
+		if (r < 0)
+			return r;
+		key.number = row.size;
+	}
+	if (keys->order == CTL_BY_PATH) {
+		key.number = 0;
+		key.path = strdup(row.path);
+		if (!key.path)
+			return -ENOMEM;
+	}
+	keys->keys[keys->n++] = key;
+	return 0;
+}
+
+/* Paths from "/" on, what has none last; sizes and times from the largest on; what is equal by its id. */
+static int compare_keys(const void *a, const void *b)
+{
+	const struct key *one = a, *other = b;
+	int r = 0;
+
+	if (one->path && other->path)
+		r = !*one->path != !*other->path ? !*one->path - !*other->path : strcmp(one->path, other->path);
+	else if (one->number != other->number)
+		r = one->number > other->number ? -1 : 1;
+	return r ? r : compare(&one->id, &other->id);
+}
+
+static int list_sorted(struct listing *listing, enum ctl_order order)
+{
+	struct keys keys = { .store = listing->store, .order = order };
+	int r = bid_store_each_id(listing->store, collect_key, &keys);
+
+	if (keys.n > 0)
+		qsort(keys.keys, keys.n, sizeof(*keys.keys), compare_keys);
+	for (size_t i = 0; i < keys.n; i++) {
+		struct row row;
+
+		if (r == 0)
+			r = fill_row(listing->store, &keys.keys[i].id, &row);
+		if (r == 0)
+			r = print_row(listing, &row);
+		free(keys.keys[i].path);
+	}
+	free(keys.keys);
+	return r;
+}
+
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
@@ -185,7 +277,10 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	if (!ctl->json && listing.terminal)
 		printf("%s%-40s  %-14s  %9s  %s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "KINDS", "SIZE", "PATH",
 		       ctl_colour(stdout, CTL_PLAIN));
-	r = store ? list_all(&listing) : 0;
+	if (!store)
+		r = 0;
+	else
+		r = ctl->order == CTL_BY_ID ? list_all(&listing) : list_sorted(&listing, ctl->order);
 	/* an array that was begun is ended, but what is missing in it has the exit status to say so */
 	if (ctl->json)
 		ctl_array_end(&listing.array);

@@ -56,6 +56,7 @@ static const struct {
 	{ "url", 0, "URL", "add get verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server" },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
+	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
 	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
 	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded" },
 	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found" },
@@ -178,6 +179,21 @@ static int parse_jobs(const char *text, unsigned *ret_jobs)
 	return 0;
 }
 
+static int parse_order(const char *text, enum ctl_order *ret_order)
+{
+	static const char *const names[] = {
+		[CTL_BY_ID] = "id", [CTL_BY_PATH] = "path", [CTL_BY_TIME] = "time", [CTL_BY_SIZE] = "size"
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*ret_order = (enum ctl_order)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 struct wanted {
 	bool help;
 	bool version;
@@ -214,6 +230,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->refresh = true;
 	else if (strcmp(name, "path") == 0)
 		ctl->paths[ctl->n_paths++] = value;
+	else if (strcmp(name, "by") == 0 && parse_order(value, &ctl->order) < 0)
+		return ctl_usage("not an order, which is id, path, time or size: '%s'", value);
 	else if (strcmp(name, "deep") == 0)
 		ctl->deep = true;
 	else if (strcmp(name, "repair") == 0)

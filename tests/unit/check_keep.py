@@ -116,6 +116,23 @@ def case_missing(scene):
     assert done.returncode == USAGE and "line 1" in done.stderr, done
 
 
+def case_list_by(scene):
+    scene.on_store("add", "--link=copy", scene.one, scene.two, scene.far, scene.stripped)
+    paths = {ID_ONE: scene.one, ID_TWO: scene.two, ID_FAR: scene.far, ID_NOT_STORED: scene.stripped}
+    for age, build_id in enumerate([ID_FAR, ID_ONE, ID_NOT_STORED, ID_TWO]):
+        os.utime(entry_of(scene, paths[build_id], build_id), (10**9 - age, 10**9 - age))
+
+    def order(*arguments):
+        return [line.split("\t")[0] for line in scene.on_store("list", *arguments).stdout.splitlines()]
+    assert order("--by=id") == order() == sorted(paths)
+    assert order("--by=path") == sorted(paths, key=lambda build_id: str(paths[build_id]))
+    assert order("--by=time") == [ID_FAR, ID_ONE, ID_NOT_STORED, ID_TWO]
+    assert order("--by=size") == sorted(paths, key=lambda build_id: (-paths[build_id].stat().st_size, build_id))
+    assert [row["id"] for row in scene.json("list", "--by=time")] == order("--by=time")
+    scene.one_error("list", "--by=colour", status=USAGE, has="'colour'")
+    assert scene.run("list", "--by=size").stdout == "", "a default store that is not there"
+
+
 def case_verify(scene):
     assert scene.on_store("verify").stdout == "checked 0 names, 0 objects, 0 links, 0 records; found 0; foreign files 0\n"
     scene.on_store("add", scene.one, scene.two, scene.far)
