@@ -16,10 +16,10 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "ctl/add.h"
+#include "ctl/here.h"
 
 enum {
-	NOTES_MAX = 1 << 20, /* bytes */
-	KALLSYMS_MAX = 1 << 28,
+	KALLSYMS_MAX = 1 << 28, /* bytes */
 	MODULES_DEP_MAX = 1 << 26,
 };
 
@@ -28,35 +28,6 @@ static int read_whole(const char *path, size_t max, char **ret_text, size_t *ret
 	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : bid_read_file(fd, max, ret_text, ret_len);
-}
-
-/* The build-id among the notes (ELF gABI, "Note Section") in the file @path, which the kernel writes in its own byte order. */
-static int id_in_notes(const char *path, struct bid_id *ret_id)
-{
-	enum { GNU_BUILD_ID = 3 };
-	bid_auto_free char *notes = NULL;
-	size_t len, at = 0;
-	int r;
-
-	r = read_whole(path, NOTES_MAX, &notes, &len);
-	if (r < 0)
-		return r;
-	while (len - at >= 3 * sizeof(uint32_t)) {
-		uint32_t note[3]; /* length of the name, of what follows it, type */
-		size_t name, desc;
-
-		memcpy(note, notes + at, sizeof(note));
-		at += sizeof(note);
-		name = ((size_t)note[0] + 3) & ~(size_t)3;
-		desc = ((size_t)note[1] + 3) & ~(size_t)3;
-		if (name > len - at || note[1] > len - at - name)
-			break;
-		if (note[2] == GNU_BUILD_ID && note[0] == 4 && memcmp(notes + at, "GNU", 4) == 0)
-			return bid_id_from_bytes(notes + at + name, note[1], ret_id) < 0 ? -ENODATA : 0;
-		at += name;
-		at += desc < len - at ? desc : len - at;
-	}
-	return -ENODATA;
 }
 
 /* kptr_restrict leaves a table of zeros. */
@@ -102,7 +73,7 @@ static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
 	bid_auto_free char *text = NULL;
 	size_t len;
 
-	if (id_in_notes("/sys/kernel/notes", &request.id) < 0)
+	if (ctl_here_kernel(&request.id) < 0)
 		return refuse(tally, path, "the kernel's build-id is not to be read from '/sys/kernel/notes'");
 	if (read_whole(path, KALLSYMS_MAX, &text, &len) < 0)
 		return refuse(tally, path, "the kernel's symbol table is not to be read");
@@ -220,7 +191,7 @@ static int add_modules(struct ctl_tally *tally, struct bid_store *store)
 
 		/* what is built in has no notes of its own */
 		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", entry->d_name);
-		if (entry->d_name[0] != '.' && id_in_notes(path, &id) == 0)
+		if (entry->d_name[0] != '.' && ctl_here_notes(path, &id) == 0)
 			r = add_module(tally, store, directory, index, entry->d_name, &id);
 	}
 	return r;

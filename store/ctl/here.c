@@ -20,9 +20,9 @@ static size_t rounded(uint32_t len)
 	return ((size_t)len + 3) & ~(size_t)3;
 }
 
-int ctl_here_kernel(struct bid_id *ret_id)
+int ctl_here_notes(const char *path, struct bid_id *ret_id)
 {
-	bid_auto_fd int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bid_auto_free char *notes = NULL;
 	size_t len, at = 0;
 	Elf64_Nhdr note;
@@ -44,6 +44,11 @@ int ctl_here_kernel(struct bid_id *ret_id)
 		at += rounded(note.n_descsz) < len - at ? rounded(note.n_descsz) : len - at;
 	}
 	return -ENODATA;
+}
+
+int ctl_here_kernel(struct bid_id *ret_id)
+{
+	return ctl_here_notes("/sys/kernel/notes", ret_id);
 }
 
 int ctl_here_vdso(struct bid_id *ret_id)

@@ -5,6 +5,12 @@
 
 #include <bid/id.h>
 
+/*
+ * The build-id among the notes (ELF gABI, "Note Section") in the file @path, which the kernel writes in its own byte order:
+ * /sys/kernel/notes, and those of modules. 0, -ENODATA if there is none, or as open(2).
+ */
+int ctl_here_notes(const char *path, struct bid_id *ret_id);
+
 /* The running kernel's id, from /sys/kernel/notes. 0, -ENODATA if it has none, or as open(2). */
 int ctl_here_kernel(struct bid_id *ret_id);
 
