@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Power cuts in the middle of adding, fetching and removing: the file system on a loop image is shut down (ioctl, nothing flushed),
+ * Power cuts in the middle of adding, fetching, removing and evicting: the file system on a loop image is shut down (ioctl, nothing flushed),
  * unmounted, and mounted again as after a crash.
  *
  *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync]
@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include <bid/elf.h>
+#include <bid/evict.h>
 #include <bid/remove.h>
 #include <bid/store.h>
 #include <bid/verify.h>
@@ -185,6 +186,8 @@ static int fetch(const struct trial *trial, struct bid_store *store, uint32_t nu
 /* Until the disk is gone. */
 static void work(const struct trial *trial, int pipe)
 {
+	struct bid_evict_config all = { .limits = { .cache_size = 1 } };
+	struct bid_evict_stats evicted;
 	uint64_t state = trial->seed;
 	struct bid_store *store;
 	int r;
@@ -204,6 +207,8 @@ static void work(const struct trial *trial, int pipe)
 			r = fetch(trial, store, number, &removal.id);
 			if (r == 0 && what == 7)
 				r = bid_store_remove(store, &removal, 1);
+			else if (r == 0 && what == 6)
+				r = bid_store_evict(store, &all, &evicted);
 		}
 	}
 	_exit(0);
