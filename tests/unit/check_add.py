@@ -131,7 +131,8 @@ def case_tree(scene):
     assert done.stderr == "", done.stderr
     # of the two names of one inode, which one comes first is not said
     assert (added, known) == (len(ids) + 2, 1), done.stdout
-    assert reasons == {"no build-id in it": 1, "damaged or cut short": 1} and refused == 2, reasons
+    # what is left of a file that was cut may be without its notes, as the linker lays it out
+    assert reasons in ({"no build-id in it": 1, "damaged or cut short": 1}, {"no build-id in it": 2}) and refused == 2, reasons
     assert seen == len(ids) + 21 + 5, (seen, len(ids))
     assert everything_is_right(scene) == len(ids) + 3, "two names of one id are two files"
     assert (scene.store / str(tree)[1:] / "new\nline" / check_bidctl.ID_ONE / "elf").samefile(
@@ -230,14 +231,18 @@ def case_debug_files(scene):
     assert summary(scene.on_store("add", tree))[0] == (4, 0, 4, 0), "a second scan does not know them"
 
 
+def without_leaks(scene):
+    """An environment in which the leak sanitizer does not look: it traces its own process, as strace does, and hangs where it may not."""
+    options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
+    return scene.environment | {"ASAN_OPTIONS": options}
+
+
 def traced(scene, *arguments, calls):
     """The lines that strace has of it."""
     need(shutil.which("strace"), "no strace")
     log = scene.home / "trace"
-    # two cannot trace one process
-    options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
     done = call("strace", "-f", "-qq", "-y", "-s", "400", "-e", f"trace={calls}", "-o", log,
-                scene.bidctl, "-s", scene.store, *arguments, env=scene.environment | {"ASAN_OPTIONS": options})
+                scene.bidctl, "-s", scene.store, *arguments, env=without_leaks(scene))
     if "ptrace" in done.stderr:
         raise Skip(done.stderr.strip())
     assert done.returncode == DONE, done
@@ -534,7 +539,7 @@ def case_running_unprivileged(scene):
     with running(program, stdout=subprocess.PIPE, **as_nobody) as process:
         assert process.stdout.readline() == b"up\n"
         program.unlink()
-        done = call(scene.bidctl, "-s", scene.store, "add", "--running", env=scene.environment, **as_nobody)
+        done = call(scene.bidctl, "-s", scene.store, "add", "--running", env=without_leaks(scene), **as_nobody)
     assert done.returncode == DONE and "processes of others" in done.stderr, done
     assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
 
@@ -550,6 +555,8 @@ def case_running_namespace(scene):
     with running("unshare", "-m", "sh", "-euc", script, "sh", place, program, **piped) as process:
         if process.stdout.readline() != b"up\n":
             raise Skip(process.stderr.read().decode().strip())
+        need(os.readlink(f"/proc/{process.pid}/exe") == f"{place}/opt/tool",
+             "this is a chroot, from which the kernel tells the paths of other namespaces otherwise")
         scene.on_store("add", "--running")
         assert not (place / "opt").exists(), "not in another namespace"
     assert stored(scene, IDS[0]) == scene.store / str(place)[1:] / "opt" / "tool" / IDS[0]
