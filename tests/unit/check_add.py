@@ -232,7 +232,7 @@ def case_debug_files(scene):
 
 
 def without_leaks(scene):
-    """An environment without the leak sanitizer, which traces its own process: it cannot under strace, and hangs where it may not."""
+    """An environment without the leak sanitizer: it traces its own process, which fails under strace, and hangs unprivileged."""
     options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
     return scene.environment | {"ASAN_OPTIONS": options}
 
