@@ -237,6 +237,20 @@ def without_leaks(scene):
     return scene.environment | {"ASAN_OPTIONS": options}
 
 
+def whole_calls(log):
+    """The lines of an strace, those that overlap calls of other threads joined where they ended."""
+    begun = {}
+    for line in log:
+        thread, _, rest = line.partition(" ")
+        if rest.endswith("<unfinished ...>"):
+            begun[thread] = line.removesuffix("<unfinished ...>").rstrip()
+        elif match := re.fullmatch(r" *<\.\.\. \w+ resumed>(.*)", rest):
+            yield begun.pop(thread) + match[1]
+        else:
+            yield line
+    yield from begun.values()
+
+
 def traced(scene, *arguments, calls):
     """The lines that strace has of it."""
     need(shutil.which("strace"), "no strace")
@@ -246,7 +260,7 @@ def traced(scene, *arguments, calls):
     if "ptrace" in done.stderr:
         raise Skip(done.stderr.strip())
     assert done.returncode == DONE, done
-    return done, log.read_text(errors="replace").splitlines()
+    return done, list(whole_calls(log.read_text(errors="replace").splitlines()))
 
 
 def case_rescan(scene):
