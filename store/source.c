@@ -31,3 +31,14 @@ bool bid_outcome_is_no(enum bid_outcome outcome)
 {
 	return outcomes[checked(outcome)].no;
 }
+
+const char *bid_breaker_state_name(enum bid_breaker_state state)
+{
+	static const char *const names[] = {
+		[BID_BREAKER_CLOSED] = "closed",
+		[BID_BREAKER_OPEN] = "open",
+		[BID_BREAKER_PROBING] = "probing",
+	};
+
+	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "closed";
+}

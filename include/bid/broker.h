@@ -98,6 +98,7 @@ struct bid_source_stats {
 	uint64_t bytes; /* received */
 	char last_trouble[256]; /* the last answer that was neither found nor absent; "" if none */
 	int64_t last_trouble_time; /* seconds since the epoch */
+	struct bid_source_health health; /* as the source says; all zero if it does not tell */
 };
 
 struct bid_broker_stats {

@@ -47,7 +47,12 @@ struct bid_answer {
 	const char *file; /* the file's name at the source, or NULL */
 	const char *archive; /* the archive it was in, or NULL */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
+	const char *ima_signature; /* of the file, as the source has it: lower-case hex, whole bytes; not checked. Or NULL */
+	int64_t modified; /* when the file was modified, in seconds since the epoch; 0 if it was not said */
+	unsigned retry_after_s; /* not to be asked again before; 0 if it does not matter */
 };
+
+#define BID_IMA_SIGNATURE_MAX 4096 /* characters of an ima_signature, without its NUL */
 
 struct bid_receiver {
 	/*
@@ -62,6 +67,27 @@ struct bid_receiver {
 };
 
 struct bid_source;
+
+/* Is a source to be asked at all? One that failed is left alone for a while, so that an outage is paid for once. */
+enum bid_breaker_state {
+	BID_BREAKER_CLOSED = 0, /* it is asked */
+	BID_BREAKER_OPEN, /* it is not asked until the next probe; requests end at once, as BID_OUTCOME_UNREACHABLE */
+	BID_BREAKER_PROBING, /* one request is on its way to find out; others end as above */
+};
+
+/* "closed", "open", "probing". Static. */
+const char *bid_breaker_state_name(enum bid_breaker_state state);
+
+/* How a source fares, for people. What it answered is counted by the broker. */
+struct bid_source_health {
+	enum bid_breaker_state breaker;
+	unsigned failures; /* in a row, up to now */
+	unsigned next_probe_s; /* while open: until it may be asked again */
+	unsigned latency_ms; /* moving average, from the request to the header of the answer; 0 if it never answered */
+	uint64_t refused; /* requests that ended because of the breaker */
+	bool ranges; /* it was seen to send the rest of a file that broke off */
+	char trouble[128]; /* what the failures were, the last one; "" if there are none */
+};
 
 /* Every source begins with this; the broker knows nothing else of it. */
 struct bid_source_ops {
@@ -78,6 +104,8 @@ struct bid_source_ops {
 	void (*cancel)(struct bid_source *source, uint64_t transfer);
 	/* Give it up, with every transfer cancelled and every done() returned. */
 	void (*free)(struct bid_source *source);
+	/* How it fares. NULL for a source that does not tell. From any thread; does not block. */
+	void (*health)(struct bid_source *source, struct bid_source_health *ret_health);
 };
 
 struct bid_source {

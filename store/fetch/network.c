@@ -50,6 +50,8 @@ static void finish(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		.file = response->file[0] ? response->file : NULL,
 		.archive = response->archive[0] ? response->archive : NULL,
 		.size = response->status == 200 ? bid_response_size(response) : BID_SIZE_UNKNOWN,
+		.ima_signature = response->ima_signature[0] ? response->ima_signature : NULL,
+		.modified = bid_transfer_modified(transfer),
 	};
 	bool last;
 

@@ -45,6 +45,28 @@ static void keep_name(char name[static BID_RESPONSE_NAME_MAX], const char *value
 	name[len] = '\0';
 }
 
+static char hex_digit(char c)
+{
+	if (c >= 'A' && c <= 'F')
+		c = (char)(c - 'A' + 'a');
+	return is_digit(c) || (c >= 'a' && c <= 'f') ? c : '\0';
+}
+
+static void keep_signature(char signature[static BID_IMA_SIGNATURE_MAX + 1], const char *value, size_t len)
+{
+	signature[0] = '\0';
+	if (len > BID_IMA_SIGNATURE_MAX || len % 2 != 0)
+		return;
+	for (size_t i = 0; i < len; i++) {
+		signature[i] = hex_digit(value[i]);
+		if (!signature[i]) {
+			signature[0] = '\0';
+			return;
+		}
+	}
+	signature[len] = '\0';
+}
+
 static bool value_is(const char *value, size_t len, const char *expected)
 {
 	return strlen(expected) == len && strncasecmp(value, expected, len) == 0;
@@ -67,6 +89,8 @@ static void take_field(struct bid_response *response, const char *name, size_t n
 		keep_name(response->file, value, len);
 	else if (value_is(name, name_len, "X-DEBUGINFOD-ARCHIVE"))
 		keep_name(response->archive, value, len);
+	else if (value_is(name, name_len, "X-DEBUGINFOD-IMASIGNATURE"))
+		keep_signature(response->ima_signature, value, len);
 }
 
 static bool is_white(char c)

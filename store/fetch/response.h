@@ -19,6 +19,7 @@ struct bid_response {
 	uint64_t debuginfod_size;		/* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
 	char file[BID_RESPONSE_NAME_MAX];	/* "" if there is none; from outside, without control characters */
 	char archive[BID_RESPONSE_NAME_MAX];
+	char ima_signature[BID_IMA_SIGNATURE_MAX + 1]; /* "" if there is none, or none that is whole bytes in hex */
 	char text[BID_RESPONSE_TEXT_MAX];	/* how the body of an error begins */
 	size_t text_len;
 	size_t header_bytes;

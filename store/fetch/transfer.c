@@ -189,6 +189,7 @@ static int set_options(struct bid_transfer *transfer)
 	failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)bid_transfer_config(transfer)->connect_ms) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) != CURLE_OK;
@@ -269,6 +270,16 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer)
 	curl_off_t seconds = 0;
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &seconds);
+	return seconds > 0 ? seconds : 0;
+}
+
+int64_t bid_transfer_modified(const struct bid_transfer *transfer)
+{
+	curl_off_t seconds = -1;
+
+	if (transfer->easy)
+		curl_easy_getinfo(transfer->easy, CURLINFO_FILETIME_T, &seconds);
+	/* a federating server is known to say 1969 */
 	return seconds > 0 ? seconds : 0;
 }
 

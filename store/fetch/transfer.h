@@ -73,6 +73,9 @@ void bid_transfer_begin(struct bid_transfer *transfer);
 /* How long the server asks to be left alone, in seconds; 0 if it does not. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 
+/* When the file was modified, as the server says, in seconds since the epoch; 0 if it does not. */
+int64_t bid_transfer_modified(const struct bid_transfer *transfer);
+
 /* End the try, whatever its state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
 

@@ -52,6 +52,37 @@ static void test_found(void **state)
 	assert_false(retry);
 }
 
+/* Kept if it is whole bytes in hex and not too long; what cannot be one is dropped, not cut. */
+static void test_ima_signature(void **state)
+{
+	static const struct {
+		const char *field, *signature;
+	} cases[] = {
+		{ "X-DEBUGINFOD-IMASIGNATURE: 0302aAfF", "0302aaff" },
+		{ "x-debuginfod-imasignature:03", "03" },
+		{ "X-DEBUGINFOD-IMASIGNATURE: 030", "" },
+		{ "X-DEBUGINFOD-IMASIGNATURE: 03 2", "" },
+		{ "X-DEBUGINFOD-IMASIGNATURE: 0x03", "" },
+		{ "X-DEBUGINFOD-IMASIGNATURE:", "" },
+	};
+	char line[BID_IMA_SIGNATURE_MAX + 64];
+	struct bid_response response;
+	int field_len;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bid_response_init(&response);
+		take_lines(&response, "HTTP/1.1 200 OK", cases[i].field, "");
+		assert_string_equal(response.ima_signature, cases[i].signature);
+	}
+	for (int extra = 0; extra <= 2; extra += 2) {
+		bid_response_init(&response);
+		take(&response, "HTTP/1.1 200 OK\r\n");
+		field_len = snprintf(line, sizeof(line), "X-DEBUGINFOD-IMASIGNATURE:%0*d\r\n", BID_IMA_SIGNATURE_MAX + extra, 0);
+		bid_response_header(&response, line, (size_t)field_len);
+		assert_int_equal(strlen(response.ima_signature), extra ? 0 : BID_IMA_SIGNATURE_MAX);
+	}
+}
+
 static void test_http2(void **state)
 {
 	struct bid_response response;
@@ -291,6 +322,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_ima_signature),
 		cmocka_unit_test(test_http2),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_several_responses),
