@@ -205,7 +205,9 @@ static void prepare(struct bid_flight *flight)
 	bid_txn_free(bid_steal(flight->txn));
 	flight->received = 0;
 	flight->size = BID_SIZE_UNKNOWN;
+	flight->asked_ms = bid_broker_now();
 	flight->delivered = 0;
+	bid_said_release(&flight->said);
 	flight->receive_error = 0;
 	flight->reason[0] = '\0';
 	flight->head_len = 0;

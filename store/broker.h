@@ -8,6 +8,7 @@
  *   publisher.c	the thread that decides what a source delivered: commit, ask the next one, end
  *   timekeeper.c	the thread that ends waits and lingering results
  *   tally.c	verdicts, counters, messages
+ *   failures.c	the last troubles, to be shown
  */
 #ifndef BID_BROKER_PRIVATE_H
 #define BID_BROKER_PRIVATE_H
@@ -18,6 +19,7 @@
 
 #include <bid/broker.h>
 
+#include "failures.h"
 #include "ticket.h"
 
 #define BID_FLIGHT_BUCKETS 1024
@@ -57,6 +59,7 @@ struct bid_broker {
 	struct bid_flights jobs;		/* what the publisher has to decide */
 	struct bid_flights windows;		/* those with an open window; all are equally long: the first is the first to end */
 	struct bid_flights lingering;		/* results still to be given to late comers, as above */
+	struct bid_failures failures;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time;		/* a new first one in windows or lingering */
 	pthread_cond_t idle;			/* no flight is left */

@@ -62,6 +62,8 @@ void bid_flight_unref(struct bid_flight *flight)
 	if (--flight->refs > 0)
 		return;
 	bid_said_release(&flight->said);
+	for (size_t i = 0; i < flight->n_verdicts; i++)
+		free((char *)flight->verdicts[i].url);
 	free(flight->texts);
 	free(flight);
 }

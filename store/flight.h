@@ -69,6 +69,7 @@ struct bid_flight {
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
+	int64_t asked_ms; /* when this source was asked */
 	uint64_t delivered; /* bytes from this source, repeated ones too */
 	int receive_error; /* why the receiver ended the transfer: a negative errno */
 	char reason[BID_TEXT_MAX]; /* the same in words */
@@ -79,7 +80,7 @@ struct bid_flight {
 	_Atomic uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 	char (*texts)[BID_TEXT_MAX]; /* of the verdicts */
 	_Atomic size_t n_verdicts; /* entries below it do not change any more */
-	struct bid_verdict verdicts[]; /* room for one per source */
+	struct bid_verdict verdicts[]; /* room for one per source; their URLs are owned */
 };
 
 /*

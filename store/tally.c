@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "negative.h"
 
@@ -53,6 +54,7 @@ static bool count(struct bid_flight *flight, enum bid_outcome outcome, const cha
 		return false;
 	snprintf(stats->last_trouble, sizeof(stats->last_trouble), "%s", text);
 	stats->last_trouble_time = time(NULL);
+	bid_failures_add(&flight->broker->failures, stats->name, &flight->request, outcome, text, stats->last_trouble_time);
 	/* a wrong body is told of each time: each is another artifact that somebody must look after */
 	return outcome == BID_OUTCOME_REJECTED || !said_lately(asked, text);
 }
@@ -92,6 +94,9 @@ void bid_flight_verdict(struct bid_flight *flight, enum bid_outcome outcome, con
 		.source = broker->asked[flight->source].source->name,
 		.outcome = outcome,
 		.text = flight->texts[n],
+		.url = bid_steal(flight->said.url),
+		.bytes = flight->delivered,
+		.elapsed_ms = (unsigned)(bid_broker_now() - flight->asked_ms),
 	};
 	flight->n_verdicts = n + 1;
 

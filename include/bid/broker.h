@@ -23,6 +23,9 @@ struct bid_verdict {
 	const char *source; /* its name */
 	enum bid_outcome outcome;
 	const char *text; /* in words */
+	const char *url; /* what was asked, without user name and password; NULL if the source did not say */
+	uint64_t bytes; /* of body that came in, repeated ones too */
+	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */
 };
 
 /* What a caller gets. All of it dies when the callback returns, but a descriptor that the callback took out of @file. */
@@ -114,6 +117,21 @@ struct bid_broker_stats {
 };
 
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);
+
+#define BID_FAILURES_MAX 16
+
+/* What went wrong lately: answers that were neither "found" nor "absent". Those that say the same are one. */
+struct bid_failure {
+	const char *source; /* lives as long as the broker */
+	struct bid_request request; /* the last one of them */
+	enum bid_outcome outcome;
+	char text[256]; /* in words */
+	uint64_t count; /* how often it was said since it got into the list */
+	int64_t first_time, last_time; /* seconds since the epoch */
+};
+
+/* Call @fn for each of the last BID_FAILURES_MAX, newest first, on a copy. A non-zero return ends it. */
+void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, const struct bid_failure *failure), void *user);
 
 /* The @index-th source, in the order of asking. 0, or -ENOENT past the last. */
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats);

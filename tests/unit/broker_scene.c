@@ -223,6 +223,7 @@ static void answered(void *user, const struct bid_result *result)
 		call->outcomes[i] = result->verdicts[i].outcome;
 		snprintf(call->sources[i], sizeof(call->sources[i]), "%s", result->verdicts[i].source);
 		snprintf(call->texts[i], sizeof(call->texts[i]), "%s", result->verdicts[i].text);
+		call->bytes[i] = result->verdicts[i].bytes;
 	}
 	pthread_cond_broadcast(&call->called);
 	pthread_mutex_unlock(&call->lock);

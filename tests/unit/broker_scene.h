@@ -75,6 +75,7 @@ struct call {
 	enum bid_outcome outcomes[8];
 	char sources[8][32];
 	char texts[8][256];
+	uint64_t bytes[8];
 };
 
 /* Take a ticket. The scene owns the call. */
