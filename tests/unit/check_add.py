@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Add whole trees and whatever runs with bidctl, as they are found in the wild.
+"""Add whole trees with bidctl, as they are found in the wild.
 
-usage: check_add.py BIDCTL
+usage: check_add.py BIDCTL [CASE...]
 
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root, strace or perf is left out without it, and said
 so.
@@ -13,79 +13,16 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 import check_bidctl
-from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
-
-NOBODY = 65534
-IDS = [f"{number:02x}" + "5ca1ab1e" * 4 + "000000" for number in range(1, 40)]
-
-
-def call(*command, env=None, **keywords):
-    """Run it, to its end and whatever that is."""
-    return subprocess.run([*map(str, command)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, errors="surrogateescape", timeout=TIMEOUT, check=False, **keywords)
-
-
-class Skip(Exception):
-    """Why a case cannot be run here."""
-
-
-def need(condition, reason):
-    if not condition:
-        raise Skip(reason)
-
-
-def summary(done):
-    """The last line as numbers, and as the reasons behind them."""
-    match = re.fullmatch(r"seen (\d+), added (\d+), known (\d+), refused (\d+)(?:: (.*))?", done.stdout.splitlines()[-1])
-    assert match, done.stdout
-    reasons = dict(reversed(reason.split(" ", 1)) for reason in match[5].split(", ")) if match[5] else {}
-    return tuple(int(number) for number in match.groups()[:4]), {why: int(number) for why, number in reasons.items()}
-
-
-def readelf_id(path):
-    match = re.search(r"Build ID: ([0-9a-f]+)", call("readelf", "-n", path).stdout)
-    return match[1] if match else None
-
-
-def stored(scene, build_id):
-    """Where perf's link for that id leads."""
-    link = scene.store / ".build-id" / build_id[:2] / build_id[2:]
-    return pathlib.Path(os.path.normpath(link.parent / os.readlink(link)))
-
-
-def everything_is_right(scene):
-    """Every file under an id carries it: nothing torn, nothing mixed up. Returns how many there are."""
-    files = [path for name in ("elf", "debug") for path in scene.store.rglob(name)
-             if path.is_file() and ".bidfs" not in path.parts]
-    for path in files:
-        assert readelf_id(path) == path.parent.name, path
-    return len(files)
-
-
-def system_tree(scene, count=40):
-    """Copies of programs of this system, each with an id of its own, which are returned."""
-    tree = scene.home / "tree"
-    (tree / "bin").mkdir(parents=True)
-    ids = set()
-    for path in sorted(pathlib.Path("/usr/bin").iterdir()):
-        if not path.is_file() or path.is_symlink() or path.stat().st_size > 1 << 20:
-            continue
-        build_id = readelf_id(path)
-        if build_id and build_id not in ids:
-            shutil.copy(path, tree / "bin")
-            ids.add(build_id)
-        if len(ids) == count:
-            break
-    return tree, ids
+from add_scene import (IDS, NOBODY, Skip, call, everything_is_right, in_namespace, main, module_tree, need, readelf_id, stored,
+                       summary, system_tree)
+from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, build
 
 
 def case_usage(scene):
@@ -177,27 +114,6 @@ def case_classes(scene):
     elf32(scene.home / "tree", "small", IDS[0])
     assert summary(scene.on_store("add", scene.home / "tree"))[0][1:3] == (1, 0)
     assert stored(scene, IDS[0]).parent.name == "small"
-
-
-def module_tree(scene, directory):
-    """Modules as distributions pack them; something else that is compressed is of no interest."""
-    directory.mkdir(parents=True)
-    packers = {"plain": None, "gnu": ["gzip"], "xzip": ["xz"], "zst": ["zstd", "-q", "--rm"]}
-    suffixes = {"gnu": ".gz", "xzip": ".xz", "zst": ".zst"}
-    ids = {}
-    for number, (name, packer) in enumerate(packers.items()):
-        if packer and not shutil.which(packer[0]):
-            continue
-        built = build(scene.home, f"{name}.ko", IDS[number])
-        path = directory / f"{name}.ko"
-        shutil.copy(built, path)
-        if packer:
-            subprocess.run([*packer, path], check=True, timeout=TIMEOUT)
-            path = path.with_name(path.name + suffixes[name])
-        ids[path] = (IDS[number], built)
-    shutil.copy(scene.one, directory / "page.1")
-    subprocess.run(["gzip", directory / "page.1"], check=True, timeout=TIMEOUT)
-    return ids
 
 
 def case_modules(scene):
@@ -478,15 +394,6 @@ def case_progress(scene):
     assert all(int(number) <= 3005 for number in drawn) and (not drawn or "\r\033[K" in text), text
 
 
-def in_namespace(script, *arguments, scene):
-    """Run a shell script, as root, with mounts of its own."""
-    need(os.geteuid() == 0, "needs root, for a mount namespace")
-    done = call("unshare", "-m", "sh", "-euc", script, "sh", *arguments, env=scene.environment)
-    if "unshare failed" in done.stderr:
-        raise Skip(done.stderr.strip())
-    return done
-
-
 def case_cross(scene):
     tree = scene.home / "tree"
     (tree / "other").mkdir(parents=True)
@@ -497,150 +404,6 @@ def case_cross(scene):
     assert done.returncode == DONE and summary(done)[0] == (1, 1, 0, 0), done
     done = in_namespace(script, tree, scene.two, scene.bidctl, scene.store, "--cross", scene=scene)
     assert done.returncode == DONE and summary(done)[0] == (2, 1, 1, 0), done
-
-
-@contextlib.contextmanager
-def running(*command, **keywords):
-    with subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, **keywords) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def sleeper(directory, name, build_id):
-    source = directory / f"{name}.c"
-    source.write_text("#include <unistd.h>\nint main(void) { write(1, \"up\\n\", 3); for (;;) pause(); }\n")
-    path = directory / name
-    subprocess.run(["cc", "-O", f"-Wl,--build-id=0x{build_id}", "-o", path, source], check=True, timeout=TIMEOUT)
-    return path
-
-
-def case_running_deleted(scene):
-    """A program that was deleted, one that was replaced by another build, and one that is as it was."""
-    program = {name: sleeper(scene.home, name, IDS[number]) for number, name in enumerate(("deleted", "replaced", "same"))}
-    with contextlib.ExitStack() as stack:
-        for path in program.values():
-            assert stack.enter_context(running(path, stdout=subprocess.PIPE)).stdout.readline() == b"up\n"
-        program["deleted"].unlink()
-        other = sleeper(scene.home, "other", IDS[3])
-        os.rename(other, program["replaced"])
-        done = scene.on_store("add", "--running")
-        as_json = scene.json("add", "--running")
-    (_, added, _, _), _ = summary(done)
-    assert added >= 4, done.stdout  # and the C library, at least
-    for number, path in enumerate(program.values()):
-        assert stored(scene, IDS[number]) == scene.store / str(path)[1:] / IDS[number], path
-        assert readelf_id(stored(scene, IDS[number]) / "elf") == IDS[number]
-    assert not (scene.store / ".build-id" / IDS[3][:2] / IDS[3][2:]).exists(), "what is in the place was taken for what runs"
-    known = {file["id"]: file["known"] for file in as_json["files"] if "id" in file}
-    assert all(known[build_id] for build_id in IDS[:3]), known
-    assert everything_is_right(scene) >= 4
-    vdso = [file for file in as_json["files"] if file["file"] == "[vdso]" and "id" in file]
-    for file in vdso:
-        assert readelf_id(scene.store / "[vdso]" / file["id"] / "vdso") == file["id"]
-        assert os.readlink(scene.store / ".build-id" / file["id"][:2] / file["id"][2:]) == f"../../[vdso]/{file['id']}"
-
-
-def case_running_unprivileged(scene):
-    """Without any privilege: one's own programs, even deleted ones; of others nothing, and a warning."""
-    need(os.geteuid() == 0, "needs root, to become somebody else")
-    for path in (scene.home.parent.parent, scene.home.parent):
-        path.chmod(0o755)
-    program = sleeper(scene.home, "deleted", IDS[0])
-    os.chown(scene.store, NOBODY, NOBODY)
-    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    with running(program, stdout=subprocess.PIPE, **as_nobody) as process:
-        assert process.stdout.readline() == b"up\n"
-        program.unlink()
-        done = call(scene.bidctl, "-s", scene.store, "add", "--running", env=scene.environment, **as_nobody)
-    assert done.returncode == DONE and "processes of others" in done.stderr, done
-    assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
-
-
-def case_running_namespace(scene):
-    """A program of another mount namespace, in which alone its path leads to it."""
-    program = sleeper(scene.home, "inside", IDS[0])
-    place = scene.home / "place"
-    place.mkdir()
-    need(os.geteuid() == 0, "needs root, for a mount namespace")
-    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    script = 'mount -t tmpfs tmpfs "$1"; mkdir "$1/opt"; cp "$2" "$1/opt/tool"; exec "$1/opt/tool"'
-    with running("unshare", "-m", "sh", "-euc", script, "sh", place, program, **piped) as process:
-        if process.stdout.readline() != b"up\n":
-            raise Skip(process.stderr.read().decode().strip())
-        need(os.readlink(f"/proc/{process.pid}/exe") == f"{place}/opt/tool",
-             "this is a chroot, from which the kernel tells the paths of other namespaces otherwise")
-        scene.on_store("add", "--running")
-        assert not (place / "opt").exists(), "not in another namespace"
-    assert stored(scene, IDS[0]) == scene.store / str(place)[1:] / "opt" / "tool" / IDS[0]
-    # and one whose root is there, as in a container
-    shutil.rmtree(scene.store)
-    scene.store.mkdir()
-    script = ('mount -t tmpfs tmpfs "$1"; mkdir "$1/opt" "$1/old" "$1/lib64"; cp "$2" "$1/opt/tool"; cd "$1"; pivot_root . old; '
-              'exec /opt/tool')
-    static = scene.home / "static"
-    subprocess.run(["cc", "-O", "-static", f"-Wl,--build-id=0x{IDS[1]}", "-o", static, scene.home / "inside.c"], check=True,
-                   timeout=TIMEOUT)
-    with running("unshare", "-m", "sh", "-euc", script, "sh", place, static, **piped) as process:
-        if process.stdout.readline() != b"up\n":
-            raise Skip(process.stderr.read().decode().strip())
-        scene.on_store("add", "--running")
-    assert stored(scene, IDS[1]) == scene.store / "opt" / "tool" / IDS[1]
-
-
-def case_running_kernel(scene):
-    """The kernel's symbols are kept if it shows them, and refused if it hides them."""
-    notes = pathlib.Path("/sys/kernel/notes")
-    need(notes.exists() and os.access("/proc/kallsyms", os.R_OK), "the kernel's notes and symbols are not to be read here")
-    hidden = scene.home / "hidden"
-    hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n")
-    script = 'mount --bind "$1" /proc/kallsyms; "$2" -s "$3" add --running'
-    done = in_namespace(script, hidden, scene.bidctl, scene.store, scene=scene)
-    assert done.returncode == DONE, done
-    assert summary(done)[1].get("its addresses are hidden (see kernel.kptr_restrict)") == 1, done.stdout
-    assert not (scene.store / "[kernel.kallsyms]").exists()
-
-    shown = scene.home / "shown"
-    shown.write_text("0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\n")
-    assert in_namespace(script, shown, scene.bidctl, scene.store, scene=scene).returncode == DONE
-    found, = (scene.store / "[kernel.kallsyms]").iterdir()
-    assert (found / "kallsyms").read_text() == shown.read_text()
-    assert found.name in notes.read_bytes().hex(), "not the kernel's id"
-    assert os.readlink(scene.store / ".build-id" / found.name[:2] / found.name[2:]) == f"../../[kernel.kallsyms]/{found.name}"
-
-
-def case_running_modules(scene):
-    """Loaded modules by their own notes: a file that is another build is told apart, and so is one that is not there."""
-    tree = scene.home / "modules"
-    ids = module_tree(scene, tree / "kernel" / "fs")
-    index = "".join(f"{path.relative_to(tree)}: \n" for path in ids)
-    stale = build(tree, "stale-one.ko", IDS[10])
-    (tree / "modules.dep").write_text(index + "stale-one.ko: kernel/fs/plain.ko\n")
-    loaded = scene.home / "loaded"
-    notes = {path.name.split(".")[0]: build_id for path, (build_id, _) in ids.items()} | {"stale_one": IDS[11], "absent": IDS[12]}
-    for name, build_id in notes.items():
-        directory = loaded / name / "notes"
-        directory.mkdir(parents=True)
-        raw = bytes.fromhex(build_id)
-        header = b"".join(value.to_bytes(4, sys.byteorder) for value in (4, len(raw), 3))
-        (directory / ".note.gnu.build-id").write_bytes(header + b"GNU\0" + raw)
-    (loaded / "builtin").mkdir()
-    script = ('mount --bind "$2" /sys/module; mkdir -p /lib/modules; mount -t tmpfs tmpfs /lib/modules; '
-              'mkdir /lib/modules/$(uname -r); mount --bind "$1" /lib/modules/$(uname -r); "$3" -s "$4" add --running')
-    existed = os.path.isdir("/lib/modules")
-    done = in_namespace(script, tree, loaded, scene.bidctl, scene.store, scene=scene)
-    if not existed:
-        os.rmdir("/lib/modules")
-    assert done.returncode == DONE, done
-    reasons = summary(done)[1]
-    assert reasons["the module's file is another build than the loaded one"] == 1, reasons
-    assert reasons["the module's file is not in its place in '/lib/modules'"] == 1, reasons
-    release = os.uname().release
-    for path, (build_id, built) in ids.items():
-        assert (stored(scene, build_id) / "elf").read_bytes() == built.read_bytes()
-        assert stored(scene, build_id).parent.parent.parts[-4:] == ("modules", release, "kernel", "fs"), stored(scene, build_id)
-    assert stale.exists()
 
 
 def case_perf(scene):
@@ -681,33 +444,5 @@ def case_full_disk(scene):
     assert said <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
 
 
-def main():
-    if not shutil.which("cc") or not shutil.which("objcopy"):
-        print("skipped: needs cc and objcopy")
-        return 77
-    cases = [function for name, function in globals().items() if name.startswith("case_")]
-    wanted = sys.argv[2:]
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="add.", dir=os.environ.get("BID_TEST_DIRECTORY")) as top:
-        built = pathlib.Path(os.path.realpath(top)) / "built"
-        built.mkdir()
-        for case in cases:
-            if wanted and case.__name__ not in wanted:
-                continue
-            directory = built.parent / case.__name__
-            directory.mkdir()
-            begun = time.monotonic()
-            try:
-                case(Scene(os.path.realpath(sys.argv[1]), built, directory))
-                print(f"ok {case.__name__} ({time.monotonic() - begun:.1f} s)")
-            except Skip as reason:
-                print(f"skipped {case.__name__}: {reason}")
-            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(main())
+    sys.exit(main(globals()))

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the programs that check adding share: trees of programs, things that run, and how cases are run and counted."""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from check_bidctl import TIMEOUT, Scene, build
+
+NOBODY = 65534
+IDS = [f"{number:02x}" + "5ca1ab1e" * 4 + "000000" for number in range(1, 40)]
+
+
+def call(*command, env=None, **keywords):
+    """Run it, to its end and whatever that is."""
+    return subprocess.run([*map(str, command)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, errors="surrogateescape", timeout=TIMEOUT, check=False, **keywords)
+
+
+class Skip(Exception):
+    """Why a case cannot be run here."""
+
+
+def need(condition, reason):
+    if not condition:
+        raise Skip(reason)
+
+
+def summary(done):
+    """The last line as numbers, and as the reasons behind them."""
+    match = re.fullmatch(r"seen (\d+), added (\d+), known (\d+), refused (\d+)(?:: (.*))?", done.stdout.splitlines()[-1])
+    assert match, done.stdout
+    reasons = dict(reversed(reason.split(" ", 1)) for reason in match[5].split(", ")) if match[5] else {}
+    return tuple(int(number) for number in match.groups()[:4]), {why: int(number) for why, number in reasons.items()}
+
+
+def readelf_id(path):
+    match = re.search(r"Build ID: ([0-9a-f]+)", call("readelf", "-n", path).stdout)
+    return match[1] if match else None
+
+
+def stored(scene, build_id):
+    """Where perf's link for that id leads."""
+    link = scene.store / ".build-id" / build_id[:2] / build_id[2:]
+    return pathlib.Path(os.path.normpath(link.parent / os.readlink(link)))
+
+
+def everything_is_right(scene):
+    """Every file under an id carries it: nothing torn, nothing mixed up. Returns how many there are."""
+    files = [path for name in ("elf", "debug") for path in scene.store.rglob(name)
+             if path.is_file() and ".bidfs" not in path.parts]
+    for path in files:
+        assert readelf_id(path) == path.parent.name, path
+    return len(files)
+
+
+def system_tree(scene, count=40):
+    """Copies of programs of this system, each with an id of its own, which are returned."""
+    tree = scene.home / "tree"
+    (tree / "bin").mkdir(parents=True)
+    ids = set()
+    for path in sorted(pathlib.Path("/usr/bin").iterdir()):
+        if not path.is_file() or path.is_symlink() or path.stat().st_size > 1 << 20:
+            continue
+        build_id = readelf_id(path)
+        if build_id and build_id not in ids:
+            shutil.copy(path, tree / "bin")
+            ids.add(build_id)
+        if len(ids) == count:
+            break
+    return tree, ids
+
+
+def module_tree(scene, directory):
+    """Modules as distributions pack them; something else that is compressed is of no interest."""
+    directory.mkdir(parents=True)
+    packers = {"plain": None, "gnu": ["gzip"], "xzip": ["xz"], "zst": ["zstd", "-q", "--rm"]}
+    suffixes = {"gnu": ".gz", "xzip": ".xz", "zst": ".zst"}
+    ids = {}
+    for number, (name, packer) in enumerate(packers.items()):
+        if packer and not shutil.which(packer[0]):
+            continue
+        built = build(scene.home, f"{name}.ko", IDS[number])
+        path = directory / f"{name}.ko"
+        shutil.copy(built, path)
+        if packer:
+            subprocess.run([*packer, path], check=True, timeout=TIMEOUT)
+            path = path.with_name(path.name + suffixes[name])
+        ids[path] = (IDS[number], built)
+    shutil.copy(scene.one, directory / "page.1")
+    subprocess.run(["gzip", directory / "page.1"], check=True, timeout=TIMEOUT)
+    return ids
+
+
+def in_namespace(script, *arguments, scene):
+    """Run a shell script, as root, with mounts of its own."""
+    need(os.geteuid() == 0, "needs root, for a mount namespace")
+    done = call("unshare", "-m", "sh", "-euc", script, "sh", *arguments, env=scene.environment)
+    if "unshare failed" in done.stderr:
+        raise Skip(done.stderr.strip())
+    return done
+
+
+@contextlib.contextmanager
+def running(*command, **keywords):
+    with subprocess.Popen([*map(str, command)], stdin=subprocess.PIPE, **keywords) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def sleeper(directory, name, build_id):
+    source = directory / f"{name}.c"
+    source.write_text("#include <unistd.h>\nint main(void) { write(1, \"up\\n\", 3); for (;;) pause(); }\n")
+    path = directory / name
+    subprocess.run(["cc", "-O", f"-Wl,--build-id=0x{build_id}", "-o", path, source], check=True, timeout=TIMEOUT)
+    return path
+
+
+def main(functions):
+    """Run what is named case_ among them, or those that the command line names."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if not shutil.which("cc") or not shutil.which("objcopy"):
+        print("skipped: needs cc and objcopy")
+        return 77
+    cases = [function for name, function in functions.items() if name.startswith("case_")]
+    wanted = sys.argv[2:]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="add.", dir=os.environ.get("BID_TEST_DIRECTORY")) as top:
+        built = pathlib.Path(os.path.realpath(top)) / "built"
+        built.mkdir()
+        for case in cases:
+            if wanted and case.__name__ not in wanted:
+                continue
+            directory = built.parent / case.__name__
+            directory.mkdir()
+            begun = time.monotonic()
+            try:
+                case(Scene(os.path.realpath(sys.argv[1]), built, directory))
+                print(f"ok {case.__name__} ({time.monotonic() - begun:.1f} s)")
+            except Skip as reason:
+                print(f"skipped {case.__name__}: {reason}")
+            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
+                failed += 1
+                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
+    return 1 if failed else 0

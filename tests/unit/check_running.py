@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Add whatever runs with bidctl add --running: programs as they are mapped, the kernel and its modules.
+
+usage: check_running.py BIDCTL [CASE...]
+
+Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
+"""
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from add_scene import (IDS, NOBODY, Skip, call, everything_is_right, in_namespace, main, module_tree, need, readelf_id, running,
+                       sleeper, stored, summary)
+from check_bidctl import DONE, TIMEOUT, build
+
+
+def case_running_deleted(scene):
+    """A program that was deleted, one that was replaced by another build, and one that is as it was."""
+    program = {name: sleeper(scene.home, name, IDS[number]) for number, name in enumerate(("deleted", "replaced", "same"))}
+    with contextlib.ExitStack() as stack:
+        for path in program.values():
+            assert stack.enter_context(running(path, stdout=subprocess.PIPE)).stdout.readline() == b"up\n"
+        program["deleted"].unlink()
+        other = sleeper(scene.home, "other", IDS[3])
+        os.rename(other, program["replaced"])
+        done = scene.on_store("add", "--running")
+        as_json = scene.json("add", "--running")
+    (_, added, _, _), _ = summary(done)
+    assert added >= 4, done.stdout  # and the C library, at least
+    for number, path in enumerate(program.values()):
+        assert stored(scene, IDS[number]) == scene.store / str(path)[1:] / IDS[number], path
+        assert readelf_id(stored(scene, IDS[number]) / "elf") == IDS[number]
+    assert not (scene.store / ".build-id" / IDS[3][:2] / IDS[3][2:]).exists(), "what is in the place was taken for what runs"
+    known = {file["id"]: file["known"] for file in as_json["files"] if "id" in file}
+    assert all(known[build_id] for build_id in IDS[:3]), known
+    assert everything_is_right(scene) >= 4
+    vdso = [file for file in as_json["files"] if file["file"] == "[vdso]" and "id" in file]
+    for file in vdso:
+        assert readelf_id(scene.store / "[vdso]" / file["id"] / "vdso") == file["id"]
+        assert os.readlink(scene.store / ".build-id" / file["id"][:2] / file["id"][2:]) == f"../../[vdso]/{file['id']}"
+
+
+def case_running_unprivileged(scene):
+    """Without any privilege: one's own programs, even deleted ones; of others nothing, and a warning."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    program = sleeper(scene.home, "deleted", IDS[0])
+    os.chown(scene.store, NOBODY, NOBODY)
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    with running(program, stdout=subprocess.PIPE, **as_nobody) as process:
+        assert process.stdout.readline() == b"up\n"
+        program.unlink()
+        done = call(scene.bidctl, "-s", scene.store, "add", "--running", env=scene.environment, **as_nobody)
+    assert done.returncode == DONE and "processes of others" in done.stderr, done
+    assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
+
+
+def case_running_namespace(scene):
+    """A program of another mount namespace, in which alone its path leads to it."""
+    program = sleeper(scene.home, "inside", IDS[0])
+    place = scene.home / "place"
+    place.mkdir()
+    need(os.geteuid() == 0, "needs root, for a mount namespace")
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    script = 'mount -t tmpfs tmpfs "$1"; mkdir "$1/opt"; cp "$2" "$1/opt/tool"; exec "$1/opt/tool"'
+    with running("unshare", "-m", "sh", "-euc", script, "sh", place, program, **piped) as process:
+        if process.stdout.readline() != b"up\n":
+            raise Skip(process.stderr.read().decode().strip())
+        need(os.readlink(f"/proc/{process.pid}/exe") == f"{place}/opt/tool",
+             "this is a chroot, from which the kernel tells the paths of other namespaces otherwise")
+        scene.on_store("add", "--running")
+        assert not (place / "opt").exists(), "not in another namespace"
+    assert stored(scene, IDS[0]) == scene.store / str(place)[1:] / "opt" / "tool" / IDS[0]
+    # and one whose root is there, as in a container
+    shutil.rmtree(scene.store)
+    scene.store.mkdir()
+    script = ('mount -t tmpfs tmpfs "$1"; mkdir "$1/opt" "$1/old" "$1/lib64"; cp "$2" "$1/opt/tool"; cd "$1"; pivot_root . old; '
+              'exec /opt/tool')
+    static = scene.home / "static"
+    subprocess.run(["cc", "-O", "-static", f"-Wl,--build-id=0x{IDS[1]}", "-o", static, scene.home / "inside.c"], check=True,
+                   timeout=TIMEOUT)
+    with running("unshare", "-m", "sh", "-euc", script, "sh", place, static, **piped) as process:
+        if process.stdout.readline() != b"up\n":
+            raise Skip(process.stderr.read().decode().strip())
+        scene.on_store("add", "--running")
+    assert stored(scene, IDS[1]) == scene.store / "opt" / "tool" / IDS[1]
+
+
+def case_running_kernel(scene):
+    """The kernel's symbols are kept if it shows them, and refused if it hides them."""
+    notes = pathlib.Path("/sys/kernel/notes")
+    need(notes.exists() and os.access("/proc/kallsyms", os.R_OK), "the kernel's notes and symbols are not to be read here")
+    hidden = scene.home / "hidden"
+    hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n")
+    script = 'mount --bind "$1" /proc/kallsyms; "$2" -s "$3" add --running'
+    done = in_namespace(script, hidden, scene.bidctl, scene.store, scene=scene)
+    assert done.returncode == DONE, done
+    assert summary(done)[1].get("its addresses are hidden (see kernel.kptr_restrict)") == 1, done.stdout
+    assert not (scene.store / "[kernel.kallsyms]").exists()
+
+    shown = scene.home / "shown"
+    shown.write_text("0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\n")
+    assert in_namespace(script, shown, scene.bidctl, scene.store, scene=scene).returncode == DONE
+    found, = (scene.store / "[kernel.kallsyms]").iterdir()
+    assert (found / "kallsyms").read_text() == shown.read_text()
+    assert found.name in notes.read_bytes().hex(), "not the kernel's id"
+    assert os.readlink(scene.store / ".build-id" / found.name[:2] / found.name[2:]) == f"../../[kernel.kallsyms]/{found.name}"
+
+
+def case_running_modules(scene):
+    """Loaded modules by their own notes: a file that is another build is told apart, and so is one that is not there."""
+    tree = scene.home / "modules"
+    ids = module_tree(scene, tree / "kernel" / "fs")
+    index = "".join(f"{path.relative_to(tree)}: \n" for path in ids)
+    stale = build(tree, "stale-one.ko", IDS[10])
+    (tree / "modules.dep").write_text(index + "stale-one.ko: kernel/fs/plain.ko\n")
+    loaded = scene.home / "loaded"
+    notes = {path.name.split(".")[0]: build_id for path, (build_id, _) in ids.items()} | {"stale_one": IDS[11], "absent": IDS[12]}
+    for name, build_id in notes.items():
+        directory = loaded / name / "notes"
+        directory.mkdir(parents=True)
+        raw = bytes.fromhex(build_id)
+        header = b"".join(value.to_bytes(4, sys.byteorder) for value in (4, len(raw), 3))
+        (directory / ".note.gnu.build-id").write_bytes(header + b"GNU\0" + raw)
+    (loaded / "builtin").mkdir()
+    script = ('mount --bind "$2" /sys/module; mkdir -p /lib/modules; mount -t tmpfs tmpfs /lib/modules; '
+              'mkdir /lib/modules/$(uname -r); mount --bind "$1" /lib/modules/$(uname -r); "$3" -s "$4" add --running')
+    existed = os.path.isdir("/lib/modules")
+    done = in_namespace(script, tree, loaded, scene.bidctl, scene.store, scene=scene)
+    if not existed:
+        os.rmdir("/lib/modules")
+    assert done.returncode == DONE, done
+    reasons = summary(done)[1]
+    assert reasons["the module's file is another build than the loaded one"] == 1, reasons
+    assert reasons["the module's file is not in its place in '/lib/modules'"] == 1, reasons
+    release = os.uname().release
+    for path, (build_id, built) in ids.items():
+        assert (stored(scene, build_id) / "elf").read_bytes() == built.read_bytes()
+        assert stored(scene, build_id).parent.parent.parts[-4:] == ("modules", release, "kernel", "fs"), stored(scene, build_id)
+    assert stale.exists()
+
+
+if __name__ == "__main__":
+    sys.exit(main(globals()))
