@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -25,17 +24,6 @@ const char *ctl_build_state_name(enum ctl_build_state state)
 bool ctl_build_lacks(enum ctl_build_state state)
 {
 	return state == CTL_BUILD_REPLACED || state == CTL_BUILD_MISSING || state == CTL_BUILD_REFUSED;
-}
-
-void ctl_recording_release(struct ctl_recording *recording)
-{
-	for (size_t i = 0; i < recording->n; i++) {
-		free(recording->builds[i].path);
-		free(recording->builds[i].why);
-	}
-	free(recording->builds);
-	recording->builds = NULL;
-	recording->n = recording->room = 0;
 }
 
 /* What there is to say of it, but for its path. Returns @text. */

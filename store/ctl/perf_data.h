@@ -36,12 +36,30 @@ struct ctl_build {
 	char *why; /* in words, or NULL; owned */
 };
 
+enum { CTL_ID_UNIQUE = 8 }; /* bytes of an id that nothing else begins with */
+
+/* Was it recorded of the kernel's own code, or of the vDSO? Neither is a file. */
+bool ctl_build_is_kernel(const struct ctl_build *build);
+bool ctl_build_is_vdso(const struct ctl_build *build);
+
+/* The id to ask servers for: without the zeros that perf puts behind a short one, to a multiple of 4 as ids have it. */
+struct bid_id ctl_build_id(const struct ctl_build *build);
+
+/*
+ * Add the file at its path to @store, if there is one and it is this build. build->state says what came of it, and is left alone if
+ * there is no file. Returns 0, or a negative errno of trouble with the store.
+ */
+int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build);
+
 struct ctl_recording {
 	const char *path; /* borrowed */
 	struct bid_perfdata_summary summary;
 	struct ctl_build *builds; /* owned */
 	size_t n, room;
 };
+
+/* Read the recording at recording->path. Returns CTL_DONE, or what to exit with after an error message. */
+enum ctl_status ctl_recording_read(struct ctl_recording *recording);
 
 void ctl_recording_release(struct ctl_recording *recording);
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A build that was seen at a path: is the file there still that build? */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bid/elf.h>
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "ctl/add.h"
+#include "ctl/perf_data.h"
+
+#define DELETED " (deleted)"
+
+enum { UNPACKED_MAX = 1 << 30 }; /* bytes of a compressed module */
+
+/* Does a file that carries @carried answer what was recorded? */
+static bool answers(const struct bid_id *carried, const struct ctl_build *build)
+{
+	if (bid_id_answers(carried, &build->id))
+		return true;
+	/* the padding of an id without a size can be anything */
+	return !build->sized && carried->len >= CTL_ID_UNIQUE && carried->len < build->id.len &&
+	       memcmp(carried->bytes, build->id.bytes, carried->len) == 0;
+}
+
+static int write_unpacked(void *user, const void *data, size_t len)
+{
+	ssize_t n = write(*(int *)user, data, len);
+
+	return n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
+}
+
+/* As bid_elf_identify(), of what is in a compressed module too. */
+static int identify(int fd, struct bid_id *ret_id)
+{
+	bid_auto_fd int unpacked = -1;
+	char head[8];
+	int r = bid_elf_identify(fd, ret_id);
+
+	if (r != -ENOEXEC || bid_pread_full(fd, head, sizeof(head), 0) != sizeof(head) || !bid_elf_is_packed(head, sizeof(head)))
+		return r;
+	unpacked = memfd_create("module", MFD_CLOEXEC);
+	if (unpacked < 0)
+		return -errno;
+	r = bid_elf_unpack(fd, UNPACKED_MAX, write_unpacked, &unpacked);
+	return r < 0 ? -ENOEXEC : bid_elf_identify(unpacked, ret_id);
+}
+
+/* A recording may name anything; nothing but a regular file is ever opened because of it, as opening a device may do something. */
+static int open_regular(const char *path, struct stat *ret_st, char *ret_name, size_t size)
+{
+	bid_auto_fd int place = open(path, O_PATH | O_CLOEXEC);
+	int fd;
+
+	if (place < 0 || fstat(place, ret_st) < 0)
+		return -errno;
+	if (!S_ISREG(ret_st->st_mode))
+		return -ENOENT;
+	snprintf(ret_name, size, "/proc/self/fd/%d", place);
+	fd = open(ret_name, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* by which the same file can be opened once more, whatever has its path by then */
+	snprintf(ret_name, size, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+/* The path at which the file may be: a file that was unlinked when it was recorded may be there again. */
+static int open_build(const struct ctl_build *build, struct stat *ret_st, char *ret_name, size_t size)
+{
+	size_t len = strlen(build->path), mark = strlen(DELETED);
+	bid_auto_free char *path = NULL;
+	int fd = open_regular(build->path, ret_st, ret_name, size);
+
+	if (fd != -ENOENT || len <= mark || strcmp(build->path + len - mark, DELETED) != 0)
+		return fd;
+	path = strndup(build->path, len - mark);
+	return path ? open_regular(path, ret_st, ret_name, size) : -ENOMEM;
+}
+
+static int refuse(const struct ctl *ctl, struct ctl_build *build, int error)
+{
+	build->state = CTL_BUILD_REFUSED;
+	build->why = strdup(ctl_add_reason(error, ctl->link));
+	return ctl_add_is_refusal(error) && build->why ? 0 : error;
+}
+
+static void replaced(struct ctl_build *build, const struct bid_id *found, time_t mtime)
+{
+	build->state = CTL_BUILD_REPLACED;
+	build->looked = true;
+	build->found = *found;
+	build->mtime = mtime;
+}
+
+int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build)
+{
+	struct bid_added added;
+	struct bid_id found = { 0 };
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	char name[64];
+	int r;
+
+	fd = open_build(build, &st, name, sizeof(name));
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENAMETOOLONG || fd == -ELOOP)
+		return 0;
+	if (fd < 0)
+		return refuse(ctl, build, fd);
+	r = identify(fd, &found);
+	if (r < 0 && r != -ENOEXEC && r != -ENODATA)
+		return refuse(ctl, build, r);
+	if (r < 0 || !answers(&found, build)) {
+		replaced(build, &found, st.st_mtime);
+		return 0;
+	}
+	r = bid_store_add(store, name, ctl->link, &added);
+	if (r < 0)
+		return refuse(ctl, build, r);
+	if (answers(&added.id, build))
+		build->state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;
+	else
+		replaced(build, &added.id, st.st_mtime);
+	return 0;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The builds that a recording of perf names. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "ctl/perf_data.h"
+
+void ctl_recording_release(struct ctl_recording *recording)
+{
+	for (size_t i = 0; i < recording->n; i++) {
+		free(recording->builds[i].path);
+		free(recording->builds[i].why);
+	}
+	free(recording->builds);
+	recording->builds = NULL;
+	recording->n = recording->room = 0;
+}
+
+/* bid_perfdata_fn */
+static int collect(void *user, const struct bid_perfdata_dso *dso)
+{
+	struct ctl_recording *recording = user;
+	struct ctl_build *build;
+
+	if (recording->n == recording->room) {
+		size_t room = 2 * recording->room + 64;
+		struct ctl_build *larger = reallocarray(recording->builds, room, sizeof(*larger));
+
+		if (!larger)
+			return -ENOMEM;
+		recording->builds = larger;
+		recording->room = room;
+	}
+	build = &recording->builds[recording->n];
+	*build = (struct ctl_build){ .id = dso->id, .sized = dso->sized, .mode = dso->mode, .path = strdup(dso->path) };
+	if (!build->path)
+		return -ENOMEM;
+	recording->n++;
+	return 0;
+}
+
+enum ctl_status ctl_recording_read(struct ctl_recording *recording)
+{
+	int r = bid_perfdata_read(recording->path, collect, recording, &recording->summary);
+
+	if (r == 0)
+		return CTL_DONE;
+	bid_error("%s: '%s'",
+		  r == -EINVAL	 ? "not a recording of perf"
+		  : r == -ENOENT ? "no such file"
+				 : strerror(-r),
+		  recording->path);
+	return r == -EINVAL || r == -ENOENT || r == -EACCES ? CTL_REFUSED : CTL_TROUBLE;
+}
+
+bool ctl_build_is_kernel(const struct ctl_build *build)
+{
+	return strncmp(build->path, "[kernel.", strlen("[kernel.")) == 0;
+}
+
+bool ctl_build_is_vdso(const struct ctl_build *build)
+{
+	return strncmp(build->path, "[vdso", strlen("[vdso")) == 0;
+}
+
+struct bid_id ctl_build_id(const struct ctl_build *build)
+{
+	struct bid_id id = build->id;
+
+	if (build->sized)
+		return id;
+	while (id.len > CTL_ID_UNIQUE && id.bytes[id.len - 1] == 0)
+		id.len--;
+	id.len = (uint8_t)((id.len + 3) & ~3);
+	/* a zero or three at the end may well be the id's own */
+	return build->id.len - id.len >= 4 ? id : build->id;
+}
