@@ -8,15 +8,34 @@ static const struct {
 	const char *store_name; /* perf, util/build-id.c */
 	bool fetchable;
 	bool elf;
-} kinds[BID_KIND_COUNT] = {
+} kinds[BID_KIND_END] = {
 	[BID_KIND_NONE] = { "none", "none", false, false },	     [BID_KIND_ELF] = { "elf", "elf", true, true },
 	[BID_KIND_DEBUGINFO] = { "debuginfo", "debug", true, true }, [BID_KIND_KALLSYMS] = { "kallsyms", "kallsyms", false, false },
 	[BID_KIND_PROBES] = { "probes", "probes", false, false },    [BID_KIND_VDSO] = { "vdso", "vdso", false, true },
+	[BID_KIND_SOURCE] = { "source", "source", true, false },     [BID_KIND_SECTION] = { "section", "section", true, false },
 };
+
+bool bid_request_valid(const struct bid_request *request)
+{
+	return request->id.len > 0 && request->kind > BID_KIND_NONE && request->kind < BID_KIND_END &&
+	       bid_kind_has_detail(request->kind) == (request->detail != NULL);
+}
+
+struct bid_request bid_request_keep(const struct bid_request *request)
+{
+	bid_detail_ref(request->detail);
+	return *request;
+}
+
+void bid_request_release(struct bid_request *request)
+{
+	bid_detail_unref(request->detail);
+	request->detail = NULL;
+}
 
 static enum bid_kind checked(enum bid_kind kind)
 {
-	return (unsigned)kind < BID_KIND_COUNT ? kind : BID_KIND_NONE;
+	return (unsigned)kind < BID_KIND_END ? kind : BID_KIND_NONE;
 }
 
 const char *bid_kind_name(enum bid_kind kind)
@@ -37,6 +56,11 @@ bool bid_kind_fetchable(enum bid_kind kind)
 bool bid_kind_is_elf(enum bid_kind kind)
 {
 	return kinds[checked(kind)].elf;
+}
+
+bool bid_kind_has_detail(enum bid_kind kind)
+{
+	return kind >= BID_KIND_COUNT && kind < BID_KIND_END;
 }
 
 enum bid_kind bid_kind_parse(const char *name)

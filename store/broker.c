@@ -128,19 +128,23 @@ bool bid_broker_has_sources(const struct bid_broker *broker)
 /* May a source be asked for @request? Not if there is nowhere to put what it delivers. */
 static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
 {
-	return broker->n_sources > 0 && request->id.len > 0 && bid_kind_fetchable(request->kind) &&
-	       bid_store_writable(broker->store);
+	return broker->n_sources > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
 }
 
 /* bid_broker_find() without counting the "no". */
 static int look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_store_find(broker->store, request, ret_file);
 	unsigned ttl = 0;
+	int r;
+
+	if (!bid_request_valid(request))
+		return -EINVAL;
+	r = bid_store_find(broker->store, request, ret_file);
 
 	if (r == 0) {
 		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
-		bid_store_used(broker->store, &(struct bid_request){ .id = request->id, .kind = ret_file->kind });
+		bid_store_used(broker->store,
+			       &(struct bid_request){ .id = request->id, .kind = ret_file->kind, .detail = request->detail });
 	}
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
@@ -273,6 +277,9 @@ static void describe(const struct bid_flight *flight, int64_t now, struct bid_pr
 		.waiters = flight->n_waiters,
 		.age_ms = (unsigned)(now - flight->started_ms),
 	};
+	/* the flight may be gone when the copy is read */
+	ret_progress->request.detail = NULL;
+	snprintf(ret_progress->detail, sizeof(ret_progress->detail), "%s", bid_detail_text(flight->request.detail));
 	snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", broker->asked[flight->source].source->name);
 }
 

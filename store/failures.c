@@ -29,6 +29,7 @@ void bid_failures_add(struct bid_failures *failures, const char *source, const s
 	};
 	size_t at;
 
+	failure.request.detail = NULL;
 	snprintf(failure.text, sizeof(failure.text), "%s", text);
 	at = index_of(failures, &failure);
 	if (at < failures->n) {

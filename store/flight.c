@@ -38,7 +38,7 @@ static struct bid_flight *flight_new(struct bid_broker *broker, const struct bid
 		return NULL;
 	}
 	flight->broker = broker;
-	flight->request = *request;
+	flight->request = bid_request_keep(request);
 	flight->started_ms = bid_broker_now();
 	flight->size = BID_SIZE_UNKNOWN;
 	flight->refs = 1;
@@ -64,6 +64,7 @@ void bid_flight_unref(struct bid_flight *flight)
 	bid_said_release(&flight->said);
 	for (size_t i = 0; i < flight->n_verdicts; i++)
 		free((char *)flight->verdicts[i].url);
+	bid_request_release(&flight->request);
 	free(flight->texts);
 	free(flight);
 }
@@ -259,6 +260,15 @@ static void settle(struct bid_flight *flight, int error, struct bid_waiters *wai
 		pthread_cond_broadcast(&broker->idle);
 }
 
+/*
+ * Is a "no" to @request worth something tomorrow? Not for a section: debuginfod of elfutils 0.192 and later says "no" to what it
+ * has just served, as long as it has the section in its cache.
+ */
+static bool may_remember(const struct bid_request *request)
+{
+	return request->kind != BID_KIND_SECTION;
+}
+
 void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 {
 	struct bid_broker *broker = flight->broker;
@@ -266,7 +276,7 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 
 	bid_txn_free(bid_steal(flight->txn));
 	free(bid_steal(flight->head));
-	if ((error == -ENOENT && bid_negative_add(broker->negative, &flight->request) < 0) ||
+	if ((error == -ENOENT && may_remember(&flight->request) && bid_negative_add(broker->negative, &flight->request) < 0) ||
 	    (error == -EFBIG && bid_negative_add(broker->too_large, &flight->request) < 0))
 		bid_warning("out of memory: what is absent or too large is not remembered as that");
 

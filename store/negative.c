@@ -86,6 +86,7 @@ void bid_negative_free(struct bid_negative *negative)
 		return;
 	while ((entry = TAILQ_FIRST(&negative->use))) {
 		TAILQ_REMOVE(&negative->use, entry, use);
+		bid_request_release(&entry->request);
 		free(entry);
 	}
 	pthread_mutex_destroy(&negative->lock);
@@ -130,6 +131,7 @@ static void drop(struct bid_negative *negative, struct entry **at)
 	*at = entry->next;
 	TAILQ_REMOVE(&negative->use, entry, use);
 	negative->n_entries--;
+	bid_request_release(&entry->request);
 	free(entry);
 }
 
@@ -171,7 +173,7 @@ static struct entry *insert(struct bid_negative *negative, const struct bid_requ
 	if (negative->n_entries >= negative->n_buckets)
 		grow(negative);
 
-	entry->request = *request;
+	entry->request = bid_request_keep(request);
 	at = find(negative, request);
 	entry->next = *at;
 	*at = entry;

@@ -91,6 +91,7 @@ static void memory_free(struct bid_source *source)
 		struct artifact *artifact = memory->artifacts;
 
 		memory->artifacts = artifact->next;
+		bid_request_release(&artifact->request);
 		free(artifact);
 	}
 	pthread_mutex_destroy(&memory->lock);
@@ -128,7 +129,7 @@ int bid_source_memory_put(struct bid_source *source, const struct bid_request *r
 
 	if (!artifact)
 		return -ENOMEM;
-	artifact->request = *request;
+	artifact->request = bid_request_keep(request);
 	artifact->len = len;
 	if (len > 0)
 		memcpy(artifact->data, data, len);

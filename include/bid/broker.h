@@ -82,7 +82,8 @@ struct bid_progress {
 	uint64_t received; /* bytes so far, from the source that is delivering */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 	char source[256]; /* which one that is; "" if none yet */
-	struct bid_request request;
+	struct bid_request request; /* without its detail */
+	char detail[256]; /* of the request, as much as fits; "" if it has none */
 	unsigned waiters;
 	unsigned age_ms;
 };
@@ -123,7 +124,7 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 /* What went wrong lately: answers that were neither "found" nor "absent". Those that say the same are one. */
 struct bid_failure {
 	const char *source; /* lives as long as the broker */
-	struct bid_request request; /* the last one of them */
+	struct bid_request request; /* the last one of them, without its detail */
 	enum bid_outcome outcome;
 	char text[256]; /* in words */
 	uint64_t count; /* how often it was said since it got into the list */

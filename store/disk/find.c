@@ -136,8 +136,10 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 {
 	int result = -ENOENT;
 
-	if (request->id.len == 0 || request->kind <= BID_KIND_NONE || request->kind >= BID_KIND_COUNT)
+	if (!bid_request_valid(request))
 		return -EINVAL;
+	if (bid_kind_has_detail(request->kind))
+		return -ENOENT;
 	for (; store; store = bid_store_lower(store)) {
 		int r = find_here(store, request, ret_file);
 

@@ -203,13 +203,15 @@ static uint64_t hash_of(const struct bid_request *request)
 
 	for (unsigned i = 0; i < request->id.len; i++)
 		hash = (hash ^ request->id.bytes[i]) * 0x100000001b3U;
+	for (const char *at = bid_detail_text(request->detail); *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 0x100000001b3U;
 	return (hash ^ hash >> 29) * 0x9e3779b97f4a7c15U;
 }
 
 void bid_keeper_used(struct bid_keeper *keeper, const struct bid_request *request)
 {
 	struct bid_spelling spelling = { 0 };
-	struct bid_request filed = { .kind = request->kind };
+	struct bid_request filed = { .kind = request->kind, .detail = request->detail };
 	uint64_t hash = hash_of(request);
 	struct use *use = &keeper->uses[hash >> 32 & (USES - 1)];
 	int64_t now = seconds();

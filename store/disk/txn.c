@@ -48,13 +48,13 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	struct bid_txn *txn;
 	int r;
 
-	if (!bid_kind_is_elf(request->kind) || request->id.len == 0)
+	if (!bid_kind_is_elf(request->kind) || !bid_request_valid(request))
 		return -EINVAL;
 	txn = calloc(1, sizeof(*txn));
 	if (!txn)
 		return -ENOMEM;
 	txn->store = store;
-	txn->request = *request;
+	txn->request = bid_request_keep(request);
 	txn->temp = BID_TEMP_NONE;
 	txn->digest = XXH3_createState();
 	do
@@ -108,6 +108,7 @@ void bid_txn_free(struct bid_txn *txn)
 		return;
 	bid_temp_release(&txn->temp);
 	XXH3_freeState(txn->digest);
+	bid_request_release(&txn->request);
 	free(txn);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fetch/url.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -88,19 +90,52 @@ char *bid_url_shown(const char *url)
 	return shown;
 }
 
-static const char *const web_names[BID_KIND_COUNT] = {
+static const char *const web_names[BID_KIND_END] = {
 	[BID_KIND_ELF] = "executable",
 	[BID_KIND_DEBUGINFO] = "debuginfo",
+	[BID_KIND_SOURCE] = "source",
+	[BID_KIND_SECTION] = "section",
 };
+
+/* @text with everything outside RFC 3986's unreserved characters and "/" encoded, as debuginfod(8) asks; NULL without memory. */
+static char *encode(const char *text)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
+
+	if (!encoded)
+		return NULL;
+	for (; *text; text++) {
+		unsigned char byte = (unsigned char)*text;
+
+		if (strchr("-._~/", byte) || (byte < 0x80 && isalnum(byte))) {
+			*to++ = *text;
+		} else {
+			*to++ = '%';
+			*to++ = digits[byte >> 4];
+			*to++ = digits[byte & 15];
+		}
+	}
+	*to = '\0';
+	return encoded;
+}
 
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url)
 {
 	char hex[BID_ID_HEX_MAX];
+	bid_auto_free char *detail = NULL;
 	char *url;
 
-	if ((unsigned)request->kind >= BID_KIND_COUNT || !web_names[request->kind])
+	if ((unsigned)request->kind >= BID_KIND_END || !web_names[request->kind])
 		return -EOPNOTSUPP;
-	if (asprintf(&url, "%s/buildid/%s/%s", base, bid_id_format(&request->id, hex), web_names[request->kind]) < 0)
+	if (bid_kind_has_detail(request->kind) != (request->detail != NULL))
+		return -EINVAL;
+	detail = encode(bid_detail_text(request->detail));
+	if (!detail)
+		return -ENOMEM;
+	/* the slash before a source's path is the first one of the path */
+	if (asprintf(&url, "%s/buildid/%s/%s%s%s", base, bid_id_format(&request->id, hex), web_names[request->kind],
+		     request->kind == BID_KIND_SECTION ? "/" : "", detail) < 0)
 		return -ENOMEM;
 	*ret_url = url;
 	return 0;

@@ -20,7 +20,7 @@ char *bid_url_shown(const char *url);
 
 /*
  * The URL of @request at the server @base (debuginfod(8), "WEBAPI"), for the caller to free. Returns 0, or -EOPNOTSUPP for a kind
- * that debuginfod does not have.
+ * that debuginfod does not have, or -EINVAL if a detail is missing or too much.
  */
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
 

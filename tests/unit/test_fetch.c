@@ -40,7 +40,7 @@ static void test_healthy(void **state)
 
 static void test_kinds(void **state)
 {
-	static const enum bid_kind others[] = { BID_KIND_NONE, BID_KIND_KALLSYMS, BID_KIND_PROBES, BID_KIND_VDSO, BID_KIND_COUNT };
+	static const enum bid_kind others[] = { BID_KIND_NONE, BID_KIND_KALLSYMS, BID_KIND_PROBES, BID_KIND_VDSO, BID_KIND_END };
 	struct setting setting;
 	struct capture capture;
 	uint64_t number = 4711;

@@ -166,12 +166,44 @@ static void test_request(void **state)
 	assert_int_equal(bid_url_for_request("http://h/x", &request, &debuginfo), 0);
 	assert_string_equal(debuginfo, "http://h/x/buildid/00ff7f20/debuginfo");
 
-	for (int kind = BID_KIND_NONE; kind <= BID_KIND_COUNT; kind++) {
-		if (kind == BID_KIND_ELF || kind == BID_KIND_DEBUGINFO)
+	for (int kind = BID_KIND_NONE; kind <= BID_KIND_END; kind++) {
+		if (kind == BID_KIND_ELF || kind == BID_KIND_DEBUGINFO || bid_kind_has_detail((enum bid_kind)kind))
 			continue;
 		request.kind = (enum bid_kind)kind;
 		assert_int_equal(bid_url_for_request("http://h/x", &request, &none), -EOPNOTSUPP);
 		assert_null(none);
+	}
+}
+
+static void test_request_with_detail(void **state)
+{
+	static const struct {
+		enum bid_kind kind;
+		const char *text;
+		const char *url;
+	} cases[] = {
+		{ BID_KIND_SOURCE, "/usr/src/a.c", "http://h/x/buildid/00ff7f20/source/usr/src/a.c" },
+		{ BID_KIND_SOURCE, "/a b/c++/?#%&.~_-h", "http://h/x/buildid/00ff7f20/source/a%20b/c%2B%2B/%3F%23%25%26.~_-h" },
+		{ BID_KIND_SOURCE, "/\xc3\xa9\xff.c", "http://h/x/buildid/00ff7f20/source/%C3%A9%FF.c" },
+		{ BID_KIND_SECTION, ".debug_line", "http://h/x/buildid/00ff7f20/section/.debug_line" },
+		{ BID_KIND_SECTION, "a?b", "http://h/x/buildid/00ff7f20/section/a%3Fb" },
+	};
+	struct bid_request request = { .kind = BID_KIND_SOURCE };
+	char *none = NULL;
+
+	assert_int_equal(bid_id_parse_str("00ff7f20", &request.id), 0);
+	assert_int_equal(bid_url_for_request("http://h/x", &request, &none), -EINVAL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bid_auto_free char *url = NULL;
+		struct bid_detail *detail;
+
+		assert_int_equal(
+			(cases[i].kind == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(cases[i].text, &detail), 0);
+		request.kind = cases[i].kind;
+		request.detail = detail;
+		assert_int_equal(bid_url_for_request("http://h/x", &request, &url), 0);
+		assert_string_equal(url, cases[i].url);
+		bid_request_release(&request);
 	}
 }
 
@@ -362,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_normalise_leaves_result_alone),
 		cmocka_unit_test(test_shown),
 		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_request_with_detail),
 		cmocka_unit_test(test_variable),
 		cmocka_unit_test_setup_teardown(test_files, make_directory, remove_directory),
 		cmocka_unit_test_setup_teardown(test_bad_files, make_directory, remove_directory),

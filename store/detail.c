@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <bid/detail.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bid_detail {
+	atomic_uint refs;
+	char text[];
+};
+
+/* C0 and DEL: nobody's file name, and what would split lines of logs and requests. Bytes above are left to who made the name. */
+static bool has_controls(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	return false;
+}
+
+static struct bid_detail *detail_new(size_t room)
+{
+	struct bid_detail *detail = malloc(sizeof(*detail) + room);
+
+	if (detail)
+		atomic_init(&detail->refs, 1);
+	return detail;
+}
+
+/* Write the canonical form of @path to @to, which is as long. Returns false if it leads above the root or to a directory. */
+static bool canonicalise(const char *path, char *to)
+{
+	char *end = to;
+	bool dir = true;
+
+	while (*path) {
+		size_t len;
+
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		if (len > NAME_MAX)
+			return false;
+		dir = len == 0 || (len == 1 && path[0] == '.') || (len == 2 && memcmp(path, "..", 2) == 0);
+		if (!dir) {
+			*end++ = '/';
+			memcpy(end, path, len);
+			end += len;
+		} else if (len == 2) {
+			if (end == to)
+				return false;
+			while (*--end != '/')
+				;
+		}
+		path += len;
+	}
+	*end = '\0';
+	return !dir;
+}
+
+int bid_detail_source(const char *path, struct bid_detail **ret_detail)
+{
+	size_t len = strnlen(path, PATH_MAX);
+	struct bid_detail *detail;
+
+	if (path[0] != '/' || len >= PATH_MAX || has_controls(path))
+		return -EINVAL;
+	detail = detail_new(len + 1);
+	if (!detail)
+		return -ENOMEM;
+	if (!canonicalise(path, detail->text)) {
+		free(detail);
+		return -EINVAL;
+	}
+	*ret_detail = detail;
+	return 0;
+}
+
+int bid_detail_section(const char *name, struct bid_detail **ret_detail)
+{
+	size_t len = strnlen(name, NAME_MAX + 1);
+	struct bid_detail *detail;
+
+	if (len == 0 || len > NAME_MAX || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	    has_controls(name))
+		return -EINVAL;
+	detail = detail_new(len + 1);
+	if (!detail)
+		return -ENOMEM;
+	memcpy(detail->text, name, len + 1);
+	*ret_detail = detail;
+	return 0;
+}
+
+const struct bid_detail *bid_detail_ref(const struct bid_detail *detail)
+{
+	/* the count is no part of what is immutable */
+	if (detail)
+		atomic_fetch_add_explicit(&((struct bid_detail *)detail)->refs, 1, memory_order_relaxed);
+	return detail;
+}
+
+void bid_detail_unref(const struct bid_detail *detail)
+{
+	if (detail && atomic_fetch_sub_explicit(&((struct bid_detail *)detail)->refs, 1, memory_order_acq_rel) == 1)
+		free((struct bid_detail *)detail);
+}
+
+const char *bid_detail_text(const struct bid_detail *detail)
+{
+	return detail ? detail->text : "";
+}
+
+bool bid_detail_equal(const struct bid_detail *a, const struct bid_detail *b)
+{
+	return a == b || strcmp(bid_detail_text(a), bid_detail_text(b)) == 0;
+}
