@@ -16,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { FILES_MAX = 4096, CALLS = 20000, ROUNDS = 9, ROUNDS_MAX = 101 };
+#include "rounds.h"
+
+enum { FILES_MAX = 4096, CALLS = 20000, ROUNDS = 9 };
 
 struct set {
 	char *paths[FILES_MAX];
@@ -80,29 +81,22 @@ static void touch_read(const char *path)
 /* Microseconds a call. */
 static double measure(const struct set *set, void (*touch)(const char *path), unsigned seed)
 {
-	struct timespec begin, end;
+	double begun;
 
 	/* the names are looked up before: what is measured is a hit */
 	for (unsigned i = 0; i < set->n; i++)
 		touch(set->paths[i]);
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	begun = now();
 	for (unsigned i = 0; i < CALLS; i++)
 		touch(set->paths[rand_r(&seed) % set->n]);
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) / CALLS / 1e3;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double difference = *(const double *)a - *(const double *)b;
-
-	return difference < 0 ? -1 : difference > 0;
+	return (now() - begun) / CALLS * 1e6;
 }
 
 static void compare_sets(const char *name, const struct set *native, const struct set *mounted, void (*touch)(const char *path),
-			 unsigned rounds)
+			 size_t rounds)
 {
-	double natives[ROUNDS_MAX], mounteds[ROUNDS_MAX], ratios[ROUNDS_MAX];
+	double natives[ROUNDS_MAX], mounteds[ROUNDS_MAX];
+	struct spread ratio;
 
 	for (unsigned i = 0; i < rounds; i++) {
 		if (i % 2)
@@ -110,26 +104,23 @@ static void compare_sets(const char *name, const struct set *native, const struc
 		natives[i] = measure(native, touch, i);
 		if (i % 2 == 0)
 			mounteds[i] = measure(mounted, touch, i);
-		ratios[i] = mounteds[i] / natives[i];
 	}
-	qsort(natives, rounds, sizeof(double), compare);
-	qsort(mounteds, rounds, sizeof(double), compare);
-	qsort(ratios, rounds, sizeof(double), compare);
-	printf("%-20s native %7.2f us   mount %7.2f us   ratio %5.2f (%.2f .. %.2f)\n", name, natives[rounds / 2],
-	       mounteds[rounds / 2], ratios[rounds / 2], ratios[0], ratios[rounds - 1]);
+	ratio = spread_of_ratios(mounteds, natives, rounds);
+	printf("%-20s native %7.2f us   mount %7.2f us   ratio %5.2f (%.2f .. %.2f)\n", name, spread_of(natives, rounds).median,
+	       spread_of(mounteds, rounds).median, ratio.median, ratio.min, ratio.max);
 }
 
 int main(int argc, char **argv)
 {
 	static struct set native, mounted;
-	unsigned rounds = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : ROUNDS;
+	size_t rounds = parse_rounds(argc > 3 ? argv[3] : NULL, ROUNDS);
 
-	if (argc < 3 || rounds < 1 || rounds > ROUNDS_MAX) {
+	if (argc < 3 || rounds == 0) {
 		fprintf(stderr, "usage: bench-hot STORE MOUNT [ROUNDS]\n");
 		return 2;
 	}
 	gather(argv[1], argv[2], &native, &mounted);
-	printf("%u files, %d calls a round, %u rounds\n", native.n, CALLS, rounds);
+	printf("%u files, %d calls a round, %zu rounds\n", native.n, CALLS, rounds);
 	compare_sets("stat", &native, &mounted, touch_stat, rounds);
 	compare_sets("open+read 4K+close", &native, &mounted, touch_read, rounds);
 	return 0;

@@ -15,12 +15,11 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "rounds.h"
 
-#define ROUNDS	   9
-#define ROUNDS_MAX 99
+#define ROUNDS 9
 
 struct files {
 	char **names;
@@ -98,19 +97,17 @@ static const struct {
 /* Microseconds of processor time a file: nothing here waits, and what else the machine does is left out. */
 static double measure(const struct files *files, reader_fn reader, size_t *ret_found)
 {
-	struct timespec begin, end;
+	double begun = now_busy();
 	size_t found = 0;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
 	for (size_t i = 0; i < files->n; i++) {
 		bid_auto_fd int fd = open(files->names[i], O_RDONLY | O_CLOEXEC);
 
 		if (fd >= 0)
 			found += reader(fd);
 	}
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
 	*ret_found = found;
-	return ((double)(end.tv_sec - begin.tv_sec) * 1e6 + (double)(end.tv_nsec - begin.tv_nsec) / 1e3) / (double)files->n;
+	return (now_busy() - begun) / (double)files->n * 1e6;
 }
 
 static bool is_elf(const char *name)
@@ -148,23 +145,6 @@ static int read_names(struct files *files)
 	return files->n > 0 ? 0 : -ENODATA;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void print_ratio(const char *what, double times[][READERS], size_t rounds, size_t over, size_t under)
-{
-	double ratios[ROUNDS_MAX];
-
-	for (size_t i = 0; i < rounds; i++)
-		ratios[i] = times[i][over] / times[i][under];
-	qsort(ratios, rounds, sizeof(ratios[0]), compare);
-	printf("%-44s %6.2f  (%.2f to %.2f)\n", what, ratios[rounds / 2], ratios[0], ratios[rounds - 1]);
-}
-
 static void free_names(struct files *files)
 {
 	for (size_t i = 0; i < files->n; i++)
@@ -175,11 +155,11 @@ static void free_names(struct files *files)
 int main(int argc, char **argv)
 {
 	bid_cleanup(free_names) struct files files = { 0 };
-	size_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : ROUNDS;
-	double times[ROUNDS_MAX][READERS];
+	size_t rounds = parse_rounds(argc > 1 ? argv[1] : NULL, ROUNDS);
+	double times[READERS][ROUNDS_MAX];
 	size_t found[READERS];
 
-	if (argc > 2 || rounds == 0 || rounds > ROUNDS_MAX) {
+	if (argc > 2 || rounds == 0) {
 		fprintf(stderr, "usage: bench-identify [ROUNDS] <NAMES, 1 to %d rounds\n", ROUNDS_MAX);
 		return 2;
 	}
@@ -194,13 +174,13 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < READERS; i++) {
 			size_t which = (i + round) % READERS;
 
-			times[round][which] = measure(&files, readers[which].read, &found[which]);
+			times[which][round] = measure(&files, readers[which].read, &found[which]);
 		}
 
 	printf("%zu ELF files, %zu ids (libelf: %zu), %zu rounds\n", files.n, found[1], found[2], rounds);
 	for (size_t i = 0; i < READERS; i++)
-		printf("%-44s %6.2f us a file in the last round\n", readers[i].name, times[rounds - 1][i]);
-	print_ratio("bid_elf_identify() to the floor", times, rounds, 1, 0);
-	print_ratio("libelf to bid_elf_identify()", times, rounds, 2, 1);
+		printf("%-44s %6.2f us a file in the last round\n", readers[i].name, times[i][rounds - 1]);
+	print_ratios("bid_elf_identify() to the floor", times[1], times[0], rounds);
+	print_ratios("libelf to bid_elf_identify()", times[2], times[1], rounds);
 	return 0;
 }

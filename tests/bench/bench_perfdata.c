@@ -15,13 +15,12 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "rounds.h"
 
-#define ROUNDS	   5
-#define ROUNDS_MAX 99
-#define CHUNK	   (512u << 10)
+#define ROUNDS 5
+#define CHUNK  (512u << 10)
 
 extern char **environ;
 
@@ -84,53 +83,24 @@ static const struct {
 /* Seconds, or less than 0 after a message. By the wall clock: perf is another process. */
 static double measure(size_t which, const char *path, struct bid_perfdata_summary *summary)
 {
-	struct timespec begin, end;
-	int r;
+	double begun = now(), took;
+	int r = readers[which].read(path, summary);
 
-	clock_gettime(CLOCK_MONOTONIC, &begin);
-	r = readers[which].read(path, summary);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	took = now() - begun;
 	if (r < 0) {
 		fprintf(stderr, "bench-perfdata: %s: %s of '%s'\n", strerror(-r), readers[which].name, path);
 		return -1;
 	}
-	return (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void print_ratio(const char *what, double times[][READERS], size_t rounds, size_t over, size_t under)
-{
-	double ratios[ROUNDS_MAX];
-
-	for (size_t i = 0; i < rounds; i++)
-		ratios[i] = times[i][over] / times[i][under];
-	qsort(ratios, rounds, sizeof(ratios[0]), compare);
-	printf("%-44s %6.2f  (%.2f to %.2f)\n", what, ratios[rounds / 2], ratios[0], ratios[rounds - 1]);
-}
-
-static void print_speed(size_t which, double times[][READERS], size_t rounds, uint64_t bytes)
-{
-	double sorted[ROUNDS_MAX];
-
-	for (size_t i = 0; i < rounds; i++)
-		sorted[i] = times[i][which];
-	qsort(sorted, rounds, sizeof(sorted[0]), compare);
-	printf("%-44s %6.2f GB/s\n", readers[which].name, (double)bytes / sorted[rounds / 2] / 1e9);
+	return took;
 }
 
 int main(int argc, char **argv)
 {
-	size_t rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : ROUNDS;
+	size_t rounds = parse_rounds(argc > 2 ? argv[2] : NULL, ROUNDS);
 	struct bid_perfdata_summary summary = { 0 };
-	double times[ROUNDS_MAX][READERS];
+	double times[READERS][ROUNDS_MAX];
 
-	if (argc < 2 || argc > 3 || rounds == 0 || rounds > ROUNDS_MAX) {
+	if (argc < 2 || argc > 3 || rounds == 0) {
 		fprintf(stderr, "usage: bench-perfdata FILE [ROUNDS], 1 to %d rounds\n", ROUNDS_MAX);
 		return 2;
 	}
@@ -140,8 +110,8 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < READERS; i++) {
 			size_t which = (i + round) % READERS;
 
-			times[round][which] = measure(which, argv[1], &summary);
-			if (times[round][which] < 0)
+			times[which][round] = measure(which, argv[1], &summary);
+			if (times[which][round] < 0)
 				return 1;
 		}
 	}
@@ -150,8 +120,8 @@ int main(int argc, char **argv)
 	       summary.compressed ? ", compressed" : "", (unsigned long long)summary.records, (unsigned long long)summary.dsos,
 	       rounds);
 	for (size_t i = 0; i < READERS; i++)
-		print_speed(i, times, rounds, summary.bytes);
-	print_ratio("bid_perfdata_read() to the floor", times, rounds, 1, 0);
-	print_ratio("perf to bid_perfdata_read()", times, rounds, 2, 1);
+		printf("%-44s %6.2f GB/s\n", readers[i].name, (double)summary.bytes / spread_of(times[i], rounds).median / 1e9);
+	print_ratios("bid_perfdata_read() to the floor", times[1], times[0], rounds);
+	print_ratios("perf to bid_perfdata_read()", times[2], times[1], rounds);
 	return 0;
 }

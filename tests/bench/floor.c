@@ -16,24 +16,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "rounds.h"
 
 enum { FILES_MAX = 200000 };
 
 struct file {
 	char *id, *path; /* both in one block */
 };
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* By openat(2) from the directory itself, so that nothing is paid for long paths. */
 static int walk(int parent, const char *name, size_t *n)

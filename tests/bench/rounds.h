@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the programs here have in common: a clock, and what is told of rounds in which several things took turns. */
+#ifndef BID_BENCH_ROUNDS_H
+#define BID_BENCH_ROUNDS_H
+
+#include <stddef.h>
+
+#define ROUNDS_MAX 101
+
+/* The middle one of some values, and the smallest and the largest. */
+struct spread {
+	double median, min, max;
+};
+
+/* Seconds by the wall clock. */
+double now(void);
+
+/* Seconds of processor time of this thread. */
+double now_busy(void);
+
+/* @n is 1 to ROUNDS_MAX. */
+struct spread spread_of(const double *values, size_t n);
+
+/* Of the ratios of each round: what the machine does meanwhile changes from round to round, and is in both. */
+struct spread spread_of_ratios(const double *over, const double *under, size_t n);
+
+/* The line "what   median  (min to max)" of these ratios. */
+void print_ratios(const char *what, const double *over, const double *under, size_t n);
+
+/* The number of rounds that @text asks for, 0 if it is none from 1 to ROUNDS_MAX. @text NULL is @otherwise. */
+size_t parse_rounds(const char *text, size_t otherwise);
+
+#endif
