@@ -9,6 +9,7 @@
 #include <bid/broker.h>
 
 #include "fds.h"
+#include "handle.h"
 #include "inode.h"
 #include "options.h"
 #include "tree.h"
@@ -25,6 +26,7 @@ struct bid_fs {
 	struct bid_store *store; /* borrowed */
 	struct bid_broker *broker; /* owned; made after daemonising */
 	struct bid_tree tree;
+	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_fds *fds; /* owned; has its own lock */
 	pthread_mutex_t backing_lock; /* of the inodes' attachments, see backing.c */

@@ -38,6 +38,17 @@ uint64_t bid_inode_number(const struct bid_node *node)
 	return number_of(node, 0);
 }
 
+void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan)
+{
+	uint64_t class = number >> 55;
+
+	*ret_type = number == BID_INODE_ROOT	    ? BID_NODE_PATH
+		    : class >> 3 <= BID_NODE_README ? (enum bid_node_type)(class >> 3)
+						    : BID_NODE_NONE;
+	*ret_kind = (enum bid_kind)(class & 7);
+	*ret_fan = (unsigned)(number >> 47 & 0xff);
+}
+
 static struct bid_inode **bucket_of(const struct bid_inodes *inodes, uint64_t number)
 {
 	return &inodes->buckets[number * 0x9e3779b97f4a7c15U >> 32 & (inodes->n_buckets - 1)];

@@ -29,6 +29,12 @@ struct bid_inode {
 /* The number of @node, as far as no other node has it. */
 uint64_t bid_inode_number(const struct bid_node *node);
 
+/*
+ * What can be read off a number: the type and kind of its node, which may be none at all, and the first byte of the id. The root is
+ * a BID_NODE_PATH.
+ */
+void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan);
+
 /* A table with the root in it. @detach is called with the attachment (if not NULL) of every inode that goes. */
 int bid_inodes_new(void (*detach)(void *attachment), struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);

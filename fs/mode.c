@@ -77,6 +77,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
+	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
 	} else {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <string.h>
 
 #include "reply.h"
 #include "wait.h"
@@ -24,18 +25,29 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 	}
 }
 
+/*
+ * "." and ".." come from the kernel itself, when somebody opens by a file handle: "." for a number that it does not hold, and that
+ * a daemon before this one may have given out.
+ */
+static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_inode *inode, bool up, struct bid_node *ret_node)
+{
+	if (up)
+		return inode ? bid_node_parent(&inode->node, ret_node) : -ESTALE;
+	return inode ? bid_node_copy(&inode->node, ret_node) : bid_handles_resolve(fs->handles, number, ret_node);
+}
+
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode *inode = bid_inodes_find(fs->inodes, parent);
+	bool up = strcmp(name, "..") == 0;
 	struct bid_node child;
 	int r;
 
-	if (!inode) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	r = bid_tree_lookup(&fs->tree, &inode->node, name, &child);
+	if (up || strcmp(name, ".") == 0)
+		r = lookup_handle(fs, parent, inode, up, &child);
+	else
+		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child) : -ESTALE;
 	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
 	} else if (r == -ENOENT) {

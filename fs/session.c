@@ -238,12 +238,13 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	pthread_mutex_init(&fs.backing_lock, NULL);
 	raise_limit();
 	if (bid_inodes_new(bid_backing_detach, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
-	    add_arguments(&args, options, bid_store_path(store)) == 0)
+	    bid_handles_new(&fs.tree, &fs.handles) == 0 && add_arguments(&args, options, bid_store_path(store)) == 0)
 		status = mount_and_serve(&fs, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
 
 	bid_fds_free(fs.fds);
+	bid_handles_free(fs.handles);
 	bid_inodes_free(fs.inodes);
 	pthread_mutex_destroy(&fs.backing_lock);
 	fuse_opt_free_args(&args);
