@@ -116,12 +116,14 @@ static int compare(const void *a, const void *b)
 
 static int read_places(struct bid_handles *handles)
 {
-	struct bid_node root = { .type = BID_NODE_PATH };
+	static const struct bid_node root = { .type = BID_NODE_PATH }, by_path = { .type = BID_NODE_BY_PATH };
 	uint64_t begun = now_ns(), ended;
 	int r;
 
 	clear(handles);
-	r = bid_tree_list(handles->tree, &root, add_below, handles);
+	r = add_place(handles, &by_path);
+	if (r == 0)
+		r = bid_tree_list(handles->tree, &root, add_below, handles);
 	if (r < 0) {
 		clear(handles);
 		return r;

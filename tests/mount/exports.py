@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The servers that export a mount, started with the configurations of contrib/."""
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+import programs
+import servers
+import tools
+
+
+def end(process):
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(10)
+
+
+def filled_in(template, **values):
+    """A configuration of contrib/, each `name value` in it with another value."""
+    text = (tools.ROOT / "contrib" / template).read_text()
+    for pattern, value in values.items():
+        text, count = re.subn(pattern, value.replace("\\", "\\\\"), text)
+        assert count, f"{template} has no {pattern}"
+    return text
+
+
+class Nginx:
+    """nginx with contrib/nginx/bidfs.conf over a mount."""
+
+    def __init__(self, mount, place):
+        self.place = pathlib.Path(place)
+        self.place.mkdir()
+        for _ in range(5):  # somebody else may take the port in between
+            port = servers.free_port()
+            self.url = f"http://127.0.0.1:{port}"
+            self.start(mount, port)
+            if tools.wait_until(lambda: self.process.poll() is not None or servers.http(self.url)[0] == 404, "nginx", 10) and \
+                    self.process.poll() is None:
+                return
+        raise AssertionError(f"nginx does not start:\n{self.log()}")
+
+    def start(self, mount, port):
+        site = filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid(?=[;/])": str(mount)})
+        (self.place / "site.conf").write_text(site)
+        (self.place / "nginx.conf").write_text(f"""
+            daemon off;
+            {'user root;' if tools.IS_ROOT else ''}
+            worker_processes 4;
+            pid {self.place}/pid;
+            error_log {self.place}/error.log;
+            events {{ worker_connections 256; }}
+            http {{
+                access_log {self.place}/access.log;
+                client_body_temp_path {self.place}/body; proxy_temp_path {self.place}/proxy; fastcgi_temp_path {self.place}/fastcgi;
+                uwsgi_temp_path {self.place}/uwsgi; scgi_temp_path {self.place}/scgi;
+                include {self.place}/site.conf;
+            }}""")
+        self.process = subprocess.Popen(["/usr/sbin/nginx", "-p", self.place, "-c", self.place / "nginx.conf",
+                                         "-e", self.place / "error.log"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+
+    def log(self):
+        path = self.place / "error.log"
+        return path.read_text() if path.exists() else ""
+
+    def stop(self):
+        end(self.process)
+
+
+class Ganesha:
+    """NFS-Ganesha with contrib/nfs/ganesha.conf over a mount, in a network of its own with its rpcbind and its clients."""
+
+    def __init__(self, mount, place):
+        self.place = pathlib.Path(place)
+        self.place.mkdir()
+        (self.place / "recovery").mkdir()
+        config = filled_in("nfs/ganesha.conf", **{"/mnt/bid(?=;)": str(mount)})
+        # its places of the system are not ours to write to
+        config = config.replace("NFSV4 {", f"NFSV4 {{\n\tRecoveryBackend = fs;\n\tRecoveryRoot = {self.place}/recovery;")
+        (self.place / "conf").write_text(config)
+        # of its own, too: /run, in which rpcbind has its one socket; mounts come and go as outside
+        self.network = subprocess.Popen(["unshare", "--net", "--mount", "--propagation", "slave", "sh", "-c",
+                                         "ip link set lo up && mount -t tmpfs tmpfs /run && echo up && exec sleep infinity"],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.processes = [self.network]
+        try:
+            assert self.network.stdout.readline() == b"up\n", "no network of its own"
+            self.spawn("rpcbind", "-f")
+            tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind", 10)
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def command(self, *argv):
+        return ["nsenter", f"--target={self.network.pid}", "--net", "--mount", *map(str, argv)]
+
+    def run(self, *argv, **options):
+        return tools.run(*self.command(*argv), **options)
+
+    def spawn(self, *argv):
+        process = subprocess.Popen(self.command(*argv), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        return process
+
+    def start(self):
+        self.server = self.spawn("ganesha.nfsd", "-F", "-f", self.place / "conf", "-L", self.place / "log",
+                                 "-p", self.place / "pid")
+        tools.wait_until(lambda: self.server.poll() is not None or self.run("nfs-ls", self.url(4), status=None).returncode == 0,
+                         "NFS-Ganesha", 30)
+        assert self.server.poll() is None, f"NFS-Ganesha does not start:\n{self.log()}"
+
+    def log(self):
+        path = self.place / "log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    @staticmethod
+    def url(version, name=""):
+        """For libnfs: the file's name is the last part, the rest is what is mounted."""
+        return f"nfs://127.0.0.1/bid{'/' if name else ''}{name}?version={version}"
+
+    def names(self, version, name=""):
+        listed = self.run("nfs-ls", self.url(version, name)).stdout
+        return sorted(line.split()[-1] for line in listed.splitlines())
+
+    def cat(self, version, name, status=0):
+        return self.run("nfs-cat", self.url(version, name), status=status, text=False).stdout
+
+    def stop(self):
+        for process in reversed(self.processes):
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM if process is not self.network else signal.SIGKILL)
+            end(process)
+        self.network.stdout.close()
+
+
+def why_no_nfs():
+    """What is missing for an NFS server; None if nothing is."""
+    if not tools.IS_ROOT:
+        return "NFS-Ganesha opens by file handles, which needs root"
+    missing = [name for name in ("ganesha.nfsd", "rpcbind", "nfs-ls", "nfs-cat", "ip") if not shutil.which(name)]
+    return f"not installed: {', '.join(missing)}" if missing else None

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""nginx over a mount, with the configuration of contrib/nginx, is a debuginfod server: for every client of it, and for bidfs."""
+import urllib.error
+import urllib.request
+
+import pytest
+
+import exports
+import fetching
+import programs
+import tools
+
+
+@pytest.fixture
+def nginx(mount, place):
+    started = []
+
+    def start(exported):
+        started.append(exports.Nginx(exported, place / f"nginx{len(started)}"))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def split(place, store):
+    program = programs.split(programs.burn(place / "burn"), place / "burn.debug")
+    programs.into_store(store, program.id, "/usr/bin/burn", program.path)
+    programs.into_store(store, program.id, "/usr/bin/burn", program.debug, "debug")
+    return program
+
+
+def get(url, method="GET", **headers):
+    """The status, the headers and the body."""
+    request = urllib.request.Request(url, method=method, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as answer:
+        with answer:
+            return answer.code, answer.headers, answer.read()
+
+
+def test_headers_that_clients_use(mount, mode, nginx, split):
+    server = nginx(mount())
+    url, content = f"{server.url}/buildid/{split.id}/debuginfo", split.debug.read_bytes()
+    status, headers, body = get(url)
+    assert (status, body) == (200, content)
+    assert headers["Content-Length"] == headers["X-DEBUGINFOD-SIZE"] == str(len(content))
+    assert headers["Content-Type"] == "application/octet-stream" and headers["Last-Modified"] and headers["ETag"]
+    status, headers, body = get(url, "HEAD")
+    assert status == 200 and headers["X-DEBUGINFOD-SIZE"] == str(len(content)) and not body
+    tag = headers["ETag"]
+    status, headers, body = get(url, Range="bytes=100-199", If_Range=tag)
+    assert (status, body) == (206, content[100:200])
+    assert headers["Content-Range"] == f"bytes 100-199/{len(content)}" and headers["X-DEBUGINFOD-SIZE"] == str(len(content))
+    assert get(url, If_None_Match=tag)[0] == 304
+
+
+def test_nothing_else_is_to_be_had(mount, nginx, split):
+    m = mount()
+    server = nginx(m)
+    for path in ("", "buildid/", f"buildid/{split.id}/", f"buildid/{split.id}/info", f"buildid/{split.id}/elf", ".bidfs/status",
+                 f"by-path/usr/bin/burn/{split.id}", f"buildid/{split.id.upper()}/debuginfo", f"buildid/../buildid/{split.id}/x",
+                 "buildid/zz/debuginfo", f"buildid/{'0' * 40}/debuginfo"):
+        assert get(f"{server.url}/{path}")[0] == 404, path
+    assert get(f"{server.url}/buildid/{split.id}/debuginfo", "DELETE")[0] == 403
+    metrics = get(f"{server.url}/metrics")
+    assert metrics[0] == 200 and b"# TYPE bidfs_" in metrics[2] and metrics[1]["Cache-Control"] == "no-store"
+
+
+def test_the_clients_of_debuginfod(mount, mode, nginx, split, env, place):
+    server = nginx(mount())
+    client = {**env, "DEBUGINFOD_URLS": server.url}
+    found = tools.run("debuginfod-find", "debuginfo", split.id, env=client).stdout.strip()
+    assert open(found, "rb").read() == split.debug.read_bytes()
+    found = tools.run("debuginfod-find", "executable", split.id, env=client).stdout.strip()
+    assert open(found, "rb").read() == split.read()
+    assert tools.run("debuginfod-find", "debuginfo", "00" * 20, env=client, status=None).returncode != 0
+    gdb = tools.run("gdb", "-nx", "-batch", "-ex", "set debuginfod enabled on", "-ex", f"file {split.path}",
+                    "-ex", "info line burn", env={**client, "DEBUGINFOD_CACHE_PATH": str(place / "gdb")})
+    assert "burn.c" in gdb.stdout, gdb.stdout + gdb.stderr
+
+
+@pytest.mark.limit(60)
+def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
+    """Members with mounts and stores of their own, one shared mount behind nginx, one server upstream."""
+    upstream = faults()
+    program = programs.small(place / "app", 1)
+    upstream.serve(program, "executable")
+    shared = nginx(mount(f"url={upstream.url}", "wait=5"))
+    for number in range(3):
+        own = place / f"own{number}"
+        own.mkdir()
+        member = mount(f"url={shared.url}", on=own)
+        assert fetching.read(member.artifact(program.id)) == program.read()
+    found = tools.run("debuginfod-find", "executable", program.id, env={**env, "DEBUGINFOD_URLS": shared.url}).stdout
+    assert open(found.strip(), "rb").read() == program.read()
+    assert upstream.count(program.id) == 1
+    assert fetching.read(member.artifact("00" * 20)) == 2
+    assert upstream.count("00" * 20) == 1

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A team reads one mount by NFS: a real server, with the configuration of contrib/nfs."""
+import hashlib
+import os
+import subprocess
+
+import pytest
+
+import exports
+import programs
+import tools
+
+VERSIONS = [3, 4]
+
+
+@pytest.fixture
+def ganesha(mount, place):
+    missing = exports.why_no_nfs()
+    if missing:
+        pytest.skip(missing)
+    started = []
+
+    def start(exported):
+        started.append(exports.Ganesha(exported, place / f"nfs{len(started)}"))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.mark.limit(180)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_thousand_files_are_equal(ganesha, mount, mode, store, place, version):
+    """Each byte of each file, of which some are real programs and the others are small and many."""
+    count = int(os.environ.get("BID_TEST_NFS_FILES", "1000"))
+    sample = programs.small(place / "app", 1)
+    contents = {}
+    for number in range(count):
+        ident = f"{number % 256:02x}{number:038x}"
+        forged = programs.forge(sample, ident, place / "forged")
+        programs.into_store(store, ident, f"/usr/bin/app{number}", forged.path)
+        contents[ident] = forged.read()
+    server = ganesha(mount("allow_other", "ro"))
+    assert set(server.names(version, "buildid")) == set(contents)
+    # a program for a thousand files each, so many at once
+    script = 'for id; do nfs-cat "nfs://127.0.0.1/bid/buildid/$id/elf?version=$V" >"$D/$id" || echo "$id"; done'
+    out = place / "out"
+    out.mkdir()
+    idents = sorted(contents)
+    workers = [subprocess.Popen(server.command("env", f"V={version}", f"D={out}", "sh", "-c", script, "sh", *idents[part::4]),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+               for part in range(4)]
+    said = [worker.communicate(timeout=170)[0] for worker in workers]
+    different = [ident for ident in idents if (out / ident).read_bytes() != contents[ident]]
+    assert not different, (different[:5], said)
+
+
+@pytest.mark.limit(90)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_miss_is_fetched_once_for_the_team(ganesha, mount, mode, faults, place, version):
+    server = faults()
+    program = programs.small(place / "app", 1)
+    server.serve(program, "executable")
+    nfs = ganesha(mount("allow_other", f"url={server.url}"))
+    for _ in range(3):
+        assert nfs.cat(version, f"buildid/{program.id}/elf") == program.read()
+    assert server.count(program.id) == 1
+    absent = "00" * 20
+    nfs.cat(version, f"buildid/{absent}/elf", status=None)
+    assert server.count(absent) == 1
+    assert program.id in nfs.names(version, "buildid") and absent not in nfs.names(version, "buildid")
+
+
+@pytest.fixture
+def shared(needs_root, place):
+    """A directory in which mounts come and go in the server's namespace as they do here."""
+    path = place / "shared"
+    path.mkdir()
+    tools.run("mount", "--bind", path, path)
+    tools.run("mount", "--make-shared", path)
+    yield path
+    tools.run("umount", path)
+
+
+@pytest.mark.limit(120)
+def test_a_client_goes_on_over_a_restart(shared, ganesha, mount, mode, store, place):
+    """
+    A client has files open; the daemon and the server are killed and come back; the client reads on by its handles. That is NFSv3:
+    an open file of NFSv4 is a state of the server, which libnfs does not claim again, so there a new client reads.
+    """
+    built = [programs.small(place / f"app{seed}", seed) for seed in range(3)]
+    for program in built:
+        programs.into_store(store, program.id, f"/usr/bin/{program.path.name}", program.path)
+    m = mount("allow_other", "ro", at=shared / "m")
+    server = ganesha(m)
+    names = [f"buildid/{program.id}/elf" for program in built]
+    with subprocess.Popen(server.command("/usr/bin/python3", tools.ROOT / "tests/mount/nfs_client.py", "3", "/bid", *names),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        expected = [hashlib.sha256(program.read()).hexdigest() for program in built]
+        assert client.stdout.readline().split() == expected
+        m.die()
+        server.server.kill()
+        server.server.wait(20)
+        tools.run("umount", "-l", m.path)
+        mount("allow_other", "ro", at=m.path)
+        server.start()
+        client.stdin.write("again\n")
+        client.stdin.close()
+        assert client.stdout.readline().split() == expected
+        assert client.wait(20) == 0
+    for name, program in zip(names, built):
+        assert server.cat(4, name) == program.read()
+
+
+@pytest.mark.limit(60)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_the_owners_is_not_the_teams(ganesha, mount, store, place, version):
+    """All_Squash: a client is nobody, whoever it says it is."""
+    program = programs.small(place / "app", 1)
+    programs.into_store(store, program.id, "/usr/bin/app", program.path).chmod(0o700)
+    server = ganesha(mount("allow_other", "ro"))
+    refused = server.run("nfs-cat", server.url(version, f"buildid/{program.id}/elf"), status=None, text=False)
+    assert refused.returncode != 0 and program.read()[:64] not in refused.stdout

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""File handles, as an NFS server keeps them: over a remount and a restart of the daemon, and forged ones."""
+import ctypes
+import errno
+import os
+import random
+import signal
+
+import pytest
+
+import programs
+import tools
+
+AT_FDCWD = -100
+HANDLE_MAX = 128
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class FileHandle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_uint), ("type", ctypes.c_int), ("handle", ctypes.c_ubyte * HANDLE_MAX)]
+
+
+def handle_of(path):
+    """name_to_handle_at(2), as (type, bytes)."""
+    handle, mount_id = FileHandle(bytes=HANDLE_MAX), ctypes.c_int()
+    if LIBC.name_to_handle_at(AT_FDCWD, os.fsencode(path), ctypes.byref(handle), ctypes.byref(mount_id), 0) < 0:
+        raise OSError(ctypes.get_errno(), "name_to_handle_at", str(path))
+    return handle.type, bytes(handle.handle[:handle.bytes])
+
+
+def open_handle(mount, handle, flags=os.O_RDONLY):
+    """open_by_handle_at(2): a descriptor."""
+    wanted = FileHandle(bytes=len(handle[1]), type=handle[0], handle=(ctypes.c_ubyte * HANDLE_MAX)(*handle[1]))
+    root = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fd = LIBC.open_by_handle_at(root, ctypes.byref(wanted), flags)
+        if fd < 0:
+            raise OSError(ctypes.get_errno(), "open_by_handle_at")
+        return fd
+    finally:
+        os.close(root)
+
+
+def read_handle(mount, handle):
+    with open(open_handle(mount, handle), "rb") as file:
+        return file.read()
+
+
+def inode_of_handle(mount, handle):
+    fd = open_handle(mount, handle, os.O_PATH)
+    try:
+        return os.fstat(fd).st_ino
+    finally:
+        os.close(fd)
+
+
+@pytest.fixture
+def builds(place, store):
+    """Some programs, one of them with a separate debug file."""
+    made = [programs.small(place / f"app{seed}", seed) for seed in range(4)]
+    made.append(programs.split(programs.small(place / "split", 9), place / "split.debug"))
+    for number, program in enumerate(made):
+        programs.into_store(store, program.id, f"/usr/bin/deep/er/app{number}", program.path)
+    programs.into_store(store, made[-1].id, "/usr/bin/deep/er/app4", made[-1].debug, "debug")
+    return made
+
+
+def restart(mount, at, how):
+    """Another daemon for the same store at the same place."""
+    if how == "kill":
+        at.die()
+        tools.run("umount", "-l", at.path)
+    else:
+        at.unmount()
+    return mount(at=at.path)
+
+
+@pytest.mark.parametrize("how", ["unmount", "kill"])
+def test_handles_are_valid_after_a_restart(needs_root, mount, mode, builds, how):
+    m = mount()
+    contents = {}
+    for program in builds:
+        contents[handle_of(m.artifact(program.id))] = program.read()
+        contents[handle_of(m.elf_file(program.id))] = program.read()
+    contents[handle_of(m.artifact(builds[-1].id, "debuginfo"))] = builds[-1].debug.read_bytes()
+    names = ["", "buildid", f"buildid/{builds[0].id}", f"buildid/{builds[0].id}/info", ".build-id", f".build-id/{builds[0].id[:2]}",
+             f".build-id/{builds[0].id[:2]}/{builds[0].id[2:]}", "usr", "usr/bin/deep", f"usr/bin/deep/er/app0/{builds[0].id}",
+             "by-path", "by-path/usr/bin/deep/er/app0", "usr/lib/debug/.build-id", f"debug/.build-id/{builds[0].id[:2]}", "debug",
+             ".bidfs", ".bidfs/README", ".bidfs/status"]
+    inodes = {handle_of(m / name): os.stat(m / name, follow_symlinks=False).st_ino for name in names}
+    assert len(inodes) == len(names), "two names have one handle"
+
+    m = restart(mount, m, how)
+    for handle, content in contents.items():
+        assert read_handle(m, handle) == content
+    for handle, inode in inodes.items():
+        assert inode_of_handle(m, handle) == inode
+    # and a directory by its handle is the directory by its name
+    fd = open_handle(m, handle_of(m / "usr/bin/deep"), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        assert os.listdir(fd) == ["er"] and os.readlink(f"/proc/self/fd/{fd}") == f"{m}/usr/bin/deep"
+    finally:
+        os.close(fd)
+
+
+def test_a_directory_is_reached_by_its_handle_alone(needs_root, mount, builds):
+    """Nothing of the path is known to the kernel: it asks for ".." up to the root, and for the name in each of them."""
+    m = mount()
+    handle = handle_of(m / f"usr/bin/deep/er/app0/{builds[0].id}")
+    m = restart(mount, m, "unmount")
+    fd = open_handle(m, handle, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        assert os.listdir(fd) == ["elf"] and os.readlink(f"/proc/self/fd/{fd}") == f"{m}/usr/bin/deep/er/app0/{builds[0].id}"
+    finally:
+        os.close(fd)
+
+
+def test_the_handle_of_what_is_gone_is_stale(needs_root, mount, store, builds):
+    m = mount()
+    handles = [handle_of(m.artifact(builds[0].id)), handle_of(m / "usr/bin/deep/er/app0")]
+    m.unmount()
+    tools.run(tools.BIDCTL, "-s", store, "remove", builds[0].id)
+    m = mount(at=m.path)
+    for handle in handles:
+        assert tools.errno_of(open_handle, m, handle) == errno.ESTALE
+
+
+@pytest.mark.limit(120)
+def test_forged_handles_are_stale(needs_root, mount, builds):
+    """Whatever the number: the daemon lives, and what opens is what its own handle says."""
+    m = mount()
+    kind, sample = handle_of(m.artifact(builds[0].id))
+    chance = random.Random(29)
+    count = int(os.environ.get("BID_TEST_HANDLES", "20000"))
+    opened = 0
+    for number in range(count):
+        if number % 2:
+            forged = chance.randbytes(len(sample))
+        else:
+            # near to a right one: other bits of its number, the generation as it is
+            forged = bytearray(sample)
+            forged[chance.randrange(8)] ^= 1 << chance.randrange(8)
+        try:
+            fd = open_handle(m, (kind, bytes(forged)), os.O_PATH)
+        except OSError as trouble:
+            assert trouble.errno == errno.ESTALE, (bytes(forged).hex(), trouble)
+            continue
+        opened += 1
+        os.close(fd)
+    assert opened < count / 100
+    assert m.artifact(builds[0].id).read_bytes() == builds[0].read()
+    assert m.end(signal.SIGTERM)[0] == 0
