@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the programs that check adding share: trees of programs, things that run, and how cases are run and counted."""
+"""What the programs that check adding share: trees of programs, things that run."""
 import contextlib
 import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
-import sys
-import tempfile
-import time
 
-from check_bidctl import TIMEOUT, Scene, build
+from cases import Skip, need
+from check_bidctl import TIMEOUT, build
 
 NOBODY = 65534
 IDS = [f"{number:02x}" + "5ca1ab1e" * 4 + "000000" for number in range(1, 40)]
@@ -21,15 +18,6 @@ def call(*command, env=None, **keywords):
     """Run it, to its end and whatever that is."""
     return subprocess.run([*map(str, command)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, errors="surrogateescape", timeout=TIMEOUT, check=False, **keywords)
-
-
-class Skip(Exception):
-    """Why a case cannot be run here."""
-
-
-def need(condition, reason):
-    if not condition:
-        raise Skip(reason)
 
 
 def summary(done):
@@ -122,32 +110,3 @@ def sleeper(directory, name, build_id):
     path = directory / name
     subprocess.run(["cc", "-O", f"-Wl,--build-id=0x{build_id}", "-o", path, source], check=True, timeout=TIMEOUT)
     return path
-
-
-def main(functions):
-    """Run what is named case_ among them, or those that the command line names."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    if not shutil.which("cc") or not shutil.which("objcopy"):
-        print("skipped: needs cc and objcopy")
-        return 77
-    cases = [function for name, function in functions.items() if name.startswith("case_")]
-    wanted = sys.argv[2:]
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="add.", dir=os.environ.get("BID_TEST_DIRECTORY")) as top:
-        built = pathlib.Path(os.path.realpath(top)) / "built"
-        built.mkdir()
-        for case in cases:
-            if wanted and case.__name__ not in wanted:
-                continue
-            directory = built.parent / case.__name__
-            directory.mkdir()
-            begun = time.monotonic()
-            try:
-                case(Scene(os.path.realpath(sys.argv[1]), built, directory))
-                print(f"ok {case.__name__} ({time.monotonic() - begun:.1f} s)")
-            except Skip as reason:
-                print(f"skipped {case.__name__}: {reason}")
-            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
-    return 1 if failed else 0

@@ -15,14 +15,15 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 
+import cases
 import check_bidctl
-from add_scene import (IDS, NOBODY, Skip, call, everything_is_right, in_namespace, main, module_tree, need, readelf_id, stored,
-                       summary, system_tree)
-from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, build
+from add_scene import (IDS, NOBODY, call, everything_is_right, in_namespace, module_tree, readelf_id, stored, summary,
+                       system_tree)
+from cases import Skip, need
+from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
 
 
 def case_usage(scene):
@@ -445,4 +446,4 @@ def case_full_disk(scene):
 
 
 if __name__ == "__main__":
-    sys.exit(main(globals()))
+    cases.main(globals(), Scene)

@@ -4,7 +4,6 @@
 
 usage: check_add_perf_data.py BIDCTL [--no-fetch]
 """
-import argparse
 import os
 import pathlib
 import re
@@ -12,14 +11,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
+import cases
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked,
                           build, server)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
-from make_perfdata import BUILD_ID, GUEST, KERNEL, SIZED, USER, Perf  # noqa: E402
+from make_perfdata import GUEST, KERNEL, SIZED, USER, Perf  # noqa: E402
 
 ID_GONE = "9876543210987654321098765432109876543210"
 ID_LONG = bytes(range(0x40, 0x60)).hex()
@@ -346,34 +345,6 @@ def case_without_fetch(scene):
     scene.on_store("add", "--perf-data", recording.write(), "--fetch", "--url=http://127.0.0.1:1", status=USAGE)
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bidctl")
-    parser.add_argument("--no-fetch", action="store_true")
-    arguments = parser.parse_args()
-    for tool in ("cc", "objcopy", "xz"):
-        if not shutil.which(tool):
-            print(f"skipped: needs {tool}")
-            return 77
-    cases = [function for name, function in globals().items() if name.startswith("case_")]
-    fetching = {case_fetched, case_fetched_unpadded, case_fetch_failures, case_fetch_interrupted}
-    cases = [case for case in cases if case not in (fetching if arguments.no_fetch else {case_without_fetch})]
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="bidctl-perf-data.") as top:
-        for case in cases:
-            directory = pathlib.Path(os.path.realpath(top)) / case.__name__
-            # each has its own programs: some change them
-            built = directory / "built"
-            built.mkdir(parents=True)
-            try:
-                case(Scene(os.path.realpath(arguments.bidctl), built, directory))
-                print(f"ok {case.__name__}")
-            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
-    print(f"{len(cases) - failed} of {len(cases)} cases passed")
-    return 1 if failed or not cases else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    cases.main(globals(), Scene, tools=["cc", "objcopy", "xz"], own_programs=True, without_fetch=[case_without_fetch],
+               fetching=[case_fetched, case_fetched_unpadded, case_fetch_failures, case_fetch_interrupted])

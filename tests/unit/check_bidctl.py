@@ -7,7 +7,6 @@ usage: check_bidctl.py BIDCTL [--no-fetch]
 With --no-fetch BIDCTL was built without fetching, and must say so. Exits 0 if all is as it should be, 1 if not, 77 without a
 compiler.
 """
-import argparse
 import contextlib
 import fcntl
 import functools
@@ -21,10 +20,11 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 import urllib.request
+
+import cases
 
 DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
 TIMEOUT = 30
@@ -475,35 +475,6 @@ def case_without_fetch(scene):
     scene.one_error("get", ID_NOT_STORED, status=REFUSED, has="without fetching")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bidctl")
-    parser.add_argument("--no-fetch", action="store_true")
-    arguments = parser.parse_args()
-    if not shutil.which("cc") or not shutil.which("objcopy"):
-        print("skipped: needs cc and objcopy")
-        return 77
-
-    cases = [function for name, function in globals().items() if name.startswith("case_")]
-    fetching = {case_get_fetched, case_get_failures, case_get_interrupted, case_get_progress}
-    cases = [case for case in cases if (case is not case_without_fetch and case not in fetching)
-             or (case is case_without_fetch) == arguments.no_fetch]
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="bidctl.") as top:
-        built = pathlib.Path(os.path.realpath(top)) / "built"
-        built.mkdir()
-        for case in cases:
-            directory = built.parent / case.__name__
-            directory.mkdir()
-            try:
-                case(Scene(os.path.realpath(arguments.bidctl), built, directory))
-                print(f"ok {case.__name__}")
-            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
-    print(f"{len(cases) - failed} of {len(cases)} cases passed")
-    return 1 if failed or not cases else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    cases.main(globals(), Scene, without_fetch=[case_without_fetch],
+               fetching=[case_get_fetched, case_get_failures, case_get_interrupted, case_get_progress])

@@ -4,16 +4,14 @@
 
 usage: check_keep.py BIDCTL [--no-fetch]
 """
-import argparse
 import json
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
-import tempfile
 
-from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, SERVER, TIMEOUT, TROUBLE, USAGE, Scene, server)
+import cases
+from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
 
 # the bits of verify's exit status, as bidctl(1) has them
 FOUND, OBJECTS, NAMES, OWN, LEFT = 1, 4, 8, 16, 64
@@ -215,34 +213,5 @@ def case_verify_fetches_again(scene):
     scene.on_store("verify", "--deep")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bidctl")
-    parser.add_argument("--no-fetch", action="store_true")
-    arguments = parser.parse_args()
-    if not shutil.which("cc") or not shutil.which("strip"):
-        print("skipped: needs cc and strip")
-        return 77
-    assert SERVER.exists()
-    cases = [function for name, function in globals().items() if name.startswith("case_")]
-    if arguments.no_fetch:
-        cases = [case for case in cases if case not in (case_verify_fetches_again, case_gc)]
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="bidctl-keep.") as top:
-        built = pathlib.Path(os.path.realpath(top)) / "built"
-        built.mkdir()
-        for case in cases:
-            directory = built.parent / case.__name__
-            directory.mkdir()
-            try:
-                case(Scene(os.path.realpath(arguments.bidctl), built, directory))
-                print(f"ok {case.__name__}")
-            except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
-                failed += 1
-                print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}")
-    print(f"{len(cases) - failed} of {len(cases)} cases passed")
-    return 1 if failed or not cases else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_verify_fetches_again, case_gc])

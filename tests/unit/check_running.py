@@ -13,9 +13,11 @@ import shutil
 import subprocess
 import sys
 
-from add_scene import (IDS, NOBODY, Skip, call, everything_is_right, in_namespace, main, module_tree, need, readelf_id, running,
-                       sleeper, stored, summary)
-from check_bidctl import DONE, TIMEOUT, build
+import cases
+from add_scene import (IDS, NOBODY, call, everything_is_right, in_namespace, module_tree, readelf_id, running, sleeper,
+                       stored, summary)
+from cases import Skip, need
+from check_bidctl import DONE, TIMEOUT, Scene, build
 
 
 def case_running_deleted(scene):
@@ -146,4 +148,4 @@ def case_running_modules(scene):
 
 
 if __name__ == "__main__":
-    sys.exit(main(globals()))
+    cases.main(globals(), Scene)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How the programs here that run bidctl run their cases, and count them: each in a scene of its own.
+
+usage: check_SOMETHING.py BIDCTL [--no-fetch] [CASE...]
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIPPED = 77
+
+
+class Skip(Exception):
+    """Why a case cannot be run here."""
+
+
+def need(condition, reason):
+    if not condition:
+        raise Skip(reason)
+
+
+def choose(functions, arguments, fetching, without_fetch):
+    """The cases among @functions that the command line wants, and that this build of bidctl can do."""
+    other = fetching if arguments.no_fetch else without_fetch
+    cases = [function for name, function in functions.items() if name.startswith("case_") and function not in other]
+    return [case for case in cases if not arguments.case or case.__name__ in arguments.case]
+
+
+def run_one(case, scene):
+    """True if it did not fail."""
+    begun = time.monotonic()
+    try:
+        case(scene)
+        print(f"ok {case.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+    except Skip as reason:
+        print(f"skipped {case.__name__}: {reason}", flush=True)
+    except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError, IndexError) as error:
+        print(f"FAILED {case.__name__}, line {error.__traceback__.tb_next.tb_lineno}: {error!r}", flush=True)
+        return False
+    return True
+
+
+def main(functions, scene, tools=("cc", "objcopy"), fetching=(), without_fetch=(), own_programs=False):
+    """Run what is named case_ in @functions. @scene(bidctl, built, directory) makes the scene of one; what it compiles into @built
+    is common to all, unless they want @own_programs because they change them. @fetching are for a bidctl that can fetch, and
+    @without_fetch for one that cannot. Ends the program."""
+    parser = argparse.ArgumentParser(usage=__doc__.splitlines()[-1])
+    parser.add_argument("bidctl")
+    parser.add_argument("case", nargs="*")
+    parser.add_argument("--no-fetch", action="store_true")
+    arguments = parser.parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    lacking = [tool for tool in tools if not shutil.which(tool)]
+    if lacking:
+        print(f"skipped: needs {lacking[0]}")
+        sys.exit(SKIPPED)
+    cases = choose(functions, arguments, fetching, without_fetch)
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="bidctl.", dir=os.environ.get("BID_TEST_DIRECTORY")) as top:
+        for case in cases:
+            directory = pathlib.Path(os.path.realpath(top)) / case.__name__
+            built = directory / "built" if own_programs else directory.parent / "built"
+            directory.mkdir()
+            built.mkdir(exist_ok=True)
+            failed += not run_one(case, scene(os.path.realpath(arguments.bidctl), built, directory))
+    print(f"{len(cases) - failed} of {len(cases)} cases passed")
+    sys.exit(1 if failed or not cases else 0)
