@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* mount.bidfs: a mount helper, and the file system's daemon. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <bid/default.h>
 
 #include "base/log.h"
 #include "mountpoint.h"
@@ -47,13 +50,18 @@ static void check_way(const char *path, struct bid_options *options)
 static int add_lowers(struct bid_store *store, struct bid_options *options)
 {
 	for (char **lowers = options->lowers; lowers && *lowers; lowers++) {
-		int r = bid_store_add_lower(store, *lowers);
+		char path[PATH_MAX];
+		int r = bid_store_lower_path(*lowers, path, sizeof(path));
 
+		if (r == 0)
+			r = bid_store_add_lower(store, path);
+		if (r == -ENOENT && strcmp(*lowers, BID_LOWER_DEBUGINFOD) == 0)
+			continue; /* nothing was fetched yet */
 		if (r < 0) {
 			bid_error("%s: cannot use the lower store '%s': name a directory that you may read", strerror(-r), *lowers);
 			return r;
 		}
-		check_way(*lowers, options);
+		check_way(path, options);
 	}
 	return 0;
 }

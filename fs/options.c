@@ -25,7 +25,7 @@ static const char usage[] =
 	"                          DEBUGINFOD_URLS or /etc/debuginfod/*.urls are asked\n"
 	"  -o offline              ask no server\n"
 	"  -o lower=DIR            look into DIR too, and never write it: another ~/.debug, /usr/lib/debug, or a cache of\n"
-	"                          libdebuginfod; may be given several times\n"
+	"                          libdebuginfod ('debuginfod' is the user's own); may be given several times\n"
 	"  -o wait=SECONDS         wait at most so long for a download, which goes on behind; 0 is for ever (default 10)\n"
 	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
 	"  -o max_size=BYTES       fetch nothing larger; with a suffix K, M or G\n"

@@ -149,3 +149,42 @@ int bid_store_default_path(char *ret_path, size_t size)
 	memcpy(ret_path, path, strlen(path) + 1);
 	return 0;
 }
+
+/* $NAME is set to something. */
+static bool is_set(const char *name, const char **ret_value)
+{
+	*ret_value = getenv(name);
+	return *ret_value && **ret_value;
+}
+
+static int debuginfod_cache(char *path, size_t size)
+{
+	char home[PATH_MAX];
+	const char *value;
+	int has_home = home_directory(home, sizeof(home));
+
+	if (is_set("DEBUGINFOD_CACHE_PATH", &value))
+		return snprintf(path, size, "%s", value) < (int)size ? 0 : -ENAMETOOLONG;
+	if (has_home == 0 && format_path(path, size, home, ".debuginfod_client_cache") == 0 && access(path, F_OK) == 0)
+		return 0;
+	if (is_set("XDG_CACHE_HOME", &value))
+		return format_path(path, size, value, "debuginfod_client");
+	return has_home < 0 ? has_home : format_path(path, size, home, ".cache/debuginfod_client");
+}
+
+int bid_store_lower_path(const char *name, char *ret_path, size_t size)
+{
+	char path[PATH_MAX];
+	int r = 0;
+
+	if (strcmp(name, BID_LOWER_DEBUGINFOD) == 0) {
+		r = debuginfod_cache(path, sizeof(path));
+		name = path;
+	}
+	if (r < 0)
+		return r;
+	if (strlen(name) >= size)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, name, strlen(name) + 1);
+	return 0;
+}

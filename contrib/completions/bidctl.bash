@@ -32,7 +32,7 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --url | --link | --perf-data | --jobs)
+		-s | --store | --lower | --url | --link | --perf-data | --jobs)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -58,7 +58,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
-	-s | --store)
+	-s | --store | --lower)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
@@ -84,8 +84,9 @@ _bidctl()
 	if [[ $current == -* ]]; then
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running' ;;
-		get) options+=' --url= --offline --refresh' ;;
-		list) options+=' --by=' ;;
+		get) options+=' --lower= --url= --offline --refresh' ;;
+		list) options+=' --by= --lower=' ;;
+		missing | show | status) options+=' --lower=' ;;
 		remove) options+=' --path=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		verify) options+=' --deep --repair --url= --offline' ;;

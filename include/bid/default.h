@@ -17,4 +17,15 @@
  */
 int bid_store_default_path(char *ret_path, size_t size);
 
+/* The name by which users mean the cache of libdebuginfod where they name lower stores. */
+#define BID_LOWER_DEBUGINFOD "debuginfod"
+
+/*
+ * The directory that a user means who names the lower store @name: @name, unless it is BID_LOWER_DEBUGINFOD. Then it is where
+ * libdebuginfod keeps what it fetched (debuginfod_find_debuginfo(3), "Cache"): $DEBUGINFOD_CACHE_PATH, else
+ * ~/.debuginfod_client_cache if that exists, else debuginfod_client in $XDG_CACHE_HOME or ~/.cache. It need not exist. Returns as
+ * bid_store_default_path().
+ */
+int bid_store_lower_path(const char *name, char *ret_path, size_t size);
+
 #endif

@@ -41,8 +41,9 @@ void bid_store_free(struct bid_store *store);
 /*
  * Look into the directory @path too, after the store itself and the lower stores named before: another build-id cache of perf, a
  * tree of debug files such as /usr/lib/debug, or a cache of libdebuginfod. What is found there is checked in the same way;
- * nothing is ever written there. Lookups see it, enumerations do not. Only before the store is used by other threads. Errors as
- * of bid_store_open().
+ * nothing is ever written there. All functions that look for something see it, and what is in an earlier one hides what has the
+ * same name there; those that change or check a store, bid_store_verify() and the like, do not. Only before the store is used by
+ * other threads. Errors as of bid_store_open().
  */
 int bid_store_add_lower(struct bid_store *store, const char *path);
 
@@ -86,7 +87,7 @@ int bid_store_recheck(struct bid_store *store, const struct bid_request *request
 int bid_store_has(struct bid_store *store, const struct bid_id *id);
 
 /*
- * The directory of @id relative to the store, "usr/bin/ls/15df…", from perf's link. Returns 0, -ENOENT if there is no such link,
+ * The directory of @id relative to its store, "usr/bin/ls/15df…", from perf's link. Returns 0, -ENOENT if there is no such link,
  * -EINVAL if the link has another form than perf's, -ENAMETOOLONG if @size does not do.
  */
 int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);

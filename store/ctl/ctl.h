@@ -36,6 +36,8 @@ struct ctl {
 	bool offline; /* get, verify */
 	const char **urls; /* get, verify: --url, in order; owned by main() */
 	size_t n_urls;
+	const char **lowers; /* list, show, get, missing, status: --lower, in order; owned by main() */
+	size_t n_lowers;
 	const char **paths; /* remove: --path, in order; owned by main() */
 	size_t n_paths;
 	enum ctl_order order; /* list */
@@ -80,7 +82,8 @@ enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t siz
 
 /*
  * Open it. A default store that does not exist is made for writing, and for reading is an empty one: @ret_store is NULL then. One
- * that was named must exist. Returns CTL_DONE, or CTL_TROUBLE after an error message.
+ * that was named must exist. With the lower stores of --lower, for which a default store is made, too. Returns CTL_DONE, or
+ * CTL_TROUBLE after an error message.
  */
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
 

@@ -72,6 +72,19 @@ static int compare(const void *a, const void *b)
 	return r ? r : one->len - other->len;
 }
 
+/* Of what lies where perf would not put it, as in lower stores. */
+static uint64_t size_of_other(struct bid_store *store, const char *hex, enum bid_kind kind)
+{
+	struct bid_request request = { .kind = kind };
+	struct bid_file file = BID_FILE_NONE;
+	uint64_t size = 0;
+
+	if (bid_id_parse_str(hex, &request.id) == 0 && bid_store_find(store, &request, &file) == 0)
+		size = (uint64_t)file.st.st_size;
+	bid_file_release(&file);
+	return size;
+}
+
 static uint64_t size_of(struct bid_store *store, const char *where, const char *hex, enum bid_kind kind)
 {
 	char path[PATH_MAX + 32];
@@ -86,7 +99,7 @@ static uint64_t size_of(struct bid_store *store, const char *where, const char *
 	/* perf's old layout: the directory is the file */
 	if (bid_store_stat(store, where, &st) == 0 && S_ISREG(st.st_mode))
 		return (uint64_t)st.st_size;
-	return 0;
+	return size_of_other(store, hex, kind);
 }
 
 static int fill_row(struct bid_store *store, const struct bid_id *id, struct row *row)

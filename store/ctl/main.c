@@ -53,6 +53,7 @@ static const struct {
 	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
+	{ "lower", 0, "DIR", "list show get missing status", "look into DIR, too ('debuginfod': its cache); repeatable" },
 	{ "url", 0, "URL", "add get verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server" },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
@@ -218,6 +219,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		wanted->version = true;
 	else if (strcmp(name, "url") == 0)
 		ctl->urls[ctl->n_urls++] = value;
+	else if (strcmp(name, "lower") == 0)
+		ctl->lowers[ctl->n_lowers++] = value;
 	else if (strcmp(name, "offline") == 0)
 		ctl->offline = true;
 	else if (strcmp(name, "perf-data") == 0 && ctl->perf_data)
@@ -328,12 +331,13 @@ int main(int argc, char **argv)
 {
 	bid_auto_free const char **urls = calloc((size_t)argc + 1, sizeof(*urls));
 	bid_auto_free const char **paths = calloc((size_t)argc + 1, sizeof(*paths));
-	struct ctl ctl = { .urls = urls, .paths = paths };
+	bid_auto_free const char **lowers = calloc((size_t)argc + 1, sizeof(*lowers));
+	struct ctl ctl = { .urls = urls, .paths = paths, .lowers = lowers };
 	struct wanted wanted = { 0 };
 	enum ctl_status status;
 
 	bid_log_init("bidctl", BID_LOG_WARNING);
-	if (!urls || !paths) {
+	if (!urls || !paths || !lowers) {
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;
 	}

@@ -35,6 +35,25 @@ static bool is_unwritable(int r)
 	return r == -EROFS || r == -EACCES || r == -EPERM;
 }
 
+static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ctl->n_lowers; i++) {
+		int r = bid_store_lower_path(ctl->lowers[i], path, sizeof(path));
+
+		if (r == 0)
+			r = bid_store_add_lower(store, path);
+		if (r == -ENOENT && strcmp(ctl->lowers[i], BID_LOWER_DEBUGINFOD) == 0)
+			continue; /* nothing was fetched yet */
+		if (r < 0) {
+			bid_error("%s: lower store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), ctl->lowers[i]);
+			return CTL_TROUBLE;
+		}
+	}
+	return CTL_DONE;
+}
+
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)
 {
 	char path[PATH_MAX];
@@ -46,7 +65,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 		return status;
 
 	r = bid_store_open(path, how == CTL_READ ? 0 : BID_STORE_WRITE, ret_store);
-	if (r == -ENOENT && !ctl->store && how == CTL_READ) {
+	if (r == -ENOENT && !ctl->store && how == CTL_READ && ctl->n_lowers == 0) {
 		*ret_store = NULL;
 		return CTL_DONE;
 	}
@@ -60,5 +79,5 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 		bid_error("%s: store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), path);
 		return CTL_TROUBLE;
 	}
-	return CTL_DONE;
+	return add_lowers(ctl, *ret_store);
 }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/record.h"
 #include "disk/store.h"
 #include "disk/txn.h"
@@ -125,7 +126,7 @@ static int add_name(struct bid_store *store, const struct bid_adding *adding, st
 
 	if (adding->packed || file->kind != BID_KIND_ELF)
 		return 0;
-	if (bid_store_where(store, &adding->info.id, where, sizeof(where)) == 0 && strcmp(where, path) == 0)
+	if (bid_one_where(store, &adding->info.id, where, sizeof(where)) == 0 && strcmp(where, path) == 0)
 		return 0;
 	r = bid_publish(store, &adding->info.id, file->kind, path, durability == BID_DURABLE_EACH, put_known, file);
 	return r == -EEXIST || not_to_be_had(r) ? 0 : r;
@@ -170,7 +171,7 @@ static int choose_place(struct bid_store *store, struct bid_adding *adding)
 	if (adding->is_new && adding->added.kind == BID_KIND_ELF)
 		return own_place(adding, adding->where);
 	if (adding->added.kind == BID_KIND_DEBUGINFO ||
-	    bid_store_where(store, &adding->added.id, adding->where, sizeof(adding->where)) == 0) {
+	    bid_one_where(store, &adding->added.id, adding->where, sizeof(adding->where)) == 0) {
 		bid_publish_where(store, &adding->added.id, adding->where);
 		return 0;
 	}
@@ -190,7 +191,7 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	int r;
 
 	r = bid_publish(store, id, adding->added.kind, adding->where, durable, put, adding);
-	if (r == 0 && bid_store_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0)
+	if (r == 0 && bid_one_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0)
 		bid_publish(store, id, adding->added.kind, where, durable, put, adding);
 	return r;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What is in the store. */
+/* What is in one store. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,8 +7,11 @@
 
 #include "base/cleanup.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
+
+#define DEBUG_SUFFIX ".debug"
 
 enum { OLD_LAYOUT_ID_MIN = 8 }; /* bytes; a shorter hex name that is a file is taken for anything but an id */
 
@@ -28,7 +31,21 @@ int bid_place_kinds(struct bid_store *store, const char *path)
 	return kinds;
 }
 
-int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
+/*
+ * Trees of debug files have "rest.debug" beside "rest" or instead of it: cut @hex to the id. False if it is a second name of one
+ * that is met by the first.
+ */
+static bool strip_suffix(int dir, char *hex)
+{
+	size_t len = strlen(hex), cut = sizeof(DEBUG_SUFFIX) - 1;
+
+	if (len <= cut || strcmp(hex + len - cut, DEBUG_SUFFIX) != 0)
+		return true;
+	hex[len - cut] = '\0';
+	return faccessat(dir, hex + 2, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+int bid_one_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
 {
 	bid_auto_dir DIR *dir = NULL;
 	char path[sizeof(BID_LAYOUT_LINKS) + 4], hex[2 + NAME_MAX + 1];
@@ -43,6 +60,8 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
 		struct bid_id id;
 
 		snprintf(hex, sizeof(hex), "%02x%s", first, entry->d_name);
+		if (bid_store_flags(store) & BID_STORE_LOWER && !strip_suffix(dirfd(dir), hex))
+			continue;
 		if (bid_id_parse_str(hex, &id) < 0)
 			continue;
 		r = fn(user, &id);
@@ -52,15 +71,58 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
 	return -errno;
 }
 
-int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
+int bid_one_each_cached_id(struct bid_store *store, int first, bid_store_id_fn fn, void *user)
 {
-	for (unsigned first = 0; first < 256; first++) {
-		int r = bid_store_each_id_in(store, (uint8_t)first, fn, user);
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
 
+	if (!(bid_store_flags(store) & BID_STORE_LOWER))
+		return 0;
+	r = bid_root_opendir(bid_store_root(store), "", &dir);
+	if (r < 0)
+		return r;
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		struct bid_id id;
+
+		if (bid_id_parse_str(entry->d_name, &id) < 0 || (first >= 0 && id.bytes[0] != first) ||
+		    bid_one_alien_kinds(store, &id) == 0)
+			continue;
+		r = fn(user, &id);
 		if (r != 0)
 			return r;
 	}
-	return 0;
+	return -errno;
+}
+
+bool bid_one_lists(struct bid_store *store, const struct bid_id *id)
+{
+	char link[BID_LAYOUT_MAX];
+	struct stat st;
+
+	return bid_root_stat(bid_store_root(store), bid_layout_link(id, link), &st) == 0 || bid_one_alien_kinds(store, id) != 0;
+}
+
+/* Is the first link that is met one of perf's? */
+static int is_perfs(void *user, const struct bid_id *id)
+{
+	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
+	const char *slash;
+
+	if (bid_one_where(user, id, where, sizeof(where)) < 0)
+		return -EINVAL;
+	slash = strrchr(where, '/');
+	return slash && strcmp(slash + 1, bid_id_format(id, hex)) == 0 ? 1 : -EINVAL;
+}
+
+bool bid_one_has_paths(struct bid_store *store)
+{
+	struct stat st;
+	int r = bid_root_stat(bid_store_root(store), BID_LAYOUT_LINKS, &st);
+
+	for (unsigned first = 0; first < 256 && r == 0; first++)
+		r = bid_one_each_id_in(store, (uint8_t)first, is_perfs, store);
+	return r >= 0;
 }
 
 /* Not part of the tree of original paths, though they lie beside it. */
@@ -77,7 +139,7 @@ static bool is_ours(const char *path)
 	return false;
 }
 
-enum bid_entry bid_store_classify(struct bid_store *store, const char *path)
+enum bid_entry bid_one_classify(struct bid_store *store, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	struct bid_id id;
@@ -92,12 +154,7 @@ enum bid_entry bid_store_classify(struct bid_store *store, const char *path)
 	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : BID_ENTRY_NONE;
 }
 
-int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat)
-{
-	return bid_root_stat(bid_store_root(store), path, ret_stat);
-}
-
-int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
+int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -122,7 +179,7 @@ int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_en
 		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)
 			what = BID_ENTRY_DIR;
 		else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN || entry->d_type == DT_REG)
-			what = bid_store_classify(store, child);
+			what = bid_one_classify(store, child);
 		else
 			what = BID_ENTRY_NONE;
 		if (what == BID_ENTRY_NONE)

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "disk/check.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/txn.h"
@@ -53,6 +54,29 @@ static int find_in_place(struct bid_store *store, const char *place, const struc
 	return r;
 }
 
+/*
+ * Is there such a file? An empty one is how libdebuginfod remembers what no server had (debuginfod_find_debuginfo(3), "Cache"),
+ * often without the right to read it.
+ */
+static bool has_alien(struct bid_store *store, const struct bid_alien *alien)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+
+	return bid_root_open_linked(bid_store_root(store), alien->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 &&
+	       S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed)
+{
+	struct bid_alien alien = { 0 };
+	int kinds = 0;
+
+	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, BID_KIND_NONE))
+		kinds |= has_alien(store, &alien) ? 1 << alien.kind : 0;
+	return kinds;
+}
+
 /* One kind, in all places of one spelling. */
 static int find_filed(struct bid_store *store, const struct bid_id *filed, const struct bid_request *request,
 		      struct bid_file *ret_file)
@@ -72,7 +96,7 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 			result = r;
 	}
 	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, request->kind)) {
-		int r = bid_check_open(store, alien.path, request, ret_file);
+		int r = has_alien(store, &alien) ? bid_check_open(store, alien.path, request, ret_file) : -ENOENT;
 
 		if (r == 0)
 			return 0;
@@ -151,18 +175,10 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	return result;
 }
 
-static bool has_alien(struct bid_store *store, const struct bid_alien *alien)
-{
-	bid_auto_fd int fd = -1;
-
-	return bid_root_open_linked(bid_store_root(store), alien->path, O_PATH, &fd) == 0;
-}
-
 /* Does one store have a file or a directory for the id filed as @filed? */
 static int has_filed(struct bid_store *store, const struct bid_id *filed)
 {
 	struct bid_place place = { 0 };
-	struct bid_alien alien = { 0 };
 	struct stat st;
 
 	while (bid_place_next(&place, store, filed, BID_KIND_NONE)) {
@@ -171,10 +187,7 @@ static int has_filed(struct bid_store *store, const struct bid_id *filed)
 		if (r != -ENOENT)
 			return r < 0 ? r : 1;
 	}
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, BID_KIND_NONE))
-		if (has_alien(store, &alien))
-			return 1;
-	return 0;
+	return bid_one_alien_kinds(store, filed) != 0;
 }
 
 int bid_store_has(struct bid_store *store, const struct bid_id *id)
@@ -203,12 +216,10 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 
 		while (bid_spelling_next(&spelling, id, &filed)) {
 			struct bid_place place = { 0 };
-			struct bid_alien alien = { 0 };
 
 			while (bid_place_next(&place, store, &filed, BID_KIND_NONE))
 				kinds |= bid_place_kinds(store, place.path);
-			while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, &filed, BID_KIND_NONE))
-				kinds |= has_alien(store, &alien) ? 1 << alien.kind : 0;
+			kinds |= bid_one_alien_kinds(store, &filed);
 		}
 	}
 	return kinds;

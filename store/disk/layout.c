@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -181,7 +182,7 @@ static bool goes_up(const char *path)
 	return false;
 }
 
-int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;

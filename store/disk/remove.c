@@ -104,7 +104,8 @@ static bool stat_file(struct bid_store *store, const struct name *name, int kind
 	if (!(name->kinds & 1U << kind))
 		return false;
 	snprintf(path, sizeof(path), "%s/%s", name->path, bid_kind_store_name((enum bid_kind)kind));
-	return (bid_store_stat(store, path, ret_st) == 0 || bid_store_stat(store, name->path, ret_st) == 0) &&
+	return (bid_root_stat(bid_store_root(store), path, ret_st) == 0 ||
+		bid_root_stat(bid_store_root(store), name->path, ret_st) == 0) &&
 	       S_ISREG(ret_st->st_mode);
 }
 
@@ -174,7 +175,7 @@ static int remove_link(struct bid_store *store, const struct bid_id *filed, stru
 
 	switch (bid_link_look(store, filed, target)) {
 	case BID_LINK_FILE:
-		if (bid_store_stat(store, bid_layout_link(filed, link), &st) == 0)
+		if (bid_root_stat(bid_store_root(store), bid_layout_link(filed, link), &st) == 0)
 			removal->size += (uint64_t)st.st_size;
 		r = bid_entry_unlink(store, bid_layout_link(filed, link));
 		if (r == 0)

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/root.h"
 #include "disk/temp.h"
 #include "disk/verdict.h"
@@ -20,6 +21,7 @@ struct bid_store {
 	atomic_ullong no_reflink; /* see bid_store_no_reflink() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
+	bool has_paths; /* of a lower one: see bid_store_has_paths() */
 	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
 };
 
@@ -126,9 +128,16 @@ int bid_store_add_lower(struct bid_store *store, const char *path)
 	while (last->lower)
 		last = last->lower;
 	r = bid_store_open(path, BID_STORE_LOWER, &last->lower);
-	if (r == 0)
-		last->lower->upper = store;
-	return r;
+	if (r < 0)
+		return r;
+	last->lower->upper = store;
+	last->lower->has_paths = bid_one_has_paths(last->lower);
+	return 0;
+}
+
+bool bid_store_has_paths(const struct bid_store *store)
+{
+	return !store->upper || store->has_paths;
 }
 
 struct bid_store *bid_store_upper(struct bid_store *store)

@@ -25,6 +25,12 @@ struct bid_store *bid_store_lower(const struct bid_store *store);
 /* The store that @store is a lower one of, or @store itself. */
 struct bid_store *bid_store_upper(struct bid_store *store);
 
+/*
+ * Does @store have a tree of original paths, as perf's have? Not so a lower one in the layout of others, when it was added: then
+ * its directories say nothing of builds.
+ */
+bool bid_store_has_paths(const struct bid_store *store);
+
 /* The directory all paths are relative to. Lives as long as the store. */
 int bid_store_root(const struct bid_store *store);
 

@@ -19,6 +19,7 @@
 #include "disk/aside.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -172,7 +173,7 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 	struct bid_id filed = bid_layout_filed(id);
 	char nameless[BID_LAYOUT_MAX];
 
-	if (bid_store_where(store, &filed, ret_path, PATH_MAX) < 0)
+	if (bid_one_where(store, &filed, ret_path, PATH_MAX) < 0)
 		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "disk/root.h"
 #include "disk/store.h"
 
 const char *bid_finding_name(enum bid_finding_kind kind)
@@ -71,7 +72,8 @@ static int visit_temp(void *user, const char *path)
 	struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "left behind by perf" };
 	struct stat st;
 
-	if (verify->config->ids || bid_store_stat(verify->store, path, &st) < 0 || st.st_ctim.tv_sec + ABANDONED_S > time(NULL))
+	if (verify->config->ids || bid_root_stat(bid_store_root(verify->store), path, &st) < 0 ||
+	    st.st_ctim.tv_sec + ABANDONED_S > time(NULL))
 		return 0;
 	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
 	return bid_verify_found(verify, &finding);

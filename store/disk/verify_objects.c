@@ -215,10 +215,11 @@ static int is_joined(struct bid_verify *verify, const struct bid_place_of *entry
 		if (!(entry->kinds & 1U << kind) || kind == BID_KIND_PROBES)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		if (bid_store_stat(verify->store, entry->is_file ? entry->path : path, &one) < 0)
+		if (bid_root_stat(bid_store_root(verify->store), entry->is_file ? entry->path : path, &one) < 0)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", target, name);
-		if (bid_store_stat(verify->store, path, &other) < 0 || one.st_ino != other.st_ino || one.st_dev != other.st_dev)
+		if (bid_root_stat(bid_store_root(verify->store), path, &other) < 0 || one.st_ino != other.st_ino ||
+		    one.st_dev != other.st_dev)
 			return false;
 	}
 	return true;
@@ -296,7 +297,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 	if (verify->config->repair) {
 		/* the directory first: if it is being filled it stays, and so does its link */
 		bid_entry_prune(verify->store, entry->path);
-		finding.repaired = bid_store_stat(verify->store, entry->path, &st) == -ENOENT;
+		finding.repaired = bid_root_stat(bid_store_root(verify->store), entry->path, &st) == -ENOENT;
 		if (finding.repaired && bid_link_drop(verify->store, &entry->id, entry->path) == 0)
 			verify->unlinked = true;
 	}

@@ -5,6 +5,7 @@ import errno
 import mmap
 import os
 import pathlib
+import shutil
 import stat
 import struct
 import time
@@ -95,6 +96,43 @@ def test_every_path(mount, mode, world):
     expected = expected_tree(world)
     assert sorted(seen) == sorted(expected)
     assert [path for path in expected if seen[path] != expected[path]] == []
+
+
+def test_every_path_of_lower_stores(mount, mode, world, store, place):
+    """The same tree, wherever its parts lie: what the store has, and again in a lower one, is there once."""
+    lowers = [place / "first", place / "second"]
+    for lower in lowers:
+        shutil.copytree(store, lower, symlinks=True)
+    shutil.rmtree(store / "opt")
+    os.unlink(store / ".build-id" / world["whole"].id[:2] / world["whole"].id[2:])
+    shutil.rmtree(lowers[0] / "usr")
+    seen = seen_tree(mount(*[f"lower={lower}" for lower in lowers]))
+    expected = expected_tree(world)
+    assert sorted(seen) == sorted(expected)
+    assert [path for path in expected if seen[path] != expected[path]] == []
+
+
+def test_lower_stores_of_others(mount, world, place, env):
+    """A tree of debug files and libdebuginfod's cache have no paths, but all that goes by the id."""
+    app, whole = world["split"], world["whole"]
+    tree, cache = place / "tree", pathlib.Path(env["DEBUGINFOD_CACHE_PATH"])
+    (tree / ".build-id" / app.id[:2]).mkdir(parents=True)
+    shutil.copy(app.debug, tree / ".build-id" / app.id[:2] / f"{app.id[2:]}.debug")
+    (tree / "usr/lib").mkdir(parents=True)
+    absent = "ab" * 20
+    for ident, name in ((whole.id, "executable"), (absent, "debuginfo")):
+        (cache / ident).mkdir(parents=True)
+        (cache / ident / name).write_bytes(whole.read() if ident == whole.id else b"")
+    (cache / absent / "debuginfo").chmod(0)
+    (place / "empty").mkdir()
+    m = mount(f"lower={tree}", "lower=debuginfod", on=place / "empty")
+    assert sorted(os.listdir(m / "buildid")) == sorted([app.id, whole.id])
+    assert sorted(os.listdir(m / "buildid" / app.id)) == ["debuginfo", "info"]
+    assert (m / "buildid" / app.id / "debuginfo").read_bytes() == app.debug.read_bytes()
+    assert (m.link(whole.id) / "elf").read_bytes() == whole.read()
+    assert sorted(os.listdir(m / ".build-id")) == sorted({app.id[:2], whole.id[:2]})
+    assert "usr" in os.listdir(m.path) and os.listdir(m / "usr") == ["lib"] and os.listdir(m / "usr/lib") == ["debug"]
+    assert os.listdir(place / "empty") == [".bidfs"], "something was written"
 
 
 def test_unlisted_names_are_found(mount, world):

@@ -11,6 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ABSENT "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+
+enum { NAMES_MAX = 4096 };
+
 static void finds_what_perf_added(void **state)
 {
 	struct store_scene *scene = *state;
@@ -255,6 +259,88 @@ static void lower_stores_come_after_the_store(void **state)
 	assert_int_equal(bid_store_add_lower(scene->store, "/nowhere"), -ENOENT);
 }
 
+static int remember_entry(void *user, const char *name, enum bid_entry entry)
+{
+	char *names = user;
+
+	snprintf(names + strlen(names), NAMES_MAX - strlen(names), "%s=%d ", name, entry);
+	return 0;
+}
+
+static int remember_id(void *user, const struct bid_id *id)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	return remember_entry(user, bid_id_format(id, hex), BID_ENTRY_ID);
+}
+
+/* How often is @word among @names? */
+static unsigned times(const char *names, const char *word)
+{
+	unsigned n = 0;
+
+	while ((names = strstr(names, word))) {
+		n++;
+		names++;
+	}
+	return n;
+}
+
+static void lower_stores_are_listed(void **state)
+{
+	struct store_scene *scene = *state;
+	char path[96], names[NAMES_MAX] = "", where[128];
+	struct bid_id id = id_of(ID_B);
+	struct stat st;
+
+	/* the same id in all of them, one more in each, and what libdebuginfod remembers as absent */
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "rm -rf tree cache perf && mkdir -p tree/.build-id/aa tree/.build-id/cc tree/usr cache/" ID_A " cache/" ID_SHORT
+		   " cache/" ABSENT " perf/.build-id/aa perf/.build-id/bb perf/usr/bin/b/" ID_B " perf/usr/bin/a/" ID_A);
+	run(scene, "cp a.debug tree/.build-id/aa/%s.debug && cp a tree/.build-id/aa/%s", ID_A + 2, ID_A + 2);
+	run(scene, "cp long tree/.build-id/cc/%s.debug", ID_LONG + 2);
+	run(scene, "cp a cache/" ID_A "/executable && cp short cache/" ID_SHORT "/executable && : >cache/" ABSENT "/debuginfo && "
+		   "chmod 0 cache/" ABSENT "/debuginfo");
+	run(scene, "cp b perf/usr/bin/b/" ID_B "/elf && ln -s ../../usr/bin/b/" ID_B " perf/.build-id/bb/%s", ID_B + 2);
+	run(scene, "cp a perf/usr/bin/a/" ID_A "/elf && ln -s ../../usr/bin/a/" ID_A " perf/.build-id/aa/%s", ID_A + 2);
+	for (const char *const *name = (const char *const[]){ "tree", "cache", "perf", NULL }; *name; name++) {
+		snprintf(path, sizeof(path), "%s/%s", scene->directory, *name);
+		assert_int_equal(bid_store_add_lower(scene->store, path), 0);
+	}
+
+	assert_int_equal(bid_store_each_id(scene->store, remember_id, names), 0);
+	assert_int_equal(times(names, "="), 4);
+	assert_true(times(names, ID_A) == 1 && times(names, ID_B) == 1 && times(names, ID_LONG) == 1 &&
+		    times(names, ID_SHORT) == 1);
+	names[0] = '\0';
+	assert_int_equal(bid_store_each_id_in(scene->store, 0xaa, remember_id, names), 0);
+	assert_string_equal(names, ID_A "=2 ");
+	names[0] = '\0';
+	assert_int_equal(bid_store_each_id_in(scene->store, 0xdd, remember_id, names), 0);
+	assert_string_equal(names, ID_SHORT "=2 ");
+
+	/* paths are those of perf's stores alone */
+	names[0] = '\0';
+	assert_int_equal(bid_store_each_entry(scene->store, "", remember_entry, names), 0);
+	assert_string_equal(names, "usr=1 ");
+	names[0] = '\0';
+	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin", remember_entry, names), 0);
+	assert_true(times(names, "=") == 2 && times(names, "a=1 ") == 1 && times(names, "b=1 ") == 1);
+	names[0] = '\0';
+	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin/a", remember_entry, names), 0);
+	assert_string_equal(names, ID_A "=2 ");
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/b/" ID_B), BID_ENTRY_ID);
+	assert_int_equal(bid_store_classify(scene->store, ID_SHORT), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_where(scene->store, &id, where, sizeof(where)), 0);
+	assert_string_equal(where, "usr/bin/b/" ID_B);
+	assert_int_equal(bid_store_stat(scene->store, where, &st), 0);
+
+	/* what libdebuginfod remembers as absent is absent, and not unreadable */
+	assert_int_equal(find(scene, ABSENT, BID_KIND_DEBUGINFO), -ENOENT);
+	id = id_of(ABSENT);
+	assert_int_equal(bid_store_has(scene->store, &id), 0);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
@@ -270,6 +356,7 @@ int main(void)
 		TEST(a_compressed_module_comes_unpacked),
 		TEST(lists_ids_and_paths),
 		TEST(lower_stores_come_after_the_store),
+		TEST(lower_stores_are_listed),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

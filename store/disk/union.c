@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What a store and its lower ones have together. What an earlier one has hides what is under the same name in a later one. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "disk/layout.h"
+#include "disk/one.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+/* The store that is being enumerated, and the ones before it, whose names were handed out already. */
+struct sieve {
+	struct bid_store *first, *current;
+	const char *path; /* of entries: their directory */
+	bid_store_id_fn id;
+	bid_store_entry_fn entry;
+	void *user;
+};
+
+static int pass_id(void *user, const struct bid_id *id)
+{
+	const struct sieve *sieve = user;
+
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+		if (bid_one_lists(store, id))
+			return 0;
+	return sieve->id(sieve->user, id);
+}
+
+int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
+	int r = bid_one_each_id_in(store, first, fn, user);
+
+	while (r == 0 && (sieve.current = bid_store_lower(sieve.current))) {
+		r = bid_one_each_id_in(sieve.current, first, pass_id, &sieve);
+		if (r == 0)
+			r = bid_one_each_cached_id(sieve.current, first, pass_id, &sieve);
+	}
+	return r;
+}
+
+/* Not bid_store_each_id_in() 256 times: a cache of libdebuginfod is one directory, and is read once. */
+int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
+	int r = 0;
+
+	for (; r == 0 && sieve.current; sieve.current = bid_store_lower(sieve.current)) {
+		for (unsigned first = 0; first < 256 && r == 0; first++)
+			r = bid_one_each_id_in(sieve.current, (uint8_t)first, pass_id, &sieve);
+		if (r == 0)
+			r = bid_one_each_cached_id(sieve.current, -1, pass_id, &sieve);
+	}
+	return r;
+}
+
+int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+{
+	int result = -ENOENT;
+
+	for (; store; store = bid_store_lower(store)) {
+		int r = bid_store_has_paths(store) ? bid_one_where(store, id, ret_path, size) : -ENOENT;
+
+		if (r == 0)
+			return 0;
+		if (result == -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
+enum bid_entry bid_store_classify(struct bid_store *store, const char *path)
+{
+	enum bid_entry found = BID_ENTRY_NONE;
+
+	for (; store && found != BID_ENTRY_ID; store = bid_store_lower(store)) {
+		enum bid_entry entry = bid_store_has_paths(store) ? bid_one_classify(store, path) : BID_ENTRY_NONE;
+
+		if (entry != BID_ENTRY_NONE)
+			found = entry;
+	}
+	return found;
+}
+
+int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat)
+{
+	int result = -ENOENT;
+
+	for (; store; store = bid_store_lower(store)) {
+		int r = bid_store_has_paths(store) ? bid_root_stat(bid_store_root(store), path, ret_stat) : -ENOENT;
+
+		if (r == 0)
+			return 0;
+		if (result == -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
+static int pass_entry(void *user, const char *name, enum bid_entry entry)
+{
+	const struct sieve *sieve = user;
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s%s%s", sieve->path, *sieve->path ? "/" : "", name) >= (int)sizeof(path))
+		return 0;
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+		if (bid_store_has_paths(store) && bid_one_classify(store, path) != BID_ENTRY_NONE)
+			return 0;
+	return sieve->entry(sieve->user, name, entry);
+}
+
+int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .path = path, .entry = fn, .user = user };
+	int result = bid_one_each_entry(store, path, fn, user);
+
+	while ((result == 0 || result == -ENOENT) && (sieve.current = bid_store_lower(sieve.current))) {
+		int r = bid_store_has_paths(sieve.current) ? bid_one_each_entry(sieve.current, path, pass_entry, &sieve) : -ENOENT;
+
+		if (r != -ENOENT)
+			result = r;
+	}
+	return result;
+}

@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl with lower stores: what they have is listed, shown and found as if it were the store's, and nothing else.
+
+usage: check_lower.py BIDCTL [--no-fetch] [CASE...]
+"""
+import json
+import shutil
+
+import cases
+from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene
+
+
+def fill(scene):
+    """One in the store, one and another in another store, a third in libdebuginfod's cache."""
+    other = scene.home / "other"
+    other.mkdir()
+    scene.on_store("add", scene.one)
+    scene.run("--store", other, "add", scene.one, scene.two)
+    cache = scene.home / ".cache" / "debuginfod_client"
+    (cache / ID_FAR).mkdir(parents=True)
+    shutil.copy(scene.far, cache / ID_FAR / "executable")
+    return [f"--lower={other}", "--lower=debuginfod"], other, cache
+
+
+def case_list(scene):
+    lowers, other, cache = fill(scene)
+    before = scene.files()
+    rows = {row["id"]: row for row in scene.json("list", *lowers)}
+    assert sorted(rows) == sorted([ID_ONE, ID_TWO, ID_FAR]), rows
+    assert rows[ID_TWO]["path"] == str(scene.two) and rows[ID_TWO]["size"] == scene.two.stat().st_size, rows
+    assert rows[ID_FAR]["size"] == scene.far.stat().st_size and rows[ID_FAR]["kinds"] == ["elf"], rows
+    assert [row["id"] for row in scene.json("list")] == [ID_ONE]
+    assert scene.json("list", *lowers, "--by=path")[-1]["id"] == ID_FAR
+    assert scene.json("status", *lowers)["store"]["ids"] == 3
+    assert scene.files() == before and not (cache / ".bidfs").exists()
+    assert not (other / ".bidfs" / "unpacked").exists()
+
+
+def case_found(scene):
+    lowers, other, cache = fill(scene)
+    assert scene.on_store("get", *lowers, ID_TWO[:9], "elf").stdout == f"{other}{scene.two}/{ID_TWO}/elf\n"
+    assert scene.on_store("get", *lowers, ID_ONE, "elf").stdout.startswith(str(scene.store)), "the store itself comes first"
+    assert scene.on_store("get", *lowers, ID_FAR).stdout == f"{cache}/{ID_FAR}/executable\n", "not stripped"
+    shown = scene.json("show", *lowers, ID_FAR)
+    assert shown["artifacts"]["elf"]["path"] == f"{cache}/{ID_FAR}/executable", shown
+    assert scene.on_store("missing", *lowers, ID_ONE, ID_TWO, ID_FAR, status=DONE).stdout == ""
+    # what is there under another id is not served
+    shutil.copy(scene.one, cache / ID_FAR / "executable")
+    scene.on_store("get", *lowers, ID_FAR, "elf", status=REFUSED)
+
+
+def case_first_use(scene):
+    """Without a store, and without a cache of libdebuginfod: nothing is there, which is no trouble."""
+    assert scene.run("list", "--lower=debuginfod").stdout == ""
+    scene.one_error("list", f"--lower={scene.home}/missing", status=TROUBLE, has="no such directory")
+    scene.one_error("add", "--lower=/usr/lib/debug", scene.one, status=USAGE, has="'--lower'")
+    (scene.home / "cache" / "debuginfod_client" / ID_FAR).mkdir(parents=True)
+    shutil.copy(scene.far, scene.home / "cache" / "debuginfod_client" / ID_FAR / "executable")
+    place = {"XDG_CACHE_HOME": str(scene.home / "cache")}
+    found = scene.run("list", "--json", "--lower=debuginfod", **place)
+    assert [row["id"] for row in json.loads(found.stdout)] == [ID_FAR], found
+    place = {"DEBUGINFOD_CACHE_PATH": str(scene.home / "cache" / "debuginfod_client")}
+    assert scene.run("missing", "--lower=debuginfod", ID_FAR, **place).stdout == ""
+    scene.run("missing", "--lower=debuginfod", ID_FAR, ID_NOT_STORED, status=REFUSED)
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene)
