@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "flight.h"
+#include "ask.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,152 +9,154 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
+#include "flight.h"
+#include "race.h"
 
-int bid_flight_begin_body(struct bid_flight *flight, uint64_t size)
+int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 {
-	uint64_t max = flight->broker->config.max_size;
+	struct bid_broker *broker = ask->flight->broker;
+	uint64_t max = broker->config.max_size;
 
-	flight->received = 0;
-	flight->size = size;
-	flight->head_len = 0;
-	flight->head_checked = !bid_kind_is_elf(flight->request.kind);
+	ask->received = 0;
+	ask->size = size;
+	ask->head_len = 0;
+	ask->head_checked = !bid_kind_is_elf(ask->flight->request.kind);
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
-	if (flight->txn)
-		return bid_txn_reset(flight->txn);
-	/* not earlier: a flight that only waits for its turn, or is told "no", costs no descriptor */
-	return bid_txn_begin(flight->broker->store, &flight->request, &flight->txn);
+	bid_race_begun(ask);
+	if (ask->txn)
+		return bid_txn_reset(ask->txn);
+	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
+	return bid_txn_begin(broker->store, &ask->flight->request, &ask->txn);
 }
 
 /*
  * End the transfer of a large file that is plainly another one. What the head cannot tell, and what is smaller, is left to the
  * commit, which alone decides for good.
  */
-static int check_head(struct bid_flight *flight)
+static int check_head(struct bid_ask *ask)
 {
 	char hex[BID_ID_HEX_MAX];
 	struct bid_id id;
-	int r = bid_elf_identify_head(flight->head, flight->head_len, &id);
+	int r = bid_elf_identify_head(ask->head, ask->head_len, &id);
 
-	flight->head_checked = true;
-	free(bid_steal(flight->head));
+	ask->head_checked = true;
+	free(bid_steal(ask->head));
 
 	if (r == -ENOEXEC || r == -ENODATA) {
-		snprintf(flight->reason, sizeof(flight->reason), "%s", bid_strerror(r));
+		snprintf(ask->reason, sizeof(ask->reason), "%s", bid_strerror(r));
 		return -EBADMSG;
 	}
-	if (r == 0 && !bid_id_answers(&id, &flight->request.id)) {
-		snprintf(flight->reason, sizeof(flight->reason), "carries build-id %s", bid_id_format(&id, hex));
+	if (r == 0 && !bid_id_answers(&id, &ask->flight->request.id)) {
+		snprintf(ask->reason, sizeof(ask->reason), "carries build-id %s", bid_id_format(&id, hex));
 		return -EBADMSG;
 	}
 	return 0;
 }
 
-static int keep_head(struct bid_flight *flight, const void *data, size_t len)
+static int keep_head(struct bid_ask *ask, const void *data, size_t len)
 {
-	size_t room = BID_HEAD_MAX - flight->head_len;
+	size_t room = BID_HEAD_MAX - ask->head_len;
 
-	if (!flight->head) {
-		flight->head = malloc(BID_HEAD_MAX);
-		if (!flight->head)
+	if (!ask->head) {
+		ask->head = malloc(BID_HEAD_MAX);
+		if (!ask->head)
 			return -ENOMEM;
 	}
 	if (len > room)
 		len = room;
-	memcpy(flight->head + flight->head_len, data, len);
-	flight->head_len += len;
-	return flight->head_len == BID_HEAD_MAX ? check_head(flight) : 0;
+	memcpy(ask->head + ask->head_len, data, len);
+	ask->head_len += len;
+	return ask->head_len == BID_HEAD_MAX ? check_head(ask) : 0;
 }
 
-static int take_body(struct bid_flight *flight, const void *data, size_t len)
+static int take_body(struct bid_ask *ask, const void *data, size_t len)
 {
-	uint64_t max = flight->broker->config.max_size;
+	uint64_t max = ask->flight->broker->config.max_size;
 	int r = 0;
 
-	if (max > 0 && len > max - flight->received)
+	if (max > 0 && len > max - ask->received)
 		return -EFBIG;
-	if (!flight->txn)
-		r = bid_flight_begin_body(flight, BID_SIZE_UNKNOWN);
-	if (r == 0 && !flight->head_checked)
-		r = keep_head(flight, data, len);
+	if (!ask->txn)
+		r = bid_ask_begin_body(ask, BID_SIZE_UNKNOWN);
 	if (r == 0)
-		r = bid_txn_write(flight->txn, data, len);
+		r = bid_txn_write(ask->txn, data, len);
 	if (r < 0)
 		return r;
-	flight->received += len;
-	flight->delivered += len;
-	return 0;
+	ask->received += len;
+	ask->delivered += len;
+	if (!ask->head_checked)
+		r = keep_head(ask, data, len);
+	/* as far as can be told, these are the bytes that are wanted */
+	if (r == 0 && ask->head_checked && !ask->leads) {
+		ask->leads = true;
+		bid_race_won(ask);
+	}
+	return r;
 }
 
-static int refuse(struct bid_flight *flight, int error)
+static int refuse(struct bid_ask *ask, int error)
 {
+	uint64_t max = ask->flight->broker->config.max_size;
+
 	error = bid_local_error(error);
-	flight->receive_error = error;
-	if (error == -EFBIG && flight->broker->config.max_size > 0)
-		snprintf(flight->reason, sizeof(flight->reason), "larger than the limit of %llu bytes",
-			 (unsigned long long)flight->broker->config.max_size);
+	ask->receive_error = error;
+	if (error == -EFBIG && max > 0)
+		snprintf(ask->reason, sizeof(ask->reason), "larger than the limit of %llu bytes", (unsigned long long)max);
 	else if (error != -EBADMSG)
-		snprintf(flight->reason, sizeof(flight->reason), "%s", bid_strerror(error));
+		snprintf(ask->reason, sizeof(ask->reason), "%s", bid_strerror(error));
 	return error;
 }
 
 static int receive_head(void *user, uint64_t size)
 {
-	struct bid_flight *flight = user;
-	int r = flight->receive_error ? flight->receive_error : bid_flight_begin_body(flight, size);
+	struct bid_ask *ask = user;
+	int r = ask->receive_error ? ask->receive_error : bid_ask_begin_body(ask, size);
 
-	return r < 0 ? refuse(flight, r) : 0;
+	return r < 0 ? refuse(ask, r) : 0;
 }
 
 static int receive_body(void *user, const void *data, size_t len)
 {
-	struct bid_flight *flight = user;
-	int r = flight->receive_error ? flight->receive_error : take_body(flight, data, len);
+	struct bid_ask *ask = user;
+	int r = ask->receive_error ? ask->receive_error : take_body(ask, data, len);
 
-	return r < 0 ? refuse(flight, r) : 0;
-}
-
-void bid_said_release(struct bid_said *said)
-{
-	free(said->url);
-	free(said->file);
-	free(said->archive);
-	*said = (struct bid_said){ 0 };
+	return r < 0 ? refuse(ask, r) : 0;
 }
 
 static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 {
-	bid_said_release(said);
 	said->outcome = answer->outcome;
 	snprintf(said->text, sizeof(said->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
 	/* where it came from is worth having, but not worth failing for */
 	said->url = answer->url ? strdup(answer->url) : NULL;
 	said->file = answer->file ? strdup(answer->file) : NULL;
 	said->archive = answer->archive ? strdup(answer->archive) : NULL;
+	said->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
 }
 
-/* The source is done with @flight: the publisher's turn. Under the lock. */
-static void to_publisher(struct bid_flight *flight)
+/* The source is done with @ask: the publisher's turn. Under the lock. */
+static void to_publisher(struct bid_ask *ask)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = ask->flight->broker;
 
-	flight->phase = BID_PHASE_DECIDING;
-	TAILQ_INSERT_TAIL(&broker->jobs, flight, job);
+	ask->phase = BID_ASK_DECIDING;
+	TAILQ_INSERT_TAIL(&broker->jobs, ask, job);
 	pthread_cond_signal(&broker->has_job);
 }
 
 static void receive_done(void *user, const struct bid_answer *answer)
 {
-	struct bid_flight *flight = user;
-	struct bid_broker *broker = flight->broker;
+	struct bid_ask *ask = user;
+	struct bid_broker *broker = ask->flight->broker;
 
-	keep_said(&flight->said, answer);
+	keep_said(&ask->said, answer);
 	pthread_mutex_lock(&broker->lock);
-	/* inside start(), or next to it: the one who asks has still to do with the flight, and passes it on */
-	if (flight->phase == BID_PHASE_ASKING)
-		flight->answered = true;
+	/* inside start(), or next to it: the one who asks has still to do with it, and passes it on */
+	if (ask->phase == BID_ASK_STARTING)
+		ask->answered = true;
 	else
-		to_publisher(flight);
+		to_publisher(ask);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -165,92 +166,46 @@ static const struct bid_receiver receiver = {
 	.done = receive_done,
 };
 
-struct bid_ending bid_flight_cancel(struct bid_flight *flight)
+/* start() returned, so it may go where it will: it is not ours any more. */
+static void started(struct bid_ask *ask, uint64_t transfer)
 {
-	if (flight->phase != BID_PHASE_RUNNING || flight->cancelled)
-		return (struct bid_ending){ 0 };
-	flight->cancelled = true;
-	bid_flight_retire(flight);
-	return (struct bid_ending){ flight->broker->asked[flight->source].source, flight->transfer };
-}
-
-void bid_ending_cancel(const struct bid_ending *ending)
-{
-	if (ending->source)
-		ending->source->ops->cancel(ending->source, ending->transfer);
-}
-
-/* start() returned, so the flight may go where it will: it is not ours any more. */
-static void started(struct bid_flight *flight, uint64_t transfer)
-{
+	struct bid_flight *flight = ask->flight;
 	struct bid_broker *broker = flight->broker;
-	struct bid_ending ending = { 0 };
+	struct bid_endings endings = { 0 };
 
 	pthread_mutex_lock(&broker->lock);
-	if (flight->answered) {
-		to_publisher(flight);
+	if (ask->answered) {
+		to_publisher(ask);
 	} else {
-		flight->phase = BID_PHASE_RUNNING;
-		flight->transfer = transfer;
-		if (broker->ending || bid_flight_abandoned(flight))
-			ending = bid_flight_cancel(flight);
+		ask->phase = BID_ASK_RUNNING;
+		ask->transfer = transfer;
+		if (ask->cancelled)
+			bid_endings_add(&endings, ask);
+		else if (broker->ending || bid_flight_abandoned(flight))
+			bid_flight_cancel(flight, &endings);
 	}
 	pthread_mutex_unlock(&broker->lock);
-	bid_ending_cancel(&ending);
+	bid_endings_cancel(&endings);
 }
 
-static void prepare(struct bid_flight *flight)
+int bid_ask_start(struct bid_ask *ask)
 {
-	/* what the one before delivered must not be taken for this one's */
-	bid_txn_free(bid_steal(flight->txn));
-	flight->received = 0;
-	flight->size = BID_SIZE_UNKNOWN;
-	flight->asked_ms = bid_broker_now();
-	flight->delivered = 0;
-	bid_said_release(&flight->said);
-	flight->receive_error = 0;
-	flight->reason[0] = '\0';
-	flight->head_len = 0;
-	flight->head_checked = !bid_kind_is_elf(flight->request.kind);
-}
+	struct bid_source *source = ask->flight->broker->asked[ask->source].source;
+	uint64_t transfer = 0;
+	int r = source->ops->start(source, &ask->flight->request, &receiver, ask, &transfer);
 
-void bid_flight_ask(struct bid_flight *flight)
-{
-	int r;
-
-	do {
-		struct bid_source *source = flight->broker->asked[flight->source].source;
-		uint64_t transfer = 0;
-
-		prepare(flight);
-		r = source->ops->start(source, &flight->request, &receiver, flight, &transfer);
-		if (r == 0) {
-			started(flight, transfer);
-			return;
-		}
-		bid_flight_verdict(flight, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
-		r = bid_flight_next(flight);
-	} while (r == 0);
-	bid_flight_end(flight, r, NULL);
-}
-
-int bid_flight_next(struct bid_flight *flight)
-{
-	struct bid_broker *broker = flight->broker;
-	int r = 0;
-
-	pthread_mutex_lock(&broker->lock);
-	if (flight->source + 1 == broker->n_sources) {
-		r = bid_flight_conclusion(flight);
-	} else if (broker->ending || bid_flight_abandoned(flight)) {
-		/* in the same breath, or somebody could still join and be told -EINTR without having given up */
-		bid_flight_retire(flight);
-		r = -EINTR;
-	} else {
-		flight->source++;
-		flight->phase = BID_PHASE_ASKING;
-		flight->answered = false;
-	}
-	pthread_mutex_unlock(&broker->lock);
+	if (r == 0)
+		started(ask, transfer);
 	return r;
+}
+
+void bid_ask_free(struct bid_ask *ask)
+{
+	bid_txn_free(ask->txn);
+	free(ask->head);
+	free(ask->said.url);
+	free(ask->said.file);
+	free(ask->said.archive);
+	free(ask->said.ima_signature);
+	free(ask);
 }

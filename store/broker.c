@@ -90,8 +90,11 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 		return -ENOMEM;
 	broker->store = store;
 	broker->config = *config;
+	if (config->race_ms == 0)
+		broker->config.race_ms = BID_RACE_MS;
 	TAILQ_INIT(&broker->flights);
 	TAILQ_INIT(&broker->jobs);
+	TAILQ_INIT(&broker->races);
 	TAILQ_INIT(&broker->windows);
 	TAILQ_INIT(&broker->lingering);
 	init_locks(broker);
@@ -233,16 +236,13 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 	if (r == -EINPROGRESS)
 		return;
 	bid_waiter_answer(broker, waiter, r, &file, seen);
-	if (seen) {
-		pthread_mutex_lock(&broker->lock);
-		bid_flight_unref(seen);
-		pthread_mutex_unlock(&broker->lock);
-	}
+	if (seen)
+		bid_flight_put(seen);
 }
 
 void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 {
-	struct bid_ending ending = { 0 };
+	struct bid_endings endings = { 0 };
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
@@ -256,23 +256,34 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 
 		bid_flight_leave(waiter);
 		if (bid_flight_abandoned(flight))
-			ending = bid_flight_cancel(flight);
+			bid_flight_cancel(flight, &endings);
 	}
 	pthread_mutex_unlock(&broker->lock);
 
 	if (waiter)
 		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
-	bid_ending_cancel(&ending);
+	bid_endings_cancel(&endings);
+}
+
+/* The one whose bytes are coming, or else that was asked last. Under the lock. */
+static const struct bid_ask *foremost(const struct bid_flight *flight)
+{
+	const struct bid_ask *ask, *best = NULL;
+
+	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
+		if (!best || ask->received >= best->received)
+			best = ask;
+	return best;
 }
 
 /* Under the lock. */
 static void describe(const struct bid_flight *flight, int64_t now, struct bid_progress *ret_progress)
 {
-	const struct bid_broker *broker = flight->broker;
+	const struct bid_ask *ask = foremost(flight);
 
 	*ret_progress = (struct bid_progress){
-		.received = flight->received,
-		.size = flight->size,
+		.received = ask ? ask->received : 0,
+		.size = ask ? ask->size : BID_SIZE_UNKNOWN,
 		.request = flight->request,
 		.waiters = flight->n_waiters,
 		.age_ms = (unsigned)(now - flight->started_ms),
@@ -280,7 +291,8 @@ static void describe(const struct bid_flight *flight, int64_t now, struct bid_pr
 	/* the flight may be gone when the copy is read */
 	ret_progress->request.detail = NULL;
 	snprintf(ret_progress->detail, sizeof(ret_progress->detail), "%s", bid_detail_text(flight->request.detail));
-	snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", broker->asked[flight->source].source->name);
+	if (ask)
+		snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", flight->broker->asked[ask->source].source->name);
 }
 
 int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_progress *ret_progress)
@@ -323,7 +335,7 @@ static struct bid_flight *still_wanted(struct bid_broker *broker)
 {
 	struct bid_flight *flight = TAILQ_FIRST(&broker->flights);
 
-	while (flight && flight->n_waiters == 0 && (flight->phase != BID_PHASE_RUNNING || flight->cancelled))
+	while (flight && flight->n_waiters == 0 && !bid_flight_cancellable(flight))
 		flight = TAILQ_NEXT(flight, link);
 	return flight;
 }
@@ -337,20 +349,20 @@ static void end_flights(struct bid_broker *broker)
 	broker->ending = true;
 	while ((flight = still_wanted(broker))) {
 		struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-		struct bid_ending ending;
+		struct bid_endings endings = { 0 };
 
 		bid_flight_take_waiters(flight, &waiters);
-		ending = bid_flight_cancel(flight);
+		bid_flight_cancel(flight, &endings);
 		bid_flight_ref(flight);
 		pthread_mutex_unlock(&broker->lock);
 
 		bid_flight_answer(flight, &waiters, -EINTR, NULL);
-		bid_ending_cancel(&ending);
+		bid_endings_cancel(&endings);
 
 		pthread_mutex_lock(&broker->lock);
 		bid_flight_unref(flight);
 	}
-	while (broker->n_flights > 0)
+	while (broker->n_flights > 0 || broker->n_asks > 0)
 		pthread_cond_wait(&broker->idle, &broker->lock);
 	while ((flight = TAILQ_FIRST(&broker->lingering)))
 		bid_flight_end_linger(flight);

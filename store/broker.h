@@ -4,9 +4,10 @@
  *
  *   broker.c	the interface: find, tickets, materialise, cancel
  *   flight.c	who waits for which download; how a download ends
- *   ask.c	a flight and its source: start, receive, cancel
- *   publisher.c	the thread that decides what a source delivered: commit, ask the next one, end
- *   timekeeper.c	the thread that ends waits and lingering results
+ *   race.c	which sources a flight asks, and when
+ *   ask.c	one source that is asked for one flight: start, receive
+ *   publisher.c	the thread that decides what a source delivered: commit, go on with the race, end
+ *   timekeeper.c	the thread that ends waits and lingering results, and lets another source join a race
  *   tally.c	verdicts, counters, messages
  *   failures.c	the last troubles, to be shown
  */
@@ -23,10 +24,14 @@
 #include "ticket.h"
 
 #define BID_FLIGHT_BUCKETS 1024
+#define BID_RACE_MAX	   3 /* sources that are asked at once for one request */
+#define BID_RACE_MS	   300
 
+struct bid_ask;
 struct bid_flight;
 
 TAILQ_HEAD(bid_flights, bid_flight);
+TAILQ_HEAD(bid_asks, bid_ask);
 
 /* A trouble that was logged a short while ago. */
 struct bid_trouble {
@@ -36,35 +41,38 @@ struct bid_trouble {
 
 /* A source and what it did so far. */
 struct bid_asked {
-	struct bid_source *source;		/* owned */
-	struct bid_source_stats stats;		/* under the broker's lock */
-	struct bid_trouble troubles[4];		/* under the broker's lock */
+	struct bid_source *source; /* owned */
+	struct bid_source_stats stats; /* under the broker's lock */
+	struct bid_trouble troubles[4]; /* under the broker's lock */
 };
 
 struct bid_broker {
-	struct bid_store *store;		/* not owned */
+	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
-	struct bid_negative *negative;		/* absent everywhere; has its own lock */
-	struct bid_negative *too_large;		/* there, above the limit; has its own lock */
-	struct bid_asked *asked;		/* does not change from the first request on */
+	struct bid_negative *negative; /* absent everywhere; has its own lock */
+	struct bid_negative *too_large; /* there, above the limit; has its own lock */
+	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;
 
 	/* Guards everything below but the counters. Not held during I/O, while a callback runs, or while a source is called. */
 	pthread_mutex_t lock;
 	struct bid_tickets tickets;
 	size_t n_waiting;
-	struct bid_flight *buckets[BID_FLIGHT_BUCKETS];	/* by request: those that can be joined, and lingering results */
-	struct bid_flights flights;		/* all that have not ended */
+	struct bid_flight *buckets[BID_FLIGHT_BUCKETS]; /* by request: those that can be joined, and lingering results */
+	struct bid_flights flights; /* all that have not ended */
 	size_t n_flights;
-	struct bid_flights jobs;		/* what the publisher has to decide */
-	struct bid_flights windows;		/* those with an open window; all are equally long: the first is the first to end */
-	struct bid_flights lingering;		/* results still to be given to late comers, as above */
+	size_t n_asks; /* of ended flights too */
+	size_t favourite; /* the index of the source that is asked first */
+	struct bid_asks jobs; /* what the publisher has to decide */
+	struct bid_flights races; /* those in which another source is to be asked, as below */
+	struct bid_flights windows; /* those with an open window; all are equally long: the first is the first to end */
+	struct bid_flights lingering; /* results still to be given to late comers, as above */
 	struct bid_failures failures;
 	pthread_cond_t has_job;
-	pthread_cond_t has_time;		/* a new first one in windows or lingering */
-	pthread_cond_t idle;			/* no flight is left */
-	bool ending;				/* bid_broker_free() is at work: nothing new begins */
-	bool stopping;				/* and has seen the last flight end: threads return */
+	pthread_cond_t has_time; /* a new first one in races, windows or lingering */
+	pthread_cond_t idle; /* no flight is left, or no ask */
+	bool ending; /* bid_broker_free() is at work: nothing new begins */
+	bool stopping; /* and has seen the last flight end: threads return */
 
 	pthread_t publisher;
 	pthread_t timekeeper;

@@ -25,6 +25,16 @@ static struct bid_flight *find(struct bid_broker *broker, const struct bid_reque
 	return flight;
 }
 
+static void flight_free(struct bid_flight *flight)
+{
+	for (size_t i = 0; i < flight->n_verdicts; i++)
+		free((char *)flight->verdicts[i].url);
+	bid_request_release(&flight->request);
+	free(flight->texts);
+	free(flight->runners);
+	free(flight);
+}
+
 static struct bid_flight *flight_new(struct bid_broker *broker, const struct bid_request *request)
 {
 	struct bid_flight *flight = calloc(1, sizeof(*flight) + broker->n_sources * sizeof(*flight->verdicts));
@@ -33,16 +43,18 @@ static struct bid_flight *flight_new(struct bid_broker *broker, const struct bid
 	if (!flight)
 		return NULL;
 	flight->texts = calloc(broker->n_sources, sizeof(*flight->texts));
-	if (!flight->texts) {
-		free(flight);
+	flight->runners = calloc(broker->n_sources, sizeof(*flight->runners));
+	if (!flight->texts || !flight->runners) {
+		flight_free(flight);
 		return NULL;
 	}
 	flight->broker = broker;
 	flight->request = bid_request_keep(request);
 	flight->started_ms = bid_broker_now();
-	flight->size = BID_SIZE_UNKNOWN;
+	flight->width = 1;
 	flight->refs = 1;
 	TAILQ_INIT(&flight->waiters);
+	TAILQ_INIT(&flight->asks);
 
 	flight->next = *at;
 	*at = flight;
@@ -61,12 +73,16 @@ void bid_flight_unref(struct bid_flight *flight)
 {
 	if (--flight->refs > 0)
 		return;
-	bid_said_release(&flight->said);
-	for (size_t i = 0; i < flight->n_verdicts; i++)
-		free((char *)flight->verdicts[i].url);
-	bid_request_release(&flight->request);
-	free(flight->texts);
-	free(flight);
+	flight_free(flight);
+}
+
+void bid_flight_put(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_unref(flight);
+	pthread_mutex_unlock(&broker->lock);
 }
 
 void bid_flight_retire(struct bid_flight *flight)
@@ -79,6 +95,26 @@ void bid_flight_retire(struct bid_flight *flight)
 		at = &(*at)->next;
 	*at = flight->next;
 	flight->joinable = false;
+}
+
+bool bid_flight_cancellable(const struct bid_flight *flight)
+{
+	const struct bid_ask *ask;
+
+	/* what a source has delivered is decided on: it may be kept, for who comes next */
+	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
+		if (ask->phase == BID_ASK_DECIDING)
+			return false;
+	return flight->phase == BID_PHASE_FLYING && !flight->cancelled;
+}
+
+void bid_flight_cancel(struct bid_flight *flight, struct bid_endings *endings)
+{
+	if (!bid_flight_cancellable(flight))
+		return;
+	flight->cancelled = true;
+	bid_flight_retire(flight);
+	bid_race_stop(flight, NULL, endings);
 }
 
 bool bid_flight_abandoned(const struct bid_flight *flight)
@@ -146,6 +182,7 @@ int bid_flight_join(struct bid_broker *broker, const struct bid_request *request
 		if (broker->config.wait_ms > 0)
 			open_window(flight, now);
 		queue(flight, waiter);
+		bid_flight_ref(flight);
 		*ret_lead = flight;
 		return -EINPROGRESS;
 	}
@@ -273,23 +310,30 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 {
 	struct bid_broker *broker = flight->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+	struct bid_endings endings = { 0 };
 
-	bid_txn_free(bid_steal(flight->txn));
-	free(bid_steal(flight->head));
 	if ((error == -ENOENT && may_remember(&flight->request) && bid_negative_add(broker->negative, &flight->request) < 0) ||
 	    (error == -EFBIG && bid_negative_add(broker->too_large, &flight->request) < 0))
 		bid_warning("out of memory: what is absent or too large is not remembered as that");
 
 	pthread_mutex_lock(&broker->lock);
 	bid_flight_ref(flight);
+	bid_race_stop(flight, NULL, &endings);
 	settle(flight, error, &waiters);
 	pthread_mutex_unlock(&broker->lock);
 
 	bid_flight_answer(flight, &waiters, error, file);
+	bid_endings_cancel(&endings);
 
-	pthread_mutex_lock(&broker->lock);
-	bid_flight_unref(flight);
-	pthread_mutex_unlock(&broker->lock);
+	bid_flight_put(flight);
+}
+
+void bid_flight_conclude(struct bid_flight *flight, int error, struct bid_file *file)
+{
+	pthread_mutex_lock(&flight->broker->lock);
+	flight->phase = BID_PHASE_ENDING;
+	pthread_mutex_unlock(&flight->broker->lock);
+	bid_flight_end(flight, error, file);
 }
 
 void bid_flight_end_window(struct bid_flight *flight)
@@ -326,10 +370,12 @@ void bid_flight_lead(struct bid_flight *flight)
 
 	/* another flight may have published it between the first look and this flight's beginning */
 	if (r == -ENOENT || r == -EBADMSG) {
-		bid_flight_ask(flight);
-		return;
+		bid_race_line_up(flight);
+		bid_race_step(flight);
+	} else {
+		if (r == 0)
+			atomic_fetch_add(&broker->counts.hits, 1);
+		bid_flight_conclude(flight, r, &file);
 	}
-	if (r == 0)
-		atomic_fetch_add(&broker->counts.hits, 1);
-	bid_flight_end(flight, r, &file);
+	bid_flight_put(flight);
 }

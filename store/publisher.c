@@ -12,16 +12,16 @@
 #include "negative.h"
 
 /* What the source said, in the light of what the receiver found. */
-static enum bid_outcome outcome_of(struct bid_flight *flight, const char **ret_text)
+static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
 {
-	const struct bid_said *said = &flight->said;
+	const struct bid_said *said = &ask->said;
 
-	if (flight->receive_error == 0) {
+	if (ask->receive_error == 0) {
 		*ret_text = said->text;
 		return said->outcome;
 	}
-	*ret_text = flight->reason;
-	switch (flight->receive_error) {
+	*ret_text = ask->reason;
+	switch (ask->receive_error) {
 	case -EBADMSG:
 		return BID_OUTCOME_REJECTED;
 	case -EFBIG:
@@ -32,32 +32,32 @@ static enum bid_outcome outcome_of(struct bid_flight *flight, const char **ret_t
 }
 
 /* Commit what was received. Returns found, rejected or failed; with failed, @ret_error is set. */
-static enum bid_outcome publish(struct bid_flight *flight, struct bid_file *ret_file, const char **ret_text, int *ret_error)
+static enum bid_outcome publish(struct bid_ask *ask, struct bid_file *ret_file, const char **ret_text, int *ret_error)
 {
-	struct bid_broker *broker = flight->broker;
-	const struct bid_said *said = &flight->said;
+	const struct bid_said *said = &ask->said;
 	struct bid_origin origin = {
 		.how = "fetched",
-		.server = broker->asked[flight->source].source->name,
+		.server = ask->flight->broker->asked[ask->source].source->name,
 		.url = said->url,
 		.file = said->file,
 		.archive = said->archive,
+		.ima_signature = said->ima_signature,
 	};
 	int r = 0;
 
 	/* a source that found it, but sent no byte: the commit will say what is wrong with that */
-	if (!flight->txn)
-		r = bid_flight_begin_body(flight, 0);
+	if (!ask->txn)
+		r = bid_ask_begin_body(ask, 0);
 	if (r == 0)
-		r = bid_txn_commit(flight->txn, &origin, ret_file);
+		r = bid_txn_commit(ask->txn, &origin, ret_file);
 	if (r == 0)
 		return BID_OUTCOME_FOUND;
 
 	if (r == -EBADMSG) {
-		const char *reason = bid_txn_reason(flight->txn);
+		const char *reason = bid_txn_reason(ask->txn);
 
-		snprintf(flight->reason, sizeof(flight->reason), "%s", *reason ? reason : bid_strerror(r));
-		*ret_text = flight->reason;
+		snprintf(ask->reason, sizeof(ask->reason), "%s", *reason ? reason : bid_strerror(r));
+		*ret_text = ask->reason;
 		return BID_OUTCOME_REJECTED;
 	}
 	*ret_error = bid_local_error(r);
@@ -65,51 +65,57 @@ static enum bid_outcome publish(struct bid_flight *flight, struct bid_file *ret_
 	return BID_OUTCOME_FAILED;
 }
 
-static void note_fetched(struct bid_flight *flight)
+static void note_fetched(const struct bid_ask *ask)
 {
+	struct bid_flight *flight = ask->flight;
 	struct bid_broker *broker = flight->broker;
 	char hex[BID_ID_HEX_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
 	bid_negative_forget(broker->negative, &flight->request);
 	bid_negative_forget(broker->too_large, &flight->request);
-	bid_info("fetched %llu bytes from %s: '%s/%s'", (unsigned long long)flight->received,
-		 broker->asked[flight->source].source->name, bid_id_format(&flight->request.id, hex),
-		 bid_kind_name(flight->request.kind));
+	bid_info("fetched %llu bytes from %s: '%s/%s'", (unsigned long long)ask->received, broker->asked[ask->source].source->name,
+		 bid_id_format(&flight->request.id, hex), bid_kind_name(flight->request.kind));
 }
 
-static void decide(struct bid_flight *flight, bool given_up)
+/* The source gave an answer, and the flight is still for it. Frees @ask. */
+static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *text)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	const char *text;
-	int error = flight->receive_error;
-	enum bid_outcome outcome = outcome_of(flight, &text);
-	int r;
+	struct bid_flight *flight = ask->flight;
+	int error = ask->receive_error;
 
-	if (given_up) {
-		bid_flight_verdict(flight, BID_OUTCOME_CANCELLED, text);
-		bid_flight_end(flight, -EINTR, NULL);
-		return;
-	}
 	if (outcome == BID_OUTCOME_FOUND)
-		outcome = publish(flight, &file, &text, &error);
-	bid_flight_verdict(flight, outcome, text);
+		outcome = publish(ask, &file, &text, &error);
+	bid_flight_verdict(flight, ask, outcome, text);
+	if (outcome == BID_OUTCOME_FOUND)
+		note_fetched(ask);
+	bid_race_leave(ask, true);
 
-	if (outcome == BID_OUTCOME_FOUND) {
-		note_fetched(flight);
-		bid_flight_end(flight, 0, &file);
-		return;
-	}
-	/* our own disk's trouble: another source's bytes would meet the same */
-	if (outcome == BID_OUTCOME_FAILED && error != 0) {
-		bid_flight_end(flight, error, NULL);
-		return;
-	}
-	r = bid_flight_next(flight);
-	if (r == 0)
-		bid_flight_ask(flight);
+	if (outcome == BID_OUTCOME_FOUND)
+		bid_flight_conclude(flight, 0, &file);
+	else if (outcome == BID_OUTCOME_FAILED && error != 0)
+		/* our own disk's trouble: another source's bytes would meet the same */
+		bid_flight_conclude(flight, error, NULL);
 	else
-		bid_flight_end(flight, r, NULL);
+		bid_race_step(flight);
+}
+
+/* @useless: the flight is over, or nobody wants it. */
+static void take(struct bid_ask *ask, bool useless)
+{
+	struct bid_flight *flight = ask->flight;
+	const char *text;
+	enum bid_outcome outcome = outcome_of(ask, &text);
+
+	/* one that has lost may have come to its end all the same: what it says counts */
+	if (!useless && (!ask->lost || outcome != BID_OUTCOME_CANCELLED)) {
+		decide(ask, outcome, text);
+		return;
+	}
+	bid_ask_count(ask, BID_OUTCOME_CANCELLED);
+	bid_race_leave(ask, false);
+	bid_race_step(flight);
 }
 
 void *bid_broker_publish(void *user)
@@ -118,18 +124,22 @@ void *bid_broker_publish(void *user)
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		struct bid_flight *flight = TAILQ_FIRST(&broker->jobs);
-		bool given_up;
+		struct bid_ask *ask = TAILQ_FIRST(&broker->jobs);
+		struct bid_flight *flight;
+		bool useless;
 
-		if (!flight) {
+		if (!ask) {
 			pthread_cond_wait(&broker->has_job, &broker->lock);
 			continue;
 		}
-		TAILQ_REMOVE(&broker->jobs, flight, job);
-		given_up = flight->cancelled || broker->ending;
+		TAILQ_REMOVE(&broker->jobs, ask, job);
+		flight = ask->flight;
+		bid_flight_ref(flight);
+		useless = flight->phase != BID_PHASE_FLYING || flight->cancelled || broker->ending;
 		pthread_mutex_unlock(&broker->lock);
-		decide(flight, given_up);
+		take(ask, useless);
 		pthread_mutex_lock(&broker->lock);
+		bid_flight_unref(flight);
 	}
 	pthread_mutex_unlock(&broker->lock);
 	return NULL;

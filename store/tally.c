@@ -41,27 +41,43 @@ static bool is_trouble(enum bid_outcome outcome)
 	return outcome != BID_OUTCOME_FOUND && outcome != BID_OUTCOME_ABSENT && outcome != BID_OUTCOME_CANCELLED;
 }
 
-/* Returns whether a message is due. Under the lock. */
-static bool count(struct bid_flight *flight, enum bid_outcome outcome, const char *text)
+/* Under the lock. */
+static void count(const struct bid_ask *ask, enum bid_outcome outcome)
 {
-	struct bid_asked *asked = &flight->broker->asked[flight->source];
-	struct bid_source_stats *stats = &asked->stats;
+	struct bid_source_stats *stats = &ask->flight->broker->asked[ask->source].stats;
 
 	stats->asked++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
-	stats->bytes += flight->delivered;
+	stats->bytes += ask->delivered;
+}
+
+void bid_ask_count(const struct bid_ask *ask, enum bid_outcome outcome)
+{
+	struct bid_broker *broker = ask->flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	count(ask, outcome);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* Returns whether a message is due. Under the lock. */
+static bool note_trouble(const struct bid_ask *ask, enum bid_outcome outcome, const char *text)
+{
+	struct bid_broker *broker = ask->flight->broker;
+	struct bid_asked *asked = &broker->asked[ask->source];
+	struct bid_source_stats *stats = &asked->stats;
+
 	if (!is_trouble(outcome))
 		return false;
 	snprintf(stats->last_trouble, sizeof(stats->last_trouble), "%s", text);
 	stats->last_trouble_time = time(NULL);
-	bid_failures_add(&flight->broker->failures, stats->name, &flight->request, outcome, text, stats->last_trouble_time);
+	bid_failures_add(&broker->failures, stats->name, &ask->flight->request, outcome, text, stats->last_trouble_time);
 	/* a wrong body is told of each time: each is another artifact that somebody must look after */
 	return outcome == BID_OUTCOME_REJECTED || !said_lately(asked, text);
 }
 
-static void report(const struct bid_flight *flight, enum bid_outcome outcome, const char *text)
+static void report(const struct bid_flight *flight, const char *name, enum bid_outcome outcome, const char *text)
 {
-	const char *name = flight->broker->asked[flight->source].source->name;
 	char hex[BID_ID_HEX_MAX];
 
 	switch (outcome) {
@@ -83,30 +99,40 @@ static void report(const struct bid_flight *flight, enum bid_outcome outcome, co
 	}
 }
 
-void bid_flight_verdict(struct bid_flight *flight, enum bid_outcome outcome, const char *text)
+/* Under the lock. Each source has one verdict at most, so there is room. */
+static void add_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid_outcome outcome, const char *text)
 {
-	struct bid_broker *broker = flight->broker;
 	size_t n = flight->n_verdicts;
-	bool due;
 
 	snprintf(flight->texts[n], sizeof(flight->texts[n]), "%s", text);
 	flight->verdicts[n] = (struct bid_verdict){
-		.source = broker->asked[flight->source].source->name,
+		.source = flight->broker->asked[ask->source].source->name,
 		.outcome = outcome,
 		.text = flight->texts[n],
-		.url = bid_steal(flight->said.url),
-		.bytes = flight->delivered,
-		.elapsed_ms = (unsigned)(bid_broker_now() - flight->asked_ms),
+		.url = bid_steal(ask->said.url),
+		.bytes = ask->delivered,
+		.elapsed_ms = (unsigned)(bid_broker_now() - ask->started_ms),
 	};
 	flight->n_verdicts = n + 1;
+}
+
+void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid_outcome outcome, const char *text)
+{
+	struct bid_broker *broker = flight->broker;
+	struct bid_asked *asked = &broker->asked[ask->source];
+	bool due;
 
 	if (outcome == BID_OUTCOME_REJECTED)
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
-	due = count(flight, outcome, text);
+	add_verdict(flight, ask, outcome, text);
+	count(ask, outcome);
+	due = note_trouble(ask, outcome, text);
+	if (outcome == BID_OUTCOME_FOUND)
+		broker->favourite = ask->source;
 	pthread_mutex_unlock(&broker->lock);
 	if (due)
-		report(flight, outcome, text);
+		report(flight, asked->source->name, outcome, text);
 }
 
 int bid_flight_conclusion(const struct bid_flight *flight)
@@ -151,15 +177,10 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats)
 {
-	struct bid_source *source;
-
 	if (index >= broker->n_sources)
 		return -ENOENT;
 	pthread_mutex_lock(&broker->lock);
 	*ret_stats = broker->asked[index].stats;
 	pthread_mutex_unlock(&broker->lock);
-	source = broker->asked[index].source;
-	if (source->ops->health)
-		source->ops->health(source, &ret_stats->health);
 	return 0;
 }

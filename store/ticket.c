@@ -9,7 +9,7 @@
 #define MAX_SLOTS   (1u << 24)
 
 struct bid_ticket_slot {
-	struct bid_waiter *waiter;	/* NULL in a free one */
+	struct bid_waiter *waiter; /* NULL in a free one */
 	uint32_t generation;
 	uint32_t next_free;
 };

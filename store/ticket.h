@@ -13,9 +13,9 @@
 struct bid_flight;
 
 enum bid_waiter_state {
-	BID_WAITER_NEW,		/* has not asked for anything yet */
-	BID_WAITER_BUSY,	/* its bid_broker_materialise() is under way, and will answer or queue it */
-	BID_WAITER_QUEUED,	/* waits for @flight */
+	BID_WAITER_NEW, /* has not asked for anything yet */
+	BID_WAITER_BUSY, /* its bid_broker_materialise() is under way, and will answer or queue it */
+	BID_WAITER_QUEUED, /* waits for @flight */
 };
 
 /* Somebody who is owed one call of @fn. Whoever takes it out of the table owns it, and makes the call. */
@@ -24,17 +24,17 @@ struct bid_waiter {
 	void *user;
 	uint64_t ticket;
 	enum bid_waiter_state state;
-	bool cancelled;			/* given up while NEW or BUSY */
-	struct bid_flight *flight;	/* while QUEUED; it stays as long as it has waiters */
-	TAILQ_ENTRY(bid_waiter) link;	/* in its flight, or in the list of those who are being answered */
+	bool cancelled; /* given up while NEW or BUSY */
+	struct bid_flight *flight; /* while QUEUED; it stays as long as it has waiters */
+	TAILQ_ENTRY(bid_waiter) link; /* in its flight, or in the list of those who are being answered */
 };
 
 TAILQ_HEAD(bid_waiters, bid_waiter);
 
 struct bid_tickets {
-	struct bid_ticket_slot *slots;	/* owned; their waiters too */
+	struct bid_ticket_slot *slots; /* owned; their waiters too */
 	uint32_t n_slots;
-	uint32_t first_free;		/* an index; n_slots if none */
+	uint32_t first_free; /* an index; n_slots if none */
 };
 
 /* Give @waiter a ticket, in @waiter->ticket. Returns 0, -ENOMEM, or -EMFILE for an absurd number of them. */

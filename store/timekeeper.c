@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The timekeeper: sends waiters away when their window is over, and forgets lingering results. */
+/* The timekeeper: sends waiters away when their window is over, forgets lingering results, and lets another
+ * source join a race. */
 #include "flight.h"
 
 #include <time.h>
@@ -27,16 +28,24 @@ void *bid_broker_keep_time(void *user)
 	while (!broker->stopping) {
 		struct bid_flight *window = TAILQ_FIRST(&broker->windows);
 		struct bid_flight *linger = TAILQ_FIRST(&broker->lingering);
-		int64_t now = bid_broker_now();
+		struct bid_flight *race = TAILQ_FIRST(&broker->races);
+		int64_t now = bid_broker_now(), next = INT64_MAX;
+
+		if (window)
+			next = window->until_ms;
+		if (linger && linger->until_ms < next)
+			next = linger->until_ms;
+		if (race && race->race_at_ms < next)
+			next = race->race_at_ms;
 
 		if (window && window->until_ms <= now)
 			bid_flight_end_window(window);
 		else if (linger && linger->until_ms <= now)
 			bid_flight_end_linger(linger);
-		else if (window && (!linger || window->until_ms <= linger->until_ms))
-			sleep_until(broker, window->until_ms);
-		else if (linger)
-			sleep_until(broker, linger->until_ms);
+		else if (race && race->race_at_ms <= now)
+			bid_race_time_out(race);
+		else if (next != INT64_MAX)
+			sleep_until(broker, next);
 		else
 			pthread_cond_wait(&broker->has_time, &broker->lock);
 	}

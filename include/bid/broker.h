@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The broker: the one way to an artifact that may have to be fetched. It looks into the store, then at what is remembered as
- * absent, then asks the sources in order, through a transaction that checks before it publishes. Any number of callers that want
- * one artifact share one download.
+ * absent, then asks the sources, the one first that delivered last, through transactions that check before they publish. Any
+ * number of callers that want one artifact share one download.
  */
 #ifndef BID_BROKER_H
 #define BID_BROKER_H
@@ -12,9 +12,13 @@
 
 struct bid_broker;
 
+/* As race_ms: ask one source after the other. */
+#define BID_RACE_NEVER UINT32_MAX
+
 struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
+	unsigned race_ms; /* a second source is asked if the first has not begun to answer by then; 0 is 300 */
 	bool no_negative; /* ask the sources even for what is remembered as absent or too large */
 };
 

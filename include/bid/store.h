@@ -136,6 +136,7 @@ struct bid_origin {
 	const char *url; /* the URL of the file */
 	const char *file; /* the file's name at the server, or the path it was added from */
 	const char *archive; /* the package it was in, at the server */
+	const char *ima_signature; /* of the file, as the server said, in hex; not checked */
 };
 
 struct bid_txn;

@@ -14,7 +14,8 @@
 #include "disk/store.h"
 
 /* What a record adds to what the file itself tells; never its size or id, which may have changed since. */
-static const char *const recorded[] = { "digest", "how", "link", "time", "server", "url", "file", "archive", "source" };
+static const char *const recorded[] = { "digest", "how",  "link",    "time",	      "server",
+					"url",	  "file", "archive", "ima_signature", "source" };
 
 /* Paths may be of any bytes; JSON is not. */
 static json_t *text_of(const char *bytes)

@@ -54,6 +54,7 @@ static json_t *to_json(const struct bid_record *record)
 	set_string(json, "url", origin->url);
 	set_string(json, "file", origin->file);
 	set_string(json, "archive", origin->archive);
+	set_string(json, "ima_signature", origin->ima_signature);
 	if (record->source)
 		json_object_set_new(json, "source",
 				    json_pack("{s:I, s:I, s:I, s:I, s:I}", "device", (json_int_t)record->source->st_dev, "inode",

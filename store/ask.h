@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An ask: one source that is being asked for the request of one flight. It has a transaction of its own, so that two sources that
+ * answer at once never write to one file.
+ *
+ *   STARTING  its starter is inside the source's start()
+ *   RUNNING   the source is at work; its thread calls the receiver
+ *   DECIDING  the source is done; the publisher decides, and frees the ask
+ */
+#ifndef BID_ASK_H
+#define BID_ASK_H
+
+#include <errno.h>
+
+#include "broker.h"
+
+#define BID_TEXT_MAX 256 /* of a verdict, with its NUL */
+#define BID_HEAD_MAX (64 * 1024) /* how much of a body must be there for the early check of its id */
+
+enum bid_ask_phase {
+	BID_ASK_STARTING,
+	BID_ASK_RUNNING,
+	BID_ASK_DECIDING,
+};
+
+/* What a source's done() said, kept for the publisher. Strings are owned and may be NULL. */
+struct bid_said {
+	enum bid_outcome outcome;
+	char text[BID_TEXT_MAX];
+	char *url;
+	char *file;
+	char *archive;
+	char *ima_signature;
+};
+
+struct bid_ask {
+	struct bid_flight *flight; /* with a reference */
+	size_t source; /* an index into the broker's */
+	int64_t started_ms;
+
+	/* under the broker's lock */
+	enum bid_ask_phase phase;
+	uint64_t transfer; /* while RUNNING: the source's number for it */
+	bool answered; /* while STARTING: the source was done before start() returned */
+	bool begun; /* its headers came */
+	bool cancelled; /* the source was told to end it, or will be once start() has returned */
+	bool lost; /* cancelled because another source delivers: this one may be asked again */
+	TAILQ_ENTRY(bid_ask) link; /* in its flight */
+	TAILQ_ENTRY(bid_ask) job; /* in the broker's jobs */
+
+	/* of the thread whose turn it is: the starter, then the source's, then the publisher */
+	struct bid_txn *txn; /* begun with the body */
+	uint8_t *head; /* the beginning of the body, until it was checked */
+	size_t head_len;
+	bool head_checked;
+	bool leads; /* the others were told to end */
+	uint64_t delivered; /* bytes from this source, repeated ones too */
+	int receive_error; /* why the receiver ended the transfer: a negative errno */
+	char reason[BID_TEXT_MAX]; /* the same in words */
+	struct bid_said said;
+
+	/* for everybody */
+	_Atomic uint64_t received; /* of the current body */
+	_Atomic uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
+};
+
+/* Ask. Returns 0, and the ask is not the caller's any more, or what start() said. Without the lock, by who made it. */
+int bid_ask_start(struct bid_ask *ask);
+
+/* Free what it holds; without the lock. */
+void bid_ask_free(struct bid_ask *ask);
+
+/* Drop what came of a body so far, to begin one of @size bytes or BID_SIZE_UNKNOWN. By the one whose turn it is. */
+int bid_ask_begin_body(struct bid_ask *ask, uint64_t size);
+
+/*
+ * A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence, nor
+ * what kept us from writing for what keeps the caller from reading.
+ */
+static inline int bid_local_error(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
+}
+
+#endif

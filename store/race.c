@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "race.h"
+
+#include <stdlib.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "flight.h"
+
+void bid_endings_add(struct bid_endings *endings, const struct bid_ask *ask)
+{
+	endings->of[endings->n].source = ask->flight->broker->asked[ask->source].source;
+	endings->of[endings->n++].transfer = ask->transfer;
+}
+
+void bid_endings_cancel(const struct bid_endings *endings)
+{
+	for (unsigned i = 0; i < endings->n; i++)
+		endings->of[i].source->ops->cancel(endings->of[i].source, endings->of[i].transfer);
+}
+
+static void add_runner(struct bid_flight *flight, size_t source)
+{
+	flight->runners[flight->n_runners++] = (struct bid_runner){ .source = source };
+}
+
+void bid_race_line_up(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+	size_t favourite;
+
+	pthread_mutex_lock(&broker->lock);
+	favourite = broker->favourite;
+	add_runner(flight, favourite);
+	for (size_t source = 0; source < broker->n_sources; source++)
+		if (source != favourite)
+			add_runner(flight, source);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* The next one that could be asked, or NULL. Under the lock. */
+static struct bid_runner *next(struct bid_flight *flight)
+{
+	for (size_t i = 0; i < flight->n_runners; i++)
+		if (flight->runners[i].state == BID_RUNNER_READY)
+			return &flight->runners[i];
+	return NULL;
+}
+
+static void stop_timer(struct bid_flight *flight)
+{
+	if (flight->timed)
+		TAILQ_REMOVE(&flight->broker->races, flight, race);
+	flight->timed = false;
+}
+
+/* When is the next one to be asked beside those that are? Under the lock. */
+static void start_timer(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+
+	stop_timer(flight);
+	if (broker->config.race_ms == BID_RACE_NEVER || flight->width >= BID_RACE_MAX || !next(flight))
+		return;
+	flight->race_at_ms = bid_broker_now() + broker->config.race_ms;
+	flight->timed = true;
+	TAILQ_INSERT_TAIL(&broker->races, flight, race);
+	if (TAILQ_FIRST(&broker->races) == flight)
+		pthread_cond_signal(&broker->has_time);
+}
+
+/* Under the lock. */
+static struct bid_ask *ask_new(struct bid_flight *flight, struct bid_runner *runner)
+{
+	struct bid_ask *ask = calloc(1, sizeof(*ask));
+
+	if (!ask)
+		return NULL;
+	ask->flight = flight;
+	ask->source = runner->source;
+	ask->started_ms = bid_broker_now();
+	ask->size = BID_SIZE_UNKNOWN;
+	ask->head_checked = !bid_kind_is_elf(flight->request.kind);
+	bid_flight_ref(flight);
+	TAILQ_INSERT_TAIL(&flight->asks, ask, link);
+	flight->broker->n_asks++;
+	flight->n_racing++;
+	runner->state = BID_RUNNER_ASKED;
+	start_timer(flight);
+	return ask;
+}
+
+/*
+ * What is to be done? Under the lock. Returns the ask to start; or NULL, and then with @ret_over the error to end the flight
+ * with, which nobody else does from then on.
+ */
+static struct bid_ask *choose(struct bid_flight *flight, struct bid_endings *endings, bool *ret_over, int *ret_error)
+{
+	struct bid_runner *runner = next(flight);
+	struct bid_ask *ask = NULL;
+	int error = 0;
+
+	if (flight->phase != BID_PHASE_FLYING)
+		return NULL;
+	if (!flight->cancelled && !runner && TAILQ_EMPTY(&flight->asks)) {
+		error = bid_flight_conclusion(flight);
+	} else if (flight->cancelled || flight->broker->ending || bid_flight_abandoned(flight)) {
+		/* in the same breath, or somebody could still join and be told -EINTR without having given up */
+		bid_flight_cancel(flight, endings);
+		error = -EINTR;
+	} else if (runner && flight->n_begun == 0 && flight->n_racing < flight->width) {
+		ask = ask_new(flight, runner);
+		error = -ENOMEM;
+	}
+	if (ask || error == 0 || !TAILQ_EMPTY(&flight->asks))
+		return ask;
+	flight->phase = BID_PHASE_ENDING;
+	*ret_over = true;
+	*ret_error = error;
+	return NULL;
+}
+
+void bid_race_step(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+	struct bid_ask *ask;
+	bool over = false;
+	int error = 0;
+
+	do {
+		struct bid_endings endings = { 0 };
+		int r;
+
+		pthread_mutex_lock(&broker->lock);
+		ask = choose(flight, &endings, &over, &error);
+		pthread_mutex_unlock(&broker->lock);
+		bid_endings_cancel(&endings);
+		r = ask ? bid_ask_start(ask) : 0;
+		if (r < 0) {
+			bid_flight_verdict(flight, ask, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
+			bid_race_leave(ask, true);
+		}
+	} while (ask);
+	if (over)
+		bid_flight_end(flight, error, NULL);
+}
+
+void bid_race_time_out(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+
+	stop_timer(flight);
+	flight->width = flight->n_racing + 1;
+	bid_flight_ref(flight);
+	pthread_mutex_unlock(&broker->lock);
+	bid_race_step(flight);
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_unref(flight);
+}
+
+void bid_race_begun(struct bid_ask *ask)
+{
+	struct bid_broker *broker = ask->flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	if (!ask->begun && !ask->lost) {
+		ask->begun = true;
+		ask->flight->n_begun++;
+	}
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* Take @ask out of the race. Under the lock. */
+static void lose(struct bid_ask *ask)
+{
+	if (ask->lost)
+		return;
+	ask->lost = true;
+	ask->flight->n_racing--;
+	ask->flight->n_begun -= ask->begun;
+}
+
+void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct bid_endings *endings)
+{
+	struct bid_ask *ask;
+
+	stop_timer(flight);
+	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link)) {
+		if (ask == but || ask->phase == BID_ASK_DECIDING)
+			continue;
+		lose(ask);
+		if (!ask->cancelled && ask->phase == BID_ASK_RUNNING)
+			bid_endings_add(endings, ask);
+		ask->cancelled = true;
+	}
+}
+
+void bid_race_won(struct bid_ask *ask)
+{
+	struct bid_broker *broker = ask->flight->broker;
+	struct bid_endings endings = { 0 };
+
+	pthread_mutex_lock(&broker->lock);
+	if (!ask->lost)
+		bid_race_stop(ask->flight, ask, &endings);
+	pthread_mutex_unlock(&broker->lock);
+	bid_endings_cancel(&endings);
+}
+
+void bid_race_leave(struct bid_ask *ask, bool said)
+{
+	struct bid_flight *flight = ask->flight;
+	struct bid_broker *broker = flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	lose(ask);
+	TAILQ_REMOVE(&flight->asks, ask, link);
+	for (size_t i = 0; i < flight->n_runners; i++)
+		if (flight->runners[i].source == ask->source)
+			flight->runners[i].state = said ? BID_RUNNER_OUT : BID_RUNNER_READY;
+	pthread_mutex_unlock(&broker->lock);
+
+	/* a file is closed, which may have to be freed on disk */
+	bid_ask_free(ask);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_unref(flight);
+	if (--broker->n_asks == 0)
+		pthread_cond_broadcast(&broker->idle);
+	pthread_mutex_unlock(&broker->lock);
+}

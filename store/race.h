@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The race: which sources of a flight are asked, and when. The one that delivered last is asked first; if it has not begun to
+ * answer after race_ms, the next one is asked beside it, and after as long again a third. From the first headers on nobody else is
+ * asked. The first whose bytes carry the right id wins, and the others are told to end; if it dies all the same, they can be asked
+ * again: a source is out of the race only by what it said.
+ */
+#ifndef BID_RACE_H
+#define BID_RACE_H
+
+#include "ask.h"
+
+/* Transfers to end, collected under the lock and ended without it. */
+struct bid_endings {
+	struct {
+		struct bid_source *source;
+		uint64_t transfer;
+	} of[BID_RACE_MAX];
+	unsigned n;
+};
+
+/* Ask is RUNNING, and is to be ended. Under the lock. */
+void bid_endings_add(struct bid_endings *endings, const struct bid_ask *ask);
+
+/* Without the lock. */
+void bid_endings_cancel(const struct bid_endings *endings);
+
+/* Choose the order of the sources for @flight, which none was asked for yet. Without the lock. */
+void bid_race_line_up(struct bid_flight *flight);
+
+/*
+ * Ask who is to be asked now; if nobody is, and nobody is being asked, end the flight. Without the lock, by someone who has a
+ * reference.
+ */
+void bid_race_step(struct bid_flight *flight);
+
+/* The time for another one has come. Under the lock, which is released meanwhile. */
+void bid_race_time_out(struct bid_flight *flight);
+
+/* The headers of @ask came. By the source's thread, without the lock. */
+void bid_race_begun(struct bid_ask *ask);
+
+/* What comes from @ask is what is wanted: end the others. By the source's thread, without the lock. */
+void bid_race_won(struct bid_ask *ask);
+
+/* Take all asks but @but (which may be NULL) out of the race. Under the lock. */
+void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct bid_endings *endings);
+
+/*
+ * @ask is over, with an outcome (@said) or so that its source may be asked again. Takes it out of the flight and frees it. Without
+ * the lock, by the publisher or who could not start it, who needs a reference of his own.
+ */
+void bid_race_leave(struct bid_ask *ask, bool said);
+
+#endif

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Whom the broker asks first, whom beside, and whom again. */
+#include "broker_scene.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "broker.h"
+
+/* Short, so that the tests are; nothing here depends on how short. */
+#define RACE 40
+static const struct bid_broker_config racing = { .race_ms = RACE };
+
+static void wait_asked(struct held_source *held, unsigned count)
+{
+	int64_t begun = now_ms();
+	unsigned asked;
+
+	do {
+		assert_true(now_ms() - begun < 20000);
+		sleep_ms(1);
+		pthread_mutex_lock(&held->lock);
+		asked = held->asked;
+		pthread_mutex_unlock(&held->lock);
+	} while (asked < count);
+}
+
+static struct held_source *silent(struct scene *scene, const char *name)
+{
+	struct held_source *held = scene_held(scene, name);
+
+	held_hold(held, HOLD_HEAD);
+	return held;
+}
+
+static void test_a_silent_one_is_overtaken(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_source *second, *third;
+	struct held_source *first;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = silent(scene, "first");
+	second = scene_memory(scene, "second");
+	third = scene_memory(scene, "third");
+	put_elf(second, 0xa, 0xa);
+	put_elf(second, 0xb, 0xb);
+	put_elf(third, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	/* the one that lost has said nothing */
+	assert_int_equal(call->n_verdicts, 1);
+	assert_string_equal(call->sources[0], "second");
+	held_wait_done(first, 1);
+	assert_int_equal(first->cancels, 1);
+	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
+	assert_int_equal(bid_source_memory_asked(third), 0);
+
+	/* who delivered last is asked first */
+	assert_int_equal(fetch(scene, &other, NULL), 0);
+	assert_int_equal(first->asked, 1);
+}
+
+static void test_nobody_is_asked_beside_one_that_answers(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first;
+	struct bid_source *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = scene_held(scene, "first");
+	second = scene_memory(scene, "second");
+	held_elf(first, 0xa);
+	put_elf(second, 0xa, 0xa);
+	held_hold(first, HOLD_MIDDLE);
+	call = call_for(scene, &request);
+	held_wait(first, 1);
+	sleep_ms(5 * RACE);
+	assert_int_equal(bid_source_memory_asked(second), 0);
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_int_equal(bid_source_memory_asked(second), 0);
+}
+
+static void test_one_after_the_other_on_request(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first;
+	struct bid_source *second;
+	struct call *call;
+
+	scene_broker(scene, &(struct bid_broker_config){ .race_ms = BID_RACE_NEVER });
+	first = silent(scene, "first");
+	second = scene_memory(scene, "second");
+	call = call_for(scene, &request);
+	held_wait(first, 1);
+	sleep_ms(2 * BID_RACE_MS);
+	assert_int_equal(bid_source_memory_asked(second), 0);
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), -ENOENT);
+}
+
+/* The winner broke off: the one that was sent away for it is asked again, in the same call. */
+static void test_the_winner_dies(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first, *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = silent(scene, "first");
+	held_elf(first, 0xa);
+	second = scene_held(scene, "second");
+	held_elf(second, 0xa);
+	second->body_len -= 1000;
+	held_hold(second, HOLD_MIDDLE);
+	call = call_for(scene, &request);
+	held_wait(second, 1);
+	held_wait_done(first, 1);
+	assert_int_equal(first->cancels, 1);
+	held_hold(first, HOLD_NOWHERE);
+	held_hold(second, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(first->asked, 2);
+	assert_int_equal(second->asked, 1);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
+}
+
+/* ... also if it has not yet noticed that it was sent away. */
+static void test_the_winner_dies_before_the_loser_is_gone(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first, *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = silent(scene, "first");
+	first->deaf = true;
+	second = scene_held(scene, "second");
+	held_elf(second, 0xa);
+	second->body_len -= 1000;
+	call = call_for(scene, &request);
+	held_wait_done(second, 1);
+	assert_int_equal(first->asked, 1);
+	assert_false(call_over(call));
+	held_elf(first, 0xa);
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(first->asked, 2);
+}
+
+/* A loser that does not end keeps nobody waiting. */
+static void test_a_deaf_loser(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *second;
+	struct held_source *first;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = silent(scene, "first");
+	first->deaf = true;
+	second = scene_memory(scene, "second");
+	put_elf(second, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	wait_for_no_flights(scene);
+	assert_int_equal(first->done, 0);
+	held_hold(first, HOLD_NOWHERE);
+	scene_end_broker(scene);
+	assert_true(first->freed_clean);
+}
+
+/* A "no" frees a place in the race. */
+static void test_a_no_lets_the_next_one_in(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *second, *third;
+	struct held_source *first;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = silent(scene, "first");
+	second = scene_memory(scene, "second");
+	third = scene_memory(scene, "third");
+	put_elf(third, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(bid_source_memory_asked(second), 1);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
+	assert_string_equal(call->sources[1], "third");
+	held_wait_done(first, 1);
+}
+
+static void test_absence_needs_the_silent_one_too(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct held_source *first;
+	struct bid_source *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = silent(scene, "first");
+	second = scene_memory(scene, "second");
+	call = call_for(scene, &request);
+	held_wait(first, 1);
+	sleep_ms(3 * RACE);
+	assert_int_equal(bid_source_memory_asked(second), 1);
+	assert_false(call_over(call));
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), -ENOENT);
+	assert_int_equal(call->n_verdicts, 2);
+
+	first->outcome = BID_OUTCOME_UNREACHABLE;
+	assert_int_equal(fetch(scene, &other, NULL), -EHOSTUNREACH);
+	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
+}
+
+static void test_not_more_than_three_at_once(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *runners[3], *fourth;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	for (int i = 0; i < 3; i++)
+		runners[i] = silent(scene, "runner");
+	fourth = silent(scene, "fourth");
+	call = call_for(scene, &request);
+	for (int i = 0; i < 3; i++)
+		wait_asked(runners[i], 1);
+	sleep_ms(5 * RACE);
+	assert_int_equal(fourth->asked, 0);
+	held_hold(runners[1], HOLD_NOWHERE);
+	wait_asked(fourth, 1);
+
+	/* who gives up ends all of them */
+	bid_broker_cancel(scene->broker, call->ticket);
+	assert_int_equal(call_wait(call), -EINTR);
+	wait_for_no_flights(scene);
+	assert_int_equal(runners[0]->cancels + runners[2]->cancels + fourth->cancels, 3);
+}
+
+/* Many races that end in every order, some of them with callers who give up. */
+static void test_many_races(void **state)
+{
+	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_UNREACHABLE };
+	struct scene *scene = *state;
+	struct held_source *held[3];
+	struct bid_source *memory;
+
+	scene_broker(scene, &(struct bid_broker_config){ .race_ms = 1 });
+	for (int i = 0; i < 3; i++)
+		held[i] = scene_held(scene, "held");
+	memory = scene_memory(scene, "memory");
+	put_elf(memory, 0xa, 0xa);
+	put_elf(memory, 0xb, 0xb);
+	for (unsigned round = 0; round < 60; round++) {
+		struct call *calls[16];
+
+		for (int i = 0; i < 3; i++) {
+			held[i]->outcome = outcomes[(round + (unsigned)i) % 2];
+			held_hold(held[i], round % 3 == (unsigned)i ? HOLD_HEAD : HOLD_NOWHERE);
+		}
+		for (uint8_t i = 0; i < 16; i++) {
+			struct bid_request request = elf_of((uint8_t)(round + i));
+
+			calls[i] = call_for(scene, &request);
+		}
+		sleep_ms(round % 4);
+		for (unsigned i = 0; i < 16; i += 3)
+			bid_broker_cancel(scene->broker, calls[i]->ticket);
+		for (int i = 0; i < 3; i++)
+			held_hold(held[i], HOLD_NOWHERE);
+		for (int i = 0; i < 16; i++) {
+			int error = call_wait(calls[i]);
+
+			assert_true(error == 0 || error == -EINTR || error == -EHOSTUNREACH || error == -ENOENT);
+		}
+		wait_for_no_flights(scene);
+	}
+	assert_int_equal(stats_of(scene).fetched, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_a_silent_one_is_overtaken),
+		scene_test(test_nobody_is_asked_beside_one_that_answers),
+		scene_test(test_one_after_the_other_on_request),
+		scene_test(test_the_winner_dies),
+		scene_test(test_the_winner_dies_before_the_loser_is_gone),
+		scene_test(test_a_deaf_loser),
+		scene_test(test_a_no_lets_the_next_one_in),
+		scene_test(test_absence_needs_the_silent_one_too),
+		scene_test(test_not_more_than_three_at_once),
+		scene_test(test_many_races),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}
