@@ -63,7 +63,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
 		;;
-	--perf-data)
+	--perf-data | --core)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -84,7 +84,7 @@ _bidctl()
 	if [[ $current == -* ]]; then
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running' ;;
-		get) options+=' --lower= --url= --offline --refresh' ;;
+		get) options+=' --lower= --url= --offline --refresh --perf-data= --core=' ;;
 		list) options+=' --by= --lower=' ;;
 		missing | show | status) options+=' --lower=' ;;
 		remove) options+=' --path=' ;;

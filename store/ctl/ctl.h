@@ -27,7 +27,8 @@ struct ctl {
 	bool json;
 	bool verbose;
 	enum bid_link link; /* add */
-	const char *perf_data; /* add: a recording instead of operands, or NULL */
+	const char *perf_data; /* add, get: a recording instead of operands, or NULL */
+	const char *core; /* get: likewise */
 	bool fetch; /* add */
 	unsigned jobs; /* add; 0 is one per CPU */
 	bool cross; /* add */

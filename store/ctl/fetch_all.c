@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/clock.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
 
@@ -23,6 +24,7 @@ struct fetching {
 	int event; /* eventfd: how many have ended; owned */
 	int signals; /* signalfd; owned */
 	int caught; /* the signal that gave it up, or 0 */
+	int64_t redraw_ms; /* the clock when the progress is to be shown again */
 };
 
 /* bid_broker_fn; what it writes is read after the broker was freed, which joins its threads */
@@ -31,6 +33,8 @@ static void take_answer(void *user, const struct bid_result *result)
 	struct ctl_wanted *wanted = user;
 
 	wanted->error = result->error;
+	for (size_t i = 0; i < result->n_verdicts; i++)
+		wanted->bytes += result->verdicts[i].bytes;
 	if (result->n_verdicts > 0 && result->error < 0) {
 		const struct bid_verdict *last = &result->verdicts[result->n_verdicts - 1];
 
@@ -47,7 +51,7 @@ static void begin(struct fetching *fetching)
 	struct bid_file file = BID_FILE_NONE;
 
 	wanted->event = fetching->event;
-	wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, NULL);
+	wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->remembered_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
 		wanted->error = bid_broker_ticket(fetching->broker, take_answer, wanted, &wanted->ticket);
@@ -68,18 +72,24 @@ static void give_up(struct fetching *fetching, int caught)
 	fetching->n = fetching->begun;
 }
 
+static int add_received(void *user, const struct bid_progress *progress)
+{
+	struct ctl_progress_sum *sum = user;
+
+	sum->received += progress->received;
+	sum->under_way += progress->received > 0;
+	return 0;
+}
+
 static void draw(const struct fetching *fetching, struct ctl_progress *line)
 {
-	struct bid_progress progress;
+	struct ctl_progress_sum sum = { .done = fetching->ended, .all = fetching->n };
+	struct bid_source_stats stats;
 
-	for (size_t i = 0; i < fetching->begun; i++) {
-		const struct ctl_wanted *wanted = &fetching->wanted[i];
-
-		if (wanted->ticket && bid_broker_progress(fetching->broker, wanted->ticket, &progress) == 0) {
-			ctl_progress_draw(line, &progress);
-			return;
-		}
-	}
+	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
+		sum.received += stats.bytes;
+	bid_broker_each_flight(fetching->broker, add_received, &sum);
+	ctl_progress_draw_sum(line, &sum);
 }
 
 static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
@@ -94,8 +104,10 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 		give_up(fetching, (int)caught.ssi_signo);
 	if (fds[0].revents & POLLIN && eventfd_read(fetching->event, &ended) == 0)
 		fetching->ended += (size_t)ended;
-	else
+	if (ctl_is_terminal(stderr) && ctl_clock_ms() >= fetching->redraw_ms) {
+		fetching->redraw_ms = ctl_clock_ms() + REDRAW_MS;
 		draw(fetching, line);
+	}
 }
 
 static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrupts)

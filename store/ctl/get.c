@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/ctl.h"
+#include "ctl/get_many.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
 
@@ -169,19 +169,6 @@ static enum ctl_status status_of(int error)
 	}
 }
 
-static const char *why_nobody_was_asked(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request)
-{
-	if (!bid_kind_fetchable(request->kind))
-		return "no server has this kind";
-	if (ctl->offline)
-		return "no server is asked with '--offline'";
-	if (!bid_store_writable(store))
-		return "the store cannot be written, so none is fetched";
-	if (!BID_HAVE_FETCH)
-		return "this is built without fetching";
-	return "no server is configured (see DEBUGINFOD_URLS)";
-}
-
 /* Say on standard error who answered what, and on standard output the same as JSON. */
 static enum ctl_status fail(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request,
 			    const struct answer *answer)
@@ -201,7 +188,7 @@ static enum ctl_status fail(const struct ctl *ctl, const struct bid_store *store
 							 outcome, "text", ctl_json_text(verdict->text)));
 	}
 	if (answer->n_verdicts == 0 && answer->error == -ENOENT)
-		bid_error("%s in the store, and %s: %s of '%s'", cause, why_nobody_was_asked(ctl, store, request), kind, hex);
+		bid_error("%s in the store, and %s: %s of '%s'", cause, ctl_sources_why_none(ctl, store, request->kind), kind, hex);
 	else
 		bid_error("%s: %s of '%s'", cause, kind, hex);
 
@@ -243,21 +230,52 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	return status;
 }
 
+/* Where many are named; CTL_NEEDS_NONE for one that is named itself. */
+static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, enum ctl_needs_from *ret_from)
+{
+	bool many = ctl->perf_data || ctl->core;
+
+	if (ctl->perf_data && ctl->core)
+		return ctl_usage("'--perf-data' and '--core' do not go together");
+	if (!many && argc == 0)
+		return ctl_usage("'get' needs ID, '-', '--perf-data' or '--core'");
+	if (many && argc > 1)
+		return ctl_usage("too many operands for 'get': '%s'", argv[1]);
+	if (many)
+		*ret_from = ctl->perf_data ? CTL_NEEDS_PERF_DATA : CTL_NEEDS_CORE;
+	else
+		*ret_from = strcmp(argv[0], "-") == 0 ? CTL_NEEDS_LIST : CTL_NEEDS_NONE;
+	return CTL_DONE;
+}
+
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv)
 {
-	struct bid_request request = { .kind = argc > 1 ? bid_kind_parse(argv[1]) : BID_KIND_DEBUGINFO };
+	struct bid_request request = { .kind = BID_KIND_NONE };
 	ctl_auto_store struct bid_store *store = NULL;
-	enum ctl_status status;
+	enum ctl_needs_from from = CTL_NEEDS_NONE;
+	enum ctl_status status = parse_from(ctl, argc, argv, &from);
+	bool itself;
+	const char *kind;
 	int r;
 
-	if (request.kind == BID_KIND_NONE)
-		return ctl_usage("no such kind of artifact: '%s'", argv[1]);
+	if (status != CTL_DONE)
+		return status;
+	itself = from == CTL_NEEDS_NONE || from == CTL_NEEDS_LIST;
+	kind = argc > itself ? argv[itself] : NULL;
+	if (kind)
+		request.kind = bid_kind_parse(kind);
+	if (kind && request.kind == BID_KIND_NONE)
+		return ctl_usage("no such kind of artifact: '%s'", kind);
 	if (ctl->offline && ctl->n_urls > 0)
 		return ctl_usage("'--offline' and '--url' do not go together");
 	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status != CTL_DONE)
 		return status;
+	if (from != CTL_NEEDS_NONE)
+		return ctl_get_many(ctl, store, from, request.kind);
 
+	if (!kind)
+		request.kind = BID_KIND_DEBUGINFO;
 	r = ctl_which_whole(store, argv[0], &request.id);
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);

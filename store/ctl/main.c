@@ -24,7 +24,7 @@ static const struct command {
 	{ "add", "FILE|DIR...", "put ELF files into the store, each under its build-id", 0, -1, ctl_add },
 	{ "list", "", "list what is in the store", 0, 0, ctl_list },
 	{ "show", "ID", "show what is known of a build", 1, 1, ctl_show },
-	{ "get", "ID [KIND]", "fetch an artifact if it is not there, print its path", 1, 2, ctl_get },
+	{ "get", "ID|- [KIND]", "fetch an artifact if it is not there, print its path; or many", 0, 2, ctl_get },
 	{ "remove", "FILE|ID...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
 	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
 	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
@@ -47,7 +47,8 @@ static const struct {
 	{ "verbose", 'v', NULL, NULL, "say more on standard error" },
 	{ "help", 'h', NULL, NULL, "show this help, of one command if it is named" },
 	{ "version", 'V', NULL, NULL, "show the version" },
-	{ "perf-data", 0, "FILE", "add", "what a recording of perf names, from where it was ('-': standard input)" },
+	{ "perf-data", 0, "FILE", "add get", "what a recording of perf names ('-': standard input)" },
+	{ "core", 0, "FILE", "get", "what a core file says was mapped" },
 	{ "fetch", 0, NULL, "add", "with --perf-data: fetch from the servers what is not here" },
 	{ "link", 0, "WAY", "add", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
@@ -227,6 +228,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		return ctl_usage("one recording at a time: '%s'", value);
 	else if (strcmp(name, "perf-data") == 0)
 		ctl->perf_data = value;
+	else if (strcmp(name, "core") == 0)
+		ctl->core = value;
 	else if (strcmp(name, "fetch") == 0)
 		ctl->fetch = true;
 	else if (strcmp(name, "refresh") == 0)

@@ -7,9 +7,9 @@
 
 #include <bid/error.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
+#include "ctl/id_lines.h"
 #include "ctl/output.h"
 
 struct asking {
@@ -39,9 +39,10 @@ static int is_missing(struct bid_store *store, const struct bid_id *id)
 	return 1;
 }
 
-/* One id; @rest is what stands behind it in its line, shown again. */
-static enum ctl_status ask(struct asking *asking, const struct bid_id *id, const char *rest)
+/* ctl_id_line_fn: @rest is what stands behind the id in its line, shown again */
+static enum ctl_status ask(void *user, const struct bid_id *id, const char *rest)
 {
+	struct asking *asking = user;
 	char hex[BID_ID_HEX_MAX];
 	int r = is_missing(asking->store, id);
 
@@ -63,40 +64,6 @@ static enum ctl_status ask(struct asking *asking, const struct bid_id *id, const
 	return CTL_DONE;
 }
 
-/* "ID", or "ID NAME" as perf-buildid-list(1) prints it. */
-static enum ctl_status ask_line(struct asking *asking, char *line, size_t number)
-{
-	char *id_text = line + strspn(line, " \t"), *rest;
-	struct bid_id id;
-	size_t len = strcspn(id_text, " \t\r\n");
-
-	if (len == 0)
-		return CTL_DONE;
-	rest = id_text + len + strspn(id_text + len, " \t\r\n");
-	rest[strcspn(rest, "\r\n")] = '\0';
-	id_text[len] = '\0';
-	if (bid_id_parse_str(id_text, &id) < 0) {
-		bid_error("not a build-id in lower-case hex, in line %zu: '%s'", number, id_text);
-		return CTL_USAGE;
-	}
-	return ask(asking, &id, rest);
-}
-
-static enum ctl_status ask_input(struct asking *asking)
-{
-	enum ctl_status status = CTL_DONE;
-	bid_auto_free char *line = NULL;
-	size_t size = 0, number = 0;
-
-	while (status == CTL_DONE && getline(&line, &size, stdin) >= 0)
-		status = ask_line(asking, line, ++number);
-	if (status == CTL_DONE && ferror(stdin)) {
-		bid_error("%s: standard input", strerror(errno));
-		status = CTL_TROUBLE;
-	}
-	return status;
-}
-
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 {
 	struct asking asking = { .ctl = ctl };
@@ -113,7 +80,7 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 		if (bid_id_parse_str(argv[i], &id) == 0)
 			status = ask(&asking, &id, "");
 	if (status == CTL_DONE && argc == 0)
-		status = ask_input(&asking);
+		status = ctl_each_id_line(ask, &asking);
 	if (ctl->json)
 		ctl_array_end(&asking.array);
 	return status == CTL_DONE && asking.any ? CTL_REFUSED : status;

@@ -55,6 +55,15 @@ struct ctl_progress {
 
 void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state);
 
+/* Of many artifacts: how far all of them are. */
+struct ctl_progress_sum {
+	size_t done, all;
+	size_t under_way; /* downloads */
+	uint64_t received; /* bytes, of those that are done, too */
+};
+
+void ctl_progress_draw_sum(struct ctl_progress *progress, const struct ctl_progress_sum *sum);
+
 /* Take it away again. */
 void ctl_progress_clear(struct ctl_progress *progress);
 

@@ -136,7 +136,7 @@ static void print_summary(const struct ctl_recording *recording)
 	putchar('\n');
 }
 
-static void warn(const struct ctl_recording *recording)
+void ctl_recording_warn(const struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
 	size_t nameless = 0;
@@ -157,7 +157,7 @@ static void warn(const struct ctl_recording *recording)
 
 int ctl_recording_print(const struct ctl *ctl, const struct ctl_recording *recording)
 {
-	warn(recording);
+	ctl_recording_warn(recording);
 	if (ctl->json)
 		return print_json(recording);
 	print_table(ctl, recording);

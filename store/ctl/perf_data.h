@@ -61,6 +61,12 @@ struct ctl_recording {
 /* Read the recording at recording->path. Returns CTL_DONE, or what to exit with after an error message. */
 enum ctl_status ctl_recording_read(struct ctl_recording *recording);
 
+/* Add one more build to it. Returns 0 or -ENOMEM. */
+int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso);
+
+/* Say as warnings what there is to know of how it was read. */
+void ctl_recording_warn(const struct ctl_recording *recording);
+
 void ctl_recording_release(struct ctl_recording *recording);
 
 /* Is @state one of a build that there should be, and is not? */

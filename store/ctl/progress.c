@@ -7,7 +7,7 @@
 #include "ctl/clock.h"
 #include "ctl/output.h"
 
-enum { BAR_MAX = 30, COLUMNS = 80 };
+enum { BAR_MAX = 30, COLUMNS = 80, LINE_ROOM = 256 };
 
 /* "https://user@host:8002/path" is "host:8002" to somebody who waits for it. */
 static void host_of(const char *source, char *ret_host, size_t size)
@@ -33,46 +33,78 @@ static void draw_bar(char *line, size_t size, uint64_t received, uint64_t total,
 	snprintf(line + at, size - at, "%4d%%", (int)(100.0 * (double)received / (double)total));
 }
 
+static int width_of_terminal(void)
+{
+	struct winsize window = { 0 };
+
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) < 0 || window.ws_col == 0)
+		return COLUMNS;
+	return window.ws_col < LINE_ROOM ? window.ws_col : LINE_ROOM - 1;
+}
+
+static void show(struct ctl_progress *progress, const char *line, int columns)
+{
+	/* a line that wraps could not be taken back */
+	fprintf(stderr, "\r%.*s\033[K", columns - 1, line);
+	fflush(stderr);
+	progress->drawn = true;
+}
+
+/* ", 3.2 MiB/s" behind @line, when there was time enough to measure it. */
+static void add_rate(struct ctl_progress *progress, char *line, size_t size, uint64_t received)
+{
+	int64_t now = ctl_clock_ms();
+	size_t at = strlen(line);
+	char rate[CTL_SIZE_MAX];
+
+	if (progress->begun_ms == 0)
+		progress->begun_ms = now;
+	if (now > progress->begun_ms + 500)
+		snprintf(line + at, size - at, ", %s/s",
+			 ctl_format_size(received * 1000 / (uint64_t)(now - progress->begun_ms), rate));
+}
+
+void ctl_progress_draw_sum(struct ctl_progress *progress, const struct ctl_progress_sum *sum)
+{
+	char line[LINE_ROOM], received[CTL_SIZE_MAX];
+	int columns = width_of_terminal(), room;
+
+	if (!ctl_is_terminal(stderr))
+		return;
+	snprintf(line, sizeof(line), "%zu of %zu, %zu under way, %s", sum->done, sum->all, sum->under_way,
+		 ctl_format_size(sum->received, received));
+	if (sum->received > 0)
+		add_rate(progress, line, sizeof(line), sum->received);
+	room = columns - (int)strlen(line) - 9;
+	draw_bar(line, sizeof(line), sum->done, sum->all, room < BAR_MAX ? room : BAR_MAX);
+	show(progress, line, columns);
+}
+
 void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state)
 {
-	char line[256], host[64], received[CTL_SIZE_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
-	struct winsize window = { 0 };
-	int columns = COLUMNS;
-	int64_t now = ctl_clock_ms();
+	char line[LINE_ROOM], host[64], received[CTL_SIZE_MAX], size[CTL_SIZE_MAX];
+	int columns = width_of_terminal();
 	size_t at;
 
 	if (!ctl_is_terminal(stderr))
 		return;
-	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 0)
-		columns = window.ws_col;
-	if (columns >= (int)sizeof(line))
-		columns = sizeof(line) - 1;
-
 	host_of(state->source, host, sizeof(host));
 	if (state->received == 0) {
 		progress->begun_ms = 0;
 		snprintf(line, sizeof(line), "asking %s, %u s", *host ? host : "for it", state->age_ms / 1000);
 	} else {
-		if (progress->begun_ms == 0)
-			progress->begun_ms = now;
 		snprintf(line, sizeof(line), "%s  %s", host, ctl_format_size(state->received, received));
 		at = strlen(line);
 		if (state->size != BID_SIZE_UNKNOWN)
 			snprintf(line + at, sizeof(line) - at, " of %s", ctl_format_size(state->size, size));
-		at = strlen(line);
-		if (now > progress->begun_ms + 500)
-			snprintf(line + at, sizeof(line) - at, ", %s/s",
-				 ctl_format_size(state->received * 1000 / (uint64_t)(now - progress->begun_ms), rate));
+		add_rate(progress, line, sizeof(line), state->received);
 		if (state->size != BID_SIZE_UNKNOWN && state->size > 0 && state->received <= state->size) {
 			int room = columns - (int)strlen(line) - 9;
 
 			draw_bar(line, sizeof(line), state->received, state->size, room < BAR_MAX ? room : BAR_MAX);
 		}
 	}
-	/* a line that wraps could not be taken back */
-	fprintf(stderr, "\r%.*s\033[K", columns - 1, line);
-	fflush(stderr);
-	progress->drawn = true;
+	show(progress, line, columns);
 }
 
 void ctl_progress_clear(struct ctl_progress *progress)

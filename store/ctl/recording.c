@@ -18,10 +18,8 @@ void ctl_recording_release(struct ctl_recording *recording)
 	recording->n = recording->room = 0;
 }
 
-/* bid_perfdata_fn */
-static int collect(void *user, const struct bid_perfdata_dso *dso)
+int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso)
 {
-	struct ctl_recording *recording = user;
 	struct ctl_build *build;
 
 	if (recording->n == recording->room) {
@@ -34,11 +32,23 @@ static int collect(void *user, const struct bid_perfdata_dso *dso)
 		recording->room = room;
 	}
 	build = &recording->builds[recording->n];
-	*build = (struct ctl_build){ .id = dso->id, .sized = dso->sized, .mode = dso->mode, .path = strdup(dso->path) };
+	*build = (struct ctl_build){
+		.id = dso->id,
+		.sized = dso->sized,
+		.mode = dso->mode,
+		.path = strdup(dso->path),
+		.state = dso->id.len ? CTL_BUILD_MISSING : CTL_BUILD_UNIDENTIFIED,
+	};
 	if (!build->path)
 		return -ENOMEM;
 	recording->n++;
 	return 0;
+}
+
+/* bid_perfdata_fn */
+static int collect(void *user, const struct bid_perfdata_dso *dso)
+{
+	return ctl_recording_add(user, dso);
 }
 
 enum ctl_status ctl_recording_read(struct ctl_recording *recording)

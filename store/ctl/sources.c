@@ -9,6 +9,19 @@
 
 #include "base/log.h"
 
+const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
+{
+	if (!bid_kind_fetchable(kind))
+		return "no server has this kind";
+	if (ctl->offline)
+		return "no server is asked with '--offline'";
+	if (!bid_store_writable(store))
+		return "the store cannot be written, so none is fetched";
+	if (!BID_HAVE_FETCH)
+		return "this is built without fetching";
+	return "no server is configured (see DEBUGINFOD_URLS)";
+}
+
 #if BID_HAVE_FETCH
 
 static enum ctl_status add_server(struct ctl_sources *sources, const char *url)

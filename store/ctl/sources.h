@@ -21,6 +21,9 @@ struct ctl_sources {
  */
 enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store);
 
+/* Why nobody was asked for an artifact of @kind that @store does not have, in words. Static. */
+const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind);
+
 void ctl_sources_release(struct ctl_sources *sources);
 
 #endif

@@ -15,124 +15,21 @@
 #include <errno.h>
 
 #include "examine.h"
+#include "header.h"
 #include "note.h"
-
-struct header {
-	struct bid_form form;
-	unsigned type;
-	uint64_t phoff, phnum, phentsize;
-	uint64_t shoff, shnum, shentsize;
-};
 
 struct segments {
 	struct bid_note_found found;
 	bool sound;
 };
 
-/* -ENOEXEC, or as bid_bytes_at() */
-static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
-{
-	const uint8_t *ident;
-	int r;
-
-	/* the head of a file that is no ELF file need not have 16 bytes to be known for it */
-	if (memcmp(bytes->head, ELFMAG, bytes->head_len < SELFMAG ? bytes->head_len : SELFMAG) != 0)
-		return -ENOEXEC;
-	r = bid_bytes_at(bytes, 0, EI_NIDENT, &ident);
-	if (r < 0)
-		return r == -ENODATA ? -ENOEXEC : r;
-	if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
-		return -ENOEXEC;
-	if (ident[EI_DATA] != ELFDATA2LSB && ident[EI_DATA] != ELFDATA2MSB)
-		return -ENOEXEC;
-	if (ident[EI_VERSION] != EV_CURRENT)
-		return -ENOEXEC;
-	*ret_form = (struct bid_form){ .wide = ident[EI_CLASS] == ELFCLASS64, .big = ident[EI_DATA] == ELFDATA2MSB };
-	return 0;
-}
-
-/* Is a table of @count headers in the file? As bid_bytes_check(), and -ENODATA for no table. */
-static int check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
-{
-	uint64_t size;
-
-	if (count == 0 || __builtin_mul_overflow(count, entry_size, &size))
-		return -ENODATA;
-	return bid_bytes_check(bytes, offset, size);
-}
-
-/*
- * gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers alone if that is not
- * part of a table that lies in the file.
- */
-static int read_large_counts(struct bid_bytes *bytes, struct header *header)
-{
-	const struct bid_form *form = &header->form;
-	uint64_t phnum, shnum = header->shnum;
-	const uint8_t *data;
-	int r;
-
-	r = bid_bytes_at(bytes, header->shoff, header->shentsize, &data);
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
-	phnum = BID_FORM_FIELD(form, data, Shdr, sh_info);
-	if (shnum == 0)
-		shnum = BID_FORM_FIELD(form, data, Shdr, sh_size);
-	r = check_table(bytes, header->shoff, shnum, header->shentsize);
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
-	if (header->phnum == PN_XNUM && phnum != 0)
-		header->phnum = phnum;
-	header->shnum = shnum;
-	return 0;
-}
-
-static int read_header(struct bid_bytes *bytes, struct header *ret_header)
-{
-	struct header header = { 0 };
-	const struct bid_form *form = &header.form;
-	const uint8_t *data;
-	int r;
-
-	r = read_ident(bytes, &header.form);
-	if (r < 0)
-		return r;
-	r = bid_bytes_at(bytes, 0, BID_FORM_SIZE(form, Ehdr), &data);
-	if (r < 0)
-		return r == -ENODATA ? -ENOEXEC : r;
-	header.type = (unsigned)BID_FORM_FIELD(form, data, Ehdr, e_type);
-	header.phoff = BID_FORM_FIELD(form, data, Ehdr, e_phoff);
-	header.phnum = BID_FORM_FIELD(form, data, Ehdr, e_phnum);
-	header.phentsize = BID_FORM_FIELD(form, data, Ehdr, e_phentsize);
-	header.shoff = BID_FORM_FIELD(form, data, Ehdr, e_shoff);
-	header.shnum = BID_FORM_FIELD(form, data, Ehdr, e_shnum);
-	header.shentsize = BID_FORM_FIELD(form, data, Ehdr, e_shentsize);
-
-	if (header.phoff == 0 || header.type == ET_REL)
-		header.phnum = 0;
-	if (header.shoff == 0)
-		header.shnum = 0;
-	/* sizes of its own: libelf may know more */
-	if (header.phnum > 0 && header.phentsize != BID_FORM_SIZE(form, Phdr))
-		return -E2BIG;
-	if (header.shoff != 0 && header.shentsize != BID_FORM_SIZE(form, Shdr))
-		return -E2BIG;
-	if (header.shoff != 0 && header.phnum == PN_XNUM) {
-		r = read_large_counts(bytes, &header);
-		if (r < 0)
-			return r;
-	}
-	*ret_header = header;
-	return 0;
-}
-
-static int scan_segments(struct bid_bytes *bytes, const struct header *header, struct segments *ret_segments)
+static int scan_segments(struct bid_bytes *bytes, const struct bid_header *header, struct segments *ret_segments)
 {
 	const struct bid_form *form = &header->form;
 	struct segments segments = { .sound = true };
 	int r;
 
-	r = check_table(bytes, header->phoff, header->phnum, header->phentsize);
+	r = bid_header_check_table(bytes, header->phoff, header->phnum, header->phentsize);
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < header->phnum; i++) {
@@ -156,13 +53,13 @@ static int scan_segments(struct bid_bytes *bytes, const struct header *header, s
 }
 
 /* The first id in the order of the sections; len 0 if none. -ENODATA if there are no sections. */
-static int scan_sections(struct bid_bytes *bytes, const struct header *header, struct bid_id *ret_id)
+static int scan_sections(struct bid_bytes *bytes, const struct bid_header *header, struct bid_id *ret_id)
 {
 	const struct bid_form *form = &header->form;
 	struct bid_note_found found = { 0 };
 	int r;
 
-	r = check_table(bytes, header->shoff, header->shnum, header->shentsize);
+	r = bid_header_check_table(bytes, header->shoff, header->shnum, header->shentsize);
 	if (r < 0)
 		return r;
 	for (uint64_t i = 1; i < header->shnum && found.id.len == 0; i++) {
@@ -188,10 +85,10 @@ static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
 {
 	struct segments segments = { 0 };
 	struct bid_id id = { 0 };
-	struct header header;
+	struct bid_header header;
 	int r;
 
-	r = read_header(bytes, &header);
+	r = bid_header_read(bytes, &header);
 	if (r < 0)
 		return r;
 	/* the notes of a core file are about processes */
@@ -207,7 +104,7 @@ static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
 	}
 
 	if (header.shoff != 0 && header.shnum == 0) {
-		r = read_large_counts(bytes, &header);
+		r = bid_header_read_large_counts(bytes, &header);
 		if (r < 0)
 			return r;
 	}

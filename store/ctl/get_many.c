@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl get --perf-data, --core and -: everything that somebody will need, ahead of need. */
+#include "ctl/get_many.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/fetch_all.h"
+#include "ctl/output.h"
+#include "ctl/sources.h"
+
+enum state { HERE, ADDED, FETCHED, ABSENT, REFUSED, FAILED, INTERRUPTED, STATES };
+
+static const char *const state_names[STATES] = {
+	[HERE] = "here",       [ADDED] = "added",   [FETCHED] = "fetched",	   [ABSENT] = "absent",
+	[REFUSED] = "refused", [FAILED] = "failed", [INTERRUPTED] = "interrupted",
+};
+
+struct getting {
+	const struct ctl *ctl;
+	struct bid_store *store; /* borrowed */
+	struct ctl_recording needs;
+	struct ctl_wanted *wanted; /* owned */
+	const struct ctl_build **builds; /* of each that is wanted; owned */
+	size_t n;
+	size_t counts[STATES];
+	uint64_t bytes; /* fetched */
+};
+
+static void getting_release(struct getting *getting)
+{
+	for (size_t i = 0; i < getting->n; i++)
+		free(getting->wanted[i].why);
+	free(getting->wanted);
+	free(getting->builds);
+	ctl_recording_release(&getting->needs);
+}
+
+/* Add what is still where it was: that costs next to nothing, and no server need have it. Only trouble is an error. */
+static enum ctl_status add_local(struct getting *getting)
+{
+	for (size_t i = 0; i < getting->needs.n; i++) {
+		struct ctl_build *build = &getting->needs.builds[i];
+		int r;
+
+		/* a guest's path is not one of ours */
+		if (build->id.len == 0 || build->path[0] != '/' || build->mode == BID_PERFDATA_GUEST)
+			continue;
+		if (build->state == CTL_BUILD_ADDED || build->state == CTL_BUILD_KNOWN)
+			continue;
+		r = ctl_add_build(getting->ctl, getting->store, build);
+		if (r < 0) {
+			bid_error("%s: '%s'", bid_strerror(r), build->path);
+			return CTL_TROUBLE;
+		}
+	}
+	return CTL_DONE;
+}
+
+/* By id and kind; the one that was named first comes first. */
+static int by_request(const void *a, const void *b)
+{
+	const struct ctl_wanted *const *one = a, *const *two = b;
+	int order = memcmp(&(*one)->request.id, &(*two)->request.id, sizeof((*one)->request.id));
+
+	if (order == 0)
+		order = (int)(*one)->request.kind - (int)(*two)->request.kind;
+	return order ? order : *one < *two ? -1 : *one > *two;
+}
+
+/* One id may have several names. Leaves the order as it is. */
+static int drop_doubles(struct getting *getting)
+{
+	bid_auto_free struct ctl_wanted **sorted = calloc(getting->n + 1, sizeof(struct ctl_wanted *));
+	size_t n = 0;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < getting->n; i++)
+		sorted[i] = &getting->wanted[i];
+	qsort(sorted, getting->n, sizeof(struct ctl_wanted *), by_request);
+	for (size_t i = 1; i < getting->n; i++) {
+		const struct bid_request *before = &sorted[i - 1]->request, *request = &sorted[i]->request;
+
+		if (before->kind == request->kind && bid_id_equal(&before->id, &request->id))
+			sorted[i]->error = -EEXIST;
+	}
+	for (size_t i = 0; i < getting->n; i++) {
+		if (getting->wanted[i].error == -EEXIST)
+			continue;
+		getting->wanted[n] = getting->wanted[i];
+		getting->builds[n++] = getting->builds[i];
+	}
+	getting->n = n;
+	return 0;
+}
+
+static int make_list(struct getting *getting, enum bid_kind kind)
+{
+	static const enum bid_kind both[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+	const enum bid_kind *kinds = kind ? &kind : both;
+	size_t n_kinds = kind ? 1 : sizeof(both) / sizeof(both[0]);
+
+	getting->wanted = calloc(n_kinds * getting->needs.n + 1, sizeof(*getting->wanted));
+	getting->builds = calloc(n_kinds * getting->needs.n + 1, sizeof(*getting->builds));
+	if (!getting->wanted || !getting->builds)
+		return -ENOMEM;
+	for (size_t i = 0; i < getting->needs.n; i++) {
+		const struct ctl_build *build = &getting->needs.builds[i];
+
+		/* nobody but the kernel has a vDSO */
+		if (build->id.len == 0 || ctl_build_is_vdso(build))
+			continue;
+		for (size_t k = 0; k < n_kinds; k++) {
+			getting->wanted[getting->n].request = (struct bid_request){ .id = ctl_build_id(build), .kind = kinds[k] };
+			getting->builds[getting->n++] = build;
+		}
+	}
+	return drop_doubles(getting);
+}
+
+static enum state state_of(const struct getting *getting, size_t i)
+{
+	const struct ctl_wanted *wanted = &getting->wanted[i];
+
+	switch (wanted->error) {
+	case 0:
+		if (wanted->ticket)
+			return FETCHED;
+		return wanted->request.kind == BID_KIND_ELF && getting->builds[i]->state == CTL_BUILD_ADDED ? ADDED : HERE;
+	case -ENOENT:
+		return ABSENT;
+	case -EBADMSG:
+	case -EFBIG:
+	case -EACCES:
+		return REFUSED;
+	case -EINTR:
+		return INTERRUPTED;
+	default:
+		return FAILED;
+	}
+}
+
+static const char *why(const struct getting *getting, const struct ctl_wanted *wanted)
+{
+	if (wanted->error == 0 || wanted->why)
+		return wanted->why;
+	if (wanted->error != -ENOENT)
+		return bid_strerror(wanted->error);
+	return wanted->remembered_s ? "the servers said no a while ago; '--refresh' asks again"
+				    : ctl_sources_why_none(getting->ctl, getting->store, wanted->request.kind);
+}
+
+static void print_table(const struct getting *getting)
+{
+	bool terminal = ctl_is_terminal(stdout);
+
+	for (size_t i = 0; i < getting->n; i++) {
+		const struct ctl_wanted *wanted = &getting->wanted[i];
+		enum state state = state_of(getting, i);
+		const char *reason = why(getting, wanted), *path = getting->builds[i]->path;
+		char hex[BID_ID_HEX_MAX];
+
+		if ((state == HERE || state == ADDED) && !getting->ctl->verbose)
+			continue;
+		printf(terminal ? "%-40s  %-9s  %-11s  " : "%s\t%s\t%s\t", bid_id_format(&wanted->request.id, hex),
+		       bid_kind_name(wanted->request.kind), state_names[state]);
+		ctl_print_text(stdout, *path ? path : "-");
+		if (!terminal)
+			fputs("\t", stdout);
+		else if (reason)
+			fputs("  ", stdout);
+		fputs(ctl_colour(stdout, CTL_DIM), stdout);
+		ctl_print_text(stdout, reason ? reason : terminal ? "" : "-");
+		puts(ctl_colour(stdout, CTL_PLAIN));
+	}
+}
+
+static void print_summary(const struct getting *getting)
+{
+	char size[CTL_SIZE_MAX];
+
+	printf("needed %zu", getting->n);
+	for (int state = 0; state < STATES; state++) {
+		printf(", %s %zu", state_names[state], getting->counts[state]);
+		if (state == FETCHED && getting->counts[state])
+			printf(" (%s)", ctl_format_size(getting->bytes, size));
+	}
+	putchar('\n');
+}
+
+static int print_json(const struct getting *getting)
+{
+	json_t *items = json_array(), *json;
+
+	for (size_t i = 0; i < getting->n; i++) {
+		const struct ctl_wanted *wanted = &getting->wanted[i];
+		const char *path = getting->builds[i]->path;
+		char hex[BID_ID_HEX_MAX];
+
+		json_array_append_new(items,
+				      json_pack("{s:s, s:s, s:o, s:s, s:I, s:o}", "id", bid_id_format(&wanted->request.id, hex),
+						"kind", bid_kind_name(wanted->request.kind), "path",
+						ctl_json_text(*path ? path : NULL), "state", state_names[state_of(getting, i)],
+						"bytes", (json_int_t)wanted->bytes, "why", ctl_json_text(why(getting, wanted))));
+	}
+	json = json_pack("{s:I, s:I}", "needed", (json_int_t)getting->n, "bytes", (json_int_t)getting->bytes);
+	for (int state = 0; state < STATES; state++)
+		json_object_set_new(json, state_names[state], json_integer((json_int_t)getting->counts[state]));
+	json_object_set_new(json, "items", items);
+	return ctl_print_json(json);
+}
+
+static enum ctl_status report(struct getting *getting)
+{
+	for (size_t i = 0; i < getting->n; i++) {
+		getting->counts[state_of(getting, i)]++;
+		getting->bytes += getting->wanted[i].bytes;
+	}
+	if (getting->ctl->json) {
+		if (print_json(getting) < 0) {
+			bid_error("%s", strerror(ENOMEM));
+			return CTL_TROUBLE;
+		}
+	} else {
+		print_table(getting);
+		print_summary(getting);
+	}
+	if (getting->counts[FAILED] > 0)
+		return CTL_TROUBLE;
+	return getting->counts[ABSENT] > 0 || getting->counts[REFUSED] > 0 ? CTL_REFUSED : CTL_DONE;
+}
+
+enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enum ctl_needs_from from, enum bid_kind kind)
+{
+	bid_cleanup(getting_release) struct getting getting = { .ctl = ctl, .store = store };
+	enum ctl_status status = ctl_needs_read(ctl, from, &getting.needs), said;
+
+	if (status == CTL_DONE && kind != BID_KIND_DEBUGINFO && bid_store_writable(store))
+		status = add_local(&getting);
+	if (status != CTL_DONE)
+		return status;
+	if (make_list(&getting, kind) < 0) {
+		bid_error("%s", strerror(ENOMEM));
+		return CTL_TROUBLE;
+	}
+	if (getting.n > 0)
+		status = ctl_fetch_all(ctl, store, getting.wanted, getting.n);
+	if (status == CTL_TROUBLE || status == CTL_USAGE)
+		return status;
+	said = report(&getting);
+	return status == CTL_DONE ? said : status;
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/id_lines.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+static enum ctl_status take(char *line, size_t number, ctl_id_line_fn fn, void *user)
+{
+	char *id_text = line + strspn(line, " \t"), *name;
+	struct bid_id id;
+	size_t len = strcspn(id_text, " \t\r\n");
+
+	if (len == 0)
+		return CTL_DONE;
+	name = id_text + len + strspn(id_text + len, " \t\r\n");
+	name[strcspn(name, "\r\n")] = '\0';
+	id_text[len] = '\0';
+	if (bid_id_parse_str(id_text, &id) < 0) {
+		bid_error("not a build-id in lower-case hex, in line %zu: '%s'", number, id_text);
+		return CTL_USAGE;
+	}
+	return fn(user, &id, name);
+}
+
+enum ctl_status ctl_each_id_line(ctl_id_line_fn fn, void *user)
+{
+	enum ctl_status status = CTL_DONE;
+	bid_auto_free char *line = NULL;
+	size_t size = 0, number = 0;
+
+	while (status == CTL_DONE && getline(&line, &size, stdin) >= 0)
+		status = take(line, ++number, fn, user);
+	if (status == CTL_DONE && ferror(stdin)) {
+		bid_error("%s: standard input", strerror(errno));
+		status = CTL_TROUBLE;
+	}
+	return status;
+}

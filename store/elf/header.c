@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "header.h"
+
+#include <errno.h>
+
+/* -ENOEXEC, or as bid_bytes_at() */
+static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
+{
+	const uint8_t *ident;
+	int r;
+
+	/* the head of a file that is no ELF file need not have 16 bytes to be known for it */
+	if (memcmp(bytes->head, ELFMAG, bytes->head_len < SELFMAG ? bytes->head_len : SELFMAG) != 0)
+		return -ENOEXEC;
+	r = bid_bytes_at(bytes, 0, EI_NIDENT, &ident);
+	if (r < 0)
+		return r == -ENODATA ? -ENOEXEC : r;
+	if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
+		return -ENOEXEC;
+	if (ident[EI_DATA] != ELFDATA2LSB && ident[EI_DATA] != ELFDATA2MSB)
+		return -ENOEXEC;
+	if (ident[EI_VERSION] != EV_CURRENT)
+		return -ENOEXEC;
+	*ret_form = (struct bid_form){ .wide = ident[EI_CLASS] == ELFCLASS64, .big = ident[EI_DATA] == ELFDATA2MSB };
+	return 0;
+}
+
+int bid_header_check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
+{
+	uint64_t size;
+
+	if (count == 0 || __builtin_mul_overflow(count, entry_size, &size))
+		return -ENODATA;
+	return bid_bytes_check(bytes, offset, size);
+}
+
+int bid_header_read_large_counts(struct bid_bytes *bytes, struct bid_header *header)
+{
+	const struct bid_form *form = &header->form;
+	uint64_t phnum, shnum = header->shnum;
+	const uint8_t *data;
+	int r;
+
+	r = bid_bytes_at(bytes, header->shoff, header->shentsize, &data);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	phnum = BID_FORM_FIELD(form, data, Shdr, sh_info);
+	if (shnum == 0)
+		shnum = BID_FORM_FIELD(form, data, Shdr, sh_size);
+	r = bid_header_check_table(bytes, header->shoff, shnum, header->shentsize);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	if (header->phnum == PN_XNUM && phnum != 0)
+		header->phnum = phnum;
+	header->shnum = shnum;
+	return 0;
+}
+
+int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header)
+{
+	struct bid_header header = { 0 };
+	const struct bid_form *form = &header.form;
+	const uint8_t *data;
+	int r;
+
+	r = read_ident(bytes, &header.form);
+	if (r < 0)
+		return r;
+	r = bid_bytes_at(bytes, 0, BID_FORM_SIZE(form, Ehdr), &data);
+	if (r < 0)
+		return r == -ENODATA ? -ENOEXEC : r;
+	header.type = (unsigned)BID_FORM_FIELD(form, data, Ehdr, e_type);
+	header.phoff = BID_FORM_FIELD(form, data, Ehdr, e_phoff);
+	header.phnum = BID_FORM_FIELD(form, data, Ehdr, e_phnum);
+	header.phentsize = BID_FORM_FIELD(form, data, Ehdr, e_phentsize);
+	header.shoff = BID_FORM_FIELD(form, data, Ehdr, e_shoff);
+	header.shnum = BID_FORM_FIELD(form, data, Ehdr, e_shnum);
+	header.shentsize = BID_FORM_FIELD(form, data, Ehdr, e_shentsize);
+
+	if (header.phoff == 0 || header.type == ET_REL)
+		header.phnum = 0;
+	if (header.shoff == 0)
+		header.shnum = 0;
+	/* sizes of its own: libelf may know more */
+	if (header.phnum > 0 && header.phentsize != BID_FORM_SIZE(form, Phdr))
+		return -E2BIG;
+	if (header.shoff != 0 && header.shentsize != BID_FORM_SIZE(form, Shdr))
+		return -E2BIG;
+	if (header.shoff != 0 && header.phnum == PN_XNUM) {
+		r = bid_header_read_large_counts(bytes, &header);
+		if (r < 0)
+			return r;
+	}
+	*ret_header = header;
+	return 0;
+}

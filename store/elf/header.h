@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The header of an ELF file (ELF gABI, "ELF Header"), read without trust. */
+#ifndef BID_ELF_HEADER_H
+#define BID_ELF_HEADER_H
+
+#include "bytes.h"
+
+struct bid_header {
+	struct bid_form form;
+	unsigned type;
+	uint64_t phoff, phnum, phentsize; /* phnum 0: no program headers that mean anything */
+	uint64_t shoff, shnum, shentsize;
+};
+
+/*
+ * The header at the beginning of the file. Returns 0, or
+ *   -ENOEXEC	not an ELF file
+ *   -E2BIG	its headers have sizes of their own: libelf may know more
+ *   other	as bid_bytes_at()
+ */
+int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header);
+
+/*
+ * gABI, "ELF Header": what does not fit its 16 bits is in the section header at index 0. Leaves the numbers alone if that is not
+ * part of a table that lies in the file. As bid_bytes_at().
+ */
+int bid_header_read_large_counts(struct bid_bytes *bytes, struct bid_header *header);
+
+/* Is a table of @count headers in the file? As bid_bytes_check(), and -ENODATA for no table. */
+int bid_header_check_table(struct bid_bytes *bytes, uint64_t offset, uint64_t count, uint64_t entry_size);
+
+#endif

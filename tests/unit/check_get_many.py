@@ -1,0 +1,262 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl get of all that a profile, a core file, a process or a list names.
+
+usage: check_get_many.py BIDCTL [--no-fetch] [CASE...]
+"""
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+from check_add_perf_data import ID_GONE, Recording
+from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, build,
+                          server)
+from cases import main, need
+
+COUNTS = ("here", "added", "fetched", "absent", "refused", "failed", "interrupted")
+
+
+def serve(scene, *paths):
+    """Let the server of the scene have these programs, too."""
+    for path, build_id in paths:
+        root = scene.home / "served" / build_id
+        root.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / "executable")
+        subprocess.run(["objcopy", "--only-keep-debug", path, root / "debuginfo"], check=True, timeout=TIMEOUT)
+
+
+def get(scene, *arguments, status=DONE, lines=None):
+    """{(id, kind): item} of what came of it, and all of it."""
+    command = [scene.bidctl, "--json", "--store", scene.store, "get", *map(str, arguments)]
+    done = subprocess.run(command, env=scene.environment, input=lines or "", capture_output=True, text=True, timeout=TIMEOUT,
+                          check=False)
+    assert status in (None, done.returncode), (done.returncode, done.stdout, done.stderr)
+    found = json.loads(done.stdout)
+    assert found["needed"] == len(found["items"]) == sum(found[state] for state in COUNTS), found
+    return {(item["id"], item["kind"]): item for item in found["items"]}, found
+
+
+def states(items):
+    return {key: item["state"] for key, item in items.items()}
+
+
+def case_usage(scene):
+    for arguments, has in (
+            (["get"], "ID"),
+            (["get", "--core=a", "--perf-data=b"], "together"),
+            (["get", "--core=a", "elf", "more"], "'more'"),
+            (["get", "--core=a", "source"], "'source'"),
+            (["get", "-", "no-kind"], "'no-kind'"),
+            (["add", "--core=a", scene.one], "'--core'"),
+    ):
+        scene.one_error(*arguments, status=USAGE, has=has)
+
+
+def case_list_offline(scene):
+    scene.on_store("add", scene.one)
+    items, found = get(scene, "-", "--offline", lines=f"{ID_ONE} /usr/bin/one\n\n{ID_FAR}\n{ID_ONE}\n", status=REFUSED)
+    assert states(items) == {(ID_ONE, "debuginfo"): "here", (ID_ONE, "elf"): "here", (ID_FAR, "debuginfo"): "absent",
+                             (ID_FAR, "elf"): "absent"}, items
+    assert found["needed"] == 4 and items[ID_FAR, "elf"]["path"] is None and "--offline" in items[ID_FAR, "elf"]["why"], found
+    assert items[ID_ONE, "elf"]["path"] == "/usr/bin/one" and items[ID_ONE, "elf"]["why"] is None
+    items, found = get(scene, "-", "elf", "--offline", lines=ID_ONE)
+    assert states(items) == {(ID_ONE, "elf"): "here"}
+    assert get(scene, "-", "--offline")[1]["needed"] == 0
+    done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-"], env=scene.environment, input=f"{ID_ONE}\nNONSENSE\n",
+                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == USAGE and "line 2: 'NONSENSE'" in done.stderr and done.stdout == "", done
+
+
+def case_list_fetched(scene):
+    serve(scene, (scene.far, ID_FAR))
+    scene.on_store("add", scene.one)
+    with server(scene) as url:
+        items, found = get(scene, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n{ID_GONE}\n", status=REFUSED)
+        assert found["fetched"] == 4 and found["here"] == 2 and found["absent"] == 2, found
+        assert found["bytes"] == sum(path.stat().st_size for path in (scene.home / "served").rglob("*") if path.is_file()), found
+        assert items[ID_GONE, "elf"]["why"] == f"{url}: HTTP 404", items
+        assert items[ID_FAR, "elf"]["bytes"] == scene.far.stat().st_size, items
+        assert asked(url) == 6, "what is here costs nothing"
+        # once more: what is here is here, and only what was absent is asked for
+        items, found = get(scene, "-", f"--url={url}", lines=f"{ID_ONE}\n{ID_NOT_STORED}\n{ID_FAR}\n")
+        assert found["here"] == found["needed"] == 6 and asked(url) == 6, found
+    # for people
+    done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-", "--offline"], env=scene.environment,
+                          input=f"{ID_ONE}\n{ID_TWO}\n", capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and lines[0].split("\t")[:4] == [ID_TWO, "debuginfo", "absent", "-"], done
+    assert lines[2] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0", done
+
+
+def case_list_fetched_trouble(scene):
+    """An outage is told from absence, for each of them."""
+    with server(scene, f"wrong-id:{scene.one}") as url:
+        items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n", status=REFUSED)
+        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and ID_ONE in items[ID_NOT_STORED, "elf"]["why"], items
+    items, found = get(scene, "-", "--url=http://127.0.0.1:1", lines=f"{ID_FAR}\n", status=TROUBLE)
+    assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["why"], items
+
+
+def case_perf_data_offline(scene):
+    """What is still where it was recorded is added; what was replaced there is not."""
+    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR)
+    recording.lists("/gone", ID_GONE).lists("[vdso]", ID_TWO)
+    items, found = get(scene, "--perf-data", recording.write(), "--offline", status=REFUSED)
+    assert states(items) == {(ID_ONE, "debuginfo"): "here", (ID_ONE, "elf"): "added", (ID_FAR, "debuginfo"): "absent",
+                             (ID_FAR, "elf"): "absent", (ID_GONE, "debuginfo"): "absent", (ID_GONE, "elf"): "absent"}, items
+    assert items[ID_GONE, "elf"]["path"] == "/gone" and found["needed"] == 6
+    assert (scene.store / str(scene.one)[1:] / ID_ONE / "elf").read_bytes() == scene.one.read_bytes()
+    scene.one_error("get", "--perf-data", scene.text, status=REFUSED, has="not a recording")
+    scene.one_error("get", "--perf-data", scene.home / "none", status=REFUSED, has="no such file")
+
+
+def case_perf_data_fetched(scene):
+    serve(scene, (scene.far, ID_FAR))
+    recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR).lists("/gone", ID_NOT_STORED)
+    with server(scene) as url:
+        _, found = get(scene, "--perf-data", recording.write(), f"--url={url}")
+        assert found["added"] == 1 and found["here"] == 1 and found["fetched"] == 4 and asked(url) == 4, found
+
+
+def program(scene):
+    """One that waits, or dies if it is told to, and its id."""
+    source = scene.home / "victim.c"
+    source.write_text("#include <signal.h>\n#include <unistd.h>\n"
+                      "int main(int n, char **v) { if (n > 1) raise(SIGSEGV); write(1, \"x\", 1); pause(); }\n")
+    path = scene.home / "victim"
+    subprocess.run(["cc", "-g", f"-Wl,--build-id=0x{ID_TWO}", "-o", path, source], check=True, timeout=TIMEOUT)
+    return path
+
+
+def running(path):
+    process = subprocess.Popen([path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert process.stdout.read(1) == b"x"
+    return process
+
+
+def gcore(scene, path):
+    with running(path) as process:
+        subprocess.run(["gcore", "-o", scene.home / "saved", str(process.pid)], check=True, capture_output=True, timeout=TIMEOUT)
+        process.kill()
+    return scene.home / f"saved.{process.pid}"
+
+
+def build_id_of(path):
+    """As readelf reads it."""
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+    return notes.split("Build ID: ")[1].split()[0]
+
+
+def mapped_libraries(path):
+    """{path: id} of what the dynamic linker brings in."""
+    text = subprocess.run(["ldd", path], capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+    paths = [os.path.realpath(word) for word in text.split() if word.startswith("/")]
+    return {path: build_id_of(path) for path in paths}
+
+
+def check_core(scene, core, path):
+    expected = {str(path): ID_TWO, **mapped_libraries(path)}
+    items, found = get(scene, "--core", core, "elf", "--offline")
+    assert {item["path"]: item["id"] for item in items.values()} == expected, (items, expected)
+    assert found["items"][0]["id"] == ID_TWO, "the program comes first"
+    assert found["added"] + found["here"] == found["needed"], found
+    assert states(get(scene, "--core", core, "--offline", status=None)[0])[ID_TWO, "debuginfo"] == "here"
+
+
+def case_core_of_gdb(scene):
+    need(shutil.which("gcore"), "needs gcore")
+    path = program(scene)
+    check_core(scene, gcore(scene, path), path)
+
+
+def case_core_of_the_kernel(scene):
+    pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
+    need(not pattern.startswith(("|", "/")) and "%" not in pattern, f"cores go to '{pattern}'")
+    path = program(scene)
+    where = scene.home / "died"
+    where.mkdir()
+    done = subprocess.run([path, "now"], cwd=where, check=False, timeout=TIMEOUT,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2))
+    assert done.returncode == -signal.SIGSEGV, done
+    cores = list(where.iterdir())
+    need(cores, "the kernel wrote none")
+    check_core(scene, cores[0], path)
+    # replaced on disk: the core still tells which build it was
+    build(scene.home, "victim", ID_FAR)
+    shutil.rmtree(scene.store)
+    scene.store.mkdir()
+    items, _ = get(scene, "--core", cores[0], "elf", "--offline", status=REFUSED)
+    assert items[ID_TWO, "elf"]["state"] == "absent" and (ID_FAR, "elf") not in items, items
+
+
+def case_core_damaged(scene):
+    """Whatever is in it, it is read to an end or refused, and nothing crashes."""
+    scene.one_error("get", "--core", scene.one, status=REFUSED, has="not a core file")
+    scene.one_error("get", "--core", scene.text, status=REFUSED, has="not a core file")
+    scene.one_error("get", "--core", scene.home / "none", status=REFUSED, has="no such file")
+    need(shutil.which("gcore"), "needs gcore")
+    whole = gcore(scene, program(scene)).read_bytes()
+    core = scene.home / "damaged"
+    seed = random.randrange(1 << 32)
+    dice = random.Random(seed)
+    for number in range(60):
+        data = bytearray(whole)
+        if number % 2:
+            del data[dice.randrange(len(data)):]
+        else:
+            for _ in range(dice.choice((1, 8, 64))):
+                data[dice.randrange(min(len(data), 16384))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF))
+        core.write_bytes(data)
+        done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "--core", core, "elf", "--offline"], env=scene.environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False)
+        assert done.returncode in (DONE, REFUSED), (seed, number, done)
+
+
+def case_fetched_interrupted(scene):
+    """Ctrl-C ends it cleanly; what came in by then is kept, and the next run goes on from there."""
+    serve(scene, (scene.far, ID_FAR))
+    size = (scene.home / "served" / ID_FAR / "executable").stat().st_size
+    with server(scene) as url:
+        urllib_control(url, f"behaviour=stall:{size // 2}&id={ID_NOT_STORED}")
+        command = [scene.bidctl, "--json", "-s", scene.store, "get", f"--url={url}", "-", "elf"]
+        with subprocess.Popen(command, env=scene.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            process.stdin.write(f"{ID_FAR}\n{ID_NOT_STORED}\n")
+            process.stdin.close()
+            process.stdin = None
+            deadline = time.monotonic() + TIMEOUT
+            while asked(url) < 2 or not any(name.endswith("/elf") for name in scene.files()):
+                assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=TIMEOUT)
+        found = json.loads(out)
+        assert process.returncode == 128 + signal.SIGINT and errors == "", (process.returncode, errors)
+        assert found["fetched"] == 1 and found["interrupted"] == 1, found
+        urllib_control(url, f"id={ID_NOT_STORED}")
+        _, found = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_FAR}\n{ID_NOT_STORED}\n")
+        assert found["here"] == found["fetched"] == 1, found
+
+
+def urllib_control(url, query):
+    subprocess.run(["curl", "-sf", "-X", "POST", f"{url}/control?{query}"], check=True, timeout=TIMEOUT)
+
+
+def case_fetched_progress(scene):
+    recording = Recording(scene.home).lists("/gone", ID_NOT_STORED).write()
+    size = scene.stripped.stat().st_size
+    with server(scene, f"slow:{size}") as url:
+        status, text = scene.on_terminal("get", "-s", scene.store, f"--url={url}", "--perf-data", recording, columns=70)
+    assert status == DONE and "needed 2" in text, text
+    assert "of 2, 2 under way" in text and "\r\033[K" in text, text
+
+
+if __name__ == "__main__":
+    main(globals(), Scene, tools=("cc", "objcopy", "readelf", "ldd"), own_programs=True,
+         fetching=[function for name, function in globals().items() if name.startswith("case_") and "fetched" in name])
