@@ -167,6 +167,21 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 	return NULL;
 }
 
+void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st)
+{
+	struct bid_fd *fd;
+
+	pthread_mutex_lock(&fds->lock);
+	fd = find(fds, number);
+	if (fd && fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino)
+		fd = NULL;
+	if (fd)
+		unlist(fds, fd);
+	pthread_mutex_unlock(&fds->lock);
+	if (fd)
+		bid_fds_put(fds, fd);
+}
+
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file)
 {
 	struct bid_fd *fd = calloc(1, sizeof(*fd)), *replaced, *oldest = NULL;

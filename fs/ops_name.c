@@ -21,6 +21,8 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		/* a file that was not stripped is one file, with one inode, under both names */
 		struct bid_node node = { .type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id };
 
+		/* what is read must be what is told of here, even if another file was read under this name before */
+		bid_fds_prefer(fs->fds, bid_inode_number(&node), &file->st);
 		bid_reply_node(req, &node, &file->st);
 	}
 }

@@ -111,3 +111,27 @@ def test_the_daemon_keeps_nothing_of_its_caller(mount, place, store):
     finally:
         os.close(read)
         tools.run("umount", point)
+
+
+@pytest.mark.limit(60)
+def test_files_that_come_back(mount, mode, store, place):
+    """More of them than a daemon keeps at hand, read again and again, while other files take their places."""
+    sample = programs.small(place / "app", 1)
+    contents, elfs = {}, {}
+    for number in range(700):
+        ident = f"{number:040x}"
+        forged = programs.forge(sample, ident, place / "forged")
+        elfs[ident] = programs.into_store(store, ident, f"/usr/bin/app{number}", forged.path)
+        contents[ident] = forged.read()
+    m = mount()
+    for turn in range(3):
+        for ident, content in contents.items():
+            assert m.artifact(ident).read_bytes() == content
+        changed = list(contents)[turn::7]
+        for ident in changed:
+            contents[ident] += b"\0" * 16
+            (place / "other").write_bytes(contents[ident])
+            (place / "other").chmod(0o755)
+            os.rename(place / "other", elfs[ident])
+        tools.wait_until(lambda idents=changed: all(m.artifact(ident).stat().st_size == len(contents[ident]) for ident in idents),
+                         "the new sizes", 20)
