@@ -6,15 +6,25 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 
-/* An inode's attachment; protected by fs->backing_lock. */
+enum { KEPT_MAX = 512 }; /* ids without an open handle; as many as there are descriptors, which hold the same files */
+
+/* An inode's attachment; protected by the lock of its owner. */
 struct backing {
-	int id; /* the kernel's, while by_kernel is not 0 */
-	dev_t dev; /* of the file it stands for */
+	struct bid_backings *owner; /* borrowed */
+	int id; /* the kernel's, which stands for a file; 0 is none */
+	dev_t dev; /* of that file */
 	ino_t ino;
 	unsigned by_kernel; /* handles that the kernel reads */
 	unsigned by_us; /* handles that we read */
+	struct backing *older, *newer; /* by last use, while it has an id and no handle: kept for the next open */
+};
+
+struct bid_backings {
+	int device; /* of the session; borrowed, -1 before the first open and after the session */
+	pthread_mutex_t lock; /* protects all below and every inode's attachment; held while an id is registered */
+	unsigned n_kept;
+	struct backing ends; /* of the list of kept ids: .newer is the oldest, .older the newest */
 };
 
 bool bid_backing_compiled(void)
@@ -31,47 +41,127 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth)
 	return true;
 }
 
-static int open_locked(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi)
+int bid_backings_new(struct bid_backings **ret_backings)
 {
-	struct backing *backing = inode->attachment;
-	struct stat st;
+	struct bid_backings *backings = calloc(1, sizeof(*backings));
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	if (!backings)
+		return -ENOMEM;
+	pthread_mutex_init(&backings->lock, NULL);
+	backings->device = -1;
+	backings->ends.older = backings->ends.newer = &backings->ends;
+	*ret_backings = backings;
+	return 0;
+}
+
+void bid_backings_end(struct bid_backings *backings)
+{
+	backings->device = -1;
+}
+
+void bid_backings_free(struct bid_backings *backings)
+{
+	if (!backings)
+		return;
+	pthread_mutex_destroy(&backings->lock);
+	free(backings);
+}
+
+/* Not fuse_passthrough_close(): there may be no request any more. */
+static void close_id(struct backing *backing)
+{
+	uint32_t id = (uint32_t)backing->id;
+
+	if (backing->owner->device >= 0)
+		ioctl(backing->owner->device, FUSE_DEV_IOC_BACKING_CLOSE, &id);
+	backing->id = 0;
+}
+
+static void unlist(struct backing *backing)
+{
+	backing->older->newer = backing->newer;
+	backing->newer->older = backing->older;
+	backing->owner->n_kept--;
+}
+
+static void keep(struct backing *backing)
+{
+	struct bid_backings *backings = backing->owner;
+	struct backing *oldest = backings->ends.newer;
+
+	if (backings->n_kept >= KEPT_MAX) {
+		unlist(oldest);
+		close_id(oldest);
+	}
+	backing->older = backings->ends.older;
+	backing->newer = &backings->ends;
+	backing->older->newer = backing;
+	backings->ends.older = backing;
+	backings->n_kept++;
+}
+
+static bool stands_for(const struct backing *backing, const struct stat *st)
+{
+	return backing->id && backing->dev == st->st_dev && backing->ino == st->st_ino;
+}
+
+/* Give @backing, which has no handle that the kernel reads, an id for @fd. */
+static int have_id(fuse_req_t req, struct backing *backing, int fd, const struct stat *st)
+{
+	int id;
+
+	if (backing->by_us)
+		return -EOPNOTSUPP;
+	if (backing->id) {
+		unlist(backing);
+		if (stands_for(backing, st))
+			return 0;
+		close_id(backing);
+	}
+	id = fuse_passthrough_open(req, fd);
+	if (id <= 0)
+		return -EOPNOTSUPP;
+	backing->id = id;
+	backing->dev = st->st_dev;
+	backing->ino = st->st_ino;
+	return 0;
+}
+
+static int open_locked(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct backing *backing = inode->attachment;
+
 	if (!backing) {
 		backing = calloc(1, sizeof(*backing));
 		if (!backing)
 			return -ENOMEM;
+		backing->owner = fs->backings;
+		fs->backings->device = fuse_session_fd(fs->session);
 		inode->attachment = backing;
 	}
-	/* handles of one inode share one file: another one has to wait until the last of them is closed */
-	if (backing->by_kernel > 0 && (backing->dev != st.st_dev || backing->ino != st.st_ino))
-		return -ESTALE;
-	if (backing->by_kernel == 0) {
-		int id = backing->by_us ? 0 : fuse_passthrough_open(req, fd);
-
-		if (id <= 0) {
-			backing->by_us++;
-			return -EOPNOTSUPP;
-		}
-		backing->id = id;
-		backing->dev = st.st_dev;
-		backing->ino = st.st_ino;
+	if (backing->by_kernel > 0) {
+		/* handles of one inode share one file: another one has to wait until the last of them is closed */
+		if (!stands_for(backing, st))
+			return -ESTALE;
+	} else if (have_id(req, backing, fd, st) < 0) {
+		backing->by_us++;
+		return -EOPNOTSUPP;
 	}
 	backing->by_kernel++;
 	fi->backing_id = backing->id;
 	return 0;
 }
 
-int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi)
+int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	int r;
 
 	/* held across the registration: a second open of the inode must wait for the id of the first */
-	pthread_mutex_lock(&fs->backing_lock);
-	r = open_locked(req, inode, fd, fi);
-	pthread_mutex_unlock(&fs->backing_lock);
+	pthread_mutex_lock(&fs->backings->lock);
+	r = open_locked(req, inode, fd, st, fi);
+	pthread_mutex_unlock(&fs->backings->lock);
 	return r;
 }
 
@@ -79,20 +169,26 @@ void bid_backing_close(struct bid_fs *fs, struct bid_inode *inode, bool by_kerne
 {
 	struct backing *backing;
 
-	pthread_mutex_lock(&fs->backing_lock);
+	pthread_mutex_lock(&fs->backings->lock);
 	backing = inode->attachment;
-	if (backing && !by_kernel) {
+	if (backing && !by_kernel)
 		backing->by_us--;
-	} else if (backing && --backing->by_kernel == 0) {
-		uint32_t id = (uint32_t)backing->id;
-
-		/* not fuse_passthrough_close(): there may be no request any more */
-		ioctl(fuse_session_fd(fs->session), FUSE_DEV_IOC_BACKING_CLOSE, &id);
-	}
-	pthread_mutex_unlock(&fs->backing_lock);
+	else if (backing && --backing->by_kernel == 0)
+		keep(backing);
+	pthread_mutex_unlock(&fs->backings->lock);
 }
 
 void bid_backing_detach(void *attachment)
 {
-	free(attachment);
+	struct backing *backing = attachment;
+	struct bid_backings *backings = backing->owner;
+
+	pthread_mutex_lock(&backings->lock);
+	if (backing->id) {
+		if (backing->by_kernel == 0)
+			unlist(backing);
+		close_id(backing);
+	}
+	pthread_mutex_unlock(&backings->lock);
+	free(backing);
 }

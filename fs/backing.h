@@ -9,6 +9,20 @@
 
 #include "fs.h"
 
+/*
+ * The backing ids of a mount. Some are kept while nobody has their file open, for the next open: to register one costs a call to
+ * the kernel, to give it back another.
+ */
+struct bid_backings;
+
+int bid_backings_new(struct bid_backings **ret_backings);
+
+/* The session is over, and the kernel has given up all ids. */
+void bid_backings_end(struct bid_backings *backings);
+
+/* After the inodes were freed. @backings may be NULL. */
+void bid_backings_free(struct bid_backings *backings);
+
 /* Is it compiled in? libfuse has it from 3.17 on. */
 bool bid_backing_compiled(void);
 
@@ -16,14 +30,14 @@ bool bid_backing_compiled(void);
 bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
 
 /*
- * Open @inode, whose checked file is @fd, into @fi. Returns
+ * Open @inode, whose checked file is @fd with the attributes @st, into @fi. Returns
  *   0			the kernel reads it from now on, for which @fd is not needed any more
  *   -EOPNOTSUPP	it is for the caller to read
  *   -ESTALE		another file is open as this inode, which the kernel would go on to read
- *   other		-ENOMEM, or as fstat(2)
+ *   -ENOMEM
  * After the first two it counts as open until bid_backing_close().
  */
-int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi);
+int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi);
 
 /* One of the handles is gone: one that the kernel read if @by_kernel. */
 void bid_backing_close(struct bid_fs *fs, struct bid_inode *inode, bool by_kernel);

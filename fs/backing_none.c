@@ -3,6 +3,7 @@
 #include "backing.h"
 
 #include <errno.h>
+#include <stddef.h>
 
 bool bid_backing_compiled(void)
 {
@@ -14,7 +15,21 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth)
 	return false;
 }
 
-int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi)
+int bid_backings_new(struct bid_backings **ret_backings)
+{
+	*ret_backings = NULL;
+	return 0;
+}
+
+void bid_backings_end(struct bid_backings *backings)
+{
+}
+
+void bid_backings_free(struct bid_backings *backings)
+{
+}
+
+int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
 	return -EOPNOTSUPP;
 }

@@ -4,7 +4,6 @@
 #define BID_FS_FS_H
 
 #include <fuse_lowlevel.h>
-#include <pthread.h>
 
 #include <bid/broker.h>
 
@@ -13,6 +12,8 @@
 #include "inode.h"
 #include "options.h"
 #include "tree.h"
+
+struct bid_backings;
 
 /* How data gets to readers. */
 enum bid_mode {
@@ -29,7 +30,7 @@ struct bid_fs {
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_fds *fds; /* owned; has its own lock */
-	pthread_mutex_t backing_lock; /* of the inodes' attachments, see backing.c */
+	struct bid_backings *backings; /* owned; has its own lock, which is also that of the inodes' attachments */
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
 	bool greeted; /* the kernel was answered; see dirops_fix.c */

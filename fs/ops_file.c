@@ -64,12 +64,12 @@ static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_
 	reply_open(req, handle, fi);
 }
 
-/* Open @inode, whose checked file is @fd, which stays the caller's. */
-static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, struct fuse_file_info *fi)
+/* Open @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
+static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct handle *handle = calloc(1, sizeof(*handle));
-	int r = handle ? bid_backing_open(req, inode, fd, fi) : -ENOMEM;
+	int r = handle ? bid_backing_open(req, inode, fd, st, fi) : -ENOMEM;
 
 	if (r < 0 && r != -EOPNOTSUPP) {
 		free(handle);
@@ -97,17 +97,19 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_fd *fd;
+	struct stat st;
 
 	if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 		return;
 	}
+	st = file->st;
 	fd = bid_fds_keep(fs->fds, call->inode->number, file);
 	if (!fd) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	open_file(req, call->inode, bid_fd_number(fd), &call->fi);
+	open_file(req, call->inode, bid_fd_number(fd), &st, &call->fi);
 	bid_fds_put(fs->fds, fd);
 }
 
@@ -115,13 +117,14 @@ static void open_artifact(fuse_req_t req, struct bid_inode *inode, struct fuse_f
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_call call = { .artifact = { .id = inode->node.id, .kind = inode->node.kind }, .inode = inode, .fi = *fi };
-	struct bid_fd *fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, NULL);
+	struct stat st;
+	struct bid_fd *fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
 
 	if (!fd) {
 		bid_wait(req, &call, answer_open);
 		return;
 	}
-	open_file(req, inode, bid_fd_number(fd), fi);
+	open_file(req, inode, bid_fd_number(fd), &st, fi);
 	bid_fds_put(fs->fds, fd);
 }
 

@@ -217,6 +217,7 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 		}
 		fuse_remove_signal_handlers(fs->session);
 	}
+	bid_backings_end(fs->backings);
 	fuse_session_destroy(fs->session);
 	return status;
 }
@@ -235,10 +236,10 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	int status = BID_EXIT_SYSTEM;
 
 	clock_gettime(CLOCK_REALTIME, &fs.started);
-	pthread_mutex_init(&fs.backing_lock, NULL);
 	raise_limit();
 	if (bid_inodes_new(bid_backing_detach, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
-	    bid_handles_new(&fs.tree, &fs.handles) == 0 && add_arguments(&args, options, bid_store_path(store)) == 0)
+	    bid_handles_new(&fs.tree, &fs.handles) == 0 && bid_backings_new(&fs.backings) == 0 &&
+	    add_arguments(&args, options, bid_store_path(store)) == 0)
 		status = mount_and_serve(&fs, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
@@ -246,7 +247,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_fds_free(fs.fds);
 	bid_handles_free(fs.handles);
 	bid_inodes_free(fs.inodes);
-	pthread_mutex_destroy(&fs.backing_lock);
+	bid_backings_free(fs.backings);
 	fuse_opt_free_args(&args);
 	return status;
 }
