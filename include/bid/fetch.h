@@ -16,12 +16,19 @@ struct bid_fetch_config {
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
 	unsigned parallel; /* transfers at once per server; 0 means 6 */
+	unsigned max_time_ms; /* for one artifact, all tries, once it is its turn; 0 means no limit */
 	uint64_t max_size; /* of one artifact, in bytes; 0 means no limit */
+	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */
+	const char *headers_file; /* lines of header for the servers themselves: never sent to where they redirect */
+	const char *ca_file, *ca_directory; /* of certificates to trust, instead of the system's */
+	const char *netrc_file; /* names and passwords, netrc(5) */
 };
 
 /*
- * Fill @config from the environment, as libdebuginfod reads it (debuginfod-client-config(7)): DEBUGINFOD_TIMEOUT, _MAXSIZE and
- * _RETRY_LIMIT where they are set, our defaults otherwise.
+ * Fill @config from the environment, as libdebuginfod reads it (debuginfod-client-config(7)): DEBUGINFOD_TIMEOUT, _MAXTIME,
+ * _MAXSIZE, _RETRY_LIMIT and _HEADERS_FILE where they are set, our defaults otherwise; and as curl(1) does: CURL_CA_BUNDLE or
+ * SSL_CERT_FILE, SSL_CERT_DIR, and NETRC, without which no netrc file is looked for. The strings are the environment's. Proxies
+ * (http_proxy, https_proxy, all_proxy, no_proxy) are read by libcurl itself.
  */
 void bid_fetch_config_from_environment(struct bid_fetch_config *config);
 

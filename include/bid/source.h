@@ -72,7 +72,7 @@ struct bid_source;
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* it is asked */
 	BID_BREAKER_OPEN, /* it is not asked until the next probe; requests end at once, as BID_OUTCOME_UNREACHABLE */
-	BID_BREAKER_PROBING, /* one request is on its way to find out; others end as above */
+	BID_BREAKER_PROBING, /* one request is on its way to find out; others wait for how it ends */
 };
 
 /* "closed", "open", "probing". Static. */

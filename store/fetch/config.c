@@ -40,6 +40,13 @@ static bool number_from_environment(const char *name, long long *ret_value)
 	return true;
 }
 
+static const char *path_from_environment(const char *name)
+{
+	const char *path = getenv(name);
+
+	return path && *path ? path : NULL;
+}
+
 void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 {
 	long long value;
@@ -58,10 +65,20 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 		config->stall_ms = config->first_byte_ms;
 		config->connect_ms = config->first_byte_ms < DEFAULT_CONNECT_MS ? config->first_byte_ms : DEFAULT_CONNECT_MS;
 	}
+	if (number_from_environment("DEBUGINFOD_MAXTIME", &value) && value > 0)
+		config->max_time_ms = (unsigned)(value < LONGEST_TIMEOUT_S ? value : LONGEST_TIMEOUT_S) * 1000;
 	if (number_from_environment("DEBUGINFOD_MAXSIZE", &value) && value > 0)
 		config->max_size = (uint64_t)value;
 	if (number_from_environment("DEBUGINFOD_RETRY_LIMIT", &value) && value >= 0)
 		config->retries = value < MOST_RETRIES ? (unsigned)value : MOST_RETRIES;
+	config->headers_file = path_from_environment("DEBUGINFOD_HEADERS_FILE");
+
+	/* libcurl itself knows none of these; people know them from its program, and need them for a server of their own */
+	config->ca_file = path_from_environment("CURL_CA_BUNDLE");
+	if (!config->ca_file)
+		config->ca_file = path_from_environment("SSL_CERT_FILE");
+	config->ca_directory = path_from_environment("SSL_CERT_DIR");
+	config->netrc_file = path_from_environment("NETRC");
 }
 
 struct url_list {

@@ -12,6 +12,22 @@
 
 #define SLOWEST	1024	/* bytes a second, on average over first_byte_ms */
 
+/* What an end that is not a complete answer says of the server. */
+static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
+{
+	switch (transfer->phase) {
+	case BID_PHASE_CONNECTING:
+		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : BID_SIGN_DEAD;
+	case BID_PHASE_WAITING:
+		return BID_SIGN_BAD;
+	case BID_PHASE_BODY:
+		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_NONE : BID_SIGN_HEALTHY;
+	case BID_PHASE_RESTING:
+		break;
+	}
+	return BID_SIGN_NONE;
+}
+
 void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry, const char *format, ...)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
@@ -20,6 +36,7 @@ void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool ret
 	judgement->outcome = outcome;
 	judgement->retry = retry;
 	judgement->broken = outcome == BID_OUTCOME_UNREACHABLE;
+	judgement->sign = sign_of(transfer, outcome);
 	va_start(arguments, format);
 	vsnprintf(judgement->text, sizeof(judgement->text), format, arguments);
 	va_end(arguments);
@@ -29,7 +46,13 @@ void bid_judge_status(struct bid_transfer *transfer)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
 
+	/* the rest of a file that is not there any more: all of what took its place may be */
+	if (transfer->rest.offset && transfer->response.status == 416) {
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
+		return;
+	}
 	judgement->broken = false;
+	judgement->sign = bid_response_is_trouble(&transfer->response) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	judgement->outcome = bid_response_outcome(&transfer->response, &judgement->retry);
 	bid_response_describe(&transfer->response, judgement->text, sizeof(judgement->text));
 }
@@ -72,10 +95,8 @@ static const struct ending {
 	{ CURLE_PEER_FAILED_VERIFICATION, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_SSL_CACERT_BADFILE, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
-	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "redirected to where we do not follow" },
-	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to what is no url" },
+	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "does not speak HTTP:" },
 	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "answer out of shape:" },
-	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
 
@@ -95,11 +116,6 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 	char words[CURL_ERROR_SIZE], received[64];
 	const char *why = reason(transfer, code, words, sizeof(words));
 
-	/* libcurl says so of a redirect to another protocol, and of an answer in one */
-	if (code == CURLE_UNSUPPORTED_PROTOCOL && !transfer->response.redirects) {
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "does not speak HTTP: %s", why);
-		return;
-	}
 	for (const struct ending *ending = endings; ending < endings + sizeof(endings) / sizeof(endings[0]); ending++) {
 		bool more = ending->words[strlen(ending->words) - 1] == ':';
 
@@ -123,10 +139,13 @@ static void judge_answer(struct bid_transfer *transfer)
 	uint64_t size = bid_response_size(&transfer->response);
 	char received[64];
 
-	if (transfer->response.status == 200 && size != BID_SIZE_UNKNOWN && transfer->received != size)
+	if (bid_response_has_artifact(&transfer->response) && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
 	else
 		bid_judge_status(transfer);
+	/* a part that was not asked for has been judged before it came to this */
+	if (transfer->judgement.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
+		transfer->judgement.outcome = BID_OUTCOME_FOUND;
 }
 
 void bid_judge_end(struct bid_transfer *transfer, CURLcode code)
@@ -134,7 +153,7 @@ void bid_judge_end(struct bid_transfer *transfer, CURLcode code)
 	if (transfer->judgement.outcome != BID_OUTCOME_NONE)
 		return;
 	/* an error has been told by its header; its body is a matter of courtesy */
-	if (code == CURLE_OK || (transfer->phase == BID_PHASE_BODY && transfer->response.status != 200))
+	if (code == CURLE_OK || (transfer->phase == BID_PHASE_BODY && !bid_response_has_artifact(&transfer->response)))
 		judge_answer(transfer);
 	else
 		judge_code(transfer, code);
@@ -153,7 +172,7 @@ static void judge_slow_body(struct bid_transfer *transfer, int64_t now)
 	uint64_t recent = transfer->received - transfer->window_received;
 	char received[64];
 
-	if (transfer->response.status != 200) {
+	if (!bid_response_has_artifact(&transfer->response)) {
 		bid_judge_status(transfer);
 	} else if (now >= transfer->stall_at) {
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s",
@@ -172,6 +191,10 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 
 	if (transfer->judgement.outcome != BID_OUTCOME_NONE)
 		return;
+	if (now >= transfer->ends_at) {
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
+		return;
+	}
 
 	switch (transfer->phase) {
 	case BID_PHASE_CONNECTING:
@@ -181,6 +204,7 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 		/* a connection that lay idle may have been forgotten on the way; a silent server is not asked twice */
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, is_reused(transfer), "no answer within %g s",
 			  config->first_byte_ms / 1000.0);
+		transfer->judgement.sign = BID_SIGN_DEAD;
 		break;
 	case BID_PHASE_BODY:
 		judge_slow_body(transfer, now);

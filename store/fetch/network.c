@@ -1,47 +1,22 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fetch/network.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <curl/curl.h>
 
 #include "fetch/judge.h"
 
-#define CONNECT_MS		5000
-#define FIRST_BYTE_MS		30000
-#define STALL_MS		5000
-#define PARALLEL		6
-#define IDLE_CONNECTIONS	16L
 #define BACKOFF_MS		200
 #define BACKOFF_MAX_MS		2000
-#define RETRY_AFTER_MAX_S	10	/* whoever wants to be left alone for longer is, and the request ends */
 
-static void dispatch(struct bid_server *server)
-{
-	struct bid_fetch *fetch = server->fetch;
-
-	while (server->running < fetch->config.parallel) {
-		struct bid_transfer *transfer = TAILQ_FIRST(&server->waiting);
-
-		if (!transfer)
-			return;
-		TAILQ_REMOVE(&server->waiting, transfer, queue);
-		TAILQ_INSERT_TAIL(&fetch->active, transfer, queue);
-		transfer->place = BID_PLACE_ACTIVE;
-		server->running++;
-		bid_transfer_begin(transfer);
-	}
-}
-
-/* Tell the receiver the end of @transfer, which is in no queue any more. */
-static void finish(struct bid_fetch *fetch, struct bid_transfer *transfer)
+/* Tell the receiver the end of @transfer, which is in no queue any more. False if the server may be gone: it was its last. */
+static bool finish(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
+	struct bid_fetch *fetch = server->fetch;
 	const struct bid_response *response = &transfer->response;
 	struct bid_answer answer = {
 		.outcome = transfer->judgement.outcome,
@@ -49,9 +24,10 @@ static void finish(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		.url = transfer->shown,
 		.file = response->file[0] ? response->file : NULL,
 		.archive = response->archive[0] ? response->archive : NULL,
-		.size = response->status == 200 ? bid_response_size(response) : BID_SIZE_UNKNOWN,
+		.size = bid_response_has_artifact(response) ? bid_response_size(response) : BID_SIZE_UNKNOWN,
 		.ima_signature = response->ima_signature[0] ? response->ima_signature : NULL,
 		.modified = bid_transfer_modified(transfer),
+		.retry_after_s = (unsigned)transfer->retry_after_s,
 	};
 	bool last;
 
@@ -65,9 +41,35 @@ static void finish(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	pthread_mutex_unlock(&fetch->lock);
 
 	bid_transfer_free(transfer);
-	/* after its last transfer the server may be gone */
-	if (!last)
-		dispatch(server);
+	return !last;
+}
+
+/* Give the free turns of @server to those that wait for one. */
+static void dispatch(struct bid_server *server)
+{
+	struct bid_fetch *fetch = server->fetch;
+	int64_t now = bid_transfer_clock();
+	struct bid_transfer *transfer;
+
+	while (server->running < fetch->config.parallel && now >= server->rest_until) {
+		bool admitted;
+
+		transfer = TAILQ_FIRST(&server->waiting);
+		if (!transfer)
+			return;
+		admitted = bid_server_admits(server, transfer, now);
+		if (!admitted && transfer->judgement.outcome == BID_OUTCOME_NONE)
+			return;
+		TAILQ_REMOVE(&server->waiting, transfer, queue);
+		if (admitted) {
+			TAILQ_INSERT_TAIL(&fetch->active, transfer, queue);
+			transfer->place = BID_PLACE_ACTIVE;
+			server->running++;
+			bid_transfer_begin(transfer);
+		} else if (!finish(transfer)) {
+			return;
+		}
+	}
 }
 
 static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *transfer, int64_t retry_after)
@@ -83,28 +85,45 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 	return delay > retry_after * 1000 ? delay : retry_after * 1000;
 }
 
+/* Let @transfer rest before another try. False if there is to be none. */
+static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
+{
+	int64_t at = bid_transfer_clock() + backoff(fetch, transfer, transfer->retry_after_s);
+
+	/* a probe is one request, and no more */
+	if (!transfer->judgement.retry || transfer->probe || transfer->tries > fetch->config.retries)
+		return false;
+	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
+		return false;
+	/* it keeps its turn: a server in trouble is not to be asked more, and one that asks for a rest not at all */
+	if (transfer->retry_after_s > 0)
+		transfer->server->rest_until = at;
+	transfer->phase = BID_PHASE_RESTING;
+	transfer->deadline = at;
+	return true;
+}
+
 /* A try of @transfer is over and judged. */
 static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
-	int64_t retry_after = judgement->retry ? bid_transfer_retry_after(transfer) : 0;
+	struct bid_server *server = transfer->server;
 
+	transfer->retry_after_s = judgement->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
-	if (judgement->retry && transfer->tries <= fetch->config.retries && retry_after <= RETRY_AFTER_MAX_S) {
-		/* it keeps its turn: a server in trouble is not to be asked more */
-		transfer->phase = BID_PHASE_RESTING;
-		transfer->deadline = bid_transfer_clock() + backoff(fetch, transfer, retry_after);
+	if (rest(fetch, transfer))
 		return;
-	}
-	if (retry_after > RETRY_AFTER_MAX_S) {
+	bid_server_note_end(server, transfer, bid_transfer_clock());
+	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
 		size_t len = strlen(judgement->text);
 
 		snprintf(judgement->text + len, sizeof(judgement->text) - len, " (to be asked again in %lld s)",
-			 (long long)retry_after);
+			 (long long)transfer->retry_after_s);
 	}
 	TAILQ_REMOVE(&fetch->active, transfer, queue);
-	transfer->server->running--;
-	finish(fetch, transfer);
+	server->running--;
+	if (finish(transfer))
+		dispatch(server);
 }
 
 /* The transfers that libcurl has ended. */
@@ -122,6 +141,8 @@ static void reap(struct bid_fetch *fetch)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
 		transfer = (void *)private;
+		if (bid_transfer_follow(transfer))
+			continue;
 		bid_judge_end(transfer, code);
 		conclude(fetch, transfer);
 	}
@@ -138,6 +159,7 @@ static void expire(struct bid_fetch *fetch)
 			continue;
 		if (transfer->phase == BID_PHASE_RESTING) {
 			bid_transfer_begin(transfer);
+			dispatch(transfer->server);
 			continue;
 		}
 		bid_judge_deadline(transfer, now);
@@ -186,6 +208,9 @@ static void take_cancelled(struct bid_fetch *fetch, struct bid_transfer_list *ca
 		if (transfer->place == BID_PLACE_ACTIVE) {
 			TAILQ_REMOVE(&fetch->active, transfer, queue);
 			transfer->server->running--;
+			/* whose end of the rest would have been noticed by this one */
+			if (transfer->phase == BID_PHASE_RESTING)
+				transfer->server->rest_until = 0;
 		} else {
 			TAILQ_REMOVE(&transfer->server->waiting, transfer, queue);
 		}
@@ -203,10 +228,14 @@ static void cancel(struct bid_fetch *fetch)
 	pthread_mutex_unlock(&fetch->lock);
 
 	while ((transfer = TAILQ_FIRST(&cancelled))) {
+		struct bid_server *server = transfer->server;
+
 		TAILQ_REMOVE(&cancelled, transfer, queue);
 		bid_transfer_stop(transfer);
 		transfer->judgement = (struct bid_judgement){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
-		finish(fetch, transfer);
+		bid_server_note_end(server, transfer, bid_transfer_clock());
+		if (finish(transfer))
+			dispatch(server);
 	}
 }
 
@@ -221,7 +250,7 @@ static int wait_ms(const struct bid_fetch *fetch)
 	return wait > 0 ? (int)wait : 0;
 }
 
-static void *network_main(void *argument)
+void *bid_network_main(void *argument)
 {
 	struct bid_fetch *fetch = argument;
 	int running;
@@ -284,92 +313,4 @@ void bid_network_drain(struct bid_server *server)
 	while (server->live)
 		pthread_cond_wait(&fetch->settled, &fetch->lock);
 	pthread_mutex_unlock(&fetch->lock);
-}
-
-static void apply_defaults(struct bid_fetch_config *config)
-{
-	if (!config->connect_ms)
-		config->connect_ms = CONNECT_MS;
-	if (!config->first_byte_ms)
-		config->first_byte_ms = FIRST_BYTE_MS;
-	if (!config->stall_ms)
-		config->stall_ms = STALL_MS;
-	if (!config->parallel)
-		config->parallel = PARALLEL;
-}
-
-/* Signals are for the threads of the program: one that ended up here would interrupt nothing that anybody waits for. */
-static int start_thread(struct bid_fetch *fetch)
-{
-	sigset_t all, saved;
-	int r;
-
-	sigfillset(&all);
-	r = pthread_sigmask(SIG_SETMASK, &all, &saved);
-	if (r)
-		return -r;
-	r = pthread_create(&fetch->thread, NULL, network_main, fetch);
-	pthread_sigmask(SIG_SETMASK, &saved, NULL);
-	if (r)
-		return -r;
-	pthread_setname_np(fetch->thread, "bid-network");
-	return 0;
-}
-
-static void release(struct bid_fetch *fetch)
-{
-	curl_multi_cleanup(fetch->multi);
-	pthread_cond_destroy(&fetch->settled);
-	pthread_mutex_destroy(&fetch->lock);
-	free(fetch);
-	curl_global_cleanup();
-}
-
-int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_fetch)
-{
-	struct bid_fetch *fetch;
-	int r;
-
-	/* counted by libcurl, which since 7.84 takes a lock of its own for it; what it initialises below, OpenSSL, is as careful */
-	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		return -ENOMEM;
-	fetch = calloc(1, sizeof(*fetch));
-	if (!fetch) {
-		curl_global_cleanup();
-		return -ENOMEM;
-	}
-	fetch->config = *config;
-	apply_defaults(&fetch->config);
-	fetch->seed = (unsigned)bid_transfer_clock() ^ (unsigned)getpid();
-	pthread_mutex_init(&fetch->lock, NULL);
-	pthread_cond_init(&fetch->settled, NULL);
-	TAILQ_INIT(&fetch->arrivals);
-	TAILQ_INIT(&fetch->live);
-	TAILQ_INIT(&fetch->active);
-
-	fetch->multi = curl_multi_init();
-	r = fetch->multi ? 0 : -ENOMEM;
-	if (r == 0) {
-		curl_multi_setopt(fetch->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-		curl_multi_setopt(fetch->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
-		r = start_thread(fetch);
-	}
-	if (r < 0) {
-		release(fetch);
-		return r;
-	}
-	*ret_fetch = fetch;
-	return 0;
-}
-
-void bid_fetch_free(struct bid_fetch *fetch)
-{
-	if (!fetch)
-		return;
-	pthread_mutex_lock(&fetch->lock);
-	fetch->stopping = true;
-	pthread_mutex_unlock(&fetch->lock);
-	curl_multi_wakeup(fetch->multi);
-	pthread_join(fetch->thread, NULL);
-	release(fetch);
 }

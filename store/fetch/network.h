@@ -7,27 +7,13 @@
 #define BID_FETCH_NETWORK_H
 
 #include <pthread.h>
-#include <sys/queue.h>
 
-#include <bid/fetch.h>
-
+#include "fetch/server.h"
 #include "fetch/transfer.h"
 
-TAILQ_HEAD(bid_transfer_list, bid_transfer);
-
-struct bid_server {
-	struct bid_source source;	/* first: the source is the server */
-	struct bid_fetch *fetch;
-	char *url;			/* may carry a user name and a password */
-	char *name;			/* the same without them */
-
-	struct bid_transfer_list waiting;	/* for one of the `parallel` turns; of the network thread */
-	unsigned running;			/* turns taken; of the network thread */
-	unsigned live;				/* transfers whose done() has not returned; under fetch->lock */
-};
-
 struct bid_fetch {
-	struct bid_fetch_config config;	/* with the defaults filled in; constant */
+	struct bid_fetch_config config;	/* with the defaults filled in; constant. Its strings are owned */
+	struct curl_slist *secrets;	/* the lines of config.headers_file; constant */
 	CURLM *multi;			/* of the network thread, but for curl_multi_wakeup() */
 	pthread_t thread;
 
@@ -42,6 +28,9 @@ struct bid_fetch {
 	struct bid_transfer_list active;	/* those that have a turn; of the network thread */
 	unsigned seed;				/* of the jitter; of the network thread */
 };
+
+/* The body of the network thread; @fetch is a struct bid_fetch. Returns when it is stopping. */
+void *bid_network_main(void *fetch);
 
 /* Hand @transfer over to the network thread. Sets its number, and @ret_number, before anything of the receiver can be called. */
 void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number);

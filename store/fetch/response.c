@@ -7,7 +7,12 @@
 
 void bid_response_init(struct bid_response *response)
 {
-	*response = (struct bid_response){ .content_length = BID_SIZE_UNKNOWN, .debuginfod_size = BID_SIZE_UNKNOWN };
+	*response = (struct bid_response){
+		.content_length = BID_SIZE_UNKNOWN,
+		.debuginfod_size = BID_SIZE_UNKNOWN,
+		.part_start = BID_SIZE_UNKNOWN,
+		.part_size = BID_SIZE_UNKNOWN,
+	};
 }
 
 static bool is_digit(char c)
@@ -67,9 +72,43 @@ static void keep_signature(char signature[static BID_IMA_SIGNATURE_MAX + 1], con
 	signature[len] = '\0';
 }
 
+/* RFC 9110, 8.8.3: only a strong one tells that bytes are the same. */
+static void keep_etag(struct bid_response *response, const char *value, size_t len)
+{
+	response->etag[0] = '\0';
+	if (len < 2 || len >= BID_RESPONSE_ETAG_MAX || value[0] != '"' || value[len - 1] != '"')
+		return;
+	for (size_t i = 1; i + 1 < len; i++)
+		if (value[i] == '"' || printable(value[i]) != value[i])
+			return;
+	memcpy(response->etag, value, len);
+	response->etag[len] = '\0';
+}
+
 static bool value_is(const char *value, size_t len, const char *expected)
 {
 	return strlen(expected) == len && strncasecmp(value, expected, len) == 0;
+}
+
+/* RFC 9110, 14.4: "bytes 5000-99999/100000". What is not of this form is left unknown. */
+static void take_part(struct bid_response *response, const char *value, size_t len)
+{
+	static const char unit[] = "bytes ";
+	const char *end = value + len, *dash, *slash;
+
+	response->part_start = BID_SIZE_UNKNOWN;
+	response->part_size = BID_SIZE_UNKNOWN;
+	if (len < strlen(unit) || strncasecmp(value, unit, strlen(unit)) != 0)
+		return;
+	value += strlen(unit);
+	dash = memchr(value, '-', (size_t)(end - value));
+	slash = dash ? memchr(dash, '/', (size_t)(end - dash)) : NULL;
+	if (!slash)
+		return;
+	response->part_size = parse_size(slash + 1, (size_t)(end - slash - 1));
+	/* up to the end, or it would not be the rest */
+	if (response->part_size != BID_SIZE_UNKNOWN && parse_size(dash + 1, (size_t)(slash - dash - 1)) == response->part_size - 1)
+		response->part_start = parse_size(value, (size_t)(dash - value));
 }
 
 /* Names are lower-case over HTTP/2, and as the server spells them before. */
@@ -81,6 +120,12 @@ static void take_field(struct bid_response *response, const char *name, size_t n
 		response->chunked = !value_is(value, len, "identity");
 	else if (value_is(name, name_len, "Content-Encoding"))
 		response->encoded = len > 0 && !value_is(value, len, "identity");
+	else if (value_is(name, name_len, "Content-Range"))
+		take_part(response, value, len);
+	else if (value_is(name, name_len, "Accept-Ranges"))
+		response->accepts_ranges = value_is(value, len, "bytes");
+	else if (value_is(name, name_len, "ETag"))
+		keep_etag(response, value, len);
 	else if (value_is(name, name_len, "Location"))
 		response->redirects = len > 0 && response->status / 100 == 3;
 	else if (value_is(name, name_len, "X-DEBUGINFOD-SIZE"))
@@ -146,7 +191,7 @@ enum bid_response_event bid_response_header(struct bid_response *response, const
 		return BID_RESPONSE_MORE;
 	}
 	response->in_header = false;
-	return response->status / 100 == 1 || response->redirects ? BID_RESPONSE_NEXT : BID_RESPONSE_BODY;
+	return response->status / 100 == 1 ? BID_RESPONSE_INTERIM : BID_RESPONSE_BODY;
 }
 
 void bid_response_error_body(struct bid_response *response, const char *data, size_t len)
@@ -161,6 +206,8 @@ void bid_response_error_body(struct bid_response *response, const char *data, si
 
 uint64_t bid_response_size(const struct bid_response *response)
 {
+	if (response->status == 206)
+		return response->part_size;
 	/* RFC 9112, 6.3: the length of a chunked body is where its chunks end, whatever Content-Length says */
 	if (!response->chunked && response->content_length != BID_SIZE_UNKNOWN)
 		return response->content_length;
@@ -210,6 +257,32 @@ enum bid_outcome bid_response_outcome(const struct bid_response *response, bool 
 		meaning++;
 	*ret_retry = meaning->retry;
 	return meaning->outcome;
+}
+
+bool bid_response_has_artifact(const struct bid_response *response)
+{
+	return response->status == 200 || response->status == 206;
+}
+
+bool bid_response_sends_elsewhere(const struct bid_response *response)
+{
+	return response->redirects && !response->in_header;
+}
+
+bool bid_response_lacks_kind(const struct bid_response *response)
+{
+	static const char words[] = "invalid artifacttype";
+
+	return response->status == 501 || (response->status == 503 && strncmp(response->text, words, strlen(words)) == 0);
+}
+
+bool bid_response_is_trouble(const struct bid_response *response)
+{
+	bool retry;
+
+	if (response->status == 401 || response->status == 407)
+		return true;
+	return bid_response_outcome(response, &retry) == BID_OUTCOME_UNREACHABLE;
 }
 
 void bid_response_describe(const struct bid_response *response, char *buf, size_t size)

@@ -7,6 +7,7 @@
 
 #define BID_RESPONSE_HEADER_MAX	(64 * 1024)	/* bytes of header of all the responses to one try, redirects included */
 #define BID_RESPONSE_NAME_MAX	1024		/* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */
+#define BID_RESPONSE_ETAG_MAX	256		/* characters kept of ETag */
 #define BID_RESPONSE_TEXT_MAX	128		/* characters kept of the body of an error */
 
 struct bid_response {
@@ -15,6 +16,9 @@ struct bid_response {
 	bool redirects;				/* it says where to go instead */
 	bool chunked;
 	bool encoded;				/* in a content encoding, which nobody asked for */
+	bool accepts_ranges;			/* it says that it can send parts */
+	uint64_t part_start, part_size;		/* of a 206: where it begins, and the size of the whole; or BID_SIZE_UNKNOWN */
+	char etag[BID_RESPONSE_ETAG_MAX];	/* a strong validator, with its quotes; "" if there is none */
 	uint64_t content_length;		/* or BID_SIZE_UNKNOWN */
 	uint64_t debuginfod_size;		/* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
 	char file[BID_RESPONSE_NAME_MAX];	/* "" if there is none; from outside, without control characters */
@@ -27,7 +31,7 @@ struct bid_response {
 
 enum bid_response_event {
 	BID_RESPONSE_MORE,	/* more header is to come */
-	BID_RESPONSE_NEXT,	/* an interim response or a redirect is over: another response is to come */
+	BID_RESPONSE_INTERIM,	/* an interim response is over: another response is to come */
 	BID_RESPONSE_BODY,	/* the header of the last response is complete: its body is to come */
 	BID_RESPONSE_TOO_LONG,	/* the header is above BID_RESPONSE_HEADER_MAX */
 };
@@ -45,6 +49,18 @@ uint64_t bid_response_size(const struct bid_response *response);
 
 /* What the status means, given a complete body; and whether the same server may say something else if it is asked again soon. */
 enum bid_outcome bid_response_outcome(const struct bid_response *response, bool *ret_retry);
+
+/* Is its body the artifact, or a part of it? */
+bool bid_response_has_artifact(const struct bid_response *response);
+
+/* Is it complete, and says where to go instead? */
+bool bid_response_sends_elsewhere(const struct bid_response *response);
+
+/* Does it say that the server does not know this kind of artifact at all? */
+bool bid_response_lacks_kind(const struct bid_response *response);
+
+/* Does it say that the server, rather than this one request, is in trouble? */
+bool bid_response_is_trouble(const struct bid_response *response);
 
 /* The answer in words: "HTTP 404", "HTTP 503: upstream is down". */
 void bid_response_describe(const struct bid_response *response, char *buf, size_t size);

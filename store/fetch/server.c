@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fetch/server.h"
+
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
+
+#define UNSUPPORTED_MS (3600 * 1000) /* servers get updates, too */
 
 static struct bid_server *server_of(struct bid_source *source)
 {
@@ -41,11 +48,86 @@ static void server_free(struct bid_source *source)
 	free(server);
 }
 
+static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
+{
+	struct bid_server *server = server_of(source);
+	const struct bid_breaker *breaker = &server->breaker;
+
+	pthread_mutex_lock(&server->fetch->lock);
+	*ret_health = (struct bid_source_health){
+		.breaker = breaker->state,
+		.failures = breaker->failures,
+		.next_probe_s = bid_breaker_remaining_s(breaker, bid_transfer_clock()),
+		.latency_ms = server->latency_ms,
+		.refused = server->refused,
+		.ranges = server->ranges,
+	};
+	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
+	pthread_mutex_unlock(&server->fetch->lock);
+}
+
 static const struct bid_source_ops server_ops = {
 	.start = server_start,
 	.cancel = server_cancel,
 	.free = server_free,
+	.health = server_health,
 };
+
+static void refuse(struct bid_transfer *transfer, enum bid_outcome outcome)
+{
+	transfer->judgement = (struct bid_judgement){ .outcome = outcome };
+}
+
+bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+{
+	struct bid_judgement *judgement = &transfer->judgement;
+	bool admitted;
+
+	if (now < server->unsupported_until[transfer->kind]) {
+		refuse(transfer, BID_OUTCOME_UNSUPPORTED);
+		snprintf(judgement->text, sizeof(judgement->text), "not offered by this server, as it said lately");
+		return false;
+	}
+	pthread_mutex_lock(&server->fetch->lock);
+	admitted = bid_breaker_admits(&server->breaker, now, &transfer->probe);
+	if (!admitted && server->breaker.state == BID_BREAKER_OPEN) {
+		server->refused++;
+		refuse(transfer, BID_OUTCOME_UNREACHABLE);
+		transfer->retry_after_s = bid_breaker_remaining_s(&server->breaker, now);
+		bid_breaker_describe(&server->breaker, judgement->text, sizeof(judgement->text));
+	}
+	pthread_mutex_unlock(&server->fetch->lock);
+	return admitted;
+}
+
+void bid_server_note_latency(struct bid_server *server, int64_t ms)
+{
+	unsigned sample = ms < 1 ? 1 : ms > 3600 * 1000 ? 3600 * 1000 : (unsigned)ms;
+
+	pthread_mutex_lock(&server->fetch->lock);
+	server->latency_ms = server->latency_ms ? (7 * server->latency_ms + sample + 4) / 8 : sample;
+	pthread_mutex_unlock(&server->fetch->lock);
+}
+
+void bid_server_note_ranges(struct bid_server *server, bool honoured)
+{
+	pthread_mutex_lock(&server->fetch->lock);
+	server->ranges = honoured;
+	pthread_mutex_unlock(&server->fetch->lock);
+	server->no_ranges = !honoured;
+}
+
+void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
+{
+	const struct bid_judgement *judgement = &transfer->judgement;
+	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
+
+	if (bid_response_lacks_kind(&transfer->response))
+		server->unsupported_until[transfer->kind] = now + UNSUPPORTED_MS;
+	pthread_mutex_lock(&server->fetch->lock);
+	bid_breaker_note(&server->breaker, now, transfer->probe, judgement->sign, retry_after_s, judgement->text);
+	pthread_mutex_unlock(&server->fetch->lock);
+}
 
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
 {
@@ -65,6 +147,7 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	server->fetch = fetch;
 	server->url = bid_steal(normal);
 	server->name = bid_steal(name);
+	bid_breaker_init(&server->breaker, (unsigned)bid_transfer_clock() ^ (unsigned)getpid());
 	server->source.ops = &server_ops;
 	server->source.name = server->name;
 	TAILQ_INIT(&server->waiting);

@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <time.h>
 
+#include "base/cleanup.h"
+#include "fetch/headers.h"
 #include "fetch/judge.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
 #define REDIRECTS_MAX		5
-#define ERROR_BODY_MAX		(16 * 1024)	/* reading less would cost the connection, reading more is a waste */
+#define RETRY_AFTER_SANE_S	86400		/* what is longer is as good as this */
 #define CONNECT_GRACE_MS	250		/* so that libcurl's own timer, which has the better words, comes first */
 
 int64_t bid_transfer_clock(void)
@@ -31,148 +32,45 @@ const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *tr
 	return &transfer->server->fetch->config;
 }
 
-static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
+void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
-	struct bid_transfer *transfer = user;
-
-	transfer->phase = BID_PHASE_WAITING;
-	transfer->deadline = bid_transfer_clock() + bid_transfer_config(transfer)->first_byte_ms;
-	return CURL_PREREQFUNC_OK;
+	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;
 }
 
-static void begin_connecting(struct bid_transfer *transfer)
+void bid_transfer_begin_connecting(struct bid_transfer *transfer)
 {
 	transfer->phase = BID_PHASE_CONNECTING;
-	transfer->deadline = bid_transfer_clock() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS;
+	bid_transfer_set_deadline(transfer, bid_transfer_clock() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
 }
 
-static void set_body_deadline(struct bid_transfer *transfer)
+void bid_transfer_set_body_deadline(struct bid_transfer *transfer)
 {
-	transfer->deadline = transfer->stall_at < transfer->window_end ? transfer->stall_at : transfer->window_end;
+	bid_transfer_set_deadline(transfer, transfer->stall_at < transfer->window_end ? transfer->stall_at : transfer->window_end);
 }
 
 void bid_transfer_begin_window(struct bid_transfer *transfer, int64_t now)
 {
 	transfer->window_end = now + bid_transfer_config(transfer)->first_byte_ms;
 	transfer->window_received = transfer->received;
-	set_body_deadline(transfer);
+	bid_transfer_set_body_deadline(transfer);
 }
 
-/* Returns 0 if the body may come. */
-static int begin_body(struct bid_transfer *transfer)
+/* Who is asked, and how far to trust: the configuration's part of the options. */
+static bool set_trust(struct bid_transfer *transfer)
 {
-	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
-	int64_t now = bid_transfer_clock();
-	int r;
-
-	transfer->phase = BID_PHASE_BODY;
-	transfer->stall_at = now + bid_transfer_config(transfer)->stall_ms;
-	bid_transfer_begin_window(transfer, now);
-	if (transfer->response.status != 200)
-		return 0;
-
-	if (transfer->response.encoded) {
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "came in an encoding that was not asked for");
-		return -1;
-	}
-	if (max_size && size != BID_SIZE_UNKNOWN && size > max_size) {
-		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " bytes, the limit is %" PRIu64, size, max_size);
-		return -1;
-	}
-	r = transfer->receiver.head(transfer->user, size);
-	if (r)
-		bid_judge_receiver(transfer, r);
-	return r;
-}
-
-static size_t on_header(char *line, size_t unit, size_t n, void *user)
-{
-	struct bid_transfer *transfer = user;
-	size_t len = unit * n;
-
-	/* trailers */
-	if (transfer->phase == BID_PHASE_BODY)
-		return len;
-
-	switch (bid_response_header(&transfer->response, line, len)) {
-	case BID_RESPONSE_MORE:
-		break;
-	case BID_RESPONSE_NEXT:
-		if (transfer->response.redirects)
-			begin_connecting(transfer);
-		break;
-	case BID_RESPONSE_BODY:
-		if (begin_body(transfer) != 0)
-			return 0;
-		break;
-	case BID_RESPONSE_TOO_LONG:
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
-		return 0;
-	}
-	return len;
-}
-
-/* Returns 0 if more of the body may come. */
-static int take_body(struct bid_transfer *transfer, const char *data, size_t len)
-{
-	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
-	int r;
-
-	if (max_size && transfer->received > max_size) {
-		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "more than the limit of %" PRIu64 " bytes", max_size);
-		return -1;
-	}
-	if (size != BID_SIZE_UNKNOWN && transfer->received > size) {
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
-		return -1;
-	}
-	r = transfer->receiver.body(transfer->user, data, len);
-	if (r)
-		bid_judge_receiver(transfer, r);
-	return r;
-}
-
-static size_t on_body(char *data, size_t unit, size_t n, void *user)
-{
-	struct bid_transfer *transfer = user;
-	size_t len = unit * n;
-
-	if (len == 0)
-		return 0;
-	transfer->received += len;
-	transfer->stall_at = bid_transfer_clock() + bid_transfer_config(transfer)->stall_ms;
-	set_body_deadline(transfer);
-	if (transfer->response.status == 200)
-		return take_body(transfer, data, len) == 0 ? len : 0;
-
-	bid_response_error_body(&transfer->response, data, len);
-	if (transfer->received <= ERROR_BODY_MAX)
-		return len;
-	bid_judge_status(transfer);
-	return 0;
-}
-
-/* libcurl's own socket would be inherited by the programs that a daemon starts. */
-static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
-{
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
-}
-
-static int set_callbacks(struct bid_transfer *transfer)
-{
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	CURL *easy = transfer->easy;
 	bool failed = false;
 
-	failed |= curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->trouble) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket) != CURLE_OK;
-	return failed ? -ENOMEM : 0;
+	if (config->ca_file)
+		failed |= curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file) != CURLE_OK;
+	if (config->ca_directory)
+		failed |= curl_easy_setopt(easy, CURLOPT_CAPATH, config->ca_directory) != CURLE_OK;
+	if (config->netrc_file) {
+		failed |= curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL) != CURLE_OK;
+		failed |= curl_easy_setopt(easy, CURLOPT_NETRC_FILE, config->netrc_file) != CURLE_OK;
+	}
+	return !failed;
 }
 
 static int set_options(struct bid_transfer *transfer)
@@ -181,12 +79,12 @@ static int set_options(struct bid_transfer *transfer)
 	CURL *easy = transfer->easy;
 	bool failed = false;
 
-	failed |= curl_easy_setopt(easy, CURLOPT_URL, transfer->url) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https") != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX) != CURLE_OK;
+	/* redirects are for bid_transfer_follow(): libcurl would take the secret headers along */
+	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)bid_transfer_config(transfer)->connect_ms) != CURLE_OK;
+	/* the path of a source file is as the compiler wrote it */
+	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
@@ -203,20 +101,7 @@ static int set_options(struct bid_transfer *transfer)
 	/* otherwise the end of a try waits for getaddrinfo(3), and the network thread with it */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
-	return failed ? -ENOMEM : 0;
-}
-
-static int set_headers(struct bid_transfer *transfer)
-{
-	char line[64];
-
-	if (!bid_transfer_config(transfer)->max_size)
-		return 0;
-	snprintf(line, sizeof(line), "X-DEBUGINFOD-MAXSIZE: %" PRIu64, bid_transfer_config(transfer)->max_size);
-	transfer->headers = curl_slist_append(NULL, line);
-	if (!transfer->headers)
-		return -ENOMEM;
-	return curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers) == CURLE_OK ? 0 : -ENOMEM;
+	return !failed && set_trust(transfer) ? 0 : -ENOMEM;
 }
 
 static int prepare(struct bid_transfer *transfer)
@@ -226,37 +111,125 @@ static int prepare(struct bid_transfer *transfer)
 	transfer->easy = curl_easy_init();
 	if (!transfer->easy)
 		return -ENOMEM;
-	r = set_callbacks(transfer);
-	if (r == 0)
-		r = set_options(transfer);
-	if (r == 0)
-		r = set_headers(transfer);
+	r = bid_transfer_set_callbacks(transfer);
+	return r == 0 ? set_options(transfer) : r;
+}
+
+/* Send a request to @url, which is at the server itself if @home. */
+static int send_request(struct bid_transfer *transfer, const char *url, bool home)
+{
+	struct curl_slist *headers = NULL;
+	char range[32];
+	int r;
+
+	r = bid_headers_make(transfer, home, &headers);
+	if (r < 0)
+		return r;
+	if (curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, headers) != CURLE_OK)
+		r = -ENOMEM;
+	/* libcurl keeps the list, and not a copy */
+	curl_slist_free_all(transfer->headers);
+	transfer->headers = headers;
+
+	snprintf(range, sizeof(range), "%" PRIu64 "-", transfer->rest.offset);
+	if (curl_easy_setopt(transfer->easy, CURLOPT_RANGE, transfer->rest.offset ? range : NULL) != CURLE_OK ||
+	    curl_easy_setopt(transfer->easy, CURLOPT_URL, url) != CURLE_OK)
+		r = -ENOMEM;
+	if (r == 0 && curl_multi_add_handle(transfer->server->fetch->multi, transfer->easy) != CURLM_OK)
+		r = -ENOMEM;
 	return r;
+}
+
+static void fail(struct bid_transfer *transfer)
+{
+	bid_judge(transfer, BID_OUTCOME_FAILED, false, "out of memory");
+	transfer->deadline = 0;
+}
+
+/*
+ * What broke off can be continued if the server offers parts (RFC 9110, 14.3) of a file that it can tell from a later one: by a
+ * strong validator. A server that speaks debuginfod does neither; one for plain files does both.
+ */
+static void look_for_rest(struct bid_transfer *transfer)
+{
+	const struct bid_response *response = &transfer->response;
+	uint64_t size = bid_response_size(response);
+	bool has_part = bid_response_has_artifact(response) && transfer->received && transfer->received < size;
+
+	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->no_ranges) {
+		transfer->rest = (struct bid_rest){ 0 };
+	} else if (response->status == 206) {
+		transfer->rest.offset = transfer->received;
+	} else if (response->accepts_ranges && response->etag[0] && !response->chunked) {
+		transfer->rest = (struct bid_rest){ .offset = transfer->received, .size = size };
+		memcpy(transfer->rest.etag, response->etag, sizeof(transfer->rest.etag));
+	} else {
+		transfer->rest = (struct bid_rest){ 0 };
+	}
 }
 
 void bid_transfer_begin(struct bid_transfer *transfer)
 {
+	unsigned max_time_ms = bid_transfer_config(transfer)->max_time_ms;
 	bool fresh = transfer->judgement.broken;
 	int r = 0;
 
-	transfer->tries++;
+	if (transfer->tries++ == 0)
+		transfer->ends_at = max_time_ms ? bid_transfer_clock() + max_time_ms : INT64_MAX;
+	look_for_rest(transfer);
 	bid_response_init(&transfer->response);
+	transfer->hops = 0;
 	transfer->received = 0;
 	transfer->judgement = (struct bid_judgement){ 0 };
 	transfer->trouble[0] = '\0';
-	begin_connecting(transfer);
+	bid_transfer_begin_connecting(transfer);
 
 	if (!transfer->easy)
 		r = prepare(transfer);
 	/* what broke the last try may have broken the idle connections as well */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
-	if (r == 0 && curl_multi_add_handle(transfer->server->fetch->multi, transfer->easy) != CURLM_OK)
-		r = -ENOMEM;
-	if (r < 0) {
-		bid_judge(transfer, BID_OUTCOME_FAILED, false, "out of memory");
-		transfer->deadline = 0;
+	if (r == 0)
+		r = send_request(transfer, transfer->url, true);
+	if (r < 0)
+		fail(transfer);
+}
+
+static void judge_redirect(struct bid_transfer *transfer, int error)
+{
+	if (error == -ENOMEM)
+		fail(transfer);
+	else
+		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "%s",
+			  error == -ELOOP	      ? "redirected too often"
+			  : error == -EPROTONOSUPPORT ? "redirected to where we do not follow"
+						      : "redirected to what is no url");
+}
+
+bool bid_transfer_follow(struct bid_transfer *transfer)
+{
+	bid_auto_free char *url = NULL;
+	char *from = NULL, *to = NULL;
+	bool home = false;
+	int r = 0;
+
+	if (!bid_response_sends_elsewhere(&transfer->response) || transfer->judgement.outcome != BID_OUTCOME_NONE)
+		return false;
+	curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &from);
+	curl_easy_getinfo(transfer->easy, CURLINFO_REDIRECT_URL, &to);
+	if (transfer->hops++ == REDIRECTS_MAX)
+		r = -ELOOP;
+	if (r == 0)
+		r = bid_url_redirect(transfer->url, from ? from : "", to ? to : "", &url, &home);
+	if (r == 0) {
+		bid_transfer_stop(transfer);
+		transfer->received = 0;
+		bid_transfer_begin_connecting(transfer);
+		r = send_request(transfer, url, home);
 	}
+	if (r < 0)
+		judge_redirect(transfer, r);
+	return r == 0;
 }
 
 void bid_transfer_stop(struct bid_transfer *transfer)
@@ -270,7 +243,7 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer)
 	curl_off_t seconds = 0;
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &seconds);
-	return seconds > 0 ? seconds : 0;
+	return seconds <= 0 ? 0 : seconds < RETRY_AFTER_SANE_S ? seconds : RETRY_AFTER_SANE_S;
 }
 
 int64_t bid_transfer_modified(const struct bid_transfer *transfer)
@@ -295,6 +268,7 @@ int bid_transfer_new(struct bid_server *server, const struct bid_request *reques
 	transfer->server = server;
 	transfer->receiver = *receiver;
 	transfer->user = user;
+	transfer->kind = request->kind;
 	bid_response_init(&transfer->response);
 	r = bid_url_for_request(server->url, request, &transfer->url);
 	if (r == 0)

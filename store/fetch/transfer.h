@@ -8,6 +8,7 @@
 #include <bid/fetch.h>
 #include <curl/curl.h>
 
+#include "fetch/breaker.h"
 #include "fetch/response.h"
 
 struct bid_server;
@@ -31,7 +32,15 @@ struct bid_judgement {
 	enum bid_outcome outcome;	/* BID_OUTCOME_NONE: not yet */
 	bool retry;			/* another try may end better */
 	bool broken;			/* and better not on this connection */
+	enum bid_sign sign;		/* what it says of the server */
 	char text[256];
+};
+
+/* The rest of a body that broke off, to be asked for in place of all of it. */
+struct bid_rest {
+	uint64_t offset;		/* bytes that the receiver has; 0: there is no rest to be asked for */
+	uint64_t size;			/* of the whole */
+	char etag[BID_RESPONSE_ETAG_MAX];
 };
 
 struct bid_transfer {
@@ -44,19 +53,26 @@ struct bid_transfer {
 	struct bid_server *server;
 	struct bid_receiver receiver;
 	void *user;
+	enum bid_kind kind;
 	char *url;
 	char *shown;				/* the URL without user name and password */
 
 	CURL *easy;				/* NULL before the first try */
-	struct curl_slist *headers;
+	struct curl_slist *headers;		/* of the current request */
 	char trouble[CURL_ERROR_SIZE];		/* libcurl's own words */
 	unsigned tries;				/* begun */
+	bool probe;				/* of the server's breaker */
+	int64_t ends_at;			/* all tries, in milliseconds of the monotonic clock */
+	int64_t retry_after_s;			/* what the last try's answer, or the breaker, asks for; 0 if nothing */
 
 	/* of this try */
+	unsigned hops;				/* redirects followed */
 	enum bid_phase phase;
-	int64_t deadline;			/* of the phase, in milliseconds of the monotonic clock */
+	int64_t deadline;			/* of the phase */
 	struct bid_response response;
-	uint64_t received;			/* bytes of body */
+	int64_t asked_at;			/* when the request was sent */
+	struct bid_rest rest;			/* what was asked for */
+	uint64_t received;			/* bytes of body, with those of earlier tries that it continues */
 	int64_t stall_at;			/* unless more of the body comes before */
 	int64_t window_end;			/* of the time over which the speed is measured */
 	uint64_t window_received;		/* bytes before it began */
@@ -69,6 +85,12 @@ void bid_transfer_free(struct bid_transfer *transfer);
 
 /* Begin a try. If even that fails, the judgement says so and the deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
+
+/*
+ * The request has ended: if its answer said where to go instead, go there. False if it did not, or if that is where we
+ * do not go, which is judged.
+ */
+bool bid_transfer_follow(struct bid_transfer *transfer);
 
 /* How long the server asks to be left alone, in seconds; 0 if it does not. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
@@ -85,7 +107,19 @@ int64_t bid_transfer_clock(void);
 /* The times and limits. */
 const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer);
 
+/* The phase ends @at, or when the time for all tries is over. */
+void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at);
+
+/* From the name to the end of the TLS handshake. */
+void bid_transfer_begin_connecting(struct bid_transfer *transfer);
+
+/* The body is over when nothing of it comes for too long, or too little. */
+void bid_transfer_set_body_deadline(struct bid_transfer *transfer);
+
 /* Measure the speed of the body from @now on. */
 void bid_transfer_begin_window(struct bid_transfer *transfer, int64_t now);
+
+/* receive.c: let libcurl call us for what it receives. Returns 0 or -ENOMEM. */
+int bid_transfer_set_callbacks(struct bid_transfer *transfer);
 
 #endif

@@ -140,3 +140,84 @@ int bid_url_for_request(const char *base, const struct bid_request *request, cha
 	*ret_url = url;
 	return 0;
 }
+
+static bool is_https(const char *url)
+{
+	return strncasecmp(url, "https:", 6) == 0;
+}
+
+static CURLU *parse(const char *url)
+{
+	CURLU *parsed = curl_url();
+
+	if (parsed && curl_url_set(parsed, CURLUPART_URL, url, CURLU_PATH_AS_IS) != CURLUE_OK) {
+		curl_url_cleanup(parsed);
+		return NULL;
+	}
+	return parsed;
+}
+
+static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
+{
+	char *one = NULL, *other = NULL;
+	bool same;
+
+	same = curl_url_get(a, part, &one, CURLU_DEFAULT_PORT) == CURLUE_OK &&
+	       curl_url_get(b, part, &other, CURLU_DEFAULT_PORT) == CURLUE_OK && strcasecmp(one, other) == 0;
+	curl_free(one);
+	curl_free(other);
+	return same;
+}
+
+/* Set @part of @to as it is in @from, or to nothing if that is NULL. */
+static bool set_part(CURLU *to, CURLU *from, CURLUPart part)
+{
+	char *text = NULL;
+	bool done;
+
+	if (from && curl_url_get(from, part, &text, 0) == CURLUE_OUT_OF_MEMORY)
+		return false;
+	done = curl_url_set(to, part, text, 0) == CURLUE_OK;
+	curl_free(text);
+	return done;
+}
+
+/* A name and a password are told to @home alone, whatever @target, which may bring its own, says. */
+static bool set_login(CURLU *target, CURLU *home, bool is_home)
+{
+	return set_part(target, is_home ? home : NULL, CURLUPART_USER) &&
+	       set_part(target, is_home ? home : NULL, CURLUPART_PASSWORD);
+}
+
+int bid_url_redirect(const char *home, const char *from, const char *to, char **ret_url, bool *ret_home)
+{
+	CURLU *at_home = NULL, *target = NULL;
+	bool is_home;
+	char *text = NULL;
+	int r;
+
+	r = check_scheme(to);
+	if (r == 0 && is_https(from) && !is_https(to))
+		r = -EPROTONOSUPPORT;
+	if (r < 0)
+		return r;
+	target = parse(to);
+	at_home = target ? parse(home) : NULL;
+	r = -EINVAL;
+	if (at_home) {
+		is_home = same_part(target, at_home, CURLUPART_SCHEME) && same_part(target, at_home, CURLUPART_HOST) &&
+			  same_part(target, at_home, CURLUPART_PORT);
+		if (set_login(target, at_home, is_home) && curl_url_get(target, CURLUPART_URL, &text, 0) == CURLUE_OK)
+			r = 0;
+	}
+	curl_url_cleanup(target);
+	curl_url_cleanup(at_home);
+	if (r < 0)
+		return r;
+	*ret_url = strdup(text);
+	curl_free(text);
+	if (!*ret_url)
+		return -ENOMEM;
+	*ret_home = is_home;
+	return 0;
+}

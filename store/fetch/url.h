@@ -3,6 +3,7 @@
 #ifndef BID_FETCH_URL_H
 #define BID_FETCH_URL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <bid/artifact.h>
@@ -23,5 +24,13 @@ char *bid_url_shown(const char *url);
  * that debuginfod does not have, or -EINVAL if a detail is missing or too much.
  */
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
+
+/*
+ * Where a redirect from @from leads that says @to. @home, the URL that was asked for first, gives user name and password away only
+ * to the place (scheme, host and port) that it names itself; whether that is where it leads is told by @ret_home. Returns 0 and a
+ * URL for the caller to free; -EPROTONOSUPPORT for one that is not followed: neither http:// nor https://, or from https:// to
+ * http://; -EINVAL for what is no URL; -ENOMEM.
+ */
+int bid_url_redirect(const char *home, const char *from, const char *to, char **ret_url, bool *ret_home);
 
 #endif

@@ -12,7 +12,8 @@ used up the server is healthy. Behaviours can be given for one id only, which th
   close                     the file, and the connection is closed behind it
   lower-case                the file, with field names as HTTP/2 has them
   absent, gone              404, 410
-  error:CODE[:RETRY[:TEXT]] that status, with Retry-After: RETRY unless it is empty, and TEXT as the body
+  error:CODE[:RETRY[:TEXT]] that status, with Retry-After: RETRY unless it is empty, and TEXT as the body; a RETRY of "dateN" is
+                            the date that comes in N seconds
   wrong-id:PATH             the file at PATH instead
   flip-note                 the file with one bit of its build-id inverted
   flip:OFFSET               the file with the byte at OFFSET inverted
@@ -40,6 +41,15 @@ used up the server is healthy. Behaviours can be given for one id only, which th
   bad-size-no-length[:SIZE] the same, ended by closing
   many-headers:BYTES        the file, after so much header
   early-hints               103 before the file
+  static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the part that is asked for; at most N bytes,
+                            then RST
+  static-truncate:N         the same, but FIN
+  static-no-ranges:N, static-weak:N, static-old:N
+                            the same without Accept-Ranges, with a weak ETag, with another ETag
+  part-ignored:N            the same, but always all of the file
+  part-shifted, part-short, part-other
+                            a part that begins a byte early, ends a byte early, is of another file
+  part-always               206, asked for or not
   garbage                   something that is not HTTP
 
 The running server is controlled by requests:
@@ -53,6 +63,7 @@ The running server is controlled by requests:
 """
 import argparse
 import collections
+import email.utils
 import json
 import os
 import re
@@ -237,7 +248,8 @@ class Handler(BaseHTTPRequestHandler):
             state.log(f"{self.command} {self.path} {self.status} {self.sent}")
 
     def answer(self):
-        path = self.path
+        # a proxy is asked with the whole URL
+        path = re.sub("^http://[^/]*", "", self.path)
         if path == "/":
             return self.send_text(200, "debuginfod of the tests")
         chain = re.fullmatch(r"/chain/(\d+)(/.*)", path)
@@ -365,6 +377,8 @@ def gone(handler, arg):
 def error(handler, arg):
     code, _, rest = arg.partition(":")
     retry, _, text = rest.partition(":")
+    if re.fullmatch(r"date\d+", retry):
+        retry = email.utils.formatdate(time.time() + int(retry[4:]), usegmt=True)
     handler.send_text(int(code), text or "trouble on purpose", [("Retry-After", retry)] if retry else [])
 
 
@@ -528,6 +542,92 @@ def many_headers(handler, arg, data):
     handler.send(data)
 
 
+TAG = '"v1"'
+
+
+def static_fields(size, tag, ranges=True):
+    return [("Content-Type", "application/octet-stream"), ("Content-Length", str(size)), ("ETag", tag)] + \
+        ([("Accept-Ranges", "bytes")] if ranges else [])
+
+
+def send_static(handler, data, arg, tag=TAG, end=None, **fields):
+    """The file, or the part of it that is asked for; @arg bytes at most."""
+    asked = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
+    start = int(asked[1]) if asked and handler.headers.get("If-Range") in (None, tag) else 0
+    part = data[start:]
+    if start:
+        handler.begin(206, static_fields(len(part), tag, **fields) +
+                      [("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")])
+    else:
+        handler.begin(200, static_fields(len(part), tag, **fields))
+    most = int(arg) if arg else len(part)
+    handler.send(part[:most])
+    if most < len(part):
+        (end or handler.reset)()
+
+
+@with_artifact
+def static(handler, arg, data):
+    send_static(handler, data, arg)
+
+
+@with_artifact
+def static_truncate(handler, arg, data):
+    handler.close_connection = True
+    send_static(handler, data, arg, end=lambda: None)
+
+
+@with_artifact
+def static_no_ranges(handler, arg, data):
+    send_static(handler, data, arg, ranges=False)
+
+
+@with_artifact
+def static_weak(handler, arg, data):
+    send_static(handler, data, arg, tag="W/" + TAG)
+
+
+@with_artifact
+def static_old(handler, arg, data):
+    send_static(handler, data, arg, tag='"v0"')
+
+
+@with_artifact
+def part_ignored(handler, arg, data):
+    handler.begin(200, static_fields(len(data), TAG))
+    handler.send(data[:int(arg)])
+    handler.reset()
+
+
+def send_part(handler, data, start, end, tag=TAG):
+    handler.begin(206, static_fields(end - start, tag) + [("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")])
+    handler.send(data[start:end])
+
+
+def asked_start(handler):
+    return int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+
+
+@with_artifact
+def part_shifted(handler, arg, data):
+    send_part(handler, data, asked_start(handler) - 1, len(data))
+
+
+@with_artifact
+def part_short(handler, arg, data):
+    send_part(handler, data, asked_start(handler), len(data) - 1)
+
+
+@with_artifact
+def part_other(handler, arg, data):
+    send_part(handler, data, asked_start(handler), len(data), tag='"v2"')
+
+
+@with_artifact
+def part_always(handler, arg, data):
+    send_part(handler, data, 0, len(data))
+
+
 @with_artifact
 def early_hints(handler, arg, data):
     handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nX-DEBUGINFOD-SIZE: 1\r\n\r\n")
@@ -576,6 +676,16 @@ BEHAVIOURS = {
     "bad-size-no-length": (bad_size_no_length, False),
     "many-headers": (many_headers, True),
     "early-hints": (early_hints, False),
+    "static": (static, False),
+    "static-truncate": (static_truncate, True),
+    "static-no-ranges": (static_no_ranges, True),
+    "static-weak": (static_weak, True),
+    "static-old": (static_old, True),
+    "part-ignored": (part_ignored, True),
+    "part-shifted": (part_shifted, False),
+    "part-short": (part_short, False),
+    "part-other": (part_other, False),
+    "part-always": (part_always, False),
     "garbage": (garbage, False),
 }
 

@@ -90,11 +90,11 @@ def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, stor
     log = m.log()
     assert [ident for ident in refused if f"'{ident}/elf'" not in log] == []
     assert "root:" not in log
-    # it is the server, not the request: the same files are taken once it is well
+    # it is the server, not the request: the same files are taken once it is well, and has been found to be
     bad.control("/reset")
     del cases["big-length"]
     for behaviour, program in cases.items():
-        tools.wait_until(lambda program=program: read(m.elf_file(program.id)) == program.read(), f"the file after '{behaviour}'", 3)
+        tools.wait_until(lambda program=program: read(m.elf_file(program.id)) == program.read(), f"it after '{behaviour}'", 20)
 
 
 @pytest.mark.parametrize("first", ["reset:5000", "truncate:5000", "truncate-chunked:5000", "truncate-noclen:5000", "error:503",

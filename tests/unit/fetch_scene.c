@@ -135,6 +135,7 @@ static void capture_done(void *user, const struct bid_answer *answer)
 	snprintf(capture->url, sizeof(capture->url), "%s", answer->url);
 	snprintf(capture->file, sizeof(capture->file), "%s", answer->file ? answer->file : "");
 	capture->answered_size = answer->size;
+	capture->retry_after_s = answer->retry_after_s;
 	capture->done_at = now();
 	pthread_cond_broadcast(&capture->changed);
 	pthread_mutex_unlock(&capture->lock);

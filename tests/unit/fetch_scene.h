@@ -67,6 +67,7 @@ struct capture {
 	enum bid_outcome outcome;
 	char text[256], url[256], file[256];
 	uint64_t answered_size;
+	unsigned retry_after_s;
 	double done_at;
 	void (*on_done)(struct capture *capture);
 	struct bid_source *next_source;	/* for on_done */

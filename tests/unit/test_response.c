@@ -130,10 +130,11 @@ static void test_several_responses(void **state)
 	struct bid_response response;
 
 	bid_response_init(&response);
-	assert_int_equal(take_lines(&response, "HTTP/1.1 103 Early Hints", "X-DEBUGINFOD-SIZE: 1", ""), BID_RESPONSE_NEXT);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 103 Early Hints", "X-DEBUGINFOD-SIZE: 1", ""), BID_RESPONSE_INTERIM);
 	assert_int_equal(
 		take_lines(&response, "HTTP/1.1 302 Found", "Location: /b", "X-DEBUGINFOD-FILE: /wrong", "Content-Length: 5", ""),
-		BID_RESPONSE_NEXT);
+		BID_RESPONSE_BODY);
+	assert_true(bid_response_sends_elsewhere(&response));
 	assert_true(response.redirects);
 	assert_int_equal(take_lines(&response, "HTTP/1.1 200 OK", ""), BID_RESPONSE_BODY);
 	assert_false(response.redirects);
@@ -234,7 +235,7 @@ static void test_too_long(void **state)
 		assert_int_equal(take(&response, around[0]), BID_RESPONSE_MORE);
 		assert_int_equal(bid_response_header(&response, line, sizeof(line)), BID_RESPONSE_MORE);
 		assert_int_equal(take(&response, around[1]), BID_RESPONSE_MORE);
-		assert_int_equal(take(&response, around[2]), BID_RESPONSE_NEXT);
+		assert_int_equal(take(&response, around[2]), BID_RESPONSE_BODY);
 		total += strlen(around[0]) + sizeof(line) + strlen(around[1]) + strlen(around[2]);
 	}
 	assert_int_equal(bid_response_header(&response, line, sizeof(line)), BID_RESPONSE_TOO_LONG);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fetch/breaker.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+void bid_breaker_init(struct bid_breaker *breaker, unsigned seed)
+{
+	*breaker = (struct bid_breaker){ .seed = seed };
+}
+
+bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_probe)
+{
+	if (breaker->state == BID_BREAKER_CLOSED) {
+		*ret_probe = false;
+		return true;
+	}
+	if (breaker->state == BID_BREAKER_PROBING || now < breaker->until)
+		return false;
+	breaker->state = BID_BREAKER_PROBING;
+	*ret_probe = true;
+	return true;
+}
+
+static int64_t pause_ms(struct bid_breaker *breaker)
+{
+	int64_t pause = BID_BREAKER_PAUSE_MIN_MS;
+
+	for (unsigned i = 1; i < breaker->pauses && pause < BID_BREAKER_PAUSE_MAX_MS; i++)
+		pause *= 2;
+	if (pause > BID_BREAKER_PAUSE_MAX_MS)
+		pause = BID_BREAKER_PAUSE_MAX_MS;
+	return pause + rand_r(&breaker->seed) % (pause / 2);
+}
+
+static void leave_alone(struct bid_breaker *breaker, int64_t now, int64_t wanted_ms)
+{
+	int64_t pause;
+
+	breaker->pauses++;
+	pause = pause_ms(breaker);
+	if (wanted_ms > BID_BREAKER_PAUSE_MAX_MS)
+		wanted_ms = BID_BREAKER_PAUSE_MAX_MS;
+	breaker->asked_for = wanted_ms > 0;
+	if (pause < wanted_ms)
+		pause = wanted_ms;
+	breaker->state = BID_BREAKER_OPEN;
+	breaker->until = now + pause;
+	/* to the second that is over, and not to the one that has begun */
+	breaker->until_wall = time(NULL) + (pause + 999) / 1000;
+}
+
+static void note_health(struct bid_breaker *breaker, bool probe)
+{
+	/* what was on its way when the server asked for peace is no sign that it has changed its mind */
+	if (breaker->state != BID_BREAKER_CLOSED && breaker->asked_for && !probe)
+		return;
+	breaker->state = BID_BREAKER_CLOSED;
+	breaker->failures = 0;
+	breaker->pauses = 0;
+	breaker->trouble[0] = '\0';
+}
+
+void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_sign sign, int64_t retry_after_s,
+		      const char *text)
+{
+	bool admitted = probe || breaker->state == BID_BREAKER_CLOSED;
+
+	if (sign == BID_SIGN_HEALTHY) {
+		note_health(breaker, probe);
+		return;
+	}
+	if (sign == BID_SIGN_NONE) {
+		/* the probe has found out nothing: the next request is another */
+		if (probe)
+			breaker->state = BID_BREAKER_OPEN;
+		return;
+	}
+	/* a request from before the pause has nothing new to say, and must not make it longer */
+	if (!admitted)
+		return;
+	breaker->failures++;
+	snprintf(breaker->trouble, sizeof(breaker->trouble), "%s", text);
+	if (probe || sign == BID_SIGN_DEAD || retry_after_s > 0 || breaker->failures >= BID_BREAKER_FAILURES)
+		leave_alone(breaker, now, retry_after_s * 1000);
+}
+
+void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t size)
+{
+	char clock[16] = "?";
+	struct tm tm;
+
+	if (localtime_r(&breaker->until_wall, &tm))
+		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+	snprintf(buf, size, "breaker open until %s: %s", clock, breaker->trouble);
+}
+
+unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now)
+{
+	if (breaker->state != BID_BREAKER_OPEN || breaker->until <= now)
+		return 0;
+	return (unsigned)((breaker->until - now + 999) / 1000);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A fetcher: its settings, and the beginning and the end of its thread. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fetch/headers.h"
+#include "fetch/network.h"
+
+#define CONNECT_MS		5000
+#define FIRST_BYTE_MS		30000
+#define STALL_MS		5000
+#define PARALLEL		6
+#define IDLE_CONNECTIONS	16L
+
+static void apply_defaults(struct bid_fetch_config *config)
+{
+	if (!config->connect_ms)
+		config->connect_ms = CONNECT_MS;
+	if (!config->first_byte_ms)
+		config->first_byte_ms = FIRST_BYTE_MS;
+	if (!config->stall_ms)
+		config->stall_ms = STALL_MS;
+	if (!config->parallel)
+		config->parallel = PARALLEL;
+}
+
+static int copy_string(const char **string)
+{
+	if (!*string)
+		return 0;
+	*string = strdup(*string);
+	return *string ? 0 : -ENOMEM;
+}
+
+/* The strings of @config are the caller's: copies take their place, one after the other, so that release() frees only ours. */
+static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *config)
+{
+	const char *strings[] = { config->headers_file, config->ca_file, config->ca_directory, config->netrc_file };
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		if (copy_string(&strings[i]) < 0) {
+			strings[i] = NULL;
+			r = -ENOMEM;
+		}
+	fetch->config = *config;
+	fetch->config.headers_file = strings[0];
+	fetch->config.ca_file = strings[1];
+	fetch->config.ca_directory = strings[2];
+	fetch->config.netrc_file = strings[3];
+	apply_defaults(&fetch->config);
+	return r;
+}
+
+/* Signals are for the threads of the program: one that ended up here would interrupt nothing that anybody waits for. */
+static int start_thread(struct bid_fetch *fetch)
+{
+	sigset_t all, saved;
+	int r;
+
+	sigfillset(&all);
+	r = pthread_sigmask(SIG_SETMASK, &all, &saved);
+	if (r)
+		return -r;
+	r = pthread_create(&fetch->thread, NULL, bid_network_main, fetch);
+	pthread_sigmask(SIG_SETMASK, &saved, NULL);
+	if (r)
+		return -r;
+	pthread_setname_np(fetch->thread, "bid-network");
+	return 0;
+}
+
+static void release(struct bid_fetch *fetch)
+{
+	curl_multi_cleanup(fetch->multi);
+	curl_slist_free_all(fetch->secrets);
+	pthread_cond_destroy(&fetch->settled);
+	pthread_mutex_destroy(&fetch->lock);
+	free((char *)fetch->config.headers_file);
+	free((char *)fetch->config.ca_file);
+	free((char *)fetch->config.ca_directory);
+	free((char *)fetch->config.netrc_file);
+	free(fetch);
+	curl_global_cleanup();
+}
+
+static int begin(struct bid_fetch *fetch)
+{
+	int r;
+
+	r = bid_headers_read(fetch->config.headers_file, &fetch->secrets);
+	if (r < 0)
+		return r;
+	fetch->multi = curl_multi_init();
+	if (!fetch->multi)
+		return -ENOMEM;
+	curl_multi_setopt(fetch->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+	curl_multi_setopt(fetch->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
+	return start_thread(fetch);
+}
+
+int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_fetch)
+{
+	struct bid_fetch *fetch;
+	int r;
+
+	/* counted by libcurl, which since 7.84 takes a lock of its own for it; what it initialises below, OpenSSL, is as careful */
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return -ENOMEM;
+	fetch = calloc(1, sizeof(*fetch));
+	if (!fetch) {
+		curl_global_cleanup();
+		return -ENOMEM;
+	}
+	fetch->seed = (unsigned)bid_transfer_clock() ^ (unsigned)getpid();
+	pthread_mutex_init(&fetch->lock, NULL);
+	pthread_cond_init(&fetch->settled, NULL);
+	TAILQ_INIT(&fetch->arrivals);
+	TAILQ_INIT(&fetch->live);
+	TAILQ_INIT(&fetch->active);
+
+	r = copy_config(fetch, config);
+	if (r == 0)
+		r = begin(fetch);
+	if (r < 0) {
+		release(fetch);
+		return r;
+	}
+	*ret_fetch = fetch;
+	return 0;
+}
+
+void bid_fetch_free(struct bid_fetch *fetch)
+{
+	if (!fetch)
+		return;
+	pthread_mutex_lock(&fetch->lock);
+	fetch->stopping = true;
+	pthread_mutex_unlock(&fetch->lock);
+	curl_multi_wakeup(fetch->multi);
+	pthread_join(fetch->thread, NULL);
+	release(fetch);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fetch/headers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "fetch/network.h"
+
+#define HEADERS_FILE_MAX (64 * 1024)
+
+static int append(struct curl_slist **list, const char *line)
+{
+	struct curl_slist *longer = curl_slist_append(*list, line);
+
+	if (!longer)
+		return -ENOMEM;
+	*list = longer;
+	return 0;
+}
+
+/* RFC 9110, 5.1 and 5.5: a token, a colon, and no control character but tabs. */
+static bool is_header(const char *line)
+{
+	size_t name = strspn(line, "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+	if (name == 0 || line[name] != ':')
+		return false;
+	for (const char *c = line + name; *c; c++)
+		if (((unsigned char)*c < ' ' && *c != '\t') || *c == '\177')
+			return false;
+	return true;
+}
+
+/* Returns 0, or why the file must not be used. */
+static int check_owner(int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & S_IWOTH)
+		return -EPERM;
+	if (st.st_mode & (S_IRGRP | S_IROTH))
+		bid_warning("others can read the headers meant for servers alone: '%s'", path);
+	return 0;
+}
+
+static int read_text(const char *path, char **ret_text)
+{
+	bid_auto_free char *text = NULL;
+	bid_auto_fd int fd = -1;
+	size_t len;
+	int r;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	r = fd < 0 ? -errno : check_owner(fd, path);
+	if (r == 0)
+		r = bid_read_file(fd, HEADERS_FILE_MAX, &text, &len);
+	if (r < 0)
+		return r;
+	if (memchr(text, '\0', len))
+		return -EINVAL;
+	*ret_text = bid_steal(text);
+	return 0;
+}
+
+int bid_headers_read(const char *path, struct curl_slist **ret_headers)
+{
+	bid_auto_free char *text = NULL;
+	struct curl_slist *headers = NULL;
+	unsigned number = 0;
+	char *rest, *line;
+	int r;
+
+	r = path ? read_text(path, &text) : 0;
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		errno = -r;
+		bid_warning("%m, headers for servers ignored: '%s'", path);
+	}
+	for (rest = text; r == 0 && (line = strsep(&rest, "\n"));) {
+		line[strcspn(line, "\r")] = '\0';
+		number++;
+		if (*line == '\0')
+			continue;
+		if (is_header(line))
+			r = append(&headers, line);
+		else
+			/* not the line itself: what is in it may be secret all the same */
+			bid_warning("not a header, line ignored: '%s:%u'", path, number);
+	}
+	if (r == -ENOMEM) {
+		curl_slist_free_all(headers);
+		return r;
+	}
+	*ret_headers = headers;
+	return 0;
+}
+
+int bid_headers_make(const struct bid_transfer *transfer, bool home, struct curl_slist **ret_headers)
+{
+	const struct curl_slist *secret = home ? transfer->server->fetch->secrets : NULL;
+	uint64_t max_size = bid_transfer_config(transfer)->max_size;
+	char line[BID_RESPONSE_ETAG_MAX + 32];
+	struct curl_slist *headers = NULL;
+	int r = 0;
+
+	if (max_size) {
+		snprintf(line, sizeof(line), "X-DEBUGINFOD-MAXSIZE: %" PRIu64, max_size);
+		r = append(&headers, line);
+	}
+	if (r == 0 && transfer->rest.offset) {
+		snprintf(line, sizeof(line), "If-Range: %s", transfer->rest.etag);
+		r = append(&headers, line);
+	}
+	for (; r == 0 && secret; secret = secret->next)
+		r = append(&headers, secret->data);
+	if (r < 0) {
+		curl_slist_free_all(headers);
+		return r;
+	}
+	*ret_headers = headers;
+	return 0;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What libcurl calls while a request is under way. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "fetch/judge.h"
+#include "fetch/network.h"
+
+#define ERROR_BODY_MAX	(16 * 1024)	/* reading less would cost the connection, reading more is a waste */
+
+static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
+{
+	struct bid_transfer *transfer = user;
+
+	transfer->phase = BID_PHASE_WAITING;
+	transfer->asked_at = bid_transfer_clock();
+	bid_transfer_set_deadline(transfer, transfer->asked_at + bid_transfer_config(transfer)->first_byte_ms);
+	return CURL_PREREQFUNC_OK;
+}
+
+/* The rest of a body may come if it is what was asked for; the receiver need not know. Returns 0 or -1, and then it was judged. */
+static int begin_rest(struct bid_transfer *transfer)
+{
+	const struct bid_response *response = &transfer->response;
+	const struct bid_rest *rest = &transfer->rest;
+
+	if (rest->offset == 0) {
+		bid_judge_status(transfer);
+		return -1;
+	}
+	if (response->part_start != rest->offset || response->part_size != rest->size ||
+	    (response->etag[0] && strcmp(response->etag, rest->etag) != 0)) {
+		bid_server_note_ranges(transfer->server, false);
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than the one that was asked for");
+		return -1;
+	}
+	bid_server_note_ranges(transfer->server, true);
+	transfer->received = rest->offset;
+	return 0;
+}
+
+/* Returns 0 if all of a body may come; otherwise the try was judged. */
+static int begin_whole(struct bid_transfer *transfer)
+{
+	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
+	int r;
+
+	/* with the same validator it is the same file, and all of it was not asked for */
+	if (transfer->rest.offset && strcmp(transfer->response.etag, transfer->rest.etag) == 0)
+		bid_server_note_ranges(transfer->server, false);
+	if (transfer->response.encoded) {
+		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "came in an encoding that was not asked for");
+		return -1;
+	}
+	if (max_size && size != BID_SIZE_UNKNOWN && size > max_size) {
+		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " bytes, the limit is %" PRIu64, size, max_size);
+		return -1;
+	}
+	r = transfer->receiver.head(transfer->user, size);
+	if (r)
+		bid_judge_receiver(transfer, r);
+	return r;
+}
+
+/* Returns 0 if the body may come. */
+static int begin_body(struct bid_transfer *transfer)
+{
+	int64_t now = bid_transfer_clock();
+	int r = 0;
+
+	transfer->phase = BID_PHASE_BODY;
+	bid_server_note_latency(transfer->server, now - transfer->asked_at);
+	if (transfer->response.status == 206)
+		r = begin_rest(transfer);
+	else if (transfer->response.status == 200)
+		r = begin_whole(transfer);
+	transfer->stall_at = now + bid_transfer_config(transfer)->stall_ms;
+	bid_transfer_begin_window(transfer, now);
+	return r;
+}
+
+static size_t on_header(char *line, size_t unit, size_t n, void *user)
+{
+	struct bid_transfer *transfer = user;
+	size_t len = unit * n;
+
+	/* trailers */
+	if (transfer->phase == BID_PHASE_BODY)
+		return len;
+
+	switch (bid_response_header(&transfer->response, line, len)) {
+	case BID_RESPONSE_MORE:
+	case BID_RESPONSE_INTERIM:
+		break;
+	case BID_RESPONSE_BODY:
+		if (begin_body(transfer) != 0)
+			return 0;
+		break;
+	case BID_RESPONSE_TOO_LONG:
+		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
+		return 0;
+	}
+	return len;
+}
+
+/* Returns 0 if more of the body may come. */
+static int take_body(struct bid_transfer *transfer, const char *data, size_t len)
+{
+	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
+	int r;
+
+	if (max_size && transfer->received > max_size) {
+		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "more than the limit of %" PRIu64 " bytes", max_size);
+		return -1;
+	}
+	if (size != BID_SIZE_UNKNOWN && transfer->received > size) {
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
+		return -1;
+	}
+	r = transfer->receiver.body(transfer->user, data, len);
+	if (r)
+		bid_judge_receiver(transfer, r);
+	return r;
+}
+
+static size_t on_body(char *data, size_t unit, size_t n, void *user)
+{
+	struct bid_transfer *transfer = user;
+	size_t len = unit * n;
+
+	if (len == 0)
+		return 0;
+	transfer->received += len;
+	transfer->stall_at = bid_transfer_clock() + bid_transfer_config(transfer)->stall_ms;
+	bid_transfer_set_body_deadline(transfer);
+	if (bid_response_has_artifact(&transfer->response))
+		return take_body(transfer, data, len) == 0 ? len : 0;
+
+	bid_response_error_body(&transfer->response, data, len);
+	if (transfer->received <= ERROR_BODY_MAX)
+		return len;
+	/* where to go has been said */
+	if (!transfer->response.redirects)
+		bid_judge_status(transfer);
+	return 0;
+}
+
+/* libcurl's own socket would be inherited by the programs that a daemon starts. */
+static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
+{
+	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+int bid_transfer_set_callbacks(struct bid_transfer *transfer)
+{
+	CURL *easy = transfer->easy;
+	bool failed = false;
+
+	failed |= curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->trouble) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket) != CURLE_OK;
+	return failed ? -ENOMEM : 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A server: a source, its turns, and what was learned of it. */
+#ifndef BID_FETCH_SERVER_H
+#define BID_FETCH_SERVER_H
+
+#include <sys/queue.h>
+
+#include <bid/fetch.h>
+
+#include "fetch/breaker.h"
+
+#define BID_RETRY_AFTER_WAIT_S	10	/* whoever wants to be left alone for longer is, and the request ends */
+
+struct bid_transfer;
+TAILQ_HEAD(bid_transfer_list, bid_transfer);
+
+struct bid_server {
+	struct bid_source source;	/* first: the source is the server */
+	struct bid_fetch *fetch;
+	char *url;			/* may carry a user name and a password; constant */
+	char *name;			/* the same without them; constant */
+	unsigned live;			/* transfers whose done() has not returned; under fetch->lock */
+
+	/* changed by the network thread, under fetch->lock: so it reads them without, and others read them with the lock */
+	struct bid_breaker breaker;
+	uint64_t refused;		/* requests that ended because of it */
+	unsigned latency_ms;		/* moving average; 0 before the first answer */
+	bool ranges;			/* it was seen to send the rest of a file */
+
+	/* of the network thread */
+	struct bid_transfer_list waiting;		/* for one of the `parallel` turns */
+	unsigned running;				/* turns taken */
+	int64_t rest_until;				/* it asked for a short rest: who waits in line waits so long */
+	bool no_ranges;					/* it was seen to send all of a file when asked for its rest */
+	int64_t unsupported_until[BID_KIND_END];	/* there is no use in asking for this kind */
+};
+
+/* All of what follows is for the network thread. */
+
+/*
+ * May @transfer be sent? If not, its judgement is what it ends with; or there is none, and it has to wait until the probe, which is
+ * another transfer, has ended.
+ */
+bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+
+/* The header of an answer has come, so long after the request. */
+void bid_server_note_latency(struct bid_server *server, int64_t ms);
+
+/* It was asked for the rest of a file that it had offered in parts, and sent that, or all of it. */
+void bid_server_note_ranges(struct bid_server *server, bool honoured);
+
+/* The last try of @transfer is over and judged. */
+void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);
+
+#endif

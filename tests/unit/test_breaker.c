@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* When a server is asked, left alone and probed; without a server, and on a clock of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "fetch/breaker.h"
+
+#define START 1000000
+
+static bool admits(struct bid_breaker *breaker, int64_t now)
+{
+	bool probe;
+
+	return bid_breaker_admits(breaker, now, &probe);
+}
+
+static void fail_with(struct bid_breaker *breaker, int64_t now, enum bid_sign sign)
+{
+	bid_breaker_note(breaker, now, false, sign, 0, "trouble");
+}
+
+static void assert_pause(const struct bid_breaker *breaker, int64_t now, int64_t least)
+{
+	assert_int_equal(breaker->state, BID_BREAKER_OPEN);
+	assert_in_range(breaker->until - now, least, least + least / 2);
+}
+
+static void test_dead(void **state)
+{
+	struct bid_breaker breaker;
+	char text[64];
+
+	bid_breaker_init(&breaker, 1);
+	assert_true(admits(&breaker, START));
+	assert_int_equal(bid_breaker_remaining_s(&breaker, START), 0);
+	fail_with(&breaker, START, BID_SIGN_DEAD);
+	assert_pause(&breaker, START, 5000);
+	assert_false(admits(&breaker, START));
+	assert_false(admits(&breaker, breaker.until - 1));
+	assert_in_range(bid_breaker_remaining_s(&breaker, START), 5, 8);
+	assert_int_equal(bid_breaker_remaining_s(&breaker, breaker.until - 1), 1);
+
+	bid_breaker_describe(&breaker, text, sizeof(text));
+	assert_int_equal(strncmp(text, "breaker open until ", 19), 0);
+	assert_int_equal(text[21], ':');
+	assert_string_equal(text + 27, ": trouble");
+}
+
+/* One probe at a time, and each that fails makes the pause longer, up to five minutes. */
+static void test_probes(void **state)
+{
+	static const int64_t pauses[] = { 5000, 10000, 20000, 40000, 80000, 160000, 300000, 300000, 300000 };
+	struct bid_breaker breaker;
+	int64_t now = START;
+	bool probe = true;
+
+	bid_breaker_init(&breaker, 2);
+	assert_true(bid_breaker_admits(&breaker, now, &probe));
+	for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
+		bid_breaker_note(&breaker, now, probe, BID_SIGN_DEAD, 0, "dead");
+		assert_pause(&breaker, now, pauses[i]);
+		now = breaker.until;
+		assert_true(bid_breaker_admits(&breaker, now, &probe));
+		assert_true(probe);
+		assert_int_equal(breaker.state, BID_BREAKER_PROBING);
+		assert_false(admits(&breaker, now + 3600000));
+	}
+	bid_breaker_note(&breaker, now, true, BID_SIGN_HEALTHY, 0, "HTTP 404");
+	assert_int_equal(breaker.state, BID_BREAKER_CLOSED);
+	assert_string_equal(breaker.trouble, "");
+	assert_true(bid_breaker_admits(&breaker, now, &probe));
+	assert_false(probe);
+	/* and it begins anew */
+	fail_with(&breaker, now, BID_SIGN_DEAD);
+	assert_pause(&breaker, now, 5000);
+}
+
+static void test_bad(void **state)
+{
+	struct bid_breaker breaker;
+
+	bid_breaker_init(&breaker, 3);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 1; i < BID_BREAKER_FAILURES; i++) {
+			fail_with(&breaker, START, BID_SIGN_BAD);
+			fail_with(&breaker, START, BID_SIGN_NONE);
+			assert_true(admits(&breaker, START));
+		}
+		if (round == 0)
+			fail_with(&breaker, START, BID_SIGN_HEALTHY);
+	}
+	fail_with(&breaker, START, BID_SIGN_BAD);
+	assert_pause(&breaker, START, 5000);
+}
+
+/* What was on its way when the breaker opened. */
+static void test_stragglers(void **state)
+{
+	struct bid_breaker breaker;
+	int64_t until;
+	bool probe;
+
+	bid_breaker_init(&breaker, 4);
+	fail_with(&breaker, START, BID_SIGN_DEAD);
+	until = breaker.until;
+	for (int i = 0; i < 10; i++)
+		fail_with(&breaker, START + 1000, BID_SIGN_DEAD);
+	assert_int_equal(breaker.until, until);
+	assert_true(bid_breaker_admits(&breaker, until, &probe));
+	fail_with(&breaker, until, BID_SIGN_DEAD);
+	assert_int_equal(breaker.state, BID_BREAKER_PROBING);
+	/* one that gets its answer shows that the server lives */
+	fail_with(&breaker, until, BID_SIGN_HEALTHY);
+	assert_int_equal(breaker.state, BID_BREAKER_CLOSED);
+}
+
+/* A probe that was cancelled has found out nothing. */
+static void test_cancelled_probe(void **state)
+{
+	struct bid_breaker breaker;
+	bool probe = false;
+
+	bid_breaker_init(&breaker, 5);
+	fail_with(&breaker, START, BID_SIGN_DEAD);
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
+	bid_breaker_note(&breaker, breaker.until, true, BID_SIGN_NONE, 0, "cancelled");
+	assert_int_equal(breaker.state, BID_BREAKER_OPEN);
+	probe = false;
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
+	assert_true(probe);
+}
+
+static void test_retry_after(void **state)
+{
+	struct bid_breaker breaker;
+
+	bid_breaker_init(&breaker, 6);
+	bid_breaker_note(&breaker, START, false, BID_SIGN_BAD, 120, "HTTP 429");
+	assert_int_equal(breaker.until, START + 120000);
+	/* an answer to an older request is no leave to ask again */
+	fail_with(&breaker, START + 1000, BID_SIGN_HEALTHY);
+	assert_int_equal(breaker.state, BID_BREAKER_OPEN);
+	assert_int_equal(breaker.until, START + 120000);
+
+	/* nobody is left alone for a day, nor for no time at all */
+	bid_breaker_init(&breaker, 7);
+	bid_breaker_note(&breaker, START, false, BID_SIGN_BAD, 86400, "HTTP 429");
+	assert_int_equal(breaker.until, START + BID_BREAKER_PAUSE_MAX_MS);
+	bid_breaker_init(&breaker, 8);
+	bid_breaker_note(&breaker, START, false, BID_SIGN_BAD, 1, "HTTP 429");
+	assert_pause(&breaker, START, 5000);
+}
+
+/* Clients who fail together do not come back together. */
+static void test_jitter(void **state)
+{
+	struct bid_breaker first, second;
+	bool differ = false;
+
+	for (unsigned seed = 0; seed < 10; seed++) {
+		bid_breaker_init(&first, seed);
+		bid_breaker_init(&second, seed + 1000);
+		fail_with(&first, START, BID_SIGN_DEAD);
+		fail_with(&second, START, BID_SIGN_DEAD);
+		differ |= first.until != second.until;
+	}
+	assert_true(differ);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_dead),	   cmocka_unit_test(test_probes),	   cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_stragglers), cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_retry_after),
+		cmocka_unit_test(test_jitter),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

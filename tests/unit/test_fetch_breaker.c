@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The source that speaks HTTP: a server in trouble is left alone, and found again. */
+#include "fetch_scene.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct bid_source_health health_of(struct bid_source *source)
+{
+	struct bid_source_health health;
+
+	source->ops->health(source, &health);
+	return health;
+}
+
+static void assert_refused(struct bid_source *source)
+{
+	struct capture capture;
+
+	ask(source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(strncmp(capture.text, "breaker open until ", 19), 0);
+	assert_true(capture.retry_after_s > 0);
+}
+
+/* Ask until the breaker lets one through. */
+static void ask_until_admitted(struct bid_source *source, struct capture *capture)
+{
+	double deadline = now() + PATIENCE_S;
+
+	do {
+		usleep(100000);
+		ask(source, ID, capture);
+	} while (strncmp(capture->text, "breaker open", 12) == 0 && now() < deadline);
+}
+
+/* A silent server costs one request, however many artifacts are wanted; the probe finds it again. */
+static void test_outage(void **state)
+{
+	struct bid_source_health health;
+	struct capture capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	behave("stall-headers");
+	ask(setting.source, ID, &capture);
+	assert_string_equal(capture.text, "no answer within 0.6 s");
+	for (int i = 0; i < 200; i++)
+		assert_refused(setting.source);
+	assert_int_equal(requests(), 1);
+	health = health_of(setting.source);
+	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
+	assert_int_equal(health.failures, 1);
+	assert_int_equal(health.refused, 200);
+	assert_in_range(health.next_probe_s, 1, 8);
+	assert_string_equal(health.trouble, "no answer within 0.6 s");
+
+	control("POST", "/release");
+	behave("ok");
+	ask_until_admitted(setting.source, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	health = health_of(setting.source);
+	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
+	assert_string_equal(health.trouble, "");
+	assert_true(health.latency_ms >= 1);
+	tear_down(&setting);
+}
+
+/* What comes while the probe is on its way waits for it, and gets what it wants if it ends well. */
+static void test_wait_for_probe(void **state)
+{
+	enum { N = 6 };
+	static struct capture captures[N];
+	struct capture capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	behave("stall-headers*1");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	behave("delay:0.4*1");
+	while (health_of(setting.source).next_probe_s > 0)
+		usleep(20000);
+	for (size_t i = 0; i < N; i++) {
+		capture_init(&captures[i]);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+	}
+	await_requests(1);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_PROBING);
+	for (size_t i = 0; i < N; i++) {
+		await_done(&captures[i]);
+		assert_int_equal(captures[i].outcome, BID_OUTCOME_FOUND);
+		assert_true(i == 0 || captures[i].done_at >= captures[0].done_at);
+	}
+	tear_down(&setting);
+}
+
+/* The probe is cancelled: the next in line takes its place. */
+static void test_cancelled_probe(void **state)
+{
+	static struct capture probe, next;
+	struct capture capture;
+	struct setting setting;
+	uint64_t number;
+
+	set_up(&setting, &quick);
+	behave("stall-headers*2");
+	ask(setting.source, ID, &capture);
+	while (health_of(setting.source).next_probe_s > 0)
+		usleep(20000);
+	capture_init(&probe);
+	capture_init(&next);
+	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &next);
+	await_requests(2);
+	setting.source->ops->cancel(setting.source, number);
+	await_done(&probe);
+	assert_int_equal(probe.outcome, BID_OUTCOME_CANCELLED);
+	await_done(&next);
+	assert_int_equal(next.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	tear_down(&setting);
+}
+
+static void test_bad_answers(void **state)
+{
+	static const char *const bad[] = { "error:503", "error:429", "error:401", "garbage", "hang-up" };
+	static const char *const harmless[] = { "absent",    "error:403",     "error:503::invalid%20buildid",
+						"error:501", "truncate:5000", "reset:5000" };
+	struct capture capture;
+	struct setting setting;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		set_up(&setting, &quick);
+		behave(bad[i]);
+		for (int n = 0; n < 8; n++)
+			ask(setting.source, ID, &capture);
+		if (requests() != 5)
+			fail_msg("%s: asked %u times", bad[i], requests());
+		assert_refused(setting.source);
+		tear_down(&setting);
+	}
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+		set_up(&setting, &quick);
+		behave(harmless[i]);
+		for (int n = 0; n < 8; n++)
+			ask(setting.source, n % 2 ? ID : OTHER_ID, &capture);
+		if (health_of(setting.source).breaker != BID_BREAKER_CLOSED)
+			fail_msg("%s: \"%s\"", harmless[i], capture.text);
+		tear_down(&setting);
+	}
+}
+
+/* A kind that the server does not know is not asked for again; others are. */
+static void test_unsupported(void **state)
+{
+	struct capture capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	behave("error:501*1");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNSUPPORTED);
+	ask(setting.source, OTHER_ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNSUPPORTED);
+	assert_int_equal(requests(), 1);
+	capture_init(&capture);
+	start(setting.source, ID, BID_KIND_ELF, &capture);
+	await_done(&capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	tear_down(&setting);
+}
+
+/* A long Retry-After ends the request and opens the breaker; a short one is a rest for all who wait in line. */
+static void test_retry_after(void **state)
+{
+	static const char *const waits[] = { "error:503:120", "error:429:date200" };
+	enum { N = 6 };
+	static struct capture captures[N];
+	struct bid_fetch_config config = quick;
+	struct capture capture;
+	struct setting setting;
+	double began;
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		set_up(&setting, &quick);
+		behave(waits[i]);
+		ask(setting.source, ID, &capture);
+		assert_non_null(strstr(capture.text, "(to be asked again in "));
+		assert_true(capture.retry_after_s >= 120);
+		assert_refused(setting.source);
+		assert_in_range(health_of(setting.source).next_probe_s, i ? 180 : 110, i ? 200 : 120);
+		assert_int_equal(requests(), 1);
+		tear_down(&setting);
+	}
+
+	config.retries = 1;
+	config.parallel = 1;
+	set_up(&setting, &config);
+	behave("error:429:2*1");
+	began = now();
+	for (size_t i = 0; i < N; i++) {
+		capture_init(&captures[i]);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+	}
+	for (size_t i = 0; i < N; i++) {
+		await_done(&captures[i]);
+		assert_int_equal(captures[i].outcome, BID_OUTCOME_FOUND);
+		assert_true(captures[i].done_at - began >= 2);
+	}
+	assert_int_equal(requests(), N + 1);
+	tear_down(&setting);
+}
+
+/* The same with free turns: nobody asks while the server rests, and the one that noticed may go. */
+static void test_rest(void **state)
+{
+	static struct capture first, second;
+	struct bid_fetch_config config = quick;
+	struct setting setting;
+	uint64_t number;
+
+	config.retries = 1;
+	set_up(&setting, &config);
+	behave("error:429:9*1");
+	capture_init(&first);
+	capture_init(&second);
+	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	await_requests(1);
+	usleep(100000);
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
+	usleep(300000);
+	assert_int_equal(requests(), 1);
+	setting.source->ops->cancel(setting.source, number);
+	await_done(&second);
+	assert_int_equal(second.outcome, BID_OUTCOME_FOUND);
+	tear_down(&setting);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_outage),	    cmocka_unit_test(test_wait_for_probe), cmocka_unit_test(test_cancelled_probe),
+		cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_unsupported),	   cmocka_unit_test(test_retry_after),
+		cmocka_unit_test(test_rest),
+	};
+
+	return cmocka_run_group_tests(tests, begin_world, end_world);
+}

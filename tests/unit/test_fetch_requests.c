@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The source that speaks HTTP: what a request says, to whom, and how what broke off is asked for again. */
+#include "fetch_scene.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define PATH "/buildid/" ID "/debuginfo"
+
+/* The header of the last request for PATH, at the world's server or at the one at @port. */
+static const char *headers_at(uint16_t port)
+{
+	uint16_t own = world.port;
+	const char *headers;
+
+	world.port = port;
+	headers = control("GET", "/headers?path=" PATH);
+	world.port = own;
+	return headers;
+}
+
+static void write_file(char path[static 128], const char *name, const char *text, mode_t mode)
+{
+	bid_auto_fd int fd = -1;
+
+	snprintf(path, 128, "%s/%s", world.root, name);
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, mode), 0);
+	assert_int_equal(bid_pwrite_full(fd, text, strlen(text), 0), 0);
+}
+
+/* A source of the world's server, which is asked with user name and password, and with the headers of a file. */
+static void set_up_secrets(struct setting *setting, const char *headers_file, const char *netrc_file)
+{
+	struct bid_fetch_config config = quick;
+	char url[128];
+
+	config.headers_file = headers_file;
+	config.netrc_file = netrc_file;
+	snprintf(url, sizeof(url), "http://%s127.0.0.1:%u", netrc_file ? "" : "user:secret@", world.port);
+	assert_int_equal(bid_fetch_new(&config, &setting->fetch), 0);
+	assert_int_equal(bid_fetch_server_new(setting->fetch, url, &setting->source), 0);
+}
+
+static const char secrets[] = "X-Key: open sesame\r\n\nno header\nX-Bad\001: 1\nCookie: a=b\n: none\n";
+
+/* What is secret goes to the server itself, also when it sends us elsewhere on itself, and to nobody else. */
+static void test_secrets(void **state)
+{
+	static const char *const words[] = { "open sesame", "a=b", "Basic dXNlcjpzZWNyZXQ=" };
+	char path[128], behaviour[128];
+	struct capture capture;
+	struct setting setting;
+	uint16_t port;
+	pid_t other = start_server(NULL, &port);
+
+	write_file(path, "secrets", secrets, 0600);
+	set_up_secrets(&setting, path, NULL);
+	behave("ok");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	for (size_t i = 0; i < 3; i++)
+		assert_non_null(strstr(headers_at(world.port), words[i]));
+	assert_null(strstr(headers_at(world.port), "no header"));
+	assert_null(strstr(headers_at(world.port), "X-Bad"));
+
+	behave("redirect:/plain{path}");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	for (size_t i = 0; i < 3; i++)
+		assert_non_null(strstr(control("GET", "/headers?path=/plain" PATH), words[i]));
+
+	/* another port is another server; what is in the Location is none of its business either */
+	snprintf(behaviour, sizeof(behaviour), "redirect:http://eve:mallory@127.0.0.1:%u{path}", port);
+	behave(behaviour);
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	assert_body(&capture);
+	for (size_t i = 0; i < 3; i++)
+		assert_null(strstr(headers_at(port), words[i]));
+	assert_null(strstr(headers_at(port), "Authorization"));
+	assert_non_null(strstr(headers_at(port), "bidfs/"));
+	tear_down(&setting);
+	stop_server(other);
+	unlink(path);
+}
+
+/* A file that somebody else could have written is not for us. */
+static void test_headers_file(void **state)
+{
+	char path[128];
+	struct capture capture;
+	struct setting setting;
+
+	for (int i = 0; i < 3; i++) {
+		write_file(path, "secrets", secrets, i == 0 ? 0602 : 0644);
+		set_up_secrets(&setting, i == 2 ? "/dev/null/none" : path, NULL);
+		behave("ok");
+		ask(setting.source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		assert_int_equal(strstr(headers_at(world.port), "open sesame") != NULL, i == 1);
+		tear_down(&setting);
+	}
+	unlink(path);
+}
+
+/* Names and passwords of a netrc(5), if one is named, go to the host that it names. */
+static void test_netrc(void **state)
+{
+	char path[128];
+	struct capture capture;
+	struct setting setting;
+
+	write_file(path, "netrc", "machine 127.0.0.1 login user password secret\n", 0600);
+	set_up_secrets(&setting, NULL, path);
+	behave("ok");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	assert_non_null(strstr(headers_at(world.port), "Basic dXNlcjpzZWNyZXQ="));
+	tear_down(&setting);
+	unlink(path);
+}
+
+/* What broke off, by what kind of server, and what it takes to get all of it. */
+static void test_rest(void **state)
+{
+	static const struct {
+		const char *behaviours; /* as a query */
+		unsigned requests, heads;
+		bool ranges;
+	} cases[] = {
+		{ "?behaviour=static:30000*1", 2, 1, true },
+		{ "?behaviour=static:30000*2", 3, 1, true },
+		{ "?behaviour=static-truncate:30000*1", 2, 1, true },
+		/* one that speaks debuginfod, or offers no parts, or cannot tell files apart */
+		{ "?behaviour=reset:30000*1", 2, 2, false },
+		{ "?behaviour=static-no-ranges:30000*1", 2, 2, false },
+		{ "?behaviour=static-weak:30000*1", 2, 2, false },
+		/* the file has changed: all of it comes, or none of that part is left */
+		{ "?behaviour=static-old:30000*1", 2, 2, false },
+		{ "?behaviour=static:30000*1&behaviour=error:416*1", 3, 2, false },
+		/* servers that say more than they can do, and are not asked for a part again */
+		{ "?behaviour=static:30000*1&behaviour=part-ignored:60000*1&behaviour=ok", 3, 3, false },
+		{ "?behaviour=static:30000*1&behaviour=part-shifted*1", 3, 2, false },
+		{ "?behaviour=static:30000*1&behaviour=part-short*1", 3, 2, false },
+		{ "?behaviour=static:30000*1&behaviour=part-other*1", 3, 2, false },
+	};
+	struct bid_fetch_config config = quick;
+
+	config.retries = 2;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bid_source_health health;
+		struct capture capture;
+		struct setting setting;
+
+		set_up(&setting, &config);
+		behave("ok");
+		control("POST", "%s&behaviour=static", cases[i].behaviours);
+		ask(setting.source, ID, &capture);
+		if (capture.outcome != BID_OUTCOME_FOUND)
+			fail_msg("%s: %s", cases[i].behaviours, capture.text);
+		assert_body(&capture);
+		setting.source->ops->health(setting.source, &health);
+		if (requests() != cases[i].requests || capture.heads != cases[i].heads || health.ranges != cases[i].ranges)
+			fail_msg("%s: %u requests, %u heads, ranges %d", cases[i].behaviours, requests(), capture.heads,
+				 health.ranges);
+		tear_down(&setting);
+	}
+}
+
+/* A part that nobody asked for is no artifact. */
+static void test_uncalled_part(void **state)
+{
+	struct capture capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	behave("part-always");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_REFUSED);
+	assert_string_equal(capture.text, "HTTP 206");
+	assert_int_equal(capture.heads, 0);
+	tear_down(&setting);
+}
+
+/* The whole of it may take so long, however it goes on. */
+static void test_max_time(void **state)
+{
+	static const char *const behaviours[] = { "slow:20000", "error:503", "delay:0.5" };
+	struct bid_fetch_config config = quick;
+	struct capture capture;
+	struct setting setting;
+
+	config.retries = 10;
+	config.max_time_ms = 400;
+	for (size_t i = 0; i < sizeof(behaviours) / sizeof(behaviours[0]); i++) {
+		double began = now();
+
+		set_up(&setting, &config);
+		behave(behaviours[i]);
+		ask(setting.source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		if (i != 1)
+			assert_string_equal(capture.text, "not done within 0.4 s");
+		assert_true(now() - began < 10);
+		tear_down(&setting);
+	}
+}
+
+/* Proxies are libcurl's business; that it still minds it. */
+static void test_proxy(void **state)
+{
+	struct capture capture;
+	struct bid_source *source;
+	struct bid_fetch *fetch;
+	char proxy[64];
+
+	snprintf(proxy, sizeof(proxy), "http://127.0.0.1:%u", world.port);
+	for (int avoided = 0; avoided < 2; avoided++) {
+		setenv("http_proxy", proxy, 1);
+		setenv("no_proxy", avoided ? ".invalid" : "localhost", 1);
+		behave("ok");
+		assert_int_equal(bid_fetch_new(&quick, &fetch), 0);
+		assert_int_equal(bid_fetch_server_new(fetch, "http://debuginfod.invalid", &source), 0);
+		ask(source, ID, &capture);
+		assert_int_equal(capture.outcome, avoided ? BID_OUTCOME_UNREACHABLE : BID_OUTCOME_FOUND);
+		assert_int_equal(requests(), avoided ? 0 : 1);
+		source->ops->free(source);
+		bid_fetch_free(fetch);
+	}
+	unsetenv("http_proxy");
+	unsetenv("no_proxy");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_secrets), cmocka_unit_test(test_headers_file),  cmocka_unit_test(test_netrc),
+		cmocka_unit_test(test_rest),	cmocka_unit_test(test_uncalled_part), cmocka_unit_test(test_max_time),
+		cmocka_unit_test(test_proxy),
+	};
+
+	return cmocka_run_group_tests(tests, begin_world, end_world);
+}
