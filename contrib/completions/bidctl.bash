@@ -32,7 +32,7 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --lower | --url | --link | --perf-data | --jobs)
+		-s | --store | --lower | --url | --link | --perf-data | --jobs | --files-from | --interval)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -63,7 +63,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
 		;;
-	--perf-data | --core)
+	--perf-data | --core | --files-from)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -83,12 +83,13 @@ _bidctl()
 	esac
 	if [[ $current == -* ]]; then
 		case $command in
-		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running' ;;
+		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --files-from=' ;;
 		get) options+=' --lower= --url= --offline --refresh --perf-data= --core=' ;;
 		list) options+=' --by= --lower=' ;;
 		missing | show | status) options+=' --lower=' ;;
 		remove) options+=' --path=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
+		watch) options+=' --link= --interval= --once' ;;
 		verify) options+=' --deep --repair --url= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
@@ -97,7 +98,7 @@ _bidctl()
 	fi
 	case $command:$operands in
 	:*)
-		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing verify gc status' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing verify gc watch status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames

@@ -91,20 +91,24 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("'--fetch' needs '--perf-data'");
 	if (ctl->n_urls > 0 && !ctl->fetch)
 		return ctl_usage("'--url' needs '--fetch'");
-	if (ctl->perf_data && (argc > 0 || ctl->running))
-		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argc > 0 ? argv[0] : "--running");
+	if (ctl->perf_data && (argc > 0 || ctl->running || ctl->files_from))
+		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argc > 0	    ? argv[0]
+									     : ctl->running ? "--running"
+											    : "--files-from");
 	if (ctl->perf_data)
 		return ctl_add_perf_data(ctl);
-	if (argc == 0 && !ctl->running)
-		return ctl_usage("'add' needs FILE|DIR..., '--running' or '--perf-data'");
+	if (argc == 0 && !ctl->running && !ctl->files_from)
+		return ctl_usage("'add' needs FILE|DIR..., '--running', '--files-from' or '--perf-data'");
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;
 	allow_many_files();
-	ctl_tally_begin(&tally, ctl);
+	ctl_tally_begin(&tally, ctl, CTL_TALLY_WHOLE);
 
 	if (ctl->running)
 		status = ctl_add_running(&tally, store);
+	if (ctl->files_from && status == CTL_DONE)
+		status = ctl_add_listed(&tally, store, ctl->files_from);
 	for (int i = 0; i < argc && status != CTL_TROUBLE; i++) {
 		enum ctl_status one = add(&tally, store, argv[i]);
 

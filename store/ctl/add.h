@@ -6,17 +6,23 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
+enum ctl_tally_form {
+	CTL_TALLY_WHOLE, /* one result in the end */
+	CTL_TALLY_STREAM, /* a line for each file as it comes, of JSON too: for what goes on and on */
+};
+
 struct ctl_tally {
 	const struct ctl *ctl;
+	enum ctl_tally_form form;
 	size_t seen, added, known, refused;
 	struct ctl_tally_reason *reasons; /* of those that were refused without a message; owned */
 	size_t n_reasons;
-	json_t *files; /* NULL without --json; owned */
+	json_t *files; /* NULL without --json, or in a stream; owned */
 	struct ctl_progress progress;
 	int64_t drawn_ms; /* the clock when the progress was shown last */
 };
 
-void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl);
+void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl, enum ctl_tally_form form);
 
 /* The file @path is in the store. */
 void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added);
@@ -39,7 +45,10 @@ const char *ctl_add_reason(int error, enum bid_link link);
 /* Everything that runs on this machine: programs, libraries, the kernel and its modules. Returns the status so far. */
 enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store);
 
-/* The kernel's part of it. */
-enum ctl_status ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store);
+/* The ELF files among the paths that the file @list names. Returns the status so far. */
+enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store, const char *list);
+
+/* The kernel's part of what runs. Returns 0 or a negative errno of trouble. */
+int ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store);
 
 #endif

@@ -199,16 +199,11 @@ static int add_modules(struct ctl_tally *tally, struct bid_store *store)
 	return r;
 }
 
-enum ctl_status ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store)
+int ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store)
 {
 	int r = add_kallsyms(tally, store);
 
 	if (r == 0)
 		r = add_vdso(tally, store);
-	if (r == 0)
-		r = add_modules(tally, store);
-	if (r == 0)
-		return CTL_DONE;
-	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
-	return CTL_TROUBLE;
+	return r < 0 ? r : add_modules(tally, store);
 }

@@ -26,13 +26,16 @@ struct ctl {
 	const char *store; /* --store, or NULL for the default */
 	bool json;
 	bool verbose;
-	enum bid_link link; /* add */
+	enum bid_link link; /* add, watch */
 	const char *perf_data; /* add, get: a recording instead of operands, or NULL */
 	const char *core; /* get: likewise */
 	bool fetch; /* add */
 	unsigned jobs; /* add; 0 is one per CPU */
 	bool cross; /* add */
 	bool running; /* add */
+	const char *files_from; /* add: a list of paths, or NULL */
+	bool once; /* watch */
+	unsigned interval; /* watch: seconds; 0 if not given */
 	bool refresh; /* get */
 	bool offline; /* get, verify */
 	const char **urls; /* get, verify: --url, in order; owned by main() */
@@ -61,11 +64,10 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv);
 
 /* What "add --perf-data" does. */
 enum ctl_status ctl_add_perf_data(const struct ctl *ctl);
-enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
-enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);
 
 /* Complain of the command line, with a hint where to read on. Returns CTL_USAGE. */
 enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

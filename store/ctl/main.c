@@ -30,6 +30,7 @@ static const struct command {
 	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
 	{ "verify", "[ID...]", "check every object, name and record; with '--repair' put them right", 0, -1, ctl_verify },
 	{ "gc", "", "evict what was fetched, longest unused first, until the limits are kept", 0, 0, ctl_gc },
+	{ "watch", "", "add what runs, as it is started and mapped, until it is told to end", 0, 0, ctl_watch },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
 };
 
@@ -50,11 +51,14 @@ static const struct {
 	{ "perf-data", 0, "FILE", "add get", "what a recording of perf names ('-': standard input)" },
 	{ "core", 0, "FILE", "get", "what a core file says was mapped" },
 	{ "fetch", 0, NULL, "add", "with --perf-data: fetch from the servers what is not here" },
-	{ "link", 0, "WAY", "add", "auto, reflink, hard or copy (default: auto)" },
+	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
+	{ "files-from", 0, "FILE", "add", "the ELF files among the paths in FILE, one on a line ('-': standard input)" },
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
 	{ "lower", 0, "DIR", "list show get missing status", "look into DIR, too ('debuginfod': its cache); repeatable" },
+	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
+	{ "once", 0, NULL, "watch", "look through all processes once, and end" },
 	{ "url", 0, "URL", "add get verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server" },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
@@ -67,7 +71,7 @@ static const struct {
 	{ "dry-run", 0, NULL, "gc", "only show what would be evicted" },
 };
 
-enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256 };
+enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256, JOBS_MAX = 256, INTERVAL_MAX = 86400 };
 
 enum ctl_status ctl_usage(const char *format, ...)
 {
@@ -167,17 +171,17 @@ static int parse_link(const char *text, enum bid_link *ret_link)
 	return -EINVAL;
 }
 
-static int parse_jobs(const char *text, unsigned *ret_jobs)
+static int parse_number(const char *text, unsigned max, unsigned *ret_number)
 {
 	char *end;
-	unsigned long jobs;
+	unsigned long number;
 
 	errno = 0;
-	jobs = strtoul(text, &end, 10);
+	number = strtoul(text, &end, 10);
 	/* strtoul(3) takes blanks and signs, too */
-	if (text[0] < '0' || text[0] > '9' || *end || errno || jobs == 0 || jobs > 256)
+	if (text[0] < '0' || text[0] > '9' || *end || errno || number == 0 || number > max)
 		return -EINVAL;
-	*ret_jobs = (unsigned)jobs;
+	*ret_number = (unsigned)number;
 	return 0;
 }
 
@@ -249,10 +253,16 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		return ctl_usage("not a size of a byte or more, such as '500M': '%s'", value);
 	else if (strcmp(name, "cross") == 0)
 		ctl->cross = true;
+	else if (strcmp(name, "files-from") == 0)
+		ctl->files_from = value;
 	else if (strcmp(name, "running") == 0)
 		ctl->running = true;
-	else if (strcmp(name, "jobs") == 0 && parse_jobs(value, &ctl->jobs) < 0)
-		return ctl_usage("not a number of threads, 1 to 256: '%s'", value);
+	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
+		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);
+	else if (strcmp(name, "once") == 0)
+		ctl->once = true;
+	else if (strcmp(name, "interval") == 0 && parse_number(value, INTERVAL_MAX, &ctl->interval) < 0)
+		return ctl_usage("not a number of seconds, 1 to %d: '%s'", INTERVAL_MAX, value);
 	else if (strcmp(name, "link") == 0 && parse_link(value, &ctl->link) < 0)
 		return ctl_usage("not a way to link: '%s'", value);
 	return CTL_DONE;

@@ -94,13 +94,23 @@ json_t *ctl_json_text(const char *text)
 	return json_string(clean);
 }
 
-int ctl_print_json(json_t *json)
+static int print_json(json_t *json, size_t flags)
 {
-	int r = json ? json_dumpf(json, stdout, JSON_INDENT(2)) : -1;
+	int r = json ? json_dumpf(json, stdout, flags) : -1;
 
 	json_decref(json);
 	putchar('\n');
 	return r < 0 && !ferror(stdout) ? -ENOMEM : 0;
+}
+
+int ctl_print_json(json_t *json)
+{
+	return print_json(json, JSON_INDENT(2));
+}
+
+int ctl_print_json_line(json_t *json)
+{
+	return print_json(json, JSON_COMPACT);
 }
 
 int ctl_array_add(struct ctl_array *array, json_t *element)

@@ -34,6 +34,9 @@ json_t *ctl_json_text(const char *text);
 /* Write @json on standard output, and drop it. Returns 0 or -ENOMEM. */
 int ctl_print_json(json_t *json);
 
+/* The same on one line, for a stream of them. */
+int ctl_print_json_line(json_t *json);
+
 /* An array on standard output of which only one element is in memory. Begin with a zeroed one. */
 struct ctl_array {
 	size_t n;

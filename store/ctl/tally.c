@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <bid/error.h>
 
@@ -65,9 +66,25 @@ const char *ctl_add_reason(int error, enum bid_link link)
 	}
 }
 
-void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl)
+void ctl_tally_begin(struct ctl_tally *tally, const struct ctl *ctl, enum ctl_tally_form form)
 {
-	*tally = (struct ctl_tally){ .ctl = ctl, .files = ctl->json ? json_array() : NULL };
+	*tally = (struct ctl_tally){
+		.ctl = ctl,
+		.form = form,
+		.files = ctl->json && form == CTL_TALLY_WHOLE ? json_array() : NULL,
+	};
+}
+
+/* One file, as JSON: into the array of the result, or on a line of its own. */
+static void write_file(struct ctl_tally *tally, json_t *file)
+{
+	if (tally->files) {
+		json_array_append_new(tally->files, file);
+		return;
+	}
+	if (file)
+		json_object_set_new(file, "time", json_integer((json_int_t)time(NULL)));
+	ctl_print_json_line(file);
 }
 
 void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
@@ -79,11 +96,14 @@ void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid
 	else
 		tally->added++;
 	bid_id_format(&added->id, hex);
-	if (tally->files) {
-		json_array_append_new(tally->files, json_pack("{s:o, s:s, s:s, s:b, s:s?}", "file", ctl_json_text(path), "id", hex,
-							      "kind", bid_kind_name(added->kind), "known", added->known, "link",
-							      added->known ? NULL : link_name(added->link)));
-	} else if (tally->ctl->verbose) {
+	/* in a stream, what is known already is no news */
+	if (!tally->ctl->verbose && (tally->form == CTL_TALLY_STREAM ? added->known : !tally->ctl->json))
+		return;
+	if (tally->ctl->json) {
+		write_file(tally, json_pack("{s:o, s:s, s:s, s:b, s:s?}", "file", ctl_json_text(path), "id", hex, "kind",
+					    bid_kind_name(added->kind), "known", added->known, "link",
+					    added->known ? NULL : link_name(added->link)));
+	} else {
 		ctl_progress_clear(&tally->progress);
 		printf("%s %s %s ", hex, bid_kind_name(added->kind), added->known ? "known" : link_name(added->link));
 		ctl_print_text(stdout, path);
@@ -121,15 +141,15 @@ void ctl_tally_refused(struct ctl_tally *tally, const char *path, const char *wh
 	}
 	if (!named)
 		count_reason(tally, why);
-	if (tally->files)
-		json_array_append_new(tally->files, json_pack("{s:o, s:s}", "file", ctl_json_text(path), "refused", why));
+	if (tally->ctl->json)
+		write_file(tally, json_pack("{s:o, s:s}", "file", ctl_json_text(path), "refused", why));
 }
 
 void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
 {
 	int64_t now = ctl_clock_ms();
 
-	if (!ctl_is_terminal(stderr) || now < tally->drawn_ms + REDRAW_MS)
+	if (tally->form == CTL_TALLY_STREAM || !ctl_is_terminal(stderr) || now < tally->drawn_ms + REDRAW_MS)
 		return;
 	tally->drawn_ms = now;
 	fprintf(stderr, "\r%zu files, %zu added, %zu known\033[K", tally->seen + seen, tally->added, tally->known);
@@ -150,7 +170,7 @@ static json_t *to_json(struct ctl_tally *tally)
 
 	for (size_t i = 0; i < tally->n_reasons; i++)
 		json_object_set_new(reasons, tally->reasons[i].why, json_integer((json_int_t)tally->reasons[i].n));
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "seen", (json_int_t)tally->seen, "added", (json_int_t)tally->added,
+	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o*}", "seen", (json_int_t)tally->seen, "added", (json_int_t)tally->added,
 			 "known", (json_int_t)tally->known, "refused", (json_int_t)tally->refused, "reasons", reasons, "files",
 			 bid_steal(tally->files));
 }
@@ -165,7 +185,7 @@ enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
 		for (size_t i = 0; i < tally->n_reasons; i++)
 			printf("%s%zu %s", i ? ", " : ": ", tally->reasons[i].n, tally->reasons[i].why);
 		putchar('\n');
-	} else if (ctl_print_json(to_json(tally)) < 0) {
+	} else if ((tally->form == CTL_TALLY_STREAM ? ctl_print_json_line : ctl_print_json)(to_json(tally)) < 0) {
 		bid_error("%s", strerror(ENOMEM));
 		status = CTL_TROUBLE;
 	}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl add --files-from: a list that nobody wrote by hand, such as all files of a package. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/running.h"
+
+/* Only regular files, without following a link: what that leads to is another package's, or listed itself. */
+static int add_path(struct ctl_running *running, const char *path)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0) {
+		running->tally->seen++;
+		ctl_tally_refused(running->tally, path, strerror(errno), false);
+		return 0;
+	}
+	return ctl_running_file(running, fd);
+}
+
+enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store, const char *list)
+{
+	bid_auto_file FILE *opened = strcmp(list, "-") == 0 ? NULL : fopen(list, "re");
+	FILE *file = strcmp(list, "-") == 0 ? stdin : opened;
+	struct ctl_running running;
+	bid_auto_free char *line = NULL;
+	int r = 0, settled;
+	size_t size = 0;
+
+	if (!file) {
+		bid_error("%s: '%s'", errno == ENOENT ? "no such file" : strerror(errno), list);
+		return CTL_REFUSED;
+	}
+	ctl_running_begin(&running, tally, store);
+	while (r == 0 && getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		r = add_path(&running, line);
+		ctl_tally_progress(tally, 0);
+	}
+	if (r == 0 && ferror(file))
+		r = -EIO;
+	settled = ctl_running_settle(&running);
+	ctl_running_release(&running);
+	ctl_progress_clear(&tally->progress);
+	if (r == 0)
+		r = settled;
+	if (r == 0)
+		return CTL_DONE;
+	bid_error("%s: adding what '%s' lists to '%s'", strerror(-r), list, bid_store_path(store));
+	return CTL_TROUBLE;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define DELETED " (deleted)"
+
+/* False for what is no file, or not mapped as code. */
+static bool parse(char *line, struct ctl_mapping *ret_mapping)
+{
+	unsigned long long inode;
+	unsigned major, minor;
+	char permissions[8];
+	int path = 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%llx-%llx %7s %*x %x:%x %llu %n", &ret_mapping->start, &ret_mapping->end, permissions, &major, &minor,
+		   &inode, &path) != 6)
+		return false;
+	ret_mapping->dev = makedev(major, minor);
+	ret_mapping->ino = (ino_t)inode;
+	ret_mapping->path = line + path;
+	return permissions[2] == 'x' && inode != 0 && ret_mapping->path[0] == '/';
+}
+
+int ctl_maps_each(int process, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user)
+{
+	int maps = openat(process, "maps", O_RDONLY | O_CLOEXEC);
+	bid_auto_file FILE *file = maps >= 0 ? fdopen(maps, "re") : NULL;
+	bid_auto_free char *line = NULL;
+	size_t size = 0;
+	int r = 0;
+
+	if (!file) {
+		r = errno == EACCES || errno == EPERM ? -EACCES : 0;
+		bid_close(maps);
+		return r;
+	}
+	while (r == 0 && getline(&line, &size, file) > 0) {
+		struct ctl_mapping mapping;
+
+		if (parse(line, &mapping))
+			r = fn(user, &mapping);
+	}
+	/* a process that may not be looked into has maps that can be opened, and not read */
+	if (r == 0 && ferror(file) && (errno == EACCES || errno == EPERM))
+		r = -EACCES;
+	return r;
+}
+
+/* In maps, and only there, a newline in a path is written as "\012". */
+static void unescape(char *path)
+{
+	char *to = path;
+
+	for (const char *from = path; *from;) {
+		if (strncmp(from, "\\012", 4) == 0) {
+			*to++ = '\n';
+			from += 4;
+		} else {
+			*to++ = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+bool ctl_strip_deleted(char *path)
+{
+	size_t len = strlen(path), mark = strlen(DELETED);
+
+	if (len <= mark || strcmp(path + len - mark, DELETED) != 0)
+		return false;
+	path[len - mark] = '\0';
+	return true;
+}
+
+static int stat_regular(int dir, const char *name, struct stat *ret_stat)
+{
+	struct stat st;
+
+	if (fstatat(dir, name, &st, 0) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret_stat = st;
+	return 0;
+}
+
+/* What nobody can read by accident: opening a device may do something. */
+static int open_regular(int dir, const char *name)
+{
+	struct stat st;
+	int fd, r = stat_regular(dir, name, &st);
+
+	if (r < 0)
+		return r;
+	fd = openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static void link_of(const struct ctl_mapping *mapping, char ret_link[static 64])
+{
+	snprintf(ret_link, 64, "map_files/%llx-%llx", mapping->start, mapping->end);
+}
+
+/* The path as the process has it. -ESTALE if it was deleted. */
+static int path_of(const struct ctl_mapping *mapping, char ret_path[static PATH_MAX])
+{
+	if (strlen(mapping->path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(ret_path, mapping->path, strlen(mapping->path) + 1);
+	unescape(ret_path);
+	return ctl_strip_deleted(ret_path) ? -ESTALE : 0;
+}
+
+/* The root of the process, and its path there if that still leads to the file that is mapped. */
+static int stat_by_path(int process, const struct ctl_mapping *mapping, const char *path, int *ret_root, struct stat *ret_stat)
+{
+	/* a path first: it costs nothing to open, whatever it is */
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	bid_auto_fd int root = openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bid_auto_fd int fd = -1;
+
+	if (root < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	if (fd < 0 || fstat(fd, ret_stat) < 0)
+		return -errno;
+	/* not by the device, of which there may be two numbers */
+	if (!S_ISREG(ret_stat->st_mode) || ret_stat->st_ino != mapping->ino)
+		return -ESTALE;
+	*ret_root = bid_steal_fd(&root);
+	return 0;
+}
+
+static int open_by_path(int process, const struct ctl_mapping *mapping, const char *path)
+{
+	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	bid_auto_fd int root = -1;
+	struct stat st;
+	int fd, r = stat_by_path(process, mapping, path, &root, &st);
+
+	if (r < 0)
+		return r;
+	fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+/* The program itself can be had by whoever may look at the process, even if it was deleted. */
+static int open_program(int process, const struct ctl_mapping *mapping)
+{
+	struct stat st;
+
+	if (fstatat(process, "exe", &st, 0) < 0)
+		return -errno;
+	return st.st_ino == mapping->ino ? open_regular(process, "exe") : -ESTALE;
+}
+
+int ctl_mapping_stat(int process, const struct ctl_mapping *mapping, struct stat *ret_stat)
+{
+	bid_auto_fd int root = -1;
+	char link[64], path[PATH_MAX];
+	struct stat st;
+	int r;
+
+	link_of(mapping, link);
+	if (stat_regular(process, link, ret_stat) == 0)
+		return 0;
+	r = path_of(mapping, path);
+	if (r == 0)
+		r = stat_by_path(process, mapping, path, &root, &st);
+	if (r < 0 && (fstatat(process, "exe", &st, 0) < 0 || st.st_ino != mapping->ino))
+		return r;
+	*ret_stat = st;
+	return 0;
+}
+
+int ctl_mapping_open(int process, const struct ctl_mapping *mapping, char ret_path[static PATH_MAX])
+{
+	char link[64];
+	ssize_t len;
+	int fd, by_path;
+
+	link_of(mapping, link);
+	fd = open_regular(process, link);
+	len = fd >= 0 ? readlinkat(process, link, ret_path, PATH_MAX - 1) : -1;
+	if (len > 0) {
+		ret_path[len] = '\0';
+		ctl_strip_deleted(ret_path);
+		return fd;
+	}
+	bid_close(fd);
+	by_path = path_of(mapping, ret_path);
+	if (by_path == 0)
+		by_path = open_by_path(process, mapping, ret_path);
+	if (by_path >= 0 || by_path == -ENAMETOOLONG)
+		return by_path;
+	fd = open_program(process, mapping);
+	return fd >= 0 ? fd : by_path;
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/running.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/maps.h"
+#include "ctl/mounts.h"
+
+struct ctl_taken {
+	struct bid_added added;
+	char *path; /* owned */
+};
+
+/* One process of a pass. */
+struct look {
+	struct ctl_running *running;
+	int process; /* its directory in /proc */
+};
+
+void ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store)
+{
+	*running = (struct ctl_running){ .tally = tally, .store = store, .interrupt = -1 };
+}
+
+static void forget_taken(struct ctl_running *running)
+{
+	for (size_t i = 0; i < running->n_taken; i++)
+		free(running->taken[i].path);
+	running->n_taken = 0;
+}
+
+void ctl_running_release(struct ctl_running *running)
+{
+	forget_taken(running);
+	free(running->taken);
+	free(running->mounts);
+	ctl_seen_release(&running->seen);
+}
+
+/* Does it run from the store, or from a mount of one? */
+static bool is_ours(const struct ctl_running *running, dev_t dev, const char *path)
+{
+	size_t len = strlen(bid_store_path(running->store));
+
+	if (strncmp(path, bid_store_path(running->store), len) == 0 && path[len] == '/')
+		return true;
+	for (size_t i = 0; i < running->n_mounts; i++)
+		if (running->mounts[i] == dev)
+			return true;
+	return false;
+}
+
+static bool is_interrupted(const struct ctl_running *running)
+{
+	struct pollfd fd = { .fd = running->interrupt, .events = POLLIN };
+
+	return running->interrupt >= 0 && poll(&fd, 1, 0) > 0;
+}
+
+static int take(struct ctl_running *running, const char *path, const struct bid_added *added)
+{
+	char *copy;
+
+	if (running->n_taken == running->room) {
+		size_t room = running->room ? 2 * running->room : 256;
+		struct ctl_taken *grown = reallocarray(running->taken, room, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		running->taken = grown;
+		running->room = room;
+	}
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	running->taken[running->n_taken++] = (struct ctl_taken){ .added = *added, .path = copy };
+	return 0;
+}
+
+static const char *reason(const struct ctl_running *running, int error)
+{
+	switch (error) {
+	case -ESTALE:
+	case -ENOENT:
+		return "replaced or removed, and its mapping may not be read";
+	default:
+		return ctl_add_reason(error, running->tally->ctl->link);
+	}
+}
+
+/* Only trouble is an error. */
+static int refuse(struct ctl_running *running, const char *path, int error)
+{
+	/* what a just-in-time compiler has written is code, and no program */
+	if (error != -ENOEXEC)
+		ctl_tally_refused(running->tally, path, reason(running, error), false);
+	return ctl_add_is_refusal(error) ? 0 : error;
+}
+
+/* Add the file open at @fd, and say in @seen what it was then. */
+static int add(struct ctl_running *running, int fd, const char *path, struct ctl_seen_file *seen)
+{
+	struct bid_add add = { .path = path, .fd = fd, .link = running->tally->ctl->link, .batch = true };
+	struct bid_added added;
+	struct stat before, after;
+	int r;
+
+	if (fstat(fd, &before) < 0)
+		return -errno;
+	seen->stamp = bid_stamp_take(&before);
+	running->tally->seen++;
+	r = bid_store_add_file(running->store, &add, &added);
+	if (r < 0)
+		return refuse(running, path, r);
+	/* to be linked into the store changes nothing but ctime; anything else happened to it from outside */
+	if (fstat(fd, &after) == 0)
+		seen->stamp.changed = after.st_ctim;
+	return take(running, path, &added);
+}
+
+/* It, and nothing else, was looked at before, and did not change since. Looking at a file costs a stat(2) once in a pass. */
+static bool is_unchanged(struct ctl_running *running, int process, const struct ctl_mapping *mapping)
+{
+	struct ctl_seen_file *seen = ctl_seen_find(&running->seen, mapping->dev, mapping->ino);
+	struct stat st;
+
+	if (!seen)
+		return false;
+	if (seen->pass != running->pass) {
+		int r = ctl_mapping_stat(process, mapping, &st);
+
+		if (r == 0 ? seen->unread || !bid_stamp_holds(&seen->stamp, &st) : !seen->unread)
+			return false;
+		seen->pass = running->pass;
+	}
+	return true;
+}
+
+static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
+{
+	const struct look *look = user;
+	struct ctl_running *running = look->running;
+	struct ctl_seen_file seen = { .dev = mapping->dev, .ino = mapping->ino, .pass = running->pass };
+	bid_auto_fd int fd = -1;
+	char path[PATH_MAX];
+	struct stat st;
+	int r;
+
+	if (is_unchanged(running, look->process, mapping) || is_ours(running, mapping->dev, mapping->path))
+		return 0;
+	if (is_interrupted(running))
+		return -EINTR;
+	r = ctl_mapping_open(look->process, mapping, path);
+	/* it has ended, or unmapped this; or what is mapped is a device */
+	if (r == -ESRCH || r == -EINVAL || (r < 0 && fstatat(look->process, "exe", &st, AT_SYMLINK_NOFOLLOW) < 0))
+		return 0;
+	if (r >= 0) {
+		fd = r;
+		r = add(running, fd, path, &seen);
+	} else {
+		seen.unread = true;
+		running->tally->seen++;
+		r = refuse(running, path, r);
+	}
+	return r < 0 ? r : ctl_seen_put(&running->seen, &seen);
+}
+
+static int look_at_process(struct ctl_running *running, int proc, const char *pid)
+{
+	bid_auto_fd int process = openat(proc, pid, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct look look = { .running = running, .process = process };
+	int r = process < 0 ? 0 : ctl_maps_each(process, look_at_mapping, &look);
+
+	running->hidden += r == -EACCES;
+	return r == -EACCES ? 0 : r;
+}
+
+/* What runs from a mount of bidfs is in a store. */
+static int note_mount(void *user, const struct ctl_mount *mount)
+{
+	struct ctl_running *running = user;
+	dev_t *grown = reallocarray(running->mounts, running->n_mounts + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	running->mounts = grown;
+	running->mounts[running->n_mounts++] = mount->dev;
+	return 0;
+}
+
+int ctl_running_all(struct ctl_running *running)
+{
+	bid_auto_dir DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	int r;
+
+	if (!dir)
+		return -errno;
+	running->pass++;
+	running->hidden = 0;
+	running->n_mounts = 0;
+	r = ctl_each_mount("/proc/self/mountinfo", note_mount, running);
+	while (r == 0 && (entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		r = look_at_process(running, dirfd(dir), entry->d_name);
+		ctl_tally_progress(running->tally, 0);
+	}
+	ctl_progress_clear(&running->tally->progress);
+	return r;
+}
+
+int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t n)
+{
+	bid_auto_fd int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = proc < 0 ? -errno : 0;
+
+	running->pass++;
+	for (size_t i = 0; i < n && r == 0; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%d", (int)pids[i]);
+		r = look_at_process(running, proc, name);
+	}
+	return r;
+}
+
+int ctl_running_file(struct ctl_running *running, int fd)
+{
+	struct ctl_seen_file *known, seen = { .pass = running->pass };
+	char link[64], path[PATH_MAX];
+	struct stat st;
+	ssize_t len;
+	int r;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	known = ctl_seen_find(&running->seen, st.st_dev, st.st_ino);
+	if (known && !known->unread && bid_stamp_holds(&known->stamp, &st))
+		return 0;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, path, sizeof(path) - 1);
+	if (len < 0)
+		return -errno;
+	path[len] = '\0';
+	if (st.st_nlink == 0)
+		ctl_strip_deleted(path);
+	if (is_ours(running, st.st_dev, path))
+		return 0;
+	seen.dev = st.st_dev;
+	seen.ino = st.st_ino;
+	r = add(running, fd, path, &seen);
+	return r < 0 ? r : ctl_seen_put(&running->seen, &seen);
+}
+
+void ctl_running_warn_hidden(const struct ctl_running *running)
+{
+	if (running->hidden > 0)
+		bid_warning("%s: %zu processes of others were not looked into", strerror(EACCES), running->hidden);
+}
+
+int ctl_running_settle(struct ctl_running *running)
+{
+	int r = running->n_taken > 0 ? bid_store_sync(running->store) : 0;
+
+	if (r < 0)
+		ctl_seen_release(&running->seen);
+	for (size_t i = 0; i < running->n_taken && r == 0; i++)
+		ctl_tally_taken(running->tally, running->taken[i].path, &running->taken[i].added);
+	forget_taken(running);
+	return r;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * bidctl watch: keep what runs, before it is replaced. A program that is started is added as the kernel tells of it, and its
+ * libraries a moment later, when it has mapped them; where the kernel tells nothing, and for what is mapped later, the maps of all
+ * processes are looked through now and then.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/clock.h"
+#include "ctl/exec_events.h"
+#include "ctl/notify.h"
+#include "ctl/running.h"
+
+enum {
+	INTERVAL_S = 10,
+	STARTED_MS = 250, /* time for a program to map its libraries */
+	STARTED_MAX = 1024, /* programs that are looked at after that; if there are more, everything is */
+};
+
+struct watch {
+	const struct ctl *ctl;
+	struct bid_store *store; /* owned; NULL while it cannot be opened */
+	char path[PATH_MAX]; /* of the store */
+	struct stat opened; /* its directory */
+	struct ctl_tally tally;
+	struct ctl_running running;
+	struct ctl_exec_events events;
+	int signals; /* signalfd; owned */
+	bool ended;
+	bool cut; /* in the middle of a look */
+	int64_t interval_ms;
+	int64_t all_ms; /* the clock when all processes are to be looked at next */
+	int64_t started_ms; /* the same of those that were started; 0 if none was */
+	pid_t started[STARTED_MAX];
+	size_t n_started;
+	nlink_t modules; /* links of /sys/module when the kernel was added, one for each module; 0: it was not */
+	int trouble; /* of the last pass, and said already */
+};
+
+/* Take over watch->store, which was opened. */
+static int begin(struct watch *watch)
+{
+	if (stat(bid_store_path(watch->store), &watch->opened) < 0) {
+		int r = -errno;
+
+		bid_store_free(bid_steal(watch->store));
+		return r;
+	}
+	ctl_running_begin(&watch->running, &watch->tally, watch->store);
+	watch->running.interrupt = watch->signals;
+	watch->modules = 0;
+	return 0;
+}
+
+static void end(struct watch *watch)
+{
+	ctl_running_release(&watch->running);
+	bid_store_free(bid_steal(watch->store));
+}
+
+/* Somebody may have removed the store, and made it anew: what counts is where its path leads to. */
+static int reopen(struct watch *watch)
+{
+	struct stat st;
+	int r;
+
+	if (watch->store) {
+		if (stat(watch->path, &st) == 0 && st.st_dev == watch->opened.st_dev && st.st_ino == watch->opened.st_ino)
+			return 0;
+		end(watch);
+	}
+	r = bid_store_open(watch->path, BID_STORE_WRITE, &watch->store);
+	return r < 0 ? r : begin(watch);
+}
+
+static int look_at_all(struct watch *watch)
+{
+	struct stat modules = { 0 };
+	int r;
+
+	watch->all_ms = ctl_clock_ms() + watch->interval_ms;
+	r = ctl_running_all(&watch->running);
+	/* once, and again after one was loaded */
+	if (r == 0 && stat("/sys/module", &modules) == 0 && modules.st_nlink != watch->modules) {
+		r = ctl_add_kernel(&watch->tally, watch->store);
+		watch->modules = r < 0 ? 0 : modules.st_nlink;
+	}
+	return r;
+}
+
+static int look_at_started(struct watch *watch)
+{
+	size_t n = watch->n_started;
+
+	watch->started_ms = 0;
+	watch->n_started = 0;
+	return n < STARTED_MAX ? ctl_running_processes(&watch->running, watch->started, n) : look_at_all(watch);
+}
+
+static int look_at_file(void *user, pid_t pid, int fd)
+{
+	struct watch *watch = user;
+
+	if (watch->started_ms == 0)
+		watch->started_ms = ctl_clock_ms() + STARTED_MS;
+	if (pid > 0 && watch->n_started < STARTED_MAX)
+		watch->started[watch->n_started++] = pid;
+	/* while the store takes nothing, only what still runs then can be caught up with */
+	return watch->trouble ? 0 : ctl_running_file(&watch->running, fd);
+}
+
+static int look_at_events(struct watch *watch)
+{
+	int r = ctl_exec_events_read(&watch->events, look_at_file, watch);
+
+	if (r != -EOVERFLOW)
+		return r;
+	bid_warning("more programs were started than could be looked at: those that ended at once may be missing");
+	watch->all_ms = 0;
+	return 0;
+}
+
+/* Say that the store is in trouble, or out of it, when that begins. */
+static void note(struct watch *watch, int r)
+{
+	if (r == watch->trouble)
+		return;
+	if (r < 0)
+		bid_error("%s: adding what runs to '%s'; trying again every %" PRId64 " s", bid_strerror(r), watch->path,
+			  watch->interval_ms / 1000);
+	else
+		bid_warning("out of trouble: adding what runs to '%s'", watch->path);
+	watch->trouble = r;
+}
+
+/* Look, bring to disk what was found, and report it. */
+static int pass(struct watch *watch, int (*look)(struct watch *watch), bool settle)
+{
+	int r = reopen(watch), settled = 0;
+
+	if (r == 0)
+		r = look(watch);
+	/* also what was added before the trouble */
+	if (watch->store && (settle || r < 0))
+		settled = ctl_running_settle(&watch->running);
+	if (r == 0)
+		r = settled;
+	if (r == -EINTR) {
+		watch->ended = watch->cut = true;
+		return 0;
+	}
+	/* what comes in trouble was not tried; only a look at all tells that it is over */
+	if (r < 0 || look == look_at_all)
+		note(watch, r);
+	if (fflush(stdout) != 0)
+		watch->ended = true;
+	return r;
+}
+
+/* Wait for the next thing to do, and do it. */
+static void turn(struct watch *watch)
+{
+	struct pollfd fds[] = {
+		{ .fd = watch->signals, .events = POLLIN },
+		{ .fd = watch->events.fd, .events = POLLIN },
+		{ .fd = watch->events.mounts, .events = POLLPRI },
+	};
+	int64_t due = watch->started_ms && watch->started_ms < watch->all_ms ? watch->started_ms : watch->all_ms;
+	int64_t wait = due - ctl_clock_ms();
+
+	if (poll(fds, sizeof(fds) / sizeof(fds[0]), wait > 0 ? (int)wait : 0) < 0 && errno != EINTR) {
+		note(watch, -errno);
+		watch->ended = true;
+		return;
+	}
+	if (fds[0].revents) {
+		watch->ended = true;
+		return;
+	}
+	if (fds[2].revents)
+		ctl_exec_events_mark(&watch->events);
+	/* one sync for all that was started in that time */
+	if (fds[1].revents)
+		pass(watch, look_at_events, false);
+	if (watch->started_ms && watch->started_ms <= ctl_clock_ms())
+		pass(watch, look_at_started, true);
+	if (watch->all_ms <= ctl_clock_ms())
+		pass(watch, look_at_all, true);
+}
+
+static void listen_to_kernel(struct watch *watch)
+{
+	int r = ctl_exec_events_open(&watch->events);
+
+	if (r < 0)
+		bid_warning("%s: the kernel does not tell of programs that are started, so that what runs for less than %" PRId64
+			    " s may be missed",
+			    strerror(-r), watch->interval_ms / 1000);
+}
+
+static enum ctl_status watch_on(struct watch *watch)
+{
+	int r = begin(watch);
+
+	if (r == 0 && !watch->ctl->once)
+		listen_to_kernel(watch);
+	/* the programs that are started meanwhile wait to be looked at */
+	if (r == 0)
+		r = pass(watch, look_at_all, true);
+	ctl_running_warn_hidden(&watch->running);
+	if (watch->ctl->once)
+		return r < 0 || watch->cut ? CTL_TROUBLE : CTL_DONE;
+	ctl_notify("READY=1");
+	while (!watch->ended)
+		turn(watch);
+	ctl_notify("STOPPING=1");
+	/* what was started a moment ago */
+	watch->running.interrupt = -1;
+	if (watch->started_ms)
+		pass(watch, look_at_started, true);
+	return CTL_DONE;
+}
+
+enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
+{
+	struct watch watch = {
+		.ctl = ctl,
+		.events = CTL_EXEC_EVENTS_NONE,
+		.interval_ms = 1000 * (int64_t)(ctl->interval ? ctl->interval : INTERVAL_S),
+	};
+	sigset_t ends, before;
+	enum ctl_status status;
+
+	if (ctl->once && ctl->interval)
+		return ctl_usage("'--interval' and '--once' exclude each other");
+	status = ctl_open_store(ctl, CTL_WRITE, &watch.store);
+	if (status != CTL_DONE)
+		return status;
+	snprintf(watch.path, sizeof(watch.path), "%s", bid_store_path(watch.store));
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	sigprocmask(SIG_BLOCK, &ends, &before);
+	watch.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+	ctl_tally_begin(&watch.tally, ctl, CTL_TALLY_STREAM);
+	if (watch.signals < 0) {
+		bid_error("%s: waiting for signals", strerror(errno));
+		status = CTL_TROUBLE;
+	} else {
+		status = watch_on(&watch);
+	}
+	if (watch.store)
+		end(&watch);
+	ctl_exec_events_release(&watch.events);
+	bid_close(watch.signals);
+	return ctl_tally_end(&watch.tally, status);
+}

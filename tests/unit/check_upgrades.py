@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Upgrade and remove packages with real package managers, in a root of their own, and find what was replaced in the store.
+
+usage: BID_BUILD_ROOT=DIR check_upgrades.py BIDCTL [CASE...]
+
+Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What is not installed is left out, and said so.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import cases
+from add_scene import IDS, call, stored
+from cases import need
+from check_bidctl import DONE, ID_ONE, TIMEOUT, Scene, build
+
+CONTRIB = pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib"
+
+
+class Root:
+    """A system with a store, in which nothing is installed."""
+
+    def __init__(self, scene):
+        self.top = scene.home / "root"
+        self.admin = self.top / "var" / "lib" / "dpkg"
+        for directory in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/apt/lists/partial",
+                          "var/log/apt", "var/cache/apt/archives/partial", "etc/apt/apt.conf.d", "etc/apt/preferences.d",
+                          "etc/apt/sources.list.d"):
+            (self.top / directory).mkdir(parents=True)
+        (self.admin / "status").touch()
+        self.scene = scene
+        self.environment = scene.environment | {"PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin",
+                                                "BIDFS_STORE": str(scene.store)}
+        # as installed, but for where bidctl is
+        self.hook = scene.home / "keep-replaced"
+        text = (CONTRIB / "keep-replaced").read_text()
+        self.hook.write_text(re.sub(r"/\S*/bidctl ", f"{scene.bidctl} ", text))
+        assert str(scene.bidctl) in self.hook.read_text(), text
+        self.hook.chmod(0o755)
+
+    def dpkg(self, *arguments, **environment):
+        return self.done(call("dpkg", f"--root={self.top}", "--force-not-root", "--log=/dev/null",
+                              f"--pre-invoke={self.hook} dpkg", *arguments, env=self.environment | environment))
+
+    def done(self, done):
+        assert done.returncode == DONE and "bidctl" not in done.stderr, done
+        return done
+
+    def missing(self, *ids):
+        return {build_id for build_id in ids if not (self.scene.store / ".build-id" / build_id[:2] / build_id[2:]).is_symlink()}
+
+
+def package(scene, name, version, build_id):
+    """A .deb of one program, a text and a link."""
+    tree = scene.home / f"{name}-{version}"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "usr" / "bin").mkdir(parents=True)
+    shutil.copy(build(scene.home, f"{name}{version}", build_id), tree / "usr" / "bin" / name)
+    (tree / "usr" / "bin" / f"{name}-alias").symlink_to(name)
+    (tree / "usr" / "bin" / f"{name}-text").write_text(version)
+    (tree / "DEBIAN" / "control").write_text(f"Package: {name}\nVersion: {version}\nArchitecture: {architecture()}\n"
+                                             "Maintainer: nobody <nobody@localhost>\nDescription: a test\n")
+    path = scene.home / f"{name}_{version}.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, path], check=True, timeout=TIMEOUT,
+                   stdout=subprocess.DEVNULL)
+    return path
+
+
+def architecture():
+    return call("dpkg", "--print-architecture").stdout.strip()
+
+
+def need_dpkg():
+    need(shutil.which("dpkg") and shutil.which("dpkg-deb"), "no dpkg")
+    need(os.geteuid() == 0, "needs root, as dpkg does")
+
+
+def case_dpkg(scene):
+    """dpkg alone: an upgrade of one package among others, and a removal."""
+    need_dpkg()
+    root = Root(scene)
+    one, two, other = (package(scene, *what) for what in (("tool", "1", IDS[0]), ("tool", "2", IDS[1]), ("other", "1", IDS[2])))
+    root.dpkg("--install", one, other)
+    assert root.missing(*IDS[:3]) == set(IDS[:3]), "what is installed for the first time replaces nothing"
+    root.dpkg("--install", two)
+    assert root.missing(*IDS[:3]) == {IDS[1], IDS[2]}
+    installed = root.top / "usr" / "bin" / "tool"
+    kept = stored(scene, IDS[0])
+    assert kept == scene.store / str(installed)[1:] / IDS[0], kept
+    assert (kept / "elf").read_bytes() == (scene.home / "tool1").read_bytes() != installed.read_bytes()
+    root.dpkg("--remove", "tool")
+    assert not installed.exists() and root.missing(*IDS[:3]) == {IDS[2]}
+    assert not any(scene.store.rglob("*-alias")), "a link was followed"
+
+
+def case_no_store(scene):
+    """A machine without a store upgrades as ever, and so does one on which it cannot be written."""
+    need_dpkg()
+    root = Root(scene)
+    one, two = (package(scene, "tool", version, IDS[number]) for number, version in enumerate("12"))
+    root.dpkg("--install", one, BIDFS_STORE=str(scene.home / "none"))
+    done = root.dpkg("--install", two, BIDFS_STORE=str(scene.home / "none"))
+    assert done.stderr == "" and not (scene.home / "none").exists(), done
+    broken = scene.home / "broken"
+    broken.mkdir()
+    (broken / ".bidfs").write_text("in the way")
+    done = call("dpkg", f"--root={root.top}", "--force-not-root", "--log=/dev/null", f"--pre-invoke={root.hook} dpkg", "--install",
+                one, env=root.environment | {"BIDFS_STORE": str(broken)})
+    assert done.returncode == DONE and (root.top / "usr" / "bin" / "tool").read_bytes() == (scene.home / "tool1").read_bytes(), done
+
+
+def case_apt(scene):
+    """apt, which tells its hook what it is about to do."""
+    need_dpkg()
+    need(shutil.which("apt-get"), "no apt-get")
+    root = Root(scene)
+    hook = (CONTRIB / "90bidfs-keep").read_text()
+    installed = hook.split('"')[1].split()[0]
+    (root.top / "etc" / "apt" / "apt.conf.d" / "90bidfs-keep").write_text(hook.replace(installed, str(root.hook)))
+    (root.top / "etc" / "apt" / "sources.list").touch()
+    config = scene.home / "apt.conf"
+    config.write_text(f'Dir "{root.top}";\nDir::State::status "{root.admin}/status";\nDir::Bin::dpkg "/usr/bin/dpkg";\n'
+                      f'Dir::Bin::Methods "/usr/lib/apt/methods";\nDPkg::Options {{ "--root={root.top}"; "--log=/dev/null"; }};\n'
+                      'APT::Sandbox::User "root";\nDir::Log::Terminal "";\nDPkg::Use-Pty "false";\n'
+                      # outside of apt's own roots it asks dpkg for the architectures
+                      f'APT::Architecture "{architecture()}";\n')
+    environment = root.environment | {"APT_CONFIG": str(config), "DPKG_ROOT": str(root.top), "DPKG_ADMINDIR": str(root.admin)}
+
+    def apt(*arguments):
+        return root.done(call("apt-get", "-y", "-q", *arguments, env=environment))
+
+    one, two, other = (package(scene, *what) for what in (("tool", "1", IDS[0]), ("tool", "2", IDS[1]), ("other", "1", IDS[2])))
+    apt("install", one, other)
+    assert root.missing(*IDS[:3]) == set(IDS[:3])
+    done = apt("install", two)
+    assert root.missing(*IDS[:3]) == {IDS[1], IDS[2]}, done
+    assert (stored(scene, IDS[0]) / "elf").read_bytes() == (scene.home / "tool1").read_bytes()
+    apt("remove", "other")
+    assert root.missing(*IDS[:3]) == {IDS[1]}
+
+
+def case_files(scene):
+    """A list of paths, as rpm's triggers have it."""
+    listed = f"{scene.one}\n{scene.text}\n{scene.home}\n{scene.home}/none\n{scene.nameless}\n"
+    root = Root(scene)
+    done = subprocess.run([root.hook, "files"], input=listed, text=True, capture_output=True, timeout=TIMEOUT, check=False,
+                          env=root.environment)
+    assert (done.returncode, done.stdout, done.stderr) == (DONE, "", ""), done
+    assert [row["id"] for row in scene.json("list")] == [ID_ONE]
+    done = subprocess.run([root.hook], capture_output=True, timeout=TIMEOUT, check=False, env=root.environment)
+    assert done.returncode == 2 and b"usage" in done.stderr, done
+
+
+def case_rpm(scene):
+    """rpm, with the package of the trigger installed."""
+    need(shutil.which("rpmbuild") and shutil.which("rpm"), "no rpm and rpmbuild")
+    need(os.geteuid() == 0, "needs root, for chroot(2)")
+    root = Root(scene)
+    place = scene.home / "place"
+    spec = (CONTRIB / "bidfs-keep.spec").read_text()
+    prefixes, command = spec.split("%transfiletriggerun -- ")[1].splitlines()[:2]
+    assert "/usr" in prefixes.split() and command.endswith("/keep-replaced files"), spec
+    # in a database of its own and a place of its own: in a root of its own there is no shell for the trigger
+    keep = rpm_package(scene, "bidfs-keep", spec.replace(prefixes, str(place)).replace(command, f"{root.hook} files"))
+    programs = [build(scene.home, f"tool{version}", IDS[number]) for number, version in enumerate("12")]
+    one, two = (rpm_package(scene, f"tool-{version}", f"Name: tool\nVersion: {version}\nRelease: 1\nSummary: a test\n"
+                            f"License: none\n%description\nA test.\n%install\nmkdir -p %{{buildroot}}{place}\ncp "
+                            f"{programs[number]} %{{buildroot}}{place}/tool\n%files\n{place}/tool\n")
+                for number, version in enumerate("12"))
+
+    def rpm(*arguments):
+        return root.done(call("rpm", "--dbpath", scene.home / "rpmdb", "--nodeps", *arguments, env=root.environment))
+
+    rpm("--install", keep, one)
+    assert root.missing(*IDS[:2]) == set(IDS[:2])
+    rpm("--upgrade", two)
+    assert (place / "tool").read_bytes() == programs[1].read_bytes() and root.missing(*IDS[:2]) == {IDS[1]}
+    assert (stored(scene, IDS[0]) / "elf").read_bytes() == programs[0].read_bytes()
+    rpm("--erase", "tool")
+    assert root.missing(*IDS[:2]) == set()
+
+
+def rpm_package(scene, name, text):
+    spec, top = scene.home / f"{name}.spec", scene.home / f"rpmbuild-{name}"
+    spec.write_text(text)
+    options = {"_topdir": top, "debug_package": "%{nil}", "__os_install_post": "%{nil}", "_build_id_links": "none"}
+    defined = [word for name, value in options.items() for word in ("--define", f"{name} {value}")]
+    done = call("rpmbuild", "-bb", *defined, spec, env=scene.environment)
+    assert done.returncode == DONE, done
+    found, = top.rglob("*.rpm")
+    return found
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene)

@@ -1,0 +1,313 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Let bidctl watch keep what runs, while it starts, ends and is replaced.
+
+usage: BID_BUILD_ROOT=DIR check_watch.py BIDCTL [CASE...]
+
+Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import cases
+from add_scene import IDS, NOBODY, call, everything_is_right, readelf_id, running, sleeper, stored, summary
+from cases import need
+from check_bidctl import DONE, TIMEOUT, TROUBLE, USAGE, Scene, build
+
+
+class Watch:
+    """bidctl watch, from when it is ready on."""
+
+    def __init__(self, scene, *arguments, command=(), **keywords):
+        self.lines, self.messages, self.arrived = [], [], queue.Queue()
+        name = scene.home / "notify"
+        name.unlink(missing_ok=True)
+        self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notified.settimeout(TIMEOUT)
+        self.notified.bind(str(name))
+        name.chmod(0o777)
+        self.process = subprocess.Popen([*command, scene.bidctl, "-s", scene.store, "watch", *arguments], text=True, bufsize=1,
+                                        env=scene.environment | {"NOTIFY_SOCKET": str(name)}, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **keywords)
+        self.threads = [threading.Thread(target=self.read, args=pair, daemon=True)
+                        for pair in ((self.process.stdout, self.lines), (self.process.stderr, self.messages))]
+        for thread in self.threads:
+            thread.start()
+        assert self.told() == "READY=1"
+
+    def read(self, stream, lines):
+        for line in stream:
+            lines.append(line.rstrip("\n"))
+            self.arrived.put(None)
+
+    def told(self):
+        return self.notified.recv(100).decode()
+
+    def wait_for(self, pattern, lines=None):
+        """The line in which it is, once there is one."""
+        until = time.monotonic() + TIMEOUT
+        while True:
+            for line in list(self.lines if lines is None else lines):
+                if re.search(pattern, line):
+                    return line
+            assert time.monotonic() < until, (pattern, self.lines, self.messages)
+            with contextlib.suppress(queue.Empty):
+                self.arrived.get(timeout=1)
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        status = self.process.wait(timeout=TIMEOUT)
+        for thread in self.threads:
+            thread.join(TIMEOUT)
+        return status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.process.kill()
+        self.process.wait()
+        for thread in self.threads:
+            thread.join(TIMEOUT)
+        for closed in (self.process.stdout, self.process.stderr, self.notified):
+            closed.close()
+
+
+def need_events():
+    need(os.geteuid() == 0, "needs root, to be told of programs that are started")
+
+
+def case_usage(scene):
+    for arguments, has in (
+            (["watch", "--interval=0"], "'0'"),
+            (["watch", "--interval=x"], "'x'"),
+            (["watch", "--interval=86401"], "'86401'"),
+            (["watch", "--interval=1", "--once"], "'--once'"),
+            (["watch", "file"], "'file'"),
+            (["add", "--once", "file"], "'--once'"),
+    ):
+        done = scene.run(*arguments, status=USAGE)
+        assert done.stderr.count("\n") == 1 and has in done.stderr and done.stdout == "", done
+
+
+def case_once(scene):
+    """One look through all processes: a line for each file that is new, and the sum."""
+    program = sleeper(scene.home, "program", IDS[0])
+    with running(program, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"up\n"
+        done = scene.on_store("watch", "--once")
+        (_, added, _, _), _ = summary(done)
+        lines = done.stdout.splitlines()[:-1]
+        assert len(lines) == added >= 2, done.stdout
+        assert any(line.startswith(f"{IDS[0]} elf ") and line.endswith(f" {program}") for line in lines), done.stdout
+        again = scene.on_store("--json", "watch", "--once", "--verbose")
+    *files, total = [json.loads(line) for line in again.stdout.splitlines()]
+    mine, = [file for file in files if file.get("id") == IDS[0]]
+    assert mine["known"] and mine["file"] == str(program) and abs(mine["time"] - time.time()) < 3600, mine
+    assert total["known"] >= added and "files" not in total, total
+    assert everything_is_right(scene) >= 2
+
+
+def case_started(scene):
+    """A program that ends at once and is deleted is kept, and so are those that are executed by a script and a loader."""
+    need_events()
+    with Watch(scene, "--interval=3600") as watch:
+        assert not any("not tell" in message for message in watch.messages), watch.messages
+        for number in range(3):
+            program = build(scene.home, f"short{number}", IDS[number])
+            subprocess.run([program], check=True, timeout=TIMEOUT)
+            program.unlink()
+            line = watch.wait_for(IDS[number])
+            assert line.endswith(f" {program}"), line
+            assert stored(scene, IDS[number]) == scene.store / str(program)[1:] / IDS[number]
+        script = scene.home / "script"
+        script.write_text(f"#!{build(scene.home, 'interpreter', IDS[3])}\n")
+        script.chmod(0o755)
+        subprocess.run([script], check=True, timeout=TIMEOUT)
+        watch.wait_for(IDS[3])
+        assert watch.end() == DONE
+    assert everything_is_right(scene) >= 4
+    assert not any(str(script) in line and "interpreter" not in line for line in watch.lines), "a script is no program"
+
+
+def case_libraries(scene):
+    """What a program has loaded, too, before any of it is replaced under it."""
+    need_events()
+    library = build(scene.home, "libpart.so", IDS[1], ["-shared", "-fPIC"])
+    later = build(scene.home, "liblater.so", IDS[2], ["-shared", "-fPIC"])
+    source = scene.home / "host.c"
+    source.write_text('#include <dlfcn.h>\n#include <stdio.h>\nint main(int argc, char **argv)\n{\n'
+                      '\tif (!dlopen(argv[1], RTLD_NOW))\n\t\treturn 1;\n\tputs("up");\n\tfflush(stdout);\n\tgetchar();\n'
+                      '\tif (!dlopen(argv[2], RTLD_NOW))\n\t\treturn 1;\n\tgetchar();\n\treturn 0;\n}\n')
+    host = scene.home / "host"
+    subprocess.run(["cc", f"-Wl,--build-id=0x{IDS[0]}", "-o", host, source, "-ldl"], check=True, timeout=TIMEOUT)
+    # mapped by the loader: looked for as soon as the program has started
+    with Watch(scene, "--interval=3600") as watch, running(host, library, later, stdout=subprocess.PIPE) as process:
+        watch.wait_for(IDS[0])
+        watch.wait_for(IDS[1])
+        assert process.stdout.readline() == b"up\n" and watch.end() == DONE
+    shutil.rmtree(scene.store)
+    scene.store.mkdir()
+    with Watch(scene, "--interval=1") as watch, running(host, library, later, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"up\n"
+        watch.wait_for(IDS[0])
+        watch.wait_for(IDS[1])
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        watch.wait_for(IDS[2])
+        # an upgrade, under the running program
+        for path, build_id in ((host, IDS[0]), (library, IDS[1]), (later, IDS[2])):
+            shutil.copy(scene.one, scene.home / "new")
+            os.rename(scene.home / "new", path)
+            assert readelf_id(stored(scene, build_id) / "elf") == build_id
+        assert watch.end() == DONE
+
+
+def case_each_once(scene):
+    """Nothing is added or read twice, however often it is looked at."""
+    program = sleeper(scene.home, "program", IDS[0])
+    with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1", "--verbose") as watch:
+        assert process.stdout.readline() == b"up\n"
+        watch.wait_for(IDS[0])
+        for number in range(1, 4):
+            other = sleeper(scene.home, f"other{number}", IDS[number])
+            with running(other, stdout=subprocess.PIPE) as another:
+                assert another.stdout.readline() == b"up\n"
+                watch.wait_for(IDS[number])
+                time.sleep(1.1)
+        # what was compiled a moment before it was looked at is looked at once more
+        mine = [line for line in watch.lines if IDS[0] in line]
+        assert len(mine) <= 2 and " known " not in mine[0] and all(" known " in line for line in mine[1:]), mine
+        # the same inode, with other contents
+        process.kill()
+        process.wait()
+        shutil.copyfile(sleeper(scene.home, "changed", IDS[5]), program)
+        with running(program, stdout=subprocess.PIPE) as another:
+            assert another.stdout.readline() == b"up\n"
+            watch.wait_for(IDS[5])
+        assert watch.end() == DONE
+
+
+def case_unprivileged(scene):
+    """Without any privilege, one's own programs by looking now and then, and it says so."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    os.chown(scene.store, NOBODY, NOBODY)
+    program = sleeper(scene.home, "program", IDS[0])
+    as_nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    with Watch(scene, "--interval=1", **as_nobody) as watch:
+        watch.wait_for("does not tell of programs", watch.messages)
+        watch.wait_for("processes of others", watch.messages)
+        with running(program, stdout=subprocess.PIPE, **as_nobody) as process:
+            assert process.stdout.readline() == b"up\n"
+            program.unlink()
+            watch.wait_for(IDS[0])
+        assert watch.end() == DONE
+        assert len(watch.messages) == 2, watch.messages
+    assert stored(scene, IDS[0]) == scene.store / str(program)[1:] / IDS[0]
+
+
+def case_ends(scene):
+    """A signal ends it, with what it has, and the sum."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for form in ([], ["--json"]):
+            with Watch(scene, *form) as watch:
+                assert watch.end(number) == DONE
+                assert watch.told() == "STOPPING=1"
+            last = watch.lines[-1]
+            if form:
+                assert set(json.loads(last)) == {"seen", "added", "known", "refused", "reasons"}, last
+            else:
+                assert re.match(r"seen \d+, added \d+, known \d+, refused \d+", last), last
+    assert list((scene.store / ".bidfs" / "tmp").iterdir()) == []
+
+
+def case_full_disk(scene):
+    """A full disk is told of once, and when there is room again, nothing is missing that still runs."""
+    need(os.geteuid() == 0, "needs root, for a mount namespace")
+    program = sleeper(scene.home, "program", IDS[0])
+    mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=200k tmpfs "$1"; shift; exec "$@"', "sh", scene.store]
+    with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1", command=mount) as watch:
+        assert process.stdout.readline() == b"up\n"
+        watch.wait_for("No space left on device: adding", watch.messages)
+        time.sleep(2.5)
+        inside = ["nsenter", "-t", str(watch.process.pid), "-m"]
+        subprocess.run([*inside, "mount", "-o", "remount,size=1g", scene.store], check=True, timeout=TIMEOUT)
+        watch.wait_for("out of trouble", watch.messages)
+        watch.wait_for(IDS[0])
+        kept = call(*inside, "readelf", "-n", scene.store / str(program)[1:] / IDS[0] / "elf")
+        assert IDS[0] in kept.stdout, kept
+        assert watch.end() == DONE
+    assert sum("No space left" in message for message in watch.messages) == 1, watch.messages
+
+
+def case_store_removed(scene):
+    """A store that is removed and made anew under its hands."""
+    program = sleeper(scene.home, "program", IDS[0])
+    with running(program, stdout=subprocess.PIPE) as process, Watch(scene, "--interval=1") as watch:
+        assert process.stdout.readline() == b"up\n"
+        watch.wait_for(IDS[0])
+        os.rename(scene.store, scene.home / "gone")
+        watch.wait_for("adding what runs to", watch.messages)
+        scene.store.mkdir()
+        watch.wait_for("out of trouble", watch.messages)
+        until = time.monotonic() + TIMEOUT
+        while not (scene.store / ".build-id" / IDS[0][:2] / IDS[0][2:]).exists():
+            assert time.monotonic() < until, "not added to the new store"
+            time.sleep(0.1)
+        assert watch.end() == DONE
+
+
+def case_units(scene):
+    """systemd takes the units, with what they call in its place."""
+    need(shutil.which("systemd-analyze"), "no systemd-analyze")
+    contrib = pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib"
+    for name, *mode in (("bidfs-watch.service", "--system"), ("bidfs-watch.user.service", "--user")):
+        text = (contrib / name).read_text()
+        unit = scene.home / name
+        unit.write_text(re.sub(r"^(ExecStart=)\S+", rf"\g<1>{scene.bidctl}", text, flags=re.M))
+        assert f"{scene.bidctl} " in unit.read_text(), text
+        verify = ["systemd-analyze", *mode, "--man=no", "verify"]
+        done = call(*verify, unit, env=scene.environment | {"XDG_RUNTIME_DIR": str(scene.home)})
+        assert done.returncode == 0 and name not in done.stderr, done
+        # the check can fail
+        unit.write_text(unit.read_text().replace("Type=notify", "Type=nonsense\nNonsense=yes"))
+        done = call(*verify, unit, env=scene.environment | {"XDG_RUNTIME_DIR": str(scene.home)})
+        assert "nonsense" in done.stderr, done
+
+
+def case_confined(scene):
+    """It has all it needs with the privileges that its unit leaves it, and makes hard links."""
+    need(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    unit = (pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib" / "bidfs-watch.service").read_text()
+    kept = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M)[1].lower().replace("cap_", "+").replace(" ", ",")
+    program = build(scene.home, "program", IDS[0])
+    os.chown(program, NOBODY, NOBODY)
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    confine = ["setpriv", "--no-new-privs", f"--bounding-set=-all,{kept}", "--inh-caps=-all"]
+    with Watch(scene, "--interval=3600", command=confine) as watch:
+        subprocess.run([program], check=True, timeout=TIMEOUT, user=NOBODY, group=NOBODY, extra_groups=[])
+        assert " hard " in watch.wait_for(IDS[0])
+        assert watch.end() == DONE
+    assert not any("error" in message or "not tell" in message for message in watch.messages), watch.messages
+
+
+def case_no_store(scene):
+    done = scene.run("-s", scene.home / "none", "watch", "--once", status=TROUBLE)
+    assert "no such directory" in done.stderr, done
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What is remembered of files that were looked at, and what is forgotten. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "ctl/seen.h"
+
+static void put(struct ctl_seen *seen, dev_t dev, ino_t ino)
+{
+	assert_int_equal(ctl_seen_put(seen, &(struct ctl_seen_file){ .dev = dev, .ino = ino, .pass = (unsigned)ino }), 0);
+}
+
+static void test_found(void **state)
+{
+	struct ctl_seen seen = { 0 };
+
+	assert_null(ctl_seen_find(&seen, 1, 1));
+	for (ino_t ino = 1; ino <= 5000; ino++) {
+		put(&seen, 1, ino);
+		put(&seen, 2, ino);
+	}
+	for (ino_t ino = 1; ino <= 5000; ino++) {
+		assert_int_equal(ctl_seen_find(&seen, 1, ino)->pass, ino);
+		assert_int_equal(ctl_seen_find(&seen, 2, ino)->dev, 2);
+		assert_null(ctl_seen_find(&seen, 3, ino));
+	}
+	/* another thing is known of it from now on */
+	assert_int_equal(ctl_seen_put(&seen, &(struct ctl_seen_file){ .dev = 1, .ino = 7, .unread = true }), 0);
+	assert_true(ctl_seen_find(&seen, 1, 7)->unread);
+	ctl_seen_release(&seen);
+	assert_null(ctl_seen_find(&seen, 1, 7));
+}
+
+/* However many come, those that are asked for all the time stay, and memory does not grow. */
+static void test_bounded(void **state)
+{
+	struct ctl_seen seen = { 0 };
+
+	put(&seen, 1, 1);
+	for (ino_t ino = 2; ino < 20 * CTL_SEEN_MAX; ino++) {
+		put(&seen, 1, ino);
+		if (ino % 1000 == 0)
+			assert_non_null(ctl_seen_find(&seen, 1, 1));
+		assert_true(seen.young.n <= CTL_SEEN_MAX && seen.old.n <= CTL_SEEN_MAX);
+		assert_true(seen.young.size <= 4 * CTL_SEEN_MAX);
+	}
+	assert_null(ctl_seen_find(&seen, 1, 2));
+	ctl_seen_release(&seen);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
