@@ -42,7 +42,7 @@ int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, const stru
 /* One of the handles is gone: one that the kernel read if @by_kernel. */
 void bid_backing_close(struct bid_fs *fs, struct bid_inode *inode, bool by_kernel);
 
-/* For bid_inodes_new(). */
+/* An inode with such an attachment goes. */
 void bid_backing_detach(void *attachment);
 
 #endif

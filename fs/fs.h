@@ -4,6 +4,7 @@
 #define BID_FS_FS_H
 
 #include <fuse_lowlevel.h>
+#include <pthread.h>
 
 #include <bid/broker.h>
 
@@ -30,10 +31,12 @@ struct bid_fs {
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_fds *fds; /* owned; has its own lock */
-	struct bid_backings *backings; /* owned; has its own lock, which is also that of the inodes' attachments */
+	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */
+	pthread_mutex_t text_lock; /* of the texts' attachments, see text.c */
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
 	bool greeted; /* the kernel was answered; see dirops_fix.c */
+	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
 	struct timespec started; /* wall clock */
 	mode_t file_mode; /* the bits that a file may have: never setuid, never writable */
 	uid_t uid; /* who owns what is in no store */

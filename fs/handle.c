@@ -217,6 +217,10 @@ int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid
 	case BID_NODE_DEBUG_FAN:
 		node.fan = (uint8_t)fan;
 		break;
+	case BID_NODE_STATUS:
+	case BID_NODE_METRICS:
+		node.serial = (uint32_t)number;
+		break;
 	default:
 		break;
 	}

@@ -11,7 +11,7 @@ enum { FIRST_BUCKETS = 1024 }; /* a power of two */
 
 struct bid_inodes {
 	pthread_mutex_t lock; /* protects all below */
-	void (*detach)(void *attachment);
+	void (*detach)(const struct bid_inode *inode);
 	struct bid_inode **buckets;
 	uint64_t n_buckets; /* a power of two */
 	uint64_t n;
@@ -28,6 +28,8 @@ static uint64_t number_of(const struct bid_node *node, unsigned attempt)
 
 	if (node->type == BID_NODE_PATH && !*bid_node_path(node))
 		return BID_INODE_ROOT;
+	if (node->serial)
+		return class << 55 | node->serial;
 	hash = XXH3_64bits_withSeed(node->id.bytes, node->id.len, attempt << 8 | (unsigned)node->type);
 	hash = XXH3_64bits_withSeed(bid_node_path(node), strlen(bid_node_path(node)), hash);
 	return class << 55 | fan << 47 | (hash & 0x7fffffffffffU);
@@ -105,7 +107,7 @@ static struct bid_inode *insert(struct bid_inodes *inodes, uint64_t number, cons
 	return inode;
 }
 
-int bid_inodes_new(void (*detach)(void *attachment), struct bid_inodes **ret_inodes)
+int bid_inodes_new(void (*detach)(const struct bid_inode *inode), struct bid_inodes **ret_inodes)
 {
 	struct bid_inodes *inodes = calloc(1, sizeof(*inodes));
 	struct bid_node root = { .type = BID_NODE_PATH };
@@ -130,7 +132,7 @@ int bid_inodes_new(void (*detach)(void *attachment), struct bid_inodes **ret_ino
 static void destroy(struct bid_inodes *inodes, struct bid_inode *inode)
 {
 	if (inode->attachment)
-		inodes->detach(inode->attachment);
+		inodes->detach(inode);
 	bid_node_release(&inode->node);
 	free(inode);
 }

@@ -35,8 +35,8 @@ uint64_t bid_inode_number(const struct bid_node *node);
  */
 void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan);
 
-/* A table with the root in it. @detach is called with the attachment (if not NULL) of every inode that goes. */
-int bid_inodes_new(void (*detach)(void *attachment), struct bid_inodes **ret_inodes);
+/* A table with the root in it. @detach is called for every inode with an attachment that goes. */
+int bid_inodes_new(void (*detach)(const struct bid_inode *inode), struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*

@@ -38,6 +38,7 @@ struct bid_node {
 	enum bid_kind kind;
 	uint8_t fan; /* first byte of the ids below */
 	struct bid_id id;
+	uint32_t serial; /* of status and metrics: each look at them is a node of its own, with a text that stays; 0 is the name */
 	char *path; /* relative to the store; owned, may be NULL for "" */
 };
 

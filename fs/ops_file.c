@@ -51,7 +51,7 @@ static void reply_open(fuse_req_t req, struct handle *handle, struct fuse_file_i
 static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct handle *handle = calloc(1, sizeof(*handle));
-	int r = handle ? bid_text_make(bid_fs_of(req), &inode->node, &handle->text, &handle->size) : -ENOMEM;
+	int r = handle ? bid_text_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
 
 	if (r < 0) {
 		free(handle);
@@ -201,7 +201,7 @@ static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, 
 	if (inode->node.type != BID_NODE_FILE) {
 		bid_auto_free char *text = NULL;
 		size_t len;
-		int r = bid_text_make(fs, &inode->node, &text, &len);
+		int r = bid_text_make(fs, inode, &text, &len);
 
 		if (r < 0)
 			fuse_reply_err(req, -r);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "reply.h"
+#include "text.h"
 #include "wait.h"
 
 static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
@@ -50,6 +51,8 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		r = lookup_handle(fs, parent, inode, up, &child);
 	else
 		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child) : -ESTALE;
+	if (r == 0 && inode && inode->node.type == BID_NODE_META)
+		bid_text_look(fs, &child);
 	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
 	} else if (r == -ENOENT) {

@@ -6,13 +6,15 @@
 
 #include "text.h"
 
-struct stat bid_attr_of(const struct bid_fs *fs, const struct bid_inode *inode)
+struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 {
 	const struct bid_node *node = &inode->node;
-	struct stat st = { .st_ino = inode->number, .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
+	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
 	struct stat below;
 	char target[PATH_MAX];
 
+	/* programs such as cp(1) compare what they looked at with what they opened */
+	st.st_ino = node->serial ? bid_inode_number(&(struct bid_node){ .type = node->type }) : inode->number;
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
 	switch (bid_node_format(node)) {
 	case S_IFDIR:
@@ -29,7 +31,7 @@ struct stat bid_attr_of(const struct bid_fs *fs, const struct bid_inode *inode)
 		break;
 	default:
 		st.st_mode = S_IFREG | 0444;
-		st.st_size = (off_t)bid_text_size(fs, node, &st.st_mtim);
+		st.st_size = (off_t)bid_text_size(fs, inode, &st.st_mtim);
 		break;
 	}
 	return st;
@@ -62,7 +64,7 @@ double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:
-		return 0; /* its size is made anew whenever it is looked at */
+		return 0; /* it is made anew whenever it is looked at */
 	default:
 		return BID_STALE;
 	}
@@ -75,6 +77,11 @@ void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct st
 	struct bid_inode *inode;
 
 	if (bid_inodes_get(fs->inodes, node, &inode) < 0) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	if (bid_text_keep(fs, inode) < 0) {
+		bid_inodes_forget(fs->inodes, inode->number, 1);
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}

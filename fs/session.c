@@ -19,6 +19,7 @@
 #include "dirops.h"
 #include "ops.h"
 #include "servers.h"
+#include "text.h"
 
 enum {
 	THREADS = 2, /* one more than answers fastest, so that a slow disk does not hold up everybody; none waits for a network */
@@ -222,6 +223,14 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 	return status;
 }
 
+static void drop_attachment(const struct bid_inode *inode)
+{
+	if (inode->node.type == BID_NODE_FILE)
+		bid_backing_detach(inode->attachment);
+	else
+		bid_text_detach(inode->attachment);
+}
+
 int bid_session_run(struct bid_store *store, const struct bid_options *options)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
@@ -236,8 +245,9 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	int status = BID_EXIT_SYSTEM;
 
 	clock_gettime(CLOCK_REALTIME, &fs.started);
+	pthread_mutex_init(&fs.text_lock, NULL);
 	raise_limit();
-	if (bid_inodes_new(bid_backing_detach, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
+	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
 	    bid_handles_new(&fs.tree, &fs.handles) == 0 && bid_backings_new(&fs.backings) == 0 &&
 	    add_arguments(&args, options, bid_store_path(store)) == 0)
 		status = mount_and_serve(&fs, &args);
@@ -248,6 +258,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_handles_free(fs.handles);
 	bid_inodes_free(fs.inodes);
 	bid_backings_free(fs.backings);
+	pthread_mutex_destroy(&fs.text_lock);
 	fuse_opt_free_args(&args);
 	return status;
 }

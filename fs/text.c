@@ -29,7 +29,66 @@ static const char readme[] =
 	"\n"
 	"If a file does not appear, 'bidctl get ID debuginfo' says what each server answered. See mount.bidfs(8).\n";
 
-/* Make @text, of @size bytes, a multiple of the block by newlines, which neither JSON nor Prometheus minds. */
+/* A text that stays; the attachment of an inode. */
+struct kept {
+	size_t size;
+	struct timespec time;
+	char text[];
+};
+
+void bid_text_look(struct bid_fs *fs, struct bid_node *node)
+{
+	if (node->type != BID_NODE_STATUS && node->type != BID_NODE_METRICS)
+		return;
+	do
+		node->serial = ++fs->looks;
+	while (node->serial == 0);
+}
+
+int bid_text_keep(struct bid_fs *fs, struct bid_inode *inode)
+{
+	bid_auto_free char *text = NULL;
+	bid_auto_free struct kept *kept = NULL;
+	size_t size;
+
+	if (inode->node.serial == 0)
+		return 0;
+	text = inode->node.type == BID_NODE_STATUS ? bid_status_json(fs) : bid_metrics_text(fs);
+	if (!text)
+		return -ENOMEM;
+	size = strlen(text);
+	kept = malloc(sizeof(*kept) + size);
+	if (!kept)
+		return -ENOMEM;
+	kept->size = size;
+	memcpy(kept->text, text, size);
+	clock_gettime(CLOCK_REALTIME, &kept->time);
+
+	/* one that came back by its file handle may come to several at once */
+	pthread_mutex_lock(&fs->text_lock);
+	if (!inode->attachment)
+		inode->attachment = bid_steal(kept);
+	pthread_mutex_unlock(&fs->text_lock);
+	return 0;
+}
+
+void bid_text_detach(void *attachment)
+{
+	free(attachment);
+}
+
+/* Set once, before the kernel knows the inode, and freed when it does not any more. */
+static const struct kept *kept_of(struct bid_fs *fs, struct bid_inode *inode)
+{
+	const struct kept *kept;
+
+	pthread_mutex_lock(&fs->text_lock);
+	kept = inode->node.serial ? inode->attachment : NULL;
+	pthread_mutex_unlock(&fs->text_lock);
+	return kept;
+}
+
+/* Make @text, of @size bytes, a multiple of the block by newlines, which JSON does not mind. */
 static int pad(char **text, size_t *size)
 {
 	size_t padded = (*size / BID_TEXT_BLOCK + 1) * BID_TEXT_BLOCK;
@@ -44,55 +103,57 @@ static int pad(char **text, size_t *size)
 	return 0;
 }
 
-int bid_text_make(const struct bid_fs *fs, const struct bid_node *node, char **ret_text, size_t *ret_size)
+static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **ret_text, size_t *ret_size)
 {
 	bid_auto_free char *text = NULL;
-	size_t size;
-	int r;
+	char hex[BID_ID_HEX_MAX];
+	int r = bid_store_info(fs->store, id, &text);
 
-	switch (node->type) {
-	case BID_NODE_README:
-		text = strdup(readme);
-		break;
-	case BID_NODE_STATUS:
-		text = bid_status_json(fs);
-		break;
-	case BID_NODE_METRICS:
-		text = bid_metrics_text(fs);
-		break;
-	case BID_NODE_INFO: {
-		char hex[BID_ID_HEX_MAX];
-
-		r = bid_store_info(fs->store, &node->id, &text);
-		if (r == -ENOENT && asprintf(&text, "{\n  \"artifacts\": {},\n  \"id\": \"%s\",\n  \"paths\": []\n}",
-					     bid_id_format(&node->id, hex)) < 0)
-			text = NULL;
-		break;
-	}
-	default:
-		return -ENOENT;
-	}
+	if (r == -ENOENT &&
+	    asprintf(&text, "{\n  \"artifacts\": {},\n  \"id\": \"%s\",\n  \"paths\": []\n}", bid_id_format(id, hex)) < 0)
+		text = NULL;
 	if (!text)
 		return -ENOMEM;
-	size = strlen(text);
-	if (node->type != BID_NODE_README) {
-		r = pad(&text, &size);
-		if (r < 0)
-			return r;
-	}
-	*ret_text = bid_steal(text);
+	*ret_size = strlen(text);
+	r = pad(&text, ret_size);
+	if (r == 0)
+		*ret_text = bid_steal(text);
+	return r;
+}
+
+int bid_text_make(struct bid_fs *fs, struct bid_inode *inode, char **ret_text, size_t *ret_size)
+{
+	const struct kept *kept = kept_of(fs, inode);
+	const char *from = kept ? kept->text : readme;
+	size_t size = kept ? kept->size : strlen(readme);
+	char *text;
+
+	if (inode->node.type == BID_NODE_INFO)
+		return make_info(fs, &inode->node.id, ret_text, ret_size);
+	if (!kept && inode->node.type != BID_NODE_README)
+		return -ENOENT;
+	text = malloc(size + 1);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, from, size);
+	*ret_text = text;
 	*ret_size = size;
 	return 0;
 }
 
-size_t bid_text_size(const struct bid_fs *fs, const struct bid_node *node, struct timespec *ret_time)
+size_t bid_text_size(struct bid_fs *fs, struct bid_inode *inode, struct timespec *ret_time)
 {
+	const struct kept *kept = kept_of(fs, inode);
 	bid_auto_free char *text = NULL;
 	size_t size = 0;
 
-	if (bid_text_make(fs, node, &text, &size) < 0)
+	if (kept) {
+		*ret_time = kept->time;
+		return kept->size;
+	}
+	if (bid_text_make(fs, inode, &text, &size) < 0)
 		return 0;
-	if (node->type != BID_NODE_README)
+	if (inode->node.type == BID_NODE_INFO)
 		clock_gettime(CLOCK_REALTIME, ret_time);
 	return size;
 }

@@ -6,16 +6,31 @@
 #include "fs.h"
 
 /*
- * The text of @node, for the caller to free; -ENOENT if it has none, -ENOMEM. Texts that change are padded with newlines to a
- * multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads them with the size that it saw last: a little growth must
- * not cut them off.
+ * The text of @inode, for the caller to free; -ENOENT if it has none, -ENOMEM. What is known of an id is made anew each time, and
+ * padded with newlines to a multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads it with the size that it saw last:
+ * a little growth must not cut it off.
  */
-int bid_text_make(const struct bid_fs *fs, const struct bid_node *node, char **ret_text, size_t *ret_size);
+int bid_text_make(struct bid_fs *fs, struct bid_inode *inode, char **ret_text, size_t *ret_size);
 
 enum { BID_TEXT_BLOCK = 4096 };
 
 /* Its size, and in @ret_time when it changed last. Zero if it has none. */
-size_t bid_text_size(const struct bid_fs *fs, const struct bid_node *node, struct timespec *ret_time);
+size_t bid_text_size(struct bid_fs *fs, struct bid_inode *inode, struct timespec *ret_time);
+
+/*
+ * Status and metrics change all the time, and a reader must not get half of one and half of another. So each look at their name is
+ * a node of its own (serial), whose text is made then and stays: in no_open mode the kernel, which opens without asking, always
+ * asks for the name, as its timeout is zero.
+ *
+ * Make @node that of a new look, if it is of this sort. Its number in stat(2) is that of the name still.
+ */
+void bid_text_look(struct bid_fs *fs, struct bid_node *node);
+
+/* Give @inode its text, if its node is of this sort and it has none. 0 or -ENOMEM. */
+int bid_text_keep(struct bid_fs *fs, struct bid_inode *inode);
+
+/* An inode with such a text goes. */
+void bid_text_detach(void *attachment);
 
 /* The pieces; strings for the caller to free, NULL for want of memory. */
 char *bid_status_json(const struct bid_fs *fs);

@@ -179,14 +179,39 @@ def test_never_cut_off(mount, mode, faults):
     assert max(sizes) - min(sizes) > 1000, sizes
 
 
-def test_never_cut_off_by_much(request, mount, mode, faults):
-    """The same, when it grows and shrinks by more than the block to which it is padded."""
-    if mode == "no_open":
-        reason = "in no_open mode the kernel puts together blocks of different texts"
-        request.applymarker(pytest.mark.xfail(strict=False, reason=reason))
+def test_never_cut_off_by_much(mount, mode, faults):
+    """The same, when it grows and shrinks by more than a page."""
     m = mount(f"url={faults('stall-headers').url}", "wait=60")
     sizes = read_under_churn(m, 30)
     assert max(sizes) - min(sizes) > 4096, sizes
+
+
+def test_each_look_is_one_text(mount, mode, faults, place):
+    """What was opened stays what it was, however slowly it is read, and the next one who looks gets what is so then."""
+    m = mount(f"url={faults('stall-headers').url}", "wait=60")
+    with open(m / ".bidfs/status", "rb", buffering=0) as file:
+        first = file.read(10)
+        process = reader(m.artifact("ab" * 20))
+        await_waiters(m, 1)
+        rest = b"".join(iter(lambda: file.read(100), b""))
+        assert json.loads(first + rest)["flights"] == [] and len(m.status()["flights"]) == 1
+        assert os.fstat(file.fileno()).st_size == len(first + rest)
+    process.kill()
+    process.wait(5)
+    process.stderr.close()
+    # the number of the file is that of its name, which cp(1) insists on
+    numbers = {os.stat(m / ".bidfs/status").st_ino for _ in range(3)}
+    assert len(numbers) == 1 and os.stat(m / ".bidfs/metrics").st_ino not in numbers
+    tools.run("cp", m / ".bidfs/status", m / ".bidfs/metrics", place)
+    assert json.loads((place / "status").read_text())["mode"] == mode
+
+
+def test_looking_costs_nothing_that_stays(mount, mode):
+    m = mount()
+    before = m.status()["inodes"]
+    for _ in range(500):
+        m.status()
+    tools.wait_until(lambda: m.status()["inodes"] < before + 10, "the kernel to forget")
 
 
 def test_a_small_buffer_gets_it_all(mount, faults):
