@@ -1,64 +1,29 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a hit costs: stat(2), and open(2) + read of 4 KiB + close(2), of files that were read before, on a mount against the same
- * files in its store.
+ * What a hit costs: calls on small files that were read before, on a mount against the same files in its store, and against
+ * other file systems over the store.
  *
- *	bench-hot STORE MOUNT [ROUNDS]
+ *	bench-hot [-j] [-r ROUNDS] [-n CALLS] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]
  *
- * Takes the ELF file of every id that the mount lists, in random order. Native and mount take turns, and which comes first
- * changes; the times are medians over the rounds, the ratio is the median of the ratios of each round, with the smallest and the
- * largest.
+ * Takes the ELF file of every id that the mount lists, in random order. A DIRECTORY shows the store through another file system.
+ * With -c as many processes at once open, read and close as fast as they can; a rate, so more is better. -j prints JSON.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rounds.h"
+#include "views.h"
 
-enum { FILES_MAX = 4096, CALLS = 20000, ROUNDS = 9 };
-
-struct set {
-	char *paths[FILES_MAX];
-	unsigned n;
-};
-
-static void die(const char *what)
-{
-	fprintf(stderr, "bench-hot: %s: '%s'\n", strerror(errno), what);
-	exit(1);
-}
-
-static void gather(const char *store, const char *mount, struct set *native, struct set *mounted)
-{
-	char path[4096], real[4096];
-	struct dirent *entry;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "%s/buildid", mount);
-	dir = opendir(path);
-	if (!dir)
-		die(path);
-	while ((entry = readdir(dir)) && native->n < FILES_MAX) {
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s/elf", store, entry->d_name, entry->d_name + 2);
-		if (!realpath(path, real))
-			continue;
-		snprintf(path, sizeof(path), "%s/buildid/%s/elf", mount, entry->d_name);
-		native->paths[native->n++] = strdup(real);
-		mounted->paths[mounted->n++] = strdup(path);
-	}
-	closedir(dir);
-	if (!native->n) {
-		errno = ENOENT;
-		die("no ELF file in the store");
-	}
-}
+enum { CALLS = 20000, ROUNDS = 9, CLIENTS_MAX = 256, CLIENT_MS = 300 };
 
 static void touch_stat(const char *path)
 {
@@ -66,6 +31,15 @@ static void touch_stat(const char *path)
 
 	if (stat(path, &st) < 0)
 		die(path);
+}
+
+static void touch_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		die(path);
+	close(fd);
 }
 
 static void touch_read(const char *path)
@@ -78,50 +52,209 @@ static void touch_read(const char *path)
 	close(fd);
 }
 
-/* Microseconds a call. */
-static double measure(const struct set *set, void (*touch)(const char *path), unsigned seed)
+/* As a library that reads ELF files does: the header, then pages here and there. */
+static void touch_elf(const char *path)
 {
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	volatile const char *map;
+	char header[64];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || pread(fd, header, sizeof(header), 0) != sizeof(header))
+		die(path);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		die(path);
+	(void)map[0];
+	(void)map[st.st_size / 2];
+	(void)map[st.st_size - 1];
+	munmap((void *)map, (size_t)st.st_size);
+	close(fd);
+}
+
+struct touch {
+	const char *metric;
+	void (*touch)(const char *path);
+	unsigned calls; /* a round */
+};
+
+/* Microseconds a call. */
+static double measure_calls(const struct view *view, unsigned n_files, unsigned round, const void *what)
+{
+	const struct touch *touch = what;
+	unsigned seed = round;
 	double begun;
 
 	/* the names are looked up before: what is measured is a hit */
-	for (unsigned i = 0; i < set->n; i++)
-		touch(set->paths[i]);
+	for (unsigned i = 0; i < n_files; i++)
+		touch->touch(view->paths[i]);
 	begun = now();
-	for (unsigned i = 0; i < CALLS; i++)
-		touch(set->paths[rand_r(&seed) % set->n]);
-	return (now() - begun) / CALLS * 1e6;
+	for (unsigned i = 0; i < touch->calls; i++)
+		touch->touch(view->paths[rand_r(&seed) % n_files]);
+	return (now() - begun) / touch->calls * 1e6;
 }
 
-static void compare_sets(const char *name, const struct set *native, const struct set *mounted, void (*touch)(const char *path),
-			 size_t rounds)
+static void run_client(const struct view *view, unsigned n_files, unsigned seed, volatile unsigned long *ret_calls)
 {
-	double natives[ROUNDS_MAX], mounteds[ROUNDS_MAX];
-	struct spread ratio;
+	double end = now() + CLIENT_MS / 1e3;
 
-	for (unsigned i = 0; i < rounds; i++) {
-		if (i % 2)
-			mounteds[i] = measure(mounted, touch, i);
-		natives[i] = measure(native, touch, i);
-		if (i % 2 == 0)
-			mounteds[i] = measure(mounted, touch, i);
+	while (now() < end) {
+		touch_read(view->paths[rand_r(&seed) % n_files]);
+		++*ret_calls;
 	}
-	ratio = spread_of_ratios(mounteds, natives, rounds);
-	printf("%-20s native %7.2f us   mount %7.2f us   ratio %5.2f (%.2f .. %.2f)\n", name, spread_of(natives, rounds).median,
-	       spread_of(mounteds, rounds).median, ratio.median, ratio.min, ratio.max);
+	_exit(0);
+}
+
+/* Thousands of calls a second, of all clients together. */
+static double measure_clients(const struct view *view, unsigned n_files, unsigned round, const void *what)
+{
+	static unsigned long *calls;
+	unsigned clients = *(const unsigned *)what;
+	unsigned long sum = 0;
+	int status;
+
+	if (!calls)
+		calls = mmap(NULL, CLIENTS_MAX * sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (calls == MAP_FAILED)
+		die("memory");
+	memset(calls, 0, CLIENTS_MAX * sizeof(*calls));
+	for (unsigned i = 0; i < clients; i++)
+		switch (fork()) {
+		case -1:
+			die("fork");
+			break;
+		case 0:
+			run_client(view, n_files, round * CLIENTS_MAX + i, &calls[i]);
+		}
+	for (unsigned i = 0; i < clients; i++)
+		if (wait(&status) < 0 || status != 0)
+			die("client");
+	for (unsigned i = 0; i < clients; i++)
+		sum += calls[i];
+	return (double)sum / CLIENT_MS;
+}
+
+/* What no round trip to another process is faster than: a byte there and back through two pipes. Microseconds. */
+static void print_floor(const struct views *views)
+{
+	int there[2], back[2];
+	char byte = 0;
+	double begun;
+	pid_t pid;
+
+	if (pipe(there) < 0 || pipe(back) < 0)
+		die("pipe");
+	pid = fork();
+	if (pid == 0) {
+		close(there[1]);
+		while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1)
+			;
+		_exit(0);
+	}
+	begun = now();
+	for (unsigned i = 0; i < CALLS; i++)
+		if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
+			die("pipe");
+	begun = (now() - begun) / CALLS * 1e6;
+	close(there[1]);
+	waitpid(pid, NULL, 0);
+	if (views->json)
+		printf("{\"metric\": \"ping-pong\", \"unit\": \"us\", \"views\": {\"floor\": {\"value\": %.4g}}}\n", begun);
+	else
+		printf("%-24s %.2f us\n", "pipe ping-pong", begun);
+}
+
+static void gather(const char *store, const char *mount, struct views *views, char **others)
+{
+	struct view *native = new_view(views, "native"), *bidfs = new_view(views, "bidfs");
+	char path[4096], real[4096], top[4096];
+	struct dirent *entry;
+	DIR *dir;
+
+	for (char **other = others; *other; other++)
+		if (!strchr(*other, '='))
+			errno = EINVAL, die(*other);
+		else
+			new_view(views, strsep(other, "="));
+	snprintf(path, sizeof(path), "%s/buildid", mount);
+	dir = opendir(path);
+	if (!dir || !realpath(store, top))
+		die(dir ? store : path);
+	while ((entry = readdir(dir)) && views->n_files < FILES_MAX) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s/elf", store, entry->d_name, entry->d_name + 2);
+		if (!realpath(path, real))
+			continue;
+		native->paths[views->n_files] = strdup(real);
+		if (asprintf(&bidfs->paths[views->n_files], "%s/buildid/%s/elf", mount, entry->d_name) < 0)
+			die("memory");
+		for (unsigned i = 2; i < views->n; i++)
+			if (asprintf(&views->view[i]->paths[views->n_files], "%s%s", others[i - 2], real + strlen(top)) < 0)
+				die("memory");
+		views->n_files++;
+	}
+	closedir(dir);
+	if (!views->n_files) {
+		errno = ENOENT;
+		die("no ELF file in the store");
+	}
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: bench-hot [-j] [-r ROUNDS] [-n CALLS] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]\n");
+	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	static struct set native, mounted;
-	size_t rounds = parse_rounds(argc > 3 ? argv[3] : NULL, ROUNDS);
+	struct touch touches[] = {
+		{ .metric = "stat", .touch = touch_stat },
+		{ .metric = "open+close", .touch = touch_open },
+		{ .metric = "open+read 4K+close", .touch = touch_read },
+		{ .metric = "ELF touch", .touch = touch_elf },
+	};
+	unsigned calls = CALLS;
+	static struct views views = { .rounds = ROUNDS };
+	char *clients = NULL, *part;
+	int option;
 
-	if (argc < 3 || rounds == 0) {
-		fprintf(stderr, "usage: bench-hot STORE MOUNT [ROUNDS]\n");
-		return 2;
+	while ((option = getopt(argc, argv, "jr:n:c:")) != -1)
+		switch (option) {
+		case 'j':
+			views.json = true;
+			break;
+		case 'r':
+			views.rounds = parse_rounds(optarg, ROUNDS);
+			break;
+		case 'n':
+			calls = (unsigned)strtoul(optarg, NULL, 10);
+			break;
+		case 'c':
+			clients = optarg;
+			break;
+		default:
+			return usage();
+		}
+	if (argc - optind < 2 || views.rounds == 0 || calls == 0)
+		return usage();
+	gather(argv[optind], argv[optind + 1], &views, argv + optind + 2);
+	if (!views.json)
+		printf("%u files, %u calls a round, %zu rounds\n", views.n_files, calls, views.rounds);
+	for (size_t i = 0; i < sizeof(touches) / sizeof(touches[0]); i++) {
+		touches[i].calls = calls;
+		take_turns(&views, touches[i].metric, "us", measure_calls, &touches[i]);
 	}
-	gather(argv[1], argv[2], &native, &mounted);
-	printf("%u files, %d calls a round, %zu rounds\n", native.n, CALLS, rounds);
-	compare_sets("stat", &native, &mounted, touch_stat, rounds);
-	compare_sets("open+read 4K+close", &native, &mounted, touch_read, rounds);
+	while (clients && (part = strsep(&clients, ","))) {
+		unsigned n = (unsigned)strtoul(part, NULL, 10);
+		char metric[32];
+
+		if (n == 0 || n > CLIENTS_MAX)
+			return usage();
+		snprintf(metric, sizeof(metric), "%u clients", n);
+		take_turns(&views, metric, "k/s", measure_clients, &n);
+	}
+	print_floor(&views);
 	return 0;
 }

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What reading one large file costs, on a mount against the file in its store, and against other file systems.
+ *
+ *	bench-large [-j] [-r ROUNDS] NAME=FILE...
+ *
+ * All files have the same content; the first is what the others are compared with. Everything is in the page cache of the first,
+ * so what is measured is what a file system adds. -j prints JSON.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rounds.h"
+#include "views.h"
+
+enum { ROUNDS = 7, CHUNK = 1 << 20, PREADS = 50000, PAGE = 4096 };
+
+static int open_file(const struct view *view, size_t *ret_size)
+{
+	int fd = open(view->paths[0], O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		die(view->paths[0]);
+	*ret_size = (size_t)st.st_size;
+	return fd;
+}
+
+/* MiB/s from the beginning to the end. */
+static double read_all(const struct view *view, unsigned n_files, unsigned round, const void *what)
+{
+	static char chunk[CHUNK];
+	size_t size, done = 0;
+	int fd = open_file(view, &size);
+	ssize_t n;
+	double begun;
+
+	begun = now();
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
+		done += (size_t)n;
+	begun = now() - begun;
+	if (n < 0 || done != size)
+		die(view->paths[0]);
+	close(fd);
+	return (double)size / (1 << 20) / begun;
+}
+
+/* Microseconds for a page somewhere. */
+static double read_anywhere(const struct view *view, unsigned n_files, unsigned round, const void *what)
+{
+	char page[PAGE];
+	unsigned seed = round;
+	size_t size;
+	int fd = open_file(view, &size);
+	double begun = now();
+
+	for (unsigned i = 0; i < PREADS; i++) {
+		size_t at = ((size_t)rand_r(&seed) << 16 ^ (size_t)rand_r(&seed)) % (size / PAGE);
+
+		if (pread(fd, page, sizeof(page), (off_t)(at * PAGE)) <= 0)
+			die(view->paths[0]);
+	}
+	begun = (now() - begun) / PREADS * 1e6;
+	close(fd);
+	return begun;
+}
+
+/* MiB/s that are walked over in a new mapping, a byte of each page. */
+static double walk_mapping(const struct view *view, unsigned n_files, unsigned round, const void *what)
+{
+	size_t size;
+	int fd = open_file(view, &size);
+	volatile const char *map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	double begun = now();
+
+	if (map == MAP_FAILED)
+		die(view->paths[0]);
+	for (size_t at = 0; at < size; at += PAGE)
+		(void)map[at];
+	begun = now() - begun;
+	munmap((void *)map, size);
+	close(fd);
+	return (double)size / (1 << 20) / begun;
+}
+
+int main(int argc, char **argv)
+{
+	static struct views views = { .rounds = ROUNDS, .n_files = 1 };
+	int option;
+
+	while ((option = getopt(argc, argv, "jr:")) != -1)
+		if (option == 'j')
+			views.json = true;
+		else
+			views.rounds = option == 'r' ? parse_rounds(optarg, ROUNDS) : 0;
+	if (optind == argc || views.rounds == 0) {
+		fprintf(stderr, "usage: bench-large [-j] [-r ROUNDS] NAME=FILE...\n");
+		return 2;
+	}
+	for (; optind < argc; optind++) {
+		char *path = argv[optind];
+		char *name = strsep(&path, "=");
+
+		if (!path)
+			errno = EINVAL, die(name);
+		new_view(&views, name)->paths[0] = path;
+	}
+	for (unsigned i = 0; i < views.n; i++)
+		read_all(views.view[i], 1, 0, NULL);
+	take_turns(&views, "sequential read", "MiB/s", read_all, NULL);
+	take_turns(&views, "random 4K pread", "us", read_anywhere, NULL);
+	take_turns(&views, "walk of a mapping", "MiB/s", walk_mapping, NULL);
+	return 0;
+}
