@@ -2,6 +2,7 @@
 #include "broker.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "flight.h"
-#include "negative.h"
 
 #define NEGATIVE_MAX 100000
 
@@ -72,8 +72,8 @@ static void release(struct bid_broker *broker)
 		broker->asked[i].source->ops->free(broker->asked[i].source);
 	free(broker->asked);
 	bid_tickets_release(&broker->tickets);
-	bid_negative_free(broker->negative);
-	bid_negative_free(broker->too_large);
+	bid_absences_free(broker->absences);
+	bid_absences_free(broker->too_large);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
 	pthread_cond_destroy(&broker->has_job);
@@ -99,9 +99,9 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->lingering);
 	init_locks(broker);
 
-	r = bid_negative_new(NEGATIVE_MAX, bid_clock_boottime, NULL, &broker->negative);
+	r = bid_absences_new(store, NEGATIVE_MAX, NULL, NULL, &broker->absences);
 	if (r == 0)
-		r = bid_negative_new(NEGATIVE_MAX, bid_clock_boottime, NULL, &broker->too_large);
+		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->too_large);
 	if (r == 0)
 		r = start_threads(broker);
 	if (r < 0) {
@@ -134,6 +134,20 @@ static bool can_fetch(const struct bid_broker *broker, const struct bid_request 
 	return broker->n_sources > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
 }
 
+/* For how many seconds is @request absent everywhere? 0 if anybody is to be asked. */
+static unsigned absent_for(const struct bid_broker *broker, const struct bid_request *request)
+{
+	unsigned shortest = UINT_MAX;
+
+	for (size_t i = 0; i < broker->n_sources && shortest > 0; i++) {
+		unsigned ttl = bid_absences_ttl(broker->absences, request, broker->asked[i].source->name);
+
+		if (ttl < shortest)
+			shortest = ttl;
+	}
+	return shortest;
+}
+
 /* bid_broker_find() without counting the "no". */
 static int look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
@@ -152,10 +166,10 @@ static int look(struct bid_broker *broker, const struct bid_request *request, st
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	if (can_fetch(broker, request)) {
-		if (!broker->config.no_negative && bid_negative_ttl(broker->too_large, request) > 0)
+		if (!broker->config.no_negative && bid_absences_ttl(broker->too_large, request, "") > 0)
 			return -EFBIG;
 		if (!broker->config.no_negative)
-			ttl = bid_negative_ttl(broker->negative, request);
+			ttl = absent_for(broker, request);
 		if (ttl == 0)
 			return -EINPROGRESS;
 		r = -ENOENT;

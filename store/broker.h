@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include <bid/absence.h>
 #include <bid/broker.h>
 
 #include "failures.h"
@@ -49,8 +50,8 @@ struct bid_asked {
 struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
-	struct bid_negative *negative; /* absent everywhere; has its own lock */
-	struct bid_negative *too_large; /* there, above the limit; has its own lock */
+	struct bid_absences *absences; /* by source; have their own lock */
+	struct bid_absences *too_large; /* there, above the limit, whatever the source; have their own lock */
 	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;
 

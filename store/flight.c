@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "negative.h"
 #include "request.h"
 
 /* Flights are few and short-lived: nobody can fill a chain for long, so no seed. */
@@ -297,24 +296,14 @@ static void settle(struct bid_flight *flight, int error, struct bid_waiters *wai
 		pthread_cond_broadcast(&broker->idle);
 }
 
-/*
- * Is a "no" to @request worth something tomorrow? Not for a section: debuginfod of elfutils 0.192 and later says "no" to what it
- * has just served, as long as it has the section in its cache.
- */
-static bool may_remember(const struct bid_request *request)
-{
-	return request->kind != BID_KIND_SECTION;
-}
-
 void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 {
 	struct bid_broker *broker = flight->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct bid_endings endings = { 0 };
 
-	if ((error == -ENOENT && may_remember(&flight->request) && bid_negative_add(broker->negative, &flight->request) < 0) ||
-	    (error == -EFBIG && bid_negative_add(broker->too_large, &flight->request) < 0))
-		bid_warning("out of memory: what is absent or too large is not remembered as that");
+	if (error == -EFBIG && bid_absences_add(broker->too_large, &flight->request, "") < 0)
+		bid_warning("out of memory: what is too large is not remembered as that");
 
 	pthread_mutex_lock(&broker->lock);
 	bid_flight_ref(flight);

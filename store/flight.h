@@ -137,6 +137,9 @@ void bid_flight_cancel(struct bid_flight *flight, struct bid_endings *endings);
 /* Note what the source of @ask said in the end, in the flight, the counters and the log. Without the lock. */
 void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid_outcome outcome, const char *text);
 
+/* The same of a source that was not asked, for a reason that is in the verdict. Not counted. Without the lock. */
+void bid_flight_verdict_unasked(struct bid_flight *flight, size_t source, enum bid_outcome outcome, const char *text);
+
 /* Count what came of @ask, which is not a verdict: it was cancelled. Without the lock. */
 void bid_ask_count(const struct bid_ask *ask, enum bid_outcome outcome);
 

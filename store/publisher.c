@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "negative.h"
 
 /* What the source said, in the light of what the receiver found. */
 static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
@@ -72,10 +71,24 @@ static void note_fetched(const struct bid_ask *ask)
 	char hex[BID_ID_HEX_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
-	bid_negative_forget(broker->negative, &flight->request);
-	bid_negative_forget(broker->too_large, &flight->request);
+	bid_absences_forget(broker->absences, &flight->request, broker->asked[ask->source].source->name);
+	bid_absences_forget(broker->too_large, &flight->request, "");
 	bid_info("fetched %llu bytes from %s: '%s/%s'", (unsigned long long)ask->received, broker->asked[ask->source].source->name,
 		 bid_id_format(&flight->request.id, hex), bid_kind_name(flight->request.kind));
+}
+
+/*
+ * Remember a "no". Not to a section: debuginfod of elfutils 0.192 and later says "no" to what it has just served, as long as it has
+ * the section in its cache.
+ */
+static void note_absent(const struct bid_ask *ask)
+{
+	const struct bid_request *request = &ask->flight->request;
+	struct bid_broker *broker = ask->flight->broker;
+
+	if (request->kind != BID_KIND_SECTION &&
+	    bid_absences_add(broker->absences, request, broker->asked[ask->source].source->name) < 0)
+		bid_warning("out of memory: what is absent is not remembered as that");
 }
 
 /* The source gave an answer, and the flight is still for it. Frees @ask. */
@@ -90,6 +103,8 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 	bid_flight_verdict(flight, ask, outcome, text);
 	if (outcome == BID_OUTCOME_FOUND)
 		note_fetched(ask);
+	else if (bid_outcome_is_no(outcome))
+		note_absent(ask);
 	bid_race_leave(ask, true);
 
 	if (outcome == BID_OUTCOME_FOUND)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "race.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <bid/error.h>
@@ -20,8 +21,22 @@ void bid_endings_cancel(const struct bid_endings *endings)
 		endings->of[i].source->ops->cancel(endings->of[i].source, endings->of[i].transfer);
 }
 
+/* Let @source take part, unless it said "no" a while ago. Without the lock. */
 static void add_runner(struct bid_flight *flight, size_t source)
 {
+	struct bid_broker *broker = flight->broker;
+	const char *name = broker->asked[source].source->name;
+	char text[BID_TEXT_MAX];
+	unsigned ttl;
+
+	if (broker->config.no_negative)
+		bid_absences_forget(broker->absences, &flight->request, name);
+	ttl = bid_absences_ttl(broker->absences, &flight->request, name);
+	if (ttl > 0) {
+		snprintf(text, sizeof(text), "it said so before, and is asked again in %u s", ttl);
+		bid_flight_verdict_unasked(flight, source, BID_OUTCOME_ABSENT, text);
+		return;
+	}
 	flight->runners[flight->n_runners++] = (struct bid_runner){ .source = source };
 }
 
@@ -32,11 +47,12 @@ void bid_race_line_up(struct bid_flight *flight)
 
 	pthread_mutex_lock(&broker->lock);
 	favourite = broker->favourite;
+	pthread_mutex_unlock(&broker->lock);
+
 	add_runner(flight, favourite);
 	for (size_t source = 0; source < broker->n_sources; source++)
 		if (source != favourite)
 			add_runner(flight, source);
-	pthread_mutex_unlock(&broker->lock);
 }
 
 /* The next one that could be asked, or NULL. Under the lock. */

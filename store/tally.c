@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "negative.h"
 
 #define TROUBLE_QUIET_MS 10000
 
@@ -100,20 +99,23 @@ static void report(const struct bid_flight *flight, const char *name, enum bid_o
 }
 
 /* Under the lock. Each source has one verdict at most, so there is room. */
-static void add_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid_outcome outcome, const char *text)
+static void add_verdict(struct bid_flight *flight, const struct bid_verdict *verdict)
 {
 	size_t n = flight->n_verdicts;
 
-	snprintf(flight->texts[n], sizeof(flight->texts[n]), "%s", text);
-	flight->verdicts[n] = (struct bid_verdict){
-		.source = flight->broker->asked[ask->source].source->name,
-		.outcome = outcome,
-		.text = flight->texts[n],
-		.url = bid_steal(ask->said.url),
-		.bytes = ask->delivered,
-		.elapsed_ms = (unsigned)(bid_broker_now() - ask->started_ms),
-	};
+	snprintf(flight->texts[n], sizeof(flight->texts[n]), "%s", verdict->text);
+	flight->verdicts[n] = *verdict;
+	flight->verdicts[n].text = flight->texts[n];
 	flight->n_verdicts = n + 1;
+}
+
+void bid_flight_verdict_unasked(struct bid_flight *flight, size_t source, enum bid_outcome outcome, const char *text)
+{
+	struct bid_broker *broker = flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	add_verdict(flight, &(struct bid_verdict){ .source = broker->asked[source].source->name, .outcome = outcome, .text = text });
+	pthread_mutex_unlock(&broker->lock);
 }
 
 void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid_outcome outcome, const char *text)
@@ -125,7 +127,14 @@ void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid
 	if (outcome == BID_OUTCOME_REJECTED)
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
-	add_verdict(flight, ask, outcome, text);
+	add_verdict(flight, &(struct bid_verdict){
+				    .source = asked->source->name,
+				    .outcome = outcome,
+				    .text = text,
+				    .url = bid_steal(ask->said.url),
+				    .bytes = ask->delivered,
+				    .elapsed_ms = (unsigned)(bid_broker_now() - ask->started_ms),
+			    });
 	count(ask, outcome);
 	due = note_trouble(ask, outcome, text);
 	if (outcome == BID_OUTCOME_FOUND)
@@ -165,7 +174,7 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 		.unknown = broker->counts.unknown,
 		.rejected = broker->counts.rejected,
 		.interrupted = broker->counts.interrupted,
-		.negative_entries = bid_negative_count(broker->negative) + bid_negative_count(broker->too_large),
+		.negative_entries = bid_absences_count(broker->absences) + bid_absences_count(broker->too_large),
 	};
 
 	pthread_mutex_lock(&broker->lock);

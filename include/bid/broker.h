@@ -19,7 +19,7 @@ struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
 	unsigned race_ms; /* a second source is asked if the first has not begun to answer by then; 0 is 300 */
-	bool no_negative; /* ask the sources even for what is remembered as absent or too large */
+	bool no_negative; /* forget what is remembered as absent or too large when it is asked for, and ask the sources */
 };
 
 /* What one source answered, in the end, for one request. */
@@ -116,7 +116,7 @@ struct bid_broker_stats {
 	uint64_t unknown; /* answered "unknown": timed out, or a source could not be asked */
 	uint64_t rejected; /* bodies that were not what was asked for */
 	uint64_t interrupted; /* waits given up */
-	uint64_t negative_entries; /* remembered at the moment, as absent or too large */
+	uint64_t negative_entries; /* each "no" of a source that stands at the moment, and what is remembered as too large */
 	uint64_t flights; /* downloads at the moment */
 	uint64_t waiters; /* at the moment */
 };

@@ -13,7 +13,6 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "broker.h"
-#include "negative.h"
 
 static const struct bid_broker_config patient = { 0 };
 
@@ -34,13 +33,13 @@ static void test_absent_everywhere_is_remembered(void **state)
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_UNSUPPORTED);
 
 	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
-	assert_in_range(ttl, 590, 600);
+	assert_in_range(ttl, 80, 90);
 	call = call_for(scene, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -ENOENT);
 	assert_int_equal(bid_source_memory_asked(source[0]), 1);
 	assert_int_equal(bid_source_memory_asked(source[1]), 1);
-	assert_int_equal(stats_of(scene).negative_entries, 1);
+	assert_int_equal(stats_of(scene).negative_entries, 2);
 	assert_int_equal(stats_of(scene).absent, 3);
 	assert_int_equal(find(scene, &debuginfo, NULL), -EINPROGRESS);
 }
@@ -60,29 +59,29 @@ static void test_remembered_absence_expires(void **state)
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
-	bid_negative_free(scene->broker->negative);
-	assert_int_equal(bid_negative_new(100, read_clock, &now, &scene->broker->negative), 0);
+	bid_absences_free(scene->broker->absences);
+	assert_int_equal(bid_absences_new(scene->store, 100, read_clock, &now, &scene->broker->absences), 0);
 
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	now += 600;
+	now += 90;
 	assert_int_equal(find(scene, &request, &ttl), -EINPROGRESS);
 	assert_int_equal(ttl, 1);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	assert_int_equal(bid_source_memory_asked(source), 2);
 	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
-	assert_int_equal(ttl, 30 * 60);
+	assert_int_equal(ttl, 10 * 60);
 
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	now += 30 * 60;
+	now += 10 * 60;
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
 
 	/* it turned up: how often it was absent before counts no more */
-	assert_int_equal(bid_negative_add(scene->broker->negative, &request), 0);
-	assert_int_equal(bid_negative_ttl(scene->broker->negative, &request), 600);
+	assert_int_equal(bid_absences_add(scene->broker->absences, &request, "memory"), 0);
+	assert_int_equal(bid_absences_ttl(scene->broker->absences, &request, "memory"), 90);
 }
 
 static void test_no_negative_asks_again(void **state)
@@ -98,6 +97,65 @@ static void test_no_negative_asks_again(void **state)
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	assert_int_equal(bid_source_memory_asked(source), 2);
+}
+
+/* What one source said is not asked of it again while another could not be asked; and it outlives the program. */
+static void test_each_source_is_remembered(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *has_not, *down;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	has_not = scene_memory(scene, "has not");
+	down = scene_memory(scene, "down");
+	bid_source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
+	sleep_ms(300); /* the lingering */
+	assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
+	assert_non_null(strstr(call->texts[0], "said so before"));
+	assert_int_equal(bid_source_memory_asked(has_not), 1);
+	assert_int_equal(bid_source_memory_asked(down), 2);
+	scene_end_broker(scene);
+
+	scene_broker(scene, &patient);
+	has_not = scene_memory(scene, "has not");
+	scene_memory(scene, "down");
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(bid_source_memory_asked(has_not), 0);
+	assert_int_equal(find(scene, &request, NULL), -ENOENT);
+	scene_end_broker(scene);
+
+	/* a server that was added has not been asked yet */
+	scene_broker(scene, &patient);
+	scene_memory(scene, "has not");
+	scene_memory(scene, "down");
+	put_elf(scene_memory(scene, "new"), 0xa, 0xa);
+	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+}
+
+/* A known bug of servers: they say "no" to a section that they have. */
+static void test_a_section_is_never_remembered(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = request_of(0xa, BID_KIND_SECTION);
+	struct bid_detail *name;
+	struct bid_source *source;
+
+	assert_int_equal(bid_detail_section(".text", &name), 0);
+	request.detail = name;
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	sleep_ms(300); /* the lingering */
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	assert_int_equal(bid_source_memory_asked(source), 2);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+	bid_detail_unref(name);
 }
 
 static void test_unreachable_is_not_remembered(void **state)
@@ -121,7 +179,8 @@ static void test_unreachable_is_not_remembered(void **state)
 		assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 	}
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	/* but that the other one said "no" is */
+	assert_int_equal(stats_of(scene).negative_entries, sizeof(outcomes) / sizeof(*outcomes));
 	assert_int_equal(stats_of(scene).unknown, sizeof(outcomes) / sizeof(*outcomes));
 }
 
@@ -165,7 +224,7 @@ static void test_a_source_that_cannot_start(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	assert_string_equal(call->texts[0], strerror(ENOBUFS));
 	assert_int_equal(fetch(scene, &other, NULL), -EHOSTUNREACH);
-	assert_int_equal(stats_of(scene).negative_entries, 0);
+	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
 }
 
 static struct rlimit files_before;
@@ -298,6 +357,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scene_test(test_absent_everywhere_is_remembered),
 		scene_test(test_remembered_absence_expires),
+		scene_test(test_each_source_is_remembered),
+		scene_test(test_a_section_is_never_remembered),
 		scene_test(test_no_negative_asks_again),
 		scene_test(test_unreachable_is_not_remembered),
 		scene_test(test_unknown_lingers),

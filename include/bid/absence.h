@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What sources said they do not have. A "no" is remembered for one source and one request, on disk where the store can be written
+ * (docs/FORMAT.md, "What is absent"), so that it stands after a restart, and for all programs that use the store. It stands for a
+ * minute and a half at first, because some servers say "no" while they unpack; then for 10 minutes, 30 minutes, 2 hours, a day. The
+ * number of those that are remembered is bounded; the least recently wanted one is forgotten.
+ *
+ * Any number of threads may use one. All functions may block on disk for a moment.
+ */
+#ifndef BID_ABSENCE_H
+#define BID_ABSENCE_H
+
+#include <bid/store.h>
+
+struct bid_absences;
+
+/* Seconds since the epoch. */
+typedef int64_t (*bid_clock_fn)(void *user);
+
+/*
+ * At most @max of them, timed by @clock (NULL: the real time). With @store NULL, or one that cannot be written, they are in memory
+ * only. The caller frees @ret_absences, before the store. Returns 0 or -ENOMEM.
+ */
+int bid_absences_new(struct bid_store *store, uint32_t max, bid_clock_fn clock, void *user, struct bid_absences **ret_absences);
+
+/* @absences may be NULL. */
+void bid_absences_free(struct bid_absences *absences);
+
+/*
+ * Remember that @source said "no" to @request now. If that still stands, its time begins anew without growing: asking often must
+ * not make a "no" last long. Returns 0 or -ENOMEM; if it cannot be written, it is remembered in memory.
+ */
+int bid_absences_add(struct bid_absences *absences, const struct bid_request *request, const char *source);
+
+/* For how many seconds does the "no" of @source still stand? 0 if it said none. */
+unsigned bid_absences_ttl(struct bid_absences *absences, const struct bid_request *request, const char *source);
+
+/* Forget the "no", and how often it was said. */
+void bid_absences_forget(struct bid_absences *absences, const struct bid_request *request, const char *source);
+
+/* How many stand at the moment. */
+size_t bid_absences_count(struct bid_absences *absences);
+
+#endif
