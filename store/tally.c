@@ -114,7 +114,8 @@ void bid_flight_verdict_unasked(struct bid_flight *flight, size_t source, enum b
 	struct bid_broker *broker = flight->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	add_verdict(flight, &(struct bid_verdict){ .source = broker->asked[source].source->name, .outcome = outcome, .text = text });
+	add_verdict(flight,
+		    &(struct bid_verdict){ .source = broker->asked[source].source->name, .outcome = outcome, .text = text });
 	pthread_mutex_unlock(&broker->lock);
 }
 

@@ -28,6 +28,7 @@ struct verdict {
 struct answer {
 	int event; /* eventfd; owned */
 	int error;
+	unsigned absent_for; /* seconds for which every server's earlier "no" stands, none having been asked; else 0 */
 	struct bid_file file;
 	struct verdict *verdicts; /* owned */
 	size_t n_verdicts;
@@ -97,7 +98,7 @@ static int ask(const struct ctl *ctl, struct ctl_sources *sources, const struct 
 	bid_auto_fd int signals = -1;
 	uint64_t ticket;
 
-	answer->error = bid_broker_find(sources->broker, request, &answer->file, NULL);
+	answer->error = bid_broker_find(sources->broker, request, &answer->file, &answer->absent_for);
 	if (answer->error != -EINPROGRESS)
 		return 0;
 
@@ -187,7 +188,10 @@ static enum ctl_status fail(const struct ctl *ctl, const struct bid_store *store
 		json_array_append_new(servers, json_pack("{s:o, s:s, s:o}", "name", ctl_json_text(verdict->source), "outcome",
 							 outcome, "text", ctl_json_text(verdict->text)));
 	}
-	if (answer->n_verdicts == 0 && answer->error == -ENOENT)
+	if (answer->absent_for > 0)
+		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s of '%s'", cause,
+			  answer->absent_for, kind, hex);
+	else if (answer->n_verdicts == 0 && answer->error == -ENOENT)
 		bid_error("%s in the store, and %s: %s of '%s'", cause, ctl_sources_why_none(ctl, store, request->kind), kind, hex);
 	else
 		bid_error("%s: %s of '%s'", cause, kind, hex);

@@ -234,7 +234,7 @@ static int check_temps(struct bid_verify *verify)
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".", "..", "tmp", "record", "unpacked", "quarantine", "scan" };
+	static const char *const known[] = { ".", "..", "tmp", "record", "unpacked", "quarantine", "scan", "absent" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
