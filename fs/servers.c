@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "servers.h"
 
+#include <string.h>
+#include <strings.h>
+
 #include <bid/error.h>
 #include <bid/fetch.h>
 
@@ -11,10 +14,28 @@ int bid_servers_check(const char *url)
 	return bid_fetch_check_url(url);
 }
 
-static int add(struct bid_broker *broker, struct bid_fetch *fetch, const char *url)
+/* DEBUGINFOD_URLS=file://M is how other programs are told of this very mount: to ask ourselves would be to wait for ourselves. */
+static bool is_this_mount(const char *url, const char *mountpoint)
+{
+	static const char scheme[] = "file://";
+	size_t len = strlen(mountpoint);
+
+	if (strncasecmp(url, scheme, strlen(scheme)) != 0)
+		return false;
+	url += strlen(scheme);
+	return strncmp(url, mountpoint, len) == 0 && (url[len] == '/' || url[len] == '\0');
+}
+
+static int add(struct bid_broker *broker, struct bid_fetch *fetch, const struct bid_options *options, const char *url)
 {
 	struct bid_source *source;
-	int r = bid_fetch_server_new(fetch, url, &source);
+	int r;
+
+	if (is_this_mount(url, options->mountpoint)) {
+		bid_warning("this mount itself, server ignored: '%s'", url);
+		return 0;
+	}
+	r = bid_fetch_server_new(fetch, url, &source);
 
 	if (r == 0) {
 		r = bid_broker_add_source(broker, source);
@@ -43,7 +64,7 @@ int bid_servers_add(struct bid_broker *broker, const struct bid_options *options
 			config.max_size = options->max_size;
 		r = bid_fetch_new(&config, &fetch);
 		for (; r >= 0 && *urls; urls++)
-			r = add(broker, fetch, *urls);
+			r = add(broker, fetch, options, *urls);
 	}
 	bid_fetch_urls_free(configured);
 	/* kept even after a failure: sources made before it live until the broker goes */

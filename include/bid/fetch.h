@@ -38,7 +38,10 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 /* Only after every source made from it was freed. @fetch may be NULL. */
 void bid_fetch_free(struct bid_fetch *fetch);
 
-/* A server. @url is http:// or https://, anything else is -EPROTONOSUPPORT; -EINVAL for one that is no URL at all. */
+/*
+ * A server. @url is http:// or https://, or file:// for a bid_source_tree_new(); anything else is -EPROTONOSUPPORT; -EINVAL for one
+ * that is no URL at all.
+ */
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source);
 
 /* Would bid_fetch_server_new() take @url? 0 or the error it would return. Needs no thread: to check an option early. */

@@ -64,7 +64,8 @@ static enum ctl_status check_urls(const struct ctl *ctl)
 		int r = bid_fetch_check_url(ctl->urls[i]);
 
 		if (r < 0)
-			return ctl_usage("not a server's URL, which begins with 'http://' or 'https://': '%s'", ctl->urls[i]);
+			return ctl_usage("not a server's URL, which begins with 'http://', 'https://' or 'file://': '%s'",
+					 ctl->urls[i]);
 	}
 	return CTL_DONE;
 }

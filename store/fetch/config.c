@@ -113,7 +113,7 @@ static int url_list_add(struct url_list *list, const char *text)
 
 		if (!shown)
 			return -ENOMEM;
-		bid_warning("%s, server ignored: \"%s\"", r == -EINVAL ? "not a url" : "neither http nor https", shown);
+		bid_warning("%s, server ignored: \"%s\"", r == -EINVAL ? "not a url" : "neither http, https nor file", shown);
 		return 0;
 	}
 	if (r < 0)

@@ -33,13 +33,51 @@ static int check_scheme(const char *url)
 	return -EPROTONOSUPPORT;
 }
 
+static CURLU *parse(const char *url)
+{
+	CURLU *parsed = curl_url();
+
+	if (parsed && curl_url_set(parsed, CURLUPART_URL, url, CURLU_PATH_AS_IS) != CURLUE_OK) {
+		curl_url_cleanup(parsed);
+		return NULL;
+	}
+	return parsed;
+}
+
+bool bid_url_is_tree(const char *url)
+{
+	return strncasecmp(url, "file://", 7) == 0;
+}
+
+int bid_url_tree_path(const char *url, char **ret_path)
+{
+	CURLU *parsed = parse(url);
+	char *path = NULL;
+	int r = -EINVAL;
+
+	if (parsed && curl_url_get(parsed, CURLUPART_PATH, &path, CURLU_URLDECODE) == CURLUE_OK && path[0] == '/' && path[1]) {
+		*ret_path = strdup(path);
+		r = *ret_path ? 0 : -ENOMEM;
+	}
+	curl_free(path);
+	curl_url_cleanup(parsed);
+	return r;
+}
+
+static int check_tree(const char *url)
+{
+	bid_auto_free char *path = NULL;
+
+	return bid_url_tree_path(url, &path);
+}
+
 int bid_fetch_check_url(const char *url)
 {
 	CURLU *parsed;
 	CURLUcode code;
 	int r;
 
-	r = check_scheme(url);
+	r = bid_url_is_tree(url) ? check_tree(url) : check_scheme(url);
 	if (r < 0)
 		return r;
 	/* a path is going to be appended: behind a query or a fragment it would be none */
@@ -144,17 +182,6 @@ int bid_url_for_request(const char *base, const struct bid_request *request, cha
 static bool is_https(const char *url)
 {
 	return strncasecmp(url, "https:", 6) == 0;
-}
-
-static CURLU *parse(const char *url)
-{
-	CURLU *parsed = curl_url();
-
-	if (parsed && curl_url_set(parsed, CURLUPART_URL, url, CURLU_PATH_AS_IS) != CURLUE_OK) {
-		curl_url_cleanup(parsed);
-		return NULL;
-	}
-	return parsed;
 }
 
 static bool same_part(CURLU *a, CURLU *b, CURLUPart part)

@@ -11,10 +11,16 @@
 #define BID_URL_MAX	2048	/* characters of a server's URL */
 
 /*
- * A server's URL without trailing slashes, for the caller to free. Returns 0, -EPROTONOSUPPORT if it is neither http:// nor
- * https://, -EINVAL if it is no URL, has a query or a fragment, or is longer than BID_URL_MAX.
+ * A server's URL without trailing slashes, for the caller to free. Returns 0, -EPROTONOSUPPORT if it is neither http://, https://
+ * nor file://, -EINVAL if it is no URL, has a query or a fragment, or is longer than BID_URL_MAX.
  */
 int bid_url_normalise(const char *url, char **ret_url);
+
+/* Is it file://? */
+bool bid_url_is_tree(const char *url);
+
+/* The directory of a file:// URL, for the caller to free. 0, -EINVAL or -ENOMEM. */
+int bid_url_tree_path(const char *url, char **ret_path);
 
 /* @url without user name and password, for messages; the caller frees it. @url need not be a valid one. NULL if memory ran out. */
 char *bid_url_shown(const char *url);

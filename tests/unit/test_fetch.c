@@ -271,7 +271,7 @@ static void test_bad_servers(void **state)
 	struct bid_fetch *fetch;
 
 	assert_int_equal(bid_fetch_new(&quick, &fetch), 0);
-	assert_int_equal(bid_fetch_server_new(fetch, "file:///srv/debug", &source), -EPROTONOSUPPORT);
+	assert_int_equal(bid_fetch_server_new(fetch, "ftp://127.0.0.1/", &source), -EPROTONOSUPPORT);
 	assert_int_equal(bid_fetch_server_new(fetch, "nonsense", &source), -EINVAL);
 	assert_null(source);
 	bid_fetch_free(fetch);

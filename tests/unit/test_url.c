@@ -68,7 +68,11 @@ static void test_check(void **state)
 		{ "https://user:secret@debuginfod.example.org/some/where//", 0 },
 		{ "http://[::1]:8002/", 0 },
 		{ "http://127.0.0.1", 0 },
-		{ "file:///srv/debug", -EPROTONOSUPPORT },
+		{ "file:///srv/debug", 0 },
+		{ "file://localhost/srv", 0 },
+		{ "file:///", -EINVAL },
+		{ "file://", -EINVAL },
+		{ "file:///srv?x", -EINVAL },
 		{ "ftp://example.org/", -EPROTONOSUPPORT },
 		{ "gopher://example.org/", -EPROTONOSUPPORT },
 		{ "httpx://example.org/", -EPROTONOSUPPORT },
@@ -128,8 +132,61 @@ static void test_normalise_leaves_result_alone(void **state)
 {
 	char *url = (char *)"as it was";
 
-	assert_int_equal(bid_url_normalise("file:///srv", &url), -EPROTONOSUPPORT);
+	assert_int_equal(bid_url_normalise("ftp://a", &url), -EPROTONOSUPPORT);
 	assert_string_equal(url, "as it was");
+}
+
+static void test_tree(void **state)
+{
+	static const struct {
+		const char *url, *path;
+	} cases[] = {
+		{ "file:///srv/debug", "/srv/debug" },
+		{ "FILE:///srv/a%20b", "/srv/a b" },
+		{ "file://localhost/srv", "/srv" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *path;
+
+		assert_true(bid_url_is_tree(cases[i].url));
+		assert_int_equal(bid_url_tree_path(cases[i].url, &path), 0);
+		assert_string_equal(path, cases[i].path);
+		free(path);
+	}
+	assert_false(bid_url_is_tree("http://a/file://b"));
+}
+
+static void test_redirect(void **state)
+{
+	static const char home[] = "https://u:p@a.example/x";
+	static const struct {
+		const char *from, *to, *url;
+		int result;
+		bool home;
+	} cases[] = {
+		{ "https://a.example/x", "https://a.example/y", "https://u:p@a.example/y", 0, true },
+		{ "https://a.example/x", "https://A.example:443/y", "https://u:p@A.example:443/y", 0, true },
+		{ "https://a.example/x", "https://e:m@a.example/y", "https://u:p@a.example/y", 0, true },
+		{ "https://a.example/x", "https://a.example:444/y", "https://a.example:444/y", 0, false },
+		{ "https://a.example/x", "https://e:m@b.example/y", "https://b.example/y", 0, false },
+		{ "https://b.example/x", "https://a.example/y/../z", "https://u:p@a.example/y/../z", 0, true },
+		{ "https://a.example/x", "http://a.example/y", NULL, -EPROTONOSUPPORT, false },
+		{ "https://a.example/x", "file:///etc/passwd", NULL, -EPROTONOSUPPORT, false },
+		{ "http://a.example/x", "gopher://a.example/y", NULL, -EPROTONOSUPPORT, false },
+		{ "http://a.example/x", "http://", NULL, -EINVAL, false },
+		{ "http://a.example/x", "", NULL, -EINVAL, false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool is_home = false;
+		char *url = NULL;
+		int r = bid_url_redirect(home, cases[i].from, cases[i].to, &url, &is_home);
+
+		if (r != cases[i].result || is_home != cases[i].home || (url && strcmp(url, cases[i].url) != 0))
+			fail_msg("%s: %d, %s, %d", cases[i].to, r, url ? url : "", is_home);
+		free(url);
+	}
 }
 
 static void test_shown(void **state)
@@ -215,7 +272,7 @@ static void test_variable(void **state)
 		{ "http://a http://a/ http://b http://a//", "http://a http://b" },
 		{ "ima:enforcing http://a ima:ignore http://b", "http://a http://b" },
 		{ "IMA:whatever http://a", "http://a" },
-		{ "file:///srv/debug http://a ftp://x", "http://a" },
+		{ "gopher://srv/debug http://a ftp://x", "http://a" },
 		{ "nonsense http://a", "http://a" },
 		{ "http://user:secret@a/", "http://user:secret@a" },
 		{ "", "" },
@@ -392,6 +449,8 @@ int main(void)
 		cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_normalise),
 		cmocka_unit_test(test_normalise_leaves_result_alone),
+		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_redirect),
 		cmocka_unit_test(test_shown),
 		cmocka_unit_test(test_request),
 		cmocka_unit_test(test_request_with_detail),

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tree_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static int open_below(int root, const char *name, int flags)
+{
+	struct open_how how = {
+		.flags = (unsigned)flags | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = syscall(SYS_openat2, root, name, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static bool has_directory(int root, const char *name)
+{
+	bid_auto_fd int fd = open_below(root, name, O_PATH | O_DIRECTORY);
+
+	return fd >= 0;
+}
+
+/* The name of @request in the layout of debuginfod's web API. False if it has none. */
+static bool web_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
+{
+	const char *kind = request->kind == BID_KIND_ELF ? "executable" : bid_kind_name(request->kind);
+	const char *detail = bid_detail_text(request->detail);
+	int n = snprintf(buf, size, "buildid/%s/%s%s%s", hex, kind, request->kind == BID_KIND_SECTION ? "/" : "", detail);
+
+	return (size_t)n < size;
+}
+
+/* The same in the debuggers' directory. */
+static bool debug_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
+{
+	if (!bid_kind_is_elf(request->kind) || !hex[2])
+		return false;
+	snprintf(buf, size, ".build-id/%.2s/%s%s", hex, hex + 2, request->kind == BID_KIND_DEBUGINFO ? ".debug" : "");
+	return true;
+}
+
+static int open_regular(int root, struct bid_tree_file *file)
+{
+	struct stat st;
+
+	file->fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (file->fd < 0)
+		return file->fd == -ENOTDIR ? -ENOENT : file->fd;
+	if (fstat(file->fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	file->size = (uint64_t)st.st_size;
+	file->modified = st.st_mtim.tv_sec;
+	return 0;
+}
+
+static int find(int root, const struct bid_request *request, struct bid_tree_file *file)
+{
+	char hex[BID_ID_HEX_MAX];
+	int r = -ENOENT;
+
+	bid_id_format(&request->id, hex);
+	if (web_name(request, hex, file->name, sizeof(file->name)))
+		r = open_regular(root, file);
+	if (r == -ENOENT && debug_name(request, hex, file->name, sizeof(file->name)))
+		r = open_regular(root, file);
+	return r;
+}
+
+/* On FUSE somebody may have asked a server that did not answer, and that is ENOENT too, see mount.bidfs(8). */
+static bool is_final(int root)
+{
+	struct statfs fs;
+
+	return fstatfs(root, &fs) == 0 && fs.f_type != FUSE_SUPER_MAGIC;
+}
+
+int bid_tree_open(const char *path, const struct bid_request *request, struct bid_tree_file *ret_file)
+{
+	bid_auto_fd int root = -1;
+	int r;
+
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return errno == ENOENT ? -ENOTDIR : -errno;
+	r = find(root, request, ret_file);
+	if (r < 0)
+		ret_file->name[0] = '\0';
+	if (r != -ENOENT)
+		return r;
+	/* nothing there at all is not what a tree looks like that lacks one file */
+	if (!has_directory(root, "buildid") && !has_directory(root, ".build-id"))
+		return -ENOTDIR;
+	ret_file->proves_absence = is_final(root);
+	return r;
+}
+
+void bid_tree_file_release(struct bid_tree_file *file)
+{
+	if (file->fd >= 0)
+		close(file->fd);
+	file->fd = -1;
+}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""url=file://DIR: a directory as a server, also where it is another mount."""
+import errno
+import shutil
+
+import programs
+import tools
+from fetching import read
+
+
+def test_debug_directory(mount, place):
+    split = programs.split(programs.small(place / "app"), place / "app.debug")
+    directory = place / "debug/.build-id" / split.id[:2]
+    directory.mkdir(parents=True)
+    shutil.copyfile(split.debug, directory / f"{split.id[2:]}.debug")
+    m = mount(f"url=file://{place}/debug")
+    assert (m / "buildid" / split.id / "debuginfo").read_bytes() == split.debug.read_bytes()
+    assert read(m.artifact(split.id)) == errno.ENOENT
+    assert m.counter("fetched") == 1 and m.counter("remembered_absent") == 1
+
+
+def test_not_there(mount, place):
+    """A tree that is not mounted proves nothing; once it is, it is found."""
+    program = programs.small(place / "app")
+    m = mount(f"url=file://{place}/later")
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    m.expect(f"file://{place}/later")
+    assert m.counter("remembered_absent") == 0
+    directory = place / "later/buildid" / program.id
+    directory.mkdir(parents=True)
+    shutil.copyfile(program.path, directory / "executable")
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file, once it is there", 10)
+
+
+def test_mount_behind_mount(mount, faults, place):
+    """One machine's mount fetches for another's. That it has not got a file is no proof."""
+    program, absent = programs.small(place / "app"), "ab" * 20
+    server = faults()
+    server.serve(program)
+    front_store = place / "front"
+    front_store.mkdir()
+    back = mount(f"url={server.url}")
+    front = mount(f"url=file://{back}", on=front_store)
+    assert read(front.artifact(program.id)) == program.read()
+    assert server.count(program.id) == 1
+    assert read(front.artifact(absent)) == errno.ENOENT
+    front.expect(f"file://{back}")
+    assert front.counter("fetched") == 1 and front.counter("remembered_absent") == 0
+
+
+def test_itself(mount, faults, place, env):
+    """DEBUGINFOD_URLS=file://M is in the environment of whoever uses M, and perhaps of the one who mounts it."""
+    program = programs.small(place / "app")
+    server = faults()
+    server.serve(program)
+    m = mount(f"url=file://{place}/m0", f"url={server.url}")
+    m.expect("this mount itself, server ignored")
+    assert read(m.artifact(program.id)) == program.read()

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The source that is a directory: what it finds where, and what its saying "no" is worth. */
+#include "fetch_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+#define WEB_ID	 ID
+#define DEBUG_ID OTHER_ID
+
+/* Puts the body of all artifacts at @format below the tree. */
+static void put(const char *name)
+{
+	char path[256];
+	bid_auto_fd int fd = -1;
+
+	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		snprintf(path, sizeof(path), "%s/tree/%.*s", world.root, (int)(slash - name), name);
+		assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+	}
+	snprintf(path, sizeof(path), "%s/tree/%s", world.root, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_pwrite_full(fd, world.body, BODY_SIZE, 0), 0);
+}
+
+static void link_to(const char *target, const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/tree/%s", world.root, name);
+	assert_int_equal(symlink(target, path), 0);
+}
+
+static int begin_tree(void **state)
+{
+	char path[256];
+
+	begin_world(state);
+	snprintf(path, sizeof(path), "%s/tree", world.root);
+	assert_int_equal(mkdir(path, 0755), 0);
+	put("buildid/" WEB_ID "/debuginfo");
+	put("buildid/" WEB_ID "/executable");
+	put("buildid/" WEB_ID "/source/usr/src/a b.c");
+	put("buildid/" WEB_ID "/section/.text");
+	put(".build-id/ff/eeddccbbaa99887766554433221100ffeeddcc.debug");
+	put("usr/bin/program");
+	link_to("../../usr/bin/program", ".build-id/ff/eeddccbbaa99887766554433221100ffeeddcc");
+	put(".build-id/01/escape");
+	link_to("../../../" ID "/debuginfo", ".build-id/01/23456789abcdef0123456789abcdef01234567.debug");
+	return 0;
+}
+
+/* A fetcher, and a source of the directory @name in the world's. */
+static void set_up_tree(struct setting *setting, const char *name)
+{
+	char url[256];
+
+	snprintf(url, sizeof(url), "file://%s/%s", world.root, name);
+	assert_int_equal(bid_fetch_new(&quick, &setting->fetch), 0);
+	assert_int_equal(bid_fetch_server_new(setting->fetch, url, &setting->source), 0);
+	assert_string_equal(setting->source->name, url);
+}
+
+static void ask_kind(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture)
+{
+	capture_init(capture);
+	start(source, id, kind, capture);
+	await_done(capture);
+}
+
+static void test_layouts(void **state)
+{
+	struct capture capture;
+	struct setting setting;
+
+	set_up_tree(&setting, "tree");
+	for (enum bid_kind kind = BID_KIND_ELF; kind <= BID_KIND_DEBUGINFO; kind++) {
+		ask_kind(setting.source, WEB_ID, kind, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		assert_body(&capture);
+		assert_int_equal(capture.size, BODY_SIZE);
+		assert_int_equal(capture.answered_size, BODY_SIZE);
+		ask_kind(setting.source, DEBUG_ID, kind, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		assert_body(&capture);
+	}
+	assert_non_null(strstr(capture.url, "/tree/.build-id/ff/eeddccbbaa99887766554433221100ffeeddcc.debug"));
+	tear_down(&setting);
+}
+
+static void test_details(void **state)
+{
+	static const struct {
+		enum bid_kind kind;
+		const char *detail;
+		enum bid_outcome outcome;
+	} cases[] = {
+		{ BID_KIND_SOURCE, "/usr/src/a b.c", BID_OUTCOME_FOUND }, { BID_KIND_SOURCE, "/usr/src/b.c", BID_OUTCOME_ABSENT },
+		{ BID_KIND_SOURCE, "/usr/src", BID_OUTCOME_UNREACHABLE }, { BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND },
+		{ BID_KIND_SECTION, ".data", BID_OUTCOME_ABSENT },
+	};
+	struct setting setting;
+
+	set_up_tree(&setting, "tree");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bid_request request = { .kind = cases[i].kind };
+		struct bid_detail *detail;
+		struct capture capture;
+		uint64_t number;
+
+		assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
+		assert_int_equal(cases[i].kind == BID_KIND_SOURCE ? bid_detail_source(cases[i].detail, &detail)
+								  : bid_detail_section(cases[i].detail, &detail),
+				 0);
+		request.detail = detail;
+		capture_init(&capture);
+		assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture, &number), 0);
+		bid_detail_unref(detail);
+		await_done(&capture);
+		if (capture.outcome != cases[i].outcome)
+			fail_msg("%s: %s, %s", cases[i].detail, bid_outcome_name(capture.outcome), capture.text);
+	}
+	tear_down(&setting);
+}
+
+/* A file that is not there is absent; where there is no tree, nobody knows. */
+static void test_absence(void **state)
+{
+	static const struct {
+		const char *tree, *id;
+		enum bid_outcome outcome;
+		const char *text;
+	} cases[] = {
+		{ "tree", "aa" ABSENT_ID, BID_OUTCOME_ABSENT, "no such file" },
+		{ "tree", "aa", BID_OUTCOME_ABSENT, "no such file" },
+		{ "none", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
+		{ "tree/usr", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
+		/* a link that leads out */
+		{ "tree", ABSENT_ID, BID_OUTCOME_REFUSED, "opening it" },
+	};
+	struct capture capture;
+	struct setting setting;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_up_tree(&setting, cases[i].tree);
+		ask(setting.source, cases[i].id, &capture);
+		if (capture.outcome != cases[i].outcome || strncmp(capture.text, cases[i].text, strlen(cases[i].text)) != 0)
+			fail_msg("%s: %s, \"%s\"", cases[i].id, bid_outcome_name(capture.outcome), capture.text);
+		assert_int_equal(capture.heads, 0);
+		tear_down(&setting);
+	}
+}
+
+static void test_receiver_fails(void **state)
+{
+	struct capture capture;
+	struct setting setting;
+
+	set_up_tree(&setting, "tree");
+	for (int where = 0; where < 2; where++) {
+		capture_init(&capture);
+		*(where ? &capture.head_result : &capture.body_result) = -ENOSPC;
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+		await_done(&capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FAILED);
+	}
+	tear_down(&setting);
+}
+
+/* Whatever happens, each transfer ends once. */
+static void test_free_in_flight(void **state)
+{
+	enum { N = 50 };
+	static struct capture captures[N];
+	struct setting setting;
+
+	set_up_tree(&setting, "tree");
+	for (size_t i = 0; i < N; i++) {
+		uint64_t number;
+
+		capture_init(&captures[i]);
+		number = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		if (i % 3 == 0)
+			setting.source->ops->cancel(setting.source, number);
+	}
+	tear_down(&setting);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(captures[i].dones, 1);
+		if (captures[i].outcome == BID_OUTCOME_FOUND)
+			assert_body(&captures[i]);
+		else
+			assert_int_equal(captures[i].outcome, BID_OUTCOME_CANCELLED);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layouts),	       cmocka_unit_test(test_details),	      cmocka_unit_test(test_absence),
+		cmocka_unit_test(test_receiver_fails), cmocka_unit_test(test_free_in_flight),
+	};
+
+	return cmocka_run_group_tests(tests, begin_tree, end_world);
+}
