@@ -23,6 +23,10 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 
+/* ops_xattr.c */
+void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size);
+void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
+
 /* mode.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 

@@ -263,4 +263,6 @@ const struct fuse_lowlevel_ops bid_ops = {
 	.readdir = bid_op_readdir,
 	.releasedir = bid_op_releasedir,
 	.statfs = bid_op_statfs,
+	.getxattr = bid_op_getxattr,
+	.listxattr = bid_op_listxattr,
 };

@@ -127,6 +127,15 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id);
  */
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json);
 
+/* @value is text, of any bytes; both die when the callback returns. A non-zero return ends it, and is returned. */
+typedef int (*bid_store_fact_fn)(void *user, const char *name, const char *value);
+
+/*
+ * Call @fn for each thing that is recorded of an artifact: docs/FORMAT.md, "record", such as "how", "time" and "digest". It says
+ * nothing of whether the artifact is there, and right. -ENOENT if nothing is recorded, -EBADMSG if the record is damaged.
+ */
+int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user);
+
 /* Writing; all of these return -EROFS on a store opened without BID_STORE_WRITE. */
 
 /* Where an artifact came from. Strings may be NULL; from a server's headers they are shown, never used as a path. */

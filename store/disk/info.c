@@ -25,6 +25,28 @@ static json_t *text_of(const char *bytes)
 	return text ? json_string(text) : NULL;
 }
 
+int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user)
+{
+	json_t *record;
+	int r = bid_record_read(store, request, &record);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < sizeof(recorded) / sizeof(recorded[0]); i++) {
+		const json_t *value = json_object_get(record, recorded[i]);
+		char number[32];
+
+		if (json_is_string(value)) {
+			r = fn(user, recorded[i], json_string_value(value));
+		} else if (json_is_integer(value)) {
+			snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+			r = fn(user, recorded[i], number);
+		}
+	}
+	json_decref(record);
+	return r;
+}
+
 static json_t *artifact(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
 {
 	char link[64], path[PATH_MAX];

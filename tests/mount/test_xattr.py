@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Where a file came from, as extended attributes."""
+import errno
+import os
+import shutil
+import time
+
+import pytest
+
+import programs
+import tools
+from fetching import names, read
+
+
+def attributes(path):
+    return {name.removeprefix("user.bidfs."): os.getxattr(path, name).decode() for name in os.listxattr(path)}
+
+
+def test_of_what_was_fetched(mount, mode, faults, place):
+    program = programs.small(place / "app")
+    server = faults()
+    server.serve(program)
+    begun = int(time.time())
+    m = mount(f"url={server.url}")
+    path = m.artifact(program.id)
+    assert read(path) == program.read()
+    found = attributes(path)
+    assert begun <= int(found.pop("time")) <= time.time()
+    assert found.pop("digest").startswith("xxh3-128:")
+    assert server.url in found.pop("url")
+    assert {name: found[name] for name in ("id", "kind", "origin", "server")} == \
+        {"id": program.id, "kind": "elf", "origin": "fetched", "server": server.url}
+    # one file under another name
+    assert attributes(names(m, program.id)[1])["origin"] == "fetched"
+    # and they go along with a copy
+    if shutil.which("getfattr"):
+        text = tools.run("getfattr", "-d", path).stdout
+        assert f'user.bidfs.server="{server.url}"' in text, text
+
+
+def test_of_what_was_added(mount, mode, store, place, env):
+    program = programs.small(place / "app")
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
+    found = attributes(mount().artifact(program.id))
+    assert found["origin"] == "added" and "server" not in found and found["kind"] == "elf"
+
+
+def test_of_what_nothing_is_recorded(mount, mode, store, place):
+    """perf put it there."""
+    program = programs.small(place / "app")
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    m = mount()
+    assert attributes(m.artifact(program.id)) == {"id": program.id, "kind": "elf"}
+    for path in (m.path, m / "buildid", m / "buildid" / program.id, m / ".bidfs/status", m.artifact(program.id, "info")):
+        assert os.listxattr(path) == [], path
+        assert tools.errno_of(os.getxattr, path, "user.bidfs.id") == errno.ENODATA
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("user.bidfs.server", errno.ENODATA), ("user.bidfs.", errno.ENODATA), ("user.bidfs", errno.ENODATA),
+    ("user.other", errno.ENODATA), ("security.capability", errno.EOPNOTSUPP),
+    ("system.posix_acl_access", errno.EOPNOTSUPP), ("trusted.x", errno.EOPNOTSUPP)])
+def test_what_there_is_not(mount, store, place, name, expected):
+    if name.startswith("trusted.") and not tools.IS_ROOT:
+        pytest.skip("needs root")
+    program = programs.small(place / "app")
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    path = mount().artifact(program.id)
+    assert tools.errno_of(os.getxattr, path, name) in (expected, errno.ENODATA)
+    assert tools.errno_of(os.setxattr, path, "user.bidfs.id", b"x") in (errno.EROFS, errno.EACCES, errno.EPERM)
+    assert tools.errno_of(os.removexattr, path, "user.bidfs.id") in (errno.EROFS, errno.EACCES, errno.EPERM)
