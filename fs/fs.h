@@ -5,6 +5,7 @@
 
 #include <fuse_lowlevel.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <bid/broker.h>
 
@@ -38,6 +39,8 @@ struct bid_fs {
 	bool greeted; /* the kernel was answered; see dirops_fix.c */
 	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
 	struct timespec started; /* wall clock */
+	atomic_ullong ids_mark; /* of the ids when the directory of all of them was opened last */
+	atomic_ullong ids_changed; /* when they were found to be others than before: wall clock, in ns */
 	mode_t file_mode; /* the bits that a file may have: never setuid, never writable */
 	uid_t uid; /* who owns what is in no store */
 	gid_t gid;

@@ -148,7 +148,12 @@ static int list_artifacts(const struct listing *listing)
 	return r;
 }
 
-int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_tree_fn fn, void *user)
+unsigned bid_tree_parts(const struct bid_node *node)
+{
+	return node->type == BID_NODE_IDS ? 256 : 1;
+}
+
+int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node, unsigned part, bid_tree_fn fn, void *user)
 {
 	struct listing listing = { .tree = tree, .dir = node, .fn = fn, .user = user };
 	int r = 0;
@@ -158,7 +163,7 @@ int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_
 	case BID_NODE_BY_PATH:
 		return list_path(&listing);
 	case BID_NODE_IDS:
-		return bid_store_each_id(tree->store, emit_id, &listing);
+		return bid_store_each_id_in(tree->store, (uint8_t)part, emit_id, &listing);
 	case BID_NODE_LINKS:
 	case BID_NODE_DEBUG:
 		return list_fans(&listing);
@@ -176,4 +181,13 @@ int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_
 	default:
 		return -ENOTDIR;
 	}
+}
+
+int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_tree_fn fn, void *user)
+{
+	int r = 0;
+
+	for (unsigned part = 0; part < bid_tree_parts(node) && r == 0; part++)
+		r = bid_tree_list_part(tree, node, part, fn, user);
+	return r;
 }

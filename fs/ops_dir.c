@@ -1,123 +1,86 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Directories: a listing is taken when the directory is opened, and read from memory, so that offsets stay right whatever perf
- * does.
- */
+/* Directories, and how long the kernel may keep what it read of them. */
 #include "ops.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
-struct entry {
-	uint64_t number;
-	mode_t format;
-	uint32_t name; /* where it begins in names */
-};
+#include "dirlist.h"
 
-struct listing {
-	struct entry *entries;
-	size_t n, room;
-	char *names; /* NUL-terminated each */
-	size_t names_len, names_room;
-};
-
-static void listing_free(struct listing *listing)
+/*
+ * The directory of all ids is kept by the kernel, and read from there, as long as the store has the same ids. Who opens it looks
+ * for that; what another process was reading then, and puts into the kernel's copy afterwards, is found out by the directory's
+ * time, which is another one from then on.
+ */
+static void keep_ids(struct bid_fs *fs, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	free(listing->entries);
-	free(listing->names);
-	free(listing);
-}
+	struct timespec now;
+	uint64_t mark;
 
-/* Room for @more elements of @size bytes after the first @used ones. */
-static int reserve(void **array, size_t *room, size_t used, size_t more, size_t size)
-{
-	size_t wanted = *room ? *room : 64;
-	void *larger;
-
-	while (wanted < used + more)
-		wanted *= 2;
-	if (wanted == *room)
-		return 0;
-	larger = realloc(*array, wanted * size);
-	if (!larger)
-		return -ENOMEM;
-	*array = larger;
-	*room = wanted;
-	return 0;
-}
-
-static int add(struct listing *listing, const char *name, uint64_t number, mode_t format)
-{
-	size_t len = strlen(name) + 1;
-
-	if (listing->names_len + len > UINT32_MAX ||
-	    reserve((void **)&listing->entries, &listing->room, listing->n, 1, sizeof(*listing->entries)) < 0 ||
-	    reserve((void **)&listing->names, &listing->names_room, listing->names_len, len, 1) < 0)
-		return -ENOMEM;
-	listing->entries[listing->n++] = (struct entry){ .number = number, .format = format, .name = (uint32_t)listing->names_len };
-	memcpy(listing->names + listing->names_len, name, len);
-	listing->names_len += len;
-	return 0;
-}
-
-static int add_node(void *user, const char *name, const struct bid_node *node)
-{
-	return add(user, name, bid_inode_number(node), bid_node_format(node));
+	/* what changes at the moment is not worth keeping */
+	if (bid_store_ids_mark(fs->store, &mark) < 0)
+		return;
+	fi->cache_readdir = 1;
+	fi->keep_cache = atomic_exchange(&fs->ids_mark, mark) == mark;
+	if (fi->keep_cache)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	atomic_store(&fs->ids_changed, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	/* the time only: what is kept from now on is kept under the new one */
+	fuse_lowlevel_notify_inval_inode(fs->session, number, -1, 0);
 }
 
 void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
-	struct listing *listing = calloc(1, sizeof(*listing));
-	int r = inode ? 0 : -ESTALE;
+	struct bid_dirlist *list = NULL;
+	int r = inode ? bid_dirlist_new(&fs->tree, &inode->node, number, &list) : -ESTALE;
 
-	if (!listing) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	if (r == 0)
-		r = add(listing, ".", number, S_IFDIR);
-	if (r == 0)
-		r = add(listing, "..", BID_INODE_ROOT, S_IFDIR); /* the kernel knows better and tells the truth */
-	if (r == 0)
-		r = bid_tree_list(&fs->tree, &inode->node, add_node, listing);
 	if (r < 0) {
-		listing_free(listing);
 		fuse_reply_err(req, -r);
 		return;
 	}
-	fi->fh = (uintptr_t)listing;
+	if (inode->node.type == BID_NODE_IDS)
+		keep_ids(fs, number, fi);
+	fi->fh = (uintptr_t)list;
 	if (fuse_reply_open(req, fi) == -ENOENT)
-		listing_free(listing);
+		bid_dirlist_free(list);
 }
 
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	const struct listing *listing = (const struct listing *)(uintptr_t)fi->fh;
+	struct bid_dirlist *list = (struct bid_dirlist *)(uintptr_t)fi->fh;
+	uint64_t at = offset < 0 ? UINT64_MAX : (uint64_t)offset;
 	char *buffer = malloc(size);
+	struct bid_dirname name;
 	size_t used = 0;
+	int r;
 
 	if (!buffer) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	for (size_t i = offset < 0 ? listing->n : (size_t)offset; i < listing->n; i++) {
-		const struct entry *entry = &listing->entries[i];
-		struct stat st = { .st_ino = entry->number, .st_mode = entry->format };
-		size_t len = fuse_add_direntry(req, buffer + used, size - used, listing->names + entry->name, &st, (off_t)i + 1);
+	while ((r = bid_dirlist_at(list, at, &name)) > 0) {
+		struct stat st = { .st_ino = name.number, .st_mode = name.format };
+		size_t len = fuse_add_direntry(req, buffer + used, size - used, name.name, &st, (off_t)name.next);
 
 		if (len > size - used)
 			break;
 		used += len;
+		at = name.next;
 	}
-	fuse_reply_buf(req, buffer, used);
+	/* an error is told when what was read before it has been taken */
+	if (r < 0 && used == 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_buf(req, buffer, used);
 	free(buffer);
 }
 
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	listing_free((struct listing *)(uintptr_t)fi->fh);
+	bid_dirlist_free((struct bid_dirlist *)(uintptr_t)fi->fh);
 	fuse_reply_err(req, 0);
 }

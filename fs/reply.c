@@ -6,6 +6,13 @@
 
 #include "text.h"
 
+static struct timespec ids_changed(const struct bid_fs *fs)
+{
+	uint64_t ns = atomic_load(&fs->ids_changed);
+
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+}
+
 struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 {
 	const struct bid_node *node = &inode->node;
@@ -23,6 +30,8 @@ struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID) &&
 		    bid_store_stat(fs->store, bid_node_path(node), &below) == 0)
 			st.st_mtim = below.st_mtim;
+		if (node->type == BID_NODE_IDS)
+			st.st_mtim = ids_changed(fs);
 		break;
 	case S_IFLNK:
 		st.st_mode = S_IFLNK | 0777;

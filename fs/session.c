@@ -246,6 +246,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 
 	clock_gettime(CLOCK_REALTIME, &fs.started);
 	pthread_mutex_init(&fs.text_lock, NULL);
+	atomic_init(&fs.ids_changed, (uint64_t)fs.started.tv_sec * 1000000000 + (uint64_t)fs.started.tv_nsec);
 	raise_limit();
 	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
 	    bid_handles_new(&fs.tree, &fs.handles) == 0 && bid_backings_new(&fs.backings) == 0 &&

@@ -115,6 +115,13 @@ int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user);
 /* The same for the ids that begin with the byte @first. */
 int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user);
 
+/*
+ * A mark of the ids that are enumerated: as long as two marks are equal, so are all enumerations between them. Looks at the 257
+ * directories of links, and at those of lower stores. -EAGAIN if one of them was changed so lately that a further change could
+ * leave the same mark. Never 0.
+ */
+int bid_store_ids_mark(struct bid_store *store, uint64_t *ret_mark);
+
 /* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
 int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/stamp.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/root.h"
@@ -123,6 +125,67 @@ bool bid_one_has_paths(struct bid_store *store)
 	for (unsigned first = 0; first < 256 && r == 0; first++)
 		r = bid_one_each_id_in(store, (uint8_t)first, is_perfs, store);
 	return r >= 0;
+}
+
+/* Take what tells the state of the directory with the stat @st into @mark. */
+static int mark_dir(const struct stat *st, uint64_t *mark)
+{
+	struct bid_stamp stamp = bid_stamp_take(st);
+	const uint64_t state[] = { (uint64_t)stamp.dev,
+				   (uint64_t)stamp.ino,
+				   (uint64_t)stamp.mtime.tv_sec,
+				   (uint64_t)stamp.mtime.tv_nsec,
+				   (uint64_t)stamp.changed.tv_sec,
+				   (uint64_t)stamp.changed.tv_nsec };
+
+	*mark = XXH3_64bits_withSeed(state, sizeof(state), *mark);
+	return stamp.racy ? -EAGAIN : 0;
+}
+
+/* The directories of links of one store, and its root, in which a cache of libdebuginfod has its own. */
+static int mark_store(struct bid_store *store, uint64_t *mark)
+{
+	bid_auto_fd int links = -1;
+	struct stat st;
+	int r;
+
+	if (bid_store_flags(store) & BID_STORE_LOWER) {
+		if (fstat(bid_store_root(store), &st) < 0)
+			return -errno;
+		r = mark_dir(&st, mark);
+		if (r < 0)
+			return r;
+	}
+	r = bid_root_open(bid_store_root(store), BID_LAYOUT_LINKS, O_RDONLY | O_DIRECTORY, &links);
+	if (r == 0 && fstat(links, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = mark_dir(&st, mark);
+	for (unsigned first = 0; first < 256 && r == 0; first++) {
+		char name[3];
+
+		snprintf(name, sizeof(name), "%02x", first);
+		if (fstatat(links, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			r = mark_dir(&st, mark);
+		else if (errno != ENOENT)
+			r = -errno;
+	}
+	return r;
+}
+
+int bid_store_ids_mark(struct bid_store *store, uint64_t *ret_mark)
+{
+	uint64_t mark = 0;
+
+	for (; store; store = bid_store_lower(store)) {
+		int r = mark_store(store, &mark);
+
+		if (r < 0)
+			return r;
+	}
+	*ret_mark = mark ? mark : 1;
+	return 0;
 }
 
 /* Not part of the tree of original paths, though they lie beside it. */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * An open directory: its names, at offsets that hold. Pure C: knows the namespace, not FUSE.
+ *
+ * Most directories are read when they are opened, and what is listed is what was there then. The one with all ids, which may be a
+ * million, is read part by part as it is listed, with one part in memory. Its offsets are made of the inode numbers: they mean the
+ * same at every time and in every handle, whatever perf adds or removes in between.
+ */
+#ifndef BID_FS_DIRLIST_H
+#define BID_FS_DIRLIST_H
+
+#include "tree.h"
+
+struct bid_dirlist;
+
+/* One name, and where the listing goes on behind it. */
+struct bid_dirname {
+	uint64_t number;
+	uint64_t next; /* offset */
+	mode_t format; /* S_IFDIR, S_IFLNK or S_IFREG */
+	const char *name; /* until the next call */
+};
+
+/* List @node, whose number is @number. @tree is borrowed. May block on disk. Errors as of bid_tree_list(), and -ENOMEM. */
+int bid_dirlist_new(const struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list);
+
+/*
+ * The first name at or behind @offset, which is 0 or the .next of a name. Returns 1 and that, 0 at the end, or a negative errno.
+ * For one thread at a time.
+ */
+int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname *ret_name);
+
+/* @list may be NULL. */
+void bid_dirlist_free(struct bid_dirlist *list);
+
+#endif

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Many ids: what a listing costs, and that it stays right."""
+import os
+import pathlib
+import time
+
+import programs
+import tools
+
+MANY = 10000
+TICK = 0.1  # nothing is kept that changed in this very moment, and what is kept is to be tested
+MAKE_STORE = tools.BUILD / "tests" / "bench" / "make-store"
+
+
+def ids_in(store):
+    return {fan.name + link.name for fan in (store / ".build-id").iterdir() for link in fan.iterdir()}
+
+
+def requests_of(m):
+    """Requests that the daemon has read."""
+    lines = pathlib.Path(f"/proc/{m.pid}/io").read_text().splitlines()
+    return int(dict(line.split(": ") for line in lines)["syscr"])
+
+
+def memory_of(m):
+    lines = pathlib.Path(f"/proc/{m.pid}/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+
+
+def test_listing_many_ids_is_kept_and_taken_back(mount, mode, store, place):
+    """The kernel lists again by itself, until the store has other ids."""
+    tools.run(MAKE_STORE, store, MANY)
+    m = mount()
+    listed = m / "buildid"
+    before = memory_of(m)
+    counts = [requests_of(m)]
+    for _ in range(3):
+        assert set(os.listdir(listed)) == ids_in(store)
+        counts.append(requests_of(m))
+    # the first of these came from us; the last was at most looked at whether it holds
+    assert counts[3] - counts[2] < (counts[1] - counts[0]) / 2, counts
+    # a name and its number would be a megabyte
+    assert memory_of(m) - before < 512
+
+    program = programs.small(place / "app", 1)
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    time.sleep(TICK)
+    assert set(os.listdir(listed)) == ids_in(store)
+    assert program.id in os.listdir(listed)
+    (store / ".build-id" / program.id[:2] / program.id[2:]).unlink()
+    time.sleep(TICK)
+    assert set(os.listdir(listed)) == ids_in(store)

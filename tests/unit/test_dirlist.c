@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The directory with all ids: read part by part, from any offset, while the store changes. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../fs/dirlist.h"
+#include "../../fs/inode.h"
+
+enum { IDS = 600, DOTS = 2 };
+
+/* An id by its number; neighbours have different first bytes. */
+static void name_id(unsigned number, char ret_hex[static 41])
+{
+	snprintf(ret_hex, 41, "%02x%038x", number * 7 & 0xff, number);
+}
+
+static void link_path(const struct store_scene *scene, unsigned number, char ret_path[static 256])
+{
+	char hex[41];
+
+	name_id(number, hex);
+	snprintf(ret_path, 256, "%s/store/.build-id/%.2s", scene->directory, hex);
+	mkdir(ret_path, 0755);
+	snprintf(ret_path, 256, "%s/store/.build-id/%.2s/%s", scene->directory, hex, hex + 2);
+}
+
+static void add_id(const struct store_scene *scene, unsigned number)
+{
+	char path[256], target[128], hex[41];
+
+	link_path(scene, number, path);
+	name_id(number, hex);
+	snprintf(target, sizeof(target), "../../usr/bin/a/%s", hex);
+	assert_int_equal(symlink(target, path), 0);
+}
+
+static void remove_id(const struct store_scene *scene, unsigned number)
+{
+	char path[256];
+
+	link_path(scene, number, path);
+	assert_int_equal(unlink(path), 0);
+}
+
+static int fill(void **state)
+{
+	int r = store_scene_begin(state);
+	const struct store_scene *scene = *state;
+
+	run(scene, "mkdir -p store/.build-id");
+	for (unsigned i = 0; i < IDS; i++)
+		add_id(scene, i);
+	return r;
+}
+
+static struct bid_dirlist *list_ids(const struct bid_tree *tree)
+{
+	struct bid_node ids = { .type = BID_NODE_IDS };
+	struct bid_dirlist *list;
+
+	assert_int_equal(bid_dirlist_new(tree, &ids, bid_inode_number(&ids), &list), 0);
+	return list;
+}
+
+/* List from @offset on into counts by number; returns how many there were. */
+static unsigned count(struct bid_dirlist *list, uint64_t offset, unsigned seen[static 2 * IDS])
+{
+	struct bid_dirname name;
+	unsigned n = 0;
+	int r;
+
+	while ((r = bid_dirlist_at(list, offset, &name)) > 0) {
+		assert_true(name.next > offset);
+		offset = name.next;
+		n++;
+		if (name.name[0] != '.')
+			seen[strtoul(name.name + 30, NULL, 16)]++;
+	}
+	assert_int_equal(r, 0);
+	return n;
+}
+
+static void every_id_once(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *list = list_ids(&tree);
+	unsigned seen[2 * IDS] = { 0 };
+
+	assert_int_equal(count(list, 0, seen), IDS + DOTS);
+	for (unsigned i = 0; i < IDS; i++)
+		assert_int_equal(seen[i], 1);
+	bid_dirlist_free(list);
+}
+
+/* telldir(3) at every place, seekdir(3) in another handle. */
+static void offsets_hold_in_every_handle(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *list = list_ids(&tree), *other = list_ids(&tree);
+	struct bid_dirname name, again;
+	uint64_t offset = 0;
+
+	for (unsigned n = 0; n < IDS + DOTS; n++) {
+		assert_int_equal(bid_dirlist_at(list, offset, &name), 1);
+		/* somewhere else in between */
+		assert_int_equal(bid_dirlist_at(other, (uint64_t)(n % 256) << 47, &again), 1);
+		assert_int_equal(bid_dirlist_at(other, offset, &again), 1);
+		assert_string_equal(again.name, name.name);
+		assert_int_equal(again.number, name.number);
+		assert_int_equal(again.next, name.next);
+		offset = name.next;
+	}
+	assert_int_equal(bid_dirlist_at(list, offset, &name), 0);
+	assert_int_equal(bid_dirlist_at(list, UINT64_MAX, &name), 0);
+	bid_dirlist_free(list);
+	bid_dirlist_free(other);
+}
+
+/* What is there all the time is listed once, whatever comes and goes. */
+static void changes_do_not_move_the_others(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *list = list_ids(&tree);
+	unsigned seen[2 * IDS] = { 0 };
+	struct bid_dirname name;
+	uint64_t offset = 0;
+	unsigned n = 0;
+	int r;
+
+	while ((r = bid_dirlist_at(list, offset, &name)) > 0) {
+		if (name.name[0] != '.')
+			seen[strtoul(name.name + 30, NULL, 16)]++;
+		offset = name.next;
+		/* one handle for each name: as NFS, which has no open directories */
+		bid_dirlist_free(list);
+		list = list_ids(&tree);
+		if (n % 2 == 0 && n / 2 < IDS / 2) {
+			remove_id(scene, n);
+			add_id(scene, IDS + n);
+		}
+		n++;
+	}
+	assert_int_equal(r, 0);
+	for (unsigned i = 1; i < IDS; i += 2)
+		assert_int_equal(seen[i], 1);
+	for (unsigned i = 0; i < IDS; i++)
+		assert_true(seen[i] <= 1 && seen[IDS + i] <= 1);
+	bid_dirlist_free(list);
+}
+
+/* The mark says whether anything changed, and nothing of what is not among the ids. */
+static void marks_tell_changes(void **state)
+{
+	const struct store_scene *scene = *state;
+	uint64_t before = 0, after = 0;
+	int r;
+
+	/* what changed in this moment has no mark yet */
+	while ((r = bid_store_ids_mark(scene->store, &before)) == -EAGAIN)
+		usleep(10000);
+	assert_int_equal(r, 0);
+	run(scene, "mkdir -p store/usr/bin/other");
+	assert_int_equal(bid_store_ids_mark(scene->store, &after), 0);
+	assert_int_equal(after, before);
+
+	add_id(scene, IDS);
+	while ((r = bid_store_ids_mark(scene->store, &after)) == -EAGAIN)
+		usleep(10000);
+	assert_int_equal(r, 0);
+	assert_int_not_equal(after, before);
+
+	before = after;
+	remove_id(scene, IDS);
+	while (bid_store_ids_mark(scene->store, &after) == -EAGAIN)
+		usleep(10000);
+	assert_int_not_equal(after, before);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_id_once, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(offsets_hold_in_every_handle, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(changes_do_not_move_the_others, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(marks_tell_changes, fill, store_scene_end),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
