@@ -68,6 +68,10 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
+	--pid)
+		mapfile -t COMPREPLY < <(compgen -W "$(ps -eo pid=)" -- "$current")
+		return
+		;;
 	--link)
 		mapfile -t COMPREPLY < <(compgen -W 'auto reflink hard copy' -- "$current")
 		return
@@ -84,7 +88,7 @@ _bidctl()
 	if [[ $current == -* ]]; then
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --files-from=' ;;
-		get) options+=' --lower= --url= --offline --refresh --perf-data= --core=' ;;
+		get) options+=' --lower= --url= --offline --refresh --perf-data= --core= --pid=' ;;
 		list) options+=' --by= --lower=' ;;
 		missing | show | status) options+=' --lower=' ;;
 		remove) options+=' --path=' ;;

@@ -28,7 +28,7 @@ struct ctl {
 	bool verbose;
 	enum bid_link link; /* add, watch */
 	const char *perf_data; /* add, get: a recording instead of operands, or NULL */
-	const char *core; /* get: likewise */
+	const char *core, *pid; /* get: likewise */
 	bool fetch; /* add */
 	unsigned jobs; /* add; 0 is one per CPU */
 	bool cross; /* add */

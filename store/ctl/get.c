@@ -237,16 +237,16 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 /* Where many are named; CTL_NEEDS_NONE for one that is named itself. */
 static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, enum ctl_needs_from *ret_from)
 {
-	bool many = ctl->perf_data || ctl->core;
+	int n = (ctl->perf_data != NULL) + (ctl->core != NULL) + (ctl->pid != NULL);
 
-	if (ctl->perf_data && ctl->core)
-		return ctl_usage("'--perf-data' and '--core' do not go together");
-	if (!many && argc == 0)
-		return ctl_usage("'get' needs ID, '-', '--perf-data' or '--core'");
-	if (many && argc > 1)
+	if (n > 1)
+		return ctl_usage("'--perf-data', '--core' and '--pid' do not go together");
+	if (n == 0 && argc == 0)
+		return ctl_usage("'get' needs ID, '-', '--perf-data', '--core' or '--pid'");
+	if (n > 0 && argc > 1)
 		return ctl_usage("too many operands for 'get': '%s'", argv[1]);
-	if (many)
-		*ret_from = ctl->perf_data ? CTL_NEEDS_PERF_DATA : CTL_NEEDS_CORE;
+	if (n > 0)
+		*ret_from = ctl->perf_data ? CTL_NEEDS_PERF_DATA : ctl->core ? CTL_NEEDS_CORE : CTL_NEEDS_PID;
 	else
 		*ret_from = strcmp(argv[0], "-") == 0 ? CTL_NEEDS_LIST : CTL_NEEDS_NONE;
 	return CTL_DONE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl get --perf-data, --core and -: everything that somebody will need, ahead of need. */
+/* bidctl get --perf-data, --core, --pid and -: everything that somebody will need, ahead of need. */
 #include "ctl/get_many.h"
 
 #include <errno.h>
@@ -240,9 +240,10 @@ static enum ctl_status report(struct getting *getting)
 enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enum ctl_needs_from from, enum bid_kind kind)
 {
 	bid_cleanup(getting_release) struct getting getting = { .ctl = ctl, .store = store };
-	enum ctl_status status = ctl_needs_read(ctl, from, &getting.needs), said;
+	bool adding = kind != BID_KIND_DEBUGINFO && bid_store_writable(store);
+	enum ctl_status status = ctl_needs_read(ctl, from, adding ? store : NULL, &getting.needs), said;
 
-	if (status == CTL_DONE && kind != BID_KIND_DEBUGINFO && bid_store_writable(store))
+	if (status == CTL_DONE && adding)
 		status = add_local(&getting);
 	if (status != CTL_DONE)
 		return status;

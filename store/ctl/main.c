@@ -50,6 +50,7 @@ static const struct {
 	{ "version", 'V', NULL, NULL, "show the version" },
 	{ "perf-data", 0, "FILE", "add get", "what a recording of perf names ('-': standard input)" },
 	{ "core", 0, "FILE", "get", "what a core file says was mapped" },
+	{ "pid", 0, "PID", "get", "what a process has mapped as code" },
 	{ "fetch", 0, NULL, "add", "with --perf-data: fetch from the servers what is not here" },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
@@ -234,6 +235,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->perf_data = value;
 	else if (strcmp(name, "core") == 0)
 		ctl->core = value;
+	else if (strcmp(name, "pid") == 0)
+		ctl->pid = value;
 	else if (strcmp(name, "fetch") == 0)
 		ctl->fetch = true;
 	else if (strcmp(name, "refresh") == 0)

@@ -50,6 +50,8 @@ def case_usage(scene):
     for arguments, has in (
             (["get"], "ID"),
             (["get", "--core=a", "--perf-data=b"], "together"),
+            (["get", "--core=a", "--pid=1"], "together"),
+            (["list", "--pid=1"], "'--pid'"),
             (["get", "--core=a", "elf", "more"], "'more'"),
             (["get", "--core=a", "source"], "'source'"),
             (["get", "-", "no-kind"], "'no-kind'"),
@@ -255,6 +257,21 @@ def case_fetched_progress(scene):
         status, text = scene.on_terminal("get", "-s", scene.store, f"--url={url}", "--perf-data", recording, columns=70)
     assert status == DONE and "needed 2" in text, text
     assert "of 2, 2 under way" in text and "\r\033[K" in text, text
+
+
+def case_pid(scene):
+    path = program(scene)
+    libraries = mapped_libraries(path)
+    with running(path) as process:
+        path.unlink()
+        try:
+            items, found = get(scene, "--pid", process.pid, "elf", "--offline")
+        finally:
+            process.kill()
+    assert items[ID_TWO, "elf"]["state"] == "added" and found["items"][0]["id"] == ID_TWO, "it was removed, and runs still"
+    assert set(libraries.values()) <= {item["id"] for item in items.values()}, items
+    scene.one_error("get", "--pid", process.pid, status=REFUSED, has="no such process")
+    scene.one_error("get", "--pid", "1x", status=USAGE, has="'1x'")
 
 
 if __name__ == "__main__":
