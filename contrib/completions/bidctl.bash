@@ -87,7 +87,7 @@ _bidctl()
 	esac
 	if [[ $current == -* ]]; then
 		case $command in
-		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --files-from=' ;;
+		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --kernel --files-from=' ;;
 		get) options+=' --lower= --url= --offline --refresh --perf-data= --core= --pid=' ;;
 		list) options+=' --by= --lower=' ;;
 		missing | show | status) options+=' --lower=' ;;

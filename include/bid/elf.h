@@ -42,12 +42,16 @@ struct bid_elf_info {
  */
 int bid_elf_examine(int fd, struct bid_elf_info *ret_info);
 
-/* Do the first @len bytes (6 or more) at @head begin a gzip, xz or zstd file, as kernel modules are packed? */
-bool bid_elf_is_packed(const void *head, size_t len);
+/*
+ * Is the file open at @fd a packed one that may have an ELF file in it: gzip, xz or zstd, as kernel modules are, or a kernel image
+ * (bzImage) with one of those, lz4, bzip2 or lzma? Returns 1, 0, or as pread(2).
+ */
+int bid_elf_is_packed(int fd);
 
 /*
- * Write the unpacked content of the gzip, xz or zstd file open at @fd, at most @max bytes of it, through @write (0 or a negative
- * errno, which ends it). Returns 0, -EBADMSG for a damaged file, -EFBIG above @max, or what @write returned.
+ * Write the unpacked content of the packed file open at @fd, at most @max bytes of it, through @write (0 or a negative errno,
+ * which ends it). Of a kernel image that is the kernel, vmlinux. Returns 0, -EBADMSG for a damaged file, -EFBIG above @max, or
+ * what @write returned.
  */
 int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *data, size_t len), void *user);
 

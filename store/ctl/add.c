@@ -81,6 +81,19 @@ static enum ctl_status add(struct ctl_tally *tally, struct bid_store *store, con
 	return ctl_add_is_refusal(r) ? CTL_REFUSED : CTL_TROUBLE;
 }
 
+static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_store *store)
+{
+	/* what runs comes with everything else that does */
+	int r = tally->ctl->running ? 0 : ctl_add_kernel(tally, store);
+
+	if (r == 0)
+		r = ctl_add_kernel_files(tally, store);
+	if (r == 0)
+		return CTL_DONE;
+	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
+	return CTL_TROUBLE;
+}
+
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
@@ -91,14 +104,15 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("'--fetch' needs '--perf-data'");
 	if (ctl->n_urls > 0 && !ctl->fetch)
 		return ctl_usage("'--url' needs '--fetch'");
-	if (ctl->perf_data && (argc > 0 || ctl->running || ctl->files_from))
+	if (ctl->perf_data && (argc > 0 || ctl->running || ctl->kernel || ctl->files_from))
 		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argc > 0	    ? argv[0]
 									     : ctl->running ? "--running"
+									     : ctl->kernel  ? "--kernel"
 											    : "--files-from");
 	if (ctl->perf_data)
 		return ctl_add_perf_data(ctl);
-	if (argc == 0 && !ctl->running && !ctl->files_from)
-		return ctl_usage("'add' needs FILE|DIR..., '--running', '--files-from' or '--perf-data'");
+	if (argc == 0 && !ctl->running && !ctl->kernel && !ctl->files_from)
+		return ctl_usage("'add' needs FILE|DIR..., '--running', '--kernel', '--files-from' or '--perf-data'");
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	if (status != CTL_DONE)
 		return status;
@@ -107,6 +121,8 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 
 	if (ctl->running)
 		status = ctl_add_running(&tally, store);
+	if (ctl->kernel && status == CTL_DONE)
+		status = add_whole_kernel(&tally, store);
 	if (ctl->files_from && status == CTL_DONE)
 		status = ctl_add_listed(&tally, store, ctl->files_from);
 	for (int i = 0; i < argc && status != CTL_TROUBLE; i++) {

@@ -48,7 +48,10 @@ enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store
 /* The ELF files among the paths that the file @list names. Returns the status so far. */
 enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store, const char *list);
 
-/* The kernel's part of what runs. Returns 0 or a negative errno of trouble. */
+/* What runs of the kernel: its symbol table, the vDSO, its modules. Returns 0 or a negative errno of trouble. */
 int ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store);
+
+/* The running kernel's image, with and without debug information, as far as they lie where they usually do. As ctl_add_kernel(). */
+int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store);
 
 #endif

@@ -39,10 +39,9 @@ static int write_unpacked(void *user, const void *data, size_t len)
 static int identify(int fd, struct bid_id *ret_id)
 {
 	bid_auto_fd int unpacked = -1;
-	char head[8];
 	int r = bid_elf_identify(fd, ret_id);
 
-	if (r != -ENOEXEC || bid_pread_full(fd, head, sizeof(head), 0) != sizeof(head) || !bid_elf_is_packed(head, sizeof(head)))
+	if (r != -ENOEXEC || bid_elf_is_packed(fd) <= 0)
 		return r;
 	unpacked = memfd_create("module", MFD_CLOEXEC);
 	if (unpacked < 0)

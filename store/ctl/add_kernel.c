@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The kernel's part of bidctl add --running: its symbol table, the vDSO that this process has of it, and the modules it loaded. */
+/* The running kernel: its symbol table, the vDSO that this process has of it, the modules it loaded, and its files. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -206,4 +206,53 @@ int ctl_add_kernel(struct ctl_tally *tally, struct bid_store *store)
 	if (r == 0)
 		r = add_vdso(tally, store);
 	return r < 0 ? r : add_modules(tally, store);
+}
+
+/* One file that may be the running kernel's. */
+static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, const char *path)
+{
+	struct bid_added added;
+	struct bid_id id;
+	int r;
+
+	if (access(path, F_OK) < 0)
+		return 0;
+	r = bid_store_add(store, path, tally->ctl->link, &added);
+	tally->seen++;
+	if (r < 0) {
+		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
+		return ctl_add_is_refusal(r) ? 0 : r;
+	}
+	ctl_tally_taken(tally, path, &added);
+	if (ctl_here_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
+		return 0;
+	return refuse(tally, path, "the file is another build than the running kernel, and was added as that");
+}
+
+int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store)
+{
+	/* where distributions, perf and the kernel's own build have them; %s is the release */
+	static const char *const places[] = {
+		"/boot/vmlinuz-%s",
+		"/boot/vmlinux-%s",
+		"/lib/modules/%s/vmlinuz",
+		"/lib/modules/%s/vmlinux",
+		"/lib/modules/%s/build/vmlinux",
+		"/usr/lib/debug/boot/vmlinux-%s",
+		"/usr/lib/debug/boot/vmlinux-%s.debug",
+		"/usr/lib/debug/lib/modules/%s/vmlinux",
+	};
+	struct utsname system;
+	int r = 0;
+
+	if (uname(&system) < 0)
+		return -errno;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && r == 0; i++) {
+		const char *mark = strstr(places[i], "%s");
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%.*s%s%s", (int)(mark - places[i]), places[i], system.release, mark + 2);
+		r = add_kernel_file(tally, store, path);
+	}
+	return r;
 }

@@ -33,6 +33,7 @@ struct ctl {
 	unsigned jobs; /* add; 0 is one per CPU */
 	bool cross; /* add */
 	bool running; /* add */
+	bool kernel; /* add */
 	const char *files_from; /* add: a list of paths, or NULL */
 	bool once; /* watch */
 	unsigned interval; /* watch: seconds; 0 if not given */

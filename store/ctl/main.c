@@ -57,6 +57,7 @@ static const struct {
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
 	{ "files-from", 0, "FILE", "add", "the ELF files among the paths in FILE, one on a line ('-': standard input)" },
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
+	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file" },
 	{ "lower", 0, "DIR", "list show get missing status", "look into DIR, too ('debuginfod': its cache); repeatable" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
 	{ "once", 0, NULL, "watch", "look through all processes once, and end" },
@@ -260,6 +261,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->files_from = value;
 	else if (strcmp(name, "running") == 0)
 		ctl->running = true;
+	else if (strcmp(name, "kernel") == 0)
+		ctl->kernel = true;
 	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
 		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);
 	else if (strcmp(name, "once") == 0)

@@ -39,16 +39,11 @@ static int unpack(struct bid_store *store, struct bid_adding *adding)
 
 int bid_adding_examine(struct bid_store *store, struct bid_adding *adding)
 {
-	char head[8];
-	ssize_t n = bid_pread_full(adding->fd, head, sizeof(head), 0);
-	int r;
+	int r = bid_elf_is_packed(adding->fd);
 
-	if (n < 0)
-		return (int)n;
-	if (n == sizeof(head) && bid_elf_is_packed(head, sizeof(head)))
-		r = unpack(store, adding);
-	else
-		r = bid_elf_examine(adding->fd, &adding->info);
+	if (r < 0)
+		return r;
+	r = r ? unpack(store, adding) : bid_elf_examine(adding->fd, &adding->info);
 	if (r < 0)
 		return r;
 	return adding->info.id.len ? 0 : -ENODATA;

@@ -21,11 +21,16 @@
 
 enum { RACY_NS = 20 * 1000 * 1000 }; /* a change within one tick of the clock does not show in the times */
 
-/* Is it named as a compressed kernel module? Nothing else that is compressed is looked into. */
-static bool is_packed_module(const char *name)
+/* Is it named as a compressed kernel module, or as a kernel image? Nothing else that is compressed is looked into. */
+static bool is_packed_kernel_file(const char *name)
 {
 	static const char *const suffixes[] = { ".ko.gz", ".ko.xz", ".ko.zst" };
+	static const char *const images[] = { "vmlinuz", "bzImage" };
 	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
+		if (strncmp(name, images[i], strlen(images[i])) == 0)
+			return true;
 
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
 		size_t suffix = strlen(suffixes[i]);
@@ -272,7 +277,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 		key = bid_scan_key(file->dir_path, file->name, &st);
 		return push(scan, file, 0, &added, is_racy(&st) ? NULL : &key);
 	}
-	if (r == 0 || (r == -ENOEXEC && is_packed_module(file->name)))
+	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))
 		return add(scan, file, bid_steal_fd(&fd), &st);
 	if (r == -ENOEXEC)
 		return is_racy(&st) ? 0 : keep(worker, file, &st, BID_SCAN_OTHER);

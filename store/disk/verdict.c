@@ -92,8 +92,6 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 	struct bid_stamp stamp = bid_stamp_take(st);
 	struct bid_verdict_on verdict = { .fresh = true };
 	struct bid_elf_info info;
-	char head[8];
-	ssize_t n;
 	int r;
 
 	if (recall(verdicts, st, want_dwarf, ret_verdict))
@@ -101,10 +99,10 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 
 	r = bid_elf_identify(fd, &verdict.id);
 	if (r == -ENOEXEC) {
-		n = bid_pread_full(fd, head, sizeof(head), 0);
-		if (n < 0)
-			return (int)n;
-		verdict.packed = n == sizeof(head) && bid_elf_is_packed(head, sizeof(head));
+		r = bid_elf_is_packed(fd);
+		if (r < 0)
+			return r;
+		verdict.packed = r;
 	} else if (r < 0 && r != -ENODATA) {
 		return r;
 	} else if (want_dwarf && bid_elf_examine(fd, &info) == 0) {

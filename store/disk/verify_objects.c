@@ -59,11 +59,10 @@ static int identify_packed(int fd, struct bid_id *ret_id)
 static bool judge(int fd, const struct bid_request *request, struct bid_id *ret_id, enum bid_finding_kind *ret_kind,
 		  char text[static TEXT_MAX])
 {
-	char head[8], hex[BID_ID_HEX_MAX];
+	char hex[BID_ID_HEX_MAX];
 	int r = bid_elf_identify(fd, ret_id);
 
-	if (r == -ENOEXEC && request->kind == BID_KIND_ELF && bid_pread_full(fd, head, sizeof(head), 0) == sizeof(head) &&
-	    bid_elf_is_packed(head, sizeof(head)))
+	if (r == -ENOEXEC && request->kind == BID_KIND_ELF && bid_elf_is_packed(fd) > 0)
 		r = identify_packed(fd, ret_id);
 	*ret_kind = BID_FINDING_WRONG;
 	if (r == -ENOEXEC)

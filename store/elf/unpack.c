@@ -6,15 +6,15 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "kernel.h"
 
 struct input {
 	int fd;
-	off_t offset;
-	int error;	/* of pread(2), 0 or negative */
+	off_t offset, end;
+	int error; /* of pread(2), 0 or negative */
 	uint8_t buffer[64 << 10];
 };
 
@@ -42,18 +42,13 @@ static void checksum_add(struct checksum *checksum, const uint8_t *data, size_t 
 		checksum->crc = checksum->table[(checksum->crc ^ data[i]) & 0xff] ^ checksum->crc >> 8;
 }
 
-/* Does the file end as a gzip file of one member with these contents does? 0, -EBADMSG or as pread(2). */
-static int checksum_verify(const struct checksum *checksum, uint64_t total, int fd)
+/* Does the input end as a gzip file of one member with these contents does? 0, -EBADMSG or as pread(2). */
+static int checksum_verify(const struct checksum *checksum, uint64_t total, const struct input *input)
 {
 	uint32_t trailer[2];
-	struct stat st;
 	ssize_t n;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size < (off_t)sizeof(trailer))
-		return -EBADMSG;
-	n = bid_pread_full(fd, trailer, sizeof(trailer), st.st_size - (off_t)sizeof(trailer));
+	n = bid_pread_full(input->fd, trailer, sizeof(trailer), input->end - (off_t)sizeof(trailer));
 	if (n < 0)
 		return (int)n;
 	if (n != sizeof(trailer) || le32toh(trailer[0]) != ~checksum->crc || le32toh(trailer[1]) != (uint32_t)total)
@@ -67,34 +62,63 @@ static void cleanup_archive(struct archive **archive)
 		archive_read_free(*archive);
 }
 
-/* libarchive's code of the one filter that undoes the packing, or -1 */
-static int filter_of(const void *head, size_t len)
+/* Where the packed bytes are in the file at @fd, and libarchive's code of the filter that unpacks them. -EBADMSG if none are. */
+static int find_packed(int fd, struct bid_packed *ret_packed, int *ret_filter)
 {
 	static const struct {
 		const char *magic;
 		size_t len;
 		int filter;
+		bool kernel; /* only a kernel is packed so */
 	} packings[] = {
-		{ "\x1f\x8b", 2, ARCHIVE_FILTER_GZIP },		/* RFC 1952, 2.3.1 */
-		{ "\xfd\x37zXZ", 6, ARCHIVE_FILTER_XZ },	/* The .xz File Format, 2.1.1.1; the sixth byte is the NUL */
-		{ "\x28\xb5\x2f\xfd", 4, ARCHIVE_FILTER_ZSTD },	/* RFC 8878, 3.1.1 */
+		{ "\x1f\x8b", 2, ARCHIVE_FILTER_GZIP, false }, /* RFC 1952, 2.3.1 */
+		{ "\xfd\x37zXZ", 6, ARCHIVE_FILTER_XZ, false }, /* The .xz File Format, 2.1.1.1; the sixth byte is the NUL */
+		{ "\x28\xb5\x2f\xfd", 4, ARCHIVE_FILTER_ZSTD, false }, /* RFC 8878, 3.1.1 */
+		{ "\x02\x21\x4c\x18", 4, ARCHIVE_FILTER_LZ4, true }, /* lz4_Frame_format.md, "Legacy frame" */
+		{ "BZh", 3, ARCHIVE_FILTER_BZIP2, true },
+		{ "\x5d\0\0", 3, ARCHIVE_FILTER_LZMA, true }, /* lzma-file-format.txt, 1.1: the usual properties */
 	};
+	char head[6];
+	bool kernel;
+	ssize_t n;
+	int r;
 
-	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++)
-		if (len >= packings[i].len && memcmp(head, packings[i].magic, packings[i].len) == 0)
-			return packings[i].filter;
-	return -1;
+	r = bid_kernel_payload(fd, ret_packed);
+	if (r < 0)
+		return r;
+	kernel = r > 0;
+	n = bid_pread_full(fd, head, sizeof(head), ret_packed->offset);
+	if (n < 0)
+		return (int)n;
+	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
+		if ((size_t)n < packings[i].len || memcmp(head, packings[i].magic, packings[i].len) != 0)
+			continue;
+		if (packings[i].kernel && !kernel)
+			continue;
+		/* the build puts the size behind all of them but gzip, which has it already: scripts/Makefile.lib, size_append */
+		if (kernel && packings[i].filter != ARCHIVE_FILTER_GZIP)
+			ret_packed->end -= (off_t)sizeof(uint32_t);
+		*ret_filter = packings[i].filter;
+		return 0;
+	}
+	return -EBADMSG;
 }
 
-bool bid_elf_is_packed(const void *head, size_t len)
+int bid_elf_is_packed(int fd)
 {
-	return filter_of(head, len) >= 0;
+	struct bid_packed packed;
+	int filter;
+	int r = find_packed(fd, &packed, &filter);
+
+	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 
 static la_ssize_t read_input(struct archive *archive, void *user, const void **ret_buffer)
 {
 	struct input *input = user;
-	ssize_t n = bid_pread_full(input->fd, input->buffer, sizeof(input->buffer), input->offset);
+	off_t rest = input->end - input->offset;
+	size_t wanted = rest < (off_t)sizeof(input->buffer) ? (size_t)rest : sizeof(input->buffer);
+	ssize_t n = bid_pread_full(input->fd, input->buffer, wanted, input->offset);
 
 	if (n < 0) {
 		input->error = (int)n;
@@ -117,7 +141,7 @@ static int begin(struct archive *archive, int filter, struct input *input)
 {
 	struct archive_entry *entry;
 
-	/* exactly this filter, once: what is packed several times over is no module */
+	/* exactly this filter, once: what is packed several times over is no module, and no kernel */
 	if (archive_read_append_filter(archive, filter) != ARCHIVE_OK || archive_read_support_format_raw(archive) != ARCHIVE_OK)
 		return archive_error(archive, input);
 	if (archive_read_open(archive, input, NULL, read_input, NULL) != ARCHIVE_OK)
@@ -140,7 +164,7 @@ static int copy(struct archive *archive, struct input *input, struct checksum *c
 
 		r = archive_read_data_block(archive, &data, &len, &offset);
 		if (r == ARCHIVE_EOF)
-			return checksum ? checksum_verify(checksum, total, input->fd) : 0;
+			return checksum ? checksum_verify(checksum, total, input) : 0;
 		if (r != ARCHIVE_OK)
 			return archive_error(archive, input);
 		if (len > max - total)
@@ -159,22 +183,19 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 	bid_cleanup(cleanup_archive) struct archive *archive = NULL;
 	bid_auto_free struct input *input = NULL;
 	struct checksum checksum;
-	char head[6];
+	struct bid_packed packed;
 	int filter, r;
-	ssize_t n;
 
-	n = bid_pread_full(fd, head, sizeof(head), 0);
-	if (n < 0)
-		return (int)n;
-	filter = filter_of(head, (size_t)n);
-	if (filter < 0)
-		return -EBADMSG;
-
+	r = find_packed(fd, &packed, &filter);
+	if (r < 0)
+		return r;
 	input = calloc(1, sizeof(*input));
 	archive = archive_read_new();
 	if (!input || !archive)
 		return -ENOMEM;
 	input->fd = fd;
+	input->offset = packed.offset;
+	input->end = packed.end;
 	r = begin(archive, filter, input);
 	if (r < 0)
 		return r;

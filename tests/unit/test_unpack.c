@@ -4,6 +4,7 @@
 
 #include <bid/elf.h>
 
+#include <endian.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@
 struct output {
 	char *data;
 	size_t len;
-	size_t fail_at;		/* refuse what goes beyond */
+	size_t fail_at; /* refuse what goes beyond */
 	int error;
 };
 
@@ -40,6 +41,15 @@ static int unpack(const char *data, size_t len, uint64_t max, struct output *out
 	return r;
 }
 
+static bool is_packed(const char *data, size_t len)
+{
+	bid_auto_fd int fd = elf_scene_memory(data, len);
+	int r = bid_elf_is_packed(fd);
+
+	assert_true(r >= 0);
+	return r > 0;
+}
+
 static const char *const packed[] = { "module.ko.gz", "module.ko.xz", "module.ko.zst" };
 
 static void test_unpack(void **state)
@@ -54,7 +64,7 @@ static void test_unpack(void **state)
 		size_t len;
 
 		elf_scene_read(packed[i], &data, &len);
-		assert_true(bid_elf_is_packed(data, 6));
+		assert_true(is_packed(data, len));
 		assert_int_equal(unpack(data, len, wanted_len, &output), 0);
 		assert_int_equal(output.len, wanted_len);
 		assert_memory_equal(output.data, wanted, wanted_len);
@@ -130,20 +140,87 @@ static void test_is_packed(void **state)
 	struct output output = { .fail_at = SIZE_MAX };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-		assert_int_equal(bid_elf_is_packed(heads[i].head, 6), heads[i].packed);
+		assert_int_equal(is_packed(heads[i].head, 6), heads[i].packed);
 		if (!heads[i].packed)
 			assert_int_equal(unpack(heads[i].head, 6, UINT64_MAX, &output), -EBADMSG);
 	}
 	assert_null(output.data);
 }
 
+/* A kernel image with the file "payload" in it, as arch/x86/boot/tools/build.c lays it out. */
+static void make_image(bool sized, char **ret_data, size_t *ret_len)
+{
+	enum { SETUP_SECTORS = 3, CODE = 1000, TAIL = 5000 };
+	size_t before = (SETUP_SECTORS + 1) * 512 + CODE, len;
+	bid_auto_free char *payload = NULL;
+	uint32_t offset = htole32(CODE), length;
+	char *image;
+
+	elf_scene_read("payload", &payload, &len);
+	length = htole32((uint32_t)(len + (sized ? 4 : 0)));
+	image = calloc(1, before + len + 4 + TAIL);
+	assert_non_null(image);
+	memcpy(image, "MZ", 2);
+	image[0x1f1] = SETUP_SECTORS;
+	memcpy(image + 0x202, "HdrS\x0f\x02", 6);
+	memcpy(image + 0x248, &offset, 4);
+	memcpy(image + 0x24c, &length, 4);
+	memcpy(image + before, payload, len);
+	if (sized)
+		memcpy(image + before + len, "\xab\xcd\xef\x01", 4);
+	*ret_data = image;
+	*ret_len = before + len + 4 + TAIL;
+}
+
+static void test_unpack_kernel(void **state)
+{
+	static const struct {
+		const char *command;
+		bool sized;
+	} packings[] = {
+		{ "gzip -nc program >payload", false },
+		{ "xz --check=crc32 --x86 --lzma2=dict=1MiB -c program >payload", true },
+		{ "zstd -qc -22 --ultra program >payload", true },
+		{ "lz4 -lqc program >payload", true },
+		{ "bzip2 -c program >payload", true },
+		{ "xz --format=lzma -c program >payload", true },
+	};
+	bid_auto_free char *wanted = NULL;
+	size_t wanted_len;
+
+	elf_scene_read("program", &wanted, &wanted_len);
+	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
+		struct output output = { .fail_at = SIZE_MAX };
+		bid_auto_free char *data = NULL;
+		size_t len;
+
+		RUN("sh", "-euc", packings[i].command);
+		make_image(packings[i].sized, &data, &len);
+		assert_true(is_packed(data, len));
+		if (unpack(data, len, UINT64_MAX, &output) != 0 || output.len != wanted_len ||
+		    memcmp(output.data, wanted, wanted_len) != 0)
+			fail_msg("not the same: '%s'", packings[i].command);
+		free(output.data);
+		for (size_t n = 0; n < len; n += 97) {
+			output = (struct output){ .fail_at = SIZE_MAX };
+			if (unpack(data, n, UINT64_MAX, &output) != -EBADMSG && n < len - 5000)
+				fail_msg("cut to %zu of %zu bytes it was unpacked: '%s'", n, len, packings[i].command);
+			free(output.data);
+		}
+		/* before 2.08 nothing tells where the payload is; and one outside the file is none */
+		data[0x206] = 7;
+		assert_false(is_packed(data, len));
+		data[0x206] = 15;
+		data[0x24b] = 0x7f;
+		assert_false(is_packed(data, len));
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unpack),
-		cmocka_unit_test(test_unpack_cut),
-		cmocka_unit_test(test_unpack_damaged),
-		cmocka_unit_test(test_is_packed),
+		cmocka_unit_test(test_unpack),	  cmocka_unit_test(test_unpack_cut),	cmocka_unit_test(test_unpack_damaged),
+		cmocka_unit_test(test_is_packed), cmocka_unit_test(test_unpack_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);
