@@ -84,7 +84,7 @@ def main():
                     if way == "shared":
                         options = ["allow_other"] if tools.IS_ROOT else []
                         shared = stack.enter_context(mounted(tools, place / "shared", url, *options))
-                        nginx = exports.Nginx(shared, place / "nginx")
+                        nginx = exports.NginxOverMount(shared, place / "nginx")
                         stack.callback(nginx.stop)
                         url = nginx.url
                     begun = time.monotonic()

@@ -32,23 +32,27 @@ def filled_in(template, **values):
 
 
 class Nginx:
-    """nginx with contrib/nginx/bidfs.conf over a mount."""
+    """nginx with a site of the test's own: `site(port)` is a server block that listens to 127.0.0.1 and answers `/` with 404."""
 
-    def __init__(self, mount, place):
+    scheme, log_format = "http", "$request $status"
+
+    def __init__(self, place):
         self.place = pathlib.Path(place)
         self.place.mkdir()
         for _ in range(5):  # somebody else may take the port in between
             port = servers.free_port()
-            self.url = f"http://127.0.0.1:{port}"
-            self.start(mount, port)
-            if tools.wait_until(lambda: self.process.poll() is not None or servers.http(self.url)[0] == 404, "nginx", 10) and \
+            self.url = f"{self.scheme}://127.0.0.1:{port}"
+            self.start(port)
+            if tools.wait_until(lambda: self.process.poll() is not None or self.is_ready(), "nginx", 10) and \
                     self.process.poll() is None:
                 return
         raise AssertionError(f"nginx does not start:\n{self.log()}")
 
-    def start(self, mount, port):
-        site = filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid(?=[;/])": str(mount)})
-        (self.place / "site.conf").write_text(site)
+    def is_ready(self):
+        return servers.http(self.url)[0] == 404
+
+    def start(self, port):
+        (self.place / "site.conf").write_text(self.site(port))
         (self.place / "nginx.conf").write_text(f"""
             daemon off;
             {'user root;' if tools.IS_ROOT else ''}
@@ -57,7 +61,8 @@ class Nginx:
             error_log {self.place}/error.log;
             events {{ worker_connections 256; }}
             http {{
-                access_log {self.place}/access.log;
+                log_format test '{self.log_format}';
+                access_log {self.place}/access.log test;
                 client_body_temp_path {self.place}/body; proxy_temp_path {self.place}/proxy; fastcgi_temp_path {self.place}/fastcgi;
                 uwsgi_temp_path {self.place}/uwsgi; scgi_temp_path {self.place}/scgi;
                 include {self.place}/site.conf;
@@ -66,12 +71,23 @@ class Nginx:
                                          "-e", self.place / "error.log"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
 
-    def log(self):
-        path = self.place / "error.log"
+    def log(self, name="error.log"):
+        path = self.place / name
         return path.read_text() if path.exists() else ""
 
     def stop(self):
         end(self.process)
+
+
+class NginxOverMount(Nginx):
+    """With contrib/nginx/bidfs.conf."""
+
+    def __init__(self, mount, place):
+        self.mount = mount
+        super().__init__(place)
+
+    def site(self, port):
+        return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid(?=[;/])": str(self.mount)})
 
 
 class Ganesha:

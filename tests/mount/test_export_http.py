@@ -16,7 +16,7 @@ def nginx(mount, place):
     started = []
 
     def start(exported):
-        started.append(exports.Nginx(exported, place / f"nginx{len(started)}"))
+        started.append(exports.NginxOverMount(exported, place / f"nginx{len(started)}"))
         return started[-1]
 
     yield start

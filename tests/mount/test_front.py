@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Real web servers: nginx with TLS and HTTP/2 before a real debuginfod, and nginx with plain files."""
+import errno
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import urllib.request
+
+import pytest
+
+import exports
+import programs
+import servers
+import tools
+from fetching import leftovers, read, read_all
+
+
+class Front(exports.Nginx):
+    """What public servers have: HTTPS and HTTP/2 before a debuginfod that knows neither."""
+
+    scheme, log_format = "https", "$server_protocol $status $uri"
+
+    def __init__(self, backend, place, certificate):
+        self.backend, self.certificate = backend, certificate
+        super().__init__(place)
+
+    def site(self, port):
+        return f"""server {{
+            listen 127.0.0.1:{port} ssl http2;
+            ssl_certificate {self.certificate}; ssl_certificate_key {self.certificate};
+            location = / {{ return 404; }}
+            location / {{ proxy_pass {self.backend}; proxy_http_version 1.1; proxy_intercept_errors off; }}
+        }}"""
+
+    def is_ready(self):
+        context = ssl.create_default_context(cafile=self.certificate)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+        try:
+            opener.open(self.url, timeout=5)
+        except urllib.error.HTTPError as answer:
+            return answer.code == 404
+        except OSError:
+            return False
+
+
+class Plain(exports.Nginx):
+    """A mirror of plain files."""
+
+    log_format = "$status $sent_http_content_range"
+
+    def __init__(self, root, place, more=""):
+        self.root, self.more = root, more
+        super().__init__(place)
+
+    def site(self, port):
+        return f"server {{ listen 127.0.0.1:{port}; root {self.root}; {self.more} location = / {{ return 404; }} }}"
+
+    def kill_workers(self):
+        """All connections break; the master starts others at once, and keeps the port."""
+        for pid in tools.run("ps", "-o", "pid=", "--ppid", self.process.pid).stdout.split():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.fixture
+def certificate(place):
+    path = place / "front.pem"
+    tools.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch", "-days", "2",
+              "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", path)
+    return path
+
+
+@pytest.fixture
+def front(place, env, certificate):
+    """Takes a directory of programs; gives nginx before a debuginfod that has looked through it."""
+    started = []
+
+    def start(directory):
+        backend = servers.Debuginfod([directory], place, env)
+        started.append(backend)
+        backend.await_scan()
+        started.append(Front(backend.url, place / "front", certificate))
+        return started[-1]
+
+    yield start
+    for server in reversed(started):
+        server.stop()
+
+
+@pytest.fixture
+def plain(place):
+    started = []
+
+    def start(more=""):
+        started.append(Plain(place / "files", place / f"plain-{len(started)}", more))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.mark.limit(60)
+def test_http2(mount, mode, front, place, store, certificate):
+    """Many at once over one connection; names of header fields come in lower case; certificates of one's own are named."""
+    (place / "bin").mkdir()
+    wanted = [programs.small(place / "bin" / f"app-{seed}", seed) for seed in range(1, 13)]
+    server = front(place / "bin")
+    m = mount(f"url={server.url}", "wait=30", env_more={"SSL_CERT_FILE": str(certificate)})
+    answers = read_all([m.artifact(program.id) for program in wanted])
+    assert answers == [program.read() for program in wanted]
+    assert read(m.artifact("ab" * 20)) == errno.ENOENT
+    assert m.counter("fetched") == 12 and m.counter("remembered_absent") == 1 and leftovers(store) == []
+    lines = [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
+    assert len(lines) == 13 and all(line.startswith("HTTP/2.0 ") for line in lines), lines
+    # what the header says of the file came through
+    assert "app-1" in (m / "buildid" / wanted[0].id / "info").read_text()
+
+
+def test_untrusted(mount, front, place):
+    """Without the certificate nothing is asked."""
+    (place / "bin").mkdir()
+    program = programs.small(place / "bin/app")
+    server = front(place / "bin")
+    m = mount(f"url={server.url}", "wait=30")
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    m.expect("no secure connection: ")
+    assert m.counter("fetched") == m.counter("remembered_absent") == 0
+    assert "/buildid/" not in server.log("access.log")
+
+
+@pytest.mark.limit(60)
+def test_rest_of_plain_file(mount, plain, place, store):
+    """A mirror whose connections break in the middle: what is here already is not sent again."""
+    program = programs.small(place / "app")
+    with open(program.path, "ab") as file:
+        file.write(os.urandom(6 << 20))
+    directory = place / "files/buildid" / program.id
+    directory.mkdir(parents=True)
+    shutil.copyfile(program.path, directory / "executable")
+    server = plain("limit_rate_after 1m; limit_rate 2m;")
+    m = mount(f"url={server.url}", "wait=50")
+
+    def received():
+        return [flight["received"] for flight in m.status()["flights"]]
+
+    reader = subprocess.Popen(["cmp", m.artifact(program.id), program.path])
+    try:
+        tools.wait_until(lambda: any(n > 1 << 20 for n in received()), "some of the file", 20)
+        server.kill_workers()
+        assert reader.wait(40) == 0
+    finally:
+        reader.kill()
+        reader.wait(10)
+    size = program.path.stat().st_size
+    parts = [line for line in server.log("access.log").splitlines() if line.startswith("206 bytes ")]
+    assert len(parts) == 1 and parts[0].endswith(f"-{size - 1}/{size}") and int(parts[0].split()[2].split("-")[0]) >= 1 << 20
+    assert m.counter("fetched") == 1 and leftovers(store) == []
+
+
+def test_plain_absent(mount, plain, place):
+    """nginx says 404 with a page of its own, with or without a name that looks like it."""
+    (place / "files/buildid").mkdir(parents=True)
+    m = mount(f"url={plain().url}")
+    assert read(m.artifact("ab" * 20)) == errno.ENOENT
+    assert m.counter("remembered_absent") == 1
