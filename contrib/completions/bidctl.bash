@@ -89,7 +89,7 @@ _bidctl()
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --kernel --files-from=' ;;
 		get) options+=' --lower= --url= --offline --refresh --perf-data= --core= --pid=' ;;
-		list) options+=' --by= --lower=' ;;
+		list) options+=' --cookies --by= --lower=' ;;
 		missing | show | status) options+=' --lower=' ;;
 		remove) options+=' --path=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <bid/cookie.h>
 #include <bid/elf.h>
 #include <bid/error.h>
 
@@ -126,4 +127,24 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	else
 		replaced(build, &added.id, st.st_mtime);
 	return 0;
+}
+
+int ctl_guess_build(struct bid_store *store, struct ctl_build *build, time_t recorded)
+{
+	struct bid_cookie cookie;
+	struct stat st;
+	char name[64], text[BID_COOKIE_NAME_MAX + 64];
+	bid_auto_fd int fd = open_build(build, &st, name, sizeof(name));
+	int r;
+
+	/* what was changed later cannot be it */
+	if (fd < 0 || (recorded && st.st_mtime > recorded))
+		return 0;
+	r = bid_store_keep_cookie(store, name, &cookie);
+	if (r < 0)
+		return ctl_add_is_refusal(r) ? 0 : r;
+	snprintf(text, sizeof(text), "a guess, as nothing tells which build it is: cookie %s", cookie.name);
+	build->why = strdup(text);
+	build->state = CTL_BUILD_GUESSED;
+	return build->why ? 0 : -ENOMEM;
 }

@@ -63,9 +63,11 @@ static int take(struct adding *adding, struct ctl_build *build)
 	int r = 0;
 
 	build->state = build->id.len ? CTL_BUILD_MISSING : CTL_BUILD_UNIDENTIFIED;
-	if (build->id.len == 0)
-		return 0;
 	/* a guest's path is not one of ours */
+	if (build->id.len == 0)
+		return build->path[0] == '/' && build->mode == BID_PERFDATA_USER
+			       ? ctl_guess_build(adding->store, build, adding->recording.summary.modified)
+			       : 0;
 	if (build->path[0] == '/' && build->mode != BID_PERFDATA_GUEST)
 		r = ctl_add_build(adding->ctl, adding->store, build);
 	if (r < 0 || build->state == CTL_BUILD_ADDED || build->state == CTL_BUILD_KNOWN)
@@ -128,7 +130,8 @@ static enum ctl_status judge(const struct adding *adding)
 		const struct ctl_build *build = &adding->recording.builds[i];
 
 		lacks |= ctl_build_lacks(build->state);
-		lacks |= build->state == CTL_BUILD_UNIDENTIFIED && build->path[0] == '/' && !summary->lists_sampled;
+		lacks |= (build->state == CTL_BUILD_UNIDENTIFIED || build->state == CTL_BUILD_GUESSED) && build->path[0] == '/' &&
+			 !summary->lists_sampled;
 	}
 	return lacks ? CTL_REFUSED : CTL_DONE;
 }

@@ -46,6 +46,7 @@ struct ctl {
 	const char **paths; /* remove: --path, in order; owned by main() */
 	size_t n_paths;
 	enum ctl_order order; /* list */
+	bool cookies; /* list */
 	bool deep; /* verify */
 	bool repair; /* verify */
 	bool dry_run; /* gc */
@@ -69,6 +70,10 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv);
 
 /* What "add --perf-data" does. */
 enum ctl_status ctl_add_perf_data(const struct ctl *ctl);
+
+/* What "list --cookies" does, and "show" of an absolute path. @store may be NULL for an empty one. */
+enum ctl_status ctl_list_cookies(const struct ctl *ctl, struct bid_store *store);
+enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path);
 
 /* Complain of the command line, with a hint where to read on. Returns CTL_USAGE. */
 enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));

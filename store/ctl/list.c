@@ -285,6 +285,8 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
+	if (ctl->cookies)
+		return ctl_list_cookies(ctl, store);
 	listing.store = store;
 
 	if (!ctl->json && listing.terminal)

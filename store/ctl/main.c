@@ -23,7 +23,7 @@ static const struct command {
 } commands[] = {
 	{ "add", "FILE|DIR...", "put ELF files into the store, each under its build-id", 0, -1, ctl_add },
 	{ "list", "", "list what is in the store", 0, 0, ctl_list },
-	{ "show", "ID", "show what is known of a build", 1, 1, ctl_show },
+	{ "show", "ID|PATH", "show what is known of a build, or is guessed of a path", 1, 1, ctl_show },
 	{ "get", "ID|- [KIND]", "fetch an artifact if it is not there, print its path; or many", 0, 2, ctl_get },
 	{ "remove", "FILE|ID...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
 	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
@@ -58,6 +58,7 @@ static const struct {
 	{ "files-from", 0, "FILE", "add", "the ELF files among the paths in FILE, one on a line ('-': standard input)" },
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
 	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file" },
+	{ "cookies", 0, NULL, "list", "list what is kept without a build-id, which is a guess" },
 	{ "lower", 0, "DIR", "list show get missing status", "look into DIR, too ('debuginfod': its cache); repeatable" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
 	{ "once", 0, NULL, "watch", "look through all processes once, and end" },
@@ -255,6 +256,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 	else if ((strcmp(name, "cache-size") == 0 && ctl_parse_size(value, &ctl->cache_size) < 0) ||
 		 (strcmp(name, "min-free") == 0 && ctl_parse_size(value, &ctl->min_free) < 0))
 		return ctl_usage("not a size of a byte or more, such as '500M': '%s'", value);
+	else if (strcmp(name, "cookies") == 0)
+		ctl->cookies = true;
 	else if (strcmp(name, "cross") == 0)
 		ctl->cross = true;
 	else if (strcmp(name, "files-from") == 0)

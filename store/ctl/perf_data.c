@@ -16,6 +16,7 @@ const char *ctl_build_state_name(enum ctl_build_state state)
 		[CTL_BUILD_FETCHED] = "fetched",   [CTL_BUILD_RUNNING] = "running",
 		[CTL_BUILD_REPLACED] = "replaced", [CTL_BUILD_MISSING] = "missing",
 		[CTL_BUILD_REFUSED] = "refused",   [CTL_BUILD_UNIDENTIFIED] = "unidentified",
+		[CTL_BUILD_GUESSED] = "guessed",
 	};
 
 	return names[state];
@@ -139,7 +140,7 @@ static void print_summary(const struct ctl_recording *recording)
 void ctl_recording_warn(const struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
-	size_t nameless = 0;
+	size_t nameless = 0, guessed = 0;
 
 	for (size_t i = 0; i < recording->n; i++)
 		nameless += recording->builds[i].state == CTL_BUILD_UNIDENTIFIED && recording->builds[i].path[0] == '/';
@@ -150,6 +151,11 @@ void ctl_recording_warn(const struct ctl_recording *recording)
 	if (summary->damaged)
 		bid_warning("damaged in %" PRIu64 " places, at %" PRIu64 " first, by %s: '%s'", summary->damaged,
 			    summary->damage_offset, summary->damage, recording->path);
+	for (size_t i = 0; i < recording->n; i++)
+		guessed += recording->builds[i].state == CTL_BUILD_GUESSED;
+	if (guessed > 0)
+		bid_warning("%zu files without a build-id are kept as they are now, which is a guess: '%s'", guessed,
+			    recording->path);
 	if (nameless > 0 && !summary->lists_sampled)
 		bid_warning("no build-id for %zu paths, so that a file there may be another build than what ran: '%s'", nameless,
 			    recording->path);

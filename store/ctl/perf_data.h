@@ -18,6 +18,7 @@ enum ctl_build_state {
 	CTL_BUILD_MISSING, /* neither here nor in the store */
 	CTL_BUILD_REFUSED, /* here, and cannot be read or taken */
 	CTL_BUILD_UNIDENTIFIED, /* the recording has no id for it */
+	CTL_BUILD_GUESSED, /* nor has the file that is there, which is kept under a cookie */
 	CTL_BUILD_STATES
 };
 
@@ -50,6 +51,12 @@ struct bid_id ctl_build_id(const struct ctl_build *build);
  * there is no file. Returns 0, or a negative errno of trouble with the store.
  */
 int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build);
+
+/*
+ * The recording has no id for it: if the file at its path has none either, and was not changed since @recorded (0: unknown), keep
+ * it under a cookie. build->state and build->why say so; they are left alone otherwise. Returns as ctl_add_build().
+ */
+int ctl_guess_build(struct bid_store *store, struct ctl_build *build, time_t recorded);
 
 struct ctl_recording {
 	const char *path; /* borrowed */

@@ -107,6 +107,8 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
+	if (argv[0][0] == '/')
+		return ctl_show_cookies(ctl, store, argv[0]);
 	r = ctl_which(store, argv[0], &id);
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include <bid/cookie.h>
 #include <bid/elf.h>
 
 #include "base/cleanup.h"
@@ -231,10 +232,28 @@ static int check_temps(struct bid_verify *verify)
 	return r != 0 ? r : -errno;
 }
 
+static int check_cookie(void *user, const struct bid_cookie *cookie)
+{
+	struct bid_verify *verify = user;
+	struct bid_finding finding = { .path = cookie->stored };
+	const char *digest = strrchr(cookie->name, '-') + 1;
+	char found[BID_DIGEST_MAX];
+	bid_auto_fd int fd = -1;
+	int r = bid_root_open(bid_store_root(verify->store), cookie->stored, O_RDONLY, &fd);
+
+	if (r == 0)
+		r = bid_digest_file(fd, NULL, NULL, found);
+	if (r == 0 && strcmp(found + strlen(BID_DIGEST_PREFIX), digest) == 0)
+		return bid_verify_progress(verify);
+	finding.kind = r < 0 ? BID_FINDING_UNREADABLE : BID_FINDING_CORRUPT;
+	finding.text = r < 0 ? strerror(-r) : "other bytes than its cookie says";
+	return bid_verify_found(verify, &finding);
+}
+
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".", "..", "tmp", "record", "unpacked", "quarantine", "scan", "absent" };
+	static const char *const known[] = { ".", "..", "tmp", "record", "unpacked", "quarantine", "scan", "absent", "cookie" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -261,5 +280,7 @@ int bid_verify_own(struct bid_verify *verify)
 	if (r != 0 || verify->config->ids)
 		return r;
 	r = check_temps(verify);
+	if (r == 0 && verify->config->deep)
+		r = bid_store_each_cookie(verify->store, check_cookie, verify);
 	return r == 0 ? check_foreign(verify) : r;
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Files without a build-id: ".bidfs/cookie/<path>/<cookie>". */
+#include <bid/cookie.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/add.h"
+#include "disk/digest.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { DIGEST_DIGITS = 32 };
+
+struct walk {
+	struct bid_store *store;
+	int (*fn)(void *user, const struct bid_cookie *cookie);
+	void *user;
+	struct bid_cookie cookie; /* its path in the store is where the walk is */
+};
+
+/* Write the cookie of what is in @temp, which is a copy of a file with @st. */
+static int name_it(const struct bid_temp *temp, const struct stat *st, struct bid_cookie *cookie)
+{
+	char digest[BID_DIGEST_MAX];
+	int r = bid_digest_file(temp->fd, NULL, NULL, digest);
+
+	if (r < 0)
+		return r;
+	cookie->size = (uint64_t)st->st_size;
+	cookie->mtime = (int64_t)st->st_mtim.tv_sec;
+	snprintf(cookie->name, sizeof(cookie->name), "%" PRIu64 "-%" PRId64 "-%s", cookie->size, cookie->mtime,
+		 digest + strlen(BID_DIGEST_PREFIX));
+	return 0;
+}
+
+/* A copy that is whole and on disk. */
+static int copy(struct bid_store *store, const struct bid_adding *adding, struct bid_temp *temp)
+{
+	struct stat after;
+	int r = bid_temp_new(store, false, temp);
+
+	if (r == 0)
+		r = bid_copy_file(adding->fd, temp->fd);
+	if (r < 0)
+		return r;
+	if (fstat(adding->fd, &after) < 0 || fchmod(temp->fd, adding->st.st_mode & 0444) < 0 || fsync(temp->fd) < 0)
+		return -errno;
+	return after.st_size == adding->st.st_size && after.st_mtim.tv_sec == adding->st.st_mtim.tv_sec &&
+			       after.st_mtim.tv_nsec == adding->st.st_mtim.tv_nsec
+		       ? 0
+		       : -EAGAIN;
+}
+
+static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_cookie *cookie)
+{
+	char dir[PATH_MAX];
+	bid_auto_fd int fd = -1;
+	int r;
+
+	if (snprintf(dir, sizeof(dir), "%s%s", BID_LAYOUT_COOKIES, cookie->path) >= (int)sizeof(dir) ||
+	    snprintf(cookie->stored, sizeof(cookie->stored), "%s/%s", dir, cookie->name) >= (int)sizeof(cookie->stored))
+		return -ENAMETOOLONG;
+	r = bid_root_mkdirs(bid_store_root(store), dir, true, &fd);
+	if (r == 0)
+		r = bid_temp_link(temp, fd, cookie->name);
+	cookie->known = r == -EEXIST;
+	if (r < 0)
+		return r == -EEXIST ? 0 : r;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_cookie *ret_cookie)
+{
+	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE };
+	struct bid_cookie cookie;
+	struct bid_id id;
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	r = bid_adding_open(&(struct bid_add){ .path = path, .fd = -1 }, &adding);
+	if (r == 0)
+		r = bid_elf_identify(adding.fd, &id);
+	if (r == 0)
+		r = -EEXIST;
+	if (r == -ENODATA) {
+		memcpy(cookie.path, adding.path, sizeof(cookie.path));
+		r = copy(store, &adding, &adding.temp);
+		if (r == 0)
+			r = name_it(&adding.temp, &adding.st, &cookie);
+		if (r == 0)
+			r = publish(store, &adding.temp, &cookie);
+	}
+	bid_adding_release(&adding);
+	if (r < 0)
+		return r;
+	*ret_cookie = cookie;
+	return 0;
+}
+
+static bool parse(const char *name, struct bid_cookie *cookie)
+{
+	char digest[DIGEST_DIGITS + 2];
+	int end = 0;
+
+	if (strlen(name) >= sizeof(cookie->name) ||
+	    sscanf(name, "%" SCNu64 "-%" SCNd64 "-%33[0-9a-f]%n", &cookie->size, &cookie->mtime, digest, &end) != 3)
+		return false;
+	memcpy(cookie->name, name, strlen(name) + 1);
+	return name[end] == '\0' && strlen(digest) == DIGEST_DIGITS;
+}
+
+/* Below walk->cookie.stored. What is no cookie is passed by. */
+static int walk_directory(struct walk *walk)
+{
+	struct bid_cookie *cookie = &walk->cookie;
+	size_t len = strlen(cookie->stored);
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r = bid_root_opendir(bid_store_root(walk->store), cookie->stored, &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		struct stat st;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    len + strlen(entry->d_name) + 2 > sizeof(cookie->stored))
+			continue;
+		snprintf(cookie->stored + len, sizeof(cookie->stored) - len, "/%s", entry->d_name);
+		if (bid_root_stat(bid_store_root(walk->store), cookie->stored, &st) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode)) {
+			r = walk_directory(walk);
+		} else if (S_ISREG(st.st_mode) && parse(entry->d_name, cookie)) {
+			size_t at = strlen(BID_LAYOUT_COOKIES);
+
+			snprintf(cookie->path, sizeof(cookie->path), "%.*s", (int)(len - at), cookie->stored + at);
+			r = walk->fn(walk->user, cookie);
+		}
+	}
+	cookie->stored[len] = '\0';
+	return r != 0 ? r : -errno;
+}
+
+int bid_store_each_cookie(struct bid_store *store, int (*fn)(void *user, const struct bid_cookie *cookie), void *user)
+{
+	struct walk walk = { .store = store, .fn = fn, .user = user, .cookie = { .stored = BID_LAYOUT_COOKIES } };
+
+	return walk_directory(&walk);
+}
