@@ -129,6 +129,9 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 
 	if (fstat(file.fd, &file.st) < 0)
 		return -errno;
+	/* text is what its name leads to; only what carries its id is the same wherever it is */
+	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
+		return -ENOENT;
 	if (!bid_stamp_holds(stamp, &file.st)) {
 		now = bid_stamp_take(&file.st);
 		r = bid_store_recheck(store, request, &file);

@@ -13,9 +13,11 @@
 #include "handle.h"
 #include "inode.h"
 #include "options.h"
+#include "staged.h"
 #include "tree.h"
 
 struct bid_backings;
+struct bid_notifier;
 
 /* How data gets to readers. */
 enum bid_mode {
@@ -32,6 +34,10 @@ struct bid_fs {
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_fds *fds; /* owned; has its own lock */
+	struct bid_notifier *notifier; /* owned; made after daemonising, and only of a writable mount */
+	struct bid_staging *staging; /* owned; has its own lock */
+	bool writable; /* the store is, and nobody said "ro" */
+	unsigned stack_depth; /* how many file systems lie on one another below the store */
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */
 	pthread_mutex_t text_lock; /* of the texts' attachments, see text.c */
 	enum bid_mode mode; /* written once, when the kernel says hello */

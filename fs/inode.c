@@ -17,7 +17,7 @@ struct bid_inodes {
 	uint64_t n;
 };
 
-_Static_assert(BID_NODE_README < 32 && BID_KIND_END <= 8, "type and kind fit into 8 bits");
+_Static_assert(BID_NODE_STAGED < 32 && BID_KIND_END <= 8, "type and kind fit into 8 bits");
 
 /* @attempt 0 is the number of a node; the next ones are for one whose number is taken by another. */
 static uint64_t number_of(const struct bid_node *node, unsigned attempt)

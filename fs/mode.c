@@ -25,6 +25,15 @@ static void want(struct fuse_conn_info *conn, unsigned capability)
 #endif
 }
 
+static void do_without(struct fuse_conn_info *conn, unsigned capability)
+{
+#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	fuse_unset_feature_flag(conn, capability);
+#else
+	conn->want &= ~capability;
+#endif
+}
+
 /* CAP_SYS_ADMIN of the machine, not of a user namespace. */
 static bool is_admin(void)
 {
@@ -39,8 +48,7 @@ static bool is_admin(void)
 	return map && fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
 }
 
-/* How many file systems lie on one another below the store: the kernel must allow as many. */
-static unsigned stack_depth(struct bid_store *store)
+unsigned bid_mode_stack_depth(struct bid_store *store)
 {
 	struct statfs statfs_store;
 
@@ -65,7 +73,7 @@ static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *con
 		return "switched off by passthrough=off";
 	if (obstacle)
 		return obstacle;
-	if (!bid_backing_negotiate(conn, stack_depth(fs->store)))
+	if (!bid_backing_negotiate(conn, fs->stack_depth))
 		return "the kernel has no passthrough (needs Linux 6.9)";
 	return NULL;
 }
@@ -77,6 +85,8 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
+	/* in no_open mode nobody would hear of it */
+	do_without(conn, FUSE_CAP_ATOMIC_O_TRUNC);
 	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;

@@ -30,6 +30,7 @@ enum bid_node_type {
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,
+	BID_NODE_STAGED, /* being written: id of its directory, and serial */
 };
 
 /* What a name means. The fields that a type does not use are zero. */
@@ -38,7 +39,11 @@ struct bid_node {
 	enum bid_kind kind;
 	uint8_t fan; /* first byte of the ids below */
 	struct bid_id id;
-	uint32_t serial; /* of status and metrics: each look at them is a node of its own, with a text that stays; 0 is the name */
+	/*
+	 * Of status and metrics: each look at them is a node of its own, with a text that stays; 0 is the name. Of what is being
+	 * written: see staged.h.
+	 */
+	uint32_t serial;
 	char *path; /* relative to the store; owned, may be NULL for "" */
 };
 

@@ -27,8 +27,45 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size);
 void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
 
+/* ops_make.c */
+void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode);
+void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name);
+void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi);
+void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name);
+void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags);
+
+/* ops_write.c */
+void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi);
+void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi);
+void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name);
+void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
+void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+
+/* ops_make.c: publish @staged as @request in @dir, and if wanted tell the log of a refusal. Returns as bid_stage_publish(). */
+int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir, bool tell);
+
+/*
+ * ops_write.c: if the name of @staged is that of an artifact, it is published, because it was @closed, or because it may have been.
+ * Returns as bid_stage_publish(), or -EINPROGRESS if it has a temporary name.
+ */
+int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed);
+
+/* ops_write.c: the file of @node, a BID_NODE_STAGED, was closed. */
+int bid_close_staged(struct bid_fs *fs, const struct bid_node *node);
+
+/*
+ * ops_file.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's.
+ */
+void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, struct fuse_file_info *fi);
+
 /* mode.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
+
+/*
+ * mode.c: how many file systems lie on one another below the store; the kernel must allow as many. To be asked before mounting,
+ * because the mount may be on the store.
+ */
+unsigned bid_mode_stack_depth(struct bid_store *store);
 
 /* mode.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
 const char *bid_mode_obstacle(void);

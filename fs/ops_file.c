@@ -29,6 +29,13 @@ static void handle_free(struct handle *handle)
 	free(handle);
 }
 
+/* It counted as open for passthrough. */
+static void release_backing(struct bid_fs *fs, const struct handle *handle)
+{
+	if (!handle->text && handle->inode->node.type != BID_NODE_STAGED)
+		bid_backing_close(fs, handle->inode, handle->by_kernel);
+}
+
 static struct handle *handle_of(const struct fuse_file_info *fi)
 {
 	return (struct handle *)(uintptr_t)fi->fh;
@@ -43,8 +50,7 @@ static void reply_open(fuse_req_t req, struct handle *handle, struct fuse_file_i
 	if (fuse_reply_open(req, fi) != -ENOENT)
 		return;
 	/* the caller is gone, and the kernel will not release what it does not know */
-	if (!handle->text)
-		bid_backing_close(fs, handle->inode, handle->by_kernel);
+	release_backing(fs, handle);
 	handle_free(handle);
 }
 
@@ -64,17 +70,20 @@ static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_
 	reply_open(req, handle, fi);
 }
 
-/* Open @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
-static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+/* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
+static int make_handle(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
+		       struct handle **ret_handle)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct handle *handle = calloc(1, sizeof(*handle));
-	int r = handle ? bid_backing_open(req, inode, fd, st, fi) : -ENOMEM;
+	int r = handle ? 0 : -ENOMEM;
 
+	/* what is still written has no place, and none but its writer to read it */
+	if (r == 0)
+		r = inode->node.type == BID_NODE_STAGED ? -EOPNOTSUPP : bid_backing_open(req, inode, fd, st, fi);
 	if (r < 0 && r != -EOPNOTSUPP) {
 		free(handle);
-		fuse_reply_err(req, -r);
-		return;
+		return r;
 	}
 	handle->inode = inode;
 	handle->fd = -1;
@@ -84,13 +93,52 @@ static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, const str
 		fi->keep_cache = 1; /* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
 		if (handle->fd < 0) {
 			r = -errno;
-			bid_backing_close(fs, inode, false);
+			release_backing(fs, handle);
 			free(handle);
-			fuse_reply_err(req, -r);
-			return;
+			return r;
 		}
 	}
-	reply_open(req, handle, fi);
+	*ret_handle = handle;
+	return 0;
+}
+
+static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+{
+	struct handle *handle;
+	int r = make_handle(req, inode, fd, st, fi, &handle);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_open(req, handle, fi);
+}
+
+void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct fuse_entry_param entry;
+	struct handle *handle = NULL;
+	struct stat st;
+	int r;
+
+	r = fstat(fd, &st) < 0 ? -errno : bid_entry_make(fs, node, &st, &entry);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	/* of handles that were made so, no_open mode does not tell on every kernel when they are closed */
+	if (fs->mode != BID_MODE_NO_OPEN)
+		r = make_handle(req, bid_inodes_find(fs->inodes, entry.ino), fd, &st, fi, &handle);
+	fi->fh = (uintptr_t)handle;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else if (fuse_reply_create(req, &entry, fi) != -ENOENT)
+		return;
+	if (handle) {
+		release_backing(fs, handle);
+		handle_free(handle);
+	}
+	bid_inodes_forget(fs->inodes, entry.ino, 1);
 }
 
 static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
@@ -128,6 +176,25 @@ static void open_artifact(fuse_req_t req, struct bid_inode *inode, struct fuse_f
 	bid_fds_put(fs->fds, fd);
 }
 
+static void open_staged(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+	struct stat st;
+
+	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0)
+		open_file(req, inode, bid_stage_fd(staged->stage), &st, fi);
+	else
+		fuse_reply_err(req, ESTALE);
+	bid_staged_put(fs->staging, staged);
+}
+
+/* What carries an id does not change; the kernel would write to the store's own file. */
+static bool is_writable(const struct bid_node *node)
+{
+	return node->type == BID_NODE_STAGED || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
+}
+
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -137,6 +204,10 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		fuse_reply_err(req, ESTALE);
 	else if (fs->mode == BID_MODE_NO_OPEN)
 		fuse_reply_err(req, ENOSYS); /* tells the kernel never to ask again */
+	else if ((fi->flags & O_ACCMODE) != O_RDONLY && !is_writable(&inode->node))
+		fuse_reply_err(req, EPERM);
+	else if (inode->node.type == BID_NODE_STAGED)
+		open_staged(req, inode, fi);
 	else if (inode->node.type == BID_NODE_FILE)
 		open_artifact(req, inode, fi);
 	else
@@ -187,6 +258,18 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 	bid_fds_put(fs->fds, fd);
 }
 
+static void read_staged(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+
+	if (staged)
+		reply_fd(req, bid_stage_fd(staged->stage), size, offset);
+	else
+		fuse_reply_err(req, ESTALE);
+	bid_staged_put(fs->staging, staged);
+}
+
 static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, off_t offset)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -198,6 +281,10 @@ static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, 
 	};
 	struct bid_fd *fd;
 
+	if (inode->node.type == BID_NODE_STAGED) {
+		read_staged(req, inode, size, offset);
+		return;
+	}
 	if (inode->node.type != BID_NODE_FILE) {
 		bid_auto_free char *text = NULL;
 		size_t len;
@@ -238,12 +325,15 @@ void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, s
 
 void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
+	struct bid_inode *inode = bid_inodes_find(bid_fs_of(req)->inodes, number);
 	struct handle *handle = handle_of(fi);
 
+	/* where there was no FLUSH; who wrote it is not told any more if it is refused, but the log is */
+	if (inode && inode->node.type == BID_NODE_STAGED)
+		bid_close_staged(bid_fs_of(req), &inode->node);
 	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
 	if (handle) {
-		if (!handle->text)
-			bid_backing_close(bid_fs_of(req), handle->inode, handle->by_kernel);
+		release_backing(bid_fs_of(req), handle);
 		handle_free(handle);
 	}
 	fuse_reply_err(req, 0);
@@ -265,4 +355,14 @@ const struct fuse_lowlevel_ops bid_ops = {
 	.statfs = bid_op_statfs,
 	.getxattr = bid_op_getxattr,
 	.listxattr = bid_op_listxattr,
+	.mkdir = bid_op_mkdir,
+	.symlink = bid_op_symlink,
+	.create = bid_op_create,
+	.link = bid_op_link,
+	.rename = bid_op_rename,
+	.write = bid_op_write,
+	.setattr = bid_op_setattr,
+	.unlink = bid_op_unlink,
+	.rmdir = bid_op_rmdir,
+	.flush = bid_op_flush,
 };

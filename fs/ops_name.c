@@ -39,6 +39,33 @@ static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_in
 	return inode ? bid_node_copy(&inode->node, ret_node) : bid_handles_resolve(fs->handles, number, ret_node);
 }
 
+/*
+ * Answer with the file @name that is being written in @dir, if there is one. Under the name of its place it is looked whether it is
+ * whole: in no_open mode nobody says when a file is closed.
+ */
+static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_staged *staged = fs->writable ? bid_staging_find(fs->staging, bid_node_path(dir), name) : NULL;
+	struct bid_node node = { .type = BID_NODE_STAGED };
+	struct stat st;
+
+	if (!staged)
+		return false;
+	if (fs->mode == BID_MODE_NO_OPEN && bid_settle_staged(fs, staged, false) == 0) {
+		bid_staged_put(fs->staging, staged);
+		return false;
+	}
+	node.id = staged->id;
+	node.serial = staged->serial;
+	if (fstat(bid_stage_fd(staged->stage), &st) < 0)
+		fuse_reply_err(req, errno);
+	else
+		bid_reply_node(req, &node, &st);
+	bid_staged_put(fs->staging, staged);
+	return true;
+}
+
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -47,6 +74,8 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct bid_node child;
 	int r;
 
+	if (inode && lookup_staged(req, &inode->node, name))
+		return;
 	if (up || strcmp(name, ".") == 0)
 		r = lookup_handle(fs, parent, inode, up, &child);
 	else
@@ -83,6 +112,21 @@ void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forg
 	fuse_reply_none(req);
 }
 
+static void getattr_staged(fuse_req_t req, const struct bid_inode *inode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+	struct stat st, attr;
+
+	if (!staged || fstat(bid_stage_fd(staged->stage), &st) < 0) {
+		fuse_reply_err(req, ESTALE);
+	} else {
+		attr = bid_attr_of_file(fs, inode, &st);
+		fuse_reply_attr(req, &attr, 0);
+	}
+	bid_staged_put(fs->staging, staged);
+}
+
 void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -94,6 +138,10 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 
 	if (!inode) {
 		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	if (inode->node.type == BID_NODE_STAGED) {
+		getattr_staged(req, inode);
 		return;
 	}
 	artifact = (struct bid_request){ .id = inode->node.id, .kind = inode->node.kind };
@@ -113,7 +161,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	attr = bid_attr_of_file(fs, number, &file.st);
+	attr = bid_attr_of_file(fs, inode, &file.st);
 	fuse_reply_attr(req, &attr, BID_STALE);
 	bid_file_release(&file);
 }

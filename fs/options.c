@@ -36,7 +36,8 @@ static const char usage[] =
 	"  -o nonempty             mount on a directory that is not empty\n"
 	"  -o foreground           stay in the foreground and log to standard error\n"
 	"  -o log_level=LEVEL      error, warning, info or debug (default warning)\n"
-	"  -o ro, rw               accepted; this version mounts read-only\n"
+	"  -o ro, rw               let nobody write through the mount, or let perf do so (default rw, if the store can be\n"
+	"                          written)\n"
 	"  -f, --fake              check everything, but do not mount\n"
 	"  -n, --no-mtab           accepted for mount(8)\n"
 	"  -s, --sloppy            pass over unknown options\n"
@@ -48,11 +49,11 @@ static const char usage[] =
 	"See mount.bidfs(8).\n";
 
 /* Options that mount(8), fstab(5) and systemd hand to every helper, and that change nothing here. */
-static const char *const ignored[] = { "ro",	   "rw",	 "defaults", "auto",	   "noauto",	 "nofail",   "user",
-				       "nouser",   "users",	 "owner",    "group",	   "suid",	 "nosuid",   "dev",
-				       "nodev",	   "exec",	 "async",    "sync",	   "_netdev",	 "relatime", "strictatime",
-				       "atime",	   "diratime",	 "mand",     "nomand",	   "silent",	 "loud",     "norelatime",
-				       "lazytime", "nolazytime", "iversion", "noiversion", "nosymfollow" };
+static const char *const ignored[] = { "defaults", "auto",	 "noauto",     "nofail",   "user",	  "nouser",   "users",
+				       "owner",	   "group",	 "suid",       "nosuid",   "dev",	  "nodev",    "exec",
+				       "async",	   "sync",	 "_netdev",    "relatime", "strictatime", "atime",    "diratime",
+				       "mand",	   "nomand",	 "silent",     "loud",	   "norelatime",  "lazytime", "nolazytime",
+				       "iversion", "noiversion", "nosymfollow" };
 
 /* Options that the kernel understands. */
 static const char *const kernel[] = { "noexec", "noatime", "nodiratime", "dirsync" };
@@ -194,6 +195,11 @@ static int set_flag(struct bid_options *options, const char *name)
 		{ "foreground", offsetof(struct bid_options, foreground) },
 	};
 
+	/* the last one counts, as with mount(8) */
+	if (strcmp(name, "ro") == 0 || strcmp(name, "rw") == 0) {
+		options->read_only = name[1] == 'o';
+		return 0;
+	}
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
 		if (strcmp(flags[i].name, name) != 0)
 			continue;

@@ -23,6 +23,7 @@ struct bid_options {
 	bool nonempty;
 	bool strict; /* errors=strict */
 	bool offline;
+	bool read_only; /* ro */
 	bool owner_only; /* what the owner alone may read where it is, he alone reads here; not an option of the user */
 	enum bid_passthrough passthrough;
 	unsigned wait_ms; /* 0 is for ever */

@@ -13,6 +13,13 @@ static struct timespec ids_changed(const struct bid_fs *fs)
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
+/* Is @node one of the directories that perf writes to? */
+static bool is_perfs(const struct bid_node *node)
+{
+	return node->type == BID_NODE_PATH || node->type == BID_NODE_PATH_ID || node->type == BID_NODE_LINKS ||
+	       node->type == BID_NODE_LINKS_FAN;
+}
+
 struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 {
 	const struct bid_node *node = &inode->node;
@@ -25,7 +32,7 @@ struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
 	switch (bid_node_format(node)) {
 	case S_IFDIR:
-		st.st_mode = S_IFDIR | 0555;
+		st.st_mode = S_IFDIR | (fs->writable && is_perfs(node) ? 0755 : 0555);
 		st.st_nlink = 2;
 		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID) &&
 		    bid_store_stat(fs->store, bid_node_path(node), &below) == 0)
@@ -46,12 +53,15 @@ struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 	return st;
 }
 
-struct stat bid_attr_of_file(const struct bid_fs *fs, uint64_t number, const struct stat *st)
+struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
 {
+	mode_t writable = fs->writable && inode->node.kind == BID_KIND_PROBES ? S_IWUSR : 0;
 	struct stat attr = *st;
 
-	attr.st_ino = number;
-	attr.st_mode = S_IFREG | (st->st_mode & fs->file_mode);
+	attr.st_ino = inode->number;
+	attr.st_mode = S_IFREG | (st->st_mode & (fs->file_mode | writable));
+	if (inode->node.type == BID_NODE_STAGED)
+		attr.st_mode = S_IFREG | (st->st_mode & 0777);
 	attr.st_nlink = 1;
 	return attr;
 }
@@ -73,32 +83,42 @@ double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:
+	case BID_NODE_STAGED:
 		return 0; /* it is made anew whenever it is looked at */
 	default:
 		return BID_STALE;
 	}
 }
 
+int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
+{
+	struct fuse_entry_param entry = { 0 };
+	struct bid_inode *inode;
+	int r = bid_inodes_get(fs->inodes, node, &inode);
+
+	if (r < 0)
+		return r;
+	r = bid_text_keep(fs, inode);
+	if (r < 0) {
+		bid_inodes_forget(fs->inodes, inode->number, 1);
+		return r;
+	}
+	entry.ino = inode->number;
+	entry.attr = st ? bid_attr_of_file(fs, inode, st) : bid_attr_of(fs, inode);
+	entry.entry_timeout = bid_entry_timeout(fs, node);
+	entry.attr_timeout = entry.entry_timeout < BID_STALE ? entry.entry_timeout : BID_STALE;
+	*ret_entry = entry;
+	return 0;
+}
+
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct fuse_entry_param entry = { 0 };
-	struct bid_inode *inode;
+	struct fuse_entry_param entry;
 
-	if (bid_inodes_get(fs->inodes, node, &inode) < 0) {
+	if (bid_entry_make(fs, node, st, &entry) < 0)
 		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	if (bid_text_keep(fs, inode) < 0) {
-		bid_inodes_forget(fs->inodes, inode->number, 1);
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	entry.ino = inode->number;
-	entry.attr = st ? bid_attr_of_file(fs, inode->number, st) : bid_attr_of(fs, inode);
-	entry.entry_timeout = bid_entry_timeout(fs, node);
-	entry.attr_timeout = entry.entry_timeout < BID_STALE ? entry.entry_timeout : BID_STALE;
-	if (fuse_reply_entry(req, &entry) == -ENOENT)
+	else if (fuse_reply_entry(req, &entry) == -ENOENT)
 		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
 }
 

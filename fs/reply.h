@@ -9,10 +9,16 @@
 struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode);
 
 /* The attributes of an artifact: @st is of the file in the store. */
-struct stat bid_attr_of_file(const struct bid_fs *fs, uint64_t number, const struct stat *st);
+struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
 /* Seconds for which the kernel may believe that the name of @node means it. */
 double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node);
+
+/*
+ * What the kernel is told of a name that means @node, and one reference of the kernel on its inode; for an artifact, @st is of its
+ * file, else NULL. -ENOMEM.
+ */
+int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry);
 
 /* A name that means @node; for an artifact, @st is of its file, else NULL. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);

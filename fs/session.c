@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "dirops.h"
+#include "notify.h"
 #include "ops.h"
 #include "servers.h"
 #include "text.h"
@@ -27,7 +28,7 @@ enum {
 };
 
 /* The options of the mount itself. What is served is other people's files: never setuid, never a device. */
-static int add_arguments(struct fuse_args *args, const struct bid_options *options, const char *store)
+static int add_arguments(struct fuse_args *args, const struct bid_options *options, const char *store, bool writable)
 {
 	char *list = NULL, *fsname;
 	int r;
@@ -36,7 +37,8 @@ static int add_arguments(struct fuse_args *args, const struct bid_options *optio
 		return -ENOMEM;
 	r = fuse_opt_add_arg(args, "mount.bidfs");
 	if (r == 0)
-		r = fuse_opt_add_opt(&list, "ro,nosuid,nodev,default_permissions,subtype=bidfs");
+		r = fuse_opt_add_opt(&list, writable ? "nosuid,nodev,default_permissions,subtype=bidfs"
+						     : "ro,nosuid,nodev,default_permissions,subtype=bidfs");
 	if (r == 0)
 		r = fuse_opt_add_opt_escaped(&list, fsname);
 	if (r == 0 && options->allow_other)
@@ -86,6 +88,8 @@ static int serve(struct bid_fs *fs, int ready)
 		r = keep_limits(fs);
 	if (r == 0)
 		r = bid_servers_add(fs->broker, fs->options, &servers);
+	if (r == 0 && fs->writable)
+		r = bid_notifier_new(fs->session, &fs->notifier);
 	if (r == 0)
 		r = bid_dirops_parallel(fs->session);
 	loop = r == 0 ? fuse_loop_cfg_create() : NULL;
@@ -106,6 +110,7 @@ static int serve(struct bid_fs *fs, int ready)
 	}
 	/* answers what still waits, so before the session goes */
 	bid_broker_free(fs->broker);
+	bid_notifier_free(fs->notifier);
 	bid_servers_free(servers);
 	/* a signal that ended the loop is the usual way to unmount */
 	return loop && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
@@ -238,6 +243,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.options = options,
 		.store = store,
 		.tree = { .store = store },
+		.writable = bid_store_writable(store) && !options->read_only,
+		.stack_depth = bid_mode_stack_depth(store),
 		.file_mode = options->owner_only ? 0500 : 0555,
 		.uid = geteuid(),
 		.gid = getegid(),
@@ -249,12 +256,13 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	atomic_init(&fs.ids_changed, (uint64_t)fs.started.tv_sec * 1000000000 + (uint64_t)fs.started.tv_nsec);
 	raise_limit();
 	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
-	    bid_handles_new(&fs.tree, &fs.handles) == 0 && bid_backings_new(&fs.backings) == 0 &&
-	    add_arguments(&args, options, bid_store_path(store)) == 0)
+	    bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
+	    bid_backings_new(&fs.backings) == 0 && add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
 		status = mount_and_serve(&fs, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
 
+	bid_staging_free(fs.staging);
 	bid_fds_free(fs.fds);
 	bid_handles_free(fs.handles);
 	bid_inodes_free(fs.inodes);

@@ -54,15 +54,20 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		return r;
 
 	entry = bid_store_classify(tree->store, child->path);
-	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_NAMELESS) == 0) {
-		child->type = BID_NODE_PATH;
+	r = bid_id_parse_str(name, &child->id);
+	/* one that perf made a moment ago is empty */
+	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && *parent && child->id.len >= PATH_ID_MIN))) {
+		child->type = BID_NODE_PATH_ID;
 		return 0;
 	}
-	if (bid_id_parse_str(name, &child->id) < 0)
+	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_NAMELESS) == 0) {
+		child->type = BID_NODE_PATH;
+		child->id = (struct bid_id){ 0 };
+		return 0;
+	}
+	if (r < 0)
 		return -ENOENT;
 	child->type = BID_NODE_PATH_ID;
-	if (entry == BID_ENTRY_ID)
-		return 0;
 	return *parent && child->id.len >= PATH_ID_MIN ? exists(tree, &child->id) : -ENOENT;
 }
 
@@ -124,12 +129,14 @@ static int join(uint8_t fan, const char *name, size_t len, struct bid_id *ret_id
 	return bid_id_parse(hex, len + 2, ret_id);
 }
 
-static int lookup_link(const struct bid_tree *tree, uint8_t fan, const char *name, struct bid_node *child)
+int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link)
 {
-	if (join(fan, name, strlen(name), &child->id) < 0)
+	struct bid_node link = { .type = BID_NODE_LINK };
+
+	if (join(dir->fan, name, strlen(name), &link.id) < 0)
 		return -EINVAL;
-	child->type = BID_NODE_LINK;
-	return exists(tree, &child->id);
+	*ret_link = link;
+	return 0;
 }
 
 static int lookup_debug(uint8_t fan, const char *name, struct bid_node *child)
@@ -145,6 +152,14 @@ static int lookup_debug(uint8_t fan, const char *name, struct bid_node *child)
 	return 0;
 }
 
+enum bid_kind bid_tree_kind(const char *name)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
+			return (enum bid_kind)kind;
+	return BID_KIND_NONE;
+}
+
 /* A name in buildid/ID, which are the user's, or in <path>/ID, which are perf's. */
 static int lookup_artifact(const struct bid_node *parent, const char *name, struct bid_node *child)
 {
@@ -158,9 +173,7 @@ static int lookup_artifact(const struct bid_node *parent, const char *name, stru
 			return -EINVAL;
 		return 0;
 	}
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
-			child->kind = (enum bid_kind)kind;
+	child->kind = bid_tree_kind(name);
 	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
 }
 
@@ -193,7 +206,8 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 	case BID_NODE_DEBUG:
 		return lookup_fan(name, BID_NODE_DEBUG_FAN, child);
 	case BID_NODE_LINKS_FAN:
-		return lookup_link(tree, parent->fan, name, child);
+		r = bid_tree_link(parent, name, child);
+		return r < 0 ? r : exists(tree, &child->id);
 	case BID_NODE_DEBUG_FAN:
 		return lookup_debug(parent->fan, name, child);
 	case BID_NODE_META:
@@ -214,6 +228,20 @@ int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, 
 	}
 	*ret_child = child;
 	return 0;
+}
+
+int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
+{
+	const char *slash = strrchr(bid_node_path(node), '/');
+
+	if (node->type == BID_NODE_PATH_ID) {
+		*ret_id = node->id;
+		return 0;
+	}
+	/* a short hex name is taken for a part of a path until something lies in it */
+	if (node->type != BID_NODE_PATH || !slash)
+		return -EPERM;
+	return bid_id_parse_str(slash + 1, ret_id) < 0 ? -EPERM : 0;
 }
 
 /* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */

@@ -26,6 +26,17 @@ struct bid_tree {
  */
 int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child);
 
+/*
+ * Is @node a directory "<path>/ID" of artifacts, in which files may be made? Returns 0 and its id, or -EPERM.
+ */
+int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id);
+
+/* The kind whose file in "<path>/ID" has the name @name, or BID_KIND_NONE. */
+enum bid_kind bid_tree_kind(const char *name);
+
+/* perf's link @name in @dir, ".build-id/xx", whether there is one or not. -EINVAL if @name does not make an id. */
+int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link);
+
 /* A callback of bid_tree_list(); @node lives until it returns. A non-zero return ends the listing. */
 typedef int (*bid_tree_fn)(void *user, const char *name, const struct bid_node *node);
 

@@ -222,7 +222,7 @@ static int open_parent(struct bid_store *store, const char *path, char copy[stat
 	return bid_root_open(bid_store_root(store), slash ? copy : "", O_PATH | O_DIRECTORY, ret_dir);
 }
 
-int bid_entry_unlink(struct bid_store *store, const char *path)
+static int unlink_below(struct bid_store *store, const char *path, int flags)
 {
 	bid_auto_fd int dir = -1;
 	char copy[PATH_MAX];
@@ -231,7 +231,17 @@ int bid_entry_unlink(struct bid_store *store, const char *path)
 
 	if (r < 0)
 		return r;
-	return unlinkat(dir, name, 0) < 0 ? -errno : 0;
+	return unlinkat(dir, name, flags) < 0 ? -errno : 0;
+}
+
+int bid_entry_unlink(struct bid_store *store, const char *path)
+{
+	return unlink_below(store, path, 0);
+}
+
+int bid_entry_rmdir(struct bid_store *store, const char *path)
+{
+	return unlink_below(store, path, AT_REMOVEDIR);
 }
 
 void bid_entry_prune(struct bid_store *store, const char *path)

@@ -52,6 +52,9 @@ int bid_entry_take(struct bid_store *store, const char *path, unsigned kinds);
 /* unlink(2) below the store. */
 int bid_entry_unlink(struct bid_store *store, const char *path);
 
+/* rmdir(2) below the store. */
+int bid_entry_rmdir(struct bid_store *store, const char *path);
+
 /* Remove the directory @path, and its parents, as long as they are empty. */
 void bid_entry_prune(struct bid_store *store, const char *path);
 

@@ -29,8 +29,7 @@ static int open_fan(struct bid_store *store, const struct bid_id *filed, bool ma
 	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
 }
 
-/* Is @path relative, without a component that is empty or leads up? */
-static bool stays_inside(const char *path)
+bool bid_link_stays_inside(const char *path)
 {
 	if (!*path)
 		return false;
@@ -61,7 +60,7 @@ enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *
 	if (r < 0)
 		return BID_LINK_NONE;
 	target = text + strlen(BID_LAYOUT_UP);
-	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !stays_inside(target))
+	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !bid_link_stays_inside(target))
 		return BID_LINK_FOREIGN;
 	memcpy(ret_target, target, strlen(target) + 1);
 	if (bid_root_stat(bid_store_root(store), target, &st) < 0)

@@ -19,6 +19,9 @@ enum bid_link_state {
 	BID_LINK_ODD, /* something else: a directory, a socket */
 };
 
+/* Is @path relative, without a component that is empty or leads up? */
+bool bid_link_stays_inside(const char *path);
+
 /* Look at the link of the id filed as @filed. @ret_target is set with GOOD, DANGLING and ASTRAY. */
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX]);
 

@@ -113,28 +113,27 @@ void bid_txn_free(struct bid_txn *txn)
 	free(txn);
 }
 
-/* The whole file against what was asked for. */
-static int check(struct bid_txn *txn, struct bid_elf_info *ret_info)
+int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info)
 {
-	char asked[BID_ID_HEX_MAX], carried[BID_ID_HEX_MAX];
-	int r = bid_elf_examine(txn->temp.fd, ret_info);
+	char carried[BID_ID_HEX_MAX];
+	int r = bid_elf_examine(fd, ret_info);
+	struct stat st;
 
-	txn->reason[0] = '\0';
-	bid_id_format(&txn->request.id, asked);
+	reason[0] = '\0';
 	if (r == -ENOEXEC)
-		snprintf(txn->reason, sizeof(txn->reason), "not an ELF file");
+		snprintf(reason, size, "not an ELF file");
 	else if (r == -EBADMSG)
-		snprintf(txn->reason, sizeof(txn->reason), "a damaged or truncated ELF file of %llu bytes",
-			 (unsigned long long)txn->size);
+		snprintf(reason, size, "a damaged or truncated ELF file of %lld bytes",
+			 fstat(fd, &st) == 0 ? (long long)st.st_size : 0LL);
 	else if (r < 0)
 		return r;
 	else if (ret_info->id.len == 0)
-		snprintf(txn->reason, sizeof(txn->reason), "an ELF file without build-id");
-	else if (!bid_id_answers(&ret_info->id, &txn->request.id))
-		snprintf(txn->reason, sizeof(txn->reason), "carries the build-id '%.130s'", bid_id_format(&ret_info->id, carried));
-	else if (txn->request.kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
-		snprintf(txn->reason, sizeof(txn->reason), "debuginfo without debug sections or a symbol table");
-	return txn->reason[0] ? -EBADMSG : 0;
+		snprintf(reason, size, "an ELF file without build-id");
+	else if (!bid_id_answers(&ret_info->id, &request->id))
+		snprintf(reason, size, "carries the build-id '%.130s'", bid_id_format(&ret_info->id, carried));
+	else if (request->kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
+		snprintf(reason, size, "debuginfo without debug sections or a symbol table");
+	return reason[0] ? -EBADMSG : 0;
 }
 
 static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
@@ -281,7 +280,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	struct stat st;
 	int r;
 
-	r = check(txn, &info);
+	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r < 0)
 		return r;
 	if (fchmod(txn->temp.fd, txn->request.kind == BID_KIND_DEBUGINFO ? 0644 : 0755) < 0 || fsync(txn->temp.fd) < 0)

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 
+#include <bid/elf.h>
 #include <bid/store.h>
 
 /*
@@ -17,6 +18,12 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 
 /* perf's link for @id to the directory @target (relative to the store), unless there is one. */
 int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable);
+
+/*
+ * Is the ELF file open at @fd, as a whole, the artifact @request? Returns 0, -EBADMSG and in @reason (of @size bytes) why not, in
+ * words, or as pread(2).
+ */
+int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info);
 
 /* Where the artifacts of @id go if nobody says otherwise: where perf's link leads, or the directory of the nameless. */
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX]);

@@ -168,7 +168,7 @@ def test_what_perf_adds_is_seen(mount, mode, profile, own_store, place):
 
 def test_perf_writes_nothing_through_the_mount(mount, profile, place):
     """The mount is read-only: perf says so, and works on."""
-    m = mount(on=profile.store)
+    m = mount("ro", on=profile.store)
     before = cached(profile, profile.store)
     fresh = programs.burn(place / "fresh", "hot_fresh", 10)
     done = profile.perf(m, "buildid-cache", "-a", fresh.path, status=None)

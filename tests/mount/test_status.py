@@ -46,7 +46,7 @@ def test_status(mount, mode, store, env):
     status = m.status()
     # new keys may come, these stay
     assert KEYS <= status.keys() and COUNTERS <= status["counters"].keys()
-    assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(m), str(store), mode, True)
+    assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(m), str(store), mode, False)
     assert (status["mode_reason"] == "") == (mode == "passthrough")
     assert re.fullmatch(r"\d+\.\d+\.\d+", status["version"])
     assert status["sources"] == status["flights"] == [] and 0 <= status["uptime_s"] < 30

@@ -147,7 +147,7 @@ def test_unlisted_names_are_found(mount, world):
 
 
 def test_sizes_times_and_modes(mount, mode, world, store):
-    m = mount()
+    m = mount("ro")
     for entry in walk(m.path):
         info = os.lstat(entry.path)
         if stat.S_ISREG(info.st_mode):
@@ -242,7 +242,7 @@ def test_mapping(mount, mode, world):
 
 
 def test_statfs(mount, store, world):
-    m = mount()
+    m = mount("ro")
     above, below = os.statvfs(m.path), os.statvfs(store)
     assert (above.f_frsize, above.f_blocks, above.f_files, above.f_namemax) == \
         (below.f_frsize, below.f_blocks, below.f_files, below.f_namemax)
@@ -306,7 +306,7 @@ def writes(top, file, directory, link):
 
 
 def test_nothing_can_be_written(mount, mode, world, place):
-    m = mount()
+    m = mount("ro")
     split = world["split"].id
     before = seen_tree(m)
     for file, directory in ((f"buildid/{split}/elf", f"buildid/{split}"), (".bidfs/status", ".bidfs"),

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "notify.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+
+enum { END_S = 2 };
+
+struct change {
+	struct change *next;
+	struct bid_id id;
+	char path[]; /* "" if there is none */
+};
+
+struct bid_notifier {
+	struct fuse_session *session; /* borrowed */
+	pthread_t thread;
+	pthread_mutex_t lock; /* protects all below */
+	pthread_cond_t more;
+	struct change *first, **last;
+	bool ends;
+};
+
+static void tell(struct bid_notifier *notifier, const struct bid_node *dir, const char *name)
+{
+	int r = fuse_lowlevel_notify_inval_entry(notifier->session, bid_inode_number(dir), name, strlen(name));
+
+	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
+		bid_debug("%s: the kernel was not told of a change of '%s'", strerror(-r), name);
+}
+
+static void tell_artifacts(struct bid_notifier *notifier, const struct bid_node *dir, const char *(*name)(enum bid_kind kind))
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		tell(notifier, dir, name((enum bid_kind)kind));
+}
+
+static void tell_id(struct bid_notifier *notifier, const struct bid_id *id)
+{
+	struct bid_node node = { .type = BID_NODE_IDS };
+	char hex[BID_ID_HEX_MAX], debug[BID_ID_HEX_MAX + sizeof(".debug")];
+
+	bid_id_format(id, hex);
+	snprintf(debug, sizeof(debug), "%s.debug", hex + 2);
+	tell(notifier, &node, hex);
+	node = (struct bid_node){ .type = BID_NODE_LINKS_FAN, .fan = id->bytes[0] };
+	tell(notifier, &node, hex + 2);
+	node.type = BID_NODE_DEBUG_FAN;
+	tell(notifier, &node, hex + 2);
+	tell(notifier, &node, debug);
+	node = (struct bid_node){ .type = BID_NODE_ID, .id = *id };
+	tell(notifier, &node, "executable");
+	tell_artifacts(notifier, &node, bid_kind_name);
+}
+
+static void tell_path(struct bid_notifier *notifier, char *path)
+{
+	struct bid_node node = { .type = BID_NODE_BY_PATH, .path = path };
+	char *slash = strrchr(path, '/');
+
+	if (!slash)
+		return;
+	*slash = '\0';
+	tell(notifier, &node, slash + 1);
+}
+
+static void *work(void *user)
+{
+	struct bid_notifier *notifier = user;
+
+	pthread_mutex_lock(&notifier->lock);
+	while (!notifier->ends) {
+		struct change *change = notifier->first;
+
+		if (!change) {
+			pthread_cond_wait(&notifier->more, &notifier->lock);
+			continue;
+		}
+		notifier->first = change->next;
+		if (!notifier->first)
+			notifier->last = &notifier->first;
+		pthread_mutex_unlock(&notifier->lock);
+		tell_id(notifier, &change->id);
+		tell_path(notifier, change->path);
+		free(change);
+		pthread_mutex_lock(&notifier->lock);
+	}
+	pthread_mutex_unlock(&notifier->lock);
+	return NULL;
+}
+
+int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_notifier)
+{
+	struct bid_notifier *notifier = calloc(1, sizeof(*notifier));
+	int r;
+
+	if (!notifier)
+		return -ENOMEM;
+	notifier->session = session;
+	notifier->last = &notifier->first;
+	pthread_mutex_init(&notifier->lock, NULL);
+	pthread_cond_init(&notifier->more, NULL);
+	r = -pthread_create(&notifier->thread, NULL, work, notifier);
+	if (r < 0) {
+		free(notifier);
+		return r;
+	}
+	pthread_setname_np(notifier->thread, "bid-notify");
+	*ret_notifier = notifier;
+	return 0;
+}
+
+void bid_notifier_free(struct bid_notifier *notifier)
+{
+	struct timespec end;
+	struct change *next;
+
+	if (!notifier)
+		return;
+	pthread_mutex_lock(&notifier->lock);
+	notifier->ends = true;
+	pthread_cond_signal(&notifier->more);
+	pthread_mutex_unlock(&notifier->lock);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += END_S;
+	/* in the kernel it may wait for somebody whom nobody answers any more: the process ends, and it with it */
+	if (pthread_timedjoin_np(notifier->thread, NULL, &end) != 0) {
+		bid_debug("the kernel has not taken the last change of a name");
+		return;
+	}
+	for (struct change *change = notifier->first; change; change = next) {
+		next = change->next;
+		free(change);
+	}
+	pthread_cond_destroy(&notifier->more);
+	pthread_mutex_destroy(&notifier->lock);
+	free(notifier);
+}
+
+void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path)
+{
+	size_t len = path ? strlen(path) : 0;
+	struct change *change = notifier ? malloc(sizeof(*change) + len + 1) : NULL;
+
+	/* without memory it is seen a second later */
+	if (!change)
+		return;
+	change->next = NULL;
+	change->id = *id;
+	memcpy(change->path, path ? path : "", len + 1);
+	pthread_mutex_lock(&notifier->lock);
+	*notifier->last = change;
+	notifier->last = &change->next;
+	pthread_cond_signal(&notifier->more);
+	pthread_mutex_unlock(&notifier->lock);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Telling the kernel that names changed which it did not ask about: what is written under one name is seen under the others at
+ * once. The kernel waits for who uses the directory, perhaps for an answer of ours, so it is told from a thread of its own.
+ */
+#ifndef BID_FS_NOTIFY_H
+#define BID_FS_NOTIFY_H
+
+#include "fs.h"
+
+struct bid_notifier;
+
+/* Starts the thread: only after daemonising. */
+int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_notifier);
+
+/* What was not told yet is not told any more. @notifier may be NULL. */
+void bid_notifier_free(struct bid_notifier *notifier);
+
+/*
+ * A build came, went or changed in the store: the names of @id in all views but @path ("usr/bin/ls/ID"), in which it was done. Does
+ * not block. @notifier may be NULL.
+ */
+void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path);
+
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* New names, as perf makes them in its cache: directories, files that are being written, their places, perf's links. */
+#include "ops.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "notify.h"
+#include "reply.h"
+
+/* What @name means in @parent now. */
+static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
+{
+	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node);
+}
+
+static void reply_made(fuse_req_t req, const struct bid_inode *parent, const char *name)
+{
+	struct bid_node node;
+	int r = look(bid_fs_of(req), parent, name, &node);
+
+	if (r < 0) {
+		fuse_reply_err(req, EIO);
+		return;
+	}
+	bid_reply_node(req, &node, NULL);
+	bid_node_release(&node);
+}
+
+/* "<@dir>/<@name>" as a path in the store; -EPERM where there are no original paths. */
+static int path_in(const struct bid_node *dir, const char *name, char ret_path[static PATH_MAX])
+{
+	const char *path = bid_node_path(dir);
+
+	if (dir->type != BID_NODE_PATH)
+		return -EPERM;
+	return snprintf(ret_path, PATH_MAX, "%s%s%s", path, *path ? "/" : "", name) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	char path[PATH_MAX];
+	int r = parent ? 0 : -ESTALE;
+
+	/* the directories of links are always there */
+	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
+		struct bid_node node;
+
+		r = look(fs, parent, name, &node) == 0 ? -EEXIST : -EPERM;
+	} else if (r == 0) {
+		r = path_in(&parent->node, name, path);
+	}
+	if (r == 0)
+		r = bid_store_mkdir(fs->store, path);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_made(req, parent, name);
+}
+
+void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_node node = { 0 };
+	char there[PATH_MAX];
+	int r = parent ? 0 : -ESTALE;
+
+	if (r == 0 && parent->node.type != BID_NODE_LINKS_FAN)
+		r = -EPERM;
+	if (r == 0)
+		r = bid_tree_link(&parent->node, name, &node);
+	if (r == 0)
+		r = bid_store_symlink(fs->store, &node.id, text);
+	if (r == 0)
+		bid_notify_build(fs->notifier, &node.id, text + strlen("../../"));
+	/* with its first file a build got its link, of which the kernel does not know yet */
+	if (r == -EEXIST && bid_tree_readlink(&fs->tree, &node, there, sizeof(there)) == 0 && strcmp(there, text) == 0)
+		r = 0;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		bid_reply_node(req, &node, NULL);
+}
+
+void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_staged *staged = NULL;
+	struct bid_node node;
+	bid_auto_fd int fd = -1;
+	struct bid_id id;
+	int r = parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
+
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	if (strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
+		node = (struct bid_node){ .type = BID_NODE_FILE, .kind = BID_KIND_PROBES, .id = id };
+		r = bid_store_open_probes(fs->store, &id, bid_node_path(&parent->node), true, &fd);
+		if (r < 0)
+			fuse_reply_err(req, -r);
+		else
+			bid_reply_created(req, &node, fd, fi);
+		return;
+	}
+	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
+	if (name[0] != '.' && bid_tree_kind(name) == BID_KIND_NONE)
+		r = -EPERM;
+	if (r == 0)
+		r = bid_staging_begin(fs->staging, fs->store, &id, bid_node_path(&parent->node), name, &staged);
+	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & 0777) < 0)
+		r = -errno;
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+	} else {
+		node = (struct bid_node){ .type = BID_NODE_STAGED, .id = id, .serial = staged->serial };
+		bid_reply_created(req, &node, bid_stage_fd(staged->stage), fi);
+	}
+	bid_staged_put(fs->staging, staged);
+}
+
+/* Answer with what is in the store now: a separate debug file is filed as that, whatever it was called. */
+static void reply_published(fuse_req_t req, struct bid_request request)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_find(fs->store, &request, &file);
+
+	if (r == -ENOENT && request.kind == BID_KIND_ELF) {
+		request.kind = BID_KIND_DEBUGINFO;
+		r = bid_store_find(fs->store, &request, &file);
+	}
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	bid_reply_node(req, &(struct bid_node){ .type = BID_NODE_FILE, .kind = file.kind, .id = request.id }, &file.st);
+	bid_file_release(&file);
+}
+
+int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir, bool tell)
+{
+	int r = bid_stage_publish(staged->stage, request, dir);
+
+	if (r == 0)
+		bid_notify_build(fs->notifier, &request->id, dir);
+	if (r == -EBADMSG && tell)
+		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, bid_kind_store_name(request->kind));
+	return r;
+}
+
+/* @staged gets the name @name in @parent, which is its place. Returns 0 and which artifact it is now. */
+static int place(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_staged *staged,
+		 struct bid_request *ret_request)
+{
+	struct bid_request request = { .kind = bid_tree_kind(name) };
+	int r = bid_tree_place(&parent->node, &request.id);
+
+	if (r == 0 && (request.kind == BID_KIND_NONE || request.kind == BID_KIND_PROBES))
+		r = -EPERM;
+	if (r == 0)
+		r = bid_publish_staged(fs, staged, &request, bid_node_path(&parent->node), true);
+	if (r == 0)
+		*ret_request = request;
+	return r;
+}
+
+void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number), *parent = bid_inodes_find(fs->inodes, to);
+	struct bid_staged *staged;
+	struct bid_request request;
+	int r;
+
+	if (!inode || !parent) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	/* from elsewhere into the store is a copy, as it is from another file system */
+	if (inode->node.type != BID_NODE_STAGED) {
+		fuse_reply_err(req, EXDEV);
+		return;
+	}
+	staged = bid_staging_get(fs->staging, inode->node.serial);
+	r = staged ? place(fs, parent, name, staged, &request) : -ESTALE;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_published(req, request);
+	bid_staged_put(fs->staging, staged);
+}
+
+void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *from = bid_inodes_find(fs->inodes, number), *parent = bid_inodes_find(fs->inodes, to);
+	struct bid_staged *staged;
+	struct bid_request request;
+	int r;
+
+	if (!from || !parent) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	staged = bid_staging_find(fs->staging, bid_node_path(&from->node), name);
+	r = staged && flags == 0 ? place(fs, parent, new_name, staged, &request) : -EPERM;
+	if (r == 0)
+		bid_staging_drop(fs->staging, staged);
+	bid_staged_put(fs->staging, staged);
+	fuse_reply_err(req, -r);
+}

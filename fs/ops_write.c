@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Changes of what has a name: writing, attributes, removal. All by inode number, because in no_open mode there are no handles; and
+ * done when they are answered, so that nothing is left to do when a file is closed, of which that mode does not tell.
+ */
+#include "ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "notify.h"
+#include "reply.h"
+
+static int write_probes(struct bid_fs *fs, const struct bid_node *node, const char *data, size_t size, off_t offset)
+{
+	bid_auto_fd int fd = -1;
+	int r = bid_store_open_probes(fs->store, &node->id, NULL, true, &fd);
+
+	return r < 0 ? r : bid_pwrite_full(fd, data, size, offset);
+}
+
+static int write_staged(struct bid_fs *fs, const struct bid_node *node, const char *data, size_t size, off_t offset)
+{
+	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
+	int r = staged ? bid_stage_write(staged->stage, data, size, offset) : -ESTALE;
+
+	bid_staged_put(fs->staging, staged);
+	return r;
+}
+
+static bool is_probes(const struct bid_node *node)
+{
+	return node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES;
+}
+
+void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	int r = -EPERM;
+
+	if (!inode)
+		r = -ESTALE;
+	else if (inode->node.type == BID_NODE_STAGED)
+		r = write_staged(fs, &inode->node, data, size, offset);
+	else if (is_probes(&inode->node))
+		r = write_probes(fs, &inode->node, data, size, offset);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_write(req, size);
+}
+
+/* Of what has bytes: of a file that is being written all, of probe definitions the size. Owners stay who they are. */
+static int set_file(int fd, const struct stat *wanted, int to_set, bool all)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_OMIT } };
+
+	if (to_set & FUSE_SET_ATTR_SIZE && ftruncate(fd, wanted->st_size) < 0)
+		return -errno;
+	if (all && to_set & FUSE_SET_ATTR_MODE && fchmod(fd, wanted->st_mode & 0777) < 0)
+		return -errno;
+	if (to_set & FUSE_SET_ATTR_ATIME)
+		times[0] = wanted->st_atim;
+	if (to_set & FUSE_SET_ATTR_MTIME)
+		times[1] = wanted->st_mtim;
+	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
+		times[0].tv_nsec = UTIME_NOW;
+	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+		times[1].tv_nsec = UTIME_NOW;
+	return futimens(fd, times) < 0 ? -errno : 0;
+}
+
+void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_staged *staged;
+	bid_auto_fd int fd = -1;
+	int r = 0;
+
+	if (!inode) {
+		r = -ESTALE;
+	} else if (inode->node.type == BID_NODE_STAGED) {
+		staged = bid_staging_get(fs->staging, inode->node.serial);
+		r = staged ? set_file(bid_stage_fd(staged->stage), wanted, to_set, true) : -ESTALE;
+		bid_staged_put(fs->staging, staged);
+	} else if (is_probes(&inode->node)) {
+		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, false, &fd);
+		if (r == 0)
+			r = set_file(fd, wanted, to_set, false);
+	} else if (bid_node_format(&inode->node) == S_IFREG) {
+		/* what carries an id does not change */
+		r = -EPERM;
+	}
+	/* of directories and links nothing is kept; whoever unpacks an archive sets their times */
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		bid_op_getattr(req, number, NULL);
+}
+
+/* perf removes the link first, and takes it well if nothing else is there then. */
+static int drop(struct bid_fs *fs, const struct bid_node *link)
+{
+	char text[PATH_MAX];
+	bool linked = bid_tree_readlink(&fs->tree, link, text, sizeof(text)) == 0;
+	int r = bid_store_drop(fs->store, &link->id);
+
+	if (r == 0)
+		bid_notify_build(fs->notifier, &link->id, linked ? text + strlen("../../") : NULL);
+	return r;
+}
+
+void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_staged *staged;
+	struct bid_node node = { 0 };
+	int r;
+
+	if (!parent) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	staged = bid_staging_find(fs->staging, bid_node_path(&parent->node), name);
+	if (staged) {
+		bid_staging_drop(fs->staging, staged);
+		bid_staged_put(fs->staging, staged);
+		fuse_reply_err(req, 0);
+		return;
+	}
+	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node);
+	if (r == 0 && node.type == BID_NODE_LINK)
+		r = drop(fs, &node);
+	else if (r == 0 && node.type == BID_NODE_FILE && parent->node.type == BID_NODE_PATH_ID)
+		r = bid_store_unlink(fs->store, &(struct bid_request){ .id = node.id, .kind = node.kind },
+				     bid_node_path(&parent->node));
+	else if (r == 0)
+		r = -EPERM;
+	if (r == 0 && node.type == BID_NODE_FILE)
+		bid_notify_build(fs->notifier, &node.id, bid_node_path(&parent->node));
+	bid_node_release(&node);
+	fuse_reply_err(req, r == -EINVAL ? ENOENT : -r);
+}
+
+void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_node node = { 0 };
+	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node) : -ESTALE;
+
+	if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID)
+		r = -EPERM;
+	if (r == 0)
+		r = bid_store_rmdir(fs->store, bid_node_path(&node));
+	/* with its link a build is gone, and whoever removes it goes on through what the kernel still knows */
+	if (r == -ENOENT)
+		r = 0;
+	bid_node_release(&node);
+	fuse_reply_err(req, -r);
+}
+
+int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed)
+{
+	struct bid_request request = { .id = staged->id, .kind = bid_tree_kind(staged->name) };
+	int r;
+
+	if (request.kind == BID_KIND_NONE)
+		return -EINPROGRESS;
+	r = bid_publish_staged(fs, staged, &request, staged->dir, closed);
+	if (r == 0)
+		bid_staging_drop(fs->staging, staged);
+	return r;
+}
+
+int bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
+{
+	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
+	int r = staged ? bid_settle_staged(fs, staged, true) : 0;
+
+	bid_staged_put(fs->staging, staged);
+	return r == -EINPROGRESS ? 0 : r;
+}
+
+void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	int r = 0;
+
+	/* in no_open mode every close of every file would be asked about: never again */
+	if (fs->mode == BID_MODE_NO_OPEN)
+		r = -ENOSYS;
+	else if (inode && inode->node.type == BID_NODE_STAGED)
+		r = bid_close_staged(fs, &inode->node);
+	fuse_reply_err(req, -r);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "staged.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { ABANDONED_S = 3600 };
+
+struct entry {
+	struct bid_staged staged; /* first: an entry is what the callers have */
+	unsigned users; /* the list is one; as all below protected by the lock */
+	bool listed;
+	time_t used; /* CLOCK_MONOTONIC, seconds */
+	struct entry *next;
+};
+
+struct bid_staging {
+	pthread_mutex_t lock;
+	uint32_t last; /* serial */
+	struct entry *first; /* perf writes one after the other: there are few */
+};
+
+int bid_staging_new(struct bid_staging **ret_staging)
+{
+	struct bid_staging *staging = calloc(1, sizeof(*staging));
+
+	if (!staging)
+		return -ENOMEM;
+	pthread_mutex_init(&staging->lock, NULL);
+	*ret_staging = staging;
+	return 0;
+}
+
+static void entry_free(struct entry *entry)
+{
+	bid_stage_free(entry->staged.stage);
+	free(entry->staged.dir);
+	free(entry->staged.name);
+	free(entry);
+}
+
+void bid_staging_free(struct bid_staging *staging)
+{
+	struct entry *next;
+
+	if (!staging)
+		return;
+	for (struct entry *entry = staging->first; entry; entry = next) {
+		next = entry->next;
+		entry_free(entry);
+	}
+	pthread_mutex_destroy(&staging->lock);
+	free(staging);
+}
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec;
+}
+
+/* With the lock held. */
+static struct entry *find(struct bid_staging *staging, uint32_t serial, const char *dir, const char *name)
+{
+	struct entry *entry = staging->first;
+
+	while (entry && (dir ? strcmp(entry->staged.name, name) != 0 || strcmp(entry->staged.dir, dir) != 0
+			     : entry->staged.serial != serial))
+		entry = entry->next;
+	if (entry)
+		entry->used = now();
+	return entry;
+}
+
+/* With the lock held: take @at off the list. The list's use of it goes to the caller. */
+static struct entry *unlist(struct entry **at)
+{
+	struct entry *entry = *at;
+
+	*at = entry->next;
+	entry->listed = false;
+	return entry;
+}
+
+static void put(struct bid_staging *staging, struct entry *entry)
+{
+	unsigned users;
+
+	pthread_mutex_lock(&staging->lock);
+	users = --entry->users;
+	pthread_mutex_unlock(&staging->lock);
+	if (users == 0)
+		entry_free(entry);
+}
+
+/* One that was abandoned, off the list; NULL if there is none. */
+static struct entry *take_abandoned(struct bid_staging *staging)
+{
+	time_t before = now() - ABANDONED_S;
+	struct entry *taken = NULL;
+
+	pthread_mutex_lock(&staging->lock);
+	for (struct entry **at = &staging->first; *at && !taken;)
+		if ((*at)->used < before)
+			taken = unlist(at);
+		else
+			at = &(*at)->next;
+	pthread_mutex_unlock(&staging->lock);
+	return taken;
+}
+
+int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, const char *dir,
+		      const char *name, struct bid_staged **ret_staged)
+{
+	struct entry *entry, *abandoned;
+	int r;
+
+	while ((abandoned = take_abandoned(staging)))
+		put(staging, abandoned);
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	entry->staged.id = *id;
+	entry->staged.dir = strdup(dir);
+	entry->staged.name = strdup(name);
+	entry->used = now();
+	entry->users = 2; /* the list, and the caller */
+	entry->listed = true;
+	r = entry->staged.dir && entry->staged.name ? bid_stage_new(store, &entry->staged.stage) : -ENOMEM;
+	if (r < 0) {
+		entry_free(entry);
+		return r;
+	}
+	pthread_mutex_lock(&staging->lock);
+	if (find(staging, 0, dir, name)) {
+		r = -EEXIST;
+	} else {
+		entry->staged.serial = ++staging->last;
+		entry->next = staging->first;
+		staging->first = entry;
+	}
+	pthread_mutex_unlock(&staging->lock);
+	if (r < 0) {
+		entry_free(entry);
+		return r;
+	}
+	*ret_staged = &entry->staged;
+	return 0;
+}
+
+static struct bid_staged *get(struct bid_staging *staging, uint32_t serial, const char *dir, const char *name)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&staging->lock);
+	entry = find(staging, serial, dir, name);
+	if (entry)
+		entry->users++;
+	pthread_mutex_unlock(&staging->lock);
+	return entry ? &entry->staged : NULL;
+}
+
+struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial)
+{
+	return get(staging, serial, NULL, NULL);
+}
+
+struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name)
+{
+	return get(staging, 0, dir, name);
+}
+
+void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged)
+{
+	struct entry *entry = (struct entry *)staged;
+	bool listed;
+
+	pthread_mutex_lock(&staging->lock);
+	listed = entry->listed;
+	for (struct entry **at = &staging->first; listed && *at; at = &(*at)->next)
+		if (*at == entry) {
+			unlist(at);
+			break;
+		}
+	pthread_mutex_unlock(&staging->lock);
+	if (listed)
+		put(staging, entry);
+}
+
+void bid_staged_put(struct bid_staging *staging, struct bid_staged *staged)
+{
+	if (staged)
+		put(staging, (struct entry *)staged);
+}

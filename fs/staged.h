@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Files that are being written through the mount: each has a name in a directory "<path>/ID", and no place in the store until it is
+ * published. Pure C: knows no FUSE.
+ */
+#ifndef BID_FS_STAGED_H
+#define BID_FS_STAGED_H
+
+#include <stdint.h>
+
+#include <bid/write.h>
+
+struct bid_staging;
+
+/* One of them. The fields do not change. */
+struct bid_staged {
+	uint32_t serial; /* no two ever have the same, from 1 on */
+	struct bid_id id; /* of its directory */
+	char *dir; /* relative to the store, "usr/bin/ls/ID"; owned */
+	char *name; /* in dir; owned */
+	struct bid_stage *stage; /* owned */
+};
+
+int bid_staging_new(struct bid_staging **ret_staging);
+void bid_staging_free(struct bid_staging *staging);
+
+/*
+ * Begin the file @name in the directory @dir of @id. What nobody has touched for an hour is dropped: its writer is gone. Returns 0,
+ * -EEXIST, -ENOMEM, or as bid_stage_new(). The caller gives @ret_staged back with bid_staged_put(), as of the next two.
+ */
+int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, const char *dir,
+		      const char *name, struct bid_staged **ret_staged);
+
+/* The one of that number or name; NULL if there is none. */
+struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial);
+struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name);
+
+/* It has no name any more, and is gone with its last user. */
+void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged);
+
+/* @staged may be NULL. */
+void bid_staged_put(struct bid_staging *staging, struct bid_staged *staged);
+
+#endif

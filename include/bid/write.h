@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Writing to a store the way perf writes to its cache (perf, util/build-id.c), step by step: directories are made, a file is
+ * written under a temporary name and then linked to its place, perf's link follows. For a file system that lets perf do so; the
+ * rules of the store hold all the same: bytes are checked before they have a name, and an id has one object.
+ *
+ * Paths are relative to the store, without "..". All of these return -EROFS on a store opened without BID_STORE_WRITE, and may
+ * block on disk.
+ */
+#ifndef BID_WRITE_H
+#define BID_WRITE_H
+
+#include <bid/store.h>
+
+/* A file that is being written, which has no name in the store yet; if the process dies nothing of it stays behind. */
+struct bid_stage;
+
+int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage);
+
+/* @stage may be NULL. */
+void bid_stage_free(struct bid_stage *stage);
+
+/* The file, open for reading and writing. Lives as long as @stage. */
+int bid_stage_fd(const struct bid_stage *stage);
+
+/* Write all of @len bytes at @offset; on a full disk, what was fetched is evicted once to make room. */
+int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t offset);
+
+/*
+ * Put what was written into the store as the artifact @request, for the directory @path, "usr/bin/ls/ID". If the artifact is there
+ * already, that one stays, and gets this name too. The bytes are on disk on return, the names after the next bid_store_sync().
+ * Returns 0, or
+ *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
+ *   -EINVAL	@path is none of an original path, or @request is not of a kind that is added
+ *   other	as write(2), fsync(2), mkdir(2), link(2)
+ * A kernel's symbol table does not say whose it is, and is taken as it is.
+ */
+int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request, const char *path);
+
+/* Why bid_stage_publish() said -EBADMSG, in words. Lives as long as @stage. */
+const char *bid_stage_reason(const struct bid_stage *stage);
+
+/* mkdir(2) and rmdir(2). Parents that are missing are made. */
+int bid_store_mkdir(struct bid_store *store, const char *path);
+int bid_store_rmdir(struct bid_store *store, const char *path);
+
+/*
+ * perf's link for @id with the text @text. Returns 0, -EEXIST if there is one already, whatever it says, or -EINVAL if the text
+ * has another form than perf's.
+ */
+int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const char *text);
+
+/*
+ * perf's link for @id goes, and the build with it: all its names, objects and records. Returns 0, or -ENOENT if there is no such
+ * link.
+ */
+int bid_store_drop(struct bid_store *store, const struct bid_id *id);
+
+/* The file of @request in the directory @path goes. -ENOENT if it is not in there. */
+int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path);
+
+/*
+ * Open the probe definitions of @id for reading and writing, where perf's link leads or else in @path; with @create they are made
+ * if there are none, with what a lower store has. They are text that perf writes in place, so there is no transaction. Returns 0
+ * and a descriptor for the caller to close, or -ENOENT.
+ */
+int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, bool create, int *ret_fd);
+
+#endif

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Files that somebody else writes, at any offset, until they are published: as additions, whose rules hold for them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/write.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/add.h"
+#include "disk/keeper.h"
+#include "disk/layout.h"
+#include "disk/record.h"
+#include "disk/store.h"
+#include "disk/temp.h"
+#include "disk/txn.h"
+
+enum { MODE = 0755 }; /* what a file may keep of the mode that it was given: never setuid, never writable by others */
+
+struct bid_stage {
+	struct bid_store *store; /* borrowed */
+	struct bid_temp temp;
+	char reason[256]; /* see bid_stage_reason() */
+};
+
+int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage)
+{
+	struct bid_stage *stage = calloc(1, sizeof(*stage));
+	int r;
+
+	if (!stage)
+		return -ENOMEM;
+	stage->store = store;
+	stage->temp = BID_TEMP_NONE;
+	r = bid_temp_new(store, false, &stage->temp);
+	if (r < 0) {
+		bid_stage_free(stage);
+		return r;
+	}
+	*ret_stage = stage;
+	return 0;
+}
+
+void bid_stage_free(struct bid_stage *stage)
+{
+	if (!stage)
+		return;
+	bid_temp_release(&stage->temp);
+	free(stage);
+}
+
+int bid_stage_fd(const struct bid_stage *stage)
+{
+	return stage->temp.fd;
+}
+
+int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t offset)
+{
+	int r = bid_pwrite_full(stage->temp.fd, data, len, offset);
+
+	if (r != -ENOSPC && r != -EDQUOT)
+		return r;
+	if (!bid_keeper_make_room(bid_store_keeper(stage->store), 2 * ((uint64_t)offset + len)))
+		return r;
+	return bid_pwrite_full(stage->temp.fd, data, len, offset);
+}
+
+const char *bid_stage_reason(const struct bid_stage *stage)
+{
+	return stage->reason;
+}
+
+static int refuse(struct bid_stage *stage, const char *reason)
+{
+	snprintf(stage->reason, sizeof(stage->reason), "%s", reason);
+	return -EBADMSG;
+}
+
+/* A program, library or module: an addition by its descriptor, filed under the original path that @path is of. */
+static int publish_elf(struct bid_stage *stage, const struct bid_request *request, const char *path)
+{
+	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE };
+	char original[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	int r;
+
+	if (!slash || snprintf(original, sizeof(original), "/%.*s", (int)(slash - path), path) >= (int)sizeof(original))
+		return -EINVAL;
+	r = bid_adding_begin(stage->store, &(struct bid_add){ .path = original, .fd = stage->temp.fd }, &adding);
+	if (r == -ENOEXEC)
+		r = refuse(stage, "not an ELF file");
+	else if (r == -EBADMSG)
+		r = refuse(stage, "a damaged or truncated ELF file");
+	else if (r == -ENODATA)
+		r = refuse(stage, "an ELF file without build-id");
+	else if (r == 0 && !bid_id_answers(&adding.info.id, &request->id))
+		r = refuse(stage, "carries another build-id");
+	/* it is on the store's file system already */
+	if (r == 0)
+		r = bid_adding_place(stage->store, &adding, BID_LINK_HARD, BID_DURABLE_BATCH);
+	bid_adding_release(&adding);
+	return r;
+}
+
+static int put(void *user, int dir, const char *name)
+{
+	return bid_temp_link(user, dir, name);
+}
+
+/* What has its place from its kind and id alone. */
+static int publish_beside(struct bid_stage *stage, const struct bid_request *request, const char *path)
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_origin origin = { .how = "added", .file = path };
+	struct bid_request carried = *request;
+	struct bid_elf_info info;
+	char where[PATH_MAX];
+	struct stat st;
+	int r;
+
+	if (bid_kind_is_elf(request->kind)) {
+		r = bid_examine_for(stage->temp.fd, request, stage->reason, sizeof(stage->reason), &info);
+		if (r < 0)
+			return r;
+		carried.id = info.id;
+	}
+	if (fsync(stage->temp.fd) < 0 || fstat(stage->temp.fd, &st) < 0)
+		return -errno;
+	/* debug files beside their ELF file; what is the kernel's is looked for in its own directory too */
+	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
+		path = where;
+	r = bid_publish(stage->store, &carried.id, request->kind, path, false, put, &stage->temp);
+	if (r < 0)
+		return r == -EEXIST ? 0 : r;
+	bid_record_write(stage->store, &(struct bid_record){
+					       .request = carried,
+					       .origin = &origin,
+					       .link = BID_LINK_COPY,
+					       .size = (uint64_t)st.st_size,
+				       });
+	return 0;
+}
+
+int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request, const char *path)
+{
+	struct stat st;
+
+	if (request->kind <= BID_KIND_NONE || request->kind >= BID_KIND_COUNT || request->kind == BID_KIND_PROBES)
+		return -EINVAL;
+	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0)
+		return -errno;
+	return request->kind == BID_KIND_ELF ? publish_elf(stage, request, path) : publish_beside(stage, request, path);
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What perf does to its cache besides writing files: directories, links, removal, and probe definitions, written in place. */
+#include <bid/write.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/remove.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/entries.h"
+#include "disk/layout.h"
+#include "disk/links.h"
+#include "disk/root.h"
+#include "disk/store.h"
+#include "disk/txn.h"
+
+enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
+
+int bid_store_mkdir(struct bid_store *store, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	bid_auto_fd int dir = -1;
+	char parent[PATH_MAX];
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	if (snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path) >= (int)sizeof(parent))
+		return -ENAMETOOLONG;
+	r = bid_root_mkdirs(bid_store_root(store), parent, false, &dir);
+	if (r < 0)
+		return r;
+	return mkdirat(dir, slash ? slash + 1 : path, 0755) < 0 ? -errno : 0;
+}
+
+int bid_store_rmdir(struct bid_store *store, const char *path)
+{
+	return bid_store_writable(store) ? bid_entry_rmdir(store, path) : -EROFS;
+}
+
+/* Is @target the directory "<path>/<the id>" of @filed? */
+static bool is_place_of(const char *target, const struct bid_id *filed)
+{
+	const char *slash = strrchr(target, '/');
+	char hex[BID_ID_HEX_MAX];
+
+	return slash && slash > target && strcmp(slash + 1, bid_id_format(filed, hex)) == 0;
+}
+
+int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const char *text)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	const char *target = text + strlen(BID_LAYOUT_UP);
+	char there[PATH_MAX];
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || strlen(target) >= PATH_MAX ||
+	    !bid_link_stays_inside(target) || !is_place_of(target, &filed))
+		return -EINVAL;
+	if (bid_link_look(store, &filed, there) != BID_LINK_NONE)
+		return -EEXIST;
+	return bid_publish_link(store, &filed, target, false);
+}
+
+/* May the files of @path have other names in the store? One that has a single name has none. */
+static bool has_siblings(struct bid_store *store, const char *path)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		char file[PATH_MAX + 16];
+		struct stat st;
+
+		snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name((enum bid_kind)kind));
+		if (bid_store_stat(store, file, &st) == 0 && st.st_nlink > 1)
+			return true;
+	}
+	return false;
+}
+
+/* The link of @filed, which leads to @target, and what is there. */
+static int drop_build(struct bid_store *store, const struct bid_id *filed, const char *target)
+{
+	struct bid_removal removal = { .id = *filed };
+	int r;
+
+	/* to find the other names means to look at the whole store */
+	if (has_siblings(store, target)) {
+		r = bid_store_remove(store, &removal, 1);
+		return r < 0 ? r : removal.error;
+	}
+	/* the link first, as perf does it, so that nobody is led to what is about to go */
+	r = bid_link_drop(store, filed, target);
+	if (r == 0)
+		r = bid_entry_take(store, target, ALL_KINDS);
+	if (r < 0)
+		return r;
+	bid_records_drop(store, filed, ALL_KINDS, true);
+	return 0;
+}
+
+int bid_store_drop(struct bid_store *store, const struct bid_id *id)
+{
+	struct bid_spelling spelling = { 0 };
+	struct bid_id filed;
+	int result = -ENOENT;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	while (bid_spelling_next(&spelling, id, &filed)) {
+		char target[PATH_MAX], link[BID_LAYOUT_MAX];
+		int r;
+
+		switch (bid_link_look(store, &filed, target)) {
+		case BID_LINK_GOOD:
+			r = drop_build(store, &filed, target);
+			break;
+		case BID_LINK_DANGLING:
+		case BID_LINK_ASTRAY:
+		case BID_LINK_FOREIGN:
+		case BID_LINK_FILE:
+			r = bid_entry_unlink(store, bid_layout_link(&filed, link));
+			break;
+		case BID_LINK_ODD:
+			r = -EPERM;
+			break;
+		default:
+			continue;
+		}
+		if (r < 0 && r != -ENOENT)
+			return r;
+		result = 0;
+	}
+	return result;
+}
+
+int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path)
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	char file[PATH_MAX + 16];
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
+	r = bid_entry_unlink(store, file);
+	if (r == 0 && !(bid_store_kinds(store, &request->id) & 1 << request->kind))
+		bid_records_drop(store, &filed, 1U << request->kind, false);
+	return r;
+}
+
+/* New definitions begin with what a lower store has: it would be hidden by them. */
+static int begin_probes(struct bid_store *store, const struct bid_id *id, int fd)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = 0;
+
+	if (bid_store_lower(store) &&
+	    bid_store_find(bid_store_lower(store), &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
+		r = bid_copy_file(file.fd, fd);
+	bid_file_release(&file);
+	return r;
+}
+
+int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, bool create, int *ret_fd)
+{
+	const char *name = bid_kind_store_name(BID_KIND_PROBES);
+	struct bid_id filed = bid_layout_filed(id);
+	bid_auto_fd int dir = -1, fd = -1;
+	char where[PATH_MAX];
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	if (bid_store_where(store, &filed, where, sizeof(where)) < 0 || !is_place_of(where, &filed)) {
+		if (!path || !is_place_of(path, &filed))
+			return create ? -EPERM : -ENOENT;
+		snprintf(where, sizeof(where), "%s", path);
+	}
+	if (create)
+		r = bid_root_mkdirs(bid_store_root(store), where, false, &dir);
+	else
+		r = bid_root_open(bid_store_root(store), where, O_PATH | O_DIRECTORY, &dir);
+	if (r < 0)
+		return r;
+	fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && create) {
+		fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		if (fd >= 0)
+			r = begin_probes(store, id, fd);
+		else if (errno == EEXIST)
+			fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return -errno;
+	if (r < 0)
+		return r;
+	*ret_fd = bid_steal_fd(&fd);
+	return 0;
+}

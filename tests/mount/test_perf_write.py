@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""perf writes: whatever it does to a cache of its own, it does to the mount of a store, with the same words and the same result."""
+import errno
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+
+import pytest
+
+import programs
+import tools
+from fetching import leftovers
+from test_perf import why_no_recording, without_tip
+
+ROUNDS = 300_000_000
+OWN = {"buildid", "by-path", ".bidfs", ".debug", "debug"}  # names of the mount, which are not perf's
+
+
+class Scene:
+    """Programs to add, one of them the same build at two paths."""
+
+    def __init__(self, place, env):
+        self.place, self.env = place, env
+        self.burn = programs.burn(place / "burn", "hot_burn", 3)
+        self.other = programs.burn(place / "other", "hot_other", 4)
+        self.copy = programs.Program(shutil.copy(self.burn.path, place / "copy"))
+        self.probed = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
+        self.plain = programs.compile_c("small.c", place / "plain", "-DSEED=1", "-Wl,--build-id=none")
+        self.data = None
+
+    def perf(self, cache, *arguments, status=0, **options):
+        return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.place, **options)
+
+    def record(self, cache, *options):
+        self.data = self.place / "perf.data"
+        self.perf(cache, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data, self.burn.path, ROUNDS)
+
+
+@pytest.fixture
+def scene(place, env):
+    return Scene(place, env)
+
+
+@pytest.fixture
+def native():
+    """A cache of perf's own, on another file system than the programs: perf copies into it, as it must into a mount."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="bm-native-", dir="/dev/shm"))
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture(params=["beside", "in place"])
+def view(request, mount, mode, store):
+    """A writable mount: at a place of its own, or over the store itself."""
+    return mount(at=store) if request.param == "in place" else mount()
+
+
+def seen(top, modes=True):
+    """Path -> mode and content or text of every file and link below `top` that is perf's."""
+    found = {}
+    for at, dirs, files in os.walk(top):
+        if at == str(top):
+            dirs[:] = [name for name in dirs if name not in OWN]
+            files = [name for name in files if name not in OWN]
+        if at == f"{top}/usr/lib/debug":
+            dirs.remove(".build-id")
+        for name in (*files, *(name for name in dirs if os.path.islink(os.path.join(at, name)))):
+            path = pathlib.Path(at, name)
+            info = path.lstat()
+            content = os.readlink(path) if stat.S_ISLNK(info.st_mode) else path.read_bytes()
+            found[str(path.relative_to(top))] = (stat.S_IMODE(info.st_mode) if modes else None, content)
+    return found
+
+
+def said(done, cache):
+    """What perf printed, without the name of its cache; lists come in the order of a directory."""
+    return done.returncode, *(sorted(text.replace(str(cache), "CACHE").splitlines()) for text in (done.stdout, done.stderr))
+
+
+def script(scene):
+    """Every way of perf's to write to its cache, and to look at what it wrote (contract, sections 2.1, 2.2 and 2.4)."""
+    cache = "buildid-cache"
+    return [
+        (cache, "-v", "-a", scene.burn.path),
+        (cache, "-v", "-a", scene.burn.path),
+        (cache, "-v", "-a", f"{scene.other.path},{scene.probed.path}"),
+        (cache, "-v", "-a", scene.plain),
+        (cache, "-l"),
+        ("list", "sdt"),
+        ("probe", "-n", "%sdt_probed:done_1"),
+        ("probe", "-n", "-x", scene.probed.path, "--cache", "--add", "mine=hot n"),
+        ("probe", "-n", "-x", scene.probed.path, "--cache", "--add", "mine=hot n"),
+        ("probe", "-n", "-x", scene.probed.path, "--cache", "--force", "--add", "mine=hot n"),
+        ("probe", "-n", "-x", scene.probed.path, "--cache", "--add", "more=main argc"),
+        ("probe", "--cache", "--list"),
+        ("probe", "--cache", "--del", "probe_probed:more"),
+        ("probe", "--cache", "--list"),
+        ("list", "sdt"),
+        (cache, "-v", "-u", scene.probed.path),
+        ("probe", "--cache", "--list"),
+        (cache, "-v", "-r", scene.other.path),
+        (cache, "-v", "-r", scene.other.path),
+        (cache, "-l"),
+        (cache, "-v", "-a", scene.other.path),
+        (cache, "-v", "-p", scene.other.path),
+        (cache, "-l"),
+    ]
+
+
+def test_says_and_leaves_the_same(view, native, scene, store):
+    """Checklist 3, 4, 5 and 6: every step of an add and a removal, by what perf says and by what is there afterwards."""
+    for number, arguments in enumerate(script(scene)):
+        wanted, got = (said(scene.perf(cache, *arguments, status=None), cache) for cache in (native, view.path))
+        assert got == wanted, f"{number}: perf {' '.join(map(str, arguments))}"
+        assert seen(view.path, False) == seen(native, False), f"{number}: perf {' '.join(map(str, arguments))}"
+    # what is below is what perf would have made, with what we remember of it
+    view.unmount()
+    assert seen(store) == seen(native)
+    assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env).returncode == 0
+    # and it is perf's, as before
+    assert said(scene.perf(store, "buildid-cache", "-l"), store) == said(scene.perf(native, "buildid-cache", "-l"), native)
+
+
+def test_purge_all(view, native, scene, store):
+    for cache in (native, view.path):
+        for program in (scene.burn, scene.other, scene.probed):
+            scene.perf(cache, "buildid-cache", "-a", program.path)
+    wanted, got = (said(scene.perf(cache, "buildid-cache", "-v", "-P"), cache) for cache in (native, view.path))
+    assert got == wanted and any("Purged all: Ok" in line for line in got[1] + got[2])
+    assert seen(view.path) == seen(native) == {}
+    view.unmount()
+    assert seen(store) == {}
+    assert not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
+
+
+def test_record_fills_it(view, native, scene, store):
+    """What perf record adds at its end, and what is made of the recording then."""
+    if reason := why_no_recording():
+        pytest.skip(reason)
+    scene.record(native)
+    scene.record(view.path)
+    burnt = str(scene.burn.path)[1:]
+    wanted = {path: what for path, what in seen(native, False).items() if path.startswith((burnt, "["))}
+    assert any(path.endswith("/kallsyms") for path in wanted) and any(path.endswith("/elf") for path in wanted)
+    got = seen(view.path, False)
+    assert {path: got.get(path) for path in wanted} == wanted
+    ident = scene.burn.id
+    assert os.readlink(view / ".build-id" / ident[:2] / ident[2:]) == f"../../{burnt}/{ident}"
+    # the same recording, from the one and from the other
+    for arguments in (["report", "--stdio"], ["script"], ["annotate", "--stdio", "hot_burn"], ["buildid-cache", "-M", scene.data],
+                      ["inject", "-b", "-o", scene.place / "injected"], ["buildid-list"]):
+        source = [] if "-M" in arguments else ["-i", scene.data]
+        native_says, view_says = (scene.perf(cache, *arguments, *source, status=None) for cache in (native, view.path))
+        assert without_tip(view_says.stdout) == without_tip(native_says.stdout), arguments
+        assert view_says.stderr.replace(str(view), "") == native_says.stderr.replace(str(native), ""), arguments
+    assert "hot_burn" in scene.perf(view.path, "report", "--stdio", "-i", scene.data).stdout
+
+
+def test_archive(view, scene):
+    """perf archive on the mount that perf record has filled."""
+    if reason := why_no_recording():
+        pytest.skip(reason)
+    scene.record(view.path)
+    tools.run("perf", "--buildid-dir", view.path, "archive", scene.data, env=scene.env, cwd=scene.place)
+    names = tools.run("tar", "tjf", f"{scene.data}.tar.bz2").stdout.splitlines()
+    assert f"{str(scene.burn.path)[1:]}/{scene.burn.id}/elf" in names
+    assert f".build-id/{scene.burn.id[:2]}/{scene.burn.id[2:]}" in names
+
+
+def test_one_build_at_two_paths(view, scene, store):
+    """Contract 2.5: natively the second path is an orphan that nothing removes. Here it is a name of one object."""
+    for program in (scene.burn, scene.copy):
+        scene.perf(view.path, "buildid-cache", "-a", program.path)
+    first, second = (view / str(program.path)[1:] / scene.burn.id / "elf" for program in (scene.burn, scene.copy))
+    assert first.read_bytes() == second.read_bytes() == scene.burn.read()
+    assert os.stat(first).st_ino == os.stat(second).st_ino
+    scene.perf(view.path, "buildid-cache", "-r", scene.copy.path)
+    assert seen(view.path) == {}
+    view.unmount()
+    assert seen(store) == {}
+
+
+def test_read_only(mount, mode, native, scene, store):
+    """With -o ro every write is EROFS, and perf takes it as from a disk that is read-only."""
+    for cache in (native, store):
+        scene.perf(cache, "buildid-cache", "-a", scene.probed.path)
+    m = mount("ro")
+    assert m.status()["read_only"] is True
+    before = seen(store)
+    if tools.IS_ROOT:
+        tools.run("mount", "--bind", native, native)
+        tools.run("mount", "-o", "remount,bind,ro", native)
+    try:
+        for arguments in script(scene):
+            got = said(scene.perf(m.path, *arguments, status=None), m.path)
+            if tools.IS_ROOT:
+                assert got == said(scene.perf(native, *arguments, status=None), native), arguments
+    finally:
+        if tools.IS_ROOT:
+            tools.run("umount", native)
+    assert seen(store) == before
+
+
+def test_unwritable_store_is_read_only(needs_root, mount, scene, store):
+    """Nobody has to say so."""
+    tools.run("mount", "--bind", store, store)
+    tools.run("mount", "-o", "remount,bind,ro", store)
+    try:
+        m = mount()
+        assert m.status()["read_only"] is True
+        assert tools.errno_of(os.mkdir, m / "new") == errno.EROFS
+        m.unmount()
+    finally:
+        tools.run("umount", store)
+
+
+def place_of(m, program, ident=None):
+    return m / str(program.path)[1:] / (ident or program.id)
+
+
+def write_as_perf(directory, content, kind="elf"):
+    """The steps of perf's copy (util/copyfile.c), of which the link is the last but one."""
+    os.makedirs(directory, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{kind}.", dir=directory)
+    os.fchmod(descriptor, 0o755)
+    os.pwrite(descriptor, content, 0)
+    os.close(descriptor)
+    try:
+        os.link(temporary, directory / kind)
+    finally:
+        os.unlink(temporary)
+
+
+BAD = {
+    "another build": lambda scene: scene.other.read(),
+    "a build without id": lambda scene: scene.plain.read_bytes(),
+    "no ELF file": lambda scene: b"not an ELF file",
+    "nothing": lambda scene: b"",
+    "a part": lambda scene: scene.burn.read()[:-500],
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_wrong_bytes_are_refused(view, scene, store, what):
+    """Checklist 7: under an id there is nothing that does not carry it, whoever writes."""
+    content = BAD[what](scene)
+    directory = place_of(view, scene.burn)
+    view.expect("refused as")
+    for kind in ("elf", "debug"):
+        assert tools.errno_of(write_as_perf, directory, content, kind) == errno.EBADMSG, kind
+        assert not (directory / kind).exists()
+    assert not view.link(scene.burn.id).is_symlink()
+    # the same steps with the right bytes are well
+    write_as_perf(directory, scene.burn.read())
+    assert (directory / "elf").read_bytes() == scene.burn.read()
+    tools.wait_until(view.link(scene.burn.id).is_symlink, "perf's link")
+    assert sorted(os.listdir(directory)) == ["elf"]
+    view.unmount()
+    assert sorted(path for path in seen(store)) == sorted([f"{str(scene.burn.path)[1:]}/{scene.burn.id}/elf",
+                                                           f".build-id/{scene.burn.id[:2]}/{scene.burn.id[2:]}"])
+
+
+def test_in_whatever_way_it_is_written(view, scene):
+    """Not perf alone: cp, tar and rsync write under the name itself, or rename to it."""
+    content, directory = scene.burn.read(), place_of(view, scene.burn)
+    os.makedirs(directory)
+    with open(directory / "elf", "wb") as file:
+        half = len(content) // 2
+        file.seek(half)
+        file.write(content[half:])
+        file.flush()
+        file.seek(0)
+        file.write(content[:half])
+    assert (directory / "elf").read_bytes() == content
+    assert view.artifact(scene.burn.id).read_bytes() == content
+    other = place_of(view, scene.other)
+    os.makedirs(other)
+    (other / ".elf.AbCdEf").write_bytes(scene.other.read())
+    os.rename(other / ".elf.AbCdEf", other / "elf")
+    assert sorted(os.listdir(other)) == ["elf"]
+    assert view.artifact(scene.other.id).read_bytes() == scene.other.read()
+
+
+def overwrite(path):
+    with open(path, "r+b", buffering=0) as file:
+        file.write(b"x")
+
+
+def test_what_carries_an_id_does_not_change(view, scene):
+    scene.perf(view.path, "buildid-cache", "-a", scene.burn.path)
+    elf = place_of(view, scene.burn) / "elf"
+    for call in (lambda: os.truncate(elf, 1), lambda: os.chmod(elf, 0o777), lambda: overwrite(elf),
+                 lambda: open(elf, "wb")):
+        assert tools.errno_of(call) == errno.EPERM
+    assert elf.read_bytes() == scene.burn.read()
+    for path in (view / "buildid/new", view / "by-path/new", view / ".bidfs/new", view / "usr/lib/debug/.build-id/ab/new"):
+        assert tools.errno_of(os.mkdir, path) in (errno.EPERM, errno.ENOENT), path
+    for path in (view / "file", view / ".build-id/ab/cdef", view / "usr/file"):
+        assert tools.errno_of(open, path, "w") == errno.EPERM, path
+    assert tools.errno_of(os.symlink, "/etc/passwd", view / ".build-id/ab/cdef") == errno.EINVAL
+    assert tools.errno_of(os.symlink, "../../../../etc/abcdef", view / ".build-id/ab/cdef") == errno.EINVAL
+
+
+def test_perf_at_home(mount, mode, scene, place, env, faults):
+    """In place of ~/.debug every perf fetches what it misses, and nobody has to configure anything."""
+    if reason := why_no_recording():
+        pytest.skip(reason)
+    home = place / "home/.debug"
+    home.mkdir()
+    server = faults()
+    server.serve(scene.burn)
+    data = place / "home.data"
+    tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock", "-o", data, scene.burn.path, ROUNDS, env=env)
+    scene.burn.path.unlink()
+    report = ["perf", "report", "--stdio", "-i", data]
+    assert "hot_burn" not in tools.run(*report, env=env).stdout
+    m = mount(f"url={server.url}", at=home, on=home)
+    assert "hot_burn" in tools.run(*report, env=env).stdout
+    assert m.counter("fetched") >= 1
+    m.unmount()
+    # what was fetched is in perf's cache now
+    assert "hot_burn" in tools.run(*report, env=env).stdout
+
+
+@pytest.mark.limit(60)
+def test_natively_and_through_the_mount_at_once(mount, mode, scene, store):
+    """Two perfs, one of which knows nothing of the mount."""
+    m = mount()
+    builds = [programs.small(scene.place / f"b{seed}", seed) for seed in range(12)]
+    troubles = []
+
+    def work(cache, order):
+        for program in order:
+            for option in ("-a", "-r", "-a"):
+                done = scene.perf(cache, "buildid-cache", option, program.path, status=None)
+                if done.returncode:
+                    troubles.append(done.stderr)
+
+    workers = [threading.Thread(target=work, args=(cache, order)) for cache, order in
+               ((store, builds), (m.path, builds), (m.path, builds[::-1]))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not troubles
+    # whoever came last, every build can be had again, and what is there is right
+    for program in builds:
+        scene.perf(m.path, "buildid-cache", "-a", program.path)
+    tools.wait_until(lambda: all(m.artifact(program.id).exists() for program in builds), "all builds")
+    for program in builds:
+        assert m.artifact(program.id).read_bytes() == program.read()
+    m.unmount()
+    assert leftovers(store) == []
+    tools.run(tools.BIDCTL, "--store", store, "verify", "--repair", status=None, env=scene.env)
+    tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env)
+
+
+@pytest.mark.limit(90)
+def test_killed_while_perf_adds(mount, mode, scene, store):
+    """kill -9 of the daemon at many moments: each build is there as a whole or not at all, and nothing else is."""
+    builds = [programs.small(scene.place / f"k{seed}", seed) for seed in range(6)]
+    joined = ",".join(str(program.path) for program in builds)
+    whole = 0
+    for moment in range(12):
+        m = mount()
+        perf = subprocess.Popen(["perf", "--buildid-dir", str(m.path), "buildid-cache", "-a", joined], env=scene.env,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or perf.poll() is not None, "some builds", 10)
+        os.kill(m.pid, signal.SIGKILL)
+        m.die()
+        tools.run("umount", "-l", m.path) if tools.IS_ROOT else tools.run("fusermount3", "-uz", m.path)
+        perf.wait(20)
+        for path, (_, content) in seen(store).items():
+            owner = [program for program in builds if program.id in path or program.id[2:] in path]
+            assert len(owner) == 1, path
+            if path.endswith("/elf"):
+                whole += 1
+                assert content == owner[0].read(), path
+            elif path.endswith("/probes"):
+                assert content == b""
+        # whoever adds again makes whole what may lack its link, and then it can be removed
+        again = mount()
+        scene.perf(again.path, "buildid-cache", "-a", joined)
+        assert all(again.artifact(program.id).read_bytes() == program.read() for program in builds)
+        scene.perf(again.path, "buildid-cache", "-P")
+        again.unmount()
+        assert leftovers(store) == [] and seen(store) == {}
+    assert whole > 0
