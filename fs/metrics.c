@@ -5,10 +5,15 @@
 
 #include "text.h"
 
+static void head(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP bidfs_%s %s\n# TYPE bidfs_%s %s\n", name, help, name, type);
+}
+
 static void metric(FILE *out, const char *name, const char *type, const char *help, uint64_t value)
 {
-	fprintf(out, "# HELP bidfs_%s %s\n# TYPE bidfs_%s %s\nbidfs_%s %llu\n", name, help, name, type, name,
-		(unsigned long long)value);
+	head(out, name, type, help);
+	fprintf(out, "bidfs_%s %llu\n", name, (unsigned long long)value);
 }
 
 /* A label's value: backslash, quote and newline are escaped, by the format's rules. */
@@ -24,25 +29,70 @@ static void label(FILE *out, const char *value)
 	}
 }
 
+/* "bidfs_NAME{source="..."" of @stats, to which more labels, a brace and a value may be added. */
+static void begin_sample(FILE *out, const char *name, const struct bid_source_stats *stats)
+{
+	fprintf(out, "bidfs_%s{source=\"", name);
+	label(out, stats->name);
+	fputc('"', out);
+}
+
+static void answers(FILE *out, const struct bid_source_stats *stats)
+{
+	for (int outcome = BID_OUTCOME_NONE + 1; outcome < BID_OUTCOME_COUNT; outcome++) {
+		begin_sample(out, "source_answers_total", stats);
+		fprintf(out, ",outcome=\"%s\"} %llu\n", bid_outcome_name((enum bid_outcome)outcome),
+			(unsigned long long)stats->outcomes[outcome]);
+	}
+}
+
+static void bytes(FILE *out, const struct bid_source_stats *stats)
+{
+	begin_sample(out, "source_bytes_total", stats);
+	fprintf(out, "} %llu\n", (unsigned long long)stats->bytes);
+}
+
+static void kept_from(FILE *out, const struct bid_source_stats *stats)
+{
+	begin_sample(out, "source_kept_from_total", stats);
+	fprintf(out, "} %llu\n", (unsigned long long)stats->health.refused);
+}
+
+static void breaker(FILE *out, const struct bid_source_stats *stats)
+{
+	begin_sample(out, "source_breaker_open", stats);
+	fprintf(out, "} %d\n", stats->health.breaker != BID_BREAKER_CLOSED);
+}
+
+/* Not at all of one that never answered. */
+static void latency(FILE *out, const struct bid_source_stats *stats)
+{
+	if (stats->health.latency_ms == 0)
+		return;
+	begin_sample(out, "source_latency_seconds", stats);
+	fprintf(out, "} %u.%03u\n", stats->health.latency_ms / 1000, stats->health.latency_ms % 1000);
+}
+
+/* All samples of one metric stand together, by the format's rules. */
 static void per_source(FILE *out, struct bid_broker *broker)
 {
+	static const struct {
+		const char *name, *type, *help;
+		void (*write)(FILE *out, const struct bid_source_stats *stats);
+	} metrics[] = {
+		{ "source_answers_total", "counter", "Answers of a source, by outcome.", answers },
+		{ "source_bytes_total", "counter", "Bytes received from a source.", bytes },
+		{ "source_kept_from_total", "counter", "Requests that were kept from a source because its breaker was open.",
+		  kept_from },
+		{ "source_latency_seconds", "gauge", "From a request to the header of its answer, moving average.", latency },
+		{ "source_breaker_open", "gauge", "Is a source left alone for a while, because it failed?", breaker },
+	};
 	struct bid_source_stats stats;
 
-	fputs("# HELP bidfs_source_answers_total Answers of a source, by outcome.\n# TYPE bidfs_source_answers_total counter\n",
-	      out);
-	for (size_t i = 0; bid_broker_source_stats(broker, i, &stats) == 0; i++) {
-		for (int outcome = BID_OUTCOME_NONE + 1; outcome < BID_OUTCOME_COUNT; outcome++) {
-			fputs("bidfs_source_answers_total{source=\"", out);
-			label(out, stats.name);
-			fprintf(out, "\",outcome=\"%s\"} %llu\n", bid_outcome_name((enum bid_outcome)outcome),
-				(unsigned long long)stats.outcomes[outcome]);
-		}
-	}
-	fputs("# HELP bidfs_source_bytes_total Bytes received from a source.\n# TYPE bidfs_source_bytes_total counter\n", out);
-	for (size_t i = 0; bid_broker_source_stats(broker, i, &stats) == 0; i++) {
-		fputs("bidfs_source_bytes_total{source=\"", out);
-		label(out, stats.name);
-		fprintf(out, "\"} %llu\n", (unsigned long long)stats.bytes);
+	for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++) {
+		head(out, metrics[i].name, metrics[i].type, metrics[i].help);
+		for (size_t at = 0; bid_broker_source_stats(broker, at, &stats) == 0; at++)
+			metrics[i].write(out, &stats);
 	}
 }
 

@@ -25,6 +25,20 @@ static json_t *counters(const struct bid_broker_stats *stats)
 			 "remembered_absent", (json_int_t)stats->negative_entries);
 }
 
+/* How the source says it fares. */
+static void add_health(json_t *json, const struct bid_source_health *health)
+{
+	json_object_set_new(json, "breaker", json_string(bid_breaker_state_name(health->breaker)));
+	json_object_set_new(json, "failures_in_a_row", json_integer((json_int_t)health->failures));
+	json_object_set_new(json, "kept_from", json_integer((json_int_t)health->refused));
+	if (health->breaker == BID_BREAKER_OPEN)
+		json_object_set_new(json, "next_probe_s", json_integer((json_int_t)health->next_probe_s));
+	if (health->latency_ms)
+		json_object_set_new(json, "latency_ms", json_integer((json_int_t)health->latency_ms));
+	if (health->trouble[0])
+		json_object_set_new(json, "trouble", text_of(health->trouble));
+}
+
 static json_t *sources(struct bid_broker *broker)
 {
 	json_t *all = json_array();
@@ -38,6 +52,7 @@ static json_t *sources(struct bid_broker *broker)
 			if (stats.outcomes[outcome])
 				json_object_set_new(one, bid_outcome_name((enum bid_outcome)outcome),
 						    json_integer((json_int_t)stats.outcomes[outcome]));
+		add_health(one, &stats.health);
 		if (stats.last_trouble[0]) {
 			json_object_set_new(one, "last_trouble", text_of(stats.last_trouble));
 			json_object_set_new(one, "last_trouble_time", json_integer((json_int_t)stats.last_trouble_time));
@@ -62,20 +77,34 @@ static int add_flight(void *user, const struct bid_progress *progress)
 	return 0;
 }
 
+static int add_failure(void *user, const struct bid_failure *failure)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	json_array_append_new(user,
+			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "source", failure->source, "outcome",
+					bid_outcome_name(failure->outcome), "text", text_of(failure->text), "id",
+					bid_id_format(&failure->request.id, hex), "kind", bid_kind_name(failure->request.kind),
+					"count", (json_int_t)failure->count, "first_time", (json_int_t)failure->first_time,
+					"last_time", (json_int_t)failure->last_time));
+	return 0;
+}
+
 char *bid_status_json(const struct bid_fs *fs)
 {
 	struct bid_broker_stats stats;
-	json_t *flights = json_array();
+	json_t *flights = json_array(), *failures = json_array();
 	json_t *json;
 	char *text;
 
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_flight(fs->broker, add_flight, flights);
-	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o}", "version", bid_version(), "mount_point",
+	bid_broker_each_failure(fs->broker, add_failure, failures);
+	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(), "mount_point",
 			 text_of(fs->options->mountpoint), "store", text_of(bid_store_path(fs->store)), "mode",
 			 bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "read_only", !fs->writable, "uptime_s",
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
-			 "counters", counters(&stats), "sources", sources(fs->broker), "flights", flights);
+			 "counters", counters(&stats), "sources", sources(fs->broker), "flights", flights, "failures", failures);
 	text = json_dumps(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

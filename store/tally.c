@@ -187,10 +187,15 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats)
 {
+	struct bid_source *source;
+
 	if (index >= broker->n_sources)
 		return -ENOENT;
 	pthread_mutex_lock(&broker->lock);
 	*ret_stats = broker->asked[index].stats;
 	pthread_mutex_unlock(&broker->lock);
+	source = broker->asked[index].source;
+	if (source->ops->health)
+		source->ops->health(source, &ret_stats->health);
 	return 0;
 }

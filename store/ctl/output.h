@@ -47,9 +47,6 @@ int ctl_array_add(struct ctl_array *array, json_t *element);
 
 void ctl_array_end(const struct ctl_array *array);
 
-/* The members of @object as lines for people: "name: value", objects and arrays indented below their name. */
-void ctl_print_members(const json_t *object, int indent);
-
 /* A line on standard error that is written over and over; nothing at all if that is no terminal. Begin with a zeroed one. */
 struct ctl_progress {
 	bool drawn;

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
+#include "ctl/mount_state.h"
 #include "ctl/mounts.h"
 #include "ctl/output.h"
 
@@ -92,7 +93,7 @@ static const char *why_unknown(int error)
 	}
 }
 
-static void print_mount(const struct ctl_mount *mount, int error, json_t *state)
+static void print_mount(const struct ctl_mount *mount, int error, const json_t *state)
 {
 	putchar('\n');
 	ctl_print_label("mount");
@@ -103,18 +104,12 @@ static void print_mount(const struct ctl_mount *mount, int error, json_t *state)
 	putchar('\n');
 	ctl_print_label("  mode");
 	puts(mount->read_only ? "read-only" : "read-write");
-	ctl_print_label("  state");
-	if (error < 0)
-		printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), why_unknown(error), ctl_colour(stdout, CTL_PLAIN));
-	else
-		printf("%sserving%s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN));
-	if (error < 0)
+	if (error == 0) {
+		ctl_print_mount_state(state);
 		return;
-	/* these stand above already */
-	json_object_del(state, "mount_point");
-	json_object_del(state, "store");
-	json_object_del(state, "read_only");
-	ctl_print_members(state, 4);
+	}
+	ctl_print_label("  state");
+	printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), why_unknown(error), ctl_colour(stdout, CTL_PLAIN));
 }
 
 /* A mount of somebody else, or one whose daemon is gone, is listed all the same: that it is there is what one wants to know. */

@@ -13,26 +13,32 @@ import tools
 from fetching import await_waiters, read, reader
 
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "read_only", "uptime_s", "inodes", "counters", "sources",
-        "flights"}
+        "flights", "failures"}
 COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "remembered_absent"}
 READERS, READS = 8, 125  # 1000 in all
 
 
 def parse_metrics(text):
-    """Name with labels -> value, by the rules of Prometheus' text format."""
-    values, types = {}, {}
+    """Name with labels -> value. Strict: each metric has HELP, then TYPE, once, and behind them all of its samples."""
+    values, current, seen = {}, None, set()
     label = r'[a-zA-Z_]\w*="(?:[^"\\\n]|\\[\\"n])*"'
-    for line in text.rstrip("\n").split("\n"):
-        if match := re.fullmatch(r"# TYPE (\w+) (counter|gauge)", line):
-            assert match[1] not in types, f"twice: {line}"
-            types[match[1]] = match[2]
-        elif not re.fullmatch(r"# HELP \w+ .+", line):
-            match = re.fullmatch(rf"((\w+)(?:\{{{label}(?:,{label})*\}})?) (\d+)", line)
+    assert text.endswith("\n") and "\n\n" not in text
+    lines = text.split("\n")[:-1]
+    for number, line in enumerate(lines):
+        if match := re.fullmatch(r"# HELP ([a-zA-Z_:][\w:]*) [^\\]+", line):
+            assert match[1] not in seen, f"twice: {line}"
+            current, kind = match[1], re.fullmatch(rf"# TYPE {match[1]} (counter|gauge)", lines[number + 1])
+            assert kind, f"no type behind {line!r}"
+            assert current.endswith("_total") == (kind[1] == "counter"), line
+            seen.add(current)
+        elif not line.startswith("# TYPE "):
+            match = re.fullmatch(rf"((\w+)(?:\{{{label}(?:,{label})*\}})?) (\d+(?:\.\d+)?)", line)
             assert match, f"not a sample: {line!r}"
-            assert match[2] in types, f"sample without a type: {line!r}"
-            assert match[2].endswith("_total") == (types[match[2]] == "counter"), line
+            assert match[2] == current, f"a sample that does not stand with its metric: {line!r}"
             assert match[1] not in values, f"twice: {line!r}"
-            values[match[1]] = int(match[3])
+            values[match[1]] = float(match[3])
+        else:
+            assert lines[number - 1].startswith("# HELP "), line
     return values
 
 
@@ -88,7 +94,7 @@ def test_counters_move(mount, mode, faults, place, store, program):
     assert metrics[f'bidfs_source_bytes_total{{source="{server.url}"}}'] == source["bytes"]
 
 
-def test_a_download_under_way_is_shown(mount, mode, faults, program):
+def test_a_download_under_way_is_shown(mount, mode, faults, store, env, program):
     server = faults("stall:5000")
     server.serve(program)
     m = mount(f"url={server.url}", "wait=30")
@@ -97,11 +103,38 @@ def test_a_download_under_way_is_shown(mount, mode, faults, program):
     (flight,) = tools.wait_until(lambda: [one for one in m.status()["flights"] if one["received"] == 5000], "the first bytes")
     assert (flight["id"], flight["kind"], flight["waiters"], flight["source"]) == (program.id, "elf", 1, server.url)
     assert flight["size"] == len(program.read()) and flight["age_ms"] >= 0
+    text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
+    assert f"download {program.id} elf\n" in text and "1 waiting, from" in text, text
     assert parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
     process.kill()
     process.wait(5)
     process.stderr.close()
     tools.wait_until(lambda: m.status()["flights"] == [], "the end of the download")
+
+
+def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
+    """How it fares, what its last failures were, and the same for people."""
+    well, dead = faults(), "http://127.0.0.1:1"
+    well.serve(program)
+    m = mount(f"url={dead}", f"url={well.url}")
+    m.permit(dead)
+    assert read(m.artifact(program.id)) == program.read()
+    for number in range(3):
+        assert read(m.artifact(f"{number:040x}")) == 2
+    status = m.status()
+    first, second = status["sources"]
+    assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
+    assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
+    assert 1 <= len(status["failures"]) <= 16
+    assert any(one["source"] == dead and one["text"] and one["first_time"] <= one["last_time"]
+               for one in status["failures"]), status["failures"]
+    metrics = parse_metrics((m / ".bidfs/metrics").read_text())
+    assert metrics[f'bidfs_source_breaker_open{{source="{well.url}"}}'] == 0
+    assert metrics[f'bidfs_source_breaker_open{{source="{dead}"}}'] == (first["breaker"] != "closed")
+    assert metrics.get(f'bidfs_source_latency_seconds{{source="{well.url}"}}', 0) < 60
+    text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
+    for words in ("serving for", f"server   {well.url}", f"server   {dead}", "in use, asked", "failure "):
+        assert words in text, (words, text)
 
 
 def test_a_password_is_not_shown(mount, faults, program):

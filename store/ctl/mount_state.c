@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/mount_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/output.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static json_int_t number_of(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static uint64_t size_of(const json_t *object, const char *key)
+{
+	json_int_t size = number_of(object, key);
+
+	return size > 0 ? (uint64_t)size : 0;
+}
+
+#define DURATION_MAX 48
+
+/* "3 d 4 h", "2 min 5 s", "120 ms": two units at most. Returns @buf. */
+static const char *format_duration(int64_t ms, char buf[static DURATION_MAX])
+{
+	static const struct {
+		const char *unit;
+		int64_t ms;
+	} units[] = { { "d", 86400000 }, { "h", 3600000 }, { "min", 60000 }, { "s", 1000 } };
+	enum { UNITS = sizeof(units) / sizeof(units[0]) };
+	size_t at = 0;
+
+	while (at < UNITS && ms < units[at].ms)
+		at++;
+	if (at == UNITS)
+		snprintf(buf, DURATION_MAX, "%" PRId64 " ms", ms);
+	else if (at + 1 == UNITS)
+		snprintf(buf, DURATION_MAX, "%" PRId64 " s", ms / 1000);
+	else
+		snprintf(buf, DURATION_MAX, "%" PRId64 " %s %" PRId64 " %s", ms / units[at].ms, units[at].unit,
+			 ms % units[at].ms / units[at + 1].ms, units[at + 1].unit);
+	return buf;
+}
+
+static void print_mode(const json_t *state)
+{
+	const char *reason = text_of(state, "mode_reason");
+
+	ctl_print_label("  data");
+	printf("%s", text_of(state, "mode"));
+	if (*reason)
+		printf("%s (", ctl_colour(stdout, CTL_DIM));
+	ctl_print_text(stdout, reason);
+	if (*reason)
+		printf(")%s", ctl_colour(stdout, CTL_PLAIN));
+	putchar('\n');
+}
+
+static void print_counters(const json_t *counters)
+{
+	static const struct {
+		const char *key, *words;
+	} shown[] = {
+		{ "hits", "from the store" }, { "fetched", "fetched" },	  { "absent", "absent" },
+		{ "unknown", "unknown" },     { "rejected", "rejected" }, { "interrupted", "interrupted" },
+	};
+
+	ctl_print_label("  answers");
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		printf("%s%" JSON_INTEGER_FORMAT " %s", i ? ", " : "", number_of(counters, shown[i].key), shown[i].words);
+	putchar('\n');
+}
+
+/* Is it asked, and how often did it have what was wanted? */
+static void print_source(const json_t *source)
+{
+	json_int_t found = number_of(source, "found"), absent = number_of(source, "absent"),
+		   latency = number_of(source, "latency_ms");
+	const char *breaker = text_of(source, "breaker"), *trouble = text_of(source, "trouble");
+	bool well = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
+	char size[CTL_SIZE_MAX], duration[DURATION_MAX];
+
+	ctl_print_label("  server");
+	ctl_print_text(stdout, text_of(source, "name"));
+	printf("\n%11s%s%s%s, asked %" JSON_INTEGER_FORMAT, "", ctl_colour(stdout, well ? CTL_GREEN : CTL_RED),
+	       well ? "in use" : breaker, ctl_colour(stdout, CTL_PLAIN), number_of(source, "asked"));
+	if (found + absent > 0)
+		printf(", had %.0f%%", 100.0 * (double)found / (double)(found + absent));
+	if (latency > 0)
+		printf(", answers in %s", format_duration(latency, duration));
+	printf(", %s received\n", ctl_format_size(size_of(source, "bytes"), size));
+	if (well)
+		return;
+	printf("%11s", "");
+	ctl_print_text(stdout, trouble);
+	if (json_object_get(source, "next_probe_s"))
+		printf("; asked again in %s", format_duration(1000 * number_of(source, "next_probe_s"), duration));
+	putchar('\n');
+}
+
+static void print_flight(const json_t *flight)
+{
+	uint64_t received = size_of(flight, "received"), size = size_of(flight, "size");
+	char text[CTL_SIZE_MAX], duration[DURATION_MAX];
+
+	ctl_print_label("  download");
+	ctl_print_text(stdout, text_of(flight, "id"));
+	printf(" %s\n%11s%s", text_of(flight, "kind"), "", ctl_format_size(received, text));
+	if (size > 0)
+		printf(" of %s (%.0f%%)", ctl_format_size(size, text), 100.0 * (double)received / (double)size);
+	printf(" in %s, %" JSON_INTEGER_FORMAT " waiting", format_duration(number_of(flight, "age_ms"), duration),
+	       number_of(flight, "waiters"));
+	if (*text_of(flight, "source"))
+		fputs(", from ", stdout);
+	ctl_print_text(stdout, text_of(flight, "source"));
+	putchar('\n');
+}
+
+static void print_failure(const json_t *failure)
+{
+	json_int_t count = number_of(failure, "count");
+	time_t last = (time_t)number_of(failure, "last_time");
+	char date[32] = "";
+	struct tm local;
+
+	if (localtime_r(&last, &local))
+		strftime(date, sizeof(date), "%F %T", &local);
+	ctl_print_label("  failure");
+	printf("%s  %s: ", date, text_of(failure, "outcome"));
+	ctl_print_text(stdout, text_of(failure, "text"));
+	if (count > 1)
+		printf(" (%" JSON_INTEGER_FORMAT " times)", count);
+	printf("\n%11s", "");
+	ctl_print_text(stdout, text_of(failure, "source"));
+	printf(", %s %s\n", text_of(failure, "kind"), text_of(failure, "id"));
+}
+
+static void print_each(const json_t *array, void (*print)(const json_t *element))
+{
+	for (size_t i = 0; i < json_array_size(array); i++)
+		print(json_array_get(array, i));
+}
+
+void ctl_print_mount_state(const json_t *state)
+{
+	char duration[DURATION_MAX];
+	json_int_t uptime = number_of(state, "uptime_s");
+
+	ctl_print_label("  state");
+	printf("%sserving%s for %s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN),
+	       uptime > 0 ? format_duration(1000 * uptime, duration) : "a moment");
+	print_mode(state);
+	print_counters(json_object_get(state, "counters"));
+	print_each(json_object_get(state, "sources"), print_source);
+	print_each(json_object_get(state, "flights"), print_flight);
+	print_each(json_object_get(state, "failures"), print_failure);
+}
