@@ -53,9 +53,15 @@ struct bid_verify_config {
 	bool repair; /* needs a store that is open for writing */
 	const struct bid_id *ids; /* only of these; NULL: everything */
 	size_t n_ids;
-	/* Called for each finding. A non-zero return ends the check, which then returns that value. May be NULL. */
+	/*
+	 * Called for each finding, from any thread, one at a time. A non-zero return ends the check, which then returns that value.
+	 * May be NULL.
+	 */
 	int (*found)(void *user, const struct bid_finding *finding);
-	/* Called after each object and now and then within large ones. A non-zero return ends the check likewise. May be NULL. */
+	/*
+	 * Called after each object and now and then within large ones, from the thread that checks and never beside the other. A
+	 * non-zero return ends the check likewise. May be NULL.
+	 */
 	int (*progress)(void *user, const struct bid_verify_stats *stats);
 	void *user;
 };

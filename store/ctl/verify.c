@@ -31,6 +31,7 @@ enum {
 struct checking {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
+	bool terminal; /* progress is drawn */
 	int64_t drawn_ms;
 	json_t *findings; /* NULL without --json; owned */
 	struct bid_request *aside; /* what was set aside, to be fetched again; owned */
@@ -90,7 +91,7 @@ static int show_progress(void *user, const struct bid_verify_stats *stats)
 	int64_t now = ctl_clock_ms();
 	char bytes[CTL_SIZE_MAX];
 
-	if (!ctl_is_terminal(stderr) || now - checking->drawn_ms < REDRAW_MS)
+	if (now - checking->drawn_ms < REDRAW_MS || !checking->terminal)
 		return 0;
 	checking->drawn_ms = now;
 	fprintf(stderr, "\rchecking: %" PRIu64 " objects, %" PRIu64 " links", stats->objects, stats->links);
@@ -209,7 +210,7 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 {
-	struct checking checking = { .ctl = ctl };
+	struct checking checking = { .ctl = ctl, .terminal = ctl_is_terminal(stderr) };
 	bid_auto_free struct bid_id *ids = calloc((size_t)argc + 1, sizeof(*ids));
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status;

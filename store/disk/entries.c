@@ -125,7 +125,8 @@ static int visit_dir(struct walk *at, int parent, const char *name)
 		if (r < 0)
 			return r;
 		named = entry.kinds != 0 || (!more && entry.id.len >= BARE_ID_MIN);
-		rewinddir(dir);
+		if (!named || more)
+			rewinddir(dir);
 	}
 	if (named) {
 		r = at->visitor->entry(at->visitor->user, &entry);

@@ -44,17 +44,55 @@ bool bid_link_stays_inside(const char *path)
 	}
 }
 
+/* The text of @filed's link in the open directory @fan. */
+static int read_link(int fan, const struct bid_id *filed, char ret_text[static PATH_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+	ssize_t len = readlinkat(fan, bid_id_format(filed, hex) + 2, ret_text, PATH_MAX);
+
+	if (len < 0)
+		return -errno;
+	if (len == PATH_MAX)
+		return -ENAMETOOLONG;
+	ret_text[len] = '\0';
+	return 0;
+}
+
+bool bid_link_leads(int fan, const struct bid_id *filed, const char *path)
+{
+	char text[PATH_MAX];
+
+	return read_link(fan, filed, text) == 0 && strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 &&
+	       strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
+}
+
+static bool exists(struct bid_store *store, const char *path)
+{
+	bid_auto_fd int fd = -1;
+
+	return bid_root_open(bid_store_root(store), path, O_PATH, &fd) == 0;
+}
+
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX])
 {
-	char link[BID_LAYOUT_MAX], text[PATH_MAX], hex[BID_ID_HEX_MAX];
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int fan = -1;
+
+	if (open_fan(store, filed, false, &fan, name) < 0)
+		return BID_LINK_NONE;
+	return bid_link_look_in(store, fan, filed, ret_target);
+}
+
+enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const struct bid_id *filed, char ret_target[static PATH_MAX])
+{
+	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *target, *last;
 	struct stat st;
-	int r;
+	int r = read_link(fan, filed, text);
 
-	bid_layout_link(filed, link);
-	r = bid_root_readlink(bid_store_root(store), link, text, sizeof(text));
+	bid_id_format(filed, hex);
 	if (r == -EINVAL)
-		return bid_root_stat(bid_store_root(store), link, &st) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE : BID_LINK_ODD;
+		return fstatat(fan, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE : BID_LINK_ODD;
 	if (r == -ENAMETOOLONG)
 		return BID_LINK_FOREIGN;
 	if (r < 0)
@@ -63,11 +101,11 @@ enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *
 	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !bid_link_stays_inside(target))
 		return BID_LINK_FOREIGN;
 	memcpy(ret_target, target, strlen(target) + 1);
-	if (bid_root_stat(bid_store_root(store), target, &st) < 0)
+	if (!exists(store, target))
 		return BID_LINK_DANGLING;
 	last = strrchr(target, '/');
 	last = last ? last + 1 : target;
-	return strcmp(last, bid_id_format(filed, hex)) == 0 ? BID_LINK_GOOD : BID_LINK_ASTRAY;
+	return strcmp(last, hex) == 0 ? BID_LINK_GOOD : BID_LINK_ASTRAY;
 }
 
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target)

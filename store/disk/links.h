@@ -25,6 +25,13 @@ bool bid_link_stays_inside(const char *path);
 /* Look at the link of the id filed as @filed. @ret_target is set with GOOD, DANGLING and ASTRAY. */
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX]);
 
+/* The same with the link's directory, open at @fan. */
+enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const struct bid_id *filed,
+				     char ret_target[static PATH_MAX]);
+
+/* Does the link of @filed, in its directory open at @fan, have the text that leads to @path? */
+bool bid_link_leads(int fan, const struct bid_id *filed, const char *path);
+
 /* Make the link of @filed lead to @target, in one step if it leads elsewhere now. */
 int bid_link_point(struct bid_store *store, const struct bid_id *filed, const char *target);
 

@@ -3,16 +3,28 @@
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include <bid/verify.h>
 
 #include "disk/entries.h"
 #include "disk/idset.h"
 
+/* What passes that run at the same time share. */
+struct bid_verify_calls {
+	pthread_mutex_t lock; /* held while a callback runs */
+	atomic_int ended; /* what a callback returned that ends the check; 0 while none did */
+};
+
 struct bid_verify {
 	struct bid_store *store;
 	const struct bid_verify_config *config;
-	struct bid_idset wanted; /* of config->ids */
+	struct bid_verify_calls *calls; /* borrowed */
+	bool silent; /* another pass tells the progress */
+	struct bid_idset wanted; /* of config->ids; whoever made it releases it */
 	struct bid_verify_stats stats;
+	int *fans; /* the directories of links, by first byte, as far as they were needed; else -1; owned */
 	bool unlinked; /* something went away, in whose place another name of that id may come */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
 	size_t n_orphans, orphan_room;
@@ -28,11 +40,15 @@ int bid_verify_found(struct bid_verify *verify, const struct bid_finding *findin
 
 int bid_verify_progress(struct bid_verify *verify);
 
+/* The directory with the link of @filed; a negative errno if there is none. Stays open until the pass is over. */
+int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
+
 /*
- * The object @path, which lies under the id of @request. One that is not right is set aside when repairing. Returns 0 and whether
- * it is right; else what the callback said, or -ENOMEM.
+ * The object @path, which lies under the id of @request; it is @name in the directory open at @dir. One that is not right is set
+ * aside when repairing. Returns 0 and whether it is right; else what the callback said, or -ENOMEM.
  */
-int bid_verify_object(struct bid_verify *verify, const char *path, const struct bid_request *request, bool *ret_right);
+int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
+		      bool *ret_right);
 
 /* One name and all that lies under it. */
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry);

@@ -23,14 +23,15 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, c
 	return true;
 }
 
-static int check_link(struct bid_verify *verify, const struct bid_id *filed)
+/* The link of @filed, in the directory open at @fan. */
+static int check_link(struct bid_verify *verify, int fan, const struct bid_id *filed)
 {
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
 	struct bid_request request = { .id = *filed, .kind = BID_KIND_ELF };
 	struct bid_finding finding = { .path = bid_layout_link(filed, link), .request = { .id = *filed }, .text = text };
 	bool right;
 
-	switch (bid_link_look(verify->store, filed, target)) {
+	switch (bid_link_look_in(verify->store, fan, filed, target)) {
 	case BID_LINK_NONE:
 		return 0;
 	case BID_LINK_GOOD:
@@ -38,7 +39,7 @@ static int check_link(struct bid_verify *verify, const struct bid_id *filed)
 		return 0;
 	case BID_LINK_FILE:
 		verify->stats.links++;
-		return bid_verify_object(verify, link, &request, &right);
+		return bid_verify_object(verify, bid_store_root(verify->store), link, link, &request, &right);
 	case BID_LINK_DANGLING:
 		finding.kind = BID_FINDING_DANGLING;
 		snprintf(text, sizeof(text), "leads to '%s', which is not there", target);
@@ -82,7 +83,7 @@ static int check_fan(struct bid_verify *verify, const char *path, const char *fi
 		if (!bid_entry_name(hex, &id))
 			verify->stats.foreign++;
 		else
-			r = check_link(verify, &id);
+			r = check_link(verify, dirfd(dir), &id);
 	}
 	return r != 0 ? r : -errno;
 }
@@ -93,8 +94,12 @@ int bid_verify_links(struct bid_verify *verify)
 	struct dirent *entry;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < verify->wanted.n; i++)
-		r = check_link(verify, &verify->wanted.members[i].filed);
+	for (size_t i = 0; r == 0 && i < verify->wanted.n; i++) {
+		const struct bid_id *filed = &verify->wanted.members[i].filed;
+		int fan = bid_verify_fan(verify, filed);
+
+		r = fan < 0 ? 0 : check_link(verify, fan, filed);
+	}
 	if (r != 0 || verify->config->ids)
 		return r;
 

@@ -161,7 +161,8 @@ int bid_verify_rerecord(struct bid_verify *verify, const struct bid_request *req
 					       });
 }
 
-int bid_verify_object(struct bid_verify *verify, const char *path, const struct bid_request *request, bool *ret_right)
+int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
+		      bool *ret_right)
 {
 	char text[TEXT_MAX], aside[PATH_MAX];
 	struct bid_finding finding = { .path = path, .request = *request, .text = text };
@@ -172,8 +173,8 @@ int bid_verify_object(struct bid_verify *verify, const char *path, const struct 
 	int r;
 
 	*ret_right = false;
-	r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-	if (r == 0 && fstat(fd, &st) < 0)
+	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	if (r == 0 && verify->config->deep && fstat(fd, &st) < 0)
 		r = -errno;
 	if (r == -ENOENT)
 		return 0;
@@ -257,8 +258,13 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
 	bool repair = verify->config->repair;
 	char target[PATH_MAX];
+	int fan;
 
 	if (!bid_verify_wants(verify, &entry->id) || entry->kinds == 0)
+		return 0;
+	fan = bid_verify_fan(verify, &entry->id);
+	/* so it is with most, and one system call says it */
+	if (fan >= 0 && bid_link_leads(fan, &entry->id, entry->path))
 		return 0;
 	switch (bid_link_look(verify->store, &entry->id, target)) {
 	case BID_LINK_GOOD:
@@ -321,7 +327,10 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 		if (!(entry->kinds & 1U << kind) || !bid_kind_is_elf(request.kind))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", entry->path, bid_kind_store_name(request.kind));
-		r = bid_verify_object(verify, entry->is_file ? entry->path : path, &request, &right);
+		if (entry->is_file)
+			r = bid_verify_object(verify, bid_store_root(verify->store), entry->path, entry->path, &request, &right);
+		else
+			r = bid_verify_object(verify, entry->fd, bid_kind_store_name(request.kind), path, &request, &right);
 		if (r != 0)
 			return r;
 		if (!right)
