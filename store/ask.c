@@ -16,6 +16,7 @@ int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 {
 	struct bid_broker *broker = ask->flight->broker;
 	uint64_t max = broker->config.max_size;
+	int r;
 
 	ask->received = 0;
 	ask->size = size;
@@ -27,7 +28,10 @@ int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 	if (ask->txn)
 		return bid_txn_reset(ask->txn);
 	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
-	return bid_txn_begin(broker->store, &ask->flight->request, &ask->txn);
+	r = bid_txn_begin(broker->store, &ask->flight->request, &ask->txn);
+	if (r == 0 && broker->config.accept)
+		bid_txn_accept(ask->txn);
+	return r;
 }
 
 /*

@@ -53,6 +53,7 @@ struct bid_ask {
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
+	bool changed; /* it carries the id, but has other bytes than were fetched first */
 	bool leads; /* the others were told to end */
 	uint64_t delivered; /* bytes from this source, repeated ones too */
 	int receive_error; /* why the receiver ended the transfer: a negative errno */

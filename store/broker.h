@@ -26,6 +26,8 @@
 
 #define BID_FLIGHT_BUCKETS 1024
 #define BID_RACE_MAX	   3 /* sources that are asked at once for one request */
+#define BID_STRIKES_MAX	   3 /* wrong answers in a row, and a source is benched */
+#define BID_BENCH_MS	   (10 * 60 * 1000)
 #define BID_RACE_MS	   300
 
 struct bid_ask;
@@ -45,6 +47,7 @@ struct bid_asked {
 	struct bid_source *source; /* owned */
 	struct bid_source_stats stats; /* under the broker's lock */
 	struct bid_trouble troubles[4]; /* under the broker's lock */
+	int64_t benched_until_ms; /* under the broker's lock */
 };
 
 struct bid_broker {

@@ -36,6 +36,7 @@ enum bid_runner_state {
 /* A source in the race of one flight. */
 struct bid_runner {
 	size_t source;
+	bool benched; /* asked only when nobody else is */
 	enum bid_runner_state state;
 };
 

@@ -30,31 +30,42 @@ static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
 	}
 }
 
+static struct bid_origin origin_of(const struct bid_ask *ask)
+{
+	return (struct bid_origin){
+		.how = "fetched",
+		.server = ask->flight->broker->asked[ask->source].source->name,
+		.url = ask->said.url,
+		.file = ask->said.file,
+		.archive = ask->said.archive,
+		.ima_signature = ask->said.ima_signature,
+	};
+}
+
 /* Commit what was received. Returns found, rejected or failed; with failed, @ret_error is set. */
 static enum bid_outcome publish(struct bid_ask *ask, struct bid_file *ret_file, const char **ret_text, int *ret_error)
 {
-	const struct bid_said *said = &ask->said;
-	struct bid_origin origin = {
-		.how = "fetched",
-		.server = ask->flight->broker->asked[ask->source].source->name,
-		.url = said->url,
-		.file = said->file,
-		.archive = said->archive,
-		.ima_signature = said->ima_signature,
-	};
+	struct bid_origin origin = origin_of(ask);
 	int r = 0;
 
 	/* a source that found it, but sent no byte: the commit will say what is wrong with that */
 	if (!ask->txn)
 		r = bid_ask_begin_body(ask, 0);
+	if (r == 0 && ask->size != BID_SIZE_UNKNOWN && ask->size != ask->received) {
+		snprintf(ask->reason, sizeof(ask->reason), "%llu bytes, of %llu that were announced",
+			 (unsigned long long)ask->received, (unsigned long long)ask->size);
+		*ret_text = ask->reason;
+		return BID_OUTCOME_REJECTED;
+	}
 	if (r == 0)
 		r = bid_txn_commit(ask->txn, &origin, ret_file);
 	if (r == 0)
 		return BID_OUTCOME_FOUND;
 
-	if (r == -EBADMSG) {
+	if (r == -EBADMSG || r == -ESTALE) {
 		const char *reason = bid_txn_reason(ask->txn);
 
+		ask->changed = r == -ESTALE;
 		snprintf(ask->reason, sizeof(ask->reason), "%s", *reason ? reason : bid_strerror(r));
 		*ret_text = ask->reason;
 		return BID_OUTCOME_REJECTED;
@@ -91,6 +102,17 @@ static void note_absent(const struct bid_ask *ask)
 		bid_warning("out of memory: what is absent is not remembered as that");
 }
 
+/* What was refused is worth a look: by whom it was sent, and what it is. */
+static void keep_evidence(struct bid_ask *ask, const char *reason)
+{
+	struct bid_origin origin = origin_of(ask);
+	struct bid_evidence evidence = { .origin = &origin, .reason = reason, .announced = ask->size };
+	int r = ask->txn && ask->received > 0 ? bid_txn_quarantine(ask->txn, &evidence) : 0;
+
+	if (r < 0)
+		bid_debug("%s: no evidence is kept of what %s sent", bid_strerror(r), origin.server);
+}
+
 /* The source gave an answer, and the flight is still for it. Frees @ask. */
 static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *text)
 {
@@ -100,6 +122,8 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 
 	if (outcome == BID_OUTCOME_FOUND)
 		outcome = publish(ask, &file, &text, &error);
+	if (outcome == BID_OUTCOME_REJECTED)
+		keep_evidence(ask, text);
 	bid_flight_verdict(flight, ask, outcome, text);
 	if (outcome == BID_OUTCOME_FOUND)
 		note_fetched(ask);

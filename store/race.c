@@ -21,8 +21,28 @@ void bid_endings_cancel(const struct bid_endings *endings)
 		endings->of[i].source->ops->cancel(endings->of[i].source, endings->of[i].transfer);
 }
 
-/* Let @source take part, unless it said "no" a while ago. Without the lock. */
-static void add_runner(struct bid_flight *flight, size_t source)
+/* The lower, the earlier it is asked. Under the lock. */
+enum rank {
+	RANK_FAVOURITE, /* delivered last */
+	RANK_PLAIN,
+	RANK_STRUCK, /* its last answer was a wrong one */
+	RANK_BENCHED, /* as were several before */
+	RANK_COUNT
+};
+
+static enum rank rank_of(const struct bid_broker *broker, size_t source, int64_t now)
+{
+	const struct bid_asked *asked = &broker->asked[source];
+
+	if (asked->benched_until_ms > now)
+		return RANK_BENCHED;
+	if (asked->stats.strikes > 0)
+		return RANK_STRUCK;
+	return source == broker->favourite ? RANK_FAVOURITE : RANK_PLAIN;
+}
+
+/* Did @source say "no" a while ago? Then that is its verdict. Without the lock. */
+static bool said_no(struct bid_flight *flight, size_t source)
 {
 	struct bid_broker *broker = flight->broker;
 	const char *name = broker->asked[source].source->name;
@@ -32,27 +52,29 @@ static void add_runner(struct bid_flight *flight, size_t source)
 	if (broker->config.no_negative)
 		bid_absences_forget(broker->absences, &flight->request, name);
 	ttl = bid_absences_ttl(broker->absences, &flight->request, name);
-	if (ttl > 0) {
-		snprintf(text, sizeof(text), "it said so before, and is asked again in %u s", ttl);
-		bid_flight_verdict_unasked(flight, source, BID_OUTCOME_ABSENT, text);
-		return;
-	}
-	flight->runners[flight->n_runners++] = (struct bid_runner){ .source = source };
+	if (ttl == 0)
+		return false;
+	snprintf(text, sizeof(text), "it said so before, and is asked again in %u s", ttl);
+	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_ABSENT, text);
+	return true;
 }
 
 void bid_race_line_up(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
-	size_t favourite;
+	int64_t now = bid_broker_now();
 
 	pthread_mutex_lock(&broker->lock);
-	favourite = broker->favourite;
+	for (enum rank rank = RANK_FAVOURITE; rank < RANK_COUNT; rank++)
+		for (size_t source = 0; source < broker->n_sources; source++)
+			if (rank_of(broker, source, now) == rank)
+				flight->runners[flight->n_runners++] = (struct bid_runner){ .source = source,
+											    .benched = rank == RANK_BENCHED };
 	pthread_mutex_unlock(&broker->lock);
 
-	add_runner(flight, favourite);
-	for (size_t source = 0; source < broker->n_sources; source++)
-		if (source != favourite)
-			add_runner(flight, source);
+	for (size_t i = 0; i < flight->n_runners; i++)
+		if (said_no(flight, flight->runners[i].source))
+			flight->runners[i].state = BID_RUNNER_OUT;
 }
 
 /* The next one that could be asked, or NULL. Under the lock. */
@@ -125,7 +147,7 @@ static struct bid_ask *choose(struct bid_flight *flight, struct bid_endings *end
 		/* in the same breath, or somebody could still join and be told -EINTR without having given up */
 		bid_flight_cancel(flight, endings);
 		error = -EINTR;
-	} else if (runner && flight->n_begun == 0 && flight->n_racing < flight->width) {
+	} else if (runner && flight->n_begun == 0 && flight->n_racing < (runner->benched ? 1 : flight->width)) {
 		ask = ask_new(flight, runner);
 		error = -ENOMEM;
 	}

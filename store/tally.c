@@ -98,6 +98,21 @@ static void report(const struct bid_flight *flight, const char *name, enum bid_o
 	}
 }
 
+/* What the outcome says of the source. Other bytes than the first ones may be right as well: no strike. Under the lock. */
+static void judge(const struct bid_ask *ask, enum bid_outcome outcome)
+{
+	struct bid_broker *broker = ask->flight->broker;
+	struct bid_asked *asked = &broker->asked[ask->source];
+
+	if (outcome == BID_OUTCOME_FOUND) {
+		broker->favourite = ask->source;
+		asked->stats.strikes = 0;
+		asked->benched_until_ms = 0;
+	} else if (outcome == BID_OUTCOME_REJECTED && !ask->changed && ++asked->stats.strikes >= BID_STRIKES_MAX) {
+		asked->benched_until_ms = bid_broker_now() + BID_BENCH_MS;
+	}
+}
+
 /* Under the lock. Each source has one verdict at most, so there is room. */
 static void add_verdict(struct bid_flight *flight, const struct bid_verdict *verdict)
 {
@@ -138,8 +153,7 @@ void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid
 			    });
 	count(ask, outcome);
 	due = note_trouble(ask, outcome, text);
-	if (outcome == BID_OUTCOME_FOUND)
-		broker->favourite = ask->source;
+	judge(ask, outcome);
 	pthread_mutex_unlock(&broker->lock);
 	if (due)
 		report(flight, asked->source->name, outcome, text);
@@ -188,11 +202,15 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats)
 {
 	struct bid_source *source;
+	int64_t left;
 
 	if (index >= broker->n_sources)
 		return -ENOENT;
 	pthread_mutex_lock(&broker->lock);
 	*ret_stats = broker->asked[index].stats;
+	ret_stats->preferred = index == broker->favourite;
+	left = broker->asked[index].benched_until_ms - bid_broker_now();
+	ret_stats->benched_s = left > 0 ? (unsigned)((left + 999) / 1000) : 0;
 	pthread_mutex_unlock(&broker->lock);
 	source = broker->asked[index].source;
 	if (source->ops->health)

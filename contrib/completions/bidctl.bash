@@ -88,7 +88,7 @@ _bidctl()
 	if [[ $current == -* ]]; then
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --kernel --files-from=' ;;
-		get) options+=' --lower= --url= --offline --refresh --perf-data= --core= --pid=' ;;
+		get) options+=' --lower= --url= --offline --refresh --accept --perf-data= --core= --pid=' ;;
 		list) options+=' --cookies --by= --lower=' ;;
 		missing | show | status) options+=' --lower=' ;;
 		remove) options+=' --path=' ;;

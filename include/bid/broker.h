@@ -19,6 +19,7 @@ struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
 	unsigned race_ms; /* a second source is asked if the first has not begun to answer by then; 0 is 300 */
+	bool accept; /* take other bytes than were fetched first under an id */
 	bool no_negative; /* forget what is remembered as absent or too large when it is asked for, and ask the sources */
 };
 
@@ -106,6 +107,9 @@ struct bid_source_stats {
 	uint64_t bytes; /* received */
 	char last_trouble[256]; /* the last answer that was neither found nor absent; "" if none */
 	int64_t last_trouble_time; /* seconds since the epoch */
+	unsigned strikes; /* wrong answers in a row: it is asked after those without */
+	unsigned benched_s; /* with too many of them: for how long it is asked only when all others were */
+	bool preferred; /* it delivered last, and is asked first */
 	struct bid_source_health health; /* as the source says; all zero if it does not tell */
 };
 

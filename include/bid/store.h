@@ -175,11 +175,31 @@ uint64_t bid_txn_size(const struct bid_txn *txn);
  * Check what was written, and if it is right publish it: fsync, publish without replacing, make perf's link, record @origin. If the
  * artifact is there already, by somebody else, that one stays and is the result. Returns 0 and the artifact, or
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
+ *   -ESTALE	it carries the id, but was fetched before with other bytes (docs/FORMAT.md, "Pins")
  *   other	as write(2), fsync(2), mkdir(2), link(2)
  */
 int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file);
 
-/* Why the last bid_txn_commit() on @txn said -EBADMSG, in words. "" if it did not. Lives as long as @txn. */
+/* Take the bytes also if others were fetched first under this id; they are what counts from then on. */
+void bid_txn_accept(struct bid_txn *txn);
+
+/* What is known of bytes that are not what was asked for. */
+struct bid_evidence {
+	const struct bid_origin *origin;
+	const char *reason; /* what is wrong with them */
+	uint64_t announced; /* how many there should have been, or UINT64_MAX */
+};
+
+/*
+ * Keep what was written to @txn, at most its first MiB, in ".bidfs/quarantine", with @evidence, for people to look into: at most 64
+ * of them, the oldest goes. Of @txn nothing is left but to free it.
+ */
+int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence);
+
+/* Drop the evidence that is older than @before (seconds since the epoch; INT64_MIN: none of it), and count. */
+int bid_store_forget_evidence(struct bid_store *store, int64_t before, unsigned *ret_left, unsigned *ret_forgotten);
+
+/* Why the last bid_txn_commit() on @txn said -EBADMSG or -ESTALE, in words. "" if it did not. Lives as long as @txn. */
 const char *bid_txn_reason(const struct bid_txn *txn);
 
 /* @txn may be NULL. */

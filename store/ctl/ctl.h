@@ -38,6 +38,7 @@ struct ctl {
 	bool once; /* watch */
 	unsigned interval; /* watch: seconds; 0 if not given */
 	bool refresh; /* get */
+	bool accept; /* get */
 	bool offline; /* get, verify */
 	const char **urls; /* get, verify: --url, in order; owned by main() */
 	size_t n_urls;

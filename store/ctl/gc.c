@@ -13,6 +13,13 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
+enum { EVIDENCE_DAYS = 30 };
+
+/* What servers delivered that was refused. */
+struct evidence {
+	unsigned left, gone;
+};
+
 struct collecting {
 	const struct ctl *ctl;
 	json_t *evicted; /* NULL without --json; owned */
@@ -44,18 +51,31 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 		printf("%s\t%s\t%" PRIu64 "\t%s\n", hex, bid_kind_name(eviction->request.kind), eviction->size, date);
 }
 
-static int report(const struct collecting *collecting, const struct bid_evict_stats *stats)
+/* Drop what nobody has looked into for a month. */
+static void forget_evidence(const struct ctl *ctl, struct bid_store *store, struct evidence *evidence)
+{
+	int64_t before = ctl->dry_run ? INT64_MIN : (int64_t)time(NULL) - EVIDENCE_DAYS * 24 * 60 * 60;
+	int r = bid_store_forget_evidence(store, before, &evidence->left, &evidence->gone);
+
+	if (r < 0)
+		bid_warning("%s: looking through the quarantine of '%s'", bid_strerror(r), bid_store_path(store));
+}
+
+static int report(const struct collecting *collecting, const struct bid_evict_stats *stats, const struct evidence *evidence)
 {
 	char before[CTL_SIZE_MAX], gone[CTL_SIZE_MAX], free_size[CTL_SIZE_MAX];
 
 	if (collecting->evicted)
-		return ctl_print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:b, s:O}", "fetched", (json_int_t)stats->artifacts,
-						"fetched_size", (json_int_t)stats->size, "free", (json_int_t)stats->free, "evicted",
-						(json_int_t)stats->evicted, "evicted_size", (json_int_t)stats->evicted_size,
-						"dry_run", collecting->ctl->dry_run, "artifacts", collecting->evicted));
+		return ctl_print_json(json_pack(
+			"{s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:b, s:O}", "fetched", (json_int_t)stats->artifacts, "fetched_size",
+			(json_int_t)stats->size, "free", (json_int_t)stats->free, "evicted", (json_int_t)stats->evicted,
+			"evicted_size", (json_int_t)stats->evicted_size, "evidence", (int)evidence->left, "evidence_dropped",
+			(int)evidence->gone, "dry_run", collecting->ctl->dry_run, "artifacts", collecting->evicted));
 	printf("fetched %" PRIu64 " artifacts, %s; free %s; %s %" PRIu64 ", %s\n", stats->artifacts,
 	       ctl_format_size(stats->size, before), ctl_format_size(stats->free, free_size),
 	       collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted, ctl_format_size(stats->evicted_size, gone));
+	if (evidence->left + evidence->gone > 0)
+		printf("wrong answers of servers in quarantine: %u kept, %u dropped\n", evidence->left, evidence->gone);
 	return 0;
 }
 
@@ -70,17 +90,19 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	};
 	ctl_auto_store struct bid_store *store = NULL;
 	struct bid_evict_stats stats = { 0 };
+	struct evidence evidence = { 0 };
 	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store);
 	int r;
 
 	if (status != CTL_DONE)
 		return status;
 	collecting.evicted = ctl->json ? json_array() : NULL;
+	forget_evidence(ctl, store, &evidence);
 	r = bid_store_evict(store, &config, &stats);
 	if (r < 0)
 		bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
 	else
-		r = report(&collecting, &stats);
+		r = report(&collecting, &stats, &evidence);
 	json_decref(collecting.evicted);
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }

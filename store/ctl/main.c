@@ -65,6 +65,7 @@ static const struct {
 	{ "url", 0, "URL", "add get verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server" },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
+	{ "accept", 0, NULL, "get", "take other bytes than were fetched first under this id" },
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
 	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
 	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded" },
@@ -243,6 +244,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->fetch = true;
 	else if (strcmp(name, "refresh") == 0)
 		ctl->refresh = true;
+	else if (strcmp(name, "accept") == 0)
+		ctl->accept = true;
 	else if (strcmp(name, "path") == 0)
 		ctl->paths[ctl->n_paths++] = value;
 	else if (strcmp(name, "by") == 0 && parse_order(value, &ctl->order) < 0)

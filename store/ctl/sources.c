@@ -95,8 +95,10 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 	if (status != CTL_DONE)
 		return status;
 	bid_fetch_config_from_environment(&config);
-	r = bid_broker_new(store, &(struct bid_broker_config){ .max_size = config.max_size, .no_negative = ctl->refresh },
-			   &sources->broker);
+	r = bid_broker_new(
+		store,
+		&(struct bid_broker_config){ .max_size = config.max_size, .no_negative = ctl->refresh, .accept = ctl->accept },
+		&sources->broker);
 	if (r < 0) {
 		bid_error("%s: starting to fetch", strerror(-r));
 		return CTL_TROUBLE;
@@ -119,7 +121,8 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 
 	if (ctl->n_urls > 0)
 		return ctl_usage("this is built without fetching: '%s'", ctl->urls[0]);
-	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh }, &sources->broker);
+	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh, .accept = ctl->accept },
+			   &sources->broker);
 	if (r < 0)
 		bid_error("%s: starting to look", strerror(-r));
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;

@@ -150,11 +150,15 @@ static int summed(const struct ctl *ctl, const struct bid_verify_stats *stats)
 	return sum | (ctl->repair && stats->left ? FOUND_LEFT : 0);
 }
 
-static int report(const struct checking *checking, const struct bid_verify_stats *stats)
+static int report(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
 {
+	unsigned evidence = 0, forgotten;
 	uint64_t sum = 0;
 	json_t *counts;
 
+	/* nothing is wrong with the store because of it, but who checks a store wants to know. The default one need not be there */
+	if (store)
+		bid_store_forget_evidence(store, INT64_MIN, &evidence, &forgotten);
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		sum += stats->found[kind];
 	if (!checking->findings) {
@@ -166,17 +170,20 @@ static int report(const struct checking *checking, const struct bid_verify_stats
 		if (checking->ctl->repair)
 			printf(", repaired %" PRIu64 ", fetched again %zu", sum - stats->left, checking->fetched);
 		printf("; foreign files %" PRIu64 "\n", stats->foreign);
+		if (evidence > 0)
+			printf("wrong answers of servers in quarantine: %u\n", evidence);
 		return 0;
 	}
 	counts = json_object();
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		json_object_set_new(counts, bid_finding_name((enum bid_finding_kind)kind),
 				    json_integer((json_int_t)stats->found[kind]));
-	return ctl_print_json(json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:O}", "names", (json_int_t)stats->names, "objects",
-		(json_int_t)stats->objects, "links", (json_int_t)stats->links, "records", (json_int_t)stats->records, "digests",
-		(json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes, "foreign", (json_int_t)stats->foreign, "found",
-		counts, "left", (json_int_t)stats->left, "fetched", (json_int_t)checking->fetched, "findings", checking->findings));
+	return ctl_print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i, s:O}", "names",
+					(json_int_t)stats->names, "objects", (json_int_t)stats->objects, "links",
+					(json_int_t)stats->links, "records", (json_int_t)stats->records, "digests",
+					(json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes, "foreign",
+					(json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
+					(json_int_t)checking->fetched, "evidence", (int)evidence, "findings", checking->findings));
 }
 
 static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)
@@ -201,7 +208,7 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 		return CTL_TROUBLE;
 	}
 	status = fetch_again(checking, store);
-	if (report(checking, &stats) < 0) {
+	if (report(checking, store, &stats) < 0) {
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;
 	}

@@ -18,6 +18,7 @@
 #define BID_LAYOUT_ASIDE    BID_LAYOUT_PRIVATE "/quarantine"
 #define BID_LAYOUT_ABSENT   BID_LAYOUT_PRIVATE "/absent"
 #define BID_LAYOUT_COOKIES  BID_LAYOUT_PRIVATE "/cookie"
+#define BID_LAYOUT_PINS	    BID_LAYOUT_PRIVATE "/pins"
 #define BID_LAYOUT_UP	    "../../" /* what every link begins with */
 
 #define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* longest name that is made of an id alone */

@@ -17,8 +17,11 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "disk/aside.h"
+#include "disk/digest.h"
+#include "disk/evidence.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
+#include "disk/pins.h"
 #include "disk/one.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -31,6 +34,7 @@ struct bid_txn {
 	struct bid_temp temp;
 	uint64_t size;
 	XXH3_state_t *digest; /* of what was written so far; owned */
+	bool accept; /* other bytes than the first ones */
 	bool made_room; /* the disk was full, and something was evicted for this */
 	char reason[256];
 };
@@ -103,6 +107,16 @@ const char *bid_txn_reason(const struct bid_txn *txn)
 	return txn->reason;
 }
 
+void bid_txn_accept(struct bid_txn *txn)
+{
+	txn->accept = true;
+}
+
+int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence)
+{
+	return bid_evidence_keep(txn->store, &txn->request, &txn->temp, txn->size, evidence);
+}
+
 void bid_txn_free(struct bid_txn *txn)
 {
 	if (!txn)
@@ -134,6 +148,26 @@ int bid_examine_for(int fd, const struct bid_request *request, char *reason, siz
 	else if (request->kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
 		snprintf(reason, size, "debuginfo without debug sections or a symbol table");
 	return reason[0] ? -EBADMSG : 0;
+}
+
+static void format_digest(XXH128_hash_t hash, char text[static BID_DIGEST_MAX])
+{
+	snprintf(text, BID_DIGEST_MAX, BID_DIGEST_PREFIX "%016llx%016llx", (unsigned long long)hash.high64,
+		 (unsigned long long)hash.low64);
+}
+
+/* Against what was fetched first under this id, which may have been evicted since. */
+static int check_pin(struct bid_txn *txn, const struct bid_request *request, XXH128_hash_t digest)
+{
+	char first[BID_DIGEST_MAX], now[BID_DIGEST_MAX];
+	XXH128_hash_t pinned;
+
+	if (txn->accept || bid_pin_get(txn->store, request, &pinned) < 0 || XXH128_isEqual(pinned, digest))
+		return 0;
+	format_digest(pinned, first);
+	format_digest(digest, now);
+	snprintf(txn->reason, sizeof(txn->reason), "other bytes than were fetched first under this id: %s, not %s", now, first);
+	return -ESTALE;
 }
 
 static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
@@ -275,12 +309,18 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 {
 	struct bid_elf_info info;
 	struct bid_file file = BID_FILE_NONE;
-	char digest[64];
+	struct bid_request request;
+	char digest[BID_DIGEST_MAX];
 	XXH128_hash_t hash;
 	struct stat st;
 	int r;
 
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
+	if (r < 0)
+		return r;
+	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind };
+	hash = XXH3_128bits_digest(txn->digest);
+	r = check_pin(txn, &request, hash);
 	if (r < 0)
 		return r;
 	if (fchmod(txn->temp.fd, txn->request.kind == BID_KIND_DEBUGINFO ? 0644 : 0755) < 0 || fsync(txn->temp.fd) < 0)
@@ -296,11 +336,12 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 		return 0;
 	}
 
-	hash = XXH3_128bits_digest(txn->digest);
-	snprintf(digest, sizeof(digest), "xxh3-128:%016llx%016llx", (unsigned long long)hash.high64,
-		 (unsigned long long)hash.low64);
+	format_digest(hash, digest);
+	r = bid_pin_set(txn->store, &request, hash);
+	if (r < 0)
+		bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
 	r = bid_record_write(txn->store, &(struct bid_record){
-						 .request = { .id = info.id, .kind = txn->request.kind },
+						 .request = request,
 						 .origin = origin,
 						 .digest = digest,
 						 .size = txn->size,

@@ -253,7 +253,8 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".", "..", "tmp", "record", "unpacked", "quarantine", "scan", "absent", "cookie" };
+	static const char *const known[] = { ".",	   "..",   "tmp",    "record", "unpacked",
+					     "quarantine", "scan", "absent", "cookie", "pins" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;

@@ -43,11 +43,11 @@ def await_transfer(mount):
 
 
 def contents(store):
-    """Every file and link of a store, but the records of where things came from."""
+    """Every file and link of a store, but what is remembered of where things came from, and are not."""
     found = set()
     for at, _, files in os.walk(store):
         found |= {os.path.relpath(os.path.join(at, name), store) for name in files}
-    return {path for path in found if not path.startswith(".bidfs/record/")}
+    return {path for path in found if not path.startswith((".bidfs/record/", ".bidfs/pins", ".bidfs/absent"))}
 
 
 def leftovers(store):

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What servers delivered under an id that it does not carry: kept in the quarantine, with what is known of it. */
+#ifndef BID_DISK_EVIDENCE_H
+#define BID_DISK_EVIDENCE_H
+
+#include <bid/store.h>
+
+#include "disk/temp.h"
+
+/*
+ * Keep the beginning of @temp, which is @size bytes that came for @request, and @evidence beside it. The oldest evidence makes
+ * room. @temp is good for nothing else afterwards.
+ */
+int bid_evidence_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, uint64_t size,
+		      const struct bid_evidence *evidence);
+
+#endif

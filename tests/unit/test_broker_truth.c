@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What becomes of wrong answers, of those who gave them, and of bytes that are not the first ones. */
+#include "broker_scene.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <bid/evict.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "broker.h"
+
+static const struct bid_broker_config patient = { 0 };
+
+static struct bid_source_stats source_stats(struct scene *scene, size_t index)
+{
+	struct bid_source_stats stats;
+
+	assert_int_equal(bid_broker_source_stats(scene->broker, index, &stats), 0);
+	return stats;
+}
+
+/* How many files in the quarantine have this suffix; the last one's path in @ret_path. */
+static unsigned quarantined(struct scene *scene, const char *suffix, char ret_path[512])
+{
+	char path[256];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	unsigned n = 0;
+
+	snprintf(path, sizeof(path), "%s/.bidfs/quarantine", scene->directory);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		size_t len = strlen(entry->d_name), end = strlen(suffix);
+
+		if (entry->d_name[0] == '.' || len < end || strcmp(entry->d_name + len - end, suffix) != 0)
+			continue;
+		snprintf(ret_path, 512, "%s/%.200s", path, entry->d_name);
+		n++;
+	}
+	return n;
+}
+
+static const char *text_of(const json_t *json, const char *key)
+{
+	const char *text = json_string_value(json_object_get(json, key));
+
+	return text ? text : "";
+}
+
+static void test_evidence(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *wrong;
+	char path[512];
+	struct stat st;
+	size_t len;
+	json_t *json;
+
+	elf_bytes(0xb, &len);
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	put_elf(wrong, 0xa, 0xb);
+	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	assert_int_equal(quarantined(scene, ".json", path), 1);
+	json = json_load_file(path, 0, NULL);
+	assert_non_null(json);
+	assert_string_equal(text_of(json, "id"), "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a");
+	assert_string_equal(text_of(json, "id_found"), "0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b0b");
+	assert_string_equal(text_of(json, "kind"), "elf");
+	assert_string_equal(text_of(json, "server"), "wrong");
+	assert_string_equal(text_of(json, "url"), "wrong");
+	assert_non_null(strstr(text_of(json, "reason"), "0b0b0b0b"));
+	assert_int_equal(json_integer_value(json_object_get(json, "announced")), len);
+	assert_true(json_integer_value(json_object_get(json, "time")) > 0);
+	/* it was refused early: as much as came until then */
+	path[strlen(path) - strlen(".json")] = '\0';
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(json_integer_value(json_object_get(json, "kept")), st.st_size);
+	assert_in_range(st.st_size, 64 * 1024, len - 1);
+	json_decref(json);
+}
+
+static void test_evidence_is_bounded(void **state)
+{
+	struct scene *scene = *state;
+	bid_auto_free char *web_page = calloc(1, 3 << 20);
+	struct bid_request large = elf_of(0xc0);
+	struct bid_source *wrong;
+	unsigned left, gone;
+	char path[512];
+	struct stat st;
+
+	assert_non_null(web_page);
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	for (uint8_t byte = 0x10; byte < 0x10 + 80; byte++) {
+		struct bid_request request = elf_of(byte);
+
+		assert_int_equal(bid_source_memory_put(wrong, &request, "<html>", 6), 0);
+		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	}
+	assert_int_equal(quarantined(scene, ".json", path), 64);
+	assert_int_equal(quarantined(scene, "", path), 2 * 64);
+	assert_int_equal(bid_store_forget_evidence(scene->store, INT64_MIN, &left, &gone), 0);
+	assert_int_equal(left, 64);
+	assert_int_equal(gone, 0);
+	assert_int_equal(bid_store_forget_evidence(scene->store, INT64_MAX, &left, &gone), 0);
+	assert_int_equal(left, 0);
+	assert_int_equal(gone, 64);
+	assert_int_equal(quarantined(scene, "", path), 0);
+
+	/* an ELF file by its first bytes, and large */
+	memcpy(web_page, elf_bytes(0xb, &(size_t){ 0 }), 64);
+	assert_int_equal(bid_source_memory_put(wrong, &large, web_page, 3 << 20), 0);
+	assert_int_equal(fetch(scene, &large, NULL), -EBADMSG);
+	assert_int_equal(quarantined(scene, ".json", path), 1);
+	path[strlen(path) - strlen(".json")] = '\0';
+	assert_int_equal(stat(path, &st), 0);
+	assert_in_range(st.st_size, 1, 1 << 20);
+}
+
+static void test_who_was_wrong_is_asked_last(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request first = elf_of(0xa), second = elf_of(0xb);
+	struct bid_source *wrong, *right, *other;
+
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	right = scene_memory(scene, "right");
+	other = scene_memory(scene, "other");
+	put_elf(wrong, 0xa, 0xb);
+	put_elf(wrong, 0xb, 0xb);
+	put_elf(right, 0xa, 0xa);
+	put_elf(other, 0xb, 0xb);
+	assert_true(source_stats(scene, 0).preferred);
+	assert_int_equal(fetch(scene, &first, NULL), 0);
+	assert_int_equal(source_stats(scene, 0).strikes, 1);
+	assert_true(source_stats(scene, 1).preferred);
+	assert_int_equal(fetch(scene, &second, NULL), 0);
+	assert_int_equal(bid_source_memory_asked(wrong), 1);
+	assert_int_equal(bid_source_memory_asked(right), 2);
+	assert_true(source_stats(scene, 2).preferred);
+}
+
+/* One that is wrong again and again takes no part in a race; but when all others were asked, it may be right this time. */
+static void test_benched(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request wanted = elf_of(0xa);
+	struct held_source *silent;
+	struct bid_source *liar;
+	struct call *call;
+
+	scene_broker(scene, &(struct bid_broker_config){ .race_ms = 20 });
+	silent = scene_held(scene, "silent");
+	liar = scene_memory(scene, "liar");
+	for (uint8_t byte = 1; byte <= BID_STRIKES_MAX; byte++) {
+		struct bid_request request = elf_of(byte);
+
+		assert_int_equal(source_stats(scene, 1).benched_s, 0);
+		put_elf(liar, byte, 0xb);
+		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	}
+	assert_in_range(source_stats(scene, 1).benched_s, 500, 600);
+	put_elf(liar, 0xa, 0xa);
+	held_hold(silent, HOLD_HEAD);
+	call = call_for(scene, &wanted);
+	held_wait(silent, 1);
+	sleep_ms(200);
+	assert_int_equal(bid_source_memory_asked(liar), BID_STRIKES_MAX);
+	held_hold(silent, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(source_stats(scene, 1).strikes, 0);
+	assert_int_equal(source_stats(scene, 1).benched_s, 0);
+}
+
+/* All sections are there, but not all that was said to be. */
+static void test_the_announced_size(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held->announce = held->body_len + 1;
+	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_non_null(strstr(call->texts[0], "announced"));
+	sleep_ms(300); /* the lingering */
+	held->announce = held->body_len - 1;
+	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	sleep_ms(300);
+	held->announce = BID_SIZE_UNKNOWN;
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+}
+
+static void evict_all(struct scene *scene)
+{
+	struct bid_evict_config config = { .limits.cache_size = 1 };
+	struct bid_evict_stats stats;
+
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.evicted, 1);
+}
+
+static void test_other_bytes_than_the_first(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *first, *second;
+	size_t len;
+	const void *original = elf_bytes(0xa, &len);
+	bid_auto_free char *changed = calloc(1, len + 16);
+	struct call *call;
+
+	assert_non_null(changed);
+	memcpy(changed, original, len);
+	scene_broker(scene, &patient);
+	first = scene_memory(scene, "first");
+	put_elf(first, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	evict_all(scene);
+	scene_end_broker(scene);
+
+	/* the same build by its id, and sound, but another file */
+	scene_broker(scene, &patient);
+	first = scene_memory(scene, "first");
+	assert_int_equal(bid_source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_non_null(strstr(call->texts[0], "other bytes"));
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
+	assert_int_equal(source_stats(scene, 0).strikes, 0);
+	scene_end_broker(scene);
+
+	/* another server has the first bytes */
+	scene_broker(scene, &patient);
+	first = scene_memory(scene, "first");
+	assert_int_equal(bid_source_memory_put(first, &request, changed, len + 16), 0);
+	second = scene_memory(scene, "second");
+	put_elf(second, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	evict_all(scene);
+	scene_end_broker(scene);
+
+	/* the user wants them all the same, and from then on they are the ones */
+	scene_broker(scene, &(struct bid_broker_config){ .accept = true });
+	first = scene_memory(scene, "first");
+	assert_int_equal(bid_source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(call->size, len + 16);
+	evict_all(scene);
+	scene_end_broker(scene);
+	scene_broker(scene, &patient);
+	put_elf(scene_memory(scene, "first"), 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_evidence), scene_test(test_evidence_is_bounded), scene_test(test_who_was_wrong_is_asked_last),
+		scene_test(test_benched),  scene_test(test_the_announced_size),	 scene_test(test_other_bytes_than_the_first),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}
