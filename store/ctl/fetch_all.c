@@ -98,13 +98,13 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 	struct signalfd_siginfo caught;
 	eventfd_t ended;
 
-	if (poll(fds, 2, ctl_is_terminal(stderr) ? REDRAW_MS : -1) < 0)
+	if (poll(fds, 2, ctl_progress_wanted() ? REDRAW_MS : -1) < 0)
 		return;
 	if (fds[1].revents & POLLIN && read(fetching->signals, &caught, sizeof(caught)) == sizeof(caught))
 		give_up(fetching, (int)caught.ssi_signo);
 	if (fds[0].revents & POLLIN && eventfd_read(fetching->event, &ended) == 0)
 		fetching->ended += (size_t)ended;
-	if (ctl_is_terminal(stderr) && ctl_clock_ms() >= fetching->redraw_ms) {
+	if (ctl_progress_wanted() && ctl_clock_ms() >= fetching->redraw_ms) {
 		fetching->redraw_ms = ctl_clock_ms() + REDRAW_MS;
 		draw(fetching, line);
 	}

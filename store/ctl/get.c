@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl get */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -16,31 +16,21 @@
 #include "ctl/get_many.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
+#include "ctl/story.h"
 
 enum { REDRAW_MS = 100 };
-
-struct verdict {
-	char *source, *text; /* owned */
-	enum bid_outcome outcome;
-};
 
 /* What came of it. Written by the broker's thread before it signals the event, read after that. */
 struct answer {
 	int event; /* eventfd; owned */
 	int error;
-	unsigned absent_for; /* seconds for which every server's earlier "no" stands, none having been asked; else 0 */
 	struct bid_file file;
-	struct verdict *verdicts; /* owned */
-	size_t n_verdicts;
+	struct ctl_story story;
 };
 
 static void answer_release(struct answer *answer)
 {
-	for (size_t i = 0; i < answer->n_verdicts; i++) {
-		free(answer->verdicts[i].source);
-		free(answer->verdicts[i].text);
-	}
-	free(answer->verdicts);
+	ctl_story_release(&answer->story);
 	bid_file_release(&answer->file);
 	bid_close(answer->event);
 }
@@ -55,16 +45,7 @@ static void take_answer(void *user, const struct bid_result *result)
 		answer->file = *result->file;
 		result->file->fd = -1;
 	}
-	if (result->n_verdicts > 0)
-		answer->verdicts = calloc(result->n_verdicts, sizeof(*answer->verdicts));
-	for (size_t i = 0; answer->verdicts && i < result->n_verdicts; i++) {
-		const struct bid_verdict *from = &result->verdicts[i];
-
-		answer->verdicts[i] = (struct verdict){ .source = strdup(from->source),
-							.text = strdup(from->text ? from->text : ""),
-							.outcome = from->outcome };
-		answer->n_verdicts++;
-	}
+	ctl_story_take(&answer->story, result);
 	eventfd_write(answer->event, 1);
 }
 
@@ -78,7 +59,7 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 	int given_up = 0;
 
 	while (!(fds[0].revents & POLLIN)) {
-		if (poll(fds, 2, ctl_is_terminal(stderr) ? REDRAW_MS : -1) < 0 && errno != EINTR)
+		if (poll(fds, 2, ctl_progress_wanted() ? REDRAW_MS : -1) < 0 && errno != EINTR)
 			break;
 		if (fds[1].revents & POLLIN && read(signals, &caught, sizeof(caught)) == sizeof(caught)) {
 			given_up = (int)caught.ssi_signo;
@@ -91,14 +72,23 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 	return given_up;
 }
 
+/* What the store itself says. The broker looks, too, and does not tell. */
+static int look(struct bid_store *store, const struct bid_request *request)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_find(store, request, &file);
+
+	bid_file_release(&file);
+	return r;
+}
+
 /* Ask the broker, and be interruptible meanwhile. Returns 0 or a signal's number; @answer is filled in either case. */
-static int ask(const struct ctl *ctl, struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts,
-	       struct answer *answer)
+static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts, struct answer *answer)
 {
 	bid_auto_fd int signals = -1;
 	uint64_t ticket;
 
-	answer->error = bid_broker_find(sources->broker, request, &answer->file, &answer->absent_for);
+	answer->error = bid_broker_find(sources->broker, request, &answer->file, &answer->story.remembered_s);
 	if (answer->error != -EINPROGRESS)
 		return 0;
 
@@ -113,8 +103,7 @@ static int ask(const struct ctl *ctl, struct ctl_sources *sources, const struct 
 	if (answer->error < 0)
 		return 0;
 	/* what servers answer is told by us in the end, one line for each; not by the broker too */
-	if (!ctl->verbose)
-		bid_log_init("bidctl", BID_LOG_ERROR);
+	bid_log_init("bidctl", BID_LOG_ERROR);
 	bid_broker_materialise(sources->broker, ticket, request);
 	return wait_for(sources->broker, ticket, answer, signals);
 }
@@ -137,10 +126,13 @@ static int path_of(const struct bid_file *file, char *ret_path, size_t size)
 	return 0;
 }
 
-static enum ctl_status deliver(const struct ctl *ctl, const struct bid_request *request, const struct bid_file *file)
+static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
+			       const struct answer *answer)
 {
+	const struct bid_file *file = &answer->file;
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
 	int r = path_of(file, path, sizeof(path));
+	json_t *json;
 
 	bid_id_format(&request->id, hex);
 	if (r < 0) {
@@ -148,13 +140,17 @@ static enum ctl_status deliver(const struct ctl *ctl, const struct bid_request *
 			  hex);
 		return CTL_REFUSED;
 	}
+	if (ctl->verbose)
+		ctl_story_tell(&answer->story, store, request, 0, path);
 	if (!ctl->json) {
 		puts(path);
 		return CTL_DONE;
 	}
-	r = ctl_print_json(json_pack("{s:s, s:s, s:s, s:o, s:I}", "id", hex, "kind", bid_kind_name(request->kind), "served_as",
-				     bid_kind_name(file->kind), "path", ctl_json_text(path), "size", (json_int_t)file->st.st_size));
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+	json = json_pack("{s:s, s:s, s:s, s:o, s:I}", "id", hex, "kind", bid_kind_name(request->kind), "served_as",
+			 bid_kind_name(file->kind), "path", ctl_json_text(path), "size", (json_int_t)file->st.st_size);
+	if (ctl->verbose)
+		json_object_set_new(json, "servers", ctl_story_servers(&answer->story));
+	return ctl_print_json(json) < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
 static enum ctl_status status_of(int error)
@@ -171,35 +167,28 @@ static enum ctl_status status_of(int error)
 }
 
 /* Say on standard error who answered what, and on standard output the same as JSON. */
-static enum ctl_status fail(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request,
+static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			    const struct answer *answer)
 {
 	const char *cause = bid_strerror(answer->error), *kind = bid_kind_name(request->kind);
 	char hex[BID_ID_HEX_MAX];
-	json_t *servers = json_array();
 
 	bid_id_format(&request->id, hex);
-	for (size_t i = 0; i < answer->n_verdicts; i++) {
-		const struct verdict *verdict = &answer->verdicts[i];
-		const char *outcome = bid_outcome_name(verdict->outcome);
-
-		bid_error("%s: %s: server '%s'", outcome, verdict->text ? verdict->text : "",
-			  verdict->source ? verdict->source : "");
-		json_array_append_new(servers, json_pack("{s:o, s:s, s:o}", "name", ctl_json_text(verdict->source), "outcome",
-							 outcome, "text", ctl_json_text(verdict->text)));
-	}
-	if (answer->absent_for > 0)
+	if (ctl->verbose)
+		ctl_story_tell(&answer->story, store, request, answer->error, NULL);
+	else
+		ctl_story_complain(&answer->story);
+	if (answer->story.remembered_s > 0)
 		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s of '%s'", cause,
-			  answer->absent_for, kind, hex);
-	else if (answer->n_verdicts == 0 && answer->error == -ENOENT)
+			  answer->story.remembered_s, kind, hex);
+	else if (answer->story.n == 0 && answer->error == -ENOENT)
 		bid_error("%s in the store, and %s: %s of '%s'", cause, ctl_sources_why_none(ctl, store, request->kind), kind, hex);
 	else
 		bid_error("%s: %s of '%s'", cause, kind, hex);
 
 	if (ctl->json)
-		ctl_print_json(json_pack("{s:s, s:s, s:s, s:o}", "id", hex, "kind", kind, "error", cause, "servers", servers));
-	else
-		json_decref(servers);
+		ctl_print_json(json_pack("{s:s, s:s, s:s, s:o}", "id", hex, "kind", kind, "error", cause, "servers",
+					 ctl_story_servers(&answer->story)));
 	return status_of(answer->error);
 }
 
@@ -218,14 +207,15 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	sigaddset(&interrupts, SIGHUP);
 	sigprocmask(SIG_BLOCK, &interrupts, NULL);
 
+	answer.story.stored = look(store, request);
 	status = ctl_sources_init(&sources, ctl, store);
 	if (status == CTL_DONE)
-		caught = ask(ctl, &sources, request, &interrupts, &answer);
+		caught = ask(&sources, request, &interrupts, &answer);
 	/* joins the threads: from here on nobody else touches the answer */
 	ctl_sources_release(&sources);
 
 	if (status == CTL_DONE && answer.error == 0)
-		status = deliver(ctl, request, &answer.file);
+		status = deliver(ctl, store, request, &answer);
 	else if (status == CTL_DONE && caught > 0 && answer.error == -EINTR)
 		status = (enum ctl_status)(CTL_SIGNAL + caught);
 	else if (status == CTL_DONE)
@@ -252,18 +242,21 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 	return CTL_DONE;
 }
 
-enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 {
+	struct ctl verbose = *given;
+	const struct ctl *ctl = &verbose;
 	struct bid_request request = { .kind = BID_KIND_NONE };
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_needs_from from = CTL_NEEDS_NONE;
-	enum ctl_status status = parse_from(ctl, argc, argv, &from);
+	enum ctl_status status = parse_from(given, argc, argv, &from);
 	bool itself;
 	const char *kind;
 	int r;
 
 	if (status != CTL_DONE)
 		return status;
+	verbose.verbose |= getenv("DEBUGINFOD_VERBOSE") != NULL;
 	itself = from == CTL_NEEDS_NONE || from == CTL_NEEDS_LIST;
 	kind = argc > itself ? argv[itself] : NULL;
 	if (kind)

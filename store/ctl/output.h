@@ -47,11 +47,17 @@ int ctl_array_add(struct ctl_array *array, json_t *element);
 
 void ctl_array_end(const struct ctl_array *array);
 
-/* A line on standard error that is written over and over; nothing at all if that is no terminal. Begin with a zeroed one. */
+/*
+ * A line on standard error that is written over and over. If that is no terminal there is nothing at all, or with
+ * DEBUGINFOD_PROGRESS (debuginfod_find_debuginfo(3)) a new line each second. Begin with a zeroed one.
+ */
 struct ctl_progress {
 	bool drawn;
+	int64_t next_ms; /* the clock when the next line is due, without a terminal */
 	int64_t begun_ms; /* the clock when the first byte was seen */
 };
+
+bool ctl_progress_wanted(void);
 
 void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress *state);
 

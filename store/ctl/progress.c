@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The progress line of a download. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -42,12 +43,26 @@ static int width_of_terminal(void)
 	return window.ws_col < LINE_ROOM ? window.ws_col : LINE_ROOM - 1;
 }
 
+bool ctl_progress_wanted(void)
+{
+	const char *wanted = getenv("DEBUGINFOD_PROGRESS");
+
+	return ctl_is_terminal(stderr) || (wanted && *wanted);
+}
+
 static void show(struct ctl_progress *progress, const char *line, int columns)
 {
-	/* a line that wraps could not be taken back */
-	fprintf(stderr, "\r%.*s\033[K", columns - 1, line);
-	fflush(stderr);
-	progress->drawn = true;
+	int64_t now = ctl_clock_ms();
+
+	if (ctl_is_terminal(stderr)) {
+		/* a line that wraps could not be taken back */
+		fprintf(stderr, "\r%.*s\033[K", columns - 1, line);
+		fflush(stderr);
+		progress->drawn = true;
+	} else if (now >= progress->next_ms) {
+		fprintf(stderr, "%s\n", line);
+		progress->next_ms = now + 1000;
+	}
 }
 
 /* ", 3.2 MiB/s" behind @line, when there was time enough to measure it. */
@@ -69,7 +84,7 @@ void ctl_progress_draw_sum(struct ctl_progress *progress, const struct ctl_progr
 	char line[LINE_ROOM], received[CTL_SIZE_MAX];
 	int columns = width_of_terminal(), room;
 
-	if (!ctl_is_terminal(stderr))
+	if (!ctl_progress_wanted())
 		return;
 	snprintf(line, sizeof(line), "%zu of %zu, %zu under way, %s", sum->done, sum->all, sum->under_way,
 		 ctl_format_size(sum->received, received));
@@ -86,7 +101,7 @@ void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress 
 	int columns = width_of_terminal();
 	size_t at;
 
-	if (!ctl_is_terminal(stderr))
+	if (!ctl_progress_wanted())
 		return;
 	host_of(state->source, host, sizeof(host));
 	if (state->received == 0) {

@@ -1,0 +1,74 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl get with --verbose: it tells how an artifact was looked for.
+
+usage: check_story.py BIDCTL [--no-fetch] [CASE...]
+"""
+import json
+import re
+import subprocess
+
+from cases import main
+from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, REFUSED, TIMEOUT, TROUBLE, Scene, server
+
+
+def tell(scene, *arguments, status=DONE, **environment):
+    """What it writes on standard output, and the lines of its story, without the errors."""
+    done = subprocess.run([scene.bidctl, "-s", scene.store, "get", *map(str, arguments)], env=scene.environment | environment,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
+    assert "\033" not in done.stderr
+    return done.stdout, [line for line in done.stderr.splitlines() if not line.startswith("bidctl: ")]
+
+
+def case_local(scene):
+    scene.on_store("add", scene.one)
+    path, story = tell(scene, "-v", ID_ONE, "elf", "--offline")
+    assert story == [f"elf of {ID_ONE}", f"  store      {scene.store}", "             it is there"], story
+    assert path == scene.on_store("get", ID_ONE, "elf").stdout
+    assert tell(scene, ID_ONE, "elf", "--offline") == (path, [])
+    assert tell(scene, ID_ONE, "elf", "--offline", DEBUGINFOD_VERBOSE="1") == (path, story)
+    # a wrong file under that name
+    (scene.store / str(scene.one)[1:] / ID_ONE / "elf").unlink()
+    (scene.store / str(scene.one)[1:] / ID_ONE / "elf").write_bytes(scene.two.read_bytes())
+    _, story = tell(scene, "-v", ID_ONE, "elf", "--offline", status=REFUSED)
+    assert "another build" in story[2], story
+
+
+def case_fetched(scene):
+    size = (scene.stripped).stat().st_size
+    with server(scene, "absent") as no, server(scene) as url:
+        path, story = tell(scene, "-v", ID_NOT_STORED, "elf", f"--url={no}", f"--url={url}")
+        text = "\n".join(story)
+        assert story[2].strip() == "it is not there", story
+        assert f"asked      {no}\n" in text and re.search(r"absent after \d+ ms: HTTP 404", text), text
+        assert f"asked      {url}\n             {url}/buildid/{ID_NOT_STORED}/executable\n" in text, text
+        assert re.search(r"found after \d+ ms: .*, \d+(\.\d)? KiB", text), text
+        assert "checked " in text and "digest     xxh3-128:" in text and f"published  {path.strip()}" in text, text
+        scene.on_store("remove", ID_NOT_STORED)
+        out, _ = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={url}")
+        (answer,) = json.loads(out)["servers"]
+        assert answer["url"].endswith("/executable") and answer["bytes"] == size and answer["elapsed_ms"] >= 0, answer
+
+
+def case_fetched_nothing(scene):
+    with server(scene, f"wrong-id:{scene.one}") as url:
+        _, story = tell(scene, "-v", ID_NOT_STORED, "elf", f"--url={url}", status=REFUSED)
+        assert any("rejected after" in line and ID_ONE in line for line in story), story
+    with server(scene) as url:
+        out, _ = tell(scene, "--json", ID_FAR, "elf", f"--url={url}", "--url=http://127.0.0.1:1", status=TROUBLE)
+        absent, dead = sorted(json.loads(out)["servers"], key=lambda answer: answer["name"] != url)
+        assert absent["url"].startswith(url) and absent["outcome"] == "absent" and dead["outcome"] == "unreachable", out
+
+
+def case_fetched_progress_in_a_pipe(scene):
+    with server(scene, f"slow:{scene.stripped.stat().st_size}") as url:
+        done = scene.run("-s", scene.store, "get", ID_NOT_STORED, "elf", f"--url={url}")
+        assert done.stderr == "", "not unless it is wished for"
+        scene.on_store("remove", ID_NOT_STORED)
+        _, lines = tell(scene, ID_NOT_STORED, "elf", f"--url={url}", DEBUGINFOD_PROGRESS="1")
+    assert lines and all("127.0.0.1" in line or "asking" in line for line in lines), lines
+
+
+if __name__ == "__main__":
+    main(globals(), Scene, fetching=[function for name, function in globals().items() if name.startswith("case_fetched")])
