@@ -15,7 +15,7 @@ struct bid_fetch_config {
 	unsigned first_byte_ms; /* from the request to the first byte of the answer; 0 means 30000 */
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
-	unsigned parallel; /* transfers at once per server; 0 means 6 */
+	unsigned parallel; /* transfers at once per server; 0 means 8 */
 	unsigned max_time_ms; /* for one artifact, all tries, once it is its turn; 0 means no limit */
 	uint64_t max_size; /* of one artifact, in bytes; 0 means no limit */
 	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */

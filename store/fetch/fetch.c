@@ -11,7 +11,7 @@
 #define CONNECT_MS		5000
 #define FIRST_BYTE_MS		30000
 #define STALL_MS		5000
-#define PARALLEL		6
+#define PARALLEL		8
 #define IDLE_CONNECTIONS	16L
 
 static void apply_defaults(struct bid_fetch_config *config)

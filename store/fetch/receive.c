@@ -132,6 +132,11 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 
 	if (len == 0)
 		return 0;
+	/* libcurl and we disagree on where the header ended */
+	if (transfer->phase != BID_PHASE_BODY) {
+		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "answer out of shape");
+		return 0;
+	}
 	transfer->received += len;
 	transfer->stall_at = bid_transfer_clock() + bid_transfer_config(transfer)->stall_ms;
 	bid_transfer_set_body_deadline(transfer);

@@ -191,7 +191,8 @@ enum bid_response_event bid_response_header(struct bid_response *response, const
 		return BID_RESPONSE_MORE;
 	}
 	response->in_header = false;
-	return response->status / 100 == 1 ? BID_RESPONSE_INTERIM : BID_RESPONSE_BODY;
+	/* nobody asked for another protocol, so what follows a 101 is no HTTP */
+	return response->status / 100 == 1 && response->status != 101 ? BID_RESPONSE_INTERIM : BID_RESPONSE_BODY;
 }
 
 void bid_response_error_body(struct bid_response *response, const char *data, size_t len)

@@ -142,6 +142,17 @@ static void test_several_responses(void **state)
 	assert_string_equal(response.file, "");
 }
 
+/* A 101 that nobody asked for is an end, and no promise of more. */
+static void test_other_protocol(void **state)
+{
+	struct bid_response response;
+	bool retry;
+
+	bid_response_init(&response);
+	assert_int_equal(take_lines(&response, "HTTP/1.1 101 Switching Protocols", "Upgrade: h2c", ""), BID_RESPONSE_BODY);
+	assert_int_equal(bid_response_outcome(&response, &retry), BID_OUTCOME_REFUSED);
+}
+
 static void test_redirect_to_nowhere(void **state)
 {
 	struct bid_response response;
@@ -327,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_http2),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_several_responses),
+		cmocka_unit_test(test_other_protocol),
 		cmocka_unit_test(test_redirect_to_nowhere),
 		cmocka_unit_test(test_location_of_success),
 		cmocka_unit_test(test_smuggled_status),
