@@ -55,6 +55,14 @@ int bid_elf_is_packed(int fd);
  */
 int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *data, size_t len), void *user);
 
+/*
+ * Write the symbol table of the kernel (vmlinux) open at @fd through @write, as in /proc/kallsyms: "ADDRESS TYPE NAME" lines by
+ * address, with the letters of nm(1), the addresses that it was linked at, and without what the kernel leaves out of its own table
+ * (scripts/mksysmap). Returns 0, -ENODATA for what is no 64-bit kernel or has no symbol table, -EBADMSG for a damaged one, as
+ * bid_elf_examine(), or what @write returned.
+ */
+int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user);
+
 /* A file that a dead process had mapped from its beginning on. */
 struct bid_elf_core_file {
 	struct bid_id id; /* len 0 if the core does not have the memory that tells, or the file has none */

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -154,11 +155,12 @@ static int put_temp(void *user, int dir, const char *name)
 }
 
 /* Publish what is in @temp, in perf's directory of this kind. */
-static int publish_data(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, uint64_t size)
+static int publish_data(struct bid_store *store, const struct bid_request *request, const char *how, struct bid_temp *temp,
+			uint64_t size)
 {
 	const char *dir = request->kind == BID_KIND_VDSO ? "[vdso]" : "[kernel.kallsyms]";
 	struct bid_id filed = bid_layout_filed(&request->id);
-	struct bid_origin origin = { .how = "added", .file = dir };
+	struct bid_origin origin = { .how = how, .file = dir };
 	char path[BID_LAYOUT_MAX];
 	int r;
 
@@ -176,8 +178,8 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 	return 0;
 }
 
-int bid_store_add_data(struct bid_store *store, const struct bid_request *request, const void *data, size_t len,
-		       struct bid_added *ret_added)
+int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, const void *data, size_t len,
+		 struct bid_added *ret_added)
 {
 	struct bid_added added = { .id = request->id, .kind = request->kind, .link = BID_LINK_COPY };
 	struct bid_file file = BID_FILE_NONE;
@@ -197,10 +199,10 @@ int bid_store_add_data(struct bid_store *store, const struct bid_request *reques
 		if (r == -ENODATA || (r == 0 && !bid_id_equal(&carried, &request->id)))
 			r = -EBADMSG;
 	}
-	if (r == 0 && bid_store_find(store, request, &file) == 0)
+	if (r == 0 && bid_find_stored(store, request, &file) == 0)
 		added.known = true;
 	else if (r == 0)
-		r = publish_data(store, request, &temp, len);
+		r = publish_data(store, request, how, &temp, len);
 	if (r == -EEXIST) {
 		added.known = true;
 		r = 0;
@@ -213,4 +215,10 @@ int bid_store_add_data(struct bid_store *store, const struct bid_request *reques
 		added.link = BID_LINK_AUTO;
 	*ret_added = added;
 	return 0;
+}
+
+int bid_store_add_data(struct bid_store *store, const struct bid_request *request, const void *data, size_t len,
+		       struct bid_added *ret_added)
+{
+	return bid_add_data(store, request, "added", data, len, ret_added);
 }

@@ -65,4 +65,8 @@ int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum b
 
 void bid_adding_release(struct bid_adding *adding);
 
+/* bid_store_add_data(), recorded as what was @how: "added" or "made". */
+int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, const void *data, size_t len,
+		 struct bid_added *ret_added);
+
 #endif

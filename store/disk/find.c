@@ -7,6 +7,8 @@
 
 #include "base/cleanup.h"
 #include "disk/check.h"
+#include "disk/derive.h"
+#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/root.h"
@@ -156,14 +158,10 @@ static int find_here(struct bid_store *store, const struct bid_request *request,
 	return unstripped == 0 || r == -ENOENT ? unstripped : r;
 }
 
-int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	int result = -ENOENT;
 
-	if (!bid_request_valid(request))
-		return -EINVAL;
-	if (bid_kind_has_detail(request->kind))
-		return -ENOENT;
 	for (; store; store = bid_store_lower(store)) {
 		int r = find_here(store, request, ret_file);
 
@@ -173,6 +171,18 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 			result = r;
 	}
 	return result;
+}
+
+int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	int r;
+
+	if (!bid_request_valid(request))
+		return -EINVAL;
+	if (bid_kind_has_detail(request->kind))
+		return -ENOENT;
+	r = bid_find_stored(store, request, ret_file);
+	return r == -ENOENT && request->kind == BID_KIND_KALLSYMS ? bid_derive_kallsyms(store, &request->id, ret_file) : r;
 }
 
 /* Does one store have a file or a directory for the id filed as @filed? */

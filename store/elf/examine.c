@@ -17,7 +17,7 @@
 /* the name of a file and an id */
 #define MAX_ALTLINK (4096 + BID_ID_MAX)
 
-static void cleanup_elf(Elf **elf)
+void bid_elf_cleanup(Elf **elf)
 {
 	if (*elf)
 		elf_end(*elf);
@@ -29,9 +29,9 @@ static int libelf_error(int otherwise)
 	return errno == ENOMEM || errno == EIO || errno == ESTALE ? -errno : otherwise;
 }
 
-static int open_elf(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
+int bid_elf_open(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
 {
-	bid_cleanup(cleanup_elf) Elf *elf = NULL;
+	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
 	char magic[SELFMAG];
 	ssize_t n;
 
@@ -147,12 +147,12 @@ static int find_id(Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
 
 int bid_elf_identify_by_libelf(int fd, struct bid_id *ret_id)
 {
-	bid_cleanup(cleanup_elf) Elf *elf = NULL;
+	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
 	struct bid_id id;
 	GElf_Ehdr ehdr;
 	int r;
 
-	r = open_elf(fd, &elf, &ehdr);
+	r = bid_elf_open(fd, &elf, &ehdr);
 	if (r < 0)
 		return r;
 	r = find_id(elf, &ehdr, &id);
@@ -284,7 +284,7 @@ static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *i
 
 int bid_elf_examine(int fd, struct bid_elf_info *ret_info)
 {
-	bid_cleanup(cleanup_elf) Elf *elf = NULL;
+	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
 	struct bid_elf_info info = { 0 };
 	size_t sections, segments;
 	uint64_t file_size;
@@ -292,7 +292,7 @@ int bid_elf_examine(int fd, struct bid_elf_info *ret_info)
 	GElf_Ehdr ehdr;
 	int r;
 
-	r = open_elf(fd, &elf, &ehdr);
+	r = bid_elf_open(fd, &elf, &ehdr);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)

@@ -2,7 +2,17 @@
 #ifndef BID_ELF_EXAMINE_H
 #define BID_ELF_EXAMINE_H
 
+#include <gelf.h>
+
 #include <bid/id.h>
+
+/*
+ * libelf's view of the file open at @fd, which must stay open as long; never mapped, so that a file that is cut short meanwhile is
+ * an error and no signal. -ENOEXEC, -ENOMEM, or as pread(2).
+ */
+int bid_elf_open(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr);
+
+void bid_elf_cleanup(Elf **elf);
 
 /*
  * As bid_elf_identify(), through libelf alone and by the sections first. Does not mind damage elsewhere in the file.

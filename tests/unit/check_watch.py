@@ -114,7 +114,8 @@ def case_once(scene):
     *files, total = [json.loads(line) for line in again.stdout.splitlines()]
     mine, = [file for file in files if file.get("id") == IDS[0]]
     assert mine["known"] and mine["file"] == str(program) and abs(mine["time"] - time.time()) < 3600, mine
-    assert total["known"] >= added and "files" not in total, total
+    # what else runs here may have ended meanwhile
+    assert total["known"] >= 1 and "files" not in total, total
     assert everything_is_right(scene) >= 2
 
 

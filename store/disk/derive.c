@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/derive.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/add.h"
+#include "disk/store.h"
+
+enum { TEXT_MAX = 256 << 20 }; /* bytes; a kernel has some 10 MB */
+
+struct text {
+	char *data; /* owned */
+	size_t len, room;
+};
+
+static void text_release(struct text *text)
+{
+	free(text->data);
+}
+
+static int append(void *user, const void *data, size_t len)
+{
+	struct text *text = user;
+
+	if (len > TEXT_MAX - text->len)
+		return -EFBIG;
+	if (text->len + len > text->room) {
+		size_t room = (text->len + len) * 2;
+		char *larger = realloc(text->data, room);
+
+		if (!larger)
+			return -ENOMEM;
+		text->data = larger;
+		text->room = room;
+	}
+	memcpy(text->data + text->len, data, len);
+	text->len += len;
+	return 0;
+}
+
+static int read_symbols(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st)
+{
+	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+	int r = -ENODATA;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && r == -ENODATA; i++) {
+		struct bid_file file = BID_FILE_NONE;
+
+		if (bid_store_find(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
+			continue;
+		r = bid_elf_kallsyms(file.fd, append, text);
+		*ret_st = file.st;
+		bid_file_release(&file);
+	}
+	return r;
+}
+
+static int to_memory(const struct text *text, const struct stat *source, struct bid_file *ret_file)
+{
+	bid_auto_fd int fd = memfd_create("bid-kallsyms", MFD_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = bid_pwrite_full(fd, text->data, text->len, 0);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* who may read the one may read the other */
+	st.st_mode = S_IFREG | (source->st_mode & 0444);
+	st.st_uid = source->st_uid;
+	st.st_gid = source->st_gid;
+	st.st_mtim = source->st_mtim;
+	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .kind = BID_KIND_KALLSYMS, .st = st };
+	return 0;
+}
+
+int bid_derive_kallsyms(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_KALLSYMS };
+	bid_cleanup(text_release) struct text text = { 0 };
+	struct bid_added added;
+	struct stat source;
+	int r;
+
+	r = read_symbols(store, id, &text, &source);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	if (bid_store_writable(store) && source.st_mode & S_IROTH &&
+	    bid_add_data(store, &request, "made", text.data, text.len, &added) == 0)
+		return bid_store_find(store, &request, ret_file);
+	return to_memory(&text, &source, ret_file);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Artifacts that are made from others under the same id. */
+#ifndef BID_DISK_DERIVE_H
+#define BID_DISK_DERIVE_H
+
+#include <bid/store.h>
+
+/*
+ * The symbol table of the kernel @id, made from the symbols of its vmlinux or debug file. It is put into @store, so that perf finds
+ * it too; into memory where that cannot be written. Errors as of bid_store_find(); -ENOENT if there is nothing to make it from.
+ */
+int bid_derive_kallsyms(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file);
+
+#endif

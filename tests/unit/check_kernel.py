@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Kernels in a store: their images, symbol tables that are made from theirs, and what Debian packages of them.
+
+usage: check_kernel.py BIDCTL
+
+With BID_TEST_KERNELS set, to a mirror's two packages "linux-image-*-cloud-amd64" in a directory or to "download", those are taken.
+"""
+import lzma
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+
+import cases
+from check_bidctl import REFUSED, Scene
+
+IDS = [f"{number:02x}" + "c0ffee00" * 4 + "000000" for number in range(1, 9)]
+SOURCE = r"""
+    int counter = 1; int zeros[100]; const int table[] = { 1, 2 }; static volatile int hidden = 3;
+    __attribute__((weak)) int weak_code(void) { return hidden; }
+    static __attribute__((noinline, used)) int local_code(int n) { return n + counter + table[n & 1]; }
+    __asm__(".globl absolute; .set absolute, 0x1234\n.pushsection .text\n$mapped: __ksymtab_x: __crc_x:\n.popsection");
+    void _start(void) { zeros[0] = local_code(weak_code()); }
+"""
+# what scripts/mksysmap of the kernel takes out of what "nm -n" prints
+LEFT_OUT = re.compile(r" [aNUw] | (\$|\.L|__crc_|__ksymtab_|__kstrtab_|__kstrtabns_)")
+
+
+def vmlinux(directory, build_id, *flags):
+    """A program where a kernel is, in the upper half of the address space."""
+    source, output = directory / "vmlinux.c", directory / f"vmlinux-{build_id[:2]}"
+    source.write_text(SOURCE)
+    subprocess.run(["cc", "-g", "-O1", "-nostdlib", "-static", "-no-pie", "-fno-pic", "-ffreestanding", "-mcmodel=kernel",
+                    "-fno-asynchronous-unwind-tables", "-Wl,-Ttext-segment=0xffffffff81000000", f"-Wl,--build-id=0x{build_id}",
+                    *flags, source, "-o", output], check=True)
+    return output
+
+
+def bz_image(directory, kernel, compress, sized):
+    """As the kernel's build makes it: Documentation/arch/x86/boot.rst."""
+    payload = subprocess.run(compress, stdin=open(kernel, "rb"), stdout=subprocess.PIPE, check=True).stdout
+    if sized:
+        payload += struct.pack("<I", kernel.stat().st_size)
+    header = bytearray(4 * 512)
+    header[0:2], header[0x1f1], header[0x202:0x208] = b"MZ", 3, b"HdrS\x0f\x02"
+    struct.pack_into("<II", header, 0x248, 100, len(payload))
+    image = directory / f"vmlinuz-{compress[0]}"
+    image.write_bytes(header + bytes(100) + payload + bytes(1000))
+    return image
+
+
+def from_nm(path):
+    """The same table by other means."""
+    listed = subprocess.run(["nm", "-n", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if not LEFT_OUT.search(line)]
+
+
+def made_table(scene, build_id):
+    return pathlib.Path(scene.on_store("get", "--offline", build_id, "kallsyms").stdout.strip()).read_text().splitlines()
+
+
+def case_symbols(scene):
+    kernel = vmlinux(scene.home, IDS[0])
+    scene.on_store("add", kernel)
+    table, wanted = made_table(scene, IDS[0]), from_nm(kernel)
+    assert sorted(table) == sorted(wanted) and len(table) > 8, (table, wanted)
+    assert [line.split()[0] for line in table] == sorted(line.split()[0] for line in wanted)
+    assert {line.split()[1] for line in table} >= set("TtDdBRWA"), table
+    # it is perf's from now on, and what was made is not made again
+    stored = scene.store / "[kernel.kallsyms]" / IDS[0] / "kallsyms"
+    inode = stored.stat().st_ino
+    assert made_table(scene, IDS[0]) == table and stored.stat().st_ino == inode
+    assert scene.json("show", IDS[0])["artifacts"]["kallsyms"]["how"] == "made"
+    scene.on_store("verify")
+    scene.on_store("remove", IDS[0])
+    assert not stored.exists()
+
+
+def case_separate_symbols(scene):
+    """A stripped kernel has none, until its debug file is there."""
+    kernel = vmlinux(scene.home, IDS[1])
+    wanted, debug = from_nm(kernel), scene.home / "vmlinux.debug"
+    subprocess.run(["objcopy", "--only-keep-debug", kernel, debug], check=True)
+    subprocess.run(["strip", "-s", kernel], check=True)
+    scene.on_store("add", kernel)
+    scene.on_store("get", "--offline", IDS[1], "kallsyms", status=REFUSED)
+    scene.on_store("add", debug)
+    # sections without bytes count as data that is zero, but for code
+    assert [line.split()[::2] for line in made_table(scene, IDS[1])] and \
+        {line.split()[2] for line in made_table(scene, IDS[1])} == {line.split()[2] for line in wanted}
+
+
+def case_no_kernel(scene):
+    """A program has symbols too, and they are no kernel's."""
+    scene.on_store("add", scene.one)
+    build_id = scene.json("list")[0]["id"]
+    scene.on_store("get", "--offline", build_id, "kallsyms", status=REFUSED)
+    assert not (scene.store / "[kernel.kallsyms]").exists()
+
+
+def case_images(scene):
+    """Found in a tree by their names, whatever they are packed with, and filed under the id of what is in them."""
+    boot = scene.home / "boot"
+    boot.mkdir()
+    packings = [(["gzip", "-nc"], False), (["xz", "--check=crc32", "--x86", "--lzma2"], True), (["zstd", "-qc"], True),
+                (["lz4", "-lqc"], True), (["bzip2", "-c"], True)]
+    kernels = {}
+    for build_id, (compress, sized) in zip(IDS, packings):
+        kernel = vmlinux(scene.home, build_id)
+        bz_image(boot, kernel, compress, sized)
+        kernels[build_id] = kernel.read_bytes()
+    (boot / "vmlinuz-damaged").write_bytes((boot / "vmlinuz-zstd").read_bytes()[:-1200])
+    (boot / "initrd.img").write_bytes(lzma.compress(kernels[IDS[0]]))
+    done = scene.on_store("add", boot)
+    assert f"added {len(kernels)}," in done.stdout, done.stdout
+    for build_id, content in kernels.items():
+        assert pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout.strip()).read_bytes() == content
+        assert made_table(scene, build_id)
+    scene.on_store("verify", "--deep")
+
+
+def case_running(scene):
+    done = scene.on_store("add", "--kernel")
+    assert re.search(r"^seen \d+, added \d+", done.stdout.splitlines()[-1]), done.stdout
+    as_json = scene.json("add", "--kernel")
+    names = [file["file"] for file in as_json["files"]]
+    assert "/proc/kallsyms" in names or "[kernel.kallsyms]" in names, names
+    for file in as_json["files"]:
+        image = pathlib.Path(file["file"])
+        if image.name.startswith("vmlinu"):
+            assert file.get("id") or file.get("why"), file
+    scene.one_error("add", "--kernel", "--perf-data=x", status=2, has="'--kernel'")
+
+
+def debian_kernels(scene):
+    """Two unpacked packages, or why not."""
+    source = os.environ.get("BID_TEST_KERNELS")
+    if not source:
+        raise cases.Skip("set BID_TEST_KERNELS=download to take 70 MB from Debian's mirror")
+    directory = pathlib.Path(source)
+    if source == "download":
+        directory = scene.home
+        listed = subprocess.run(["apt-cache", "search", "--names-only", r"^linux-image-[0-9.+deb-]*-cloud-amd64$"],
+                                stdout=subprocess.PIPE, text=True, check=True).stdout
+        names = sorted(line.split()[0] for line in listed.splitlines() if "(signed)" in line)[-2:]
+        done = subprocess.run(["apt-get", "download", *names], cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False)
+        if len(names) < 2 or done.returncode:
+            raise cases.Skip(f"no two kernels to be had from the mirror: {names} {done.stdout.strip()}")
+    roots = []
+    for package in sorted(directory.glob("linux-image-*.deb")):
+        roots.append(scene.home / package.stem)
+        subprocess.run(["dpkg-deb", "-x", package, roots[-1]], check=True)
+    return roots
+
+
+def embedded(image):
+    """What is in an image, by other means: the packed kernel begins with its magic."""
+    content = image.read_bytes()
+    for magic, command in ((b"\xfd7zXZ\0", ["xz", "-dc", "--single-stream"]), (b"\x28\xb5\x2f\xfd", ["zstd", "-dcq"])):
+        at = content.find(magic)
+        if at > 0:
+            return subprocess.run(command, input=content[at:], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  check=False).stdout
+    raise AssertionError(f"{image} is packed with something else")
+
+
+def case_debian(scene):
+    """Two builds of a real kernel, with all their modules, side by side."""
+    for root in debian_kernels(scene):
+        image, = (root / "boot").glob("vmlinuz-*")
+        scene.on_store("add", root)
+        modules = list(root.glob("usr/lib/modules/**/*.ko*")) or list(root.glob("lib/modules/**/*.ko*"))
+        unpacked = scene.home / "unpacked"
+        unpacked.write_bytes(embedded(image))
+        readelf = subprocess.run(["readelf", "-n", unpacked], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                 check=False)
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", readelf.stdout)[1]
+        stored = pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout.strip())
+        assert stored.read_bytes() == unpacked.read_bytes()[:stored.stat().st_size]
+        assert len(modules) > 100
+        # a module is there, unpacked
+        for module in modules[:20]:
+            plain = subprocess.run(["xz", "-dc", module], stdout=subprocess.PIPE, check=True).stdout if module.suffix == ".xz" \
+                else module.read_bytes()
+            unpacked.write_bytes(plain)
+            readelf = subprocess.run(["readelf", "-n", unpacked], stdout=subprocess.PIPE, text=True, check=True).stdout
+            ident = re.search(r"Build ID: ([0-9a-f]+)", readelf)[1]
+            assert pathlib.Path(scene.on_store("get", "--offline", ident, "elf").stdout.strip()).read_bytes() == plain
+        shutil.rmtree(root)
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene, tools=["cc", "objcopy", "strip", "lz4", "zstd", "xz"])
