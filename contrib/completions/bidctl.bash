@@ -32,7 +32,7 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --lower | --url | --link | --perf-data | --jobs | --files-from | --interval)
+		-s | --store | --lower | --url | --link | --perf-data | --jobs | --files-from | --interval | -o | --output)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -63,7 +63,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
 		;;
-	--perf-data | --core | --files-from)
+	--perf-data | --core | --files-from | -o | --output)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -89,8 +89,10 @@ _bidctl()
 		case $command in
 		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --kernel --files-from=' ;;
 		get) options+=' --lower= --url= --offline --refresh --accept --perf-data= --core= --pid=' ;;
+		archive) options+=' --output= --perf-data= --fetch --url= --lower=' ;;
 		list) options+=' --cookies --by= --lower=' ;;
-		missing | show | status) options+=' --lower=' ;;
+		missing) options+=' --perf-data= --lower=' ;;
+		show | status) options+=' --lower=' ;;
 		remove) options+=' --path=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		watch) options+=' --link= --interval= --once' ;;
@@ -102,7 +104,8 @@ _bidctl()
 	fi
 	case $command:$operands in
 	:*)
-		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing verify gc watch status' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive verify gc watch
+			status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames
@@ -113,7 +116,11 @@ _bidctl()
 		_bidctl_ids "$current"
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "$current")
 		;;
-	show:0 | get:0 | missing:* | verify:*)
+	unarchive:0)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		;;
+	archive:* | show:0 | get:0 | missing:* | verify:*)
 		_bidctl_ids "$current"
 		;;
 	get:1)

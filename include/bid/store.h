@@ -165,6 +165,12 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
 
+/*
+ * If the store knows no original path of the build, file it under @path: an absolute one, or a name of perf's in brackets. -EINVAL
+ * if it is neither, or leads anywhere else.
+ */
+int bid_txn_set_path(struct bid_txn *txn, const char *path);
+
 /* Drop what was written so far, to begin anew. */
 int bid_txn_reset(struct bid_txn *txn);
 
@@ -246,8 +252,8 @@ int bid_store_sync(struct bid_store *store);
 
 /*
  * Add @len bytes of memory, which are no file, where perf files them: BID_KIND_KALLSYMS under "[kernel.kallsyms]", BID_KIND_VDSO
- * under "[vdso]". On return of 0 they are on disk. Returns additionally -EINVAL for any other kind, and for a vDSO -ENOEXEC and
- * -EBADMSG if it is none or has another id.
+ * under "[vdso]", BID_KIND_PROBES where the build has its path. On return of 0 they are on disk. Returns additionally -EINVAL for
+ * any other kind, for a vDSO -ENOEXEC and -EBADMSG if it is none or has another id, and for probes -ENOENT without such a build.
  */
 int bid_store_add_data(struct bid_store *store, const struct bid_request *request, const void *data, size_t len,
 		       struct bid_added *ret_added);

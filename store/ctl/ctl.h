@@ -27,9 +27,9 @@ struct ctl {
 	bool json;
 	bool verbose;
 	enum bid_link link; /* add, watch */
-	const char *perf_data; /* add, get: a recording instead of operands, or NULL */
+	const char *perf_data; /* add, archive, get, missing: a recording instead of operands, or NULL */
 	const char *core, *pid; /* get: likewise */
-	bool fetch; /* add */
+	bool fetch; /* add, archive */
 	unsigned jobs; /* add; 0 is one per CPU */
 	bool cross; /* add */
 	bool running; /* add */
@@ -48,6 +48,7 @@ struct ctl {
 	size_t n_paths;
 	enum ctl_order order; /* list */
 	bool cookies; /* list */
+	const char *output; /* archive: a file, or "-" */
 	bool deep; /* verify */
 	bool repair; /* verify */
 	bool dry_run; /* gc */
@@ -58,6 +59,7 @@ struct ctl {
 typedef enum ctl_status (*ctl_command_fn)(const struct ctl *ctl, int argc, char **argv);
 
 enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
@@ -65,6 +67,7 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv);

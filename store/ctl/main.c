@@ -28,6 +28,8 @@ static const struct command {
 	{ "remove", "FILE|ID...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
 	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
 	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
+	{ "archive", "[ID...]", "pack builds, or what a recording of perf names, for another machine", 0, -1, ctl_archive },
+	{ "unarchive", "FILE", "take in what 'archive' or perf archive packed ('-': standard input)", 1, 1, ctl_unarchive },
 	{ "verify", "[ID...]", "check every object, name and record; with '--repair' put them right", 0, -1, ctl_verify },
 	{ "gc", "", "evict what was fetched, longest unused first, until the limits are kept", 0, 0, ctl_gc },
 	{ "watch", "", "add what runs, as it is started and mapped, until it is told to end", 0, 0, ctl_watch },
@@ -48,10 +50,11 @@ static const struct {
 	{ "verbose", 'v', NULL, NULL, "say more on standard error" },
 	{ "help", 'h', NULL, NULL, "show this help, of one command if it is named" },
 	{ "version", 'V', NULL, NULL, "show the version" },
-	{ "perf-data", 0, "FILE", "add get", "what a recording of perf names ('-': standard input)" },
+	{ "perf-data", 0, "FILE", "add archive get missing", "what a recording of perf names ('-': standard input)" },
 	{ "core", 0, "FILE", "get", "what a core file says was mapped" },
 	{ "pid", 0, "PID", "get", "what a process has mapped as code" },
-	{ "fetch", 0, NULL, "add", "with --perf-data: fetch from the servers what is not here" },
+	{ "fetch", 0, NULL, "add archive", "fetch from the servers what is not here; of 'add' with --perf-data" },
+	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar; or '-'" },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
@@ -59,10 +62,10 @@ static const struct {
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
 	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file" },
 	{ "cookies", 0, NULL, "list", "list what is kept without a build-id, which is a guess" },
-	{ "lower", 0, "DIR", "list show get missing status", "look into DIR, too ('debuginfod': its cache); repeatable" },
+	{ "lower", 0, "DIR", "archive list show get missing status", "look into DIR, too ('debuginfod': its cache); repeatable" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
 	{ "once", 0, NULL, "watch", "look through all processes once, and end" },
-	{ "url", 0, "URL", "add get verify", "ask this server, not those of the environment; repeatable" },
+	{ "url", 0, "URL", "add archive get verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server" },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
 	{ "accept", 0, NULL, "get", "take other bytes than were fetched first under this id" },
@@ -240,6 +243,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->core = value;
 	else if (strcmp(name, "pid") == 0)
 		ctl->pid = value;
+	else if (strcmp(name, "output") == 0)
+		ctl->output = value;
 	else if (strcmp(name, "fetch") == 0)
 		ctl->fetch = true;
 	else if (strcmp(name, "refresh") == 0)

@@ -7,10 +7,12 @@
 
 #include <bid/error.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
 #include "ctl/id_lines.h"
 #include "ctl/output.h"
+#include "ctl/perf_data.h"
 
 struct asking {
 	const struct ctl *ctl;
@@ -64,6 +66,18 @@ static enum ctl_status ask(void *user, const struct bid_id *id, const char *rest
 	return CTL_DONE;
 }
 
+/* All that a recording of perf names, sampled or not. */
+static enum ctl_status ask_recording(struct asking *asking, const char *path)
+{
+	bid_cleanup(ctl_recording_release) struct ctl_recording recording = { .path = path };
+	enum ctl_status status = ctl_recording_read(&recording);
+
+	for (size_t i = 0; i < recording.n && status == CTL_DONE; i++)
+		if (recording.builds[i].id.len)
+			status = ask(asking, &recording.builds[i].id, recording.builds[i].path);
+	return status;
+}
+
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 {
 	struct asking asking = { .ctl = ctl };
@@ -71,6 +85,8 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status = ctl_open_store(ctl, CTL_READ, &store);
 	struct bid_id id;
 
+	if (ctl->perf_data && argc > 0)
+		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argv[0]);
 	asking.store = store;
 	for (int i = 0; status == CTL_DONE && i < argc; i++) {
 		if (bid_id_parse_str(argv[i], &id) < 0)
@@ -79,7 +95,9 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 	for (int i = 0; status == CTL_DONE && i < argc; i++)
 		if (bid_id_parse_str(argv[i], &id) == 0)
 			status = ask(&asking, &id, "");
-	if (status == CTL_DONE && argc == 0)
+	if (status == CTL_DONE && ctl->perf_data)
+		status = ask_recording(&asking, ctl->perf_data);
+	else if (status == CTL_DONE && argc == 0)
 		status = ctl_each_id_line(ask, &asking);
 	if (ctl->json)
 		ctl_array_end(&asking.array);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/json.h"
 
 bool ctl_is_terminal(FILE *file)
 {
@@ -52,46 +52,9 @@ const char *ctl_format_size(uint64_t bytes, char buf[static CTL_SIZE_MAX])
 	return buf;
 }
 
-/* The length of the UTF-8 sequence at @text, as RFC 3629 has it; 0 if there is none. */
-static size_t utf8_length(const unsigned char *text)
-{
-	size_t n;
-
-	if (text[0] < 0x80)
-		return 1;
-	if (text[0] < 0xc2 || text[0] > 0xf4)
-		return 0;
-	n = text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
-	for (size_t i = 1; i < n; i++)
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	/* overlong forms, surrogates, and what is beyond Unicode */
-	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) || (text[0] == 0xf0 && text[1] < 0x90) ||
-	    (text[0] == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 json_t *ctl_json_text(const char *text)
 {
-	const unsigned char *in = (const unsigned char *)text;
-	bid_auto_free char *clean = NULL;
-	char *out;
-
-	if (!text)
-		return json_null();
-	clean = malloc(3 * strlen(text) + 1);
-	if (!clean)
-		return NULL;
-	for (out = clean; *in;) {
-		size_t n = utf8_length(in);
-
-		memcpy(out, n ? (const char *)in : "\357\277\275", n ? n : 3);
-		out += n ? n : 3;
-		in += n ? n : 1;
-	}
-	*out = '\0';
-	return json_string(clean);
+	return bid_json_text(text);
 }
 
 static int print_json(json_t *json, size_t flags)

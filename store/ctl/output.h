@@ -54,7 +54,7 @@ void ctl_array_end(const struct ctl_array *array);
 struct ctl_progress {
 	bool drawn;
 	int64_t next_ms; /* the clock when the next line is due, without a terminal */
-	int64_t begun_ms; /* the clock when the first byte was seen */
+	int64_t begun_ms; /* the clock when the first byte was seen, or the text drawn last */
 };
 
 bool ctl_progress_wanted(void);
@@ -69,6 +69,8 @@ struct ctl_progress_sum {
 };
 
 void ctl_progress_draw_sum(struct ctl_progress *progress, const struct ctl_progress_sum *sum);
+/* Any text in that line; ten times a second at most. */
+void ctl_progress_text(struct ctl_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Take it away again. */
 void ctl_progress_clear(struct ctl_progress *progress);

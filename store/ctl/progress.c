@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The progress line of a download. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,7 +9,7 @@
 #include "ctl/clock.h"
 #include "ctl/output.h"
 
-enum { BAR_MAX = 30, COLUMNS = 80, LINE_ROOM = 256 };
+enum { BAR_MAX = 30, COLUMNS = 80, LINE_ROOM = 256, REDRAW_MS = 100 };
 
 /* "https://user@host:8002/path" is "host:8002" to somebody who waits for it. */
 static void host_of(const char *source, char *ret_host, size_t size)
@@ -120,6 +121,21 @@ void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress 
 		}
 	}
 	show(progress, line, columns);
+}
+
+void ctl_progress_text(struct ctl_progress *progress, const char *format, ...)
+{
+	int64_t now = ctl_clock_ms();
+	char line[LINE_ROOM];
+	va_list arguments;
+
+	if (!ctl_is_terminal(stderr) || (progress->drawn && now - progress->begun_ms < REDRAW_MS))
+		return;
+	progress->begun_ms = now;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	show(progress, line, width_of_terminal());
 }
 
 void ctl_progress_clear(struct ctl_progress *progress)

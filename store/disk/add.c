@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/record.h"
 #include "disk/store.h"
 #include "disk/txn.h"
@@ -48,29 +49,6 @@ int bid_adding_examine(struct bid_store *store, struct bid_adding *adding)
 	if (r < 0)
 		return r;
 	return adding->info.id.len ? 0 : -ENODATA;
-}
-
-/* Does @path have a form that stays inside the tree of original paths when it is appended to the store's? */
-static bool is_fileable(const char *path)
-{
-	static const char *const ours[] = { "/" BID_LAYOUT_LINKS "/", "/" BID_LAYOUT_PRIVATE "/" };
-
-	if (path[0] != '/' || path[1] == '\0')
-		return false;
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (strncmp(path, ours[i], strlen(ours[i])) == 0)
-			return false;
-	while (*path) {
-		size_t len;
-
-		if (*path++ != '/')
-			return false;
-		len = strcspn(path, "/");
-		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		path += len;
-	}
-	return true;
 }
 
 /* The path of what was opened, whatever happens to the name meanwhile. */
@@ -112,7 +90,7 @@ int bid_adding_open(const struct bid_add *add, struct bid_adding *adding)
 		memcpy(adding->path, add->path, strlen(add->path) + 1);
 	if (r < 0)
 		return r;
-	return is_fileable(adding->path) ? 0 : -EINVAL;
+	return bid_layout_is_original(adding->path) ? 0 : -EINVAL;
 }
 
 int bid_adding_begin(struct bid_store *store, const struct bid_add *add, struct bid_adding *adding)
@@ -158,15 +136,21 @@ static int put_temp(void *user, int dir, const char *name)
 static int publish_data(struct bid_store *store, const struct bid_request *request, const char *how, struct bid_temp *temp,
 			uint64_t size)
 {
-	const char *dir = request->kind == BID_KIND_VDSO ? "[vdso]" : "[kernel.kallsyms]";
+	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
+	const char *dir = dirs[request->kind];
 	struct bid_id filed = bid_layout_filed(&request->id);
 	struct bid_origin origin = { .how = how, .file = dir };
-	char path[BID_LAYOUT_MAX];
+	char path[PATH_MAX], under[BID_LAYOUT_MAX];
 	int r;
 
-	if (fchmod(temp->fd, 0444) < 0 || fsync(temp->fd) < 0)
+	if (dir)
+		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &filed, under));
+	else if (bid_one_where(store, &request->id, path, sizeof(path)) < 0)
+		return -ENOENT;
+	/* perf writes probes on */
+	if (fchmod(temp->fd, request->kind == BID_KIND_PROBES ? 0644 : 0444) < 0 || fsync(temp->fd) < 0)
 		return -errno;
-	r = bid_publish(store, &request->id, request->kind, bid_layout_under(dir, &filed, path), true, put_temp, temp);
+	r = bid_publish(store, &request->id, request->kind, path, true, put_temp, temp);
 	if (r < 0)
 		return r;
 	bid_record_write(store, &(struct bid_record){
@@ -187,7 +171,8 @@ int bid_add_data(struct bid_store *store, const struct bid_request *request, con
 	struct bid_id carried;
 	int r;
 
-	if ((request->kind != BID_KIND_KALLSYMS && request->kind != BID_KIND_VDSO) || request->id.len == 0)
+	if ((request->kind != BID_KIND_KALLSYMS && request->kind != BID_KIND_VDSO && request->kind != BID_KIND_PROBES) ||
+	    request->id.len == 0)
 		return -EINVAL;
 	if (!bid_store_writable(store))
 		return -EROFS;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/utf8.h"
+#include "base/json.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -16,14 +16,6 @@
 /* What a record adds to what the file itself tells; never its size or id, which may have changed since. */
 static const char *const recorded[] = { "digest", "how",  "link",    "time",	      "server",
 					"url",	  "file", "archive", "ima_signature", "source" };
-
-/* Paths may be of any bytes; JSON is not. */
-static json_t *text_of(const char *bytes)
-{
-	bid_auto_free char *text = bid_utf8(bytes);
-
-	return text ? json_string(text) : NULL;
-}
 
 int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user)
 {
@@ -59,9 +51,9 @@ static json_t *artifact(struct bid_store *store, const struct bid_request *reque
 	len = readlink(link, path, sizeof(path) - 1);
 	path[len > 0 ? len : 0] = '\0';
 	if (strncmp(path, bid_store_path(store), root) == 0 && path[root] == '/')
-		json_object_set_new(json, "path", text_of(path + root + 1));
+		json_object_set_new(json, "path", bid_json_text(path + root + 1));
 	else if (path[0] == '/')
-		json_object_set_new(json, "path", text_of(path)); /* in a lower store */
+		json_object_set_new(json, "path", bid_json_text(path)); /* in a lower store */
 	if (bid_record_read(store, request, &record) < 0)
 		return json;
 	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
@@ -93,7 +85,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 		*strrchr(where, '/') = '\0';
 		/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
 		snprintf(path, sizeof(path), "%s%s", where[0] == '[' ? "" : "/", where);
-		json_array_append_new(paths, text_of(path));
+		json_array_append_new(paths, bid_json_text(path));
 	}
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };

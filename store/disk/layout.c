@@ -169,6 +169,28 @@ bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_k
 	return false;
 }
 
+bool bid_layout_is_original(const char *path)
+{
+	static const char *const ours[] = { "/" BID_LAYOUT_LINKS "/", "/" BID_LAYOUT_PRIVATE "/" };
+
+	if (path[0] != '/' || path[1] == '\0')
+		return false;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (strncmp(path, ours[i], strlen(ours[i])) == 0)
+			return false;
+	while (*path) {
+		size_t len;
+
+		if (*path++ != '/')
+			return false;
+		len = strcspn(path, "/");
+		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		path += len;
+	}
+	return true;
+}
+
 /* Is there a ".." among the components of @path? */
 static bool goes_up(const char *path)
 {

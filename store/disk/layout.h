@@ -26,6 +26,9 @@
 /* The id that @id is filed under: perf's 20 bytes of a longer one. */
 struct bid_id bid_layout_filed(const struct bid_id *id);
 
+/* Is @path an absolute one that stays inside the tree of original paths when it is appended to the store's? */
+bool bid_layout_is_original(const char *path);
+
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 

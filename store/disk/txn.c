@@ -35,6 +35,7 @@ struct bid_txn {
 	uint64_t size;
 	XXH3_state_t *digest; /* of what was written so far; owned */
 	bool accept; /* other bytes than the first ones */
+	char path[PATH_MAX]; /* to file it under, as below the store; "" if nobody said */
 	bool made_room; /* the disk was full, and something was evicted for this */
 	char reason[256];
 };
@@ -85,6 +86,18 @@ int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 		return r;
 	XXH3_128bits_update(txn->digest, data, len);
 	txn->size += len;
+	return 0;
+}
+
+int bid_txn_set_path(struct bid_txn *txn, const char *path)
+{
+	bool name = path[0] == '[' && path[strlen(path) - 1] == ']' && !strchr(path, '/');
+
+	if (strlen(path) >= sizeof(txn->path))
+		return -ENAMETOOLONG;
+	if (!name && !bid_layout_is_original(path))
+		return -EINVAL;
+	snprintf(txn->path, sizeof(txn->path), "%s", name ? path : path + 1);
 	return 0;
 }
 
@@ -284,6 +297,14 @@ static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *
 	return bid_store_find(txn->store, &txn->request, ret_file);
 }
 
+/* "<path>/<id>" */
+static int under_path(const struct bid_txn *txn, const struct bid_id *filed, char ret_path[static PATH_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+
+	return snprintf(ret_path, PATH_MAX, "%s/%s", txn->path, bid_id_format(filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
 /* Publish where it belongs; where that cannot be, in the directory of the nameless, which is looked into next. */
 static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
@@ -291,7 +312,11 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 	struct bid_id filed = bid_layout_filed(id);
 	int r;
 
-	bid_publish_where(txn->store, id, path);
+	r = -ENOENT;
+	if (txn->path[0] && bid_one_where(txn->store, &filed, path, sizeof(path)) < 0)
+		r = under_path(txn, &filed, path);
+	if (r < 0)
+		bid_publish_where(txn->store, id, path);
 	r = publish_at(txn, id, path, ret_file);
 	if (r == 0 || is_of_the_disk(r))
 		return r;

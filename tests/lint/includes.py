@@ -28,9 +28,11 @@ LIBRARIES = {
 # The first rule that fits a file holds: the foreign libraries it may use, and where the headers of ours that it may include lie.
 RULES = [
     (r"include/bid/.*", "", ["include/bid"]),
+    (r"store/base/json\.h", "jansson", ["store/base"]),
     (r"store/base/.*", "", ["store/base"]),
     (r"store/elf/.*", "elf archive", ["include/bid", "store/base", "store/elf"]),
     (r"store/disk/.*", "xxhash jansson", ["include/bid", "store/base", "store/disk"]),
+    (r"store/archive/.*", "archive", ["include/bid", "store/base", "store/archive"]),
     (r"store/perfdata/.*", "zstd", ["include/bid", "store/base", "store/perfdata"]),
     (r"store/fetch/.*", "curl", ["include/bid", "store/base", "store/fetch"]),
     (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),

@@ -4,6 +4,7 @@
 usage: check_SOMETHING.py BIDCTL [--no-fetch] [CASE...]
 """
 import argparse
+import functools
 import os
 import pathlib
 import shutil
@@ -32,11 +33,11 @@ def choose(functions, arguments, fetching, without_fetch):
     return [case for case in cases if not arguments.case or case.__name__ in arguments.case]
 
 
-def run_one(case, scene):
+def run_one(case, make_scene):
     """True if it did not fail."""
     begun = time.monotonic()
     try:
-        case(scene)
+        case(make_scene())
         print(f"ok {case.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
     except Skip as reason:
         print(f"skipped {case.__name__}: {reason}", flush=True)
@@ -68,6 +69,6 @@ def main(functions, scene, tools=("cc", "objcopy"), fetching=(), without_fetch=(
             built = directory / "built" if own_programs else directory.parent / "built"
             directory.mkdir()
             built.mkdir(exist_ok=True)
-            failed += not run_one(case, scene(os.path.realpath(arguments.bidctl), built, directory))
+            failed += not run_one(case, functools.partial(scene, os.path.realpath(arguments.bidctl), built, directory))
     print(f"{len(cases) - failed} of {len(cases)} cases passed")
     sys.exit(1 if failed or not cases else 0)

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The form of what does not carry its id. */
+#include <string.h>
+
+#include "archive/member.h"
+
+/* "ffffffff81000000 T _stext", perhaps with a tab and "[module]" behind it (proc(5), /proc/kallsyms) */
+static bool is_symbol(const char *line, size_t len)
+{
+	size_t digits = 0;
+
+	while (digits < len && strchr("0123456789abcdef", line[digits]))
+		digits++;
+	return digits > 0 && digits <= 16 && len > digits + 3 && line[digits] == ' ' && line[digits + 2] == ' ';
+}
+
+/* "%sdt_…", "#definition", "p:group/event …", "r…" (perf, util/probe-file.c: probe_cache__load()) */
+static bool is_probe(const char *line, size_t len)
+{
+	return len > 1 && strchr("#%+pr", line[0]);
+}
+
+bool bid_member_has_form(enum bid_kind kind, const char *data, size_t len)
+{
+	const char *end = data + len;
+
+	while (data < end) {
+		const char *newline = memchr(data, '\n', (size_t)(end - data));
+		size_t line = (size_t)((newline ? newline : end) - data);
+
+		if (!(kind == BID_KIND_KALLSYMS ? is_symbol(data, line) : is_probe(data, line)))
+			return false;
+		for (size_t i = 0; i < line; i++)
+			if ((unsigned char)data[i] < ' ' && data[i] != '\t')
+				return false;
+		data += line + 1;
+	}
+	return len > 0;
+}

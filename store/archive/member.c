@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "archive/member.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <bid/store.h>
+
+#define LINKS ".build-id/"
+
+bool bid_member_is_plain(const char *path)
+{
+	do {
+		size_t len = strcspn(path, "/");
+
+		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		path += len;
+	} while (*path++ == '/');
+	return true;
+}
+
+/* tar(1) may write them so. */
+static const char *without_dot(const char *name)
+{
+	while (name[0] == '.' && name[1] == '/')
+		name += 2;
+	return name;
+}
+
+/* "usr/bin/ls" was an absolute path; "[vdso]" is a name of perf's, and what lies in "[debuginfod]" has no path. */
+static void set_path(struct bid_member_name *name, const char *dir, size_t len)
+{
+	if (strncmp(dir, BID_STORE_NAMELESS, len) == 0 && strlen(BID_STORE_NAMELESS) == len)
+		name->path[0] = '\0';
+	else
+		snprintf(name->path, sizeof(name->path), "%s%.*s", dir[0] == '[' ? "" : "/", (int)len, dir);
+}
+
+/* The end of @path, @len bytes of it, as an id. @ret_dir_len is set to what is before the slash in front of it. */
+static bool ends_in_id(const char *path, size_t len, struct bid_id *ret_id, size_t *ret_dir_len)
+{
+	size_t at = len;
+
+	while (at > 0 && path[at - 1] != '/')
+		at--;
+	if (at < 2 || bid_id_parse(path + at, len - at, ret_id) < 0)
+		return false;
+	*ret_dir_len = at - 1;
+	return true;
+}
+
+static enum bid_kind kind_of(const char *file)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (strcmp(file, bid_kind_store_name((enum bid_kind)kind)) == 0)
+			return (enum bid_kind)kind;
+	return BID_KIND_NONE;
+}
+
+bool bid_member_parse(const char *name, struct bid_member_name *ret_name)
+{
+	struct bid_member_name parsed = { 0 };
+	const char *slash;
+	size_t dir_len;
+
+	name = without_dot(name);
+	slash = strrchr(name, '/');
+	if (!slash || strlen(name) >= sizeof(parsed.path) - 1 || !bid_member_is_plain(name) || name[0] == '.')
+		return false;
+	parsed.kind = kind_of(slash + 1);
+	if (parsed.kind == BID_KIND_NONE || !ends_in_id(name, (size_t)(slash - name), &parsed.id, &dir_len))
+		return false;
+	/* "[...]" is all of a name */
+	if (name[0] == '[' && memchr(name, '/', dir_len))
+		return false;
+	set_path(&parsed, name, dir_len);
+	*ret_name = parsed;
+	return true;
+}
+
+bool bid_member_is_link(const char *name, const char *target)
+{
+	static const char up[] = "../../";
+	char hex[2 * BID_ID_HEX_MAX];
+	struct bid_id id, filed;
+	size_t dir_len;
+
+	name = without_dot(name);
+	if (strncmp(name, LINKS, strlen(LINKS)) != 0 || strncmp(target, up, strlen(up)) != 0)
+		return false;
+	name += strlen(LINKS);
+	target += strlen(up);
+	if (strlen(name) < 4 || name[2] != '/' || !bid_member_is_plain(target))
+		return false;
+	if (snprintf(hex, sizeof(hex), "%.2s%s", name, name + 3) >= (int)sizeof(hex) || bid_id_parse_str(hex, &id) < 0)
+		return false;
+	return ends_in_id(target, strlen(target), &filed, &dir_len) && bid_id_equal(&id, &filed);
+}

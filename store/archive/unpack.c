@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Going through an archive that nobody vouches for. */
+#include "archive/unpack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+enum { BLOCK = 128 << 10, BOMB_RATIO = 250, TRIES = 16 };
+
+#define BOMB_MIN (UINT64_C(256) << 20)
+
+static void unpack_release(struct bid_unpack *unpack)
+{
+	for (size_t i = 0; i < unpack->n_later; i++) {
+		free(unpack->later[i].name);
+		free(unpack->later[i].data);
+	}
+	free(unpack->later);
+	if (unpack->archive)
+		archive_read_free(unpack->archive);
+}
+
+/* What libarchive could not read is damaged, unless it is the file that could not be read. */
+static int archive_error(struct archive *archive)
+{
+	switch (archive_errno(archive)) {
+	case ENOMEM:
+	case EIO:
+	case EISDIR:
+	case EBADF:
+		return -archive_errno(archive);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static int open_archive(struct bid_unpack *unpack, int fd)
+{
+	struct archive *archive = unpack->archive = archive_read_new();
+	int r;
+
+	if (!archive)
+		return -ENOMEM;
+	/* what perf packs with, and what we do: no other format or program is ever tried */
+	if (archive_read_support_filter_bzip2(archive) < ARCHIVE_WARN || archive_read_support_filter_gzip(archive) < ARCHIVE_WARN ||
+	    archive_read_support_filter_xz(archive) < ARCHIVE_WARN || archive_read_support_filter_zstd(archive) < ARCHIVE_WARN ||
+	    archive_read_support_format_tar(archive) != ARCHIVE_OK)
+		return -ENOTSUP;
+	/* looks at the beginning already */
+	r = archive_read_open_fd(archive, fd, BLOCK) == ARCHIVE_OK ? 0 : archive_error(archive);
+	return r == -EBADMSG ? -EINVAL : r;
+}
+
+/* A few bytes that become many fill a disk, or keep us busy for ever. */
+static bool is_bomb(const struct bid_unpack *unpack)
+{
+	la_int64_t packed = archive_filter_bytes(unpack->archive, -1);
+
+	return unpack->unpacked > BOMB_MIN && packed > 0 && unpack->unpacked / BOMB_RATIO > (uint64_t)packed;
+}
+
+ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len)
+{
+	la_ssize_t n = archive_read_data(unpack->archive, buffer, len);
+
+	if (n < 0)
+		return archive_error(unpack->archive);
+	unpack->unpacked += (uint64_t)n;
+	return is_bomb(unpack) ? -EFBIG : (ssize_t)n;
+}
+
+/* What is left of the current member. Not left to libarchive, which does not know when to stop. */
+static int pass_over(struct bid_unpack *unpack)
+{
+	for (;;) {
+		const void *data;
+		la_int64_t offset;
+		size_t len = 0;
+		int r = archive_read_data_block(unpack->archive, &data, &len, &offset); /* holes cost nothing */
+
+		if (r == ARCHIVE_EOF)
+			return 0;
+		if (r < ARCHIVE_WARN)
+			return archive_error(unpack->archive);
+		unpack->unpacked += len;
+		if (is_bomb(unpack))
+			return -EFBIG;
+	}
+}
+
+static int count(struct bid_unpack *unpack, const struct bid_archive_member *member, struct bid_archive_counts *counts)
+{
+	counts->added += member->state == BID_MEMBER_ADDED;
+	counts->known += member->state == BID_MEMBER_KNOWN;
+	counts->refused += member->state == BID_MEMBER_REFUSED;
+	if (member->state == BID_MEMBER_ADDED)
+		counts->size += member->size;
+	return unpack->config->member ? unpack->config->member(unpack->config->user, member) : 0;
+}
+
+/* Whatever is no file. 0 if there is nothing to say of it, 1 if member->why has it; -EINPROGRESS: look at it as at a file. */
+static int look_at_type(struct archive_entry *entry, struct bid_archive_member *member)
+{
+	const char *target;
+
+	if (archive_entry_hardlink(entry))
+		return -EINPROGRESS;
+	switch (archive_entry_filetype(entry)) {
+	case AE_IFREG:
+		return -EINPROGRESS;
+	case AE_IFDIR:
+		return 0; /* directories are made where they are needed */
+	case AE_IFLNK:
+		target = archive_entry_symlink(entry);
+		member->why = "a symbolic link other than perf's";
+		return target && bid_member_is_link(member->name, target) ? 0 : 1;
+	default:
+		member->why = "neither a file nor a link";
+		return 1;
+	}
+}
+
+static int take(struct bid_unpack *unpack, struct archive_entry *entry, struct bid_archive_member *member)
+{
+	const char *target = archive_entry_hardlink(entry);
+	struct bid_member_name name, other;
+
+	member->why = "its name is not in the layout of perf's cache";
+	if (!bid_member_parse(member->name, &name))
+		return 0;
+	member->id = name.id;
+	member->kind = name.kind;
+	/* tar(1) makes one of a file that it packs twice, or that has two names */
+	member->why = "a hard link to something else";
+	if (target && (!bid_member_parse(target, &other) || !bid_id_equal(&other.id, &name.id) || other.kind != name.kind))
+		return 0;
+	return target ? bid_unpack_take_known(unpack, &name, member) : bid_unpack_take(unpack, &name, member);
+}
+
+static int one_member(struct bid_unpack *unpack, struct archive_entry *entry, struct bid_archive_counts *counts)
+{
+	const char *name = archive_entry_pathname(entry);
+	struct bid_archive_member member = { .state = BID_MEMBER_REFUSED };
+	int r;
+
+	/* a name that the locale does not have, which is no matter here */
+	if (!name)
+		name = archive_entry_pathname_utf8(entry);
+	member.name = name ? name : "?";
+	member.size = archive_entry_size(entry) > 0 ? (uint64_t)archive_entry_size(entry) : 0;
+	r = look_at_type(entry, &member);
+	if (r == 0)
+		return 0;
+	if (r < 0)
+		r = take(unpack, entry, &member);
+	if (r == -EINPROGRESS)
+		return 0;
+	if (r >= 0)
+		r = count(unpack, &member, counts);
+	return r == 0 ? pass_over(unpack) : r;
+}
+
+static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_archive_counts *counts)
+{
+	const struct bid_unpack_config *config = unpack->config;
+	struct archive_entry *entry;
+	bool any = false;
+	int tries = 0;
+
+	for (;;) {
+		int r = archive_read_next_header(unpack->archive, &entry);
+
+		if (r == ARCHIVE_EOF)
+			return 0;
+		/* libarchive's count has one for the end of the chain */
+		if (!any && r >= ARCHIVE_WARN && archive_filter_count(unpack->archive) > 2)
+			return -EINVAL;
+		if (r < ARCHIVE_WARN && (r != ARCHIVE_RETRY || ++tries > TRIES)) {
+			r = archive_error(unpack->archive);
+			return r == -EBADMSG && !any ? -EINVAL : r;
+		}
+		if (r < ARCHIVE_WARN)
+			continue;
+		any = true;
+		r = one_member(unpack, entry, counts);
+		if (r == 0 && config->tick)
+			r = config->tick(config->user, (uint64_t)archive_filter_bytes(unpack->archive, -1), total);
+		if (r != 0)
+			return r;
+	}
+}
+
+static int all_put_off(struct bid_unpack *unpack, struct bid_archive_counts *counts)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < unpack->n_later && r == 0; i++) {
+		const struct bid_unpack_later *later = &unpack->later[i];
+		struct bid_archive_member member = {
+			.name = later->name, .id = later->id, .kind = BID_KIND_PROBES, .size = later->len
+		};
+
+		r = bid_unpack_take_later(unpack, later, &member);
+		if (r == 0)
+			r = count(unpack, &member, counts);
+	}
+	return r;
+}
+
+int bid_archive_unpack(struct bid_store *store, int fd, const struct bid_unpack_config *config,
+		       struct bid_archive_counts *ret_counts)
+{
+	bid_cleanup(unpack_release) struct bid_unpack unpack = { .store = store, .config = config };
+	struct bid_archive_counts counts = { 0 };
+	struct stat st;
+	int r, put_off, synced;
+
+	*ret_counts = counts;
+	if (!bid_store_writable(store))
+		return -EROFS;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = open_archive(&unpack, fd);
+	if (r == 0)
+		r = all_members(&unpack, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, &counts);
+	/* what came before the trouble is kept */
+	put_off = r == 0 || r == -EBADMSG ? all_put_off(&unpack, &counts) : 0;
+	synced = counts.added + counts.known > 0 ? bid_store_sync(store) : 0;
+	*ret_counts = counts;
+	return r != 0 ? r : put_off != 0 ? put_off : synced;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl archive */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/archive.h>
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/fetch_all.h"
+#include "ctl/outfile.h"
+#include "ctl/output.h"
+#include "ctl/perf_data.h"
+
+struct packing {
+	const struct ctl *ctl;
+	struct bid_store *store; /* owned; NULL is an empty one */
+	struct ctl_recording recording; /* empty without --perf-data */
+	struct bid_archive_build *builds; /* owned */
+	size_t n;
+	struct ctl_progress progress;
+	struct ctl_outfile file;
+};
+
+static void packing_release(struct packing *packing)
+{
+	ctl_outfile_release(&packing->file);
+	free(packing->builds);
+	ctl_recording_release(&packing->recording);
+	bid_store_free(packing->store);
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	size_t len = strlen(text), cut = strlen(end);
+
+	return len >= cut && strcmp(text + len - cut, end) == 0;
+}
+
+/* What the recording names, by the ids that perf will look for. */
+static void add_recorded(struct packing *packing)
+{
+	for (size_t i = 0; i < packing->recording.n; i++) {
+		const struct ctl_build *build = &packing->recording.builds[i];
+		bool is_path = build->path[0] == '/' && build->mode != BID_PERFDATA_GUEST && !ends_in(build->path, " (deleted)");
+
+		if (build->id.len)
+			packing->builds[packing->n++] = (struct bid_archive_build){ .id = build->id,
+										    .path = is_path ? build->path : NULL };
+	}
+}
+
+static enum ctl_status collect(struct packing *packing, int argc, char **argv)
+{
+	packing->builds = calloc(packing->recording.n + (size_t)argc + 1, sizeof(*packing->builds));
+	if (!packing->builds) {
+		bid_error("%s", strerror(ENOMEM));
+		return CTL_TROUBLE;
+	}
+	add_recorded(packing);
+	for (int i = 0; i < argc; i++) {
+		int r = ctl_which_whole(packing->store, argv[i], &packing->builds[packing->n].id);
+
+		if (r < 0)
+			return ctl_which_failed(argv[i], r);
+		packing->n++;
+	}
+	if (packing->n > 0)
+		return CTL_DONE;
+	bid_error("no build-id in it, so there is nothing to pack: '%s'", packing->ctl->perf_data);
+	return CTL_REFUSED;
+}
+
+/* The ELF file and the debug information of each, as far as they are to be had. What is not will be missing. */
+static enum ctl_status fetch(struct packing *packing)
+{
+	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_DEBUGINFO };
+	bid_auto_free struct ctl_wanted *wanted = calloc(2 * packing->n + 1, sizeof(*wanted));
+	enum ctl_status status;
+	size_t n = 0;
+
+	if (!wanted) {
+		bid_error("%s", strerror(ENOMEM));
+		return CTL_TROUBLE;
+	}
+	for (size_t i = 0; i < packing->n; i++)
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+			wanted[n++].request = (struct bid_request){ .id = packing->builds[i].id, .kind = kinds[k] };
+	status = ctl_fetch_all(packing->ctl, packing->store, wanted, n);
+	for (size_t i = 0; i < n; i++)
+		free(wanted[i].why);
+	return status;
+}
+
+static int tick(void *user, uint64_t done, uint64_t total)
+{
+	struct packing *packing = user;
+
+	ctl_progress_text(&packing->progress, "packing: %" PRIu64 " of %" PRIu64 " builds", done, total);
+	return 0;
+}
+
+static const char *why_not(const struct bid_archive_build *build)
+{
+	return build->error == -ENOENT ? "not in the store" : bid_strerror(build->error);
+}
+
+static void kinds_of(const struct bid_archive_build *build, char *text, size_t size)
+{
+	text[0] = '\0';
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (build->kinds & 1U << kind)
+			snprintf(text + strlen(text), size - strlen(text), "%s%s", *text ? "," : "",
+				 bid_kind_name((enum bid_kind)kind));
+}
+
+static json_t *build_to_json(const struct bid_archive_build *build)
+{
+	char hex[BID_ID_HEX_MAX];
+	json_t *kinds = json_array();
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (build->error == 0 && build->kinds & 1U << kind)
+			json_array_append_new(kinds, json_string(bid_kind_name((enum bid_kind)kind)));
+	return json_pack("{s:s, s:o, s:o, s:I, s:s?}", "id", bid_id_format(&build->id, hex), "path", ctl_json_text(build->path),
+			 "kinds", kinds, "size", (json_int_t)build->size, "missing", build->error ? why_not(build) : NULL);
+}
+
+static void print_build(const struct bid_archive_build *build)
+{
+	char hex[BID_ID_HEX_MAX], kinds[64];
+
+	kinds_of(build, kinds, sizeof(kinds));
+	printf("%s\t%s\t%" PRIu64 "\t", bid_id_format(&build->id, hex), kinds, build->size);
+	ctl_print_text(stdout, build->path ? build->path : "-");
+	putchar('\n');
+}
+
+/* What was packed, and one error for each that was not. */
+static enum ctl_status report(const struct packing *packing, size_t packed, uint64_t size)
+{
+	const struct ctl *ctl = packing->ctl;
+	json_t *builds = json_array();
+	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX];
+	bool is_stdout = strcmp(ctl->output, "-") == 0;
+
+	for (size_t i = 0; i < packing->n; i++) {
+		const struct bid_archive_build *build = &packing->builds[i];
+
+		if (build->error < 0)
+			bid_error("%s: '%s' of '%s'", why_not(build), bid_id_format(&build->id, hex),
+				  build->path ? build->path : "an unknown path");
+		else if (!ctl->json && !is_stdout && ctl->verbose)
+			print_build(build);
+		json_array_append_new(builds, build_to_json(build));
+	}
+	if (ctl->json)
+		ctl_print_json(json_pack("{s:o, s:I, s:I, s:I, s:O}", "archive", ctl_json_text(ctl->output), "packed",
+					 (json_int_t)packed, "missing", (json_int_t)(packing->n - packed), "size", (json_int_t)size,
+					 "builds", builds));
+	else if (!is_stdout)
+		printf("packed %zu, missing %zu, %s\n", packed, packing->n - packed, ctl_format_size(size, text));
+	json_decref(builds);
+	return packed < packing->n ? CTL_REFUSED : CTL_DONE;
+}
+
+static enum ctl_status pack(struct packing *packing, enum bid_packing how)
+{
+	const char *path = packing->ctl->output;
+	size_t packed = 0;
+	uint64_t size = 0;
+	int r = ctl_outfile_open(&packing->file, path);
+
+	if (r == 0 && packing->store)
+		r = bid_archive_pack(packing->store, packing->builds, packing->n, how, packing->file.fd, tick, packing);
+	ctl_progress_clear(&packing->progress);
+	for (size_t i = 0; r == 0 && i < packing->n; i++) {
+		if (!packing->store)
+			packing->builds[i].error = -ENOENT;
+		packed += packing->builds[i].error == 0;
+		size += packing->builds[i].size;
+	}
+	/* an archive of nothing is not what anybody wants to carry along, or to find in the place of an older one */
+	if (r == 0 && packed > 0)
+		r = ctl_outfile_commit(&packing->file);
+	if (r < 0) {
+		bid_error("%s: '%s'", r == -ENOTSUP ? "libarchive here cannot compress like this" : bid_strerror(r), path);
+		return CTL_TROUBLE;
+	}
+	return report(packing, packed, size);
+}
+
+enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
+{
+	bid_cleanup(packing_release) struct packing packing = {
+		.ctl = ctl,
+		.recording = { .path = ctl->perf_data },
+		.file = CTL_OUTFILE_NONE,
+	};
+	enum bid_packing how = BID_PACKING_ZSTD;
+	enum ctl_status status = CTL_DONE;
+
+	if (!ctl->output)
+		return ctl_usage("'archive' needs '--output'");
+	if (argc == 0 && !ctl->perf_data)
+		return ctl_usage("'archive' needs ID..., or '--perf-data'");
+	if (strcmp(ctl->output, "-") == 0 && (ctl->json || ctl_is_terminal(stdout)))
+		return ctl_usage(ctl->json ? "'--json' and '--output=-' do not go together"
+					   : "no archive is written to a terminal");
+	if (strcmp(ctl->output, "-") != 0 && bid_packing_parse(ctl->output, &how) < 0)
+		return ctl_usage("not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar: '%s'", ctl->output);
+	if (ctl->perf_data)
+		status = ctl_recording_read(&packing.recording);
+	if (status == CTL_DONE)
+		status = ctl_open_store(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
+	if (status == CTL_DONE)
+		status = collect(&packing, argc, argv);
+	if (status == CTL_DONE && ctl->fetch)
+		status = fetch(&packing);
+	return status == CTL_DONE ? pack(&packing, how) : status;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl unarchive */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/archive.h>
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/output.h"
+
+enum { SHOWN_MAX = 20 }; /* refused members that have a line each: an archive may be made of nothing else */
+
+struct taking {
+	const struct ctl *ctl;
+	struct ctl_progress progress;
+	struct ctl_array array;
+	uint64_t refused;
+};
+
+static const char *state_name(enum bid_member_state state)
+{
+	static const char *const names[] = {
+		[BID_MEMBER_ADDED] = "added", [BID_MEMBER_KNOWN] = "known", [BID_MEMBER_REFUSED] = "refused"
+	};
+
+	return names[state];
+}
+
+static int show(void *user, const struct bid_archive_member *member)
+{
+	struct taking *taking = user;
+	char hex[BID_ID_HEX_MAX] = "-";
+
+	if (member->id.len)
+		bid_id_format(&member->id, hex);
+	ctl_progress_clear(&taking->progress);
+	if (member->state == BID_MEMBER_REFUSED && ++taking->refused <= SHOWN_MAX)
+		bid_warning("%s: '%s'", member->why, member->name);
+	if (taking->ctl->json)
+		return ctl_array_add(&taking->array,
+				     json_pack("{s:o, s:s, s:o, s:o, s:I, s:s?}", "name", ctl_json_text(member->name), "state",
+					       state_name(member->state), "id", member->id.len ? json_string(hex) : json_null(),
+					       "kind", member->kind ? json_string(bid_kind_name(member->kind)) : json_null(),
+					       "size", (json_int_t)member->size, "why",
+					       member->state == BID_MEMBER_REFUSED ? member->why : NULL));
+	if (taking->ctl->verbose && member->state != BID_MEMBER_REFUSED)
+		printf("%s %s %s\n", hex, bid_kind_name(member->kind), state_name(member->state));
+	return 0;
+}
+
+static int tick(void *user, uint64_t done, uint64_t total)
+{
+	struct taking *taking = user;
+	char read[CTL_SIZE_MAX], size[CTL_SIZE_MAX];
+
+	ctl_progress_text(&taking->progress, "unpacking: %s%s%s", ctl_format_size(done, read), total ? " of " : "",
+			  total ? ctl_format_size(total, size) : "");
+	return 0;
+}
+
+static enum ctl_status complain(const char *path, int error)
+{
+	switch (error) {
+	case -EINVAL:
+		bid_error("not a tar archive, plain or packed once by bzip2, gzip, xz or zstd: '%s'", path);
+		return CTL_REFUSED;
+	case -EBADMSG:
+		bid_error("damaged or cut short; what came before that was taken: '%s'", path);
+		return CTL_REFUSED;
+	case -EFBIG:
+		bid_error("unpacks to far more than it can be made of, so it was not read on: '%s'", path);
+		return CTL_REFUSED;
+	default:
+		bid_error("%s: '%s'", bid_strerror(error), path);
+		return CTL_TROUBLE;
+	}
+}
+
+static enum ctl_status unpack(struct taking *taking, struct bid_store *store, int fd, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct bid_unpack_config config = { .member = show, .tick = tick, .user = taking };
+	struct bid_archive_counts counts;
+	char size[CTL_SIZE_MAX];
+	int r;
+
+	if (strcmp(path, "-") != 0)
+		config.name = slash ? slash + 1 : path;
+	r = bid_archive_unpack(store, fd, &config, &counts);
+	ctl_progress_clear(&taking->progress);
+	if (taking->refused > SHOWN_MAX)
+		bid_warning("and %" PRIu64 " more that were refused: '%s'", taking->refused - SHOWN_MAX, path);
+	if (taking->ctl->json)
+		ctl_array_end(&taking->array);
+	else
+		printf("added %" PRIu64 ", known %" PRIu64 ", refused %" PRIu64 ", %s\n", counts.added, counts.known,
+		       counts.refused, ctl_format_size(counts.size, size));
+	if (r < 0)
+		return complain(path, r);
+	if (counts.added + counts.known + counts.refused == 0)
+		bid_warning("nothing of the layout of perf's cache is in it: '%s'", path);
+	return counts.refused > 0 || counts.added + counts.known == 0 ? CTL_REFUSED : CTL_DONE;
+}
+
+enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	struct taking taking = { .ctl = ctl };
+	bid_auto_fd int owned = -1;
+	enum ctl_status status;
+	int fd = STDIN_FILENO;
+
+	if (strcmp(argv[0], "-") != 0) {
+		fd = owned = open(argv[0], O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (fd < 0) {
+			bool absent = errno == ENOENT;
+
+			bid_error("%s: '%s'", absent ? "no such file" : strerror(errno), argv[0]);
+			return absent ? CTL_REFUSED : CTL_TROUBLE;
+		}
+	}
+	status = ctl_open_store(ctl, CTL_WRITE, &store);
+	return status == CTL_DONE ? unpack(&taking, store, fd, argv[0]) : status;
+}

@@ -1,0 +1,385 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Carry builds from store to store with bidctl archive and unarchive, with tar, and with archives that nobody should trust.
+
+usage: check_archive.py BIDCTL [--no-fetch] [CASE...]
+"""
+import gzip
+import io
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import tarfile
+
+import cases
+from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
+
+PACKINGS = (".tar", ".tar.bz2", ".tar.gz", ".tar.xz", ".tar.zst")
+KERNEL = "4eb1" * 10
+KALLSYMS = b"ffffffff81000000 T _stext\nffffffffc0000000 t helper\t[module]\n"
+PROBES = b"%sdt_app:start=start\np:sdt_app/start /usr/bin/app:0x1139\n"
+
+
+def member(name, content=b"", **fields):
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    for key, value in fields.items():
+        setattr(info, key, value)
+    return info, content
+
+
+def forge(scene, *members, name="forged.tar", packing=""):
+    """An archive of just these, in that order."""
+    path = scene.home / name
+    with tarfile.open(path, f"w:{packing}", format=tarfile.GNU_FORMAT) as archive:
+        for info, content in members:
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def elf_of(scene, program, build_id, path="usr/bin/app"):
+    return member(f"{path}/{build_id}/elf", getattr(scene, program).read_bytes(), mode=0o755)
+
+
+def outside(scene):
+    """What lies beside the store: no archive may ever change it."""
+    return sorted(str(path) for path in scene.store.parent.rglob("*") if scene.store not in path.parents)
+
+
+def unarchive(scene, path, status=DONE):
+    """{member's name: what became of it}; and nothing but artifacts came into the store."""
+    before = outside(scene)
+    rows = scene.json("unarchive", path, status=status)
+    assert outside(scene) == before
+    for entry in scene.store.rglob("*"):
+        if ".bidfs" not in entry.parts:
+            assert entry.is_dir() or entry.is_file() or ".build-id" in entry.parts, f"made by an archive: {entry}"
+    assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
+    return {row["name"]: row for row in rows}
+
+
+def case_usage(scene):
+    scene.on_store("add", scene.one)
+    for arguments, has in (
+            (["archive", ID_ONE], "'--output'"),
+            (["archive", "--output=a.tar"], "'--perf-data'"),
+            (["archive", "-o", "a.zip", ID_ONE], "'a.zip'"),
+            (["archive", "-o", ".tar", ID_ONE], "'.tar'"),
+            (["--json", "archive", "-o", "-", ID_ONE], "'--json'"),
+            (["unarchive"], "FILE"),
+            (["unarchive", "--perf-data=x", "y"], "'--perf-data'"),
+            (["list", "-o", "x"], "'--output'"),
+    ):
+        scene.one_error(*arguments, status=USAGE, has=has)
+    target = scene.home / "a.tar"
+    scene.one_error("archive", "-o", target, ID_FAR[:9], status=REFUSED, has="no such build-id")
+    scene.one_error("unarchive", target, status=REFUSED, has="no such file")
+    scene.one_error("archive", "-o", scene.home / "no" / "a.tar", ID_ONE, status=TROUBLE, has="a.tar")
+    status, text = scene.on_terminal("--store", scene.store, "archive", "-o", "-", ID_ONE)
+    assert status == USAGE and "terminal" in text, text
+    assert not target.exists()
+
+
+def case_round_trip(scene):
+    """With each packing: into another store, and with tar into a directory that perf would read."""
+    scene.on_store("add", scene.one, scene.two, scene.short)
+    ids = [ID_ONE, ID_TWO, ID_SHORT]
+    for packing in PACKINGS:
+        archive, other, plain = scene.home / f"a{packing}", scene.home / f"store{packing}", scene.home / f"plain{packing}"
+        done = scene.json("archive", "-o", archive, *ids)
+        assert (done["packed"], done["missing"]) == (3, 0), done
+        other.mkdir()
+        assert scene.run("--store", other, "unarchive", archive).stdout.startswith("added 3, known 0, refused 0, ")
+        assert scene.run("--store", other, "list").stdout == scene.on_store("list").stdout
+        assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
+        assert scene.run("--store", other, "unarchive", archive).stdout == "added 0, known 3, refused 0, 0 B\n"
+        shown = scene.run("--store", other, "--json", "show", ID_ONE).stdout
+        assert f'"archive": "a{packing}"' in shown and '"how": "added"' in shown, shown
+        plain.mkdir()
+        done = subprocess.run(["tar", "-xf", archive, "-C", plain], capture_output=True, text=True, timeout=TIMEOUT, check=True)
+        assert done.stderr == "", done.stderr
+        assert (plain / ".build-id" / ID_ONE[:2] / ID_ONE[2:] / "elf").read_bytes() == scene.one.read_bytes()
+        assert scene.run("--store", plain, "verify").stdout.startswith("checked 3 names")
+
+
+def case_reproducible(scene):
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    first, again = scene.home / "first.tar.gz", scene.home / "again.tar.gz"
+    scene.on_store("archive", "-o", first, ID_ONE, ID_TWO, ID_FAR)
+    # whoever packs, in whatever order and place
+    scene.on_store("archive", "-o", again, ID_FAR, ID_ONE, ID_TWO, ID_ONE, LC_ALL="C.UTF-8", TZ="Asia/Tokyo")
+    assert first.read_bytes() == again.read_bytes()
+    with tarfile.open(first) as archive:
+        infos = archive.getmembers()
+    assert [info.name.rpartition("/")[2] for info in infos] == [ID_FAR[2:], "elf", ID_ONE[2:], "elf", ID_TWO[2:], "elf"], infos
+    assert {(info.uid, info.gid, info.uname, info.gname) for info in infos} == {(0, 0, "", "")}
+    assert infos[1].mtime == int(scene.far.stat().st_mtime)
+
+
+def case_through_pipes(scene):
+    scene.on_store("add", scene.one)
+    other = scene.home / "other"
+    other.mkdir()
+    line = '"$0" --store="$1" archive -o - "$3" | "$0" --store="$2" unarchive -'
+    done = subprocess.run(["sh", "-c", line, scene.bidctl, scene.store, other, ID_ONE], env=scene.environment, capture_output=True,
+                          text=True, timeout=TIMEOUT)
+    assert (done.returncode, done.stderr) == (DONE, "") and done.stdout.startswith("added 1, "), done
+    # what is not there is said, and the rest is packed
+    done = scene.on_store("archive", "-o", scene.home / "a.tar", ID_ONE, ID_NOT_STORED, status=REFUSED)
+    assert done.stdout.startswith("packed 1, missing 1, ") and f"not in the store: '{ID_NOT_STORED}'" in done.stderr, done
+    # nothing at all is no archive, and does not take the place of one
+    before = (scene.home / "a.tar").read_bytes()
+    scene.on_store("archive", "-o", scene.home / "a.tar", ID_NOT_STORED, status=REFUSED)
+    assert (scene.home / "a.tar").read_bytes() == before
+
+
+def case_whole_or_not(scene):
+    """An archive that cannot be written leaves the older one, and nothing else."""
+    scene.on_store("add", scene.one)
+    target = scene.home / "a.tar"
+    target.write_text("older")
+    before = sorted(os.listdir(scene.home))
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    done = subprocess.run([scene.bidctl, "--store", scene.store, "archive", "-o", target, ID_ONE], env=scene.environment,
+                          preexec_fn=limit, capture_output=True, text=True, timeout=TIMEOUT)
+    assert done.returncode == TROUBLE and done.stderr.count("\n") == 1 and "a.tar" in done.stderr, done
+    assert target.read_text() == "older" and sorted(os.listdir(scene.home)) == before
+
+
+def case_every_kind(scene):
+    """Whatever a build may have, in perf's order or any other."""
+    debug, code = scene.home / "debug", scene.home / "code"
+    subprocess.run(["objcopy", "--only-keep-debug", scene.one, debug], check=True, timeout=TIMEOUT)
+    subprocess.run(["strip", "-o", code, scene.one], check=True, timeout=TIMEOUT)
+    module = subprocess.run(["xz", "-c", scene.two], check=True, capture_output=True, timeout=TIMEOUT).stdout
+    members = {
+        f"usr/bin/app/{ID_ONE}/probes": PROBES, f"usr/bin/app/{ID_ONE}/debug": debug.read_bytes(),
+        f"usr/bin/app/{ID_ONE}/elf": code.read_bytes(), f"[kernel.kallsyms]/{KERNEL}/kallsyms": KALLSYMS,
+        f"[kernel.kallsyms]/{KERNEL}/probes": b"", f"[vdso]/{ID_FAR}/vdso": scene.far.read_bytes(),
+        f"lib/modules/6/two.ko.xz/{ID_TWO}/elf": module, f"[debuginfod]/{ID_SHORT}/elf": scene.short.read_bytes()}
+    found = unarchive(scene, forge(scene, member(".build-id", type=tarfile.DIRTYPE), *(
+        member(name, content) for name, content in members.items())))
+    assert {name: row["state"] for name, row in found.items()} == {
+        name: "known" if content == b"" else "added" for name, content in members.items()}, found
+    for name in list(members)[:4]:
+        assert (scene.store / name).read_bytes() == members[name], name
+    assert (scene.store / f"lib/modules/6/two.ko.xz/{ID_TWO}/elf").read_bytes() == scene.two.read_bytes(), "not unpacked"
+    assert scene.on_store("get", ID_ONE).stdout.endswith("/debug\n")
+    assert [row["path"] for row in scene.json("list") if row["id"] == ID_ONE] == ["/usr/bin/app"]
+    # and all of it goes on from there
+    archive, other = scene.home / "a.tar.zst", scene.home / "other"
+    scene.on_store("archive", "-o", archive, ID_ONE, ID_TWO, ID_FAR, ID_SHORT, KERNEL)
+    other.mkdir()
+    assert scene.run("--store", other, "unarchive", archive).stdout.startswith("added 7, known 0, refused 0")
+    assert scene.run("--store", other, "list").stdout == scene.on_store("list").stdout
+
+
+def case_names_are_kept(scene):
+    """A build that is there gets the archive's path as another name; what was fetched is somebody's from now on."""
+    archive = forge(scene, elf_of(scene, "one", ID_ONE), elf_of(scene, "one", ID_ONE, "opt/app"),
+                    member(f"opt/app/{ID_ONE}/elf", type=tarfile.LNKTYPE, linkname=f"usr/bin/app/{ID_ONE}/elf"))
+    scene.on_store("unarchive", archive)
+    assert scene.files() == [f"opt/app/{ID_ONE}/elf", f"usr/bin/app/{ID_ONE}/elf"]
+    assert (scene.store / scene.files()[0]).samefile(scene.store / scene.files()[1])
+    scene.on_store("verify", "--deep")
+
+
+def hostile(scene):
+    """{what it is: a member that must be refused}"""
+    one, far = scene.one.read_bytes(), scene.far.read_bytes()
+    return {
+        "absolute": member(f"/usr/bin/app/{ID_ONE}/elf", one),
+        "upwards": member(f"usr/../../../{ID_ONE}/elf", one),
+        "upwards at once": member(f"../{ID_ONE}/elf", one),
+        "our own folder": member(f".bidfs/tmp/{ID_ONE}/elf", one),
+        "the links' folder": member(f".build-id/ab/{ID_ONE}/elf", one),
+        "without a path": member(f"{ID_ONE}/elf", one),
+        "an empty name": member(f"usr//bin/{ID_ONE}/elf", one),
+        "in brackets": member(f"[vdso]/../{ID_ONE}/elf", one),
+        "no id": member("usr/bin/app/xyz/elf", one),
+        "capitals": member(f"usr/bin/app/{ID_ONE.upper()}/elf", one),
+        "no artifact": member(f"usr/bin/app/{ID_ONE}/passwd", one),
+        "anything": member("perf.data", b"PERFILE2"),
+        "a link out": member(f".build-id/{ID_ONE[:2]}/{ID_ONE[2:]}", type=tarfile.SYMTYPE, linkname="../../../../etc"),
+        "a link to another id": member(f".build-id/{ID_ONE[:2]}/{ID_ONE[2:]}", type=tarfile.SYMTYPE,
+                                         linkname=f"../../usr/{ID_TWO}"),
+        "an absolute link": member(f".build-id/{ID_ONE[:2]}/{ID_ONE[2:]}", type=tarfile.SYMTYPE, linkname=f"/etc/{ID_ONE}"),
+        "a link in the place of a directory": member("usr", type=tarfile.SYMTYPE, linkname="/etc"),
+        "a link in the place of a file": member(f"usr/bin/app/{ID_ONE}/elf", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+        "a hard link out": member(f"usr/bin/app/{ID_ONE}/elf", type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+        "a hard link to another id": member(f"usr/bin/app/{ID_ONE}/elf", type=tarfile.LNKTYPE,
+                                            linkname=f"usr/bin/far/{ID_FAR}/elf"),
+        "a hard link to nothing": member(f"usr/bin/app/{ID_ONE}/elf", type=tarfile.LNKTYPE, linkname=f"usr/bin/b/{ID_ONE}/elf"),
+        "a device": member(f"usr/bin/app/{ID_ONE}/elf", type=tarfile.CHRTYPE, devmajor=1, devminor=3),
+        "a block device": member(f"usr/bin/app/{ID_ONE}/elf", type=tarfile.BLKTYPE, devmajor=8),
+        "a FIFO": member(f"usr/bin/app/{ID_ONE}/elf", type=tarfile.FIFOTYPE),
+        "another id": member(f"usr/bin/app/{ID_ONE}/elf", far),
+        "another id, debug": member(f"usr/bin/app/{ID_ONE}/debug", far),
+        "no ELF file": member(f"usr/bin/app/{ID_ONE}/elf", b"#!/bin/sh\n" * 9),
+        "empty": member(f"usr/bin/app/{ID_ONE}/elf"),
+        "cut short": member(f"usr/bin/app/{ID_ONE}/elf", one[:5000]),
+        "packed, damaged": member(f"usr/bin/app/{ID_ONE}/elf", gzip.compress(one)[:-20]),
+        "packed, another": member(f"usr/bin/app/{ID_ONE}/elf", gzip.compress(far)),
+        "no vDSO": member(f"[vdso]/{ID_ONE}/vdso", far),
+        "no symbols": member(f"[kernel.kallsyms]/{KERNEL}/kallsyms", b"\x7fELF" + bytes(100)),
+        "symbols and escapes": member(f"[kernel.kallsyms]/{KERNEL}/kallsyms", KALLSYMS + b"0 T \033[2J\n"),
+        "no symbols at all": member(f"[kernel.kallsyms]/{KERNEL}/kallsyms"),
+        "no probes": member(f"usr/bin/app/{ID_ONE}/probes", b"rm -rf /\n\0"),
+        "probes of nothing": member(f"usr/bin/app/{ID_NOT_STORED}/probes", PROBES),
+    }
+
+
+def case_hostile(scene):
+    """Each is refused by itself, leaves nothing, and the good one behind it is taken."""
+    for what, bad in hostile(scene).items():
+        shutil.rmtree(scene.store)
+        scene.store.mkdir()
+        found = unarchive(scene, forge(scene, bad, elf_of(scene, "far", ID_FAR, "usr/bin/far")), status=REFUSED)
+        assert [row["state"] for row in found.values()].count("refused") == 1, f"{what}: {found}"
+        assert scene.files() == [f"usr/bin/far/{ID_FAR}/elf"], f"{what}: {scene.files()}"
+        links = [path for path in scene.store.rglob("*") if path.is_symlink()]
+        assert [os.readlink(link) for link in links] == [f"../../usr/bin/far/{ID_FAR}"], what
+
+
+def case_hostile_all_at_once(scene):
+    """Many complaints are counted, not all shown."""
+    bad = list(hostile(scene).values())
+    done = scene.on_store("unarchive", forge(scene, *bad, elf_of(scene, "far", ID_FAR)), status=REFUSED)
+    assert done.stdout.startswith(f"added 1, known 0, refused {len(bad)}, "), done.stdout
+    assert done.stderr.count("\n") == 21 and f"and {len(bad) - 20} more" in done.stderr, done.stderr
+    rows = scene.json("unarchive", scene.home / "forged.tar", status=REFUSED)
+    assert all(row["why"] for row in rows if row["state"] == "refused")
+
+
+def huge(name, size):
+    """The header of a member that claims this size, of which nothing but a hole is there: GNU's sparse format."""
+    info = tarfile.TarInfo(name)
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[156:157] = b"S"
+    octal = b"\x80" + size.to_bytes(11, "big")
+    header[386:386 + 24] = octal + (0).to_bytes(12, "big").replace(b"\0", b"0")
+    header[124:136] = b"00000000000\0"
+    header[483:495] = octal
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+def case_huge(scene):
+    """A tebibyte that is not there is refused, and so is one that is claimed to come."""
+    path = forge(scene, elf_of(scene, "far", ID_FAR))
+    good = path.read_bytes()
+    path.write_bytes(huge(f"usr/bin/app/{ID_ONE}/elf", 1 << 40) + good)
+    found = unarchive(scene, path, status=REFUSED)
+    refused = found[f"usr/bin/app/{ID_ONE}/elf"]
+    assert refused["state"] == "refused" and refused["size"] == 1 << 40 and "limit" in refused["why"], found
+    assert scene.files() == [f"usr/bin/app/{ID_FAR}/elf"]
+    info, _ = member(f"usr/bin/app/{ID_ONE}/elf")
+    info.size = 1 << 40
+    end = 512 + -(-scene.far.stat().st_size // 512) * 512
+    path.write_bytes(good[:end] + info.tobuf(tarfile.GNU_FORMAT) + scene.one.read_bytes())
+    done = scene.on_store("unarchive", path, status=REFUSED)
+    assert "damaged or cut short" in done.stderr and done.stdout.startswith("added 0, known 1, "), done
+
+
+def case_bomb(scene):
+    """Much of nothing in a few kibibytes ends it, whether anybody wants the member or not."""
+    cases.need(shutil.which("zstd"), "no zstd")
+    for name, head in ((f"usr/bin/app/{ID_ONE}/elf", scene.one.read_bytes()), ("anything", b"")):
+        plain = scene.home / "bomb.tar"
+        info, _ = member(name)
+        info.size = 400 << 20
+        plain.write_bytes(info.tobuf(tarfile.GNU_FORMAT) + head)
+        os.truncate(plain, info.size + 512)
+        subprocess.run(["zstd", "-q", "-f", "-1", plain, "-o", scene.home / "bomb.tar.zst"], check=True, timeout=100)
+        plain.unlink()
+        assert (scene.home / "bomb.tar.zst").stat().st_size < 4 << 20
+        done = scene.on_store("unarchive", scene.home / "bomb.tar.zst", status=REFUSED)
+        assert "not read on" in done.stderr, done.stderr
+        assert scene.files() == [] and os.listdir(scene.store / ".bidfs" / "tmp") == []
+
+
+def case_no_archive(scene):
+    scene.on_store("add", scene.one)
+    good = scene.home / "a.tar.gz"
+    scene.on_store("archive", "-o", good, ID_ONE)
+    twice = scene.home / "twice.tar.gz"
+    twice.write_bytes(gzip.compress(good.read_bytes()))
+    for path in (scene.text, twice, scene.one):
+        done = scene.on_store("unarchive", path, status=REFUSED)
+        assert "not a tar archive" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    scene.on_store("unarchive", scene.home, status=TROUBLE)
+    (scene.home / "perf.tar").write_bytes(bytes(10240))
+    assert "nothing of the layout" in scene.on_store("unarchive", scene.home / "perf.tar", status=REFUSED).stderr
+
+
+def case_damaged(scene):
+    """Cut off anywhere, or with bytes changed: what is taken is right, and what is lost is said."""
+    scene.on_store("add", scene.one, scene.far)
+    seed = int(os.environ.get("BID_TEST_SEED", "1"))
+    rounds = int(os.environ.get("BID_TEST_ROUNDS", "12"))
+    for packing in PACKINGS:
+        whole = scene.home / f"a{packing}"
+        scene.on_store("archive", "-o", whole, ID_ONE, ID_FAR)
+        content = whole.read_bytes()
+        generator = random.Random(f"{seed}{packing}")
+        for number in range(rounds):
+            damaged = bytearray(content)
+            if number % 2:
+                # without the end of the tar archive, too, which is 10 KiB of zeros at most
+                del damaged[generator.randrange(len(damaged) * 2 // 3):]
+            else:
+                for _ in range(generator.randrange(1, 20)):
+                    damaged[generator.randrange(len(damaged))] ^= 1 << generator.randrange(8)
+            whole.write_bytes(damaged)
+            other = scene.home / "other"
+            other.mkdir()
+            done = subprocess.run([scene.bidctl, "--store", other, "unarchive", whole], env=scene.environment, capture_output=True,
+                                  text=True, errors="replace", timeout=TIMEOUT)
+            assert done.returncode in (DONE, REFUSED), f"{packing}, {number}: {done}"
+            assert number % 2 == 0 or done.returncode == REFUSED, f"{packing}, {number}: cut short, and nothing was said: {done}"
+            scene.run("--store", other, "verify", "--deep")
+            assert os.listdir(other / ".bidfs" / "tmp") == []
+            shutil.rmtree(other)
+
+
+def case_progress(scene):
+    scene.on_store("add", scene.one)
+    archive = scene.home / "a.tar.zst"
+    status, text = scene.on_terminal("--store", scene.store, "archive", "-o", archive, ID_ONE)
+    assert status == DONE and "\rpacking: 1 of 1 builds" in text and "packed 1, missing 0" in text, text
+    status, text = scene.on_terminal("--store", scene.store, "unarchive", archive)
+    assert status == DONE and "\runpacking: " in text and "known 1" in text, text
+
+
+def case_lower(scene):
+    other = scene.home / "other"
+    other.mkdir()
+    scene.run("--store", other, "add", scene.one)
+    archive = scene.home / "a.tar"
+    scene.on_store("archive", f"--lower={other}", "-o", archive, ID_ONE)
+    unarchive(scene, archive)
+    assert scene.files() == [f"{str(scene.one)[1:]}/{ID_ONE}/elf"]
+
+
+def case_fetched(scene):
+    archive = scene.home / "a.tar"
+    with server(scene) as url:
+        scene.on_store("archive", "-o", archive, ID_NOT_STORED, status=REFUSED)
+        scene.on_store("archive", "-o", archive, "--fetch", f"--url={url}", ID_NOT_STORED)
+    other = pathlib.Path(scene.home / "other")
+    other.mkdir()
+    assert scene.run("--store", other, "unarchive", archive).stdout.startswith("added 2, ")
+    # it is his own now who carried it along, and no eviction takes it
+    assert "evicted 0" in scene.run("--store", other, "gc", "--cache-size=1").stdout
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene, tools=["cc", "objcopy", "strip", "tar", "xz", "bzip2"], fetching=[case_fetched])

@@ -1,0 +1,145 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Archives between bidctl and the perf at hand: each takes in what the other packed, and perf reads a profile with it.
+
+usage: check_perf_archive.py BIDCTL [CASE...]
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import cases
+from check_bidctl import DONE, REFUSED, TIMEOUT, Scene
+
+PROGRAM = """
+#include <string.h>
+__attribute__((noinline)) unsigned burns_time(unsigned n) { volatile unsigned sum = 0; while (n--) sum += n; return sum; }
+int main(void) { char text[64]; memset(text, 1, sizeof(text)); return burns_time(300000000u) == text[0]; }
+"""
+
+
+class PerfScene(Scene):
+    """A recording of a program whose symbols are nowhere but in the store that perf record filled."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        cases.need(shutil.which("perf"), "no perf")
+        source, self.program = self.home / "burn.c", self.home / "burn"
+        source.write_text(PROGRAM)
+        subprocess.run(["cc", "-g", "-O1", "-o", self.program, source], check=True, timeout=TIMEOUT)
+        self.data = self.home / "perf.data"
+        recorded = self.perf("record", "-e", "cpu-clock:u", "-o", self.data, "--", self.program, status=None)
+        cases.need(recorded.returncode in (0, 1) and self.data.exists(), f"perf does not record here: {recorded.stderr.strip()}")
+        self.program.rename(self.home / "gone")
+        self.report = self.symbols(self.store)
+        assert "burns_time" in str(self.report), self.report
+        self.archive = self.home / "perf.data.tar.bz2"
+
+    def perf(self, *arguments, store=None, status=0):
+        done = subprocess.run(["perf", "--buildid-dir", store or self.store, *map(str, arguments)], env=self.environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=self.home, timeout=TIMEOUT)
+        assert status is None or done.returncode == status, done
+        return done
+
+    def symbols(self, store):
+        """What perf makes of the recording with that store."""
+        text = self.perf("report", "-i", self.data, "--stdio", "--sort", "dso,symbol", store=store).stdout
+        return [line for line in text.splitlines() if line and line[0] != "#"]  # the last line is a tip that changes
+
+    def perf_archive(self):
+        done = self.perf("archive", self.data, status=None)
+        cases.need("archive" not in done.stderr or "not a perf-command" not in done.stderr, "perf archive is not installed")
+        assert self.archive.exists(), done
+
+
+def case_perf_packs(scene):
+    scene.perf_archive()
+    other = scene.home / "other"
+    other.mkdir()
+    assert "burns_time" not in str(scene.symbols(other)), "symbols come from elsewhere"
+    done = scene.run("--store", other, "unarchive", scene.archive)
+    assert re.match(r"added [1-9]\d*, known \d+, refused 0, ", done.stdout), done.stdout
+    assert scene.symbols(other) == scene.report
+    # what was mapped and not sampled is not in perf's archive
+    lacking = scene.json("missing", "--perf-data", scene.data, "--store", other, status=None)
+    assert [row["name"] for row in lacking if row["name"] not in ("[vdso]", "[kernel.kallsyms]")] == [], lacking
+    assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
+
+
+def case_perf_unpacks(scene):
+    """As perf archive says one should; and by itself where it can."""
+    scene.on_store("archive", "--perf-data", scene.data, "-o", scene.archive)
+    other = scene.home / ".debug"
+    other.mkdir()
+    done = scene.perf("archive", "--unpack", scene.archive, status=None, store=other)
+    if not (other / ".build-id").exists():
+        done = subprocess.run(["tar", "xvf", scene.archive, "-C", other], check=True, capture_output=True, text=True,
+                              timeout=TIMEOUT)
+        assert done.stderr == "", done.stderr
+    assert scene.symbols(other) == scene.report, (scene.symbols(other), scene.report)
+    lists = [sorted(scene.perf("buildid-cache", "--list", store=store).stdout.splitlines()) for store in (scene.store, other)]
+    # perf stores the running kernel's symbols, whether they are sampled or not
+    assert [line for line in lists[0] if " [kernel" not in line] == lists[1] != [], lists
+
+
+def case_same_members(scene):
+    """What perf packs of a recording, this packs too, under the same names and with the same bytes."""
+    scene.perf_archive()
+    ours, theirs = scene.home / "ours", scene.home / "theirs"
+    for place, path in ((theirs, scene.archive), (ours, scene.home / "ours.tar.gz")):
+        place.mkdir()
+        if place == ours:
+            scene.on_store("archive", "--perf-data", scene.data, "-o", path)
+        subprocess.run(["tar", "xf", path, "-C", place], check=True, timeout=TIMEOUT)
+    compared = 0
+    for path in theirs.rglob("*"):
+        same = ours / path.relative_to(theirs)
+        if path.is_symlink():
+            assert os.readlink(path) == os.readlink(same)
+        elif path.is_file() and path.stat().st_size > 0:
+            assert path.read_bytes() == same.read_bytes(), path
+            compared += path.name == "elf"
+    assert compared > 0
+
+
+def case_missing(scene):
+    """By perf's meaning: buildid-cache --missing names what a recording has and the cache does not."""
+    empty = scene.home / "empty"
+    empty.mkdir()
+    for store, lacking in ((scene.store, False), (empty, True)):
+        theirs = {line.split()[0] for line in scene.perf("buildid-cache", "--missing", scene.data, store=store).stdout.splitlines()
+                  if re.match(r"[0-9a-f]{40} ", line)}
+        done = scene.run("--store", store, "missing", "--perf-data", scene.data, status=REFUSED if lacking else DONE)
+        ours = {line.split()[0] for line in done.stdout.splitlines()}
+        # perf knows only what was sampled, and takes what is at the path for what is in the cache
+        assert theirs <= ours, (theirs, ours)
+        assert bool(ours) == lacking
+    names = [row["name"] for row in scene.json("missing", "--lower", empty, "--perf-data", scene.data)]
+    assert names == []
+
+
+def case_update_and_remove(scene):
+    """Of perf's meaning, on stores that perf made: -u replaces what is there of the build, -r takes it out."""
+    program = scene.home / "gone"
+    for how, ours in (("-u", "update"), ("-r", "remove")):
+        trees = []
+        for index, command in enumerate((how, ours)):
+            store = scene.home / f"{ours}{index}"
+            store.mkdir()
+            scene.perf("buildid-cache", "-a", program, store=store)
+            if index:
+                scene.run("--store", store, command, program)
+            else:
+                scene.perf("buildid-cache", command, program, store=store)
+            trees.append(sorted((str(path.relative_to(store)), path.read_bytes()) for path in store.rglob("*")
+                                if path.is_file() and not path.is_symlink() and ".bidfs" not in path.parts
+                                and ".build-id" not in path.parts and path.name != "probes"))
+        assert trees[0] == trees[1], [[name for name, _ in tree] for tree in trees]
+        assert bool(trees[0]) == (ours == "update")
+    assert pathlib.Path(program).exists()
+
+
+if __name__ == "__main__":
+    cases.main(globals(), PerfScene, tools=["cc", "objcopy", "tar", "bzip2"])
