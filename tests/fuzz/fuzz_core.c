@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The reader of core files against its contract:
+ *   - it says what is wrong with a file by one of its four errors;
+ *   - what it names is a text, and an id of 1 to 64 bytes that are in the file, one after the other.
+ */
+#include <bid/elf.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Not assert(3): the checks stay whatever the build type. */
+#define require(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "fuzz_core: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			abort(); \
+		} \
+	} while (0)
+
+struct input {
+	const uint8_t *data;
+	size_t size;
+	size_t files;
+};
+
+static int take(void *user, const struct bid_elf_core_file *file)
+{
+	struct input *input = user;
+
+	input->files++;
+	require(file->id.len <= BID_ID_MAX && strlen(file->path) <= input->size);
+	require(memmem(input->data, input->size, file->path, strlen(file->path) + 1));
+	require(file->id.len == 0 || memmem(input->data, input->size, file->id.bytes, file->id.len));
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	bid_auto_fd int fd = memfd_create("core", MFD_CLOEXEC);
+	struct input input = { .data = data, .size = size };
+	int r;
+
+	require(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	r = bid_elf_core_each(fd, take, &input);
+	require(r == 0 || r == -ENOEXEC || r == -EINVAL || r == -ENODATA || r == -EBADMSG);
+	require(r == 0 || input.files == 0);
+	return 0;
+}
