@@ -2,6 +2,7 @@
 #include "inode.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,18 +66,18 @@ static struct bid_inode *find(const struct bid_inodes *inodes, uint64_t number)
 	return inode;
 }
 
-static void grow(struct bid_inodes *inodes)
+static void resize(struct bid_inodes *inodes, uint64_t n_buckets)
 {
-	struct bid_inodes larger = { .n_buckets = inodes->n_buckets * 2 };
+	struct bid_inodes other = { .n_buckets = n_buckets };
 
-	larger.buckets = calloc(larger.n_buckets, sizeof(*larger.buckets));
-	if (!larger.buckets)
-		return; /* slower, not wrong */
+	other.buckets = calloc(other.n_buckets, sizeof(*other.buckets));
+	if (!other.buckets)
+		return; /* slower, or larger, not wrong */
 	for (uint64_t i = 0; i < inodes->n_buckets; i++) {
 		struct bid_inode *inode, *next;
 
 		for (inode = inodes->buckets[i]; inode; inode = next) {
-			struct bid_inode **bucket = bucket_of(&larger, inode->number);
+			struct bid_inode **bucket = bucket_of(&other, inode->number);
 
 			next = inode->next;
 			inode->next = *bucket;
@@ -84,8 +85,8 @@ static void grow(struct bid_inodes *inodes)
 		}
 	}
 	free(inodes->buckets);
-	inodes->buckets = larger.buckets;
-	inodes->n_buckets = larger.n_buckets;
+	inodes->buckets = other.buckets;
+	inodes->n_buckets = other.n_buckets;
 }
 
 static struct bid_inode *insert(struct bid_inodes *inodes, uint64_t number, const struct bid_node *node)
@@ -98,7 +99,7 @@ static struct bid_inode *insert(struct bid_inodes *inodes, uint64_t number, cons
 		return NULL;
 	}
 	if (inodes->n >= inodes->n_buckets)
-		grow(inodes);
+		resize(inodes, inodes->n_buckets * 2);
 	bucket = bucket_of(inodes, number);
 	inode->number = number;
 	inode->next = *bucket;
@@ -191,6 +192,7 @@ void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 {
 	struct bid_inode *gone = NULL;
 	struct bid_inode **at;
+	bool many = false;
 
 	pthread_mutex_lock(&inodes->lock);
 	for (at = bucket_of(inodes, number); *at && (*at)->number != number; at = &(*at)->next)
@@ -201,11 +203,17 @@ void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 			gone = *at;
 			*at = gone->next;
 			inodes->n--;
+			many = inodes->n_buckets > FIRST_BUCKETS && inodes->n < inodes->n_buckets / 8;
 		}
 	}
+	if (many)
+		resize(inodes, inodes->n_buckets / 4);
 	pthread_mutex_unlock(&inodes->lock);
 	if (gone)
 		destroy(inodes, gone);
+	/* a walk through a large store has come to its end: what it took is for others again, and malloc(3) would keep it */
+	if (many)
+		malloc_trim(0);
 }
 
 uint64_t bid_inodes_count(struct bid_inodes *inodes)
