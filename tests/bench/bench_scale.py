@@ -4,10 +4,10 @@
 
 usage: bench_scale.py BUILD_DIRECTORY [--ids 100,10000,1000000] [--rounds 5] [--image-in DIRECTORY] [--cold]
 
-Makes one store of each size (make-store.c), in an ext4 image of its own: root mounts it. Every figure is a ratio to the same thing
-done in the store itself, or by the peer that is named; the two take turns, and told is the median over the rounds, with the smallest
-and the largest. --cold drops the kernel's names and inodes before each cold lookup and to see what the daemon frees: all programs of the
-machine feel that.
+Makes one store of each size (make-store), in an ext4 image of its own: root mounts it. A figure is a ratio to the same thing done
+in the store itself, or by the peer that is named; the two take turns, and told is the median over the rounds, with the smallest and
+the largest. --cold drops the kernel's names and inodes before each cold lookup, and to see what the daemon gives back: all programs
+of the machine feel that.
 """
 import argparse
 import contextlib
@@ -86,8 +86,8 @@ class Bench:
     def lookup(self, paths, times):
         """Microseconds of a stat(2)."""
         text = "".join(f"{path}\n" for path in paths)
-        done = subprocess.run([self.build / "tests" / "bench" / "lookup", str(times)], input=text, stdout=subprocess.PIPE, text=True,
-                              check=True)
+        program = self.build / "tests" / "bench" / "lookup"
+        done = subprocess.run([program, str(times)], input=text, stdout=subprocess.PIPE, text=True, check=True)
         return float(done.stdout.split()[1])
 
     def native(self, ident):

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A mount keeps its store within limits, and no reader notices."""
+import concurrent.futures
+import contextlib
+import hashlib
 import mmap
 import os
+import random
+import threading
+import time
 
 import programs
 import tools
@@ -11,8 +17,13 @@ SIZE = 1_000_000
 
 
 def fetched(store):
-    """Bytes on disk of what was fetched."""
-    return sum(path.stat().st_blocks * 512 for path in (store / "[debuginfod]").rglob("elf"))
+    """Bytes on disk of what was fetched, while some of it may go."""
+    used = 0
+    for folder, _, names in os.walk(store / "[debuginfod]"):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                used += os.stat(os.path.join(folder, name)).st_blocks * 512
+    return used
 
 
 def test_cache_size(mount, mode, faults, place, store):
@@ -49,3 +60,77 @@ def test_min_free(mount, faults, place, store):
     for _ in range(3):
         assert read(m.artifact(build.id)) == build.read()
     tools.wait_until(lambda: fetched(store) == 0, "the eviction", 10)
+
+
+READERS, FETCHERS = 64, 8
+BUILDS, QUOTA = 40, 8 << 20
+
+
+def watch_usage(store, over):
+    """What was fetched uses, looked at ten times a second."""
+    used = []
+    while not over.wait(0.1):
+        used.append(fetched(store))
+    return used
+
+
+def read_often(m, ids, right, seed, over):
+    """Open, map and read artifacts as long as it goes on, holding some of them open; the bytes are those of the id, always."""
+    choice = random.Random(seed)
+    while not over.is_set():
+        ident = choice.choice(ids)
+        try:
+            fd = os.open(m.artifact(ident), os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # absent is right, too: this one is fetched and evicted again at this moment
+        try:
+            size = os.fstat(fd).st_size
+            with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped:
+                time.sleep(choice.random() / 50)
+                assert hashlib.sha256(mapped).digest() == right[ident]
+            assert hashlib.sha256(os.pread(fd, size, 0)).digest() == right[ident]
+        finally:
+            os.close(fd)
+
+
+def fetch_often(m, ids, right, seed, times):
+    """Read whole artifacts, most of which have to be fetched; how many bytes there were."""
+    choice = random.Random(seed)
+    size = 0
+    for _ in range(times):
+        ident = choice.choice(ids)
+        content = read(m.artifact(ident))
+        assert hashlib.sha256(content).digest() == right[ident]
+        size += len(content)
+    return size
+
+
+def test_quota_under_pressure(mount, mode, faults, place, store):
+    """A store of five times its quota, with many readers and fetchers: all bytes are right, and the quota holds."""
+    build = programs.small(place / "one", 1, f"-DBALLAST={SIZE}")
+    server = faults()
+    right = {}
+    for number in range(BUILDS):
+        ident = hashlib.sha1(str(number).encode()).hexdigest()
+        forged = programs.forge(build, ident, place / f"forged{number}")
+        server.serve(forged, "executable")
+        right[forged.id] = hashlib.sha256(forged.read()).digest()
+    ids = list(right)
+    m = mount(f"url={server.url}", f"cache_size={QUOTA}")
+    over = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(READERS + FETCHERS + 1) as pool:
+        usage = pool.submit(watch_usage, store, over)
+        # readers stay with a few builds, fetchers go through all of them
+        readers = [pool.submit(read_often, m, ids[:4], right, seed, over) for seed in range(READERS)]
+        try:
+            turnover = sum(pool.map(lambda seed: fetch_often(m, ids, right, seed, 15), range(FETCHERS)))
+        finally:
+            over.set()
+        for reader in readers:
+            reader.result()
+    assert turnover > 5 * QUOTA
+    # what is in flight comes on top, and what is published while the eviction before is going on
+    largest = max(path.stat().st_size for path in place.glob("forged*"))
+    assert max(usage.result()) <= QUOTA + 2 * FETCHERS * largest < BUILDS * largest
+    tools.wait_until(lambda: fetched(store) <= QUOTA, "the eviction", 20)
+    assert leftovers(store) == []
