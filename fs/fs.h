@@ -9,6 +9,7 @@
 
 #include <bid/broker.h>
 
+#include "budget.h"
 #include "fds.h"
 #include "handle.h"
 #include "inode.h"
@@ -33,6 +34,7 @@ struct bid_fs {
 	struct bid_tree tree;
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
+	struct bid_budget budget; /* of misses, by user; has its own lock */
 	struct bid_fds *fds; /* owned; has its own lock */
 	struct bid_notifier *notifier; /* owned; made after daemonising, and only of a writable mount */
 	struct bid_staging *staging; /* owned; has its own lock */

@@ -28,6 +28,8 @@ static const char usage[] =
 	"                          libdebuginfod ('debuginfod' is the user's own); may be given several times\n"
 	"  -o wait=SECONDS         wait at most so long for a download, which goes on behind; 0 is for ever (default 10)\n"
 	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
+	"  -o miss_rate=NUMBER     artifacts a second that a server is asked for by another user;\n"
+	"                          0 is no limit (default: 50)\n"
 	"  -o max_size=BYTES       fetch nothing larger; with a suffix K, M or G\n"
 	"  -o cache_size=BYTES     evict what was fetched above this, longest unused first; with a suffix K, M or G\n"
 	"  -o min_free=BYTES       evict what was fetched when less is free on the store's file system\n"
@@ -145,7 +147,7 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	static const char *const errors[] = { "enoent", "strict" };
 	static const char *const passthrough[] = { "auto", "on", "off" };
 	static const char *const levels[] = { "error", "warning", "info", "debug" };
-	uint64_t seconds;
+	uint64_t seconds, rate;
 	int choice;
 
 	if (strcmp(name, "url") == 0)
@@ -156,6 +158,10 @@ static int set_value(struct bid_options *options, const char *name, const char *
 		if (number(name, value, false, 86400, &seconds) < 0)
 			return -EINVAL;
 		options->wait_ms = (unsigned)seconds * 1000;
+	} else if (strcmp(name, "miss_rate") == 0) {
+		if (number(name, value, false, 1000000, &rate) < 0)
+			return -EINVAL;
+		options->miss_rate = (unsigned)rate;
 	} else if (strcmp(name, "max_size") == 0) {
 		return number(name, value, true, INT64_MAX, &options->max_size) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "cache_size") == 0) {
@@ -314,7 +320,7 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 	bool sloppy = false;
 	int c;
 
-	*options = (struct bid_options){ .wait_ms = 10000, .log_level = BID_LOG_WARNING };
+	*options = (struct bid_options){ .wait_ms = 10000, .miss_rate = 50, .log_level = BID_LOG_WARNING };
 	/* -s may come after the -o that it excuses */
 	while ((c = getopt_long(argc, argv, letters, table, NULL)) != -1)
 		sloppy = sloppy || c == 's';

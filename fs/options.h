@@ -27,6 +27,7 @@ struct bid_options {
 	bool owner_only; /* what the owner alone may read where it is, he alone reads here; not an option of the user */
 	enum bid_passthrough passthrough;
 	unsigned wait_ms; /* 0 is for ever */
+	unsigned miss_rate; /* misses a second for each other user; 0 is no limit */
 	uint64_t max_size; /* bytes; 0 is no limit */
 	uint64_t cache_size; /* bytes of what was fetched; 0 is no limit */
 	uint64_t min_free; /* bytes on the store's file system; 0 is no limit */

@@ -254,6 +254,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	clock_gettime(CLOCK_REALTIME, &fs.started);
 	pthread_mutex_init(&fs.text_lock, NULL);
 	atomic_init(&fs.ids_changed, (uint64_t)fs.started.tv_sec * 1000000000 + (uint64_t)fs.started.tv_nsec);
+	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
 	raise_limit();
 	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
 	    bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
@@ -267,6 +268,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_handles_free(fs.handles);
 	bid_inodes_free(fs.inodes);
 	bid_backings_free(fs.backings);
+	bid_budget_release(&fs.budget);
 	pthread_mutex_destroy(&fs.text_lock);
 	fuse_opt_free_args(&args);
 	return status;

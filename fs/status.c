@@ -17,12 +17,12 @@ static json_t *text_of(const char *bytes)
 	return text ? json_string(text) : NULL;
 }
 
-static json_t *counters(const struct bid_broker_stats *stats)
+static json_t *counters(const struct bid_broker_stats *stats, uint64_t over_budget)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched",
 			 (json_int_t)stats->fetched, "absent", (json_int_t)stats->absent, "unknown", (json_int_t)stats->unknown,
 			 "rejected", (json_int_t)stats->rejected, "interrupted", (json_int_t)stats->interrupted,
-			 "remembered_absent", (json_int_t)stats->negative_entries);
+			 "remembered_absent", (json_int_t)stats->negative_entries, "over_budget", (json_int_t)over_budget);
 }
 
 /* How the source says it fares. */
@@ -53,6 +53,11 @@ static json_t *sources(struct bid_broker *broker)
 				json_object_set_new(one, bid_outcome_name((enum bid_outcome)outcome),
 						    json_integer((json_int_t)stats.outcomes[outcome]));
 		add_health(one, &stats.health);
+		json_object_set_new(one, "preferred", json_boolean(stats.preferred));
+		if (stats.strikes)
+			json_object_set_new(one, "strikes", json_integer((json_int_t)stats.strikes));
+		if (stats.benched_s)
+			json_object_set_new(one, "benched_s", json_integer((json_int_t)stats.benched_s));
 		if (stats.last_trouble[0]) {
 			json_object_set_new(one, "last_trouble", text_of(stats.last_trouble));
 			json_object_set_new(one, "last_trouble_time", json_integer((json_int_t)stats.last_trouble_time));
@@ -104,7 +109,8 @@ char *bid_status_json(const struct bid_fs *fs)
 			 text_of(fs->options->mountpoint), "store", text_of(bid_store_path(fs->store)), "mode",
 			 bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "read_only", !fs->writable, "uptime_s",
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
-			 "counters", counters(&stats), "sources", sources(fs->broker), "flights", flights, "failures", failures);
+			 "counters", counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights",
+			 flights, "failures", failures);
 	text = json_dumps(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

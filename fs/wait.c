@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct wait {
 	fuse_req_t req; /* not yet answered */
@@ -28,6 +29,14 @@ static void interrupted(fuse_req_t req, void *data)
 	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)data);
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -44,6 +53,11 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 		return;
 	}
 
+	/* not for a read, which is of something that was found before and has gone since */
+	if (call->size == 0 && !bid_budget_take(&fs->budget, fuse_req_ctx(req)->uid, now_ms())) {
+		answer(req, &local, -EHOSTUNREACH, &file);
+		return;
+	}
 	wait = malloc(sizeof(*wait));
 	r = wait ? bid_broker_ticket(fs->broker, over, wait, &ticket) : -ENOMEM;
 	if (r < 0) {

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One user asks for ids of his choice without end: servers see little of it, and the others nothing."""
+import errno
+import subprocess
+import sys
+
+import pytest
+
+import programs
+import tools
+from fetching import read
+
+NOBODY = 65534
+
+# asks for as many ids as he can, from several threads, until he is killed
+FLOOD = """
+import os, sys, threading
+def ask(number):
+    while True:
+        try:
+            os.stat(f"{sys.argv[1]}/buildid/{number:08x}{os.urandom(16).hex()}/elf")
+        except FileNotFoundError:
+            pass
+for number in range(8):
+    threading.Thread(target=ask, args=[number], daemon=True).start()
+print("on", flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.fixture
+def flood(place):
+    """Starts one, as nobody."""
+    started = []
+
+    def start(m):
+        place.chmod(0o711)
+        started.append(subprocess.Popen([sys.executable, "-c", FLOOD, str(m)], user=NOBODY, group=NOBODY, extra_groups=[],
+                                        stdout=subprocess.PIPE, cwd="/"))
+        assert started[-1].stdout.readline() == b"on\n"
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
+    local, missed = programs.small(place / "local"), [programs.small(place / f"missed-{seed}", seed) for seed in range(2, 7)]
+    server = faults()
+    for program in (local, *missed):
+        server.serve(program)
+    m = mount(f"url={server.url}", "allow_other", "wait=20", "miss_rate=5")
+    assert read(m.artifact(local.id)) == local.read()
+    flood(m)
+    tools.wait_until(lambda: m.counter("over_budget") > 2000, "a flood", 20)
+    # who has no part in it is served as ever: what is here, and what is not
+    for program in missed:
+        assert read(m.artifact(local.id)) == local.read()
+        assert read(m.artifact(program.id)) == program.read()
+    assert read(m.artifact("77" * 20)) == errno.ENOENT
+    # a burst of 20, and 5 a second since
+    status = m.status()
+    assert server.count() <= 7 + 20 + 5 * (status["uptime_s"] + 2)
+    assert status["counters"]["over_budget"] > 20 * server.count()
+    # what was refused is not remembered as absent
+    assert status["counters"]["remembered_absent"] <= server.count()
+
+
+def test_no_limit(mount, needs_root, faults, flood):
+    server = faults()
+    m = mount(f"url={server.url}", "allow_other", "miss_rate=0")
+    flood(m)
+    tools.wait_until(lambda: server.count() > 300, "a flood", 20)
+    assert m.counter("over_budget") == 0
