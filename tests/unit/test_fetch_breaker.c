@@ -67,6 +67,40 @@ static void test_outage(void **state)
 	tear_down(&setting);
 }
 
+/* Servers that are not there in other ways: one attempt, and then none for a while. */
+static void test_dead(void **state)
+{
+	static const char *const urls[] = {
+		/* nobody listens to the port of discard(9) here; such a name does not resolve; and that one does not speak TLS */
+		"http://127.0.0.1:9",
+		"http://debuginfod.invalid",
+		"https://127.0.0.1",
+	};
+
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		struct bid_source_health health;
+		struct capture capture;
+		struct setting setting;
+		char url[64];
+
+		snprintf(url, sizeof(url), "%s", urls[i]);
+		if (i == 2)
+			snprintf(url, sizeof(url), "%s:%u", urls[i], world.port);
+		assert_int_equal(bid_fetch_new(&quick, &setting.fetch), 0);
+		assert_int_equal(bid_fetch_server_new(setting.fetch, url, &setting.source), 0);
+		ask(setting.source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		if (strncmp(capture.text, "breaker", 7) == 0)
+			fail_msg("%s: \"%s\"", url, capture.text);
+		for (int n = 0; n < 20; n++)
+			assert_refused(setting.source);
+		setting.source->ops->health(setting.source, &health);
+		assert_int_equal(health.refused, 20);
+		assert_int_equal(health.failures, 1);
+		tear_down(&setting);
+	}
+}
+
 /* What comes while the probe is on its way waits for it, and gets what it wants if it ends well. */
 static void test_wait_for_probe(void **state)
 {
@@ -241,9 +275,9 @@ static void test_rest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_outage),	    cmocka_unit_test(test_wait_for_probe), cmocka_unit_test(test_cancelled_probe),
-		cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_unsupported),	   cmocka_unit_test(test_retry_after),
-		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_outage),		cmocka_unit_test(test_dead),	    cmocka_unit_test(test_wait_for_probe),
+		cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_unsupported),
+		cmocka_unit_test(test_retry_after),	cmocka_unit_test(test_rest),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

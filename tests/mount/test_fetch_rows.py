@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Servers in trouble, many times over: dying in the middle, dripping, in every pairing. BIDFS_FULL=1 runs the full numbers."""
+import errno
+import itertools
+import os
+import random
+import socket
+import subprocess
+import time
+
+import pytest
+
+import programs
+import tools
+from fetching import leftovers, read
+
+FULL = bool(os.environ.get("BIDFS_FULL"))
+SIZES = [64 << 10, 8 << 20] + ([200 << 20] if FULL else [])
+
+
+def of_size(program, ident, size, output):
+    made = programs.forge(program, ident, output)
+    with open(output, "ab") as file:
+        file.write(random.Random(size).randbytes(size - os.path.getsize(output)))
+    return made
+
+
+@pytest.mark.limit(3600 if FULL else 60)
+@pytest.mark.parametrize("size", SIZES)
+def test_killed_in_the_body(mount, faults, place, store, size):
+    """No part of a file is ever seen, it is not taken for absent, and once the server is back so is the file."""
+    original, rng = programs.small(place / "app"), random.Random(1)
+    server = faults()
+    m = mount(f"url={server.url}", "wait=50")
+    m.permit(server.url)
+    for number in range(500 if FULL else 6):
+        program = of_size(original, f"{number:04x}" * 10, size, place / "made")
+        server.serve(program, "executable")
+        # more often than it is tried again
+        server.behave(f"reset:{rng.randrange(size)}*3", ident=program.id)
+        path = m.artifact(program.id)
+        assert read(path) == errno.ENOENT
+        assert not list((store / ".build-id").rglob("*")) or read(m.elf_file(program.id)) in (errno.ENOENT, program.read())
+        tools.wait_until(lambda path=path, program=program: read(path) == program.read(), "the file, once the server is well", 40)
+        assert leftovers(store) == []
+    assert m.counter("remembered_absent") == 0
+
+
+@pytest.mark.limit(90)
+def test_dripping(mount, faults, place, store):
+    """64 answers that come byte by byte: each is given up, hits do not notice, and other servers' files are had meanwhile."""
+    names = [f"{number:04x}" * 10 for number in range(64)]
+    original = programs.small(place / "app")
+    here, there = (programs.forge(original, f"{byte}" * 20, place / byte) for byte in ("ee", "ef"))
+    programs.into_store(store, here.id, "/usr/bin/here", here.path)
+    drip, good = faults("slow-headers:0.2", root=place / "drip"), faults(root=place / "good")
+    good.serve(there)
+    m = mount(f"url={drip.url}", f"url={good.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "2"})
+    m.permit(drip.url)
+
+    def hits():
+        """How long the slowest of many took, but for one in a hundred."""
+        times = []
+        for _ in range(500):
+            begun = time.perf_counter()
+            assert read(m.artifact(here.id)) == here.read()
+            times.append(time.perf_counter() - begun)
+        return sorted(times)[-5]
+
+    hits()
+    waiting = [subprocess.Popen(["cat", m.artifact(name)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+               for name in names]
+    try:
+        drip.wait_active()
+        # no time is asserted: a hit that waited for a miss would take as long as the time limit of one
+        assert hits() < 1.5
+        assert read(m.artifact(there.id)) == there.read()
+        for process in waiting:
+            assert process.wait(60) == 1
+    finally:
+        for process in waiting:
+            process.kill()
+            process.wait(10)
+    assert m.counter("absent") == 0
+    # the silence of the first was noticed; the others were not even tried
+    assert drip.count() <= 16
+
+
+STATES = {"well": [], "absent": ["absent"], "dies": ["reset:5000"], "bad": ["error:503"]}
+ORDERS = list(itertools.product([*STATES, "dead"], repeat=3))
+
+
+@pytest.mark.limit(1200 if FULL else 90)
+def test_pairings(mount, faults, place, store):
+    """Three servers in each state: the file comes if one is well; it is absent if all say so; else nobody knows."""
+    original = programs.small(place / "app")
+    servers = {state: [faults(*behaviours, root=place / state) for _ in range(3)] for state, behaviours in STATES.items()}
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        for number, states in enumerate(ORDERS if FULL else ORDERS[::8]):
+            program = programs.forge(original, f"{number:04x}" * 10, place / "made")
+            for some in servers.values():
+                some[0].serve(program, "executable")
+            urls = [dead if state == "dead" else servers[state][at].url for at, state in enumerate(states)]
+            m = mount(*[f"url={url}" for url in urls], "wait=30")
+            m.permit("http://127.0.0.1")
+            answer = read(m.artifact(program.id))
+            assert answer == (program.read() if "well" in states else errno.ENOENT), states
+            assert (m.counter("unknown") > 0) == ("well" not in states and set(states) != {"absent"}), states
+            m.unmount()
+    assert leftovers(store) == []
