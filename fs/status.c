@@ -76,8 +76,10 @@ static int add_flight(void *user, const struct bid_progress *progress)
 
 	if (progress->size != BID_SIZE_UNKNOWN)
 		json_object_set_new(one, "size", json_integer((json_int_t)progress->size));
+	if (progress->detail[0])
+		json_object_set_new(one, "detail", text_of(progress->detail));
 	if (progress->source[0])
-		json_object_set_new(one, "source", json_string(progress->source));
+		json_object_set_new(one, "source", text_of(progress->source));
 	json_array_append_new(user, one);
 	return 0;
 }

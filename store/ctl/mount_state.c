@@ -92,12 +92,17 @@ static void print_source(const json_t *source)
 	ctl_print_label("  server");
 	ctl_print_text(stdout, text_of(source, "name"));
 	printf("\n%11s%s%s%s, asked %" JSON_INTEGER_FORMAT, "", ctl_colour(stdout, well ? CTL_GREEN : CTL_RED),
-	       well ? "in use" : breaker, ctl_colour(stdout, CTL_PLAIN), number_of(source, "asked"));
+	       well ? json_is_true(json_object_get(source, "preferred")) ? "asked first" : "in use" : breaker,
+	       ctl_colour(stdout, CTL_PLAIN), number_of(source, "asked"));
 	if (found + absent > 0)
 		printf(", had %.0f%%", 100.0 * (double)found / (double)(found + absent));
 	if (latency > 0)
 		printf(", answers in %s", format_duration(latency, duration));
 	printf(", %s received\n", ctl_format_size(size_of(source, "bytes"), size));
+	if (number_of(source, "strikes") > 0)
+		printf("%11s%swrong answers in a row: %" JSON_INTEGER_FORMAT "%s%s\n", "", ctl_colour(stdout, CTL_RED),
+		       number_of(source, "strikes"), number_of(source, "benched_s") ? ", so that it is asked last" : "",
+		       ctl_colour(stdout, CTL_PLAIN));
 	if (well)
 		return;
 	printf("%11s", "");
@@ -114,7 +119,9 @@ static void print_flight(const json_t *flight)
 
 	ctl_print_label("  download");
 	ctl_print_text(stdout, text_of(flight, "id"));
-	printf(" %s\n%11s%s", text_of(flight, "kind"), "", ctl_format_size(received, text));
+	printf(" %s%s", text_of(flight, "kind"), *text_of(flight, "detail") ? " " : "");
+	ctl_print_text(stdout, text_of(flight, "detail"));
+	printf("\n%11s%s", "", ctl_format_size(received, text));
 	if (size > 0)
 		printf(" of %s (%.0f%%)", ctl_format_size(size, text), 100.0 * (double)received / (double)size);
 	printf(" in %s, %" JSON_INTEGER_FORMAT " waiting", format_duration(number_of(flight, "age_ms"), duration),

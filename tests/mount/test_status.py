@@ -125,6 +125,7 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     first, second = status["sources"]
     assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
     assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
+    assert second["preferred"] and not first.get("preferred") and not first.get("strikes"), status["sources"]
     assert 1 <= len(status["failures"]) <= 16
     assert any(one["source"] == dead and one["text"] and one["first_time"] <= one["last_time"]
                for one in status["failures"]), status["failures"]
@@ -133,7 +134,7 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     assert metrics[f'bidfs_source_breaker_open{{source="{dead}"}}'] == (first["breaker"] != "closed")
     assert metrics.get(f'bidfs_source_latency_seconds{{source="{well.url}"}}', 0) < 60
     text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
-    for words in ("serving for", f"server   {well.url}", f"server   {dead}", "in use, asked", "failure "):
+    for words in ("serving for", f"server   {well.url}", f"server   {dead}", "asked first, asked ", "failure "):
         assert words in text, (words, text)
 
 
