@@ -36,7 +36,7 @@ struct bid_fs {
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */
 	struct bid_fds *fds; /* owned; has its own lock */
-	struct bid_notifier *notifier; /* owned; made after daemonising, and only of a writable mount */
+	struct bid_notifier *notifier; /* owned; made after daemonising */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */
 	unsigned stack_depth; /* how many file systems lie on one another below the store */

@@ -225,3 +225,8 @@ uint64_t bid_inodes_count(struct bid_inodes *inodes)
 	pthread_mutex_unlock(&inodes->lock);
 	return n;
 }
+
+uint64_t bid_inode_hash(const char *text)
+{
+	return XXH3_64bits(text, strlen(text)) | 1;
+}

@@ -10,6 +10,7 @@
 #ifndef BID_FS_INODE_H
 #define BID_FS_INODE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "node.h"
@@ -23,6 +24,7 @@ struct bid_inode {
 	struct bid_node node; /* never changes; owned */
 	uint64_t lookups; /* references of the kernel; protected by the table's lock */
 	void *attachment; /* the owner's, see bid_inodes_new(); protected by the owner's lock */
+	atomic_ullong told; /* of a symbolic link: a hash of the text that the kernel has; 0 if it has none */
 	struct bid_inode *next; /* in its bucket; protected by the table's lock */
 };
 
@@ -50,6 +52,9 @@ struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number);
 
 /* Take back @count references. */
 void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count);
+
+/* A hash of @text, for bid_inode.told; never 0. */
+uint64_t bid_inode_hash(const char *text);
 
 /* How many there are. */
 uint64_t bid_inodes_count(struct bid_inodes *inodes);

@@ -85,6 +85,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
+	want(conn, FUSE_CAP_CACHE_SYMLINKS); /* see bid_notify_text() */
 	/* in no_open mode nobody would hear of it */
 	do_without(conn, FUSE_CAP_ATOMIC_O_TRUNC);
 	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */

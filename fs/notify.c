@@ -14,6 +14,7 @@ enum { END_S = 2 };
 
 struct change {
 	struct change *next;
+	uint64_t link; /* not 0: the text of that inode, and no more */
 	struct bid_id id;
 	char path[]; /* "" if there is none */
 };
@@ -86,8 +87,12 @@ static void *work(void *user)
 		if (!notifier->first)
 			notifier->last = &notifier->first;
 		pthread_mutex_unlock(&notifier->lock);
-		tell_id(notifier, &change->id);
-		tell_path(notifier, change->path);
+		if (change->link) {
+			fuse_lowlevel_notify_inval_inode(notifier->session, change->link, 0, 0);
+		} else {
+			tell_id(notifier, &change->id);
+			tell_path(notifier, change->path);
+		}
 		free(change);
 		pthread_mutex_lock(&notifier->lock);
 	}
@@ -143,20 +148,39 @@ void bid_notifier_free(struct bid_notifier *notifier)
 	free(notifier);
 }
 
-void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path)
+/* Without memory it is seen later. */
+static void add(struct bid_notifier *notifier, uint64_t link, const struct bid_id *id, const char *path)
 {
-	size_t len = path ? strlen(path) : 0;
-	struct change *change = notifier ? malloc(sizeof(*change) + len + 1) : NULL;
+	size_t len = strlen(path);
+	struct change *change = notifier ? calloc(1, sizeof(*change) + len + 1) : NULL;
 
-	/* without memory it is seen a second later */
 	if (!change)
 		return;
-	change->next = NULL;
-	change->id = *id;
-	memcpy(change->path, path ? path : "", len + 1);
+	change->link = link;
+	if (id)
+		change->id = *id;
+	memcpy(change->path, path, len + 1);
 	pthread_mutex_lock(&notifier->lock);
 	*notifier->last = change;
 	notifier->last = &change->next;
 	pthread_cond_signal(&notifier->more);
 	pthread_mutex_unlock(&notifier->lock);
+}
+
+void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path)
+{
+	add(notifier, 0, id, path ? path : "");
+}
+
+void bid_notify_text(struct bid_notifier *notifier, struct bid_inode *inode, const char *text)
+{
+	unsigned long long told = atomic_load(&inode->told);
+
+	if (told != 0 && told != bid_inode_hash(text) && atomic_compare_exchange_strong(&inode->told, &told, 0))
+		add(notifier, inode->number, NULL, "");
+}
+
+void bid_notify_told(struct bid_inode *inode, const char *text)
+{
+	atomic_store(&inode->told, bid_inode_hash(text));
 }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "notify.h"
 #include "reply.h"
 #include "text.h"
 #include "wait.h"
@@ -173,10 +174,12 @@ void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 	char target[PATH_MAX];
 	int r = inode ? bid_tree_readlink(&fs->tree, &inode->node, target, sizeof(target)) : -ESTALE;
 
-	if (r < 0)
+	if (r < 0) {
 		fuse_reply_err(req, -r);
-	else
-		fuse_reply_readlink(req, target);
+		return;
+	}
+	bid_notify_told(inode, target);
+	fuse_reply_readlink(req, target);
 }
 
 void bid_op_statfs(fuse_req_t req, fuse_ino_t number)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "notify.h"
 #include "text.h"
 
 static struct timespec ids_changed(const struct bid_fs *fs)
@@ -42,8 +43,10 @@ struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 		break;
 	case S_IFLNK:
 		st.st_mode = S_IFLNK | 0777;
-		if (bid_tree_readlink(&fs->tree, node, target, sizeof(target)) == 0)
-			st.st_size = (off_t)strlen(target);
+		if (bid_tree_readlink(&fs->tree, node, target, sizeof(target)) < 0)
+			break;
+		st.st_size = (off_t)strlen(target);
+		bid_notify_text(fs->notifier, inode, target);
 		break;
 	default:
 		st.st_mode = S_IFREG | 0444;

@@ -88,7 +88,7 @@ static int serve(struct bid_fs *fs, int ready)
 		r = keep_limits(fs);
 	if (r == 0)
 		r = bid_servers_add(fs->broker, fs->options, &servers);
-	if (r == 0 && fs->writable)
+	if (r == 0)
 		r = bid_notifier_new(fs->session, &fs->notifier);
 	if (r == 0)
 		r = bid_dirops_parallel(fs->session);

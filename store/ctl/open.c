@@ -2,8 +2,12 @@
 /* Which store, and how to open it. */
 #include <errno.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <bid/default.h>
 
@@ -54,6 +58,16 @@ static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store
 	return CTL_DONE;
 }
 
+/* Is @path not a store, but a mount, perhaps over the store itself? What only reads goes well through it. */
+static bool is_covered(const char *path)
+{
+	char status[PATH_MAX + sizeof("/.bidfs/status")];
+	struct statfs st;
+
+	snprintf(status, sizeof(status), "%s/.bidfs/status", path);
+	return statfs(path, &st) == 0 && st.f_type == FUSE_SUPER_MAGIC && access(status, F_OK) == 0;
+}
+
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)
 {
 	char path[PATH_MAX];
@@ -75,6 +89,11 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	}
 	if (is_unwritable(r) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
+	if (is_unwritable(r) && is_covered(path)) {
+		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s', or let perf add through it",
+			  path, path);
+		return CTL_TROUBLE;
+	}
 	if (r < 0) {
 		bid_error("%s: store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), path);
 		return CTL_TROUBLE;

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What perf's commands take on a writable mount, against the same commands on a directory of perf's own.
+
+usage: bench_perf.py [--ids N] [--rounds N] BUILD_DIRECTORY
+
+Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "list" looks
+into every build of a store with N of them; "add" and "remove" write one build that the store lacks, and take it out again.
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
+
+ROUNDS = 400_000_000  # of the program that is recorded
+
+
+def parse():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("--ids", default=3000, type=int)
+    parser.add_argument("--rounds", default=7, type=int)
+    parser.add_argument("build", type=pathlib.Path)
+    return parser.parse_args()
+
+
+def fill(programs, place, stores, number):
+    """`number` builds, each at a path of its own: "list" opens them there."""
+    first = programs.small(place / "small")
+    for index in range(number):
+        ident = f"{index:08x}{first.id[8:]}"
+        build = programs.forge(first, ident, place / f"p{index}")
+        build.path.chmod(0o755)
+        for store in stores:
+            programs.into_store(store, ident, build.path, build.path)
+
+
+def measure(tools, perf, caches, rounds, *arguments, undo=None):
+    """Ratios of the time on the mount, the second of the caches, to that on the first."""
+    ratios = []
+    for turn in range(rounds + 1):
+        took = {}
+        for cache in caches if turn % 2 else caches[::-1]:
+            begun = time.monotonic()
+            perf(cache, *arguments)
+            took[cache] = time.monotonic() - begun
+            if undo:
+                perf(cache, *undo)
+        if turn > 0:  # the first warms up
+            ratios.append(took[caches[1]] / took[caches[0]])
+    return ratios
+
+
+def main():
+    arguments = parse()
+    os.environ["BIDFS_BUILD"] = str(arguments.build.resolve())
+    import programs
+    import tools
+
+    place = pathlib.Path(tempfile.mkdtemp(prefix="bench-perf-", dir="/var/tmp"))
+    native, store, mounted = place / "native", place / "store", place / "mounted"
+    for directory in (native, store, mounted, place / "home"):
+        directory.mkdir()
+    env = tools.environment(place / "home")
+
+    def perf(cache, *rest):
+        return tools.run("perf", "--buildid-dir", cache, *rest, env=env, cwd=place, timeout=600)
+
+    burn, extra = programs.burn(place / "burn", "hot"), programs.burn(place / "extra", "cold", 2)
+    data = place / "perf.data"
+    record = ["record", "-q", "-e", "cpu-clock", "-o", data, burn.path, ROUNDS]
+    tools.run(tools.MOUNT_BIDFS, store, mounted)
+    try:
+        caches = (native, mounted)
+        for cache in caches:
+            perf(cache, *record)
+        fill(programs, place, (native, store), arguments.ids)
+        add, remove = ["buildid-cache", "-a", extra.path], ["buildid-cache", "-r", extra.path]
+        for name, command, undo in (
+                ("report", ["report", "--stdio", "-i", data], None),
+                ("script", ["script", "-i", data], None),
+                ("annotate", ["annotate", "--stdio", "-i", data, "hot"], None),
+                ("record, nothing new", [*record[:4], "-o", place / "again.data", burn.path, ROUNDS // 10], None),
+                ("add and remove", add, remove),
+                ("buildid-cache -l", ["buildid-cache", "-l"], None),
+                ("list sdt", ["list", "sdt"], None)):
+            ratios = measure(tools, perf, caches, arguments.rounds, *command, undo=undo)
+            print(f"{name:22} {statistics.median(ratios):6.2f} x native ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+    finally:
+        tools.run("umount", mounted)
+        shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main()
