@@ -127,21 +127,30 @@ static int emit_debug(void *user, const struct bid_id *id)
 	return emit_artifact(listing, name, id, BID_KIND_DEBUGINFO);
 }
 
+/* Can there be an artifact of @kind, where there are those of @kinds? What was not stripped is its own debuginfo. */
+static bool may_have(int kinds, enum bid_kind kind)
+{
+	return kinds & 1 << kind || (kind == BID_KIND_DEBUGINFO && kinds & 1 << BID_KIND_ELF);
+}
+
 static int list_artifacts(const struct listing *listing)
 {
 	const struct bid_node *dir = listing->dir;
-	int r = 0;
+	int kinds = bid_store_kinds(listing->tree->store, &dir->id), r = 0;
 
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT && r == 0; kind++) {
+	for (int i = BID_KIND_NONE + 1; kinds > 0 && i < BID_KIND_COUNT && r == 0; i++) {
+		enum bid_kind kind = (enum bid_kind)i;
+
 		if (dir->type == BID_NODE_PATH_ID) {
 			/* perf's view has a debug file only where there is one besides the ELF file */
-			if (bid_store_kinds(listing->tree->store, &dir->id) & 1 << kind)
-				r = emit_artifact(listing, bid_kind_store_name((enum bid_kind)kind), &dir->id, (enum bid_kind)kind);
+			if (kinds & 1 << kind)
+				r = emit_artifact(listing, bid_kind_store_name(kind), &dir->id, kind);
 			continue;
 		}
-		r = emit_artifact(listing, bid_kind_name((enum bid_kind)kind), &dir->id, (enum bid_kind)kind);
-		if (r == 0 && kind == BID_KIND_ELF)
-			r = emit_artifact(listing, "executable", &dir->id, BID_KIND_ELF);
+		if (may_have(kinds, kind))
+			r = emit_artifact(listing, bid_kind_name(kind), &dir->id, kind);
+		if (r == 0 && kind == BID_KIND_ELF && kinds & 1 << kind)
+			r = emit_artifact(listing, "executable", &dir->id, kind);
 	}
 	if (r == 0 && dir->type == BID_NODE_ID)
 		r = emit(listing, "info");
