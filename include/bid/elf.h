@@ -42,6 +42,25 @@ struct bid_elf_info {
  */
 int bid_elf_examine(int fd, struct bid_elf_info *ret_info);
 
+/* Where the bytes of a section are in its file. */
+struct bid_elf_section {
+	uint64_t offset;
+	uint64_t size;
+};
+
+/*
+ * The first section called @name of the ELF file open at @fd that has its bytes in the file (of type SHT_NOBITS it has none). What
+ * is SHF_COMPRESSED is so: its bytes begin with an Elf32_Chdr or Elf64_Chdr. Returns 0, -ENOENT if there is none, -ENOEXEC, or as
+ * pread(2).
+ */
+int bid_elf_find_section(int fd, const char *name, struct bid_elf_section *ret_section);
+
+/*
+ * Call @fn with the name of every section that bid_elf_find_section() would find, in the file's order, once for each section. A
+ * non-zero return ends it and is returned. Otherwise 0, -ENOEXEC, or as pread(2).
+ */
+int bid_elf_each_section(int fd, int (*fn)(void *user, const char *name), void *user);
+
 /*
  * Is the file open at @fd a packed one that may have an ELF file in it: gzip, xz or zstd, as kernel modules are, or a kernel image
  * (bzImage) with one of those, lz4, bzip2 or lzma? Returns 1, 0, or as pread(2).
