@@ -199,7 +199,8 @@ int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid
 	unsigned fan;
 
 	bid_inode_take_apart(number, &node.type, &node.kind, &fan);
-	if ((node.type == BID_NODE_FILE) != (node.kind != BID_KIND_NONE))
+	/* names of sources and sections are nowhere to be read off before they are kept */
+	if ((node.type == BID_NODE_FILE) != (node.kind != BID_KIND_NONE) || bid_kind_has_detail(node.kind))
 		return -ESTALE;
 	switch (node.type) {
 	case BID_NODE_PATH:
@@ -209,6 +210,8 @@ int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid
 	case BID_NODE_ID:
 	case BID_NODE_LINK:
 	case BID_NODE_INFO:
+	case BID_NODE_SECTIONS:
+	case BID_NODE_SOURCES: /* but only the top */
 	case BID_NODE_FILE:
 		return resolve_id(handles, number, &node, fan, ret_node);
 	case BID_NODE_ALIAS:
@@ -266,6 +269,21 @@ int bid_node_parent(const struct bid_node *node, struct bid_node *ret_parent)
 		break;
 	case BID_NODE_ID:
 		parent.type = BID_NODE_IDS;
+		break;
+	case BID_NODE_SECTIONS:
+		parent.type = BID_NODE_ID;
+		parent.id = node->id;
+		break;
+	case BID_NODE_SOURCES:
+		if (*bid_node_path(node)) {
+			int r = shorten(node, BID_NODE_SOURCES, &parent);
+
+			if (r < 0)
+				return r;
+		} else {
+			parent.type = BID_NODE_ID;
+		}
+		parent.id = node->id;
 		break;
 	case BID_NODE_LINKS_FAN:
 		parent.type = BID_NODE_LINKS;

@@ -33,6 +33,8 @@ static uint64_t number_of(const struct bid_node *node, unsigned attempt)
 		return class << 55 | node->serial;
 	hash = XXH3_64bits_withSeed(node->id.bytes, node->id.len, attempt << 8 | (unsigned)node->type);
 	hash = XXH3_64bits_withSeed(bid_node_path(node), strlen(bid_node_path(node)), hash);
+	if (node->detail)
+		hash = XXH3_64bits_withSeed(bid_detail_text(node->detail), strlen(bid_detail_text(node->detail)), hash);
 	return class << 55 | fan << 47 | (hash & 0x7fffffffffffU);
 }
 

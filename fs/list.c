@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bid/piece.h>
+
 #include "names.h"
 #include "tree.h"
 
@@ -133,6 +135,20 @@ static bool may_have(int kinds, enum bid_kind kind)
 	return kinds & 1 << kind || (kind == BID_KIND_DEBUGINFO && kinds & 1 << BID_KIND_ELF);
 }
 
+/* The directories of what an id has many of, if there is anything in them. */
+static int list_pieces(const struct listing *listing, int kinds)
+{
+	struct bid_store *store = listing->tree->store;
+	const struct bid_id *id = &listing->dir->id;
+	int r = 0;
+
+	if (kinds > 0 && kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO))
+		r = emit(listing, bid_kind_name(BID_KIND_SECTION));
+	if (r == 0 && bid_store_source_entry(store, id, "") == BID_ENTRY_DIR)
+		r = emit(listing, bid_kind_name(BID_KIND_SOURCE));
+	return r;
+}
+
 static int list_artifacts(const struct listing *listing)
 {
 	const struct bid_node *dir = listing->dir;
@@ -153,8 +169,30 @@ static int list_artifacts(const struct listing *listing)
 			r = emit_artifact(listing, "executable", &dir->id, kind);
 	}
 	if (r == 0 && dir->type == BID_NODE_ID)
+		r = list_pieces(listing, kinds);
+	if (r == 0 && dir->type == BID_NODE_ID)
 		r = emit(listing, "info");
 	return r;
+}
+
+/* Hand on what is known to be here. */
+static int emit_here(void *user, const char *name)
+{
+	const struct listing *listing = user;
+	struct bid_node node;
+	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node);
+
+	/* no second look: to look for a section is to cut it out */
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = listing->fn(listing->user, name, &node);
+	bid_node_release(&node);
+	return r;
+}
+
+static int emit_source(void *user, const char *name, enum bid_entry entry)
+{
+	return emit_here(user, name);
 }
 
 unsigned bid_tree_parts(const struct bid_node *node)
@@ -183,6 +221,10 @@ int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node,
 	case BID_NODE_ID:
 	case BID_NODE_PATH_ID:
 		return list_artifacts(&listing);
+	case BID_NODE_SECTIONS:
+		return bid_store_each_section(tree->store, &node->id, emit_here, &listing);
+	case BID_NODE_SOURCES:
+		return bid_store_each_source_in(tree->store, &node->id, bid_node_path(node), emit_source, &listing);
 	case BID_NODE_META:
 		for (size_t i = 0; i < BID_COUNT(bid_names_meta) && r == 0; i++)
 			r = emit(&listing, bid_names_meta[i].name);

@@ -9,6 +9,13 @@ void bid_node_release(struct bid_node *node)
 {
 	free(node->path);
 	node->path = NULL;
+	bid_detail_unref(node->detail);
+	node->detail = NULL;
+}
+
+struct bid_request bid_node_request(const struct bid_node *node)
+{
+	return (struct bid_request){ .id = node->id, .kind = node->kind, .detail = node->detail };
 }
 
 int bid_node_copy(const struct bid_node *node, struct bid_node *ret_copy)
@@ -20,6 +27,7 @@ int bid_node_copy(const struct bid_node *node, struct bid_node *ret_copy)
 		if (!copy.path)
 			return -ENOMEM;
 	}
+	bid_detail_ref(copy.detail);
 	*ret_copy = copy;
 	return 0;
 }
@@ -32,7 +40,8 @@ const char *bid_node_path(const struct bid_node *node)
 bool bid_node_equal(const struct bid_node *a, const struct bid_node *b)
 {
 	return a->type == b->type && a->kind == b->kind && a->fan == b->fan && a->serial == b->serial &&
-	       bid_id_equal(&a->id, &b->id) && strcmp(bid_node_path(a), bid_node_path(b)) == 0;
+	       bid_id_equal(&a->id, &b->id) && strcmp(bid_node_path(a), bid_node_path(b)) == 0 &&
+	       bid_detail_equal(a->detail, b->detail);
 }
 
 mode_t bid_node_format(const struct bid_node *node)

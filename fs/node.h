@@ -21,11 +21,13 @@ enum bid_node_type {
 	BID_NODE_DEBUG, /* usr/lib/debug/.build-id */
 	BID_NODE_DEBUG_FAN, /* usr/lib/debug/.build-id/xx: fan */
 	BID_NODE_META, /* .bidfs */
+	BID_NODE_SECTIONS, /* buildid/ID/section: id */
+	BID_NODE_SOURCES, /* buildid/ID/source and directories in it: id, and path "" or "/usr/src" */
 	/* symbolic links */
 	BID_NODE_LINK, /* .build-id/xx/rest: id */
 	BID_NODE_ALIAS, /* debug, .debug: path is the text */
 	/* files */
-	BID_NODE_FILE, /* an artifact: id and kind */
+	BID_NODE_FILE, /* an artifact: id and kind, and what the kind needs of a detail */
 	BID_NODE_INFO, /* buildid/ID/info: id */
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
@@ -45,7 +47,11 @@ struct bid_node {
 	 */
 	uint32_t serial;
 	char *path; /* relative to the store; owned, may be NULL for "" */
+	const struct bid_detail *detail; /* a reference, or NULL */
 };
+
+/* What is asked for by opening @node, a BID_NODE_FILE. Borrows from it. */
+struct bid_request bid_node_request(const struct bid_node *node);
 
 void bid_node_release(struct bid_node *node);
 

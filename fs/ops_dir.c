@@ -2,11 +2,15 @@
 /* Directories, and how long the kernel may keep what it read of them. */
 #include "ops.h"
 
+#include <bid/piece.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "dirlist.h"
+#include "reply.h"
+#include "wait.h"
 
 /*
  * The directory of all ids is kept by the kernel, and read from there, as long as the store has the same ids. Who opens it looks
@@ -31,10 +35,9 @@ static void keep_ids(struct bid_fs *fs, fuse_ino_t number, struct fuse_file_info
 	fuse_lowlevel_notify_inval_inode(fs->session, number, -1, 0);
 }
 
-void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
 	struct bid_dirlist *list = NULL;
 	int r = inode ? bid_dirlist_new(&fs->tree, &inode->node, number, &list) : -ESTALE;
 
@@ -47,6 +50,39 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	fi->fh = (uintptr_t)list;
 	if (fuse_reply_open(req, fi) == -ENOENT)
 		bid_dirlist_free(list);
+}
+
+/* Somebody opened what might be a directory of sources, to read it, and it was found not to be one. */
+static void answer_source(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	/* it is a file, and kept now: on this answer the kernel looks the names up anew and opens it, all in the same open(2) */
+	fuse_reply_err(req, error == 0 ? ESTALE : bid_visible_error(bid_fs_of(req), error));
+}
+
+/*
+ * A name among the sources that nothing is known of has been called a directory. Whoever opens a directory to list it says so
+ * (O_DIRECTORY), and so does not wait for the network; anybody else is about to read a file.
+ */
+static bool may_be_source(const struct bid_fs *fs, const struct bid_node *node, int flags)
+{
+	return node->type == BID_NODE_SOURCES && *bid_node_path(node) && !(flags & O_DIRECTORY) && fs->tree.any_id &&
+	       bid_store_source_entry(fs->store, &node->id, bid_node_path(node)) != BID_ENTRY_DIR;
+}
+
+void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_detail *detail;
+
+	if (inode && may_be_source(fs, &inode->node, fi->flags) && bid_detail_source(bid_node_path(&inode->node), &detail) == 0) {
+		struct bid_call call = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .detail = detail } };
+
+		bid_wait(req, &call, answer_source);
+		bid_detail_unref(detail);
+		return;
+	}
+	open_listing(req, inode, number, fi);
 }
 
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)

@@ -164,7 +164,7 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 static void open_artifact(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = { .id = inode->node.id, .kind = inode->node.kind }, .inode = inode, .fi = *fi };
+	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = inode, .fi = *fi };
 	struct stat st;
 	struct bid_fd *fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
 
@@ -274,7 +274,7 @@ static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, 
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_call call = {
-		.artifact = { .id = inode->node.id, .kind = inode->node.kind },
+		.artifact = bid_node_request(&inode->node),
 		.inode = inode,
 		.size = size,
 		.offset = offset,

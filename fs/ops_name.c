@@ -2,6 +2,7 @@
 /* Names and attributes. */
 #include "ops.h"
 
+#include <bid/piece.h>
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -21,12 +22,22 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
 		/* a file that was not stripped is one file, with one inode, under both names */
-		struct bid_node node = { .type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id };
+		struct bid_node node = {
+			.type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id, .detail = call->artifact.detail
+		};
 
 		/* what is read must be what is told of here, even if another file was read under this name before */
 		bid_fds_prefer(fs->fds, bid_inode_number(&node), &file->st);
 		bid_reply_node(req, &node, &file->st);
 	}
+}
+
+/* A section of a file that is here: it is not cut out of that for somebody who only looks. */
+static bool is_cut_when_read(const struct bid_fs *fs, const struct bid_node *node, struct stat *ret_stat)
+{
+	struct bid_request artifact = bid_node_request(node);
+
+	return artifact.kind == BID_KIND_SECTION && bid_store_section_stat(fs->store, &artifact, ret_stat) == 0;
 }
 
 /*
@@ -73,6 +84,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct bid_inode *inode = bid_inodes_find(fs->inodes, parent);
 	bool up = strcmp(name, "..") == 0;
 	struct bid_node child;
+	struct stat section;
 	int r;
 
 	if (inode && lookup_staged(req, &inode->node, name))
@@ -90,9 +102,11 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		struct bid_call call = { .artifact = { .id = child.id, .kind = child.kind } };
+		struct bid_call call = { .artifact = bid_node_request(&child) };
 
-		if (child.type == BID_NODE_FILE)
+		if (is_cut_when_read(fs, &child, &section))
+			bid_reply_node(req, &child, &section);
+		else if (child.type == BID_NODE_FILE)
 			bid_wait(req, &call, answer_lookup);
 		else
 			bid_reply_node(req, &child, NULL);
@@ -145,7 +159,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		getattr_staged(req, inode);
 		return;
 	}
-	artifact = (struct bid_request){ .id = inode->node.id, .kind = inode->node.kind };
+	artifact = bid_node_request(&inode->node);
 	if (inode->node.type != BID_NODE_FILE) {
 		double timeout = bid_entry_timeout(fs, &inode->node);
 
@@ -157,7 +171,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	fd = bid_fds_get(fs->fds, fs->store, number, &artifact, &file.st);
 	if (fd) {
 		bid_fds_put(fs->fds, fd);
-	} else if (bid_store_find(fs->store, &artifact, &file) < 0) {
+	} else if (!is_cut_when_read(fs, &inode->node, &file.st) && bid_store_find(fs->store, &artifact, &file) < 0) {
 		/* no source is asked: the kernel tries again by the path, and that will */
 		fuse_reply_err(req, ESTALE);
 		return;

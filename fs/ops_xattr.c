@@ -73,7 +73,7 @@ static int take_fact(void *user, const char *fact, const char *value)
 
 static int look(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
 {
-	struct bid_request request = { .id = node->id, .kind = node->kind };
+	struct bid_request request = bid_node_request(node);
 	char hex[BID_ID_HEX_MAX];
 	int r = take(answer, "id", bid_id_format(&node->id, hex));
 

@@ -17,6 +17,8 @@ static const char readme[] =
 	"  M/buildid/ID/kallsyms     a kernel's symbol table\n"
 	"  M/buildid/ID/probes       cached probe definitions, in perf's format\n"
 	"  M/buildid/ID/vdso         a vDSO's image\n"
+	"  M/buildid/ID/source/PATH  a source file of that build, as a server has it\n"
+	"  M/buildid/ID/section/NAME the bytes of one ELF section\n"
 	"  M/buildid/ID/info         what is known of this id, as JSON\n"
 	"  M/by-path/usr/bin/ls/ID   every build of /usr/bin/ls that the store knows\n"
 	"  M/.build-id               perf's view:        perf report --buildid-dir M\n"

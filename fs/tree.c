@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "tree.h"
 
+#include <bid/piece.h>
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 #include <string.h>
 
 #include "names.h"
+#include "source_name.h"
 
 enum { PATH_ID_MIN = 8 }; /* bytes; below an original path a shorter hex name that is not stored is taken for a name */
 
@@ -169,12 +172,63 @@ static int lookup_artifact(const struct bid_node *parent, const char *name, stru
 		child->kind = bid_kind_parse(name);
 		if (strcmp(name, "info") == 0)
 			child->type = BID_NODE_INFO;
+		else if (strcmp(name, bid_kind_name(BID_KIND_SECTION)) == 0)
+			child->type = BID_NODE_SECTIONS;
+		else if (strcmp(name, bid_kind_name(BID_KIND_SOURCE)) == 0)
+			child->type = BID_NODE_SOURCES;
 		else if (child->kind == BID_KIND_NONE)
 			return -EINVAL;
 		return 0;
 	}
 	child->kind = bid_tree_kind(name);
 	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
+}
+
+static int lookup_section(const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	struct bid_detail *detail;
+	int r = bid_detail_section(name, &detail);
+
+	if (r < 0)
+		return r;
+	child->type = BID_NODE_FILE;
+	child->kind = BID_KIND_SECTION;
+	child->id = parent->id;
+	child->detail = detail;
+	return 0;
+}
+
+/*
+ * The protocol does not tell directories from files, and whoever walks down a path must not ask the network at each step. So what
+ * is not kept is a file if it is called like one, and else a directory until somebody opens it to read: see bid_op_opendir().
+ */
+static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	enum bid_entry entry;
+	struct bid_detail *detail;
+	char *path;
+	int r;
+
+	if (asprintf(&path, "%s/%s", bid_node_path(parent), name) < 0)
+		return -ENOMEM;
+	child->path = path;
+	child->id = parent->id;
+	r = bid_detail_source(path, &detail);
+	if (r < 0)
+		return r;
+	entry = bid_store_source_entry(tree->store, &child->id, path);
+	if (entry == BID_ENTRY_NONE && tree->any_id)
+		entry = bid_source_has_name(name) ? BID_ENTRY_FILE : BID_ENTRY_DIR;
+	if (entry != BID_ENTRY_FILE) {
+		bid_detail_unref(detail);
+		child->type = BID_NODE_SOURCES;
+		return entry == BID_ENTRY_DIR ? 0 : -ENOENT;
+	}
+	bid_node_release(child);
+	child->type = BID_NODE_FILE;
+	child->kind = BID_KIND_SOURCE;
+	child->detail = detail;
+	return 0;
 }
 
 static int lookup_meta(const char *name, struct bid_node *child)
@@ -212,6 +266,10 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 		return lookup_debug(parent->fan, name, child);
 	case BID_NODE_META:
 		return lookup_meta(name, child);
+	case BID_NODE_SECTIONS:
+		return lookup_section(parent, name, child);
+	case BID_NODE_SOURCES:
+		return lookup_source(tree, parent, name, child);
 	default:
 		return -ENOTDIR;
 	}

@@ -5,19 +5,69 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/cleanup.h"
+
+/* Of which files a section may be a part, in the order of asking. */
+static const enum bid_kind wholes[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+
+#define N_WHOLES (sizeof(wholes) / sizeof(wholes[0]))
+
 struct wait {
 	fuse_req_t req; /* not yet answered */
-	struct bid_call call;
+	struct bid_call call; /* holds a reference to its detail */
 	bid_wait_fn answer;
+	size_t tried; /* of the wholes, for a section */
 };
+
+static int ask(struct wait *wait, const struct bid_request *artifact);
+
+static void finish(struct wait *wait, int error, struct bid_file *file)
+{
+	wait->answer(wait->req, &wait->call, error, file);
+	bid_request_release(&wait->call.artifact);
+	free(wait);
+}
+
+/*
+ * No server has the section, or one that has just served it says so (elfutils 0.192): it may still be in a file that they have.
+ * Returns true if that is asked for, or the wait is over.
+ */
+static bool try_whole(struct wait *wait, int error)
+{
+	struct bid_broker *broker = bid_fs_of(wait->req)->broker;
+	struct bid_request whole = { .id = wait->call.artifact.id };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	if (wait->call.artifact.kind != BID_KIND_SECTION)
+		return false;
+	if (wait->tried > 0 && (error == 0 || error == -ENOENT)) {
+		int r = bid_broker_find(broker, &wait->call.artifact, &file, NULL);
+
+		if (r != -EINPROGRESS) {
+			finish(wait, r, &file);
+			return true;
+		}
+	} else if (error != -ENOENT) {
+		return false;
+	}
+	if (wait->tried == N_WHOLES)
+		return false;
+	whole.kind = wholes[wait->tried++];
+	return ask(wait, &whole) == 0;
+}
 
 static void over(void *user, const struct bid_result *result)
 {
 	struct wait *wait = user;
 	struct bid_file none = BID_FILE_NONE;
+	int error = result->error;
 
-	wait->answer(wait->req, &wait->call, result->error, result->file ? result->file : &none);
-	free(wait);
+	if (try_whole(wait, error))
+		return;
+	/* the last whole was found, but not the section in it */
+	if (wait->tried > 0 && error == 0)
+		error = -ENOENT;
+	finish(wait, error, error == 0 && result->file ? result->file : &none);
 }
 
 /*
@@ -37,13 +87,26 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+static int ask(struct wait *wait, const struct bid_request *artifact)
+{
+	struct bid_fs *fs = bid_fs_of(wait->req);
+	uint64_t ticket;
+	int r = bid_broker_ticket(fs->broker, over, wait, &ticket);
+
+	if (r < 0)
+		return r;
+	/* in this order: once it is materialising, the request may be answered and gone at any moment */
+	fuse_req_interrupt_func(wait->req, interrupted, (void *)(uintptr_t)ticket);
+	bid_broker_materialise(fs->broker, ticket, artifact);
+	return 0;
+}
+
 void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_call local = *call;
 	struct wait *wait;
-	uint64_t ticket;
 	int r;
 
 	r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
@@ -59,14 +122,13 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 		return;
 	}
 	wait = malloc(sizeof(*wait));
-	r = wait ? bid_broker_ticket(fs->broker, over, wait, &ticket) : -ENOMEM;
-	if (r < 0) {
-		free(wait);
-		answer(req, &local, r, &file);
+	if (!wait) {
+		answer(req, &local, -ENOMEM, &file);
 		return;
 	}
 	*wait = (struct wait){ .req = req, .call = local, .answer = answer };
-	/* in this order: once it is materialising, the request may be answered and gone at any moment */
-	fuse_req_interrupt_func(req, interrupted, (void *)(uintptr_t)ticket);
-	bid_broker_materialise(fs->broker, ticket, &local.artifact);
+	wait->call.artifact = bid_request_keep(&local.artifact);
+	r = ask(wait, &local.artifact);
+	if (r < 0)
+		finish(wait, r, &file);
 }

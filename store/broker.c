@@ -163,6 +163,12 @@ static int look(struct bid_broker *broker, const struct bid_request *request, st
 		bid_store_used(broker->store,
 			       &(struct bid_request){ .id = request->id, .kind = ret_file->kind, .detail = request->detail });
 	}
+	/* the files that are here prove that there is no such section anywhere */
+	if (r == -ENODATA) {
+		if (ret_ttl)
+			*ret_ttl = 0;
+		return -ENOENT;
+	}
 	if (r != -ENOENT && r != -EBADMSG)
 		return r;
 	if (can_fetch(broker, request)) {

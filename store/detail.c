@@ -30,10 +30,11 @@ static struct bid_detail *detail_new(size_t room)
 	return detail;
 }
 
-/* Write the canonical form of @path to @to, which is as long. Returns false if it leads above the root or to a directory. */
+/* The canonical form of @path, to @to, which is as long. Returns false if it is too deep, or leads too high or to a directory. */
 static bool canonicalise(const char *path, char *to)
 {
 	char *end = to;
+	unsigned depth = 0;
 	bool dir = true;
 
 	while (*path) {
@@ -48,11 +49,14 @@ static bool canonicalise(const char *path, char *to)
 			*end++ = '/';
 			memcpy(end, path, len);
 			end += len;
+			if (++depth > BID_DETAIL_DEPTH)
+				return false;
 		} else if (len == 2) {
 			if (end == to)
 				return false;
 			while (*--end != '/')
 				;
+			depth--;
 		}
 		path += len;
 	}
@@ -62,10 +66,10 @@ static bool canonicalise(const char *path, char *to)
 
 int bid_detail_source(const char *path, struct bid_detail **ret_detail)
 {
-	size_t len = strnlen(path, PATH_MAX);
+	size_t len = strnlen(path, BID_DETAIL_MAX + 1);
 	struct bid_detail *detail;
 
-	if (path[0] != '/' || len >= PATH_MAX || has_controls(path))
+	if (path[0] != '/' || len > BID_DETAIL_MAX || has_controls(path))
 		return -EINVAL;
 	detail = detail_new(len + 1);
 	if (!detail)

@@ -135,6 +135,11 @@ void bid_flight_cancel(struct bid_flight *flight, struct bid_endings *endings);
 
 /* tally.c */
 
+#define BID_NAME_MAX 512
+
+/* What is asked for, for a message: "ID/elf", "ID/source/usr/src/a.c", as much as fits. Returns @buf. */
+const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX]);
+
 /* Note what the source of @ask said in the end, in the flight, the counters and the log. Without the lock. */
 void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid_outcome outcome, const char *text);
 

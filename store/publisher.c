@@ -79,13 +79,13 @@ static void note_fetched(const struct bid_ask *ask)
 {
 	struct bid_flight *flight = ask->flight;
 	struct bid_broker *broker = flight->broker;
-	char hex[BID_ID_HEX_MAX];
+	char name[BID_NAME_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
 	bid_absences_forget(broker->absences, &flight->request, broker->asked[ask->source].source->name);
 	bid_absences_forget(broker->too_large, &flight->request, "");
-	bid_info("fetched %llu bytes from %s: '%s/%s'", (unsigned long long)ask->received, broker->asked[ask->source].source->name,
-		 bid_id_format(&flight->request.id, hex), bid_kind_name(flight->request.kind));
+	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)ask->received, broker->asked[ask->source].source->name,
+		 bid_request_name(&flight->request, name));
 }
 
 /*

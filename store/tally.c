@@ -75,18 +75,25 @@ static bool note_trouble(const struct bid_ask *ask, enum bid_outcome outcome, co
 	return outcome == BID_OUTCOME_REJECTED || !said_lately(asked, text);
 }
 
-static void report(const struct bid_flight *flight, const char *name, enum bid_outcome outcome, const char *text)
+const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
 
+	snprintf(buf, BID_NAME_MAX, "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
+		 request->kind == BID_KIND_SECTION ? "/" : "", bid_detail_text(request->detail));
+	return buf;
+}
+
+static void report(const struct bid_flight *flight, const char *name, enum bid_outcome outcome, const char *text)
+{
+	char buf[BID_NAME_MAX];
+
 	switch (outcome) {
 	case BID_OUTCOME_REJECTED:
-		bid_warning("%s, refused what %s delivered: '%s/%s'", text, name, bid_id_format(&flight->request.id, hex),
-			    bid_kind_name(flight->request.kind));
+		bid_warning("%s, refused what %s delivered: '%s'", text, name, bid_request_name(&flight->request, buf));
 		break;
 	case BID_OUTCOME_FAILED:
-		bid_warning("%s, cannot keep what %s delivered: '%s/%s'", text, name, bid_id_format(&flight->request.id, hex),
-			    bid_kind_name(flight->request.kind));
+		bid_warning("%s, cannot keep what %s delivered: '%s'", text, name, bid_request_name(&flight->request, buf));
 		break;
 	case BID_OUTCOME_TOO_LARGE:
 	case BID_OUTCOME_UNSUPPORTED:

@@ -13,10 +13,14 @@
 
 struct bid_detail;
 
+#define BID_DETAIL_MAX	 3840 /* bytes; leaves room in a path for where it lies in a store */
+#define BID_DETAIL_DEPTH 64 /* components, so that walks may recurse */
+
 /*
- * A source file's path as DWARF has it: absolute, up to 4095 bytes with components of up to 255, no control characters. It is
- * held as debuginfod makes it canonical (debuginfod(8), "WEBAPI"): without empty components, "." and "..". The caller gives
- * @ret_detail back with bid_detail_unref(). Returns 0, -EINVAL for anything else (a directory's "/a/" too), or -ENOMEM.
+ * A source file's path as DWARF has it: absolute, up to BID_DETAIL_MAX bytes with components of up to 255, no control characters.
+ * It is held as debuginfod makes it canonical (debuginfod(8), "WEBAPI"): without empty components, "." and "..", of which at most
+ * BID_DETAIL_DEPTH may be left. The caller gives @ret_detail back with bid_detail_unref(). Returns 0, -EINVAL for anything else (a
+ * directory's "/a/" too), or -ENOMEM.
  */
 int bid_detail_source(const char *path, struct bid_detail **ret_detail);
 

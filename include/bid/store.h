@@ -69,9 +69,11 @@ void bid_file_release(struct bid_file *file);
 
 /*
  * Open the artifact that @request names. ELF files are served only after their own id was read and answers the one asked for; the
- * verdict is kept until the file's inode, size or times change. A compressed kernel module comes unpacked. Returns 0, or
+ * verdict is kept until the file's inode, size or times change. A compressed kernel module comes unpacked. A section is cut out of
+ * the debuginfo or the ELF file if it is in one of them, and kept beside them. Returns 0, or
  *   -ENOENT	the store has no such artifact
  *   -EBADMSG	it has a file under that name, but with another id or none; it was logged and is not served
+ *   -ENODATA	a section that this build does not have: both its files are here, and say so
  *   -EACCES	it has one that this process may not read
  *   other	as open(2)
  */
@@ -92,11 +94,12 @@ int bid_store_has(struct bid_store *store, const struct bid_id *id);
  */
 int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 
-/* What a name in the tree of original paths is. */
+/* What a name in the tree of original paths, or of sources, is. */
 enum bid_entry {
 	BID_ENTRY_NONE = 0,
 	BID_ENTRY_DIR, /* a part of an original path */
 	BID_ENTRY_ID, /* an id below an original path: holds artifacts */
+	BID_ENTRY_FILE, /* a source file, <bid/piece.h> */
 };
 
 /* What is at @path, relative to the store ("" is its root)? ".build-id" and ".bidfs" are not part of this tree. */

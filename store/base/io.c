@@ -41,27 +41,42 @@ int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset)
 	return 0;
 }
 
-int bid_copy_file(int from, int to)
+static size_t at_most(uint64_t left, size_t chunk)
+{
+	return left < chunk ? (size_t)left : chunk;
+}
+
+int bid_copy_range(int from, off_t offset, uint64_t len, int to)
 {
 	enum { CHUNK = 1 << 20 };
 	bid_auto_free char *buffer = NULL;
-	off_t at = 0;
+	uint64_t done = 0;
 	ssize_t n;
 
 	/* ends at the end of the file, or where the kernel does not copy between the two; what is left is done by hand */
-	while ((n = copy_file_range(from, &at, to, &(off_t){ at }, CHUNK * 64, 0)) > 0)
-		;
+	while (done < len && (n = copy_file_range(from, &(off_t){ offset + (off_t)done }, to, &(off_t){ (off_t)done },
+						  at_most(len - done, CHUNK * 64), 0)) > 0)
+		done += (uint64_t)n;
 	buffer = malloc(CHUNK);
 	if (!buffer)
 		return -ENOMEM;
-	while ((n = bid_pread_full(from, buffer, CHUNK, at)) > 0) {
-		int r = bid_pwrite_full(to, buffer, (size_t)n, at);
+	while (done < len) {
+		int r;
 
+		n = bid_pread_full(from, buffer, at_most(len - done, CHUNK), offset + (off_t)done);
+		if (n <= 0)
+			return (int)n;
+		r = bid_pwrite_full(to, buffer, (size_t)n, (off_t)done);
 		if (r < 0)
 			return r;
-		at += n;
+		done += (uint64_t)n;
 	}
-	return (int)n;
+	return 0;
+}
+
+int bid_copy_file(int from, int to)
+{
+	return bid_copy_range(from, 0, UINT64_MAX, to);
 }
 
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len)

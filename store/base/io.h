@@ -16,6 +16,9 @@ int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset);
 /* Copy all of @from, from its beginning, to the beginning of @to; by the file systems themselves where they can. */
 int bid_copy_file(int from, int to);
 
+/* The same for at most @len bytes of @from at @offset, to the beginning of @to. */
+int bid_copy_range(int from, off_t offset, uint64_t len, int to);
+
 /* Read the whole file, of @max bytes at most (-EFBIG above), into memory with a NUL behind it. The caller frees @ret_data. */
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);
 

@@ -11,6 +11,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
+#include "disk/piece.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/txn.h"
@@ -180,7 +181,7 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	if (!bid_request_valid(request))
 		return -EINVAL;
 	if (bid_kind_has_detail(request->kind))
-		return -ENOENT;
+		return bid_piece_find(store, request, ret_file);
 	r = bid_find_stored(store, request, ret_file);
 	return r == -ENOENT && request->kind == BID_KIND_KALLSYMS ? bid_derive_kallsyms(store, &request->id, ret_file) : r;
 }
@@ -202,6 +203,8 @@ static int has_filed(struct bid_store *store, const struct bid_id *filed)
 
 int bid_store_has(struct bid_store *store, const struct bid_id *id)
 {
+	struct bid_store *upper = store;
+
 	for (; store; store = bid_store_lower(store)) {
 		struct bid_spelling spelling = { 0 };
 		struct bid_id filed;
@@ -213,7 +216,7 @@ int bid_store_has(struct bid_store *store, const struct bid_id *id)
 				return r;
 		}
 	}
-	return 0;
+	return bid_pieces_any(upper, id);
 }
 
 int bid_store_kinds(struct bid_store *store, const struct bid_id *id)

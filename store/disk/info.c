@@ -6,11 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bid/piece.h>
+
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "disk/layout.h"
+#include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
+#include "disk/section.h"
 #include "disk/store.h"
 
 /* What a record adds to what the file itself tells; never its size or id, which may have changed since. */
@@ -66,6 +70,44 @@ static json_t *artifact(struct bid_store *store, const struct bid_request *reque
 	return json;
 }
 
+struct pieces {
+	struct bid_store *store;
+	json_t *json;
+};
+
+static int add_piece(void *user, const struct bid_request *piece)
+{
+	const struct pieces *pieces = user;
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	bid_auto_free char *name = bid_utf8(bid_detail_text(piece->detail));
+	const char *how;
+	json_t *json;
+
+	if (!name || bid_piece_open(pieces->store, piece, &file) < 0)
+		return 0;
+	json = artifact(pieces->store, piece, &file);
+	/* whether it is of this build was found out from a file that carries the id, or is what a server says */
+	how = json_string_value(json_object_get(json, "how"));
+	json_object_set_new(json, "verified", json_boolean(how && strcmp(how, BID_SLICED) == 0));
+	json_object_set_new(pieces->json, name, json);
+	return 0;
+}
+
+/* "sources" and "sections", if any are kept. */
+static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t *json)
+{
+	static const char *const keys[] = { "sources", "sections" };
+
+	for (int kind = BID_KIND_COUNT; kind < BID_KIND_END; kind++) {
+		struct pieces pieces = { .store = store, .json = json_object() };
+
+		if (bid_store_each_piece(store, id, (enum bid_kind)kind, add_piece, &pieces) == 0 &&
+		    json_object_size(pieces.json) > 0)
+			json_object_set(json, keys[kind - BID_KIND_COUNT], pieces.json);
+		json_decref(pieces.json);
+	}
+}
+
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json)
 {
 	char hex[BID_ID_HEX_MAX], where[PATH_MAX], path[PATH_MAX + 1];
@@ -101,6 +143,8 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "error", strerror(-r)));
 		bid_file_release(&file);
 	}
+
+	add_pieces(store, id, json);
 
 	text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
 	json_decref(json);

@@ -91,9 +91,13 @@ static void pins_close(struct pins *pins)
 static XXH128_hash_t key_of(const struct pins *pins, const struct bid_request *request)
 {
 	uint8_t what[2 + BID_ID_MAX] = { (uint8_t)request->kind, request->id.len };
+	const char *detail = bid_detail_text(request->detail);
+	uint64_t seed = pins->journal.seed;
 
+	if (request->detail)
+		seed = XXH3_64bits_withSeed(detail, strlen(detail), seed);
 	memcpy(what + 2, request->id.bytes, request->id.len);
-	return XXH3_128bits_withSeed(what, sizeof(what), pins->journal.seed);
+	return XXH3_128bits_withSeed(what, sizeof(what), seed);
 }
 
 static int find(const struct pins *pins, const struct bid_request *request, XXH128_hash_t *ret_digest)

@@ -18,6 +18,7 @@
 
 enum {
 	MAX_RECORD = 64 * 1024, /* bytes */
+	SUFFIX_MAX = 32, /* bytes of a record's, with its end */
 	SUM_MAX = 24, /* bytes of its text, with its end; 16 are digits */
 };
 
@@ -45,6 +46,7 @@ static json_t *to_json(const struct bid_record *record)
 
 	set_string(json, "id", bid_id_format(&record->request.id, hex));
 	set_string(json, "kind", bid_kind_name(record->request.kind));
+	set_string(json, "detail", record->request.detail ? bid_detail_text(record->request.detail) : NULL);
 	json_object_set_new(json, "size", json_integer((json_int_t)record->size));
 	json_object_set_new(json, "time", json_integer((json_int_t)time(NULL)));
 	set_string(json, "digest", record->digest);
@@ -64,15 +66,28 @@ static json_t *to_json(const struct bid_record *record)
 	return json;
 }
 
+/* "elf", "source-0123456789abcdef": by the hash of its detail, which may be longer than a name can be. */
+static const char *suffix_of(const struct bid_request *request, char buf[static SUFFIX_MAX])
+{
+	const char *detail = bid_detail_text(request->detail);
+
+	if (!request->detail)
+		snprintf(buf, SUFFIX_MAX, "%s", bid_kind_name(request->kind));
+	else
+		snprintf(buf, SUFFIX_MAX, "%s-%016llx", bid_kind_name(request->kind),
+			 (unsigned long long)XXH3_64bits(detail, strlen(detail)));
+	return buf;
+}
+
 /* The directory and the name of a record; the directory is made if @make. */
 static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
 		      char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
-	char path[BID_LAYOUT_MAX];
+	char path[BID_LAYOUT_MAX], suffix[SUFFIX_MAX];
 	char *slash;
 
-	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, bid_kind_name(request->kind), path);
+	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, suffix_of(request, suffix), path);
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);
@@ -204,6 +219,24 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	return utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+static enum bid_kind parse_suffix(const char *suffix)
+{
+	enum bid_kind kind = bid_kind_parse(suffix);
+
+	/* not by an alias */
+	if (kind != BID_KIND_NONE)
+		return strcmp(bid_kind_name(kind), suffix) == 0 ? kind : BID_KIND_NONE;
+	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++) {
+		const char *name = bid_kind_name((enum bid_kind)i);
+		size_t len = strlen(name);
+
+		if (strncmp(suffix, name, len) == 0 && suffix[len] == '-' && strspn(suffix + len + 1, "0123456789abcdef") == 16 &&
+		    suffix[len + 17] == '\0')
+			return (enum bid_kind)i;
+	}
+	return BID_KIND_NONE;
+}
+
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request)
 {
 	const char *dot = strrchr(name, '.');
@@ -211,9 +244,9 @@ bool bid_record_parse_name(const char *first, const char *name, struct bid_reque
 
 	if (!dot)
 		return false;
-	ret_request->kind = bid_kind_parse(dot + 1);
-	/* not by an alias */
-	if (ret_request->kind == BID_KIND_NONE || strcmp(bid_kind_name(ret_request->kind), dot + 1) != 0)
+	ret_request->kind = parse_suffix(dot + 1);
+	ret_request->detail = NULL;
+	if (ret_request->kind == BID_KIND_NONE)
 		return false;
 	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot - name), name);
 	return bid_id_parse_str(hex, &ret_request->id) == 0;
@@ -269,18 +302,16 @@ static int check_sum(json_t *json)
 	return strcmp(written, computed) == 0 ? 0 : -EBADMSG;
 }
 
-int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+/* The record called @name in @dir. */
+static int read_named(int dir, const char *name, json_t **ret_json)
 {
-	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1, fd = -1;
+	bid_auto_fd int fd = -1;
 	bid_auto_free char *text = NULL;
 	size_t len;
 	json_t *json;
 	int r;
 
-	r = open_place(store, request, false, &dir, name);
-	if (r == 0)
-		r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
+	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
 	if (r == 0)
 		r = bid_read_file(fd, MAX_RECORD, &text, &len);
 	if (r < 0)
@@ -294,4 +325,56 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 	}
 	*ret_json = json;
 	return 0;
+}
+
+int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	int r = open_place(store, request, false, &dir, name);
+
+	return r < 0 ? r : read_named(dir, name, ret_json);
+}
+
+int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail)
+{
+	char path[sizeof(BID_LAYOUT_RECORDS) + 4], suffix[SUFFIX_MAX];
+	struct bid_request request;
+	bid_auto_fd int dir = -1;
+	struct bid_detail *detail;
+	const char *text;
+	json_t *json;
+	int r;
+
+	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_detail(request.kind))
+		return -EBADMSG;
+	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s", first);
+	r = bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir);
+	if (r == 0)
+		r = read_named(dir, name, &json);
+	if (r < 0)
+		return r;
+	text = json_string_value(json_object_get(json, "detail"));
+	r = -EBADMSG;
+	if (text)
+		r = (request.kind == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(text, &detail);
+	json_decref(json);
+	if (r < 0)
+		return r == -EINVAL ? -EBADMSG : r;
+	request.detail = detail;
+	if (strcmp(strrchr(name, '.') + 1, suffix_of(&request, suffix)) != 0) {
+		bid_detail_unref(detail);
+		return -EBADMSG;
+	}
+	*ret_detail = detail;
+	return 0;
+}
+
+void bid_record_drop(struct bid_store *store, const struct bid_request *request)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+
+	if (open_place(store, request, false, &dir, name) == 0)
+		unlinkat(dir, name, 0);
 }

@@ -40,8 +40,17 @@ void bid_record_claim(struct bid_store *store, const struct bid_request *request
 /* lstat(2) of the record of @request. */
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 
-/* What the record "xx/NAME" is of, by its name alone. */
+/* Remove the record of @request. */
+void bid_record_drop(struct bid_store *store, const struct bid_request *request);
+
+/* What the record "xx/NAME" is of, by its name alone: of a piece all but the detail, which only the record itself tells. */
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
+
+/*
+ * The detail of the piece whose record "xx/NAME" is. The caller gives it back with bid_detail_unref(). -EBADMSG if the record
+ * is damaged or of something else.
+ */
+int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail);
 
 /*
  * Call @fn for every record, unread, with the lstat(2) of it. A non-zero return ends it and is returned. What is called for may be

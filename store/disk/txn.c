@@ -21,8 +21,9 @@
 #include "disk/evidence.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
-#include "disk/pins.h"
 #include "disk/one.h"
+#include "disk/piece.h"
+#include "disk/pins.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -54,7 +55,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	struct bid_txn *txn;
 	int r;
 
-	if (!bid_kind_is_elf(request->kind) || !bid_request_valid(request))
+	if (!bid_request_valid(request) || (!bid_kind_is_elf(request->kind) && !bid_kind_has_detail(request->kind)))
 		return -EINVAL;
 	txn = calloc(1, sizeof(*txn));
 	if (!txn)
@@ -143,10 +144,16 @@ void bid_txn_free(struct bid_txn *txn)
 int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info)
 {
 	char carried[BID_ID_HEX_MAX];
-	int r = bid_elf_examine(fd, ret_info);
 	struct stat st;
+	int r;
 
 	reason[0] = '\0';
+	if (bid_kind_has_detail(request->kind)) {
+		/* nothing in it says what it is */
+		*ret_info = (struct bid_elf_info){ .id = request->id };
+		return 0;
+	}
+	r = bid_elf_examine(fd, ret_info);
 	if (r == -ENOEXEC)
 		snprintf(reason, size, "not an ELF file");
 	else if (r == -EBADMSG)
@@ -312,6 +319,10 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 	struct bid_id filed = bid_layout_filed(id);
 	int r;
 
+	if (bid_kind_has_detail(txn->request.kind)) {
+		r = bid_piece_publish(txn->store, &txn->request, &txn->temp, false);
+		return r == 0 || r == -EEXIST ? bid_piece_open(txn->store, &txn->request, ret_file) : r;
+	}
 	r = -ENOENT;
 	if (txn->path[0] && bid_one_where(txn->store, &filed, path, sizeof(path)) < 0)
 		r = under_path(txn, &filed, path);
@@ -330,6 +341,11 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 	return r;
 }
 
+static mode_t mode_of(enum bid_kind kind)
+{
+	return kind == BID_KIND_ELF || kind == BID_KIND_VDSO ? 0755 : 0644;
+}
+
 int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file)
 {
 	struct bid_elf_info info;
@@ -343,12 +359,12 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r < 0)
 		return r;
-	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind };
+	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	hash = XXH3_128bits_digest(txn->digest);
 	r = check_pin(txn, &request, hash);
 	if (r < 0)
 		return r;
-	if (fchmod(txn->temp.fd, txn->request.kind == BID_KIND_DEBUGINFO ? 0644 : 0755) < 0 || fsync(txn->temp.fd) < 0)
+	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
 	do
 		r = publish(txn, &info.id, &file);

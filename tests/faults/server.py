@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A debuginfod that misbehaves as it is told, for the tests of everything that fetches.
 
-It serves ROOT/<id>/{debuginfo,executable} as debuginfod(8) would: one thread per connection, HTTP/1.1 with keep-alive, on the
-loopback interface only. A behaviour is NAME[:ARG][*K]: it is in force for K answers, or for ever. Several make a list; when it is
-used up the server is healthy. Behaviours can be given for one id only, which then go before those for all.
+It serves ROOT/<id>/{debuginfo,executable,source/PATH,section/NAME} as debuginfod(8) would: one thread per connection, HTTP/1.1 with
+keep-alive, on the loopback interface only. A behaviour is NAME[:ARG][*K]: it is in force for K answers, or for ever. Several make a
+list; when it is used up the server is healthy. Behaviours can be given for one id only, which then go before those for all.
 
   ok                        the file, with Content-Length and X-DEBUGINFOD-*
   chunked                   the file, in chunks
@@ -264,10 +264,10 @@ class Handler(BaseHTTPRequestHandler):
     def answer_artifact(self, ident, kind, plain):
         if not re.fullmatch(r"([0-9a-f]{2})+", ident):
             return self.send_text(503, "invalid buildid")
-        if kind not in ("debuginfo", "executable"):
+        if not re.fullmatch(r"debuginfo|executable|(source|section)/.+", kind or ""):
             return self.send_text(503, "invalid artifacttype")
         self.ident, self.kind = ident, kind
-        self.file = os.path.join(self.server.state.root, ident, kind)
+        self.file = os.path.join(self.server.state.root, ident, urllib.parse.unquote(kind))
         behaviour = Behaviour("ok") if plain else self.server.state.next_behaviour(ident)
         return behaviour.function(self, behaviour.arg)
 

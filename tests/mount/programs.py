@@ -61,6 +61,16 @@ def split(program, debug):
     return Program(program.path, debug)
 
 
+def sections(file):
+    """The bytes of each section that has some, by name, compressed ones as they are; the first of a name counts."""
+    found, content = {}, file.read_bytes()
+    for name, kind, offset, size in re.findall(r"\d\] (\S+) +([A-Z]\S+) +[0-9a-f]+ ([0-9a-f]+) ([0-9a-f]+)",
+                                               tools.run("readelf", "-SW", file).stdout):
+        if kind not in ("NOBITS", "NULL"):
+            found.setdefault(name, content[int(offset, 16):int(offset, 16) + int(size, 16)])
+    return found
+
+
 def forge(program, ident, output):
     """The same program under another build-id of the same length."""
     content = program.read()

@@ -45,9 +45,9 @@ def test_sees_what_was_fetched(mount, mode, faults, program, store):
     # a look at the name is enough, and tells the true size
     assert os.stat(m.artifact(program.id, "debuginfo")).st_size == program.debug.stat().st_size
     assert os.listdir(m / "buildid") == [program.id]
-    tools.wait_until(lambda: sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "info"], "the listing", 2)
+    tools.wait_until(lambda: sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "info", "section"], "the listing", 2)
     assert read(m / "buildid" / program.id / "executable") == program.read()
-    assert sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "elf", "executable", "info"]
+    assert sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "elf", "executable", "info", "section"]
     # and it is there without the server, under every name
     server.stop()
     m.unmount()

@@ -35,6 +35,10 @@ def world(store, place):
     return {"split": split, "whole": whole, "vdso": vdso}
 
 
+def in_section(sections):
+    return {f"section/{name}": content for name, content in sections.items()}
+
+
 def expected_tree(world):
     """Path -> None for a directory, the text of a link, or the content of a file."""
     elf, debug = world["split"].path.read_bytes(), world["split"].debug.read_bytes()
@@ -53,8 +57,10 @@ def expected_tree(world):
             tree[f"usr/lib/debug/.build-id/{ident[:2]}/{ident[2:]}.debug"] = kinds["debuginfo"]
 
     split, other = world["split"].id, world["whole"].id
-    artifacts(split, "usr/bin/app", elf, elf=elf, executable=elf, debuginfo=debug, probes=PROBES)
-    artifacts(other, "opt/whole", whole, elf=whole, executable=whole, debuginfo=whole)
+    sections = {**programs.sections(world["split"].path), **programs.sections(world["split"].debug)}
+    artifacts(split, "usr/bin/app", elf, elf=elf, executable=elf, debuginfo=debug, probes=PROBES, **in_section(sections))
+    artifacts(other, "opt/whole", whole, elf=whole, executable=whole, debuginfo=whole,
+              **in_section(programs.sections(world["whole"].path)))
     artifacts(world["vdso"].id, "[vdso]", vdso, vdso=vdso)
     artifacts(KERNEL, "[kernel.kallsyms]", KALLSYMS, kallsyms=KALLSYMS)
     tree |= {f"usr/bin/app/{split}/elf": elf, f"usr/bin/app/{split}/debug": debug, f"usr/bin/app/{split}/probes": PROBES}
@@ -127,7 +133,7 @@ def test_lower_stores_of_others(mount, world, place, env):
     (place / "empty").mkdir()
     m = mount(f"lower={tree}", "lower=debuginfod", on=place / "empty")
     assert sorted(os.listdir(m / "buildid")) == sorted([app.id, whole.id])
-    assert sorted(os.listdir(m / "buildid" / app.id)) == ["debuginfo", "info"]
+    assert sorted(os.listdir(m / "buildid" / app.id)) == ["debuginfo", "info", "section"]
     assert (m / "buildid" / app.id / "debuginfo").read_bytes() == app.debug.read_bytes()
     assert (m.link(whole.id) / "elf").read_bytes() == whole.read()
     assert sorted(os.listdir(m / ".build-id")) == sorted({app.id[:2], whole.id[:2]})

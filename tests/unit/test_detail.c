@@ -58,7 +58,7 @@ static void fill(char *path, size_t len)
 
 static void lengths_are_limited(void **state)
 {
-	bid_auto_free char *path = malloc(PATH_MAX + 2);
+	bid_auto_free char *path = malloc(BID_DETAIL_MAX + 2);
 	struct bid_detail *detail;
 
 	assert_non_null(path);
@@ -71,14 +71,22 @@ static void lengths_are_limited(void **state)
 	assert_int_equal(bid_detail_source(path, &detail), -EINVAL);
 	assert_int_equal(bid_detail_section(path + 1, &detail), -EINVAL);
 
-	for (size_t i = 0; i < PATH_MAX; i++)
-		path[i] = i % 2 ? 'a' : '/';
-	path[PATH_MAX] = '\0';
+	for (size_t i = 0; i < BID_DETAIL_MAX + 1; i++)
+		path[i] = i % 200 ? 'a' : '/';
+	path[BID_DETAIL_MAX + 1] = '\0';
 	assert_int_equal(bid_detail_source(path, &detail), -EINVAL);
-	path[PATH_MAX - 2] = '\0';
+	path[BID_DETAIL_MAX] = '\0';
 	assert_int_equal(bid_detail_source(path, &detail), 0);
 	assert_string_equal(bid_detail_text(detail), path);
 	bid_detail_unref(detail);
+
+	for (size_t i = 0; i < 2 * BID_DETAIL_DEPTH; i++)
+		path[i] = i % 2 ? 'a' : '/';
+	path[2 * BID_DETAIL_DEPTH] = '\0';
+	assert_int_equal(bid_detail_source(path, &detail), 0);
+	bid_detail_unref(detail);
+	memcpy(path + 2 * BID_DETAIL_DEPTH, "/a", 3);
+	assert_int_equal(bid_detail_source(path, &detail), -EINVAL);
 }
 
 static void a_section_is_a_name(void **state)

@@ -378,20 +378,13 @@ static void test_errors(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_programs),
-		cmocka_unit_test(test_separate_debug_files_have_stale_segments),
-		cmocka_unit_test(test_modules),
-		cmocka_unit_test(test_32_bit),
-		cmocka_unit_test(test_odd_length),
-		cmocka_unit_test(test_without_id),
-		cmocka_unit_test(test_altlink),
-		cmocka_unit_test(test_section),
-		cmocka_unit_test(test_many_sections),
-		cmocka_unit_test(test_notes_that_are_not_in_the_first_read),
-		cmocka_unit_test(test_heads),
-		cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_section_outside),
-		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_programs),	cmocka_unit_test(test_separate_debug_files_have_stale_segments),
+		cmocka_unit_test(test_modules),		cmocka_unit_test(test_32_bit),
+		cmocka_unit_test(test_odd_length),	cmocka_unit_test(test_without_id),
+		cmocka_unit_test(test_altlink),		cmocka_unit_test(test_section),
+		cmocka_unit_test(test_many_sections),	cmocka_unit_test(test_notes_that_are_not_in_the_first_read),
+		cmocka_unit_test(test_heads),		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_section_outside), cmocka_unit_test(test_errors),
 	};
 
 	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);

@@ -11,6 +11,8 @@
 #include "../../fs/inode.h"
 #include "../../fs/tree.h"
 
+#define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 /* Walk @path from the root; 0 and the node, or the error of the component that stopped it. */
 static int walk(const struct bid_tree *tree, const char *path, struct bid_node *ret_node)
 {
@@ -59,6 +61,15 @@ static void every_path_of_the_product(void **state)
 		{ "buildid/" ID_A "/debuginfo", BID_NODE_FILE },
 		{ "buildid/" ID_A "/kallsyms", BID_NODE_FILE },
 		{ "buildid/" ID_A "/info", BID_NODE_INFO },
+		{ "buildid/" ID_A "/section", BID_NODE_SECTIONS },
+		{ "buildid/" ID_A "/section/.text", BID_NODE_FILE },
+		{ "buildid/" ID_A "/section/\t", -EINVAL },
+		{ "buildid/" ID_A "/source", BID_NODE_SOURCES },
+		{ "buildid/" ID_A "/source/usr", BID_NODE_SOURCES },
+		{ "buildid/" ID_A "/source/usr/a.c", BID_NODE_FILE },
+		{ "buildid/" ID_A "/source/usr/b.c", -ENOENT },
+		{ "buildid/" ID_A "/source/usr/vector", BID_NODE_FILE },
+		{ "buildid/" ID_A "/source/usr/a.c/x", -ENOTDIR },
 		{ "buildid/" ID_A "/debug", -EINVAL },
 		{ "buildid/" ID_A "/none", -EINVAL },
 		{ "buildid/" ID_LONG, -ENOENT },
@@ -91,10 +102,45 @@ static void every_path_of_the_product(void **state)
 	};
 
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr && touch store/.bidfs/source/aa/" REST_A "/usr/a.c"
+		   " store/.bidfs/source/aa/" REST_A "/usr/vector");
 	run(scene, "mkdir -p 'store/[kernel.kallsyms]/" ID_B "' && touch 'store/[kernel.kallsyms]/" ID_B "/kallsyms'");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (type_of(&tree, cases[i].path) != cases[i].type)
 			fail_msg("'%s' is %d, not %d", cases[i].path, type_of(&tree, cases[i].path), cases[i].type);
+}
+
+/* The protocol does not tell what is a directory, and to ask for each would be to ask for many. */
+static void with_sources_a_source_goes_by_its_name(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store, .any_id = true };
+	static const struct {
+		const char *path;
+		int type;
+	} cases[] = {
+		{ "usr", BID_NODE_SOURCES },
+		{ "usr/src/glibc-2.36", BID_NODE_SOURCES },
+		{ "usr/include/c++/12/vector", BID_NODE_SOURCES },
+		{ "usr/src/a.c", BID_NODE_FILE },
+		{ "usr/src/lib.rs", BID_NODE_FILE },
+		{ "usr/src/conf.d", BID_NODE_SOURCES },
+		{ "usr/src/.c", BID_NODE_SOURCES },
+		{ "usr/src/a.c/b.c", -ENOTDIR },
+		{ "usr/src/a\n.c", -EINVAL },
+		/* what is kept is what it is */
+		{ "kept.c", BID_NODE_SOURCES },
+		{ "kept.c/vector", BID_NODE_FILE },
+	};
+
+	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/kept.c && touch store/.bidfs/source/aa/" REST_A "/kept.c/vector");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char path[512];
+
+		snprintf(path, sizeof(path), "buildid/" ID_A "/source/%s", cases[i].path);
+		if (type_of(&tree, path) != cases[i].type)
+			fail_msg("'%s' is %d, not %d", path, type_of(&tree, path), cases[i].type);
+	}
 }
 
 static void with_sources_any_id_has_a_directory(void **state)
@@ -163,7 +209,7 @@ static void listing_shows_what_is_here(void **state)
 
 	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
 	assert_lists(&tree, "buildid", ID_A " ");
-	assert_lists(&tree, "buildid/" ID_A, "elf executable info ");
+	assert_lists(&tree, "buildid/" ID_A, "elf executable section info ");
 	assert_lists(&tree, "usr/bin/a", ID_A " ");
 	assert_lists(&tree, "usr/bin/a/" ID_A, "elf ");
 	assert_lists(&tree, ".build-id", "aa ");
@@ -172,11 +218,11 @@ static void listing_shows_what_is_here(void **state)
 	assert_lists(&tree, "by-path", "usr ");
 
 	perf_adds(scene, "a.debug", "usr/bin/a", ID_A, "debug");
-	assert_lists(&tree, "buildid/" ID_A, "elf executable debuginfo info ");
+	assert_lists(&tree, "buildid/" ID_A, "elf executable debuginfo section info ");
 	assert_lists(&tree, "usr/bin/a/" ID_A, "elf debug ");
 	/* what is wrong is not listed either */
 	run(scene, "cp b store/usr/bin/a/" ID_A "/elf");
-	assert_lists(&tree, "buildid/" ID_A, "debuginfo info ");
+	assert_lists(&tree, "buildid/" ID_A, "debuginfo section info ");
 }
 
 static void numbers_are_a_function_of_the_node(void **state)
@@ -237,9 +283,13 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(every_path_of_the_product),	  TEST(with_sources_any_id_has_a_directory),
-		TEST(links_lead_where_perf_wants_them),	  TEST(listing_shows_what_is_here),
-		TEST(numbers_are_a_function_of_the_node), TEST(inodes_live_as_long_as_the_kernel_holds_them),
+		TEST(every_path_of_the_product),
+		TEST(with_sources_any_id_has_a_directory),
+		TEST(with_sources_a_source_goes_by_its_name),
+		TEST(links_lead_where_perf_wants_them),
+		TEST(listing_shows_what_is_here),
+		TEST(numbers_are_a_function_of_the_node),
+		TEST(inodes_live_as_long_as_the_kernel_holds_them),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/piece.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/piece.h>
+
+#include "base/cleanup.h"
+#include "disk/entries.h"
+#include "disk/layout.h"
+#include "disk/record.h"
+#include "disk/root.h"
+#include "disk/section.h"
+#include "disk/store.h"
+
+const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX])
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	bool source = request->kind == BID_KIND_SOURCE;
+	char dir[BID_LAYOUT_MAX];
+
+	bid_layout_fanned(source ? BID_LAYOUT_SOURCES : BID_LAYOUT_SECTIONS, &filed, "", dir);
+	/* BID_DETAIL_MAX leaves room */
+	snprintf(buf, PATH_MAX, "%s%s%s", dir, source || !request->detail ? "" : "/", bid_detail_text(request->detail));
+	return buf;
+}
+
+int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	char path[PATH_MAX];
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r;
+
+	r = bid_root_open(bid_store_root(store), bid_piece_path(request, path), O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .st = st, .kind = request->kind };
+	return 0;
+}
+
+int bid_piece_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	return request->kind == BID_KIND_SECTION ? bid_section_find(store, request, ret_file)
+						 : bid_piece_open(store, request, ret_file);
+}
+
+bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	for (int kind = BID_KIND_COUNT; kind < BID_KIND_END; kind++) {
+		struct bid_request all = { .id = *id, .kind = (enum bid_kind)kind };
+
+		if (bid_root_stat(bid_store_root(store), bid_piece_path(&all, path), &st) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int publish(struct bid_store *store, const char *path, struct bid_temp *temp, bool replace)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_MAX];
+	bid_auto_fd int dir = -1;
+	int r;
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
+	r = bid_root_mkdirs(bid_store_root(store), parent, false, &dir);
+	if (r == 0)
+		r = bid_temp_link(temp, dir, slash + 1);
+	if (r == -EEXIST && replace && unlinkat(dir, slash + 1, 0) == 0)
+		r = bid_temp_link(temp, dir, slash + 1);
+	return r;
+}
+
+int bid_piece_publish(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, bool replace)
+{
+	char path[PATH_MAX];
+	int r = -ENOENT;
+
+	bid_piece_path(request, path);
+	/* a directory that has just been made is empty, and may be taken away again by who removes its neighbour */
+	for (int tries = 0; tries < 8 && r == -ENOENT; tries++)
+		r = publish(store, path, temp, replace);
+	return r;
+}
+
+int bid_piece_remove(struct bid_store *store, const struct bid_request *request)
+{
+	char path[PATH_MAX];
+	int r;
+
+	r = bid_entry_unlink(store, bid_piece_path(request, path));
+	if (r < 0)
+		return r;
+	*strrchr(path, '/') = '\0';
+	bid_entry_prune(store, path);
+	return 0;
+}
+
+/* A walk through what is kept of one id and kind. */
+struct pieces {
+	struct bid_store *store;
+	struct bid_request all;
+	size_t base; /* where in a path the detail begins */
+	bid_piece_fn fn;
+	void *user;
+};
+
+static int each_below(const struct pieces *pieces, const char *path);
+
+static int visit(const struct pieces *pieces, const char *path, mode_t mode)
+{
+	bool source = pieces->all.kind == BID_KIND_SOURCE;
+	struct bid_request piece = pieces->all;
+	struct bid_detail *detail;
+	int r;
+
+	if (S_ISDIR(mode) && source)
+		return each_below(pieces, path);
+	if (!S_ISREG(mode) || (source ? bid_detail_source : bid_detail_section)(path + pieces->base, &detail) < 0)
+		return 0;
+	piece.detail = detail;
+	r = pieces->fn(pieces->user, &piece);
+	bid_detail_unref(detail);
+	return r;
+}
+
+/* As deep as a detail may be. */
+static int each_below(const struct pieces *pieces, const char *path)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r = bid_root_opendir(bid_store_root(pieces->store), path, &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		char below[PATH_MAX];
+		struct stat st;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) >= (int)sizeof(below))
+			continue;
+		r = visit(pieces, below, st.st_mode);
+	}
+	return r != 0 ? r : -errno;
+}
+
+int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, void *user)
+{
+	struct pieces pieces = { .store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .user = user };
+	char path[PATH_MAX];
+
+	if (!bid_kind_has_detail(kind) || id->len == 0)
+		return -EINVAL;
+	bid_piece_path(&pieces.all, path);
+	pieces.base = strlen(path) + (kind == BID_KIND_SECTION);
+	return each_below(&pieces, path);
+}
+
+static int remove_piece(void *user, const struct bid_request *piece)
+{
+	struct bid_store *store = user;
+
+	bid_record_drop(store, piece);
+	bid_piece_remove(store, piece);
+	return 0;
+}
+
+void bid_pieces_remove(struct bid_store *store, const struct bid_id *id)
+{
+	bid_store_each_piece(store, id, BID_KIND_SOURCE, remove_piece, store);
+	bid_store_each_piece(store, id, BID_KIND_SECTION, remove_piece, store);
+}
+
+enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path)
+{
+	struct bid_request all = { .id = *id, .kind = BID_KIND_SOURCE };
+	char dir[PATH_MAX], whole[2 * PATH_MAX];
+	struct stat st;
+
+	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, dir), path);
+	if (bid_root_stat(bid_store_root(store), whole, &st) < 0)
+		return BID_ENTRY_NONE;
+	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : S_ISREG(st.st_mode) ? BID_ENTRY_FILE : BID_ENTRY_NONE;
+}
+
+int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, const char *path, bid_store_entry_fn fn, void *user)
+{
+	struct bid_request all = { .id = *id, .kind = BID_KIND_SOURCE };
+	char below[PATH_MAX], whole[2 * PATH_MAX];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	snprintf(whole, sizeof(whole), "%s%s", bid_piece_path(&all, below), path);
+	r = bid_root_opendir(bid_store_root(store), whole, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		struct stat st;
+
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    (S_ISDIR(st.st_mode) || S_ISREG(st.st_mode)))
+			r = fn(user, entry->d_name, S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : BID_ENTRY_FILE);
+	}
+	return r != 0 ? r : -errno;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Pieces: the artifacts that a detail names. perf knows neither sources nor sections, so they lie in our own folder
+ * (docs/FORMAT.md): what was fetched, which nothing in it can prove right, and sections that were cut out of a file that is here.
+ */
+#ifndef BID_DISK_PIECE_H
+#define BID_DISK_PIECE_H
+
+#include <limits.h>
+
+#include <bid/store.h>
+
+#include "disk/temp.h"
+
+/* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the detail NULL, the directory of all of them. */
+const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX]);
+
+/* bid_store_find() of a piece. */
+int bid_piece_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* The file that is kept of @request, as it is. -ENOENT if there is none. */
+int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/* Give @temp, which is on disk, its name, in the place of what has it only with @replace; else that is -EEXIST. */
+int bid_piece_publish(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, bool replace);
+
+/* Is anything kept for @id? */
+bool bid_pieces_any(struct bid_store *store, const struct bid_id *id);
+
+/* Remove the file of @request, and the directories that are empty then. -ENOENT if there is none. */
+int bid_piece_remove(struct bid_store *store, const struct bid_request *request);
+
+/* Remove all that is kept of @id. */
+void bid_pieces_remove(struct bid_store *store, const struct bid_id *id);
+
+#endif

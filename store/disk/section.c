@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Sections. A reader wants a file that begins with the section and ends with it, so one is cut out when it is asked for, and kept
+ * like what was fetched: with a record, by which it is evicted. Where nothing can be kept it is in memory while it is open.
+ */
+#include "disk/section.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bid/elf.h>
+#include <bid/piece.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "disk/keeper.h"
+#include "disk/piece.h"
+#include "disk/record.h"
+#include "disk/store.h"
+
+enum { MAX_IN_MEMORY = 256 << 20 }; /* bytes */
+
+/* Which files have sections, in the order of asking, which is debuginfod's. */
+static const enum bid_kind wholes[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+
+#define N_WHOLES (sizeof(wholes) / sizeof(wholes[0]))
+
+/* Copy @section of @whole into @fd, with the mode and time of the whole, so that they are the same when it is cut anew. */
+static int cut(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
+{
+	int r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd);
+
+	if (r < 0)
+		return r;
+	if (fchmod(fd, whole->st.st_mode & 0444) < 0 ||
+	    futimens(fd, (struct timespec[]){ whole->st.st_atim, whole->st.st_mtim }) < 0)
+		return -errno;
+	return 0;
+}
+
+static int cut_to_store(struct bid_store *store, const struct bid_request *request, const struct bid_file *whole,
+			const struct bid_elf_section *section, struct bid_file *ret_file)
+{
+	struct bid_record record = { .request = *request,
+				     .origin = &(struct bid_origin){ .how = BID_SLICED },
+				     .size = section->size };
+	struct bid_temp temp = BID_TEMP_NONE;
+	int r;
+
+	r = bid_temp_new(store, false, &temp);
+	if (r == 0)
+		r = cut(temp.fd, whole, section);
+	if (r == 0 && fsync(temp.fd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_piece_publish(store, request, &temp, true);
+	bid_temp_release(&temp);
+	/* before it is used: without a record it counts as fetched, and is cut again */
+	if (r == 0)
+		r = bid_record_write(store, &record);
+	if (r < 0)
+		return r;
+	bid_keeper_published(bid_store_keeper(store), section->size);
+	return bid_piece_open(store, request, ret_file);
+}
+
+static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_section *section, struct bid_file *ret_file)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r;
+
+	if (section->size > MAX_IN_MEMORY)
+		return -EFBIG;
+	fd = memfd_create("bid-section", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = cut(fd, whole, section);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	st.st_uid = whole->st.st_uid;
+	st.st_gid = whole->st.st_gid;
+	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .st = st, .kind = BID_KIND_SECTION };
+	return 0;
+}
+
+/*
+ * The file that is here and has the section, and where in it. -ENOENT if what is here has none, -ENODATA if all files that could
+ * have one are here. The caller releases @ret_whole.
+ */
+static int locate(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
+		  struct bid_elf_section *ret_section)
+{
+	unsigned without = 0;
+
+	for (size_t i = 0; i < N_WHOLES; i++) {
+		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+		struct bid_request asked = { .id = request->id, .kind = wholes[i] };
+		int r;
+
+		if (bid_store_find(store, &asked, &whole) < 0)
+			continue;
+		r = bid_elf_find_section(whole.fd, bid_detail_text(request->detail), ret_section);
+		if (r == 0) {
+			*ret_whole = whole;
+			whole.fd = -1;
+		}
+		if (r != -ENOENT)
+			return r;
+		without++;
+	}
+	return without == N_WHOLES ? -ENODATA : -ENOENT;
+}
+
+static int slice(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+	struct bid_elf_section section;
+	int r = locate(store, request, &whole, &section);
+
+	if (r < 0)
+		return r;
+	r = -EROFS;
+	if (bid_store_writable(store))
+		r = cut_to_store(store, request, &whole, &section, ret_file);
+	if (r < 0 && r != -EROFS)
+		bid_debug("%s: cannot keep the section '%s'", strerror(-r), bid_detail_text(request->detail));
+	return r < 0 ? cut_to_memory(&whole, &section, ret_file) : 0;
+}
+
+int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
+{
+	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+	struct bid_elf_section section;
+	int r;
+
+	if (!bid_request_valid(request) || request->kind != BID_KIND_SECTION)
+		return -EINVAL;
+	r = locate(store, request, &whole, &section);
+	if (r < 0)
+		return r;
+	*ret_stat = whole.st;
+	ret_stat->st_mode = S_IFREG | (whole.st.st_mode & 0444);
+	ret_stat->st_size = (off_t)section.size;
+	ret_stat->st_blocks = (blkcnt_t)((section.size + 511) / 512);
+	return 0;
+}
+
+/* Was what is kept of @request cut out of a file that carries the id? */
+static bool is_sliced(struct bid_store *store, const struct bid_request *request)
+{
+	json_t *record;
+	const char *how;
+	bool sliced;
+
+	if (bid_record_read(store, request, &record) < 0)
+		return false;
+	how = json_string_value(json_object_get(record, "how"));
+	sliced = how && strcmp(how, BID_SLICED) == 0;
+	json_decref(record);
+	return sliced;
+}
+
+int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
+	int r = bid_piece_open(store, request, &kept), sliced = -ENOENT;
+
+	/* a file that carries the id knows better than a server */
+	if (r < 0 || !is_sliced(store, request))
+		sliced = slice(store, request, ret_file);
+	if (sliced != -ENOENT || r < 0)
+		return sliced == 0 || r == -ENOENT || r == 0 ? sliced : r;
+	*ret_file = kept;
+	kept.fd = -1;
+	return 0;
+}
+
+/* Names to be sorted: a build with a section for each function has many. */
+struct names {
+	char **names;
+	size_t n, room;
+};
+
+static void release_names(struct names *names)
+{
+	for (size_t i = 0; i < names->n; i++)
+		free(names->names[i]);
+	free(names->names);
+}
+
+static int add_name(void *user, const char *name)
+{
+	struct names *names = user;
+
+	if (names->n == names->room) {
+		size_t room = names->room ? 2 * names->room : 64;
+		char **larger = reallocarray(names->names, room, sizeof(*larger));
+
+		if (!larger)
+			return -ENOMEM;
+		names->names = larger;
+		names->room = room;
+	}
+	names->names[names->n] = strdup(name);
+	return names->names[names->n] ? (names->n++, 0) : -ENOMEM;
+}
+
+static int add_piece(void *user, const struct bid_request *piece)
+{
+	return add_name(user, bid_detail_text(piece->detail));
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user)
+{
+	bid_cleanup(release_names) struct names names = { 0 };
+	int r = bid_store_each_piece(store, id, BID_KIND_SECTION, add_piece, &names);
+
+	for (size_t i = 0; i < N_WHOLES && r == 0; i++) {
+		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+
+		if (bid_store_find(store, &(struct bid_request){ .id = *id, .kind = wholes[i] }, &whole) == 0)
+			r = bid_elf_each_section(whole.fd, add_name, &names);
+	}
+	if (r == 0 && names.n > 0)
+		qsort(names.names, names.n, sizeof(*names.names), by_name);
+	for (size_t i = 0; i < names.n && r == 0; i++)
+		if (i == 0 || strcmp(names.names[i], names.names[i - 1]) != 0)
+			r = fn(user, names.names[i]);
+	return r;
+}

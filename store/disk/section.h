@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BID_DISK_SECTION_H
+#define BID_DISK_SECTION_H
+
+#include <bid/store.h>
+
+/* What a section's record says if it was cut out of a file of the store. */
+#define BID_SLICED "sliced"
+
+/* bid_store_find() of a section. */
+int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+#endif

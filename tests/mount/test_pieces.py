@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Source files and sections, from a real debuginfod and from what is here, to the tools that want them."""
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+import pytest
+
+import fetching
+import namespace
+import programs
+import servers
+import tools
+
+NAMES = "lib/inner.h", "lib/wörk +1%.c", "lib/extensionless", "main.c"
+
+
+class Workshop:
+    """A program of several source files, stripped, and a server that indexed it and them. Nothing else knows the sources."""
+
+    def __init__(self, place):
+        self.place = place
+        (place / "home").mkdir()
+        self.env = tools.environment(place / "home")
+        self.source = place / "src"
+        (self.source / "lib").mkdir(parents=True)
+        (self.source / "lib/inner.h").write_text("static inline int inner(int x) { return x + 1; }\n")
+        (self.source / "lib/extensionless").write_text("static inline int other(int x) { return x + 2; }\n")
+        (self.source / "lib/wörk +1%.c").write_text('#include "inner.h"\n#include "extensionless"\nint work(int x);\n'
+                                                    "int work(int x)\n{\n\treturn inner(x) * other(x);\n}\n")
+        (self.source / "main.c").write_text("int work(int x);\nint main(int argc, char **argv)\n{\n\treturn work(argc) == 0;\n}\n")
+        shelf = place / "shelf"
+        shelf.mkdir()
+        program = shelf / "app"
+        tools.run("gcc", "-g", "-O0", "-gz=zlib", "-o", program, self.source / "main.c", self.source / NAMES[1])
+        self.app = programs.split(programs.Program(program), shelf / "app.debug")
+        self.installed = place / "installed"
+        shutil.copy(self.app.path, self.installed)
+        self.server = servers.Debuginfod([shelf, self.source], place, self.env)
+        self.server.await_scan()
+        self.texts = {name: (self.source / name).read_bytes() for name in NAMES}
+
+    def path(self, mount, name):
+        """Where the mount has a source file; outside of a mount nobody finds it."""
+        return mount.artifact(self.app.id, "source") / str(self.source / name).lstrip("/")
+
+    def section(self, mount, name):
+        return mount.artifact(self.app.id, "section") / name
+
+
+@pytest.fixture(scope="module")
+def shop():
+    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, place)
+        made = Workshop(place)
+        stack.callback(made.server.stop)
+        yield made
+
+
+def asked(shop):
+    return sum(shop.server.metric(f'http_requests_total{{type="{kind}"}}') or 0
+               for kind in ("source", "section", "debuginfo", "executable", "unknown"))
+
+
+def test_sources_are_read(mount, mode, shop):
+    m = mount(f"url={shop.server.url}", "wait=30")
+    for name, text in shop.texts.items():
+        assert shop.path(m, name).read_bytes() == text
+    assert m.counter("fetched") == len(NAMES)
+    # by any spelling that the kernel makes canonical
+    assert (shop.path(m, "lib") / ".." / "main.c").read_bytes() == shop.texts["main.c"]
+    assert sorted(os.listdir(shop.path(m, "lib"))) == sorted(os.path.basename(name) for name in NAMES if "/" in name)
+    assert sorted(os.listdir(m.artifact(shop.app.id, "source"))) == ["tmp"]
+    again = mount("offline")
+    for name, text in shop.texts.items():
+        path = shop.path(again, name)
+        assert path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text
+    assert fetching.read(shop.path(again, "lib/never.c")) == errno.ENOENT
+    assert fetching.read(shop.path(again, "nowhere/never.c")) == errno.ENOENT
+
+
+def test_walking_asks_nobody(mount, mode, shop):
+    m = mount(f"url={shop.server.url}")
+    before = asked(shop)
+    top = m.artifact(shop.app.id, "source")
+    assert (top / "usr/src/glibc-2.36/x.y.z/c++").is_dir()
+    assert os.listdir(top / "usr/src") == [] and os.listdir(top) == []
+    os.stat(shop.path(m, "lib"))
+    with contextlib.suppress(NotADirectoryError):
+        os.close(os.open(shop.path(m, "lib"), os.O_RDONLY | os.O_DIRECTORY))
+    assert asked(shop) == before and m.status()["sources"][0]["asked"] == 0
+    # whoever reads, asks: once, and for what it reads
+    assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
+    assert fetching.read(top / "usr/src/nothing") == errno.ENOENT
+    assert m.status()["sources"][0]["asked"] == 1
+    assert shop.path(m, "main.c").read_bytes() == shop.texts["main.c"]
+    assert m.status()["sources"][0]["asked"] == 2
+
+
+def test_what_is_no_path_is_nothing(mount, shop):
+    m = mount(f"url={shop.server.url}")
+    top = m.artifact(shop.app.id, "source")
+    for bad in ("a\nb.c", "\x7f.c", "/".join("a" * 65) + "/b.c"):
+        assert fetching.read(top / bad) == errno.ENOENT
+    for bad in ("a\tb", "\x01"):
+        assert fetching.read(shop.section(m, bad)) == errno.ENOENT
+    assert m.status()["sources"][0]["asked"] == 0
+
+
+def test_sources_say_what_they_are(mount, shop):
+    m = mount(f"url={shop.server.url}", "wait=30")
+    shop.path(m, "main.c").read_bytes()
+    info = tools.run(tools.BIDCTL, "--store", m.store, "show", "--json", shop.app.id, env=shop.env).stdout
+    (path, what), = json.loads(info)["sources"].items()
+    assert path == str(shop.source / "main.c") and what["verified"] is False
+    assert what["digest"].startswith("xxh3-128:") and what["server"] == shop.server.url
+
+
+def test_sections_from_a_server(mount, mode, shop):
+    m = mount(f"url={shop.server.url}", "wait=30")
+    for name in (".debug_line", ".debug_info"):
+        assert shop.section(m, name).read_bytes() == programs.sections(shop.app.debug)[name]
+    assert shop.section(m, ".text").read_bytes() == programs.sections(shop.app.path)[".text"]
+    assert not any(path.endswith(("/elf", "/debug")) for path in fetching.contents(m.store)), "a whole file was fetched"
+    # nobody has it: proven by the files themselves, which are here then
+    assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
+    count = m.status()["sources"][0]["asked"]
+    assert fetching.read(shop.section(m, ".none")) == errno.ENOENT
+    assert m.status()["sources"][0]["asked"] == count
+
+
+def test_sections_are_cut_out_of_what_is_here(mount, mode, shop, store):
+    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
+    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.debug, "debug")
+    m = mount("offline")
+    here = {**programs.sections(shop.app.path), **programs.sections(shop.app.debug)}
+    assert set(os.listdir(m.artifact(shop.app.id, "section"))) == set(here) and ".debug_info" in here
+    sizes = {name: shop.section(m, name).stat().st_size for name in here}
+    assert sizes == {name: len(content) for name, content in here.items()}
+    assert not (store / ".bidfs/section").exists(), "cut out for somebody who only looked"
+    assert {name: shop.section(m, name).read_bytes() for name in here} == here
+    assert {name: shop.section(m, name).stat().st_size for name in here} == sizes
+    assert fetching.read(shop.section(m, ".bss")) == errno.ENOENT
+    assert not fetching.leftovers(store)
+
+
+def test_a_file_knows_better_than_a_server(mount, mode, shop, store, faults):
+    """A server's section cannot be checked; one that is cut out of a file that carries the id can."""
+    server = faults()
+    lie = server.root / shop.app.id / "section/.debug_line"
+    lie.parent.mkdir(parents=True)
+    lie.write_bytes(b"a lie")
+    m = mount(f"url={server.url}", "wait=30")
+    assert shop.section(m, ".debug_line").read_bytes() == b"a lie"
+    m.unmount()
+    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.debug, "debug")
+    again = mount("offline")
+    assert shop.section(again, ".debug_line").read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+
+
+def test_a_false_no_to_a_section(mount, mode, shop, faults):
+    """elfutils 0.192 says 404 to a section that it has just served: it is neither believed nor remembered."""
+    server = faults()
+    server.serve(shop.app)
+    m = mount(f"url={server.url}", "wait=30")
+    assert shop.section(m, ".debug_line").read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+    assert server.count(shop.app.id, "section/.debug_line") == 1 and server.count(shop.app.id, "debuginfo") == 1
+    assert shop.section(m, ".text").read_bytes() == programs.sections(shop.app.path)[".text"]
+    assert server.count(shop.app.id, "debuginfo") == 1 and server.count(shop.app.id, "executable") == 1
+
+
+def clients(version):
+    return tools.version(re.search(r"[\d.]+", tools.run("debuginfod-find", "--version").stdout)[0]) >= version
+
+
+def test_clients_of_debuginfod(mount, mode, shop, place):
+    m = mount(f"url={shop.server.url}", "wait=30")
+    env = {**shop.env, "DEBUGINFOD_URLS": f"file://{m}", "DEBUGINFOD_CACHE_PATH": str(place / "cache")}
+    for name, text in shop.texts.items():
+        found = tools.run("debuginfod-find", "source", shop.app.id, shop.source / name, env=env).stdout.strip()
+        assert pathlib.Path(found).read_bytes() == text
+    odd = f"{shop.source}/lib/../lib//./inner.h"
+    found = tools.run("debuginfod-find", "source", shop.app.id, odd, env=env).stdout.strip()
+    assert pathlib.Path(found).read_bytes() == shop.texts["lib/inner.h"]
+    if not clients((0, 188)):
+        pytest.skip("debuginfod-find before 0.188 has no sections")
+    found = tools.run("debuginfod-find", "section", shop.app.id, ".debug_line", env=env).stdout.strip()
+    assert pathlib.Path(found).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+
+
+def test_gdb_lists_the_source(mount, mode, shop, place, needs_root):
+    """Where the sources are not, so that whoever shows them has them from the mount."""
+    def session(env):
+        gdb = f"gdb --batch -nx -iex 'set debuginfod enabled on' -iex 'set debug-file-directory /nothing' -ex 'list main' " \
+              f"-ex 'list work' {shop.installed}"
+        return namespace.isolated(f"mount -t tmpfs none '{shop.source}'; {gdb} 2>&1", {**shop.env, **env}, status=None).stdout
+
+    m = mount(f"url={shop.server.url}", "wait=30")
+    env = {"DEBUGINFOD_CACHE_PATH": str(place / "cache")}
+    assert "return work(argc)" not in session({**env, "DEBUGINFOD_URLS": ""})
+    text = session({**env, "DEBUGINFOD_URLS": f"file://{m}"})
+    assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text
