@@ -2,7 +2,10 @@
 """Many ids: what a listing costs, and that it stays right."""
 import os
 import pathlib
+import tempfile
 import time
+
+import pytest
 
 import programs
 import tools
@@ -27,9 +30,23 @@ def memory_of(m):
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
+def is_sanitized(m):
+    return "libasan" in pathlib.Path(f"/proc/{m.pid}/maps").read_text()
+
+
+@pytest.fixture
+def store():
+    """In memory, if there is a file system there: a disk takes half a minute to forget that many ids."""
+    memory = "/dev/shm"
+    with tempfile.TemporaryDirectory(prefix="bm-", dir=memory if os.access(memory, os.W_OK) else None) as path:
+        made = pathlib.Path(path) / "store"
+        made.mkdir()
+        tools.run(MAKE_STORE, made, MANY)
+        yield made
+
+
 def test_listing_many_ids_is_kept_and_taken_back(mount, mode, store, place):
     """The kernel lists again by itself, until the store has other ids."""
-    tools.run(MAKE_STORE, store, MANY)
     m = mount()
     listed = m / "buildid"
     before = memory_of(m)
@@ -39,8 +56,8 @@ def test_listing_many_ids_is_kept_and_taken_back(mount, mode, store, place):
         counts.append(requests_of(m))
     # the first of these came from us; the last was at most looked at whether it holds
     assert counts[3] - counts[2] < (counts[1] - counts[0]) / 2, counts
-    # a name and its number would be a megabyte
-    assert memory_of(m) - before < 512
+    # a name and its number would be a megabyte; AddressSanitizer keeps as much of what was freed
+    assert is_sanitized(m) or memory_of(m) - before < 512
 
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
