@@ -101,13 +101,15 @@ static const struct ending {
 };
 
 /* Why, in the words of the system if it knows, or else of libcurl. */
-static const char *reason(const struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
+static const char *reason(struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
 {
 	long error = 0;
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_OS_ERRNO, &error);
 	if (error && code != CURLE_OPERATION_TIMEDOUT)
 		return strerror_r((int)error, buf, size);
+	/* libcurl repeats what it did not like of an answer, whatever bytes that are */
+	bid_response_plain(transfer->trouble);
 	return transfer->trouble[0] ? transfer->trouble : curl_easy_strerror(code);
 }
 

@@ -286,16 +286,24 @@ bool bid_response_is_trouble(const struct bid_response *response)
 	return bid_response_outcome(response, &retry) == BID_OUTCOME_UNREACHABLE;
 }
 
+void bid_response_plain(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
 void bid_response_describe(const struct bid_response *response, char *buf, size_t size)
 {
 	char line[BID_RESPONSE_TEXT_MAX];
 	size_t n = 0;
 
-	while (n < response->text_len && response->text[n] != '\n' && response->text[n] != '\r') {
-		line[n] = response->text[n] < ' ' || response->text[n] > '~' ? '?' : response->text[n];
+	while (n < response->text_len && response->text[n] && response->text[n] != '\n' && response->text[n] != '\r') {
+		line[n] = response->text[n];
 		n++;
 	}
 	line[n] = '\0';
+	bid_response_plain(line);
 
 	/* the first line of a page tells nothing, nor does what a server says beside a plain no */
 	if (n == 0 || line[0] == '<' || response->status == 404 || response->status == 410)

@@ -62,6 +62,9 @@ bool bid_response_lacks_kind(const struct bid_response *response);
 /* Does it say that the server, rather than this one request, is in trouble? */
 bool bid_response_is_trouble(const struct bid_response *response);
 
+/* Make each byte of @text that is not printable ASCII a "?": what a server says goes to logs and terminals. */
+void bid_response_plain(char *text);
+
 /* The answer in words: "HTTP 404", "HTTP 503: upstream is down". */
 void bid_response_describe(const struct bid_response *response, char *buf, size_t size);
 
