@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "header.h"
+#include "identify.h"
 
 enum {
 	SEGMENTS_MAX = 1 << 20,
@@ -93,11 +94,11 @@ static int identify_at(struct core *core, uint64_t address, struct bid_id *ret_i
 	n = bid_pread_full(core->fd, core->image, size < IMAGE_MAX ? (size_t)size : (size_t)IMAGE_MAX, (off_t)offset);
 	if (n <= 0)
 		return (int)n;
-	r = bid_elf_identify_head(core->image, (size_t)n, &id);
+	r = bid_elf_identify_mapped(core->image, (size_t)n, &id);
 	if (r == 0)
 		*ret_id = id;
 	/* what is no ELF file, has no id, or has it where nothing was dumped, is a file without one here */
-	return r == -ENOEXEC || r == -ENODATA || r == -EAGAIN ? 0 : r;
+	return r == -ENOEXEC || r == -ENODATA ? 0 : r;
 }
 
 static int read_header(struct core *core, uint8_t head[static BID_BYTES_HEAD])
