@@ -3,6 +3,7 @@
 #ifndef BID_ELF_H
 #define BID_ELF_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -60,6 +61,18 @@ int bid_elf_find_section(int fd, const char *name, struct bid_elf_section *ret_s
  * non-zero return ends it and is returned. Otherwise 0, -ENOEXEC, or as pread(2).
  */
 int bid_elf_each_section(int fd, int (*fn)(void *user, const char *name), void *user);
+
+/* Which separate debug file a program says is its own. */
+struct bid_elf_debuglink {
+	char name[NAME_MAX + 1]; /* never empty, without a slash */
+	uint32_t crc; /* of the whole debug file, as bid_elf_checksum() */
+};
+
+/* What .gnu_debuglink of the ELF file open at @fd says. 0, -ENOENT without one that makes sense, -ENOEXEC, or as pread(2). */
+int bid_elf_debuglink(int fd, struct bid_elf_debuglink *ret_link);
+
+/* The CRC-32 of the file open at @fd, which is read as a whole. 0, -ENOMEM or as pread(2). */
+int bid_elf_checksum(int fd, uint32_t *ret_crc);
 
 /*
  * Is the file open at @fd a packed one that may have an ELF file in it: gzip, xz or zstd, as kernel modules are, or a kernel image

@@ -6,8 +6,9 @@
 
 #include <bid/error.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/add.h"
+#include "ctl/debug_file.h"
 
 /* A scan keeps a directory open for each level it is below, in each thread, and files that wait to be synced. */
 static void allow_many_files(void)
@@ -20,31 +21,45 @@ static void allow_many_files(void)
 	}
 }
 
+/* What one operand adds. */
+struct adding {
+	struct ctl_tally *tally;
+	struct ctl_debug_files debug_files;
+};
+
 static int scanned(void *user, const struct bid_scan_file *file)
 {
-	struct ctl_tally *tally = user;
+	struct adding *adding = user;
+	struct ctl_tally *tally = adding->tally;
 
-	if (file->error < 0)
+	if (file->error < 0) {
 		ctl_tally_refused(tally, file->path, ctl_add_reason(file->error, tally->ctl->link), false);
-	else
-		ctl_tally_taken(tally, file->path, &file->added);
-	return 0;
+		return 0;
+	}
+	ctl_tally_taken(tally, file->path, &file->added);
+	/* of what is known already it was looked for when it came */
+	if (file->added.known || file->added.kind != BID_KIND_ELF)
+		return 0;
+	return ctl_debug_files_want(&adding->debug_files, file->path, &file->added.id);
 }
 
 static void show_progress(void *user, const struct bid_scan_counts *counts)
 {
-	ctl_tally_progress(user, counts->seen);
+	struct adding *adding = user;
+
+	ctl_tally_progress(adding->tally, counts->seen);
 }
 
-static int add_tree(struct ctl_tally *tally, struct bid_store *store, const char *path)
+static int add_tree(struct adding *adding, struct bid_store *store, const char *path)
 {
+	struct ctl_tally *tally = adding->tally;
 	struct bid_scan_config config = {
 		.jobs = tally->ctl->jobs,
 		.cross = tally->ctl->cross,
 		.link = tally->ctl->link,
 		.file = scanned,
 		.progress = show_progress,
-		.user = tally,
+		.user = adding,
 	};
 	struct bid_scan_counts counts;
 	int r = bid_store_scan(store, path, &config, &counts);
@@ -54,27 +69,35 @@ static int add_tree(struct ctl_tally *tally, struct bid_store *store, const char
 	return r;
 }
 
-static int add_file(struct ctl_tally *tally, struct bid_store *store, const char *path)
+static int add_file(struct adding *adding, struct bid_store *store, const char *path)
 {
+	bid_auto_free char *real = NULL;
 	struct bid_added added;
-	int r = bid_store_add(store, path, tally->ctl->link, &added);
+	int r = bid_store_add(store, path, adding->tally->ctl->link, &added);
 
-	tally->seen++;
-	if (r == 0)
-		ctl_tally_taken(tally, path, &added);
-	return r;
+	adding->tally->seen++;
+	if (r < 0)
+		return r;
+	ctl_tally_taken(adding->tally, path, &added);
+	real = added.kind == BID_KIND_ELF ? realpath(path, NULL) : NULL;
+	return real ? ctl_debug_files_want(&adding->debug_files, real, &added.id) : 0;
 }
 
 /* One operand. */
 static enum ctl_status add(struct ctl_tally *tally, struct bid_store *store, const char *path)
 {
+	struct adding adding = { .tally = tally };
 	struct stat st;
 	int r;
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		r = add_tree(tally, store, path);
+		r = add_tree(&adding, store, path);
 	else
-		r = add_file(tally, store, path);
+		r = add_file(&adding, store, path);
+	/* after all of a tree, because they may be in it */
+	if (r == 0)
+		r = ctl_debug_files_add(&adding.debug_files, tally, store);
+	ctl_debug_files_release(&adding.debug_files);
 	if (r == 0)
 		return CTL_DONE;
 	ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), true);

@@ -173,42 +173,6 @@ static void test_altlink(void **state)
 	check_content("with-altlink", DWARF | SYMTAB | CODE, ALT_ID);
 }
 
-static int count_section(void *user, const char *name)
-{
-	unsigned *seen = user;
-
-	*seen += strcmp(name, "extra") == 0;
-	return strcmp(name, ".bss") == 0 ? 1 : 0;
-}
-
-static void test_section(void **state)
-{
-	static const char content[] = "the bytes of a section";
-	bid_auto_fd int with = -1, source = -1;
-	struct bid_elf_section section;
-	char read[sizeof(content)];
-	unsigned seen = 0;
-
-	elf_scene_write("content", content, sizeof(content));
-	RUN("objcopy", "--add-section", "extra=content", "program", "with-section");
-	with = elf_scene_open("with-section");
-	assert_int_equal(bid_elf_find_section(with, "extra", &section), 0);
-	assert_int_equal(section.size, sizeof(content));
-	assert_int_equal(pread(with, read, sizeof(read), (off_t)section.offset), sizeof(read));
-	assert_string_equal(read, content);
-
-	/* has a size, but no bytes */
-	assert_int_equal(bid_elf_find_section(with, ".bss", &section), -ENOENT);
-	assert_int_equal(bid_elf_find_section(with, ".none", &section), -ENOENT);
-	assert_int_equal(bid_elf_find_section(with, "", &section), -ENOENT);
-	assert_int_equal(bid_elf_each_section(with, count_section, &seen), 0);
-	assert_int_equal(seen, 1);
-
-	source = elf_scene_open("program.c");
-	assert_int_equal(bid_elf_find_section(source, ".text", &section), -ENOEXEC);
-	assert_int_equal(bid_elf_each_section(source, count_section, &seen), -ENOEXEC);
-}
-
 /* More sections than e_shnum can say: gABI, "ELF Header". */
 static void test_many_sections(void **state)
 {
@@ -378,13 +342,19 @@ static void test_errors(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_programs),	cmocka_unit_test(test_separate_debug_files_have_stale_segments),
-		cmocka_unit_test(test_modules),		cmocka_unit_test(test_32_bit),
-		cmocka_unit_test(test_odd_length),	cmocka_unit_test(test_without_id),
-		cmocka_unit_test(test_altlink),		cmocka_unit_test(test_section),
-		cmocka_unit_test(test_many_sections),	cmocka_unit_test(test_notes_that_are_not_in_the_first_read),
-		cmocka_unit_test(test_heads),		cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_section_outside), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_programs),
+		cmocka_unit_test(test_separate_debug_files_have_stale_segments),
+		cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_32_bit),
+		cmocka_unit_test(test_odd_length),
+		cmocka_unit_test(test_without_id),
+		cmocka_unit_test(test_altlink),
+		cmocka_unit_test(test_many_sections),
+		cmocka_unit_test(test_notes_that_are_not_in_the_first_read),
+		cmocka_unit_test(test_heads),
+		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_section_outside),
+		cmocka_unit_test(test_errors),
 	};
 
 	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/debug_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+
+#define DEBUG_DIRECTORY "/usr/lib/debug"
+
+/* The look for one debug file. */
+struct look {
+	const struct ctl_debug_of *of;
+	char path[PATH_MAX];
+	int fd; /* of what was found; owned */
+	char other[PATH_MAX]; /* a file in one of the places that is not the one; "" for none */
+	const char *why;
+};
+
+void ctl_debug_files_release(struct ctl_debug_files *files)
+{
+	for (size_t i = 0; i < files->n; i++)
+		free(files->of[i].path);
+	free(files->of);
+	*files = (struct ctl_debug_files){ 0 };
+}
+
+int ctl_debug_files_want(struct ctl_debug_files *files, const char *path, const struct bid_id *id)
+{
+	char *copy;
+
+	if (files->n == files->room) {
+		size_t room = 2 * files->room + 16;
+		struct ctl_debug_of *larger = reallocarray(files->of, room, sizeof(*larger));
+
+		if (!larger)
+			return -ENOMEM;
+		files->of = larger;
+		files->room = room;
+	}
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	files->of[files->n++] = (struct ctl_debug_of){ .id = *id, .path = copy };
+	return 0;
+}
+
+/* Is look->path it? Then it is open in look->fd. Where a link leads it has that link's checksum, too. */
+static bool is_it(struct look *look, const struct bid_elf_debuglink *link)
+{
+	bid_auto_fd int fd = open(look->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct bid_id found;
+	struct stat st;
+	uint32_t crc;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	r = bid_elf_identify(fd, &found);
+	if (r < 0 && r != -ENODATA)
+		return false;
+	if (r < 0)
+		look->why = "a debug file without a build-id";
+	else if (!bid_id_equal(&found, &look->of->id))
+		look->why = "a debug file of another build";
+	else if (link && (bid_elf_checksum(fd, &crc) < 0 || crc != link->crc))
+		look->why = "a debug file with another checksum than its program has";
+	else
+		look->fd = bid_steal_fd(&fd);
+	if (look->fd >= 0)
+		return true;
+	memcpy(look->other, look->path, sizeof(look->other));
+	return false;
+}
+
+static bool is_by_id(struct look *look)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	bid_id_format(&look->of->id, hex);
+	snprintf(look->path, sizeof(look->path), "%s/.build-id/%.2s/%s.debug", DEBUG_DIRECTORY, hex, hex + 2);
+	return is_it(look, NULL);
+}
+
+static bool is_linked(struct look *look)
+{
+	static const char *const places[][2] = { { "", "" }, { "", "/.debug" }, { DEBUG_DIRECTORY, "" } };
+	const char *path = look->of->path, *base = strrchr(path, '/');
+	bid_auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct bid_elf_debuglink link;
+
+	if (!base || fd < 0 || bid_elf_debuglink(fd, &link) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int len = snprintf(look->path, sizeof(look->path), "%s%.*s%s/%s", places[i][0], (int)(base - path), path,
+				   places[i][1], link.name);
+
+		if (len < (int)sizeof(look->path) && strcmp(look->path, path) != 0 && is_it(look, &link))
+			return true;
+	}
+	return false;
+}
+
+static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
+{
+	struct look look = { .of = of, .fd = -1 };
+	int kinds = bid_store_kinds(adding->store, &of->id), r = 0;
+
+	if (kinds < 0 || kinds & 1 << BID_KIND_DEBUGINFO)
+		return 0;
+	if (is_by_id(&look) || is_linked(&look)) {
+		r = ctl_running_file(adding, look.fd);
+	} else if (look.other[0]) {
+		adding->tally->seen++;
+		ctl_tally_refused(adding->tally, look.other, look.why, false);
+	}
+	bid_close(look.fd);
+	return r;
+}
+
+int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_tally *tally, struct bid_store *store)
+{
+	struct ctl_running adding;
+	int r = 0, settled;
+
+	ctl_running_begin(&adding, tally, store);
+	for (size_t i = 0; i < files->n && r == 0; i++) {
+		r = add(&adding, &files->of[i]);
+		ctl_tally_progress(tally, 0);
+	}
+	settled = ctl_running_settle(&adding);
+	ctl_running_release(&adding);
+	ctl_progress_clear(&tally->progress);
+	return r < 0 ? r : settled;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* .gnu_debuglink: gdb's manual, "Debugging Information in Separate Files". */
+#include <bid/elf.h>
+
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "bytes.h"
+
+enum { CHUNK = 128 << 10 };
+
+int bid_elf_debuglink(int fd, struct bid_elf_debuglink *ret_link)
+{
+	uint8_t data[NAME_MAX + 1 + sizeof(uint32_t)], encoding;
+	struct bid_elf_section section;
+	struct bid_form form;
+	size_t name_len, crc_at;
+	ssize_t n;
+	int r;
+
+	r = bid_elf_find_section(fd, ".gnu_debuglink", &section);
+	if (r < 0)
+		return r;
+	n = bid_pread_full(fd, data, section.size < sizeof(data) ? section.size : sizeof(data), (off_t)section.offset);
+	if (n < 0)
+		return (int)n;
+	/* the name, its NUL, zeros up to a multiple of 4, the checksum */
+	name_len = strnlen((const char *)data, (size_t)n);
+	crc_at = (name_len + sizeof(uint32_t)) & ~(sizeof(uint32_t) - 1);
+	if (name_len == 0 || name_len > NAME_MAX || crc_at + sizeof(uint32_t) > (size_t)n || memchr(data, '/', name_len))
+		return -ENOENT;
+	n = bid_pread_full(fd, &encoding, sizeof(encoding), EI_DATA);
+	if (n < 0)
+		return (int)n;
+	form = (struct bid_form){ .big = encoding == ELFDATA2MSB };
+	memcpy(ret_link->name, data, name_len + 1);
+	ret_link->crc = (uint32_t)bid_form_load(&form, data + crc_at, sizeof(uint32_t));
+	return 0;
+}
+
+int bid_elf_checksum(int fd, uint32_t *ret_crc)
+{
+	bid_auto_free uint8_t *chunk = malloc(CHUNK);
+	uLong crc = 0;
+	ssize_t n;
+
+	if (!chunk)
+		return -ENOMEM;
+	for (off_t at = 0; (n = bid_pread_full(fd, chunk, CHUNK, at)) > 0; at += n)
+		crc = crc32_z(crc, chunk, (size_t)n);
+	if (n < 0)
+		return (int)n;
+	*ret_crc = (uint32_t)crc;
+	return 0;
+}

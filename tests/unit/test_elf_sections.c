@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Sections by their names, and what the debug link says. */
+#include <unistd.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+#include "elf_scene.h"
+
+static int count_section(void *user, const char *name)
+{
+	unsigned *seen = user;
+
+	*seen += strcmp(name, "extra") == 0;
+	return strcmp(name, ".bss") == 0 ? 1 : 0;
+}
+
+static void test_section(void **state)
+{
+	static const char content[] = "the bytes of a section";
+	bid_auto_fd int with = -1, source = -1;
+	struct bid_elf_section section;
+	char read[sizeof(content)];
+	unsigned seen = 0;
+
+	elf_scene_write("content", content, sizeof(content));
+	RUN("objcopy", "--add-section", "extra=content", "program", "with-section");
+	with = elf_scene_open("with-section");
+	assert_int_equal(bid_elf_find_section(with, "extra", &section), 0);
+	assert_int_equal(section.size, sizeof(content));
+	assert_int_equal(pread(with, read, sizeof(read), (off_t)section.offset), sizeof(read));
+	assert_string_equal(read, content);
+
+	/* has a size, but no bytes */
+	assert_int_equal(bid_elf_find_section(with, ".bss", &section), -ENOENT);
+	assert_int_equal(bid_elf_find_section(with, ".none", &section), -ENOENT);
+	assert_int_equal(bid_elf_find_section(with, "", &section), -ENOENT);
+	assert_int_equal(bid_elf_each_section(with, count_section, &seen), 0);
+	assert_int_equal(seen, 1);
+
+	source = elf_scene_open("program.c");
+	assert_int_equal(bid_elf_find_section(source, ".text", &section), -ENOEXEC);
+	assert_int_equal(bid_elf_each_section(source, count_section, &seen), -ENOEXEC);
+}
+
+static void check_debuglink(const char *name, const char *linked, uint32_t crc)
+{
+	bid_auto_fd int fd = elf_scene_open(name);
+	struct bid_elf_debuglink link;
+
+	assert_int_equal(bid_elf_debuglink(fd, &link), 0);
+	assert_string_equal(link.name, linked);
+	assert_int_equal(link.crc, crc);
+}
+
+static void test_debuglink(void **state)
+{
+	static const char debug[] = "123456789"; /* whose CRC-32 is in every description of it */
+	bid_auto_fd int fd = elf_scene_memory(debug, strlen(debug)), without = elf_scene_open("program");
+	bid_auto_free char *data = NULL;
+	struct bid_elf_debuglink link;
+	uint32_t crc;
+	size_t len;
+	char *at;
+
+	assert_int_equal(bid_elf_checksum(fd, &crc), 0);
+	assert_int_equal(crc, 0xcbf43926);
+	elf_scene_write("a.debug", debug, strlen(debug));
+	elf_scene_write("ab.debug", debug, strlen(debug));
+	RUN("objcopy", "--add-gnu-debuglink=a.debug", "program", "linked");
+	check_debuglink("linked", "a.debug", crc);
+	RUN("objcopy", "-I", "binary", "-O", "elf32-big", "a.debug", "big");
+	RUN("objcopy", "-I", "elf32-big", "-O", "elf32-big", "--add-gnu-debuglink=ab.debug", "big", "big-linked");
+	check_debuglink("big-linked", "ab.debug", crc);
+
+	assert_int_equal(bid_elf_debuglink(without, &link), -ENOENT);
+	assert_int_equal(bid_elf_debuglink(fd, &link), -ENOEXEC);
+	/* not to be followed elsewhere */
+	elf_scene_read("linked", &data, &len);
+	at = memmem(data, len, "a.debug", sizeof("a.debug"));
+	assert_non_null(at);
+	at[1] = '/';
+	bid_close(fd);
+	fd = elf_scene_memory(data, len);
+	assert_int_equal(bid_elf_debuglink(fd, &link), -ENOENT);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_section),
+		cmocka_unit_test(test_debuglink),
+	};
+
+	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);
+}
