@@ -44,6 +44,7 @@ struct bid_fs {
 	pthread_mutex_t text_lock; /* of the texts' attachments, see text.c */
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
+	const char *uring_reason; /* why requests do not come over io_uring; NULL if they do; written once, with the mode */
 	bool greeted; /* the kernel was answered; see dirops_fix.c */
 	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
 	struct timespec started; /* wall clock */

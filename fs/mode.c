@@ -57,6 +57,27 @@ unsigned bid_mode_stack_depth(struct bid_store *store)
 	return 1;
 }
 
+bool bid_uring_compiled(void)
+{
+	return FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18);
+}
+
+/* Why requests do not come over io_uring; NULL if they do. */
+static const char *try_uring(const struct bid_fs *fs, struct fuse_conn_info *conn)
+{
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+	if (fs->options->io_uring)
+		return fuse_set_feature_flag(conn, FUSE_CAP_OVER_IO_URING)
+			       ? NULL
+			       : "the kernel does not offer it: see /sys/module/fuse/parameters/enable_uring";
+	/* libfuse may have been asked by the environment */
+	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
+	return "not asked for by the option 'io_uring'";
+#else
+	return "built with a libfuse before 3.18, which has no io_uring";
+#endif
+}
+
 const char *bid_mode_obstacle(void)
 {
 	if (!bid_backing_compiled())
@@ -97,6 +118,10 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 		fs->mode = BID_MODE_NO_OPEN;
 	}
 	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
+
+	fs->uring_reason = try_uring(fs, conn);
+	if (fs->options->io_uring && fs->uring_reason)
+		bid_warning("no io_uring: %s", fs->uring_reason);
 
 	if (missing && fs->options->passthrough == BID_PASSTHROUGH_ON) {
 		bid_error("%s: not mounted, because of 'passthrough=on'", missing);

@@ -70,4 +70,7 @@ unsigned bid_mode_stack_depth(struct bid_store *store);
 /* mode.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
 const char *bid_mode_obstacle(void);
 
+/* Has libfuse, from 3.18 on, the option "io_uring"? */
+bool bid_uring_compiled(void);
+
 #endif

@@ -15,6 +15,15 @@
 #include "mountpoint.h"
 #include "servers.h"
 
+enum {
+	/*
+	 * One answers fastest: a round trip is a change of processes, and a second thread is one more to wake up. The other is for
+	 * when a slow disk holds up the first; none waits for a network. Figures are in docs/PERFORMANCE.md.
+	 */
+	THREADS = 2,
+	THREADS_MAX = 64,
+};
+
 static const char usage[] =
 	"usage: mount.bidfs [STORE] [MOUNTPOINT] [-fhnsvV] [-o OPTION[,OPTION]...]\n"
 	"\n"
@@ -34,6 +43,8 @@ static const char usage[] =
 	"  -o cache_size=BYTES     evict what was fetched above this, longest unused first; with a suffix K, M or G\n"
 	"  -o min_free=BYTES       evict what was fetched when less is free on the store's file system\n"
 	"  -o passthrough=auto|on|off  let the kernel read opened files from the store itself (default auto)\n"
+	"  -o max_threads=NUMBER   threads that answer the kernel (default: 2)\n"
+	"  -o io_uring             get requests over io_uring, where libfuse (3.18) and the kernel have it\n"
 	"  -o allow_other          let other users in\n"
 	"  -o nonempty             mount on a directory that is not empty\n"
 	"  -o foreground           stay in the foreground and log to standard error\n"
@@ -78,8 +89,8 @@ static int choose(const char *option, const char *value, const char *const *word
 	return -1;
 }
 
-/* A number with an optional suffix K, M or G if @suffixes. */
-static int number(const char *option, const char *value, bool suffixes, uint64_t max, uint64_t *ret_number)
+/* A number from @min to @max, with an optional suffix K, M or G if @suffixes. */
+static int number(const char *option, const char *value, bool suffixes, uint64_t min, uint64_t max, uint64_t *ret_number)
 {
 	unsigned long long n;
 	uint64_t unit = 1;
@@ -89,7 +100,7 @@ static int number(const char *option, const char *value, bool suffixes, uint64_t
 	n = strtoull(value, &end, 10);
 	if (suffixes && *end && strchr("KMG", *end))
 		unit = *end == 'K' ? 1U << 10 : *end == 'M' ? 1U << 20 : 1U << 30, end++;
-	if (*value < '0' || *value > '9' || *end || errno || n > max / unit) {
+	if (*value < '0' || *value > '9' || *end || errno || n < min || n > max / unit) {
 		bid_error("bad value '%s' for the option '%s': a number is wanted; see 'mount.bidfs --help'", value, option);
 		return -1;
 	}
@@ -147,7 +158,7 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	static const char *const errors[] = { "enoent", "strict" };
 	static const char *const passthrough[] = { "auto", "on", "off" };
 	static const char *const levels[] = { "error", "warning", "info", "debug" };
-	uint64_t seconds, rate;
+	uint64_t seconds, rate, threads;
 	int choice;
 
 	if (strcmp(name, "url") == 0)
@@ -155,19 +166,23 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	if (strcmp(name, "lower") == 0)
 		return append(&options->lowers, value);
 	if (strcmp(name, "wait") == 0) {
-		if (number(name, value, false, 86400, &seconds) < 0)
+		if (number(name, value, false, 0, 86400, &seconds) < 0)
 			return -EINVAL;
 		options->wait_ms = (unsigned)seconds * 1000;
 	} else if (strcmp(name, "miss_rate") == 0) {
-		if (number(name, value, false, 1000000, &rate) < 0)
+		if (number(name, value, false, 0, 1000000, &rate) < 0)
 			return -EINVAL;
 		options->miss_rate = (unsigned)rate;
+	} else if (strcmp(name, "max_threads") == 0) {
+		if (number(name, value, false, 1, THREADS_MAX, &threads) < 0)
+			return -EINVAL;
+		options->max_threads = (unsigned)threads;
 	} else if (strcmp(name, "max_size") == 0) {
-		return number(name, value, true, INT64_MAX, &options->max_size) < 0 ? -EINVAL : 0;
+		return number(name, value, true, 0, INT64_MAX, &options->max_size) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "cache_size") == 0) {
-		return number(name, value, true, INT64_MAX, &options->cache_size) < 0 ? -EINVAL : 0;
+		return number(name, value, true, 0, INT64_MAX, &options->cache_size) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "min_free") == 0) {
-		return number(name, value, true, INT64_MAX, &options->min_free) < 0 ? -EINVAL : 0;
+		return number(name, value, true, 0, INT64_MAX, &options->min_free) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "errors") == 0) {
 		choice = choose(name, value, errors, 2);
 		if (choice < 0)
@@ -196,6 +211,7 @@ static int set_flag(struct bid_options *options, const char *name)
 		size_t offset;
 	} flags[] = {
 		{ "offline", offsetof(struct bid_options, offline) },
+		{ "io_uring", offsetof(struct bid_options, io_uring) },
 		{ "allow_other", offsetof(struct bid_options, allow_other) },
 		{ "nonempty", offsetof(struct bid_options, nonempty) },
 		{ "foreground", offsetof(struct bid_options, foreground) },
@@ -320,7 +336,12 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 	bool sloppy = false;
 	int c;
 
-	*options = (struct bid_options){ .wait_ms = 10000, .miss_rate = 50, .log_level = BID_LOG_WARNING };
+	*options = (struct bid_options){
+		.wait_ms = 10000,
+		.max_threads = THREADS,
+		.miss_rate = 50,
+		.log_level = BID_LOG_WARNING,
+	};
 	/* -s may come after the -o that it excuses */
 	while ((c = getopt_long(argc, argv, letters, table, NULL)) != -1)
 		sloppy = sloppy || c == 's';

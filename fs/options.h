@@ -23,10 +23,12 @@ struct bid_options {
 	bool nonempty;
 	bool strict; /* errors=strict */
 	bool offline;
+	bool io_uring;
 	bool read_only; /* ro */
 	bool owner_only; /* what the owner alone may read where it is, he alone reads here; not an option of the user */
 	enum bid_passthrough passthrough;
 	unsigned wait_ms; /* 0 is for ever */
+	unsigned max_threads; /* that answer the kernel, at least one */
 	unsigned miss_rate; /* misses a second for each other user; 0 is no limit */
 	uint64_t max_size; /* bytes; 0 is no limit */
 	uint64_t cache_size; /* bytes of what was fetched; 0 is no limit */

@@ -22,10 +22,7 @@
 #include "servers.h"
 #include "text.h"
 
-enum {
-	THREADS = 2, /* one more than answers fastest, so that a slow disk does not hold up everybody; none waits for a network */
-	FDS_MAX = 512,
-};
+enum { FDS_MAX = 512 };
 
 /* The options of the mount itself. What is served is other people's files: never setuid, never a device. */
 static int add_arguments(struct fuse_args *args, const struct bid_options *options, const char *store, bool writable)
@@ -43,6 +40,8 @@ static int add_arguments(struct fuse_args *args, const struct bid_options *optio
 		r = fuse_opt_add_opt_escaped(&list, fsname);
 	if (r == 0 && options->allow_other)
 		r = fuse_opt_add_opt(&list, "allow_other");
+	if (r == 0 && options->io_uring && bid_uring_compiled())
+		r = fuse_opt_add_opt(&list, "io_uring");
 	if (r == 0 && options->kernel)
 		r = fuse_opt_add_opt(&list, options->kernel);
 	if (r == 0)
@@ -97,8 +96,9 @@ static int serve(struct bid_fs *fs, int ready)
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
 		if (bid_broker_has_sources(fs->broker) && !fs->tree.any_id)
 			bid_warning("nothing will be fetched: the store '%s' cannot be written", bid_store_path(fs->store));
-		fuse_loop_cfg_set_max_threads(loop, THREADS);
-		fuse_loop_cfg_set_idle_threads(loop, THREADS);
+		fuse_loop_cfg_set_max_threads(loop, fs->options->max_threads);
+		/* none ends for having nothing to do: to make one costs more than to keep it */
+		fuse_loop_cfg_set_idle_threads(loop, fs->options->max_threads);
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: nobody waits for the mount", strerror(errno));
 		bid_close(ready);

@@ -107,9 +107,10 @@ char *bid_status_json(const struct bid_fs *fs)
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_flight(fs->broker, add_flight, flights);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
-	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(), "mount_point",
-			 text_of(fs->options->mountpoint), "store", text_of(bid_store_path(fs->store)), "mode",
-			 bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "read_only", !fs->writable, "uptime_s",
+	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
+			 "mount_point", text_of(fs->options->mountpoint), "store", text_of(bid_store_path(fs->store)), "mode",
+			 bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "io_uring", !fs->uring_reason, "io_uring_reason",
+			 fs->uring_reason ? fs->uring_reason : "", "read_only", !fs->writable, "uptime_s",
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
 			 "counters", counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights",
 			 flights, "failures", failures);
