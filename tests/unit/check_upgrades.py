@@ -37,13 +37,20 @@ class Root:
         # as installed, but for where bidctl is
         self.hook = scene.home / "keep-replaced"
         text = (CONTRIB / "keep-replaced").read_text()
-        self.hook.write_text(re.sub(r"/\S*/bidctl ", f"{scene.bidctl} ", text))
+        self.hook.write_text(re.sub(r"/\S*/bidctl$", str(scene.bidctl), text, flags=re.MULTILINE))
         assert str(scene.bidctl) in self.hook.read_text(), text
         self.hook.chmod(0o755)
+        self.dpkg_hook = self.config("bidfs-keep.cfg").splitlines()[-1].removeprefix("pre-invoke=")
+
+    def config(self, name):
+        """The file as installed, but for where the hook is."""
+        text = (CONTRIB / name).read_text()
+        assert "/keep-replaced" in text, text
+        return re.sub(r"[^\s\":=]*/keep-replaced", str(self.hook), text)
 
     def dpkg(self, *arguments, **environment):
         return self.done(call("dpkg", f"--root={self.top}", "--force-not-root", "--log=/dev/null",
-                              f"--pre-invoke={self.hook} dpkg", *arguments, env=self.environment | environment))
+                              f"--pre-invoke={self.dpkg_hook}", *arguments, env=self.environment | environment))
 
     def done(self, done):
         assert done.returncode == DONE and "bidctl" not in done.stderr, done
@@ -107,9 +114,14 @@ def case_no_store(scene):
     broken = scene.home / "broken"
     broken.mkdir()
     (broken / ".bidfs").write_text("in the way")
-    done = call("dpkg", f"--root={root.top}", "--force-not-root", "--log=/dev/null", f"--pre-invoke={root.hook} dpkg", "--install",
+    done = call("dpkg", f"--root={root.top}", "--force-not-root", "--log=/dev/null", f"--pre-invoke={root.dpkg_hook}", "--install",
                 one, env=root.environment | {"BIDFS_STORE": str(broken)})
     assert done.returncode == DONE and (root.top / "usr" / "bin" / "tool").read_bytes() == (scene.home / "tool1").read_bytes(), done
+    # without bidctl the hook says nothing; and who removes bidfs may leave the hook's configuration behind
+    root.hook.write_text(root.hook.read_text().replace(str(scene.bidctl), str(scene.home / "no-bidctl")))
+    assert root.dpkg("--install", two).stderr == ""
+    root.hook.unlink()
+    assert root.dpkg("--install", two).stderr == ""
 
 
 def case_apt(scene):
@@ -117,9 +129,7 @@ def case_apt(scene):
     need_dpkg()
     need(shutil.which("apt-get"), "no apt-get")
     root = Root(scene)
-    hook = (CONTRIB / "90bidfs-keep").read_text()
-    installed = hook.split('"')[1].split()[0]
-    (root.top / "etc" / "apt" / "apt.conf.d" / "90bidfs-keep").write_text(hook.replace(installed, str(root.hook)))
+    (root.top / "etc" / "apt" / "apt.conf.d" / "90bidfs-keep").write_text(root.config("90bidfs-keep"))
     (root.top / "etc" / "apt" / "sources.list").touch()
     config = scene.home / "apt.conf"
     config.write_text(f'Dir "{root.top}";\nDir::State::status "{root.admin}/status";\nDir::Bin::dpkg "/usr/bin/dpkg";\n'
@@ -130,7 +140,8 @@ def case_apt(scene):
     environment = root.environment | {"APT_CONFIG": str(config), "DPKG_ROOT": str(root.top), "DPKG_ADMINDIR": str(root.admin)}
 
     def apt(*arguments):
-        return root.done(call("apt-get", "-y", "-q", *arguments, env=environment))
+        done = call("apt-get", "-y", "-q", *arguments, env=environment)
+        return root.done(done) if root.hook.exists() else done
 
     one, two, other = (package(scene, *what) for what in (("tool", "1", IDS[0]), ("tool", "2", IDS[1]), ("other", "1", IDS[2])))
     apt("install", one, other)
@@ -140,6 +151,10 @@ def case_apt(scene):
     assert (stored(scene, IDS[0]) / "elf").read_bytes() == (scene.home / "tool1").read_bytes()
     apt("remove", "other")
     assert root.missing(*IDS[:3]) == {IDS[1]}
+    # bidfs was removed, and its hook's configuration stayed
+    root.hook.unlink()
+    done = apt("remove", "tool")
+    assert done.returncode == DONE and not (root.top / "usr" / "bin" / "tool").exists(), done
 
 
 def case_files(scene):
