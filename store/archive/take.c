@@ -17,6 +17,7 @@ enum {
 	HEAD = 64 << 10, /* bytes that tell the build-id of nearly every file */
 	TEXT_MAX = 64 << 20, /* bytes of a symbol table; a kernel's has 10 MiB or so */
 	MODULE_MAX = 64 << 20, /* bytes of a module, compressed */
+	UNPACKED_MAX = 1 << 30, /* bytes of what is in it, as in adding */
 	LATER_MAX = 16 << 20, /* bytes of probe definitions that wait */
 };
 
@@ -52,15 +53,19 @@ static int fail(struct bid_unpack *unpack, struct bid_archive_member *member, in
 	}
 }
 
-/* Is it in the store? Then it gets the member's path as another name, and is the user's from now on. 1, 0 or a negative errno. */
+/*
+ * Is it in the store? Then it gets the member's path as another name, and is the user's from now on; but for what is no file of that
+ * path. 1, 0 or a negative errno.
+ */
 static int recognise(struct bid_unpack *unpack, const struct bid_member_name *name)
 {
 	struct bid_request request = { .id = name->id, .kind = name->kind };
+	bool has_path = name->path[0] == '/' && (name->kind == BID_KIND_ELF || name->kind == BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_added added;
 	int r = bid_store_find(unpack->store, &request, &file);
 
-	if (r == 0 && file.kind == name->kind && name->path[0] == '/')
+	if (r == 0 && file.kind == name->kind && has_path)
 		r = bid_store_add_file(unpack->store,
 				       &(struct bid_add){ .path = name->path, .fd = file.fd, .link = BID_LINK_HARD, .batch = true },
 				       &added);
@@ -129,7 +134,7 @@ static int put_off(struct bid_unpack *unpack, const struct bid_archive_member *m
 	unpack->later = larger;
 	later = &larger[unpack->n_later++];
 	*later = (struct bid_unpack_later){ .name = strdup(member->name), .id = member->id, .data = data, .len = member->size };
-	unpack->later_size += member->size + sizeof(*later);
+	unpack->later_size += member->size + strlen(member->name) + sizeof(*later);
 	return later->name ? -EINPROGRESS : -ENOMEM;
 }
 
@@ -203,7 +208,7 @@ static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buf
 	r = n < 0 ? (int)n : bid_elf_is_packed(packed);
 	if (r <= 0)
 		return r < 0 ? r : 1;
-	r = bid_elf_unpack(packed, max, write_txn, txn);
+	r = bid_elf_unpack(packed, max < UNPACKED_MAX ? max : UNPACKED_MAX, write_txn, txn);
 	return r == -EBADMSG || r == -EFBIG ? 1 : r;
 }
 
@@ -232,7 +237,7 @@ static int commit(struct bid_unpack *unpack, const struct bid_member_name *name,
 	int r = bid_txn_commit(txn, &origin, &file);
 
 	bid_file_release(&file);
-	if (r == -EBADMSG)
+	if (r == -EBADMSG || r == -ESTALE)
 		return refuse(unpack, member, "%s", bid_txn_reason(txn)[0] ? bid_txn_reason(txn) : bid_strerror(r));
 	if (r < 0)
 		return fail(unpack, member, r);

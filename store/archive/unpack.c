@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 
-enum { BLOCK = 128 << 10, BOMB_RATIO = 250, TRIES = 16 };
+enum { BLOCK = 128 << 10, BOMB_RATIO = 250 };
 
 #define BOMB_MIN (UINT64_C(256) << 20)
 
@@ -170,22 +170,20 @@ static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_arc
 	const struct bid_unpack_config *config = unpack->config;
 	struct archive_entry *entry;
 	bool any = false;
-	int tries = 0;
 
 	for (;;) {
 		int r = archive_read_next_header(unpack->archive, &entry);
 
 		if (r == ARCHIVE_EOF)
 			return 0;
-		/* libarchive's count has one for the end of the chain */
-		if (!any && r >= ARCHIVE_WARN && archive_filter_count(unpack->archive) > 2)
-			return -EINVAL;
-		if (r < ARCHIVE_WARN && (r != ARCHIVE_RETRY || ++tries > TRIES)) {
+		/* ARCHIVE_RETRY, which is above ARCHIVE_WARN, is a damaged header, behind which nothing can be believed */
+		if (r != ARCHIVE_OK && r != ARCHIVE_WARN) {
 			r = archive_error(unpack->archive);
 			return r == -EBADMSG && !any ? -EINVAL : r;
 		}
-		if (r < ARCHIVE_WARN)
-			continue;
+		/* libarchive's count has one for the end of the chain */
+		if (!any && archive_filter_count(unpack->archive) > 2)
+			return -EINVAL;
 		any = true;
 		r = one_member(unpack, entry, counts);
 		if (r == 0 && config->tick)

@@ -175,7 +175,11 @@ static enum ctl_status pack(struct packing *packing, enum bid_packing how)
 	uint64_t size = 0;
 	int r = ctl_outfile_open(&packing->file, path);
 
-	if (r == 0 && packing->store)
+	if (r < 0) {
+		bid_error("%s: '%s'", r == -ENOENT ? "no such directory to write it into" : strerror(-r), path);
+		return CTL_TROUBLE;
+	}
+	if (packing->store)
 		r = bid_archive_pack(packing->store, packing->builds, packing->n, how, packing->file.fd, tick, packing);
 	ctl_progress_clear(&packing->progress);
 	for (size_t i = 0; r == 0 && i < packing->n; i++) {
@@ -208,6 +212,8 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("'archive' needs '--output'");
 	if (argc == 0 && !ctl->perf_data)
 		return ctl_usage("'archive' needs ID..., or '--perf-data'");
+	if (ctl->n_urls > 0 && !ctl->fetch)
+		return ctl_usage("'--url' needs '--fetch'");
 	if (strcmp(ctl->output, "-") == 0 && (ctl->json || ctl_is_terminal(stdout)))
 		return ctl_usage(ctl->json ? "'--json' and '--output=-' do not go together"
 					   : "no archive is written to a terminal");

@@ -70,6 +70,7 @@ def case_usage(scene):
             (["archive", "-o", "a.zip", ID_ONE], "'a.zip'"),
             (["archive", "-o", ".tar", ID_ONE], "'.tar'"),
             (["--json", "archive", "-o", "-", ID_ONE], "'--json'"),
+            (["archive", "-o", "a.tar", "--url=http://127.0.0.1:1", ID_ONE], "'--fetch'"),
             (["unarchive"], "FILE"),
             (["unarchive", "--perf-data=x", "y"], "'--perf-data'"),
             (["list", "-o", "x"], "'--output'"),
@@ -78,7 +79,7 @@ def case_usage(scene):
     target = scene.home / "a.tar"
     scene.one_error("archive", "-o", target, ID_FAR[:9], status=REFUSED, has="no such build-id")
     scene.one_error("unarchive", target, status=REFUSED, has="no such file")
-    scene.one_error("archive", "-o", scene.home / "no" / "a.tar", ID_ONE, status=TROUBLE, has="a.tar")
+    scene.one_error("archive", "-o", scene.home / "no" / "a.tar", ID_ONE, status=TROUBLE, has="no such directory")
     status, text = scene.on_terminal("--store", scene.store, "archive", "-o", "-", ID_ONE)
     assert status == USAGE and "terminal" in text, text
     assert not target.exists()
@@ -164,10 +165,12 @@ def case_every_kind(scene):
         f"usr/bin/app/{ID_ONE}/elf": code.read_bytes(), f"[kernel.kallsyms]/{KERNEL}/kallsyms": KALLSYMS,
         f"[kernel.kallsyms]/{KERNEL}/probes": b"", f"[vdso]/{ID_FAR}/vdso": scene.far.read_bytes(),
         f"lib/modules/6/two.ko.xz/{ID_TWO}/elf": module, f"[debuginfod]/{ID_SHORT}/elf": scene.short.read_bytes()}
-    found = unarchive(scene, forge(scene, member(".build-id", type=tarfile.DIRTYPE), *(
-        member(name, content) for name, content in members.items())))
+    forged = forge(scene, member(".build-id", type=tarfile.DIRTYPE), *(member(name, content) for name, content in members.items()))
+    found = unarchive(scene, forged)
     assert {name: row["state"] for name, row in found.items()} == {
         name: "known" if content == b"" else "added" for name, content in members.items()}, found
+    # all of it is known then, and so are perf's empty probe caches where there is none yet
+    assert {row["state"] for row in unarchive(scene, forged).values()} == {"known"}
     for name in list(members)[:4]:
         assert (scene.store / name).read_bytes() == members[name], name
     assert (scene.store / f"lib/modules/6/two.ko.xz/{ID_TWO}/elf").read_bytes() == scene.two.read_bytes(), "not unpacked"
@@ -320,6 +323,27 @@ def case_no_archive(scene):
     assert "nothing of the layout" in scene.on_store("unarchive", scene.home / "perf.tar", status=REFUSED).stderr
 
 
+def case_damaged_header(scene):
+    """Behind a header that is not whole nothing is believed; and nothing of it is shown as a member."""
+    path = forge(scene, elf_of(scene, "one", ID_ONE), elf_of(scene, "far", ID_FAR))
+    data = bytearray(path.read_bytes())
+    data[data.index(b"usr/bin/app/" + ID_FAR.encode()) + 3] ^= 1
+    path.write_bytes(data)
+    done = scene.on_store("unarchive", path, status=REFUSED)
+    assert "damaged or cut short" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert done.stdout.startswith("added 1, known 0, refused 0, ") and scene.files() == [f"usr/bin/app/{ID_ONE}/elf"], done
+
+
+def case_other_bytes(scene):
+    """What was fetched first under an id is remembered when it is gone, and an archive that has other bytes is refused for that."""
+    with server(scene) as url:
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED)
+    scene.on_store("remove", ID_NOT_STORED)
+    other = member(f"[debuginfod]/{ID_NOT_STORED}/debug", (scene.home / "unstripped").read_bytes())
+    row, = unarchive(scene, forge(scene, other), status=REFUSED).values()
+    assert row["state"] == "refused" and "other bytes than were fetched first" in row["why"], row
+
+
 def case_damaged(scene):
     """Cut off anywhere, or with bytes changed: what is taken is right, and what is lost is said."""
     scene.on_store("add", scene.one, scene.far)
@@ -382,4 +406,4 @@ def case_fetched(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=["cc", "objcopy", "strip", "tar", "xz", "bzip2"], fetching=[case_fetched])
+    cases.main(globals(), Scene, tools=["cc", "objcopy", "strip", "tar", "xz", "bzip2"], fetching=[case_fetched, case_other_bytes])
