@@ -148,6 +148,12 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 	return r;
 }
 
+/* Does this errno of unpacking speak of the file? Memory, descriptors and the disk may be there the next time. */
+static bool is_of_the_file(int r)
+{
+	return r == -EBADMSG || r == -EFBIG || r == -ENOEXEC || r == -ENODATA;
+}
+
 /* Replace @file, which is packed, by what is in it. @store is the one it lies in. */
 static int unpack(struct bid_store *store, const struct bid_id *asked, struct bid_file *file)
 {
@@ -164,13 +170,14 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 		if (r < 0 && r != -EBADMSG && r != -EFBIG)
 			r = unpack_to_memory(file, &id, &unpacked);
 		/* remembered, so that a file that unpacks to nothing is unpacked once */
-		bid_verdict_unpacked(bid_store_verdicts(store), &file->st, id.len ? &id : NULL);
+		if (id.len || is_of_the_file(r))
+			bid_verdict_unpacked(bid_store_verdicts(store), &file->st, id.len ? &id : NULL);
 		if (r == 0 && !bid_id_answers(&id, asked))
 			r = -EBADMSG;
 	}
 	if (r < 0) {
 		bid_file_release(&unpacked);
-		return r == -ENOEXEC || r == -ENODATA || r == -EFBIG ? -EBADMSG : r;
+		return is_of_the_file(r) ? -EBADMSG : r;
 	}
 	bid_file_release(file);
 	*file = unpacked;

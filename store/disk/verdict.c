@@ -105,8 +105,12 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 		verdict.packed = r;
 	} else if (r < 0 && r != -ENODATA) {
 		return r;
-	} else if (want_dwarf && bid_elf_examine(fd, &info) == 0) {
-		verdict.has_dwarf = info.has_dwarf;
+	} else if (want_dwarf) {
+		r = bid_elf_examine(fd, &info);
+		/* what could not be read this time is not known to have none */
+		if (r < 0 && r != -EBADMSG && r != -ENOEXEC)
+			return r;
+		verdict.has_dwarf = r == 0 && info.has_dwarf;
 	}
 	keep(verdicts, &stamp, want_dwarf, &verdict);
 	*ret_verdict = verdict;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,6 +177,31 @@ static void a_compressed_module_comes_unpacked(void **state)
 	}
 	run(scene, "xz -kc b > packed && cp packed store/lib/modules/6/a.ko.xz/" ID_A "/elf && rm -r store/.bidfs/unpacked");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+}
+
+/* Neither in the store nor in memory is there room for what is in it: that says nothing of the file. */
+static void what_cannot_be_unpacked_now_can_be_later(void **state)
+{
+	struct store_scene *scene = *state;
+	struct rlimit before, few;
+	int first_free, r;
+
+	run(scene, "xz -kc a > packed");
+	perf_adds(scene, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
+	/* longer than a tick of the clock, so that what is found of it is remembered */
+	usleep(50 * 1000);
+	first_free = dup(STDIN_FILENO);
+	assert_true(first_free >= 0);
+	close(first_free);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	/* one descriptor for the packed file, and none for anything else */
+	few.rlim_cur = (rlim_t)(first_free + 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	r = find(scene, ID_A, BID_KIND_ELF);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(r, -EMFILE);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 }
 
 static int count(void *user, const struct bid_id *id)
@@ -354,6 +380,7 @@ int main(void)
 		TEST(what_cannot_be_checked_must_be_named_right),
 		TEST(nothing_leads_out_of_the_store),
 		TEST(a_compressed_module_comes_unpacked),
+		TEST(what_cannot_be_unpacked_now_can_be_later),
 		TEST(lists_ids_and_paths),
 		TEST(lower_stores_come_after_the_store),
 		TEST(lower_stores_are_listed),
