@@ -54,8 +54,8 @@ static int fail(struct bid_unpack *unpack, struct bid_archive_member *member, in
 }
 
 /*
- * Is it in the store? Then it gets the member's path as another name, and is the user's from now on; but for what is no file of that
- * path. 1, 0 or a negative errno.
+ * Is it in the store? Then it gets the member's path as another name, and is the user's from now on; but for what is no file of
+ * that path. 1, 0 or a negative errno.
  */
 static int recognise(struct bid_unpack *unpack, const struct bid_member_name *name)
 {

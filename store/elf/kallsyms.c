@@ -11,7 +11,11 @@
 #include "base/cleanup.h"
 #include "examine.h"
 
-enum { LINE_SIZE = 1024, CHUNK = 1 << 16 };
+enum {
+	NAME_LEN = 512, /* the kernel's KSYM_NAME_LEN, with the NUL */
+	LINE_SIZE = NAME_LEN + 32,
+	CHUNK = 1 << 16,
+};
 
 struct symbol {
 	uint64_t address;
@@ -87,19 +91,32 @@ static Elf_Scn *find_symtab(Elf *elf, GElf_Shdr *ret_shdr)
 	return NULL;
 }
 
+/*
+ * The name at @offset of the table @names, or NULL if the kernel could not have it. Not elf_strptr(3), which looks for the end of a
+ * name as far as it is: of a million names that all end with the file, that takes for ever.
+ */
+static const char *name_at(const Elf_Data *names, size_t offset)
+{
+	const char *name = (const char *)names->d_buf + offset;
+	size_t room = offset < names->d_size ? names->d_size - offset : 0, len = strnlen(name, room < NAME_LEN ? room : NAME_LEN);
+
+	return len < room && len < NAME_LEN && !strpbrk(name, " \t\n") ? name : NULL;
+}
+
 /* The symbols that belong into the table, sorted, for the caller to free; their names are @elf's. */
 static int collect(Elf *elf, struct symbol **ret_symbols, size_t *ret_n)
 {
 	bid_auto_free struct symbol *symbols = NULL;
 	size_t total, n = 0;
-	Elf_Data *data;
+	Elf_Data *data, *names;
 	GElf_Shdr shdr;
 	Elf_Scn *scn = find_symtab(elf, &shdr);
 
 	if (!scn)
 		return -ENODATA;
 	data = elf_getdata(scn, NULL);
-	if (!data)
+	names = elf_rawdata(elf_getscn(elf, shdr.sh_link), NULL);
+	if (!data || !names || !names->d_buf)
 		return -EBADMSG;
 	total = data->d_size / shdr.sh_entsize;
 	symbols = calloc(total ? total : 1, sizeof(*symbols));
@@ -112,8 +129,8 @@ static int collect(Elf *elf, struct symbol **ret_symbols, size_t *ret_n)
 
 		if (!gelf_getsym(data, (int)i, &symbol))
 			return -EBADMSG;
-		name = elf_strptr(elf, shdr.sh_link, symbol.st_name);
-		type = name && !strpbrk(name, " \t\n") ? type_of(elf, &symbol, name) : 0;
+		name = name_at(names, symbol.st_name);
+		type = name ? type_of(elf, &symbol, name) : 0;
 		if (type)
 			symbols[n++] = (struct symbol){ .address = symbol.st_value, .number = i, .name = name, .type = type };
 	}
@@ -134,17 +151,12 @@ static int print(const struct symbol *symbols, size_t n, int (*write)(void *user
 	if (!chunk)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && r == 0; i++) {
-		int len;
-
 		if (CHUNK - used < LINE_SIZE) {
 			r = write(user, chunk, used);
 			used = 0;
 		}
-		/* the kernel has no longer names: KSYM_NAME_LEN is 512 */
-		len = snprintf(chunk + used, LINE_SIZE, "%016llx %c %s\n", (unsigned long long)symbols[i].address, symbols[i].type,
-			       symbols[i].name);
-		if (len < LINE_SIZE)
-			used += (size_t)len;
+		used += (size_t)snprintf(chunk + used, LINE_SIZE, "%016llx %c %s\n", (unsigned long long)symbols[i].address,
+					 symbols[i].type, symbols[i].name);
 	}
 	return r < 0 ? r : write(user, chunk, used);
 }

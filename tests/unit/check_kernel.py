@@ -22,11 +22,12 @@ SOURCE = r"""
     int counter = 1; int zeros[100]; const int table[] = { 1, 2 }; static volatile int hidden = 3;
     __attribute__((weak)) int weak_code(void) { return hidden; }
     static __attribute__((noinline, used)) int local_code(int n) { return n + counter + table[n & 1]; }
-    __asm__(".globl absolute; .set absolute, 0x1234\n.pushsection .text\n$mapped: __ksymtab_x: __crc_x:\n.popsection");
+    __asm__(".globl absolute; .set absolute, 0x1234\n"
+            ".pushsection .text\n$mapped: __ksymtab_x: __crc_x: LONGEST: LONGEST_:\n.popsection");
     void _start(void) { zeros[0] = local_code(weak_code()); }
-"""
-# what scripts/mksysmap of the kernel takes out of what "nm -n" prints
-LEFT_OUT = re.compile(r" [aNUw] | (\$|\.L|__crc_|__ksymtab_|__kstrtab_|__kstrtabns_)")
+""".replace("LONGEST", "l" * 511)
+# what scripts/mksysmap of the kernel takes out of what "nm -n" prints, and what is longer than KSYM_NAME_LEN
+LEFT_OUT = re.compile(r" [aNUw] | \S{512,}$| (\$|\.L|__crc_|__ksymtab_|__kstrtab_|__kstrtabns_)")
 
 
 def vmlinux(directory, build_id, *flags):
