@@ -243,11 +243,11 @@ def case_full_disk(scene):
         assert process.stdout.readline() == b"up\n"
         watch.wait_for("No space left on device: adding", watch.messages)
         time.sleep(2.5)
-        inside = ["nsenter", "-t", str(watch.process.pid), "-m"]
+        inside = ["nsenter", "-t", str(watch.process.pid), "-m", "-r"]
         subprocess.run([*inside, "mount", "-o", "remount,size=1g", scene.store], check=True, timeout=TIMEOUT)
         watch.wait_for("out of trouble", watch.messages)
         watch.wait_for(IDS[0])
-        kept = call(*inside, "readelf", "-n", scene.store / str(program)[1:] / IDS[0] / "elf")
+        kept = call(*inside, "readelf", "-n", scene.store / ".build-id" / IDS[0][:2] / IDS[0][2:] / "elf")
         assert IDS[0] in kept.stdout, kept
         assert watch.end() == DONE
     assert sum("No space left" in message for message in watch.messages) == 1, watch.messages
