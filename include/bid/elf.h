@@ -95,6 +95,14 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
  */
 int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user);
 
+/*
+ * Write the static probes of the ELF file open at @fd, its notes of systemtap's sys/sdt.h, through @write, as perf's probe cache
+ * has them (docs/FORMAT.md, "Probe definitions"), for the file @path: places and semaphores are offsets in it. Arguments that perf
+ * cannot read are left out. Returns 0, -ENODATA if there are none, -EBADMSG for damaged ones, -EINVAL for a path with blanks, which
+ * no definition can name, as bid_elf_examine(), or what @write returned.
+ */
+int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void *data, size_t len), void *user);
+
 /* A file that a dead process had mapped from its beginning on. */
 struct bid_elf_core_file {
 	struct bid_id id; /* len 0 if the core does not have the memory that tells, or the file has none */

@@ -2,6 +2,7 @@
 #include "disk/derive.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -62,9 +63,28 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, struct
 	return r;
 }
 
-static int to_memory(const struct text *text, const struct stat *source, struct bid_file *ret_file)
+/* Definitions name a file to be set in, so there are none of a build whose original path nobody knows. */
+static int read_probes(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st)
 {
-	bid_auto_fd int fd = memfd_create("bid-kallsyms", MFD_CLOEXEC);
+	struct bid_file file = BID_FILE_NONE;
+	char path[PATH_MAX + 1] = "/", *slash;
+	int r = bid_store_where(store, id, path + 1, sizeof(path) - 1);
+
+	slash = r == 0 && path[1] != '[' ? strrchr(path + 1, '/') : NULL;
+	if (!slash)
+		return -ENODATA;
+	*slash = '\0';
+	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
+	if (r == 0)
+		r = bid_elf_probes(file.fd, path, append, text);
+	*ret_st = file.st;
+	bid_file_release(&file);
+	return r;
+}
+
+static int to_memory(const struct text *text, const struct stat *source, enum bid_kind kind, struct bid_file *ret_file)
+{
+	bid_auto_fd int fd = memfd_create(bid_kind_name(kind), MFD_CLOEXEC);
 	struct stat st;
 	int r;
 
@@ -80,23 +100,25 @@ static int to_memory(const struct text *text, const struct stat *source, struct 
 	st.st_uid = source->st_uid;
 	st.st_gid = source->st_gid;
 	st.st_mtim = source->st_mtim;
-	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .kind = BID_KIND_KALLSYMS, .st = st };
+	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .kind = kind, .st = st };
 	return 0;
 }
 
-int bid_derive_kallsyms(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file)
+int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
-	struct bid_request request = { .id = *id, .kind = BID_KIND_KALLSYMS };
 	bid_cleanup(text_release) struct text text = { 0 };
 	struct bid_added added;
 	struct stat source;
-	int r;
+	int r = -ENOENT;
 
-	r = read_symbols(store, id, &text, &source);
+	if (request->kind == BID_KIND_KALLSYMS)
+		r = read_symbols(store, &request->id, &text, &source);
+	else if (request->kind == BID_KIND_PROBES)
+		r = read_probes(store, &request->id, &text, &source);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
 	if (bid_store_writable(store) && source.st_mode & S_IROTH &&
-	    bid_add_data(store, &request, "made", text.data, text.len, &added) == 0)
-		return bid_store_find(store, &request, ret_file);
-	return to_memory(&text, &source, ret_file);
+	    bid_add_data(store, request, "made", text.data, text.len, &added) == 0)
+		return bid_store_find(store, request, ret_file);
+	return to_memory(&text, &source, request->kind, ret_file);
 }

@@ -6,9 +6,10 @@
 #include <bid/store.h>
 
 /*
- * The symbol table of the kernel @id, made from the symbols of its vmlinux or debug file. It is put into @store, so that perf finds
- * it too; into memory where that cannot be written. Errors as of bid_store_find(); -ENOENT if there is nothing to make it from.
+ * Make what @request asks for and nobody stored: the symbol table of a kernel, from the symbols of its vmlinux or debug file; the
+ * probe definitions of a program, from its static probes. It is put into @store, so that perf finds it too; into memory where that
+ * cannot be written. Errors as of bid_store_find(); -ENOENT if there is nothing to make it from.
  */
-int bid_derive_kallsyms(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file);
+int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
 #endif

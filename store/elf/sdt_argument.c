@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sdt_argument.h"
+
+#include <elf.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A part of the arguments' text. */
+struct part {
+	const char *text;
+	size_t len;
+};
+
+static bool is(const struct part *part, const char *text)
+{
+	return part->len == strlen(text) && memcmp(part->text, text, part->len) == 0;
+}
+
+static bool begins(const struct part *part, char c)
+{
+	return part->len > 0 && part->text[0] == c;
+}
+
+static void skip(struct part *part, size_t n)
+{
+	part->text += n;
+	part->len -= n;
+}
+
+/* The digits that @part begins with. */
+static struct part take_digits(struct part *part)
+{
+	struct part digits = { .text = part->text };
+
+	while (digits.len < part->len && part->text[digits.len] >= '0' && part->text[digits.len] <= '9')
+		digits.len++;
+	skip(part, digits.len);
+	return digits;
+}
+
+/* Is the number @digits from @min to @max? */
+static bool in_range(const struct part *digits, unsigned long min, unsigned long max)
+{
+	unsigned long number = digits->len > 0 ? strtoul(digits->text, NULL, 10) : ULONG_MAX;
+
+	return number >= min && number <= max;
+}
+
+/* The kernel's name of what the assembler calls @name, whatever part of it: "ax" of rax, eax, ax, al, ah; "r8" of r8, r8d. */
+static bool x86_register(const struct part *name, char ret_name[static 4])
+{
+	static const char *const old[] = { "ax", "bx", "cx", "dx", "si", "di", "bp", "sp" };
+	struct part rest = *name, digits;
+
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
+		bool wide = name->len == 3 && (begins(name, 'r') || begins(name, 'e')) && memcmp(name->text + 1, old[i], 2) == 0;
+		bool part = i < 4 ? name->len == 2 && name->text[0] == old[i][0] && strchr("lh", name->text[1])
+				  : name->len == 3 && memcmp(name->text, old[i], 2) == 0 && name->text[2] == 'l';
+
+		if (wide || part || is(name, old[i])) {
+			memcpy(ret_name, old[i], 3);
+			return true;
+		}
+	}
+	if (!begins(&rest, 'r'))
+		return false;
+	skip(&rest, 1);
+	digits = take_digits(&rest);
+	if (!in_range(&digits, 8, 15) || digits.len > 2 || rest.len > 1 || (rest.len == 1 && !strchr("dwb", rest.text[0])))
+		return false;
+	snprintf(ret_name, 4, "r%.*s", (int)digits.len, digits.text);
+	return true;
+}
+
+/* "%REGISTER", "(%REGISTER)" or "NUMBER(%REGISTER)", with a sign or without */
+static bool x86_operand(struct part operand, char *ret_text, size_t size)
+{
+	char sign = begins(&operand, '-') ? '-' : '+', name[4];
+	struct part digits;
+
+	if (begins(&operand, '%')) {
+		skip(&operand, 1);
+		return x86_register(&operand, name) && (size_t)snprintf(ret_text, size, "%%%s", name) < size;
+	}
+	if (begins(&operand, '-') || begins(&operand, '+'))
+		skip(&operand, 1);
+	digits = take_digits(&operand);
+	if (operand.len < 4 || memcmp(operand.text, "(%", 2) != 0 || operand.text[operand.len - 1] != ')')
+		return false;
+	skip(&operand, 2);
+	operand.len--;
+	return x86_register(&operand, name) &&
+	       (size_t)snprintf(ret_text, size, "%c%.*s(%%%s)", sign, digits.len ? (int)digits.len : 1,
+				digits.len ? digits.text : "0", name) < size;
+}
+
+/* "xN", "[sp]" or "[sp, NUMBER]" */
+static bool aarch64_operand(struct part operand, char *ret_text, size_t size)
+{
+	struct part digits = { .text = "0", .len = 1 };
+
+	if (begins(&operand, 'x')) {
+		skip(&operand, 1);
+		digits = take_digits(&operand);
+		return operand.len == 0 && in_range(&digits, 0, 30) &&
+		       (size_t)snprintf(ret_text, size, "%%x%.*s", (int)digits.len, digits.text) < size;
+	}
+	if (operand.len < 4 || memcmp(operand.text, "[sp", 3) != 0)
+		return false;
+	skip(&operand, 3);
+	if (operand.len > 2 && memcmp(operand.text, ", ", 2) == 0) {
+		skip(&operand, 2);
+		digits = take_digits(&operand);
+	}
+	return digits.len > 0 && is(&operand, "]") &&
+	       (size_t)snprintf(ret_text, size, "+%.*s(%%sp)", (int)digits.len, digits.text) < size;
+}
+
+/* The kernel's type of SIZE in "SIZE@OPERAND", which is negative for a signed number; NULL for none that it has. */
+static const char *type_of(const struct part *size)
+{
+	static const struct {
+		long size;
+		const char *type;
+	} types[] = { { -8, ":s64" }, { -4, ":s32" }, { -2, ":s16" }, { -1, ":s8" },
+		      { 1, ":u8" },   { 2, ":u16" },  { 4, ":u32" },  { 8, ":u64" } };
+	long number = strtol(size->text, NULL, 0);
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].size == number)
+			return types[i].type;
+	return NULL;
+}
+
+static void print_argument(FILE *out, uint16_t machine, unsigned number, struct part argument)
+{
+	const char *at = memchr(argument.text, '@', argument.len), *type = "";
+	char text[64];
+	bool known;
+
+	if (at) {
+		type = type_of(&argument);
+		skip(&argument, (size_t)(at + 1 - argument.text));
+	}
+	known = machine == EM_AARCH64 ? aarch64_operand(argument, text, sizeof(text))
+				      : (machine == EM_X86_64 || machine == EM_386) && x86_operand(argument, text, sizeof(text));
+	if (type && known)
+		fprintf(out, " arg%u=%s%s", number, text, type);
+}
+
+void bid_sdt_arguments(FILE *out, uint16_t machine, const char *arguments)
+{
+	/* a colon is how some say that there are none */
+	if (arguments[0] == ':')
+		return;
+	for (unsigned number = 1; *(arguments += strspn(arguments, " \t")); number++) {
+		struct part argument = { .text = arguments, .len = strcspn(arguments, " \t") };
+
+		/* "[sp, 8]" is one */
+		if (argument.len > 4 && memmem(argument.text, argument.len, "[sp,", 4) && argument.text[argument.len] == ' ')
+			argument.len += 1 + strcspn(argument.text + argument.len + 1, " \t");
+		print_argument(out, machine, number, argument);
+		arguments = argument.text + argument.len;
+	}
+}

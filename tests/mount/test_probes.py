@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Static probes of what bidctl has added: perf finds them in the mount as if it had cached them itself."""
+import shutil
+
+import pytest
+
+import programs
+import tools
+
+
+@pytest.fixture
+def probed(place, store, env):
+    """A program in the store, which perf has not looked at."""
+    program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
+    return program
+
+
+def views(m, program):
+    return [m / "buildid" / program.id / "probes", m.link(program.id) / "probes", m / str(program.path)[1:] / program.id / "probes"]
+
+
+def wanted(program, place, env):
+    """What perf caches of it."""
+    cache = place / "cache"
+    tools.run("perf", "--buildid-dir", cache, "buildid-cache", "-a", program.path, env=env)
+    return next(cache.rglob("probes")).read_text()
+
+
+@pytest.mark.parametrize("options", ["", "ro"])
+def test_as_perf_caches_them(mount, mode, probed, place, store, env, options):
+    m = mount(options) if options else mount()
+    text = wanted(probed, place, env)
+    assert text.startswith("%sdt_probed:done_1=done_1\n")
+    assert [path.read_text() for path in views(m, probed)] == [text] * 3
+    stored = store / str(probed.path)[1:] / probed.id / "probes"
+    assert stored.read_text() == text
+
+
+def test_perf_finds_and_keeps_them(mount, mode, probed, env):
+    """perf reads the definitions for writing, and adds its own."""
+    m = mount()
+    perf = ["perf", "--buildid-dir", m.path]
+    assert "sdt_probed:done_1" in tools.run(*perf, "list", "sdt", env=env).stdout
+    tools.run(*perf, "probe", "-n", "-x", probed.path, "--cache", "--add", "mine=hot n", env=env)
+    listed = tools.run(*perf, "probe", "--cache", "--list", env=env).stdout
+    assert "sdt_probed:done_1=done_1" in listed and "probe_probed:mine=hot n" in listed, listed
+    lines = views(m, probed)[0].read_text().splitlines()
+    assert lines[0] == "%sdt_probed:done_1=done_1" and lines[2] == "#probe_probed:mine=hot n", lines
+
+
+def test_none(mount, mode, place, store, env):
+    program = programs.Program(shutil.copy(programs.burn(place / "built", "hot_burn", 3).path, place / "burn"))
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
+    m = mount()
+    assert not any(path.exists() for path in views(m, program))

@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Probe definitions in a store: those made of static probes, against what perf makes of the same files.
+
+usage: check_probes.py BIDCTL [CASE...]
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import cases
+from check_bidctl import ID_ONE, REFUSED, TIMEOUT, Scene
+
+# A note as sys/sdt.h makes it, of any arguments: systemtap, includes/sys/sdt.h
+SOURCE = r"""
+    __asm__(".section .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n.weak _.stapsdt.base\n"
+            ".hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n.size _.stapsdt.base, 1\n.previous\n");
+    #define PROBE(provider, name, semaphore, arguments) __asm__ volatile("990: nop\n" \
+        ".pushsection .note.stapsdt, \"\", \"note\"\n.balign 4\n.4byte 992f - 991f, 994f - 993f, 3\n991: .asciz \"stapsdt\"\n" \
+        "992: .balign 4\n993: .8byte 990b\n.8byte _.stapsdt.base\n.8byte " semaphore "\n.asciz \"" provider "\"\n" \
+        ".asciz \"" name "\"\n" arguments "994: .balign 4\n.popsection")
+    #define ARGUMENTS(text) ".asciz \"" text "\"\n"
+    __attribute__((section(".probes"), used)) unsigned short first_semaphore, second_semaphore;
+    int data[1000] = { 1 };
+    static inline __attribute__((always_inline)) int twice(int n) { PROBE("app", "twice", "0", ARGUMENTS("-4@%edi")); return n; }
+    int main(int argc, char **argv) {
+        PROBES
+        return twice(argc) + twice(data[argc]) == 0;
+    }
+"""
+WIDTHS = ["1@%al", "-1@%ah", "2@%ax", "-2@%bx", "4@%eax", "-4@%ebx", "8@%rcx", "-8@%rdx", "%rax", "8f@%rax"]
+REGISTERS = ["8@%rsi", "4@%edi", "8@%rbp", "8@%rsp", "8@%r8", "4@%r9d", "2@%r10w", "1@%r11b", "8@%r12", "8@%r15"]
+MEMORY = ["4@(%rax)", "4@8(%rax)", "4@+8(%rbx)", "-4@-8(%rbp)", "8@0(%rsp)", "1@120(%r13)", "4@8(%rax,%rbx,4)", "-8@x(%rip)",
+          "-4@$5", "4@$-1", "4@%fs:8"]
+# where perf gives up on all that follows, or writes what the kernel refuses
+NOT_PERFS = ["16@%rax", "8@%xmm0", "8@16(%rip)", "8@24%rax", "8@(%rax", "8@", "@%rax", "8@%", "8@-", "8@()", "8@(%)"]
+AARCH64 = {"-4@x0": "%x0:s32", "8@x29": "%x29:u64", "8@[sp]": "+0(%sp):u64", "-4@[sp, 12]": "+12(%sp):s32", "8@x31": None,
+           "4@w0": None, "8@[x1]": None, "8@[sp,": None, "8@[sp, x1]": None, "8@[sp": None, "2@[sp, 6]": "+6(%sp):u16"}
+# of Debian's packages, whichever are there
+SYSTEM = ["/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
+          "/usr/lib/x86_64-linux-gnu/libpython3.13.so.1.0"]
+
+
+def probe(name, arguments, provider="app", semaphore="0"):
+    text = 'ARGUMENTS("' + " ".join(arguments) + '")' if arguments is not None else '""'
+    return f'PROBE("{provider}", "{name}", "{semaphore}", {text});'
+
+
+def compiled(scene, name, probes, *flags):
+    source, path = scene.home / f"{name}.c", scene.home / name
+    source.write_text(SOURCE.replace("PROBES", "\n".join(probes)))
+    subprocess.run(["cc", "-O1", "-Wl,--build-id", *flags, source, "-o", path], check=True, timeout=TIMEOUT)
+    return path
+
+
+def made(scene, path):
+    """What the store has of the file's probes, once it is asked."""
+    build_id = scene.json("add", path)["files"][0]["id"]
+    return pathlib.Path(scene.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text()
+
+
+def by_perf(scene, path):
+    """What perf makes of them, in a cache of its own."""
+    cases.need(shutil.which("perf"), "no perf")
+    cache = scene.home / "cache"
+    subprocess.run(["perf", "--buildid-dir", cache, "buildid-cache", "-a", path], env=scene.environment, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT)
+    found = [file for file in cache.rglob("probes") if str(file).startswith(f"{cache}{os.path.realpath(path)}/")]
+    text = found[0].read_text() if found else ""
+    cases.need("%sdt_" in text, "this perf cannot read static probes")
+    return text
+
+
+def case_as_perf(scene):
+    """All that perf can express, byte for byte: forms of arguments, semaphores, one event at several places, a long name."""
+    cases.need(os.uname().machine == "x86_64", "perf knows the operands of the machine it runs on")
+    probes = [probe("widths", WIDTHS), probe("registers", REGISTERS), probe("memory", MEMORY), probe("none", []),
+              probe("missing", None), probe("colon", [":"]), probe("counted", ["8@%rdi"], semaphore="second_semaphore"),
+              probe("other", ["8@%rdi"], "other", "first_semaphore"), probe("long", [], "provider" * 9)]
+    for name, flags in {"pie": [], "fixed": ["-no-pie"], "stripped": ["-s"]}.items():
+        path = compiled(scene, name, probes, *flags)
+        wanted = by_perf(scene, path)
+        assert made(scene, path) == wanted, f"{name}:\n{made(scene, path)}\nperf:\n{wanted}"
+        assert wanted.count("\np:sdt_app/twice ") > 1 and "(0x" in wanted and " arg9=" in wanted, wanted
+
+
+def case_of_packages(scene):
+    cases.need(os.uname().machine == "x86_64", "perf knows the operands of the machine it runs on")
+    there = [path for path in SYSTEM if os.path.exists(path)]
+    cases.need(there, "none of these libraries is installed")
+    for path in there:
+        wanted = by_perf(scene, path)
+        assert made(scene, path) == wanted, path
+
+
+def case_stays_usable(scene):
+    """What perf or the kernel would refuse is left out, and what follows is not."""
+    text = made(scene, compiled(scene, "odd", [probe("odd", [*NOT_PERFS, "8@%rdi"]), probe("next", ["8@%rsi"])]))
+    assert [line.split()[2:] for line in text.splitlines() if line.startswith("p:") and "twice" not in line] == \
+        [[f"arg{len(NOT_PERFS) + 1}=%di:u64"], ["arg1=%si:u64"]], text
+
+
+def case_other_layout(scene):
+    """Places are offsets in the file, also where text and data do not lie in it as in memory."""
+    path = compiled(scene, "moved", [probe("here", [], semaphore="first_semaphore")], "-no-pie", "-Wl,-Tdata=0x900000",
+                    "-Wl,-z,separate-code")
+    line = next(line for line in made(scene, path).splitlines() if line.startswith("p:sdt_app/here "))
+    place, semaphore = (int(number, 16) for number in line.rsplit(":", 1)[1].rstrip(")").split("("))
+    assert path.read_bytes()[place] == 0x90, line
+    symbols = subprocess.run(["nm", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    address = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(" first_semaphore"))
+    segments = subprocess.run(["readelf", "-lW", path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    loads = [[int(word, 16) for word in line.split()[1:6]] for line in segments.splitlines() if line.split()[:1] == ["LOAD"]]
+    assert semaphore in [address - start + offset for offset, start, _, size, _ in loads if start <= address < start + size], line
+
+
+def case_aarch64(scene):
+    path = compiled(scene, "arm", [probe("all", AARCH64)])
+    content = bytearray(path.read_bytes())
+    content[18:20] = (183).to_bytes(2, "little")
+    path.write_bytes(content)
+    line = next(line for line in made(scene, path).splitlines() if line.startswith("p:sdt_app/all "))
+    forms = list(AARCH64)
+    # "[sp," goes with the word behind it
+    forms[forms.index("8@[sp,"):forms.index("8@[sp, x1]") + 1] = ["8@[sp, 8@[sp,", "x1]"]
+    wanted = [f"arg{number}={AARCH64[form]}" for number, form in enumerate(forms, 1) if AARCH64.get(form)]
+    assert line.split()[2:] == wanted, line
+
+
+def case_once(scene):
+    """What is made is stored as perf's, and perf's own is left alone, even if it is empty."""
+    path = compiled(scene, "once", [])
+    build_id = scene.json("add", path)["files"][0]["id"]
+    stored = scene.store / str(path)[1:] / build_id / "probes"
+    assert not stored.exists()
+    scene.on_store("get", "--offline", build_id, "probes")
+    assert stored.stat().st_mode & 0o777 == 0o644 and scene.json("show", build_id)["artifacts"]["probes"]["how"] == "made"
+    listed = subprocess.run(["perf", "--buildid-dir", scene.store, "probe", "--cache", "--list"], env=scene.environment,
+                            stdout=subprocess.PIPE, text=True, check=True).stdout if shutil.which("perf") else "sdt_app:twice"
+    assert "sdt_app:twice" in listed, listed
+    stored.write_text("")
+    assert pathlib.Path(scene.on_store("get", "--offline", build_id, "probes").stdout.strip()).read_text() == ""
+    scene.on_store("add", scene.one)
+    scene.on_store("get", "--offline", ID_ONE, "probes", status=REFUSED)
+
+
+def case_without_name(scene):
+    """A definition names a file to be set in: of a build without a known path there is none."""
+    path = compiled(scene, "nameless-build", [])
+    build_id = scene.json("add", path)["files"][0]["id"]
+    place = scene.store / "[debuginfod]" / build_id
+    place.mkdir(parents=True)
+    (scene.store / str(path)[1:] / build_id / "elf").rename(place / "elf")
+    link = scene.store / ".build-id" / build_id[:2] / build_id[2:]
+    link.unlink()
+    link.symlink_to(f"../../[debuginfod]/{build_id}")
+    scene.on_store("get", "--offline", build_id, "probes", status=REFUSED)
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene, tools=("cc", "nm", "readelf"))
