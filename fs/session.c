@@ -77,7 +77,11 @@ static int keep_limits(struct bid_fs *fs)
 /* What needs threads or knows the final process: everything after the fork. */
 static int serve(struct bid_fs *fs, int ready)
 {
-	struct bid_broker_config config = { .wait_ms = fs->options->wait_ms, .max_size = fs->options->max_size };
+	struct bid_broker_config config = {
+		.wait_ms = fs->options->wait_ms,
+		.max_size = fs->options->max_size,
+		.along = true,
+	};
 	struct fuse_loop_config *loop = NULL;
 	struct bid_servers *servers = NULL;
 	int r;

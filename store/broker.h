@@ -6,6 +6,7 @@
  *   flight.c	who waits for which download; how a download ends
  *   race.c	which sources a flight asks, and when
  *   ask.c	one source that is asked for one flight: start, receive
+ *   along.c	what is fetched along with what was fetched
  *   publisher.c	the thread that decides what a source delivered: commit, go on with the race, end
  *   timekeeper.c	the thread that ends waits and lingering results, and lets another source join a race
  *   tally.c	verdicts, counters, messages

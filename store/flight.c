@@ -158,6 +158,7 @@ static void queue(struct bid_flight *flight, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
 	waiter->flight = flight;
+	flight->wanted |= waiter->fn != NULL;
 	TAILQ_INSERT_TAIL(&flight->waiters, waiter, link);
 	flight->n_waiters++;
 	flight->broker->n_waiting++;
@@ -248,8 +249,10 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		.n_verdicts = flight ? flight->n_verdicts : 0,
 	};
 
-	count_answer(broker, error);
-	waiter->fn(waiter->user, &result);
+	if (waiter->fn) {
+		count_answer(broker, error);
+		waiter->fn(waiter->user, &result);
+	}
 	free(waiter);
 }
 

@@ -56,6 +56,7 @@ struct bid_flight {
 	bool timed; /* in the broker's list of races */
 	bool joinable; /* in the broker's buckets */
 	bool cancelled; /* nobody wants it: it ends with the next step, and nobody can join it */
+	bool wanted; /* somebody has waited for it, at least for a while */
 	bool timed_out; /* somebody was sent away, and may come back for it */
 	bool windowed; /* in the broker's list of windows */
 	int error; /* when ENDED */
@@ -132,6 +133,11 @@ bool bid_flight_cancellable(const struct bid_flight *flight);
 
 /* Nobody wants @flight: if it can be ended, retire it, and end what it asks. Under the lock. */
 void bid_flight_cancel(struct bid_flight *flight, struct bid_endings *endings);
+
+/* along.c */
+
+/* The dwz file @id is what the artifact of @flight, just published, cannot be read without: begin to fetch it. Without the lock. */
+void bid_flight_fetch_along(const struct bid_flight *flight, const struct bid_id *id);
 
 /* tally.c */
 

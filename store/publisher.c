@@ -118,6 +118,7 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_flight *flight = ask->flight;
+	struct bid_id alt = { 0 };
 	int error = ask->receive_error;
 
 	if (outcome == BID_OUTCOME_FOUND)
@@ -125,10 +126,12 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 	if (outcome == BID_OUTCOME_REJECTED)
 		keep_evidence(ask, text);
 	bid_flight_verdict(flight, ask, outcome, text);
-	if (outcome == BID_OUTCOME_FOUND)
+	if (outcome == BID_OUTCOME_FOUND) {
 		note_fetched(ask);
-	else if (bid_outcome_is_no(outcome))
+		alt = bid_txn_alt(ask->txn);
+	} else if (bid_outcome_is_no(outcome)) {
 		note_absent(ask);
+	}
 	bid_race_leave(ask, true);
 
 	if (outcome == BID_OUTCOME_FOUND)
@@ -138,6 +141,8 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 		bid_flight_conclude(flight, error, NULL);
 	else
 		bid_race_step(flight);
+	if (alt.len > 0)
+		bid_flight_fetch_along(flight, &alt);
 }
 
 /* @useless: the flight is over, or nobody wants it. */

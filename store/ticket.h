@@ -18,7 +18,10 @@ enum bid_waiter_state {
 	BID_WAITER_QUEUED, /* waits for @flight */
 };
 
-/* Somebody who is owed one call of @fn. Whoever takes it out of the table owns it, and makes the call. */
+/*
+ * Somebody who is owed one call of @fn; or nobody, with that NULL, and something is fetched all the same. Whoever takes it out of
+ * the table owns it, and makes the call.
+ */
 struct bid_waiter {
 	bid_broker_fn fn;
 	void *user;

@@ -20,6 +20,7 @@ struct bid_broker_config {
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
 	unsigned race_ms; /* a second source is asked if the first has not begun to answer by then; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
+	bool along; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
 	bool no_negative; /* forget what is remembered as absent or too large when it is asked for, and ask the sources */
 };
 
@@ -66,7 +67,8 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 
 /*
  * A ticket: the right to one call of @fn, and the handle by which a wait is given up. Zero is never one. Costs a little memory
- * until the call was made, so every ticket must be used up by bid_broker_materialise().
+ * until the call was made, so every ticket must be used up by bid_broker_materialise(). With @fn NULL nobody waits: what is asked
+ * for is fetched for whoever comes later.
  */
 int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_ticket);
 

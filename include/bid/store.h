@@ -189,6 +189,12 @@ uint64_t bid_txn_size(const struct bid_txn *txn);
  */
 int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file);
 
+/*
+ * The build-id of the dwz file (dwz(1)) that what was committed cannot be read without, as its .gnu_debugaltlink names it; len 0 if
+ * there is none.
+ */
+struct bid_id bid_txn_alt(const struct bid_txn *txn);
+
 /* Take the bytes also if others were fetched first under this id; they are what counts from then on. */
 void bid_txn_accept(struct bid_txn *txn);
 

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 
+#include <bid/elf.h>
 #include <bid/error.h>
 
 #include "base/cleanup.h"
@@ -126,6 +127,30 @@ static int path_of(const struct bid_file *file, char *ret_path, size_t size)
 	return 0;
 }
 
+/*
+ * Debug information that dwz(1) has shrunk cannot be read without the file that it refers to: have that here too. Returns 0 or a
+ * signal's number.
+ */
+static int get_along(struct ctl_sources *sources, const struct bid_file *file, const sigset_t *interrupts)
+{
+	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
+	struct bid_elf_info info;
+	char hex[BID_ID_HEX_MAX];
+	int caught;
+
+	if (!bid_kind_is_elf(file->kind) || bid_elf_examine(file->fd, &info) < 0 || info.alt.len == 0)
+		return 0;
+	request.id = info.alt;
+	caught = ask(sources, &request, interrupts, &answer);
+	bid_log_init("bidctl", BID_LOG_WARNING);
+	if (answer.error < 0 && answer.error != -EINTR)
+		bid_warning("%s: the dwz file that it refers to, without which most of it cannot be read: debuginfo of '%s'",
+			    bid_strerror(answer.error), bid_id_format(&info.alt, hex));
+	answer_release(&answer);
+	return caught;
+}
+
 static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			       const struct answer *answer)
 {
@@ -211,15 +236,17 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	status = ctl_sources_init(&sources, ctl, store);
 	if (status == CTL_DONE)
 		caught = ask(&sources, request, &interrupts, &answer);
+	if (status == CTL_DONE && answer.error == 0)
+		caught = get_along(&sources, &answer.file, &interrupts);
 	/* joins the threads: from here on nobody else touches the answer */
 	ctl_sources_release(&sources);
 
 	if (status == CTL_DONE && answer.error == 0)
 		status = deliver(ctl, store, request, &answer);
-	else if (status == CTL_DONE && caught > 0 && answer.error == -EINTR)
-		status = (enum ctl_status)(CTL_SIGNAL + caught);
-	else if (status == CTL_DONE)
+	else if (status == CTL_DONE && (caught == 0 || answer.error != -EINTR))
 		status = fail(ctl, store, request, &answer);
+	if (status == CTL_DONE && caught > 0)
+		status = (enum ctl_status)(CTL_SIGNAL + caught);
 	answer_release(&answer);
 	return status;
 }

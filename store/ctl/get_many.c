@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bid/elf.h>
 #include <bid/error.h>
 
 #include "base/cleanup.h"
@@ -123,6 +124,59 @@ static int make_list(struct getting *getting, enum bid_kind kind)
 		}
 	}
 	return drop_doubles(getting);
+}
+
+/* The dwz file (dwz(1)) that the debug information of @request, which is here, refers to; len 0 if none. */
+static struct bid_id dwz_of(struct bid_store *store, const struct bid_request *request)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	struct bid_elf_info info;
+
+	if (bid_store_find(store, request, &file) < 0 || bid_elf_examine(file.fd, &info) < 0)
+		return (struct bid_id){ 0 };
+	return info.alt;
+}
+
+/* What the debug information that is here now refers to is wanted, too. */
+static int add_dwz(struct getting *getting)
+{
+	size_t n = getting->n;
+	struct ctl_wanted *wanted = reallocarray(getting->wanted, 2 * n, sizeof(*wanted));
+	const struct ctl_build **builds;
+
+	if (!wanted)
+		return -ENOMEM;
+	getting->wanted = wanted;
+	builds = reallocarray(getting->builds, 2 * n, sizeof(*builds));
+	if (!builds)
+		return -ENOMEM;
+	getting->builds = builds;
+	for (size_t i = 0; i < n; i++) {
+		struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
+
+		if (wanted[i].request.kind != BID_KIND_DEBUGINFO || wanted[i].error < 0)
+			continue;
+		request.id = dwz_of(getting->store, &wanted[i].request);
+		if (request.id.len == 0)
+			continue;
+		wanted[getting->n] = (struct ctl_wanted){ .request = request };
+		builds[getting->n++] = builds[i];
+	}
+	return drop_doubles(getting);
+}
+
+static enum ctl_status fetch(struct getting *getting)
+{
+	size_t first = getting->n;
+	enum ctl_status status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted, first);
+
+	if (status == CTL_DONE && add_dwz(getting) < 0) {
+		bid_error("%s", strerror(ENOMEM));
+		status = CTL_TROUBLE;
+	}
+	if (status == CTL_DONE && getting->n > first)
+		status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted + first, getting->n - first);
+	return status;
 }
 
 static enum state state_of(const struct getting *getting, size_t i)
@@ -252,7 +306,7 @@ enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enu
 		return CTL_TROUBLE;
 	}
 	if (getting.n > 0)
-		status = ctl_fetch_all(ctl, store, getting.wanted, getting.n);
+		status = fetch(&getting);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)
 		return status;
 	said = report(&getting);

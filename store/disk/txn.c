@@ -38,6 +38,7 @@ struct bid_txn {
 	bool accept; /* other bytes than the first ones */
 	char path[PATH_MAX]; /* to file it under, as below the store; "" if nobody said */
 	bool made_room; /* the disk was full, and something was evicted for this */
+	struct bid_id alt; /* of the dwz file that it needs; len 0 if none */
 	char reason[256];
 };
 
@@ -114,6 +115,11 @@ int bid_txn_reset(struct bid_txn *txn)
 uint64_t bid_txn_size(const struct bid_txn *txn)
 {
 	return txn->size;
+}
+
+struct bid_id bid_txn_alt(const struct bid_txn *txn)
+{
+	return txn->alt;
 }
 
 const char *bid_txn_reason(const struct bid_txn *txn)
@@ -359,6 +365,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r < 0)
 		return r;
+	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	hash = XXH3_128bits_digest(txn->digest);
 	r = check_pin(txn, &request, hash);

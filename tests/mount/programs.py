@@ -61,6 +61,14 @@ def split(program, debug):
     return Program(program.path, debug)
 
 
+def shrunk(directory):
+    """Two programs whose debug files refer to a third file, which dwz made of what they had in common: the programs, and that."""
+    made = [split(Program(compile_c("shared.c", directory / name, "-g", "-O0", f"-DNAME={name}")), directory / f"{name}.debug")
+            for name in ("one", "two")]
+    tools.run("dwz", "-m", directory / "common.debug", "-M", "/nowhere/common.debug", *(program.debug for program in made))
+    return *made, Program(directory / "common.debug")
+
+
 def sections(file):
     """The bytes of each section that has some, by name, compressed ones as they are; the first of a name counts."""
     found, content = {}, file.read_bytes()

@@ -105,6 +105,31 @@ def case_list_fetched_trouble(scene):
     assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["why"], items
 
 
+def case_dwz_fetched(scene):
+    """Debug information that refers to another file (dwz -m) is of no use without that."""
+    serve(scene, (scene.far, ID_FAR), (scene.two, ID_TWO))
+    (scene.home / "link").write_bytes(b"common.debug\0" + bytes.fromhex(ID_TWO))
+    subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={scene.home}/link",
+                    scene.home / "served" / ID_FAR / "debuginfo"], check=True, timeout=TIMEOUT)
+    with server(scene) as url:
+        items, _ = get(scene, "-", f"--url={url}", lines=f"{ID_FAR} /usr/bin/far\n{ID_FAR}\n")
+        assert states(items) == {(ID_FAR, "debuginfo"): "fetched", (ID_FAR, "elf"): "fetched", (ID_TWO, "debuginfo"): "fetched"}
+        assert items[ID_TWO, "debuginfo"]["path"] == "/usr/bin/far" and asked(url) == 3, items
+        items, _ = get(scene, "-", "debuginfo", f"--url={url}", lines=f"{ID_FAR}\n{ID_TWO}\n")
+        assert len(items) == 2 and set(states(items).values()) == {"here"} and asked(url) == 3, items
+        # what has been here without it, and one alone
+        scene.on_store("remove", ID_TWO)
+        done = scene.on_store("get", f"--url={url}", ID_FAR)
+        assert done.stderr == "" and done.stdout.count("\n") == 1 and asked(url) == 4, done
+        assert scene.json("show", ID_TWO)["artifacts"]["debuginfo"]["how"] == "fetched"
+        # and if nobody has it
+        scene.on_store("remove", ID_TWO)
+        shutil.rmtree(scene.home / "served" / ID_TWO)
+        done = scene.on_store("get", f"--url={url}", ID_FAR)
+        assert "dwz" in done.stderr and ID_TWO in done.stderr and done.stdout.count("\n") == 1, done
+        assert states(get(scene, "-", "debuginfo", "--offline", lines=ID_FAR, status=REFUSED)[0])[ID_TWO, "debuginfo"] == "absent"
+
+
 def case_perf_data_offline(scene):
     """What is still where it was recorded is added; what was replaced there is not."""
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR)

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Debug information that dwz(1) has shrunk refers to a file of its own, which many share. Whoever reads the one will want the other
+ * a moment later.
+ */
+#include "flight.h"
+
+void bid_flight_fetch_along(const struct bid_flight *flight, const struct bid_id *id)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
+	struct bid_broker *broker = flight->broker;
+	struct bid_file file = BID_FILE_NONE;
+	uint64_t ticket;
+
+	/* what nobody asked for brings nothing along: a server could make a chain without an end */
+	if (!broker->config.along || !flight->wanted)
+		return;
+	if (bid_store_find(broker->store, &request, &file) == 0) {
+		bid_file_release(&file);
+		return;
+	}
+	if (bid_broker_ticket(broker, NULL, NULL, &ticket) == 0)
+		bid_broker_materialise(broker, ticket, &request);
+}

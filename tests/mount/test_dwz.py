@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Debug files that dwz has shrunk: what several have in common is in a file of its own, which comes along."""
+import pathlib
+
+import pytest
+
+import programs
+import tools
+
+
+@pytest.fixture
+def shrunk(place, faults):
+    """The programs, what they share, and a server of all that."""
+    (place / "built").mkdir()
+    one, two, common = programs.shrunk(place / "built")
+    server = faults()
+    server.serve(one)
+    server.serve(two)
+    (server.root / common.id).mkdir()
+    (server.root / common.id / "debuginfo").write_bytes(common.read())
+    return one, two, common, server
+
+
+def await_quiet(m):
+    tools.wait_until(lambda: not m.status()["flights"], "the end of all downloads", 10)
+
+
+def test_it_comes_along(mount, shrunk):
+    one, two, common, server = shrunk
+    m = mount(f"url={server.url}", "wait=30")
+    assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
+    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for", 10)
+    assert server.count(common.id, "debuginfo") == 1 and server.count() == 2
+    # the second program needs it, too, and it is here
+    assert m.debug_file(two.id).read_bytes() == two.debug.read_bytes()
+    await_quiet(m)
+    m.unmount()
+    again = mount("offline")
+    assert again.debug_file(common.id).read_bytes() == common.read()
+    assert server.count(common.id, "debuginfo") == 1 and server.count() == 3
+
+
+def test_its_absence_is_no_trouble(mount, shrunk):
+    one, _, common, server = shrunk
+    (server.root / common.id / "debuginfo").unlink()
+    m = mount(f"url={server.url}", "wait=30")
+    assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
+    tools.wait_until(lambda: server.count(common.id, "debuginfo") == 1, "a request for it", 10)
+    await_quiet(m)
+    assert m.counter("fetched") == 1 and m.counter("absent") == 0, "nobody was told that"
+    assert tools.errno_of(m.debug_file(common.id).read_bytes) and server.count(common.id, "debuginfo") == 1, "remembered"
+
+
+def test_no_chain(mount, shrunk, place):
+    """A server could have each file refer to another one, for ever: what was not asked for brings nothing along."""
+    one, two, common, server = shrunk
+    link = place / "link"
+    link.write_bytes(b"next\0" + bytes.fromhex(two.id))
+    tools.run("objcopy", "--add-section", f".gnu_debugaltlink={link}", common.path, server.root / common.id / "debuginfo")
+    m = mount(f"url={server.url}", "wait=30")
+    assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
+    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for", 10)
+    await_quiet(m)
+    assert server.count(two.id, "debuginfo") == 0
+    # it is asked for by whoever wants the link's end himself
+    assert m.debug_file(two.id).read_bytes() == two.debug.read_bytes()
+
+
+def test_gdb_reads_it(mount, mode, shrunk, place, env):
+    one, _, common, server = shrunk
+    m = mount(f"url={server.url}", "wait=30")
+
+    def types(directory):
+        return tools.run("gdb", "--batch", "-nx", "-iex", "set debuginfod enabled off", "-iex",
+                         f"set debug-file-directory {directory}", "-ex", "ptype the_box", "-ex", "info line one", one.path,
+                         env=env, cwd=place, status=None).stdout
+
+    text = types(m / "debug")
+    assert "struct shared_item items[4];" in text and 'shared.c" starts at address' in text, text
+    assert server.count(common.id, "debuginfo") == 1
+    # without that file there is nothing to be read
+    pathlib.Path(place / "debug/.build-id" / one.id[:2]).mkdir(parents=True)
+    (place / "debug/.build-id" / one.id[:2] / f"{one.id[2:]}.debug").write_bytes(one.debug.read_bytes())
+    assert "items[4]" not in types(place / "debug")
