@@ -18,46 +18,19 @@
 #include "ctl/add.h"
 #include "ctl/here.h"
 
-enum {
-	KALLSYMS_MAX = 1 << 28, /* bytes */
-	MODULES_DEP_MAX = 1 << 26,
-};
+enum { MODULES_DEP_MAX = 1 << 26 }; /* bytes */
 
-static int read_whole(const char *path, size_t max, char **ret_text, size_t *ret_len)
-{
-	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : bid_read_file(fd, max, ret_text, ret_len);
-}
-
-/* kptr_restrict leaves a table of zeros. Not with str*(): some read to the end of the text, which is long, for every line. */
-static bool has_addresses(const char *text, size_t len)
-{
-	const char *end = text + len, *newline;
-
-	while (text < end) {
-		while (text < end && *text == '0')
-			text++;
-		if (text < end && *text != ' ')
-			return true;
-		newline = memchr(text, '\n', (size_t)(end - text));
-		text = newline ? newline + 1 : end;
-	}
-	return false;
-}
-
-/* Add what is in memory. Only trouble with the store is an error. */
-static int add_data(struct ctl_tally *tally, struct bid_store *store, const struct bid_request *request, const char *name,
-		    const void *data, size_t len)
+/* Only trouble with the store is an error. */
+static int add_data(struct ctl_tally *tally, struct bid_store *store, const struct ctl_here_data *here)
 {
 	struct bid_added added;
-	int r = bid_store_add_data(store, request, data, len, &added);
+	int r = bid_store_add_data(store, &here->request, here->data, here->len, &added);
 
 	tally->seen++;
 	if (r == 0)
-		ctl_tally_taken(tally, name, &added);
+		ctl_tally_taken(tally, here->name, &added);
 	else
-		ctl_tally_refused(tally, name, ctl_add_reason(r, BID_LINK_AUTO), false);
+		ctl_tally_refused(tally, here->name, ctl_add_reason(r, BID_LINK_AUTO), false);
 	return r < 0 && !ctl_add_is_refusal(r) ? r : 0;
 }
 
@@ -70,53 +43,21 @@ static int refuse(struct ctl_tally *tally, const char *path, const char *why)
 
 static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
 {
-	static const char path[] = "/proc/kallsyms";
-	struct bid_request request = { .kind = BID_KIND_KALLSYMS };
-	bid_auto_free char *text = NULL;
-	size_t len;
+	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
+	int r = ctl_here_kallsyms(&here);
 
-	if (ctl_here_kernel(&request.id) < 0)
-		return refuse(tally, path, "the kernel's build-id is not to be read from '/sys/kernel/notes'");
-	if (read_whole(path, KALLSYMS_MAX, &text, &len) < 0)
-		return refuse(tally, path, "the kernel's symbol table is not to be read");
-	if (!has_addresses(text, len))
-		return refuse(tally, path, "its addresses are hidden (see kernel.kptr_restrict)");
-	return add_data(tally, store, &request, "[kernel.kallsyms]", text, len);
-}
-
-/* How much of this process's memory the mapping that begins at @start has. */
-static size_t mapping_size(unsigned long start)
-{
-	bid_auto_file FILE *maps = fopen("/proc/self/maps", "re");
-	bid_auto_free char *line = NULL;
-	size_t size = 0;
-
-	while (maps && getline(&line, &size, maps) > 0) {
-		unsigned long from, to;
-
-		if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from == start)
-			return to - from;
-	}
-	return 0;
+	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "/proc/kallsyms", ctl_here_why(r));
 }
 
 static int add_vdso(struct ctl_tally *tally, struct bid_store *store)
 {
-	struct bid_request request = { .kind = BID_KIND_VDSO };
-	unsigned long start = getauxval(AT_SYSINFO_EHDR);
-	size_t size = start ? mapping_size(start) : 0;
-	bid_auto_free char *copy = size ? malloc(size) : NULL;
+	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
+	int r = ctl_here_vdso(&here);
 
 	/* an architecture or an emulator without one */
-	if (size == 0)
+	if (r == -ENOENT)
 		return 0;
-	if (!copy)
-		return -ENOMEM;
-	/* a number from the kernel: the compiler cannot know what is there */
-	memcpy(copy, (const void *)start, size);
-	if (bid_elf_identify_head(copy, size, &request.id) < 0)
-		return refuse(tally, "[vdso]", "no build-id in it");
-	return add_data(tally, store, &request, "[vdso]", copy, size);
+	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "[vdso]", strerror(-r));
 }
 
 /* Is @path, "kernel/fs/a-b.ko.xz", a file of the module that the kernel calls @name, "a_b"? */
@@ -184,7 +125,7 @@ static int add_modules(struct ctl_tally *tally, struct bid_store *store)
 		return 0;
 	snprintf(directory, sizeof(directory), "/lib/modules/%s", system.release);
 	snprintf(path, sizeof(path), "%s/modules.dep", directory);
-	if (read_whole(path, MODULES_DEP_MAX, &index, &len) < 0)
+	if (ctl_here_read(path, MODULES_DEP_MAX, &index, &len) < 0)
 		index = strdup("");
 	if (!index)
 		return -ENOMEM;

@@ -57,6 +57,25 @@ static bool is_running(const struct adding *adding, const struct ctl_build *buil
 	       (ctl_build_is_vdso(build) && bid_id_answers(&adding->vdso, &build->id));
 }
 
+/* As perf record does, which is on the machine of the kernel that it records. */
+static int add_running(struct adding *adding, struct ctl_build *build)
+{
+	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
+	bool kernel = ctl_build_is_kernel(build);
+	struct bid_added added;
+	int r = kernel ? ctl_here_kallsyms(&here) : ctl_here_vdso(&here);
+
+	if (r < 0) {
+		build->state = CTL_BUILD_RUNNING;
+		build->why = strdup(kernel ? ctl_here_why(r) : strerror(-r));
+		return build->why ? 0 : -ENOMEM;
+	}
+	r = bid_store_add_data(adding->store, &here.request, here.data, here.len, &added);
+	if (r == 0)
+		build->state = CTL_BUILD_ADDED;
+	return r;
+}
+
 /* Decide what becomes of one build. Only trouble is an error. */
 static int take(struct adding *adding, struct ctl_build *build)
 {
@@ -77,10 +96,7 @@ static int take(struct adding *adding, struct ctl_build *build)
 		build->state = CTL_BUILD_KNOWN;
 	if (r != 0 || !is_running(adding, build))
 		return r < 0 ? r : 0;
-	build->state = CTL_BUILD_RUNNING;
-	build->why = strdup(ctl_build_is_kernel(build) ? "the running kernel: use add --running"
-						       : "of the running kernel: use add --running");
-	return build->why ? 0 : -ENOMEM;
+	return add_running(adding, build);
 }
 
 static enum ctl_status fetch(struct adding *adding)
@@ -150,7 +166,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		return status;
 	/* without them nothing is recognised as running */
 	(void)ctl_here_kernel(&adding.kernel);
-	(void)ctl_here_vdso(&adding.vdso);
+	(void)ctl_here_vdso_id(&adding.vdso);
 
 	for (size_t i = 0; i < adding.recording.n; i++) {
 		int r = take(&adding, &adding.recording.builds[i]);

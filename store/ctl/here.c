@@ -12,7 +12,17 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-enum { NOTES_MAX = 1 << 20 };
+enum {
+	NOTES_MAX = 1 << 20, /* bytes */
+	KALLSYMS_MAX = 1 << 28,
+};
+
+int ctl_here_read(const char *path, size_t max, char **ret_text, size_t *ret_len)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : bid_read_file(fd, max, ret_text, ret_len);
+}
 
 /* In the middle of notes, which are in this machine's byte order, with lengths rounded up to 4. */
 static size_t rounded(uint32_t len)
@@ -51,10 +61,104 @@ int ctl_here_kernel(struct bid_id *ret_id)
 	return ctl_here_notes("/sys/kernel/notes", ret_id);
 }
 
-int ctl_here_vdso(struct bid_id *ret_id)
+void ctl_here_data_release(struct ctl_here_data *data)
+{
+	free(data->data);
+}
+
+/* kptr_restrict leaves a table of zeros. Not with str*(): some read to the end of the text, which is long, for every line. */
+static bool has_addresses(const char *text, size_t len)
+{
+	const char *end = text + len, *newline;
+
+	while (text < end) {
+		while (text < end && *text == '0')
+			text++;
+		if (text < end && *text != ' ')
+			return true;
+		newline = memchr(text, '\n', (size_t)(end - text));
+		text = newline ? newline + 1 : end;
+	}
+	return false;
+}
+
+int ctl_here_kallsyms(struct ctl_here_data *ret_data)
+{
+	bid_auto_free char *text = NULL;
+	struct bid_id id;
+	size_t len;
+
+	if (ctl_here_kernel(&id) < 0)
+		return -ENODATA;
+	if (ctl_here_read("/proc/kallsyms", KALLSYMS_MAX, &text, &len) < 0)
+		return -EACCES;
+	if (!has_addresses(text, len))
+		return -EPERM;
+	*ret_data = (struct ctl_here_data){
+		.request = { .id = id, .kind = BID_KIND_KALLSYMS },
+		.name = "[kernel.kallsyms]",
+		.data = bid_steal(text),
+		.len = len,
+	};
+	return 0;
+}
+
+const char *ctl_here_why(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return "the kernel's build-id is not to be read from '/sys/kernel/notes'";
+	case -EPERM:
+		return "its addresses are hidden (see kernel.kptr_restrict)";
+	default:
+		return "the kernel's symbol table is not to be read";
+	}
+}
+
+int ctl_here_vdso_id(struct bid_id *ret_id)
 {
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
 
 	/* its notes are in its first page, as it is all mapped */
 	return image && bid_elf_identify_head(image, (size_t)getauxval(AT_PAGESZ), ret_id) == 0 ? 0 : -ENODATA;
+}
+
+/* How much of this process's memory the mapping that begins at @start has. */
+static size_t mapping_size(unsigned long start)
+{
+	bid_auto_file FILE *maps = fopen("/proc/self/maps", "re");
+	bid_auto_free char *line = NULL;
+	size_t size = 0;
+
+	while (maps && getline(&line, &size, maps) > 0) {
+		unsigned long from, to;
+
+		if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from == start)
+			return to - from;
+	}
+	return 0;
+}
+
+int ctl_here_vdso(struct ctl_here_data *ret_data)
+{
+	unsigned long start = getauxval(AT_SYSINFO_EHDR);
+	size_t size = start ? mapping_size(start) : 0;
+	bid_auto_free char *copy = size ? malloc(size) : NULL;
+	struct bid_id id;
+
+	if (size == 0)
+		return -ENOENT;
+	if (!copy)
+		return -ENOMEM;
+	/* a number from the kernel: the compiler cannot know what is there */
+	memcpy(copy, (const void *)start, size);
+	if (bid_elf_identify_head(copy, size, &id) < 0)
+		return -ENODATA;
+	*ret_data = (struct ctl_here_data){
+		.request = { .id = id, .kind = BID_KIND_VDSO },
+		.name = "[vdso]",
+		.data = bid_steal(copy),
+		.len = size,
+	};
+	return 0;
 }

@@ -13,7 +13,7 @@ enum ctl_build_state {
 	CTL_BUILD_ADDED,
 	CTL_BUILD_KNOWN, /* in the store already */
 	CTL_BUILD_FETCHED,
-	CTL_BUILD_RUNNING, /* the running kernel, or its vDSO, which are no files */
+	CTL_BUILD_RUNNING, /* the running kernel, whose symbol table is not to be read */
 	CTL_BUILD_REPLACED, /* the file at its path is another build by now */
 	CTL_BUILD_MISSING, /* neither here nor in the store */
 	CTL_BUILD_REFUSED, /* here, and cannot be read or taken */

@@ -27,7 +27,8 @@ def summary(done):
     """The last line as numbers, and as the reasons behind them."""
     match = re.fullmatch(r"seen (\d+), added (\d+), known (\d+), refused (\d+)(?:: (.*))?", done.stdout.splitlines()[-1])
     assert match, done.stdout
-    reasons = dict(reversed(reason.split(" ", 1)) for reason in match[5].split(", ")) if match[5] else {}
+    # a reason may have a comma of its own
+    reasons = dict(reversed(reason.split(" ", 1)) for reason in re.split(r", (?=\d)", match[5])) if match[5] else {}
     return tuple(int(number) for number in match.groups()[:4]), {why: int(number) for why, number in reasons.items()}
 
 

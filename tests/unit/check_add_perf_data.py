@@ -14,6 +14,7 @@ import sys
 import time
 
 import cases
+from add_scene import readelf_id
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked,
                           build, server)
 
@@ -218,14 +219,35 @@ def case_modules(scene):
     assert (builds[f"{module}.xz"]["state"], builds[f"{module}.xz"]["there"]) == ("replaced", ID_ONE), builds
 
 
+def vdso_image():
+    """As this process has it, or None without one."""
+    line = re.search(r"^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", pathlib.Path("/proc/self/maps").read_text(), re.M)
+    if not line:
+        return None
+    begin, end = (int(number, 16) for number in line.groups())
+    with open("/proc/self/mem", "rb") as memory:
+        memory.seek(begin)
+        return memory.read(end - begin)
+
+
 def case_running(scene):
-    """The kernel that runs is recognised, another one is not, and one that is in the store is known."""
+    """The kernel that runs is taken, with its vDSO; another one is missing, and one that is in the store is known."""
     notes = pathlib.Path("/sys/kernel/notes")
     found = re.search(rb"\x04\0\0\0(.)\0\0\0\x03\0\0\0GNU\0", notes.read_bytes(), re.S) if notes.exists() else None
     kernel = notes.read_bytes()[found.end():found.end() + found[1][0]].hex()[:40] if found else None
     if kernel:
         builds, _ = read(scene, Recording(scene.home).lists("[kernel.kallsyms]", kernel, KERNEL | SIZED))
-        assert builds["[kernel.kallsyms]"]["state"] == "running" and "--running" in builds["[kernel.kallsyms]"]["why"], builds
+        build = builds["[kernel.kallsyms]"]
+        assert build["state"] == "added" or build["state"] == "running" and "kptr_restrict" in build["why"], builds
+        assert build["state"] == "running" or scene.on_store("get", "--offline", kernel, "kallsyms")
+    image = vdso_image()
+    if image:
+        (scene.home / "vdso").write_bytes(image)
+        vdso = readelf_id(scene.home / "vdso")
+        for state in ("added", "known"):
+            builds, _ = read(scene, Recording(scene.home).lists("[vdso]", vdso))
+            assert builds["[vdso]"]["state"] == state, builds
+        assert pathlib.Path(scene.on_store("get", "--offline", vdso, "vdso").stdout.rstrip("\n")).read_bytes() == image
     recording = Recording(scene.home).lists("[kernel.kallsyms]", ID_GONE, KERNEL | SIZED).lists("[vdso]", ID_ONE)
     builds, _ = read(scene, recording, status=REFUSED)
     assert {build["state"] for build in builds.values()} == {"missing"}, builds

@@ -136,11 +136,12 @@ def check_form(scene, form, file):
 
 def check_streamed(scene, file):
     """A file is read the same through a pipe and from standard input, whatever its form is."""
-    _, direct, _ = scene.read(file)
+    _, _, store = scene.read(file)
+    _, direct, _ = scene.read(file, store=store)
     with subprocess.Popen(["cat", file], stdout=subprocess.PIPE) as cat:
-        _, piped, _ = scene.read(None, stdin=cat.stdout)
+        _, piped, _ = scene.read(None, stdin=cat.stdout, store=store)
     with open(file, "rb") as opened:
-        _, given, _ = scene.read(None, stdin=opened)
+        _, given, _ = scene.read(None, stdin=opened, store=store)
     assert direct["builds"] == piped["builds"] == given["builds"], (direct, piped, given)
     assert direct["recorded"] == given["recorded"] and piped["recorded"] is None
 
