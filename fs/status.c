@@ -5,17 +5,8 @@
 
 #include <bid/version.h>
 
-#include "base/cleanup.h"
-#include "base/utf8.h"
+#include "base/json.h"
 #include "text.h"
-
-/* Paths and messages may be of any bytes; JSON is not. */
-static json_t *text_of(const char *bytes)
-{
-	bid_auto_free char *text = bid_utf8(bytes);
-
-	return text ? json_string(text) : NULL;
-}
 
 static json_t *counters(const struct bid_broker_stats *stats, uint64_t over_budget)
 {
@@ -36,7 +27,7 @@ static void add_health(json_t *json, const struct bid_source_health *health)
 	if (health->latency_ms)
 		json_object_set_new(json, "latency_ms", json_integer((json_int_t)health->latency_ms));
 	if (health->trouble[0])
-		json_object_set_new(json, "trouble", text_of(health->trouble));
+		json_object_set_new(json, "trouble", bid_json_text(health->trouble));
 }
 
 static json_t *sources(struct bid_broker *broker)
@@ -59,7 +50,7 @@ static json_t *sources(struct bid_broker *broker)
 		if (stats.benched_s)
 			json_object_set_new(one, "benched_s", json_integer((json_int_t)stats.benched_s));
 		if (stats.last_trouble[0]) {
-			json_object_set_new(one, "last_trouble", text_of(stats.last_trouble));
+			json_object_set_new(one, "last_trouble", bid_json_text(stats.last_trouble));
 			json_object_set_new(one, "last_trouble_time", json_integer((json_int_t)stats.last_trouble_time));
 		}
 		json_array_append_new(all, one);
@@ -77,9 +68,9 @@ static int add_flight(void *user, const struct bid_progress *progress)
 	if (progress->size != BID_SIZE_UNKNOWN)
 		json_object_set_new(one, "size", json_integer((json_int_t)progress->size));
 	if (progress->detail[0])
-		json_object_set_new(one, "detail", text_of(progress->detail));
+		json_object_set_new(one, "detail", bid_json_text(progress->detail));
 	if (progress->source[0])
-		json_object_set_new(one, "source", text_of(progress->source));
+		json_object_set_new(one, "source", bid_json_text(progress->source));
 	json_array_append_new(user, one);
 	return 0;
 }
@@ -90,7 +81,7 @@ static int add_failure(void *user, const struct bid_failure *failure)
 
 	json_array_append_new(user,
 			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "source", failure->source, "outcome",
-					bid_outcome_name(failure->outcome), "text", text_of(failure->text), "id",
+					bid_outcome_name(failure->outcome), "text", bid_json_text(failure->text), "id",
 					bid_id_format(&failure->request.id, hex), "kind", bid_kind_name(failure->request.kind),
 					"count", (json_int_t)failure->count, "first_time", (json_int_t)failure->first_time,
 					"last_time", (json_int_t)failure->last_time));
@@ -108,9 +99,9 @@ char *bid_status_json(const struct bid_fs *fs)
 	bid_broker_each_flight(fs->broker, add_flight, flights);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
 	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
-			 "mount_point", text_of(fs->options->mountpoint), "store", text_of(bid_store_path(fs->store)), "mode",
-			 bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "io_uring", !fs->uring_reason, "io_uring_reason",
-			 fs->uring_reason ? fs->uring_reason : "", "read_only", !fs->writable, "uptime_s",
+			 "mount_point", bid_json_text(fs->options->mountpoint), "store", bid_json_text(bid_store_path(fs->store)),
+			 "mode", bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "io_uring", !fs->uring_reason,
+			 "io_uring_reason", fs->uring_reason ? fs->uring_reason : "", "read_only", !fs->writable, "uptime_s",
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
 			 "counters", counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights",
 			 flights, "failures", failures);

@@ -7,12 +7,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "ctl/clock.h"
 
 enum { STATUS_MAX = 4 << 20 }; /* bytes */
 
@@ -93,85 +94,54 @@ int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_moun
 	return r;
 }
 
-/* In the child: copy the file into the pipe. Returns the errno to exit with. */
+/* In the child: copy the file into memory that the parent has too. Returns the errno to exit with. */
 static int copy_file(const char *path, int to)
 {
 	bid_auto_free char *text = NULL;
-	size_t len, done = 0;
+	size_t len;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : bid_read_file(fd, STATUS_MAX, &text, &len);
 
-	if (r < 0)
-		return -r;
-	while (done < len) {
-		ssize_t n = write(to, text + done, len - done);
-
-		if (n < 0)
-			return errno;
-		done += (size_t)n;
-	}
-	return 0;
+	if (r == 0)
+		r = bid_pwrite_full(to, text, len, 0);
+	return -r;
 }
 
-/* Read all that comes out of @fd until @deadline. */
-static int drain(int fd, int64_t deadline, char **ret_text)
+/* Wait for the end of @child, which is killed if it takes too long. 0, or what it failed with. */
+static int await(pid_t child, int timeout_ms)
 {
-	bid_auto_free char *text = malloc(STATUS_MAX + 1);
-	size_t len = 0;
+	bid_auto_fd int ended = pidfd_open(child, 0);
+	struct pollfd end = { .fd = ended, .events = POLLIN };
+	int r = ended < 0 ? -1 : poll(&end, 1, timeout_ms);
+	int status, error = -errno;
 
-	if (!text)
-		return -ENOMEM;
-	for (;;) {
-		struct pollfd readable = { .fd = fd, .events = POLLIN };
-		int64_t left = deadline - ctl_clock_ms();
-		ssize_t n;
-
-		if (left <= 0 || poll(&readable, 1, (int)left) == 0)
-			return -ETIMEDOUT;
-		n = read(fd, text + len, STATUS_MAX - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		len += (size_t)n;
+	if (r <= 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, WNOHANG); /* in the read it cannot even be killed, perhaps */
+		return r < 0 ? error : -ETIMEDOUT;
 	}
-	text[len] = '\0';
-	*ret_text = bid_steal(text);
-	return 0;
+	if (waitpid(child, &status, 0) < 0)
+		return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
 int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_text)
 {
 	char path[PATH_MAX + sizeof("/.bidfs/status")];
-	bid_auto_free char *text = NULL;
-	int ends[2], status, r;
+	bid_auto_fd int text = memfd_create("status", MFD_CLOEXEC);
+	size_t len;
 	pid_t child;
+	int r;
 
-	snprintf(path, sizeof(path), "%s/.bidfs/status", mount->point);
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (text < 0)
 		return -errno;
+	snprintf(path, sizeof(path), "%s/.bidfs/status", mount->point);
 	/* a read from a daemon that hangs has no time limit, but a process that reads can be ended */
 	child = fork();
-	r = child < 0 ? -errno : 0;
-	if (child == 0)
-		_exit(copy_file(path, ends[1]));
-	bid_close(ends[1]);
-	if (r == 0)
-		r = drain(ends[0], ctl_clock_ms() + timeout_ms, &text);
-	bid_close(ends[0]);
 	if (child < 0)
-		return r;
-	if (r < 0) {
-		kill(child, SIGKILL);
-		waitpid(child, NULL, WNOHANG);
-		return r;
-	}
-	if (waitpid(child, &status, 0) < 0)
 		return -errno;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
-	*ret_text = bid_steal(text);
-	return 0;
+	if (child == 0)
+		_exit(copy_file(path, text));
+	r = await(child, timeout_ms);
+	return r < 0 ? r : bid_read_file(text, STATUS_MAX, ret_text, &len);
 }

@@ -13,9 +13,8 @@
 
 #include <bid/elf.h>
 
-#include "base/cleanup.h"
+#include "base/json.h"
 #include "base/io.h"
-#include "base/utf8.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -103,10 +102,8 @@ static int make_room(struct bid_store *store, int dir)
 
 static void set_text(json_t *json, const char *key, const char *value)
 {
-	bid_auto_free char *text = value ? bid_utf8(value) : NULL;
-
-	if (text)
-		json_object_set_new(json, key, json_string(text));
+	if (value)
+		json_object_set_new(json, key, bid_json_text(value));
 }
 
 static json_t *to_json(const struct bid_request *request, int fd, uint64_t size, const struct bid_evidence *evidence)
