@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "inode.h"
+#include "kcore.h"
 #include "names.h"
 
 enum { REST = 10 }; /* the directories are read anew after this many times what it took */
@@ -213,6 +214,9 @@ int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid
 	case BID_NODE_SECTIONS:
 	case BID_NODE_SOURCES: /* but only the top */
 	case BID_NODE_FILE:
+	case BID_NODE_KCORE:
+	case BID_NODE_KCORE_COPY:
+	case BID_NODE_MODULES:
 		return resolve_id(handles, number, &node, fan, ret_node);
 	case BID_NODE_ALIAS:
 		return resolve_alias(number, ret_node);
@@ -266,6 +270,15 @@ int bid_node_parent(const struct bid_node *node, struct bid_node *ret_parent)
 	case BID_NODE_IDS:
 	case BID_NODE_LINKS:
 	case BID_NODE_META:
+		break;
+	case BID_NODE_KCORE_COPY:
+		parent.type = BID_NODE_KCORE;
+		parent.id = node->id;
+		break;
+	case BID_NODE_KCORE:
+		parent.path = strdup(BID_KCORE_PATH);
+		if (!parent.path)
+			return -ENOMEM;
 		break;
 	case BID_NODE_ID:
 		parent.type = BID_NODE_IDS;

@@ -8,6 +8,7 @@
 
 #include <bid/piece.h>
 
+#include "kcore.h"
 #include "names.h"
 #include "tree.h"
 
@@ -229,6 +230,9 @@ int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node,
 		for (size_t i = 0; i < BID_COUNT(bid_names_meta) && r == 0; i++)
 			r = emit(&listing, bid_names_meta[i].name);
 		return r;
+	case BID_NODE_KCORE:
+	case BID_NODE_KCORE_COPY:
+		return bid_kcore_list(tree, node, emit_entry, &listing);
 	default:
 		return -ENOTDIR;
 	}

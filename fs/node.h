@@ -23,12 +23,16 @@ enum bid_node_type {
 	BID_NODE_META, /* .bidfs */
 	BID_NODE_SECTIONS, /* buildid/ID/section: id */
 	BID_NODE_SOURCES, /* buildid/ID/source and directories in it: id, and path "" or "/usr/src" */
+	BID_NODE_KCORE, /* [kernel.kcore]/ID: id */
+	BID_NODE_KCORE_COPY, /* [kernel.kcore]/ID/STAMP: id, and path of one that perf made */
 	/* symbolic links */
 	BID_NODE_LINK, /* .build-id/xx/rest: id */
 	BID_NODE_ALIAS, /* debug, .debug: path is the text */
 	/* files */
 	BID_NODE_FILE, /* an artifact: id and kind, and what the kind needs of a detail */
 	BID_NODE_INFO, /* buildid/ID/info: id */
+	BID_NODE_MODULES, /* of a kernel, as in /proc/modules: id */
+	BID_NODE_KCORE_FILE, /* [kernel.kcore]/ID/STAMP/…, as perf made it: id and path */
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,

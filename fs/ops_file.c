@@ -189,6 +189,18 @@ static void open_staged(fuse_req_t req, struct bid_inode *inode, struct fuse_fil
 	bid_staged_put(fs->staging, staged);
 }
 
+static void open_kcore_file(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_open_kcore(bid_fs_of(req)->store, inode->node.path, &file);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		open_file(req, inode, file.fd, &file.st, fi);
+	bid_file_release(&file);
+}
+
 /* What carries an id does not change; the kernel would write to the store's own file. */
 static bool is_writable(const struct bid_node *node)
 {
@@ -210,6 +222,8 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		open_staged(req, inode, fi);
 	else if (inode->node.type == BID_NODE_FILE)
 		open_artifact(req, inode, fi);
+	else if (inode->node.type == BID_NODE_KCORE_FILE)
+		open_kcore_file(req, inode, fi);
 	else
 		open_text(req, inode, fi);
 }
@@ -270,6 +284,18 @@ static void read_staged(fuse_req_t req, const struct bid_inode *inode, size_t si
 	bid_staged_put(fs->staging, staged);
 }
 
+static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_open_kcore(bid_fs_of(req)->store, inode->node.path, &file);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_fd(req, file.fd, size, offset);
+	bid_file_release(&file);
+}
+
 static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, off_t offset)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -283,6 +309,10 @@ static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, 
 
 	if (inode->node.type == BID_NODE_STAGED) {
 		read_staged(req, inode, size, offset);
+		return;
+	}
+	if (inode->node.type == BID_NODE_KCORE_FILE) {
+		read_kcore_file(req, inode, size, offset);
 		return;
 	}
 	if (inode->node.type != BID_NODE_FILE) {

@@ -78,6 +78,16 @@ static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char
 	return true;
 }
 
+static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
+{
+	struct stat st;
+
+	if (bid_store_stat(bid_fs_of(req)->store, node->path, &st) < 0)
+		bid_reply_negative(req, BID_STALE);
+	else
+		bid_reply_node(req, node, &st);
+}
+
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -108,6 +118,8 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 			bid_reply_node(req, &child, &section);
 		else if (child.type == BID_NODE_FILE)
 			bid_wait(req, &call, answer_lookup);
+		else if (child.type == BID_NODE_KCORE_FILE)
+			lookup_kcore_file(req, &child);
 		else
 			bid_reply_node(req, &child, NULL);
 		bid_node_release(&child);
@@ -125,6 +137,19 @@ void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forg
 	for (size_t i = 0; i < n; i++)
 		bid_inodes_forget(bid_fs_of(req)->inodes, forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
+}
+
+static void getattr_kcore_file(fuse_req_t req, const struct bid_inode *inode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct stat st, attr;
+
+	if (bid_store_stat(fs->store, inode->node.path, &st) < 0) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	attr = bid_attr_of_file(fs, inode, &st);
+	fuse_reply_attr(req, &attr, BID_STALE);
 }
 
 static void getattr_staged(fuse_req_t req, const struct bid_inode *inode)
@@ -157,6 +182,10 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	}
 	if (inode->node.type == BID_NODE_STAGED) {
 		getattr_staged(req, inode);
+		return;
+	}
+	if (inode->node.type == BID_NODE_KCORE_FILE) {
+		getattr_kcore_file(req, inode);
 		return;
 	}
 	artifact = bid_node_request(&inode->node);

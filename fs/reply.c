@@ -35,7 +35,8 @@ struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 	case S_IFDIR:
 		st.st_mode = S_IFDIR | (fs->writable && is_perfs(node) ? 0755 : 0555);
 		st.st_nlink = 2;
-		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID) &&
+		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID ||
+		     (node->type == BID_NODE_KCORE_COPY && node->path)) &&
 		    bid_store_stat(fs->store, bid_node_path(node), &below) == 0)
 			st.st_mtim = below.st_mtim;
 		if (node->type == BID_NODE_IDS)
@@ -86,6 +87,7 @@ double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:
+	case BID_NODE_MODULES:
 	case BID_NODE_STAGED:
 		return 0; /* it is made anew whenever it is looked at */
 	default:

@@ -123,6 +123,15 @@ static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **re
 	return r;
 }
 
+static int make_modules(const struct bid_fs *fs, const struct bid_id *id, char **ret_text, size_t *ret_size)
+{
+	int r = bid_store_modules(fs->store, id, ret_text);
+
+	if (r == 0)
+		*ret_size = strlen(*ret_text);
+	return r;
+}
+
 int bid_text_make(struct bid_fs *fs, struct bid_inode *inode, char **ret_text, size_t *ret_size)
 {
 	const struct kept *kept = kept_of(fs, inode);
@@ -132,6 +141,8 @@ int bid_text_make(struct bid_fs *fs, struct bid_inode *inode, char **ret_text, s
 
 	if (inode->node.type == BID_NODE_INFO)
 		return make_info(fs, &inode->node.id, ret_text, ret_size);
+	if (inode->node.type == BID_NODE_MODULES)
+		return make_modules(fs, &inode->node.id, ret_text, ret_size);
 	if (!kept && inode->node.type != BID_NODE_README)
 		return -ENOENT;
 	text = malloc(size + 1);

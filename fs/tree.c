@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kcore.h"
 #include "names.h"
 #include "source_name.h"
+
+/* perf's directories that are not of a path: they are there for every id, whoever has put what of it where. */
+static const char *const nameless[] = { BID_STORE_NAMELESS, "[kernel.kallsyms]", "[vdso]", BID_KCORE_PATH };
 
 enum { PATH_ID_MIN = 8 }; /* bytes; below an original path a shorter hex name that is not stored is taken for a name */
 
@@ -44,11 +48,31 @@ static int exists(const struct bid_tree *tree, const struct bid_id *id)
 	return r > 0 ? 0 : -ENOENT;
 }
 
+static bool is_nameless(const char *path)
+{
+	for (size_t i = 0; i < BID_COUNT(nameless); i++)
+		if (strcmp(path, nameless[i]) == 0)
+			return true;
+	return false;
+}
+
+static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bid_node *child)
+{
+	int r = bid_id_parse_str(name, &child->id);
+
+	child->type = BID_NODE_KCORE;
+	if (r < 0 || tree->any_id)
+		return r;
+	return bid_kcore_has(tree, &child->id) > 0 ? 0 : -ENOENT;
+}
+
 static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
 {
 	enum bid_entry entry;
 	int r;
 
+	if (strcmp(parent, BID_KCORE_PATH) == 0)
+		return lookup_kcore(tree, name, child);
 	r = lookup_fixed(parent, name, child);
 	if (r != -ENOENT)
 		return r;
@@ -63,7 +87,7 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		child->type = BID_NODE_PATH_ID;
 		return 0;
 	}
-	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_NAMELESS) == 0) {
+	if (entry == BID_ENTRY_DIR || is_nameless(child->path)) {
 		child->type = BID_NODE_PATH;
 		child->id = (struct bid_id){ 0 };
 		return 0;
@@ -95,6 +119,9 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 	r = set_path(child, parent, name);
 	if (r < 0)
 		return r;
+	/* no builds are in there */
+	if (strcmp(child->path, BID_KCORE_PATH) == 0)
+		return -ENOENT;
 	entry = bid_store_classify(tree->store, child->path);
 	if (entry == BID_ENTRY_DIR) {
 		child->type = BID_NODE_BY_PATH;
@@ -164,7 +191,7 @@ enum bid_kind bid_tree_kind(const char *name)
 }
 
 /* A name in buildid/ID, which are the user's, or in <path>/ID, which are perf's. */
-static int lookup_artifact(const struct bid_node *parent, const char *name, struct bid_node *child)
+static int lookup_artifact(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
 	child->id = parent->id;
 	child->type = BID_NODE_FILE;
@@ -181,6 +208,12 @@ static int lookup_artifact(const struct bid_node *parent, const char *name, stru
 		return 0;
 	}
 	child->kind = bid_tree_kind(name);
+	/*
+	 * A module that perf knows by its short name only, because it cannot unpack its file, counts as the kernel to it, and is
+	 * looked for as this (util/dso.c: dso__build_id_filename()).
+	 */
+	if (child->kind == BID_KIND_KALLSYMS && bid_store_is_module(tree->store, &child->id))
+		child->kind = BID_KIND_ELF;
 	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
 }
 
@@ -254,7 +287,7 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 		return r < 0 ? r : exists(tree, &child->id);
 	case BID_NODE_ID:
 	case BID_NODE_PATH_ID:
-		return lookup_artifact(parent, name, child);
+		return lookup_artifact(tree, parent, name, child);
 	case BID_NODE_LINKS:
 		return lookup_fan(name, BID_NODE_LINKS_FAN, child);
 	case BID_NODE_DEBUG:
@@ -270,6 +303,9 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 		return lookup_section(parent, name, child);
 	case BID_NODE_SOURCES:
 		return lookup_source(tree, parent, name, child);
+	case BID_NODE_KCORE:
+	case BID_NODE_KCORE_COPY:
+		return bid_kcore_lookup(tree, parent, name, child);
 	default:
 		return -ENOTDIR;
 	}

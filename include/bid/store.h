@@ -131,6 +131,22 @@ int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_en
 /* The kinds of artifacts that lie under @id, unchecked, as a mask of 1 << enum bid_kind. Zero if none; or a negative errno. */
 int bid_store_kinds(struct bid_store *store, const struct bid_id *id);
 
+/* Is the ELF file of @id a relocatable one, as kernel modules are? May block on disk. */
+bool bid_store_is_module(struct bid_store *store, const struct bid_id *id);
+
+/*
+ * The modules whose symbols are in the symbol table of the kernel @id, in the format of /proc/modules: names, addresses and sizes
+ * are as far as symbols tell. Returns 0 and a string for the caller to free, -ENOENT if there is no symbol table, -ENOMEM, or as
+ * pread(2).
+ */
+int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text);
+
+/*
+ * Open a file of a copy that perf made of /proc/kcore, "[kernel.kcore]/ID/STAMP/NAME". What is in it carries no id: that of the
+ * directory is perf's word. Errors as of bid_store_find().
+ */
+int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file);
+
 /*
  * What is known of @id, as JSON text: docs/FORMAT.md, "info". Returns 0 and a string for the caller to free, -ENOENT if nothing is
  * known, or -ENOMEM.

@@ -39,7 +39,7 @@ RULES = [
     (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
     (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
     (r"fs/inode\.c", "xxhash", ["include/bid", "store/base", "fs"]),
-    (r"fs/(dirlist|fds|inode|list|names|node|tree)\.[ch]", "", ["include/bid", "store/base", "fs"]),
+    (r"fs/(dirlist|fds|inode|kcore|list|names|node|tree)\.[ch]", "", ["include/bid", "store/base", "fs"]),
     (r"fs/status\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
     (r"fs/.*", "fuse", ["include/bid", "store/base", "fs"]),
     (r"tests/(unit|fuzz|bench|power)/.*", "cmocka elf archive xxhash jansson zstd",

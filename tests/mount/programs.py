@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Programs to debug, to profile and to fetch, compiled by the test run."""
+import hashlib
 import pathlib
 import re
 
@@ -100,3 +101,30 @@ def into_store(store, ident, original, file, kind="elf"):
     if not link.is_symlink():
         link.symlink_to(f"../../{original}/{ident}")
     return directory / kind
+
+
+def _assembled(output, lines, *flags):
+    source, text = pathlib.Path(f"{output}.s"), "\n".join(lines) + "\n"
+    source.write_text(text)
+    # ld's own does not take symbols into account
+    ident = hashlib.sha1(text.encode()).hexdigest()
+    tools.run("gcc", "-nostdlib", f"-Wl,--build-id=0x{ident}", *flags, "-o", output, source)
+    source.unlink()
+    return Program(output)
+
+
+def _functions(names, each):
+    return [f".globl {name}; .type {name}, @function; {name}: .skip {each}; .size {name}, {each}" for name in names]
+
+
+def kernel(output, name, start, size, each=1 << 20):
+    """A vmlinux that has code from `start` on, where a recording's samples are; its functions are called `name`_0, `name`_1, ..."""
+    names = [f"{name}_{number}" for number in range(size // each + 1)]
+    return _assembled(output, [".text; .globl _text, _stext; _text: _stext:", *_functions(names, each),
+                               ".globl _etext; _etext:"], "-static", "-no-pie",
+                      f"-Wl,-Ttext={start:#x},-e,_text")
+
+
+def kernel_module(output, name, size):
+    """A module of one function, `name`, of that size."""
+    return _assembled(output, [".text", *_functions([name], size)], "-r")

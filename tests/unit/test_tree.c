@@ -98,6 +98,22 @@ static void every_path_of_the_product(void **state)
 		{ ".bidfs/status", BID_NODE_STATUS },
 		{ ".bidfs/tmp", -EINVAL },
 		{ "[debuginfod]", BID_NODE_PATH },
+		{ "[vdso]/" ID_A "/vdso", BID_NODE_FILE },
+		{ "[kernel.kallsyms]/" ID_A "/kallsyms", BID_NODE_FILE },
+		{ "[kernel.kcore]", BID_NODE_PATH },
+		{ "[kernel.kcore]/" ID_A, BID_NODE_KCORE },
+		{ "[kernel.kcore]/" ID_LONG, -ENOENT },
+		{ "[kernel.kcore]/x", -EINVAL },
+		{ "[kernel.kcore]/" ID_A "/1970010100000000", BID_NODE_KCORE_COPY },
+		{ "[kernel.kcore]/" ID_A "/1970010100000000/kallsyms", BID_NODE_FILE },
+		{ "[kernel.kcore]/" ID_A "/1970010100000000/modules", BID_NODE_MODULES },
+		{ "[kernel.kcore]/" ID_A "/1970010100000000/kcore", -EINVAL },
+		{ "[kernel.kcore]/" ID_B "/2026112108080800", BID_NODE_KCORE_COPY },
+		{ "[kernel.kcore]/" ID_B "/2026112108080800/kcore", BID_NODE_KCORE_FILE },
+		{ "[kernel.kcore]/" ID_B "/2026112108080800/modules", -ENOENT },
+		{ "[kernel.kcore]/" ID_B "/2026112108080800/elf", -EINVAL },
+		{ "[kernel.kcore]/" ID_B "/2026112108080801", -ENOENT },
+		{ "by-path/[kernel.kcore]", -ENOENT },
 		{ "nowhere", -ENOENT },
 	};
 
@@ -105,6 +121,8 @@ static void every_path_of_the_product(void **state)
 	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr && touch store/.bidfs/source/aa/" REST_A "/usr/a.c"
 		   " store/.bidfs/source/aa/" REST_A "/usr/vector");
 	run(scene, "mkdir -p 'store/[kernel.kallsyms]/" ID_B "' && touch 'store/[kernel.kallsyms]/" ID_B "/kallsyms'");
+	run(scene, "mkdir -p 'store/[kernel.kcore]/" ID_B "/2026112108080800'");
+	run(scene, "touch 'store/[kernel.kcore]/" ID_B "/2026112108080800/kcore'");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (type_of(&tree, cases[i].path) != cases[i].type)
 			fail_msg("'%s' is %d, not %d", cases[i].path, type_of(&tree, cases[i].path), cases[i].type);

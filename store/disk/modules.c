@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What a store knows of a kernel besides its artifacts: its modules, and perf's copies of /proc/kcore. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/store.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { PAGE = 4096 };
+
+bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
+{
+	struct bid_file file = BID_FILE_NONE;
+	unsigned char head[EI_NIDENT + 2]; /* of either class: e_ident and e_type */
+	bool is = false;
+
+	if (bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file) < 0)
+		return false;
+	if (bid_pread_full(file.fd, head, sizeof(head), 0) == sizeof(head)) {
+		unsigned first = head[EI_NIDENT], second = head[EI_NIDENT + 1];
+
+		is = (head[EI_DATA] == ELFDATA2MSB ? first << 8 | second : second << 8 | first) == ET_REL;
+	}
+	bid_file_release(&file);
+	return is;
+}
+
+/* The code of one module, as its symbols tell it. */
+struct module {
+	char name[64]; /* MODULE_NAME_LEN; "" before the first */
+	unsigned long long first, last;
+};
+
+static void print_module(FILE *out, const struct module *module)
+{
+	/* it begins on a page */
+	unsigned long long begin = module->first & ~(PAGE - 1ULL), end = (module->last | (PAGE - 1)) + 1;
+
+	if (module->name[0] && module->first <= module->last)
+		fprintf(out, "%s %llu 0 - Live 0x%016llx\n", module->name, end - begin, begin);
+}
+
+/* @line is one of /proc/kallsyms, and may name another module than the one before it. */
+static void take_line(FILE *out, const char *line, struct module *module)
+{
+	struct module next = { .first = ~0ULL };
+	unsigned long long address;
+	char type;
+
+	if (!strchr(line, '[') || sscanf(line, "%llx %c %*s [%63[^]]]", &address, &type, next.name) != 3)
+		return;
+	if (strcmp(next.name, module->name) != 0) {
+		print_module(out, module);
+		*module = next;
+	}
+	if (type != 't' && type != 'T')
+		return;
+	if (address < module->first)
+		module->first = address;
+	if (address > module->last)
+		module->last = address;
+}
+
+static int read_modules(FILE *table, FILE *out)
+{
+	struct module module = { .first = ~0ULL };
+	bid_auto_free char *line = NULL;
+	size_t room = 0;
+
+	while (getline(&line, &room, table) >= 0)
+		take_line(out, line, &module);
+	print_module(out, &module);
+	return ferror(table) ? -EIO : 0;
+}
+
+int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text)
+{
+	bid_auto_free char *text = NULL;
+	struct bid_file file = BID_FILE_NONE;
+	bid_auto_file FILE *table = NULL;
+	FILE *out;
+	size_t len;
+	int r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
+
+	if (r < 0)
+		return r;
+	table = fdopen(file.fd, "r");
+	if (!table) {
+		bid_file_release(&file);
+		return -ENOMEM;
+	}
+	out = open_memstream(&text, &len);
+	if (!out)
+		return -ENOMEM;
+	r = read_modules(table, out);
+	/* the text is whole, and ours, when it is closed */
+	if (fclose(out) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r == 0)
+		*ret_text = bid_steal(text);
+	return r;
+}
+
+int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = -ENOENT;
+
+	for (; store && r == -ENOENT; store = bid_store_lower(store))
+		if (bid_store_has_paths(store))
+			r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &file.fd);
+	if (r < 0)
+		return r;
+	if (fstat(file.fd, &file.st) < 0)
+		r = -errno;
+	else if (!S_ISREG(file.st.st_mode))
+		r = -ENOENT;
+	if (r < 0)
+		bid_file_release(&file);
+	else
+		*ret_file = file;
+	return r;
+}

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""perf and the kernel: samples in a kernel are resolved with the symbols of that build, never with those of the running one."""
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+
+import pytest
+
+import programs
+import recordings
+import tools
+
+UNKNOWN = "0bad" * 10
+
+
+@pytest.fixture(scope="module")
+def kernel_samples():
+    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-kernel-", dir="/tmp"))
+    try:
+        yield recordings.record_kernel(tools.environment(place))
+    except LookupError as reason:
+        pytest.skip(str(reason))
+    finally:
+        shutil.rmtree(place)
+
+
+@pytest.fixture
+def report(place, env):
+    def run(cache, data, *options):
+        return tools.run("perf", "--buildid-dir", cache, "report", "--stdio", "--sort", "dso,sym", "-i", data, *options, env=env,
+                         cwd=place).stdout
+    return run
+
+
+def symbols(text):
+    """What the samples are said to be in: names, and addresses that nobody knew a name for."""
+    return set(re.findall(r"\[k\] (\S+)", text))
+
+
+def are_named(text, prefix):
+    found = symbols(text)
+    return bool(found) and all(name.startswith(prefix) for name in found)
+
+
+def are_addresses(text):
+    return are_named(text, "0x")
+
+
+def foreign(samples, place, name="foreign"):
+    """A kernel whose code is where that of the running one was."""
+    _, start, size = samples.kernel()
+    return programs.kernel(place / f"vmlinux-{name}", name, start, size)
+
+
+def table_of(kernel):
+    """As the kernel itself would print its symbols."""
+    lines = tools.run("nm", "-n", kernel.path).stdout.splitlines()
+    return "".join(f"{line}\n" for line in lines if re.search(r" T (_[se]?text|\w+_\d+)$", line))
+
+
+def test_symbols_of_that_kernel_alone(mount, mode, kernel_samples, place, store, env, report):
+    """By vmlinux: two kernels in one store, and a third of which nothing is known."""
+    kernels = [foreign(kernel_samples, place, name) for name in ("one", "two")]
+    for kernel in kernels:
+        tools.run(tools.BIDCTL, "--store", store, "add", kernel.path, env=env)
+    m = mount()
+    for name, kernel in zip(("one", "two"), kernels):
+        data = kernel_samples.save(place / f"{name}.data", kernel.id)
+        text = report(m, data)
+        assert are_named(text, f"{name}_"), text
+        hottest = re.search(r"\[k\] (\S+)", text)[1]
+        annotated = tools.run("perf", "--buildid-dir", m, "annotate", "--stdio", "-i", data, hottest, env=env, cwd=place).stdout
+        assert "Disassembly" in annotated, annotated
+    assert are_addresses(report(m, kernel_samples.save(place / "unknown.data", UNKNOWN)))
+
+
+def test_symbols_of_a_table(mount, mode, kernel_samples, place, store, env, report):
+    """By kallsyms, as `perf record` filed it: newer perf looks for a copy of /proc/kcore that goes with it (contract 3.4)."""
+    kernel = foreign(kernel_samples, place)
+    programs.into_store(store, kernel.id, "[kernel.kallsyms]", table_of(kernel).encode(), "kallsyms")
+    m = mount()
+    data = kernel_samples.save(place / "data", kernel.id)
+    assert are_named(report(m, data), "foreign_")
+    done = tools.run("perf", "--buildid-dir", m, "report", "-vv", "--stdio", "-i", data, env=env, cwd=place)
+    assert f"Using {m}/[kernel.kcore]/{kernel.id}/1970010100000000/kallsyms for symbols" in done.stdout + done.stderr
+    assert are_addresses(report(m, kernel_samples.save(place / "unknown.data", UNKNOWN)))
+
+
+def test_running_kernel(mount, kernel_samples, place, store, env, report):
+    """Its own symbols are the right ones only for a recording of it."""
+    tools.run(tools.BIDCTL, "--store", store, "add", "--kernel", env=env)
+    notes = pathlib.Path("/sys/kernel/notes").read_bytes()
+    ident = notes[notes.index(b"GNU\0") + 4:][:20].hex()
+    m = mount()
+    own = report(m, kernel_samples.save(place / "own.data", ident))
+    assert any(re.match(r"[a-z_]", name) for name in symbols(own)), own
+    assert are_addresses(report(m, kernel_samples.save(place / "unknown.data", UNKNOWN)))
+
+
+PACKERS = {"": None, ".gz": ["gzip"], ".xz": ["xz", "--check=crc32"], ".zst": ["zstd", "-q", "--rm"]}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_module(mount, kernel_samples, place, store, env, report, suffix):
+    """Checklist 9: whatever it was packed with, perf finds its symbols. One that perf cannot unpack, it knows by its short name."""
+    _, start, size = kernel_samples.kernel()
+    address = start + size // 2 & ~0xfff
+    directory = place / "lib/modules/6.1.0/kernel"
+    directory.mkdir(parents=True)
+    module = programs.kernel_module(directory / "worker.ko", "module_work", start + size - address)
+    if PACKERS[suffix]:
+        tools.run(*PACKERS[suffix], module.path)
+    path = f"{module.path}{suffix}"
+    name = "[worker]" if suffix == ".zst" else path
+    data = kernel_samples.save(place / "data", UNKNOWN, (name, module.id, address))
+    assert "module_work" not in report(place / "nothing", data, *() if suffix == ".zst" else ("--symfs", place / "nothing"))
+    tools.run(tools.BIDCTL, "--store", store, "add", path, env=env)
+    pathlib.Path(path).unlink()
+    m = mount()
+    text = report(m, data)
+    assert "module_work" in symbols(text), text
+    assert symbols(text) - {"module_work"} and are_addresses(text.replace("[k] module_work", ""))
+
+
+MODULES = "first 8192 0 - Live 0xffffffffc0200000\nsecond 4096 0 - Live 0xffffffffc0208000\n"
+
+
+def host(place):
+    """What perf wants beside a kcore: the directories /proc and /sys of a kernel with two modules. Its build-id and directory."""
+    proc, notes = place / "host/proc", place / "host/sys/kernel"
+    for directory in (proc, notes):
+        directory.mkdir(parents=True)
+    kernel = programs.kernel(proc / "kcore", "part", 0xffffffff81000000, 1 << 20, 1 << 16)
+    tools.run("objcopy", "-O", "binary", "--only-section=.note.gnu.build-id", kernel.path, notes / "notes")
+    loaded = [("0210", "t", "early", "first"), ("0010", "t", "init", "first"), ("10f0", "T", "late", "first"),
+              ("4000", "d", "data", "first"), ("8000", "T", "other", "second")]
+    (proc / "kallsyms").write_text(table_of(kernel) + "".join(
+        f"ffffffffc020{at} {letter} {name}\t[{module}]\n" for at, letter, name, module in loaded))
+    (proc / "modules").write_text(MODULES)
+    return kernel.id, proc
+
+
+def test_kcore_that_is_offered(mount, mode, place, store):
+    """Checklist 9: the table in the place where perf looks first, and the modules as the table tells them."""
+    ident, proc = host(place)
+    programs.into_store(store, ident, "[kernel.kallsyms]", proc / "kallsyms", "kallsyms")
+    m = mount()
+    top = m / "[kernel.kcore]" / ident
+    stamp, = os.listdir(top)
+    assert re.fullmatch(r"\d{16}", stamp)
+    with os.scandir(top) as entries:
+        assert [entry.is_dir(follow_symlinks=False) for entry in entries] == [True]
+    assert sorted(os.listdir(top / stamp)) == ["kallsyms", "modules"]
+    assert (top / stamp / "kallsyms").read_bytes() == (proc / "kallsyms").read_bytes()
+    assert os.stat(top / stamp / "kallsyms").st_ino == os.stat(m.artifact(ident, "kallsyms")).st_ino
+    assert (top / stamp / "modules").read_text() == MODULES
+    # nobody has to ask, and nothing is there for other ids
+    assert "[kernel.kcore]" not in os.listdir(m.path) and not (m / "by-path/[kernel.kcore]").exists()
+    assert not (m / "[kernel.kcore]" / UNKNOWN).exists()
+    # of what is no kernel there is no table
+    program = programs.small(place / "small")
+    programs.into_store(store, program.id, program.path, program.path)
+    assert not list((m / "[kernel.kcore]" / program.id).glob("*/kallsyms"))
+
+
+def test_kcore_that_perf_added(mount, mode, place, store, env):
+    """perf buildid-cache -k, natively; the mount shows it as it is, and the one that is offered beside it."""
+    ident, proc = host(place)
+    perf = ["perf", "--buildid-dir", store, "buildid-cache", "-v", "-k", proc / "kcore"]
+    done = tools.run(*perf, env=env)
+    copy, = (store / "[kernel.kcore]" / ident).iterdir()
+    m = mount()
+    assert copy.name in os.listdir(m / "[kernel.kcore]" / ident) and "[kernel.kcore]" in os.listdir(m.path)
+    mounted = m / "[kernel.kcore]" / ident / copy.name
+    assert sorted(os.listdir(mounted)) == sorted(os.listdir(copy)) == ["kallsyms", "kcore", "modules"]
+    for name in os.listdir(copy):
+        assert (mounted / name).read_bytes() == (copy / name).read_bytes(), name
+        assert os.stat(mounted / name).st_mode == os.stat(copy / name).st_mode, name
+    # perf knows it again, by its modules and its first address
+    done = tools.run("perf", "--buildid-dir", m, "buildid-cache", "-v", "-k", proc / "kcore", env=env)
+    assert "same kcore found" in done.stdout + done.stderr
+    m.unmount()
+    tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=env)
+    assert sorted(os.listdir(copy)) == ["kallsyms", "kcore", "modules"]
