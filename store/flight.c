@@ -320,12 +320,11 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 	bid_flight_put(flight);
 }
 
-void bid_flight_conclude(struct bid_flight *flight, int error, struct bid_file *file)
+void bid_flight_claim(struct bid_flight *flight)
 {
 	pthread_mutex_lock(&flight->broker->lock);
 	flight->phase = BID_PHASE_ENDING;
 	pthread_mutex_unlock(&flight->broker->lock);
-	bid_flight_end(flight, error, file);
 }
 
 void bid_flight_end_window(struct bid_flight *flight)
@@ -367,7 +366,8 @@ void bid_flight_lead(struct bid_flight *flight)
 	} else {
 		if (r == 0)
 			atomic_fetch_add(&broker->counts.hits, 1);
-		bid_flight_conclude(flight, r, &file);
+		bid_flight_claim(flight);
+		bid_flight_end(flight, r, &file);
 	}
 	bid_flight_put(flight);
 }

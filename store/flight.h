@@ -107,13 +107,16 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		       const struct bid_flight *flight);
 
 /*
- * The result is known, by the one who set the phase to ENDING: answer all, with @error or a copy of @file, and end what is still
- * being asked. Without the lock.
+ * The result is known: nobody but the caller ends @flight from here on. By the publisher while the ask that it decides on is in the
+ * race, or before the first source is asked; nobody else can end it then. Without the lock.
+ */
+void bid_flight_claim(struct bid_flight *flight);
+
+/*
+ * By the one who claimed it, or set the phase to ENDING: answer all, with @error or a copy of @file, and end what is still being
+ * asked. Without the lock.
  */
 void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file);
-
-/* bid_flight_end() by one who knows the result while somebody is asked: by the publisher, or before the first was. */
-void bid_flight_conclude(struct bid_flight *flight, int error, struct bid_file *file);
 
 /* A window of @flight is over. Under the lock, which is released while the waiters are answered. */
 void bid_flight_end_window(struct bid_flight *flight);

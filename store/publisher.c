@@ -120,6 +120,7 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 	struct bid_flight *flight = ask->flight;
 	struct bid_id alt = { 0 };
 	int error = ask->receive_error;
+	bool over;
 
 	if (outcome == BID_OUTCOME_FOUND)
 		outcome = publish(ask, &file, &text, &error);
@@ -132,13 +133,14 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 	} else if (bid_outcome_is_no(outcome)) {
 		note_absent(ask);
 	}
+	/* our own disk's trouble ends it, too: another source's bytes would meet the same */
+	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0);
+	/* while the ask is still in it, or whoever looks at the race next would find it at its end */
+	if (over)
+		bid_flight_claim(flight);
 	bid_race_leave(ask, true);
-
-	if (outcome == BID_OUTCOME_FOUND)
-		bid_flight_conclude(flight, 0, &file);
-	else if (outcome == BID_OUTCOME_FAILED && error != 0)
-		/* our own disk's trouble: another source's bytes would meet the same */
-		bid_flight_conclude(flight, error, NULL);
+	if (over)
+		bid_flight_end(flight, error, &file);
 	else
 		bid_race_step(flight);
 	if (alt.len > 0)
