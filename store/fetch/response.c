@@ -15,6 +15,14 @@ void bid_response_init(struct bid_response *response)
 	};
 }
 
+void bid_response_next(struct bid_response *response)
+{
+	size_t header_bytes = response->header_bytes;
+
+	bid_response_init(response);
+	response->header_bytes = header_bytes;
+}
+
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
@@ -165,11 +173,9 @@ static void take_line(struct bid_response *response, const char *line, size_t le
 /* "HTTP/1.1 200 OK", "HTTP/2 200 ". Whatever else libcurl lets pass has the status 0, which means nothing good. */
 static void take_status_line(struct bid_response *response, const char *line, size_t len)
 {
-	size_t header_bytes = response->header_bytes;
 	const char *space = memchr(line, ' ', len);
 
-	bid_response_init(response);
-	response->header_bytes = header_bytes;
+	bid_response_next(response);
 	response->in_header = true;
 	if (!space || line + len - space < 4)
 		return;

@@ -38,6 +38,9 @@ enum bid_response_event {
 
 void bid_response_init(struct bid_response *response);
 
+/* Another response to the same try is to come: nothing is left of this one but what its header counts for. */
+void bid_response_next(struct bid_response *response);
+
 /* Take one line of header, as it comes, with its line ending. Not for trailers, which come after BID_RESPONSE_BODY. */
 enum bid_response_event bid_response_header(struct bid_response *response, const char *line, size_t len);
 

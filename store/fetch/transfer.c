@@ -223,6 +223,7 @@ bool bid_transfer_follow(struct bid_transfer *transfer)
 		r = bid_url_redirect(transfer->url, from ? from : "", to ? to : "", &url, &home);
 	if (r == 0) {
 		bid_transfer_stop(transfer);
+		bid_response_next(&transfer->response);
 		transfer->received = 0;
 		bid_transfer_begin_connecting(transfer);
 		r = send_request(transfer, url, home);
