@@ -30,7 +30,7 @@ static int begin_rest(struct bid_transfer *transfer)
 		bid_judge_status(transfer);
 		return -1;
 	}
-	if (response->part_start != rest->offset || response->part_size != rest->size ||
+	if (response->part_start != rest->offset || response->part_size != rest->size || response->encoded ||
 	    (response->etag[0] && strcmp(response->etag, rest->etag) != 0)) {
 		bid_server_note_ranges(transfer->server, false);
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than the one that was asked for");
