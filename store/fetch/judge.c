@@ -135,14 +135,28 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without an answer: %s", why);
 }
 
+/* RFC 9112, 8: of a body that ends with its connection nobody can say whether it was all. HTTP/2 marks the end. */
+static bool ends_with_connection(const struct bid_transfer *transfer)
+{
+	long version = CURL_HTTP_VERSION_NONE;
+
+	curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
+	return version <= CURL_HTTP_VERSION_1_1 && !transfer->response.chunked;
+}
+
 /* An answer came to its end as far as libcurl can tell, which believes a connection that is closed without a length. */
 static void judge_answer(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response);
+	bool is_body = bid_response_has_artifact(&transfer->response);
 	char received[64];
 
-	if (bid_response_has_artifact(&transfer->response) && size != BID_SIZE_UNKNOWN && transfer->received != size)
+	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
+	else if (is_body && size == BID_SIZE_UNKNOWN && !bid_kind_is_elf(transfer->kind) && ends_with_connection(transfer))
+		/* of an ELF file the check of the whole tells */
+		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, and nothing tells whether that is all",
+			  amount(transfer, received, sizeof(received)));
 	else
 		bid_judge_status(transfer);
 	/* a part that was not asked for has been judged before it came to this */

@@ -49,6 +49,7 @@ list; when it is used up the server is healthy. Behaviours can be given for one 
   part-ignored:N            the same, but always all of the file
   part-shifted, part-short, part-other
                             a part that begins a byte early, ends a byte early, is of another file
+  part-encoded              the part that was asked for, said to be in an encoding
   part-always               206, asked for or not
   garbage                   something that is not HTTP
 
@@ -599,8 +600,8 @@ def part_ignored(handler, arg, data):
     handler.reset()
 
 
-def send_part(handler, data, start, end, tag=TAG):
-    handler.begin(206, static_fields(end - start, tag) + [("Content-Range", f"bytes {start}-{end - 1}/{len(data)}")])
+def send_part(handler, data, start, end, tag=TAG, fields=()):
+    handler.begin(206, [*static_fields(end - start, tag), ("Content-Range", f"bytes {start}-{end - 1}/{len(data)}"), *fields])
     handler.send(data[start:end])
 
 
@@ -621,6 +622,11 @@ def part_short(handler, arg, data):
 @with_artifact
 def part_other(handler, arg, data):
     send_part(handler, data, asked_start(handler), len(data), tag='"v2"')
+
+
+@with_artifact
+def part_encoded(handler, arg, data):
+    send_part(handler, data, asked_start(handler), len(data), fields=[("Content-Encoding", "br")])
 
 
 @with_artifact
@@ -685,6 +691,7 @@ BEHAVIOURS = {
     "part-shifted": (part_shifted, False),
     "part-short": (part_short, False),
     "part-other": (part_other, False),
+    "part-encoded": (part_encoded, False),
     "part-always": (part_always, False),
     "garbage": (garbage, False),
 }

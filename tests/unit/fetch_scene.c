@@ -230,9 +230,10 @@ static void write_artifact(const char *id, const char *kind)
 	char path[PATH_MAX];
 	bid_auto_fd int fd = -1;
 
-	snprintf(path, sizeof(path), "%s/%s", world.root, id);
-	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
 	snprintf(path, sizeof(path), "%s/%s/%s", world.root, id, kind);
+	*strrchr(path, '/') = '\0';
+	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+	path[strlen(path)] = '/';
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
 	assert_int_equal(bid_pwrite_full(fd, world.body, BODY_SIZE, 0), 0);
@@ -305,6 +306,7 @@ int begin_world(void **state)
 	assert_non_null(mkdtemp(world.root));
 	write_artifact(ID, "debuginfo");
 	write_artifact(ID, "executable");
+	write_artifact(ID, "section/.text");
 	write_artifact(OTHER_ID, "debuginfo");
 
 	world.server = start_server(NULL, &world.port);
@@ -314,7 +316,8 @@ int begin_world(void **state)
 
 int end_world(void **state)
 {
-	static const char *const files[] = { ID "/debuginfo", ID "/executable", ID, OTHER_ID "/debuginfo", OTHER_ID };
+	static const char *const files[] = { ID "/debuginfo",	    ID "/executable", ID "/section/.text", ID "/section", ID,
+					     OTHER_ID "/debuginfo", OTHER_ID };
 	char path[PATH_MAX];
 
 	stop_server(world.server);

@@ -127,6 +127,8 @@ static void test_behaviours(void **state)
 		{ "reset:5000", BID_OUTCOME_UNREACHABLE, "broke off after 5000 of 100000 bytes: Connection reset", 2, 2, false },
 		{ "reset-headers", BID_OUTCOME_UNREACHABLE, "broke off without an answer: Connection reset", 2, 0, false },
 		{ "hang-up", BID_OUTCOME_UNREACHABLE, "broke off without an answer", 2, 0, false },
+		{ "redirect:http://127.0.0.1:1{path}", BID_OUTCOME_UNREACHABLE, "could not connect: Connection refused", 2, 0,
+		  false },
 		{ "stall:5000", BID_OUTCOME_UNREACHABLE, "stalled after 5000 of 100000 bytes", 2, 2, false },
 		{ "stall:0", BID_OUTCOME_UNREACHABLE, "stalled after 0 of 100000 bytes", 2, 2, false },
 		{ "stall-headers", BID_OUTCOME_UNREACHABLE, "no answer within 0.6 s", 1, 0, false },
@@ -159,6 +161,43 @@ static void test_behaviours(void **state)
 		control("POST", "/release");
 		tear_down(&setting);
 	}
+}
+
+/* Of text nobody but the transport can tell whether it is whole; nor can that if it ends with the connection. */
+static void test_ends_of_text(void **state)
+{
+	static const struct {
+		const char *behaviour;
+		enum bid_outcome outcome;
+		const char *text;
+	} cases[] = {
+		{ "ok", BID_OUTCOME_FOUND, "HTTP 200" },
+		{ "chunked", BID_OUTCOME_FOUND, "HTTP 200" },
+		{ "no-length", BID_OUTCOME_FOUND, "HTTP 200" },
+		{ "truncate-bare:5000", BID_OUTCOME_UNREACHABLE, "5000 bytes, and nothing tells whether that is all" },
+		{ "truncate-bare:100000", BID_OUTCOME_UNREACHABLE, "100000 bytes, and nothing tells whether that is all" },
+	};
+	struct bid_request request = { .kind = BID_KIND_SECTION };
+	struct bid_detail *detail;
+
+	assert_int_equal(bid_id_parse_str(ID, &request.id), 0);
+	assert_int_equal(bid_detail_section(".text", &detail), 0);
+	request.detail = detail;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct capture capture;
+		struct setting setting;
+		uint64_t number;
+
+		set_up(&setting, &quick);
+		behave(cases[i].behaviour);
+		capture_init(&capture);
+		assert_int_equal(setting.source->ops->start(setting.source, &request, &receiver, &capture, &number), 0);
+		await_done(&capture);
+		assert_string_equal(capture.text, cases[i].text);
+		assert_int_equal(capture.outcome, cases[i].outcome);
+		tear_down(&setting);
+	}
+	bid_detail_unref(detail);
 }
 
 /* What broke once is fetched again, and nothing of the broken body is left in the whole one. */
@@ -282,7 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_healthy),	    cmocka_unit_test(test_kinds),	cmocka_unit_test(test_behaviours),
 		cmocka_unit_test(test_healing),	    cmocka_unit_test(test_retry_after), cmocka_unit_test(test_max_size),
-		cmocka_unit_test(test_credentials), cmocka_unit_test(test_bad_servers),
+		cmocka_unit_test(test_credentials), cmocka_unit_test(test_bad_servers), cmocka_unit_test(test_ends_of_text),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

@@ -151,6 +151,7 @@ static void test_rest(void **state)
 		{ "?behaviour=static:30000*1&behaviour=part-shifted*1", 3, 2, false },
 		{ "?behaviour=static:30000*1&behaviour=part-short*1", 3, 2, false },
 		{ "?behaviour=static:30000*1&behaviour=part-other*1", 3, 2, false },
+		{ "?behaviour=static:30000*1&behaviour=part-encoded*1", 3, 2, false },
 	};
 	struct bid_fetch_config config = quick;
 
