@@ -122,7 +122,7 @@ static void print_options(const char *command)
 			snprintf(letter, sizeof(letter), "-%c, ", options[i].letter);
 		snprintf(text, sizeof(text), "%s--%s%s%s", letter, options[i].name, options[i].argument ? "=" : "",
 			 options[i].argument ? options[i].argument : "");
-		printf("  %-20s  %s\n", text, options[i].help);
+		printf("  %-22s  %s\n", text, options[i].help);
 	}
 }
 
@@ -145,7 +145,7 @@ static enum ctl_status print_help(const struct command *only)
 		char text[32];
 
 		snprintf(text, sizeof(text), "%s %s", commands[i].name, commands[i].operands);
-		printf("  %-20s  %s\n", text, commands[i].help);
+		printf("  %-22s  %s\n", text, commands[i].help);
 	}
 	for (size_t i = 0; i < N_COMMANDS; i++) {
 		if ((only && only != &commands[i]) || !has_own_options(commands[i].name))

@@ -94,6 +94,10 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 			  path, path);
 		return CTL_TROUBLE;
 	}
+	if (r == -ENOTCONN) {
+		bid_error("the daemon of a mount that covers the store '%s' is gone: end the mount with 'umount %s'", path, path);
+		return CTL_TROUBLE;
+	}
 	if (r < 0) {
 		bid_error("%s: store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), path);
 		return CTL_TROUBLE;

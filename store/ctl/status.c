@@ -17,6 +17,7 @@ enum { MOUNT_TIMEOUT_MS = 2000 };
 
 struct summary {
 	char path[PATH_MAX];
+	bool readable; /* its trouble was told, if not; the following are as for one that does not exist */
 	bool exists, writable;
 	uint64_t ids, free, size; /* bytes, but for ids */
 };
@@ -53,6 +54,8 @@ static int summarise(struct bid_store *store, struct summary *summary)
 
 static json_t *summary_to_json(const struct summary *summary)
 {
+	if (!summary->readable)
+		return json_pack("{s:o, s:b}", "path", ctl_json_text(summary->path), "readable", 0);
 	if (!summary->exists)
 		return json_pack("{s:o, s:b}", "path", ctl_json_text(summary->path), "exists", 0);
 	return json_pack("{s:o, s:b, s:b, s:I, s:I, s:I}", "path", ctl_json_text(summary->path), "exists", 1, "writable",
@@ -67,6 +70,10 @@ static void print_summary(const struct summary *summary)
 	ctl_print_label("store");
 	ctl_print_text(stdout, summary->path);
 	putchar('\n');
+	if (!summary->readable) {
+		printf("  cannot be read\n");
+		return;
+	}
 	if (!summary->exists) {
 		printf("  does not exist yet; 'bidctl add FILE' makes it\n");
 		return;
@@ -137,29 +144,12 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
-enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
+/* The mounts, and what to exit with. */
+static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary *summary)
 {
-	ctl_auto_store struct bid_store *store = NULL;
-	struct summary summary = { .exists = false };
-	struct mounts mounts = { 0 };
-	enum ctl_status status;
-	int r = 0;
+	struct mounts mounts = { .all = ctl->json ? json_array() : NULL };
+	int r;
 
-	status = ctl_open_store(ctl, CTL_READ, &store);
-	if (status == CTL_DONE && !store)
-		status = ctl_store_path(ctl, summary.path, sizeof(summary.path));
-	if (status != CTL_DONE)
-		return status;
-	if (store)
-		r = summarise(store, &summary);
-	if (r < 0) {
-		bid_error("%s: reading store '%s'", strerror(-r), summary.path);
-		return CTL_TROUBLE;
-	}
-	if (ctl->json)
-		mounts.all = json_array();
-	else
-		print_summary(&summary);
 	/* a child of ours must not write out what we have in the buffer */
 	fflush(stdout);
 	r = ctl_each_mount("/proc/self/mountinfo", report_mount, &mounts);
@@ -173,8 +163,32 @@ enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
 			puts("\nno mount of bidfs");
 		return CTL_DONE;
 	}
-	r = ctl_print_json(json_pack("{s:o, s:o}", "store", summary_to_json(&summary), "mounts", mounts.all));
+	r = ctl_print_json(json_pack("{s:o, s:o}", "store", summary_to_json(summary), "mounts", mounts.all));
 	if (r < 0)
 		bid_error("%s", strerror(-r));
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	struct summary summary = { .readable = true };
+	enum ctl_status status = ctl_store_path(ctl, summary.path, sizeof(summary.path)), mounts;
+	int r;
+
+	if (status != CTL_DONE)
+		return status;
+	/* a store in trouble is no reason not to show the mounts: one of them may be what covers it, without a daemon */
+	status = ctl_open_store(ctl, CTL_READ, &store);
+	r = store ? summarise(store, &summary) : 0;
+	if (r < 0)
+		bid_error("%s: reading store '%s'", strerror(-r), summary.path);
+	if (status != CTL_DONE || r < 0) {
+		status = CTL_TROUBLE;
+		summary.readable = false;
+	}
+	if (!ctl->json)
+		print_summary(&summary);
+	mounts = report_mounts(ctl, &summary);
+	return status != CTL_DONE ? status : mounts;
 }

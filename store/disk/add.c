@@ -48,7 +48,8 @@ int bid_adding_examine(struct bid_store *store, struct bid_adding *adding)
 	r = r ? unpack(store, adding) : bid_elf_examine(adding->fd, &adding->info);
 	if (r < 0)
 		return r;
-	return adding->info.id.len ? 0 : -ENODATA;
+	/* an id of one byte has no link in perf's layout, whose name is what follows the first byte */
+	return adding->info.id.len > 1 ? 0 : -ENODATA;
 }
 
 /* The path of what was opened, whatever happens to the name meanwhile. */

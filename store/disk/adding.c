@@ -122,9 +122,13 @@ static int add_name(struct bid_store *store, const struct bid_adding *adding, st
 		    enum bid_durability durability)
 {
 	char where[PATH_MAX];
+	struct stat root;
 	int r;
 
 	if (adding->packed || file->kind != BID_KIND_ELF)
+		return 0;
+	/* a lower store's, on another file system: nothing can be linked from there, so that no directory is to be made for it */
+	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
 		return 0;
 	if (bid_one_where(store, &adding->info.id, where, sizeof(where)) == 0 && strcmp(where, path) == 0)
 		return 0;

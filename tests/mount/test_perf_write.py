@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """perf writes: whatever it does to a cache of its own, it does to the mount of a store, with the same words and the same result."""
 import errno
+import json
 import os
 import pathlib
 import shutil
@@ -231,6 +232,21 @@ def test_bidctl_on_a_covered_store(mount, scene, store):
     assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1
     m.unmount()
     tools.run(tools.BIDCTL, "--store", store, "add", scene.other.path, env=scene.env)
+
+
+def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
+    """What is to be done is said, and status shows the mount all the same."""
+    m = mount(at=store)
+    m.die()
+    try:
+        for command in ("list", "status"):
+            done = tools.run(tools.BIDCTL, "--store", store, command, env=scene.env, status=3)
+            assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+        assert f"mount      {m}" in done.stdout and "its daemon is gone" in done.stdout, done.stdout
+        done = tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=scene.env, status=3)
+        assert json.loads(done.stdout)["store"] == {"path": str(store), "readable": False}
+    finally:
+        tools.run("umount", "-l", store) if tools.IS_ROOT else tools.run("fusermount3", "-uz", store)
 
 
 def place_of(m, program, ident=None):

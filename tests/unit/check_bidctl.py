@@ -369,6 +369,14 @@ def case_get_read_only(scene):
         scene.store.chmod(0o755)
 
 
+def case_shortest_id(scene):
+    """One byte leaves nothing for the name of perf's link: such a file is refused, and leaves nothing."""
+    tiny, two = build(scene.home, "tiny", "ab"), build(scene.home, "tiny2", "abcd")
+    done = scene.on_store("add", "--verbose", tiny, two, status=REFUSED)
+    assert f"no build-id in it: '{tiny}'" in done.stderr and "added 1, known 0, refused 1" in done.stdout, done
+    assert len(scene.files()) == 1 and scene.on_store("verify").stdout.count("\n") == 1
+
+
 def case_status(scene):
     scene.on_store("add", scene.one, scene.two)
     status = scene.json("status")

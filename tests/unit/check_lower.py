@@ -5,7 +5,10 @@
 usage: check_lower.py BIDCTL [--no-fetch] [CASE...]
 """
 import json
+import os
 import shutil
+import subprocess
+import tempfile
 
 import cases
 from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene
@@ -63,6 +66,19 @@ def case_first_use(scene):
     place = {"DEBUGINFOD_CACHE_PATH": str(scene.home / "cache" / "debuginfod_client")}
     assert scene.run("missing", "--lower=debuginfod", ID_FAR, **place).stdout == ""
     scene.run("missing", "--lower=debuginfod", ID_FAR, ID_NOT_STORED, status=REFUSED)
+
+
+def case_other_file_system(scene):
+    """What a lower store has on another file system gets no other name, and so no directory for one."""
+    cases.need(os.access("/dev/shm", os.W_OK) and os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "one file system only")
+    sleep = shutil.which("sleep")
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="bid-lower.") as other, subprocess.Popen([sleep, "1000"]) as process:
+        try:
+            scene.run("--store", other, "add", "--link=copy", sleep)
+            scene.on_store("get", "--offline", f"--lower={other}", f"--pid={process.pid}", "elf")
+        finally:
+            process.kill()
+    assert not [path for path in scene.store.rglob("*") if path.is_dir() and ".bidfs" not in path.parts and not os.listdir(path)]
 
 
 if __name__ == "__main__":
