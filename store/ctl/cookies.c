@@ -16,7 +16,7 @@ struct listing {
 	const char *path; /* only of this one; NULL for all */
 	bool in_full;
 	struct bid_store *store;
-	struct ctl_array array;
+	struct ctl_array *array; /* with --json; borrowed */
 	size_t n;
 };
 
@@ -57,7 +57,7 @@ static int print_cookie(void *user, const struct bid_cookie *cookie)
 		return 0;
 	listing->n++;
 	if (listing->ctl->json)
-		return ctl_array_add(&listing->array, to_json(cookie));
+		return ctl_array_add(listing->array, to_json(cookie));
 	if (listing->in_full) {
 		print_in_full(listing, cookie);
 		return 0;
@@ -72,8 +72,6 @@ static enum ctl_status list(struct listing *listing)
 {
 	int r = listing->store ? bid_store_each_cookie(listing->store, print_cookie, listing) : 0;
 
-	if (listing->ctl->json)
-		ctl_array_end(&listing->array);
 	if (r == 0)
 		return CTL_DONE;
 	bid_error("%s: reading store '%s'", strerror(-r), bid_store_path(listing->store));
@@ -82,19 +80,21 @@ static enum ctl_status list(struct listing *listing)
 
 enum ctl_status ctl_list_cookies(const struct ctl *ctl, struct bid_store *store)
 {
-	struct listing listing = { .ctl = ctl, .store = store };
-
-	return list(&listing);
-}
-
-enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path)
-{
-	struct listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true };
+	struct ctl_array array = { 0 };
+	struct listing listing = { .ctl = ctl, .store = store, .array = &array };
 	enum ctl_status status = list(&listing);
 
-	if (status == CTL_DONE && listing.n == 0) {
-		bid_error("no cookie of it is kept; for builds by their path see 'bidctl list --by=path': '%s'", path);
-		return CTL_REFUSED;
-	}
+	if (ctl->json)
+		ctl_array_end(&array);
+	return status;
+}
+
+enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path, struct ctl_array *array,
+				 size_t *ret_n)
+{
+	struct listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true, .array = array };
+	enum ctl_status status = list(&listing);
+
+	*ret_n = listing.n;
 	return status;
 }

@@ -23,7 +23,7 @@ static const struct command {
 } commands[] = {
 	{ "add", "FILE|DIR...", "put ELF files into the store, each under its build-id", 0, -1, ctl_add },
 	{ "list", "", "list what is in the store", 0, 0, ctl_list },
-	{ "show", "ID|PATH", "show what is known of a build, or is guessed of a path", 1, 1, ctl_show },
+	{ "show", "ID|PATH", "show what is known of a build, or of all builds of a path", 1, 1, ctl_show },
 	{ "get", "ID|- [KIND]", "fetch an artifact if it is not there, print its path; or many", 0, 2, ctl_get },
 	{ "remove", "FILE|ID...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
 	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },

@@ -2,10 +2,12 @@
 /* bidctl show */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <bid/error.h>
+#include <bid/remove.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -95,20 +97,77 @@ static void print_info(const json_t *info)
 		print_line("artifacts", "none: the link leads to nothing");
 }
 
+/* Print what bid_store_info() has made, @text. */
+static int show_text(const char *text)
+{
+	json_t *info = json_loads(text, 0, NULL);
+
+	if (!info)
+		return -ENOMEM;
+	print_info(info);
+	json_decref(info);
+	return 0;
+}
+
+/* The builds of one path. */
+struct showing {
+	const struct ctl *ctl;
+	struct bid_store *store;
+	struct ctl_array array;
+	size_t n;
+};
+
+/* bid_store_id_fn */
+static int show_build(void *user, const struct bid_id *id)
+{
+	struct showing *showing = user;
+	bid_auto_free char *text = NULL;
+	int r = bid_store_info(showing->store, id, &text);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (showing->n++ > 0 && !showing->ctl->json)
+		putchar('\n');
+	return showing->ctl->json ? ctl_array_add(&showing->array, json_loads(text, 0, NULL)) : show_text(text);
+}
+
+/* Every build that is stored of the absolute path @path, and what is only a guess. */
+static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store, const char *path)
+{
+	struct showing showing = { .ctl = ctl, .store = store };
+	bid_auto_free char *real = realpath(path, NULL);
+	enum ctl_status status;
+	size_t cookies = 0;
+	int r = store ? bid_store_each_build(store, path, show_build, &showing) : 0;
+
+	/* what is filed is filed under the real path */
+	if (r == -ENOENT && real)
+		r = bid_store_each_build(store, real, show_build, &showing);
+	if (r < 0 && r != -ENOENT)
+		return ctl_which_failed(path, r);
+	status = ctl_show_cookies(ctl, store, path, &showing.array, &cookies);
+	if (ctl->json)
+		ctl_array_end(&showing.array);
+	if (status == CTL_DONE && showing.n + cookies == 0) {
+		bid_error("no build of this path in the store, nor a guess: '%s'", path);
+		return CTL_REFUSED;
+	}
+	return status;
+}
+
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	bid_auto_free char *text = NULL;
 	enum ctl_status status;
 	struct bid_id id;
-	json_t *info;
 	int r;
 
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
 	if (argv[0][0] == '/')
-		return ctl_show_cookies(ctl, store, argv[0]);
+		return show_path(ctl, store, argv[0]);
 	r = ctl_which(store, argv[0], &id);
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
@@ -123,12 +182,6 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 		puts(text);
 		return CTL_DONE;
 	}
-	info = json_loads(text, 0, NULL);
-	if (!info) {
-		bid_error("%s", strerror(ENOMEM));
-		return CTL_TROUBLE;
-	}
-	print_info(info);
-	json_decref(info);
-	return CTL_DONE;
+	r = show_text(text);
+	return r < 0 ? ctl_which_failed(argv[0], r) : CTL_DONE;
 }

@@ -369,6 +369,23 @@ def case_get_read_only(scene):
         scene.store.chmod(0o755)
 
 
+def case_show_path(scene):
+    """Every build of a path, whatever is there now, and by a link to it too."""
+    program = scene.home / "program"
+    for made in (scene.one, scene.two):
+        program.unlink(missing_ok=True)
+        shutil.copy(made, program)
+        scene.on_store("add", "--link=copy", program)
+    (scene.home / "alias").symlink_to(program)
+    for name in ("program", "alias"):
+        text = scene.on_store("show", scene.home / name).stdout
+        assert sorted(re.findall("^build-id +([0-9a-f]+)$", text, re.M)) == sorted([ID_ONE, ID_TWO]), text
+    assert sorted(row["id"] for row in scene.json("show", program)) == sorted([ID_ONE, ID_TWO])
+    assert scene.json("show", scene.text, status=REFUSED) == []
+    scene.one_error("show", scene.text, status=REFUSED, has="no build of this path")
+    scene.run("show", scene.text, status=REFUSED)
+
+
 def case_shortest_id(scene):
     """One byte leaves nothing for the name of perf's link: such a file is refused, and leaves nothing."""
     tiny, two = build(scene.home, "tiny", "ab"), build(scene.home, "tiny2", "abcd")
