@@ -54,9 +54,9 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 		int r = bid_store_lower_path(*lowers, path, sizeof(path));
 
 		if (r == 0)
+			continue;
+		if (r > 0)
 			r = bid_store_add_lower(store, path);
-		if (r == -ENOENT && strcmp(*lowers, BID_LOWER_DEBUGINFOD) == 0)
-			continue; /* nothing was fetched yet */
 		if (r < 0) {
 			bid_error("%s: cannot use the lower store '%s': name a directory that you may read", strerror(-r), *lowers);
 			return r;

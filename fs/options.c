@@ -34,7 +34,8 @@ static const char usage[] =
 	"                          DEBUGINFOD_URLS or /etc/debuginfod/*.urls are asked\n"
 	"  -o offline              ask no server\n"
 	"  -o lower=DIR            look into DIR too, and never write it: another ~/.debug, /usr/lib/debug, or a cache of\n"
-	"                          libdebuginfod ('debuginfod' is the user's own); may be given several times\n"
+	"                          libdebuginfod; may be given several times. The user's own such cache ('debuginfod') is\n"
+	"                          looked into anyway, unless it is 'none'\n"
 	"  -o wait=SECONDS         wait at most so long for a download, which goes on behind; 0 is for ever (default 10)\n"
 	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
 	"  -o miss_rate=NUMBER     artifacts a second that a server is asked for by another user;\n"
@@ -282,6 +283,18 @@ static int set_options(struct bid_options *options, const char *list, bool slopp
 	return 0;
 }
 
+/* What a cache of the user's has need not be fetched. Not if others are let in: it is his, and its files may be for him alone. */
+static int imply_cache(struct bid_options *options)
+{
+	size_t n = 0;
+
+	while (options->lowers && options->lowers[n])
+		n++;
+	if (options->allow_other || !bid_store_implies_cache((const char *const *)options->lowers, n))
+		return 0;
+	return append(&options->lowers, BID_LOWER_DEBUGINFOD);
+}
+
 static int copy_path(char *to, const char *path)
 {
 	if (strlen(path) >= PATH_MAX) {
@@ -375,7 +388,9 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 	}
 	if (options->verbose && options->log_level < BID_LOG_INFO)
 		options->log_level = BID_LOG_INFO;
-	return set_places(options, argv + optind, argc - optind) < 0 ? BID_PARSE_USAGE : BID_PARSE_MOUNT;
+	if (set_places(options, argv + optind, argc - optind) < 0 || imply_cache(options) < 0)
+		return BID_PARSE_USAGE;
+	return BID_PARSE_MOUNT;
 }
 
 void bid_options_release(struct bid_options *options)

@@ -175,16 +175,28 @@ static int debuginfod_cache(char *path, size_t size)
 int bid_store_lower_path(const char *name, char *ret_path, size_t size)
 {
 	char path[PATH_MAX];
-	int r = 0;
 
+	if (strcmp(name, BID_LOWER_NONE) == 0)
+		return 0;
 	if (strcmp(name, BID_LOWER_DEBUGINFOD) == 0) {
-		r = debuginfod_cache(path, sizeof(path));
+		int r = debuginfod_cache(path, sizeof(path));
+
+		if (r < 0 || (access(path, F_OK) < 0 && errno == ENOENT))
+			return r == -ENOENT ? 0 : r;
 		name = path;
 	}
-	if (r < 0)
-		return r;
 	if (strlen(name) >= size)
 		return -ENAMETOOLONG;
 	memcpy(ret_path, name, strlen(name) + 1);
-	return 0;
+	return 1;
+}
+
+bool bid_store_implies_cache(const char *const *names, size_t n)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(names[i], BID_LOWER_NONE) == 0 || strcmp(names[i], BID_LOWER_DEBUGINFOD) == 0)
+			return false;
+	return debuginfod_cache(path, sizeof(path)) == 0 && access(path, R_OK | X_OK) == 0;
 }

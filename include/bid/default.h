@@ -3,6 +3,7 @@
 #ifndef BID_DEFAULT_H
 #define BID_DEFAULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -17,15 +18,22 @@
  */
 int bid_store_default_path(char *ret_path, size_t size);
 
-/* The name by which users mean the cache of libdebuginfod where they name lower stores. */
+/* Names by which users mean the cache of libdebuginfod where they name lower stores, and that they want no other than they name. */
 #define BID_LOWER_DEBUGINFOD "debuginfod"
+#define BID_LOWER_NONE	     "none"
 
 /*
  * The directory that a user means who names the lower store @name: @name, unless it is BID_LOWER_DEBUGINFOD. Then it is where
  * libdebuginfod keeps what it fetched (debuginfod_find_debuginfo(3), "Cache"): $DEBUGINFOD_CACHE_PATH, else
- * ~/.debuginfod_client_cache if that exists, else debuginfod_client in $XDG_CACHE_HOME or ~/.cache. It need not exist. Returns as
- * bid_store_default_path().
+ * ~/.debuginfod_client_cache if that exists, else debuginfod_client in $XDG_CACHE_HOME or ~/.cache. Returns 1 and the path, or 0
+ * for BID_LOWER_NONE, and for such a cache that does not exist: nothing was fetched yet; or as bid_store_default_path().
  */
 int bid_store_lower_path(const char *name, char *ret_path, size_t size);
+
+/*
+ * Is the cache of libdebuginfod to be looked into besides the @n lower stores @names, before any server is asked for what it has?
+ * If there is one that the caller may read, and the names are not against it: it is not among them, nor is BID_LOWER_NONE.
+ */
+bool bid_store_implies_cache(const char *const *names, size_t n);
 
 #endif

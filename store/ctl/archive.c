@@ -222,7 +222,7 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 	if (ctl->perf_data)
 		status = ctl_recording_read(&packing.recording);
 	if (status == CTL_DONE)
-		status = ctl_open_store(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
+		status = ctl_open_to_find(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
 	if (status == CTL_DONE)
 		status = collect(&packing, argc, argv);
 	if (status == CTL_DONE && ctl->fetch)

@@ -105,6 +105,12 @@ enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t siz
  */
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
 
+/*
+ * The same for a command that looks for what is needed: libdebuginfod's cache is a lower store, too, unless the command line is
+ * against it. Not for one that tells what is in the store.
+ */
+enum ctl_status ctl_open_to_find(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
+
 static inline void ctl_cleanup_store(struct bid_store **store)
 {
 	bid_store_free(*store);

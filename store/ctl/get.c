@@ -292,7 +292,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 		return ctl_usage("no such kind of artifact: '%s'", kind);
 	if (ctl->offline && ctl->n_urls > 0)
 		return ctl_usage("'--offline' and '--url' do not go together");
-	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
+	status = ctl_open_to_find(ctl, CTL_WRITE_IF_POSSIBLE, &store);
 	if (status != CTL_DONE)
 		return status;
 	if (from != CTL_NEEDS_NONE)

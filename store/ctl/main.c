@@ -62,7 +62,7 @@ static const struct {
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
 	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file" },
 	{ "cookies", 0, NULL, "list", "list what is kept without a build-id, which is a guess" },
-	{ "lower", 0, "DIR", "archive list show get missing status", "look into DIR, too ('debuginfod': its cache); repeatable" },
+	{ "lower", 0, "DIR", "archive list show get missing status", "look into DIR, too ('debuginfod': its cache; or 'none')" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
 	{ "once", 0, NULL, "watch", "look through all processes once, and end" },
 	{ "url", 0, "URL", "add archive get verify", "ask this server, not those of the environment; repeatable" },

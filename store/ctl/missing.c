@@ -82,7 +82,7 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 {
 	struct asking asking = { .ctl = ctl };
 	ctl_auto_store struct bid_store *store = NULL;
-	enum ctl_status status = ctl_open_store(ctl, CTL_READ, &store);
+	enum ctl_status status = ctl_open_to_find(ctl, CTL_READ, &store);
 	struct bid_id id;
 
 	if (ctl->perf_data && argc > 0)

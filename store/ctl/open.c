@@ -39,23 +39,27 @@ static bool is_unwritable(int r)
 	return r == -EROFS || r == -EACCES || r == -EPERM;
 }
 
-static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store)
+static enum ctl_status add_lower(struct bid_store *store, const char *name)
 {
 	char path[PATH_MAX];
+	int r = bid_store_lower_path(name, path, sizeof(path));
 
-	for (size_t i = 0; i < ctl->n_lowers; i++) {
-		int r = bid_store_lower_path(ctl->lowers[i], path, sizeof(path));
-
-		if (r == 0)
-			r = bid_store_add_lower(store, path);
-		if (r == -ENOENT && strcmp(ctl->lowers[i], BID_LOWER_DEBUGINFOD) == 0)
-			continue; /* nothing was fetched yet */
-		if (r < 0) {
-			bid_error("%s: lower store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), ctl->lowers[i]);
-			return CTL_TROUBLE;
-		}
+	if (r > 0)
+		r = bid_store_add_lower(store, path);
+	if (r < 0) {
+		bid_error("%s: lower store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), name);
+		return CTL_TROUBLE;
 	}
 	return CTL_DONE;
+}
+
+static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store)
+{
+	enum ctl_status status = CTL_DONE;
+
+	for (size_t i = 0; i < ctl->n_lowers && status == CTL_DONE; i++)
+		status = add_lower(store, ctl->lowers[i]);
+	return status;
 }
 
 /* Is @path not a store, but a mount, perhaps over the store itself? What only reads goes well through it. */
@@ -103,4 +107,13 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 		return CTL_TROUBLE;
 	}
 	return add_lowers(ctl, *ret_store);
+}
+
+enum ctl_status ctl_open_to_find(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)
+{
+	enum ctl_status status = ctl_open_store(ctl, how, ret_store);
+
+	if (status == CTL_DONE && *ret_store && bid_store_implies_cache(ctl->lowers, ctl->n_lowers))
+		status = add_lower(*ret_store, BID_LOWER_DEBUGINFOD);
+	return status;
 }

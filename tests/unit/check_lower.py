@@ -53,6 +53,22 @@ def case_found(scene):
     scene.on_store("get", *lowers, ID_FAR, "elf", status=REFUSED)
 
 
+def case_found_by_itself(scene):
+    """What libdebuginfod has fetched is not missing, nor fetched again; but what is in the store is told of the store alone."""
+    cache = scene.home / ".cache" / "debuginfod_client"
+    (cache / ID_FAR).mkdir(parents=True)
+    shutil.copy(scene.far, cache / ID_FAR / "executable")
+    (cache / ID_TWO).mkdir()
+    (cache / ID_TWO / "debuginfo").touch(mode=0)  # no server had it a while ago
+    assert scene.on_store("get", ID_FAR, "elf").stdout == f"{cache}/{ID_FAR}/executable\n"
+    assert scene.on_store("missing", ID_FAR, ID_TWO, status=REFUSED).stdout == f"{ID_TWO}\n"
+    assert scene.json("list") == [] and scene.on_store("archive", ID_FAR, "-o", scene.home / "a.tar").returncode == DONE
+    scene.on_store("get", "--lower=none", ID_FAR, "elf", status=REFUSED)
+    assert scene.on_store("missing", "--lower=none", ID_FAR, status=REFUSED).stdout == f"{ID_FAR}\n"
+    # nobody named it: that it cannot be read is no trouble
+    scene.run("missing", ID_FAR, status=REFUSED, DEBUGINFOD_CACHE_PATH="/dev/null/cache")
+
+
 def case_first_use(scene):
     """Without a store, and without a cache of libdebuginfod: nothing is there, which is no trouble."""
     assert scene.run("list", "--lower=debuginfod").stdout == ""
