@@ -91,7 +91,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 		/* as perf would make it */
 		r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : bid_store_open(path, BID_STORE_WRITE, ret_store);
 	}
-	if (is_unwritable(r) && how == CTL_WRITE_IF_POSSIBLE)
+	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
 	if (is_unwritable(r) && is_covered(path)) {
 		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s', or let perf add through it",
@@ -103,7 +103,11 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 		return CTL_TROUBLE;
 	}
 	if (r < 0) {
-		bid_error("%s: store '%s'", r == -ENOENT ? "no such directory" : strerror(-r), path);
+		bid_error("%s: store '%s'",
+			  r == -ENOENT	  ? "no such directory"
+			  : r == -ENOTDIR ? "it, or '.bidfs' in it, is no directory"
+					  : strerror(-r),
+			  path);
 		return CTL_TROUBLE;
 	}
 	return add_lowers(ctl, *ret_store);

@@ -21,8 +21,6 @@ enum {
 	CACHE_MAX = 1 << 30, /* bytes: some 30 million files */
 };
 
-#define DIRECTORY BID_LAYOUT_PRIVATE "/scan"
-
 /* the bytes of the last number tell the machine's byte order, too */
 static const struct {
 	char magic[8];
@@ -54,7 +52,7 @@ struct bid_scan_named {
 };
 
 struct bid_scan_cache {
-	char name[32]; /* in DIRECTORY */
+	char name[32]; /* in BID_LAYOUT_SCANS */
 	uint64_t path_hash;
 	char *data; /* of the file; owned. NULL if empty */
 	const struct header *header; /* the following three: in data */
@@ -121,7 +119,7 @@ static bool adopt(struct bid_scan_cache *cache, char *data, size_t len)
 static int open_cache(struct bid_store *store, const char *name, int *ret_fd)
 {
 	bid_auto_fd int dir = -1;
-	int r = bid_root_open(bid_store_root(store), DIRECTORY, O_PATH | O_DIRECTORY, &dir);
+	int r = bid_root_open(bid_store_root(store), BID_LAYOUT_SCANS, O_PATH | O_DIRECTORY, &dir);
 
 	return r < 0 ? r : bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, ret_fd);
 }
@@ -306,7 +304,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 		return 0;
 	r = build(cache, found, n, &data, &len);
 	if (r == 0)
-		r = bid_root_mkdirs(bid_store_root(store), DIRECTORY, false, &dir);
+		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
 	if (r == 0)
 		r = bid_temp_new(store, true, &temp);
 	if (r == 0)

@@ -89,7 +89,10 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 
 	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, &st) == 0)
 		return S_ISREG(st.st_mode);
-	/* a debug file lies beside its ELF file, and a module may be known by another name */
+	/* that it has another name does not say that it has this one, which may have been removed */
+	if (kind == BID_KIND_ELF && !is_packed_kernel_file(file->name))
+		return false;
+	/* a debug file lies beside its ELF file, and an unpacked module has the name of the first file that it was in */
 	kinds = bid_store_kinds(scan->store, id);
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;

@@ -70,6 +70,24 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 	return fstatvfs(store->root, ret_statvfs) < 0 ? -errno : 0;
 }
 
+/* What is in the way of a folder of ours in our private one: a damaged file system may have made it, and nobody else may. */
+static void clear_way(int root)
+{
+	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS,	BID_LAYOUT_SCANS, BID_LAYOUT_UNPACKED,
+					       BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE, BID_LAYOUT_COOKIES };
+	bid_auto_fd int private = -1;
+
+	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
+		return;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *name = folders[i] + sizeof(BID_LAYOUT_PRIVATE);
+		struct stat st;
+
+		if (fstatat(private, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+			unlinkat(private, name, 0);
+	}
+}
+
 /* Make our private folder, and clear away what a writer that died left in it. */
 static int prepare_private(struct bid_store *store)
 {
@@ -78,6 +96,7 @@ static int prepare_private(struct bid_store *store)
 
 	if (faccessat(store->root, ".", W_OK, AT_EACCESS) < 0)
 		return -errno;
+	clear_way(store->root);
 	r = bid_root_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
 	if (r < 0)
 		return r;

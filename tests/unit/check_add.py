@@ -289,6 +289,19 @@ def case_rescan(scene):
     assert summary(scene.on_store("add", tree))[0] == (len(ids) + 3, 1, len(ids), 1)
     assert everything_is_right(scene) >= len(ids) + 2
 
+    # a name that was removed, of a build that has another one
+    twin = tree / "twin"
+    shutil.copy(tree / "changes", twin)
+    time.sleep(0.05)
+    scene.on_store("add", tree)
+    place = scene.store / str(twin)[1:] / check_bidctl.ID_TWO / "elf"
+    assert place.is_file()
+    scene.on_store("remove", f"--path={twin}")
+    assert not place.exists() and stored(scene, check_bidctl.ID_TWO).is_dir(), "another name went, too"
+    scene.on_store("add", tree)
+    assert place.is_file(), "the name that is left was taken for it"
+    twin.unlink()
+
     # another name of a known file, and a tree that was moved as a whole
     os.rename(tree / "bin", tree / "moved")
     scene.on_store("add", tree)

@@ -81,6 +81,26 @@ def case_remove_names(scene):
     assert scene.files() == []
 
 
+def case_in_the_way(scene):
+    """A file where a folder of the private ones should be is no store's end: it goes, and what was in the folder is made anew."""
+    private = scene.store / ".bidfs"
+    for name in ("tmp", "record", "scan", "quarantine", "unpacked", "cookie", "source", "section"):
+        shutil.rmtree(private / name, ignore_errors=True)
+        private.mkdir(exist_ok=True)
+        (private / name).write_text("in the way")
+        scene.on_store("add", scene.one.parent)
+        scene.on_store("verify", "--deep", "--repair")
+        assert not (private / name).is_file(), name
+        scene.on_store("remove", ID_ONE)
+    scene.on_store("add", scene.one)
+    assert any((private / "record").rglob("*.elf"))
+    # who only reads does without
+    shutil.rmtree(private)
+    private.write_text("in the way")
+    assert scene.on_store("get", "--offline", ID_ONE, "elf").stdout
+    assert "'.bidfs' in it" in scene.on_store("add", scene.one, status=TROUBLE).stderr
+
+
 def case_update(scene):
     assert scene.on_store("update", scene.two).stdout == "replaced 0, added 1, refused 0\n"
     program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
