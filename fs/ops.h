@@ -46,9 +46,15 @@ int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struc
 
 /*
  * ops_write.c: if the name of @staged is that of an artifact, it is published, because it was @closed, or because it may have been.
- * Returns as bid_stage_publish(), or -EINPROGRESS if it has a temporary name.
+ * Returns as bid_stage_publish(), or -EINPROGRESS if it has a temporary name, or nothing tells that it is whole.
  */
 int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed);
+
+/*
+ * ops_write.c: settle what nobody has touched for so many seconds, and drop what is not published by that: its writer is gone.
+ * @closed as above.
+ */
+void bid_settle_idle(struct bid_fs *fs, unsigned seconds, bool closed);
 
 /* ops_write.c: the file of @node, a BID_NODE_STAGED, was closed. */
 int bid_close_staged(struct bid_fs *fs, const struct bid_node *node);

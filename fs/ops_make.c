@@ -13,6 +13,8 @@
 #include "notify.h"
 #include "reply.h"
 
+enum { ABANDONED_S = 3600 };
+
 /* What @name means in @parent now. */
 static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
 {
@@ -116,8 +118,10 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
 	if (name[0] != '.' && bid_tree_kind(name) == BID_KIND_NONE)
 		r = -EPERM;
-	if (r == 0)
+	if (r == 0) {
+		bid_settle_idle(fs, ABANDONED_S, true);
 		r = bid_staging_begin(fs->staging, fs->store, &id, bid_node_path(&parent->node), name, &staged);
+	}
 	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & 0777) < 0)
 		r = -errno;
 	if (r < 0) {

@@ -16,6 +16,8 @@
 #include "notify.h"
 #include "reply.h"
 
+enum { REST_S = 1 };
+
 static int write_probes(struct bid_fs *fs, const struct bid_node *node, const char *data, size_t size, off_t offset)
 {
 	bid_auto_fd int fd = -1;
@@ -168,6 +170,18 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	fuse_reply_err(req, -r);
 }
 
+/* Text does not say whether it is whole. If nobody tells of its end, it is taken for that at the end of a line, after a while. */
+static bool is_text_at_rest(int fd)
+{
+	struct timespec now;
+	struct stat st;
+	char last;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return fstat(fd, &st) == 0 && now.tv_sec - st.st_ctim.tv_sec > REST_S && st.st_size > 0 &&
+	       pread(fd, &last, 1, st.st_size - 1) == 1 && last == '\n';
+}
+
 int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed)
 {
 	struct bid_request request = { .id = staged->id, .kind = bid_tree_kind(staged->name) };
@@ -175,10 +189,23 @@ int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed)
 
 	if (request.kind == BID_KIND_NONE)
 		return -EINPROGRESS;
+	if (!closed && !bid_kind_is_elf(request.kind) && !is_text_at_rest(bid_stage_fd(staged->stage)))
+		return -EINPROGRESS;
 	r = bid_publish_staged(fs, staged, &request, staged->dir, closed);
 	if (r == 0)
 		bid_staging_drop(fs->staging, staged);
 	return r;
+}
+
+void bid_settle_idle(struct bid_fs *fs, unsigned seconds, bool closed)
+{
+	struct bid_staged *staged;
+
+	while ((staged = bid_staging_idle(fs->staging, seconds))) {
+		bid_settle_staged(fs, staged, closed);
+		bid_staging_drop(fs->staging, staged);
+		bid_staged_put(fs->staging, staged);
+	}
 }
 
 int bid_close_staged(struct bid_fs *fs, const struct bid_node *node)

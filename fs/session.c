@@ -115,6 +115,9 @@ static int serve(struct bid_fs *fs, int ready)
 	/* answers what still waits, so before the session goes */
 	bid_broker_free(fs->broker);
 	bid_notifier_free(fs->notifier);
+	fs->notifier = NULL;
+	/* in no_open mode to be unmounted is the first sign that a file was closed; a signal is none */
+	bid_settle_idle(fs, 0, loop && r == 0);
 	bid_servers_free(servers);
 	/* a signal that ended the loop is the usual way to unmount */
 	return loop && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { ABANDONED_S = 3600 };
-
 struct entry {
 	struct bid_staged staged; /* first: an entry is what the callers have */
 	unsigned users; /* the list is one; as all below protected by the lock */
@@ -98,30 +96,12 @@ static void put(struct bid_staging *staging, struct entry *entry)
 		entry_free(entry);
 }
 
-/* One that was abandoned, off the list; NULL if there is none. */
-static struct entry *take_abandoned(struct bid_staging *staging)
-{
-	time_t before = now() - ABANDONED_S;
-	struct entry *taken = NULL;
-
-	pthread_mutex_lock(&staging->lock);
-	for (struct entry **at = &staging->first; *at && !taken;)
-		if ((*at)->used < before)
-			taken = unlist(at);
-		else
-			at = &(*at)->next;
-	pthread_mutex_unlock(&staging->lock);
-	return taken;
-}
-
 int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, const char *dir,
 		      const char *name, struct bid_staged **ret_staged)
 {
-	struct entry *entry, *abandoned;
+	struct entry *entry;
 	int r;
 
-	while ((abandoned = take_abandoned(staging)))
-		put(staging, abandoned);
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
@@ -173,6 +153,21 @@ struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial)
 struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name)
 {
 	return get(staging, 0, dir, name);
+}
+
+struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds)
+{
+	time_t since = now() - (time_t)seconds;
+	struct entry *entry;
+
+	pthread_mutex_lock(&staging->lock);
+	entry = staging->first;
+	while (entry && entry->used > since)
+		entry = entry->next;
+	if (entry)
+		entry->users++;
+	pthread_mutex_unlock(&staging->lock);
+	return entry ? &entry->staged : NULL;
 }
 
 void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged)

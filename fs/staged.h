@@ -25,8 +25,8 @@ int bid_staging_new(struct bid_staging **ret_staging);
 void bid_staging_free(struct bid_staging *staging);
 
 /*
- * Begin the file @name in the directory @dir of @id. What nobody has touched for an hour is dropped: its writer is gone. Returns 0,
- * -EEXIST, -ENOMEM, or as bid_stage_new(). The caller gives @ret_staged back with bid_staged_put(), as of the next two.
+ * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_stage_new(). The caller gives
+ * @ret_staged back with bid_staged_put(), as of the next three.
  */
 int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, const char *dir,
 		      const char *name, struct bid_staged **ret_staged);
@@ -34,6 +34,9 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 /* The one of that number or name; NULL if there is none. */
 struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial);
 struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name);
+
+/* One that nobody has touched for so many seconds; NULL if there is none. */
+struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds);
 
 /* It has no name any more, and is gone with its last user. */
 void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged);

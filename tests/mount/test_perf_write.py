@@ -316,6 +316,31 @@ def test_in_whatever_way_it_is_written(view, scene):
     assert view.artifact(scene.other.id).read_bytes() == scene.other.read()
 
 
+def test_a_symbol_table_is_published_whole(mount, mode):
+    """It does not say whether it is whole, and in no_open mode nobody says when it is: a look at it in the middle is no sign."""
+    m, ident, lines = mount(), "ab" * 20, b"ffffffff81000000 T _text\n" * 1000
+    directory = m / "[kernel.kallsyms]" / ident
+    os.makedirs(directory)
+    with open(directory / "kallsyms", "wb", buffering=0) as file:
+        file.write(lines[:8192])
+        assert (directory / "kallsyms").stat().st_size == 8192
+        file.write(lines[8192:])
+    tools.wait_until(lambda: (directory / "kallsyms").exists() and m.artifact(ident, "kallsyms").exists(), "the symbol table")
+    assert m.artifact(ident, "kallsyms").read_bytes() == lines
+
+
+def test_written_and_unmounted(mount, mode, scene, store):
+    """Nobody looks at it before the end, which is the only sign there is in no_open mode that it was closed."""
+    m, lines = mount(), b"ffffffff81000000 T _text\n"
+    for directory, name, content in ((place_of(m, scene.burn), "elf", scene.burn.read()),
+                                     (m / "[kernel.kallsyms]" / ("ab" * 20), "kallsyms", lines)):
+        os.makedirs(directory)
+        (directory / name).write_bytes(content)
+    m.unmount()
+    assert (store / str(scene.burn.path)[1:] / scene.burn.id / "elf").read_bytes() == scene.burn.read()
+    assert (store / "[kernel.kallsyms]" / ("ab" * 20) / "kallsyms").read_bytes() == lines
+
+
 def overwrite(path):
     with open(path, "r+b", buffering=0) as file:
         file.write(b"x")
