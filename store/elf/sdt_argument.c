@@ -159,7 +159,7 @@ void bid_sdt_arguments(FILE *out, uint16_t machine, const char *arguments)
 		struct part argument = { .text = arguments, .len = strcspn(arguments, " \t") };
 
 		/* "[sp, 8]" is one */
-		if (argument.len > 4 && memmem(argument.text, argument.len, "[sp,", 4) && argument.text[argument.len] == ' ')
+		if (argument.len > 4 && memcmp(arguments + argument.len - 4, "[sp,", 4) == 0 && arguments[argument.len] == ' ')
 			argument.len += 1 + strcspn(argument.text + argument.len + 1, " \t");
 		print_argument(out, machine, number, argument);
 		arguments = argument.text + argument.len;
