@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/access.h"
 #include "base/stamp.h"
 
 enum { BUCKETS = 1024 }; /* a power of two */
@@ -127,8 +128,9 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 	struct bid_stamp now;
 	int r;
 
-	if (fstat(file.fd, &file.st) < 0)
-		return -errno;
+	r = bid_fstat(file.fd, &file.st);
+	if (r < 0)
+		return r;
 	/* text is what its name leads to; only what carries its id is the same wherever it is */
 	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
 		return -ENOENT;

@@ -9,6 +9,7 @@
 
 #include <bid/elf.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -32,8 +33,9 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 	r = (lower ? bid_root_open_linked : bid_root_open)(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r < 0)
 		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	r = bid_fstat(fd, &st);
+	if (r < 0)
+		return r;
 	if (!S_ISREG(st.st_mode))
 		return -ENOENT;
 	file->fd = bid_steal_fd(&fd);
@@ -230,8 +232,9 @@ int bid_store_recheck(struct bid_store *store, const struct bid_request *request
 	struct stat st;
 	int r;
 
-	if (fstat(file->fd, &st) < 0)
-		return -errno;
+	r = bid_fstat(file->fd, &st);
+	if (r < 0)
+		return r;
 	if (bid_kind_is_elf(request->kind)) {
 		r = bid_verdict(bid_store_verdicts(store), file->fd, &st, false, &verdict);
 		if (r < 0)

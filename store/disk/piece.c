@@ -9,6 +9,7 @@
 
 #include <bid/piece.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
@@ -39,8 +40,9 @@ int bid_piece_open(struct bid_store *store, const struct bid_request *request, s
 	r = bid_root_open(bid_store_root(store), bid_piece_path(request, path), O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r < 0)
 		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
+	r = bid_fstat(fd, &st);
+	if (r < 0)
+		return r;
 	if (!S_ISREG(st.st_mode))
 		return -ENOENT;
 	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .st = st, .kind = request->kind };

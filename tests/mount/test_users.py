@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""R20: what a user may not read in the store he does not read through the mount, and what he may he does."""
+import hashlib
+import json
+import os
+import struct
+
+import pytest
+
+import programs
+import tools
+
+ALICE, BOB, CAROL, GROUP = 20001, 20002, 20003, 20100  # the owner, one of the file's group, and somebody else
+USERS = {"root": (0, 0), "alice": (ALICE, ALICE), "bob": (BOB, GROUP), "carol": (CAROL, CAROL)}
+MODES = (0o400, 0o440, 0o444, 0o040, 0o004, 0o000, 0o555, 0o604)
+READ = """
+import hashlib, json, sys
+def tell(path):
+    try:
+        return hashlib.sha256(open(path, "rb").read()).hexdigest()
+    except OSError as trouble:
+        return trouble.errno
+print(json.dumps([tell(path) for path in sys.argv[1:]]))
+"""
+
+
+def told(user, paths):
+    """What each of the files is to a user: a digest, or an errno."""
+    uid, gid = USERS[user]
+    drop = [] if user == "root" else ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
+    return json.loads(tools.run(*drop, "/usr/bin/python3", "-c", READ, *paths).stdout)
+
+
+@pytest.fixture
+def files(place, store):
+    """[(build, its file in the store)], one for each mode."""
+    first = programs.small(place / "first")
+    made = []
+    for number, mode in enumerate(MODES):
+        build = programs.forge(first, f"{number:08x}{first.id[8:]}", place / f"app{number}")
+        build.path.chmod(0)
+        stored = programs.into_store(store, build.id, f"/usr/bin/app{number}", (place / f"app{number}").read_bytes())
+        os.chown(stored, ALICE, GROUP)
+        stored.chmod(mode)
+        made.append((build, stored))
+    return made
+
+
+@pytest.mark.parametrize("option", ["allow_other", "alone"])
+def test_each_user_each_mode(needs_root, mount, mode, files, option):
+    """64 cases: as the kernel answers where the file is, even if root has just read it; without allow_other, nobody else."""
+    m = mount(*([option] if option == "allow_other" else []))
+    mounted, at_source = [m.artifact(build.id) for build, _ in files], [stored for _, stored in files]
+    right = [hashlib.sha256(build.read()).hexdigest() for build, _ in files]
+    assert told("root", mounted) == right
+    for user in ("alice", "bob", "carol", "root"):
+        expected = told(user, at_source)
+        if user == "root":
+            assert expected == right
+        elif option == "alone":
+            expected = [13] * len(files)
+        assert told(user, mounted) == expected, user
+    # or all of this says nothing
+    assert option == "alone" or len({json.dumps(told(user, mounted)) for user in USERS}) == len(USERS)
+
+
+def test_a_mapped_user(needs_root, mount, mode, files):
+    """Root of a user namespace is who he is outside, and sees what others may."""
+    m = mount("allow_other")
+    paths = [m.artifact(build.id) for build, _ in files]
+    assert told("root", paths).count(13) == 0
+    drop = ["setpriv", f"--reuid={CAROL}", f"--regid={CAROL}", "--clear-groups"]
+    done = tools.run(*drop, "unshare", "--user", "--map-root-user", "/usr/bin/python3", "-c", READ, *paths, status=None)
+    if "unshare failed" in done.stderr:
+        pytest.skip("users may make no namespaces here")
+    # the kernel may refuse such a user altogether, but gives him no more than Carol
+    for inside, outside in zip(json.loads(done.stdout), told("carol", [stored for _, stored in files])):
+        assert inside in (outside, 13)
+
+
+def acl(owner, group, mask, other, named):
+    """system.posix_acl_access as the kernel takes it: acl(5) in the form of <linux/posix_acl_xattr.h>."""
+    nobody = 0xffffffff
+    entries = [(1, owner, nobody), *[(2, rights, user) for user, rights in sorted(named.items())], (4, group, nobody),
+               (16, mask, nobody), (32, other, nobody)]
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+LISTS = {
+    "a user refused whom the mode lets in": acl(4, 4, 4, 4, {CAROL: 0}),
+    "a group refused whom the mode, which is the mask, lets in": acl(4, 0, 4, 0, {CAROL: 4}),
+    "nobody refused": acl(4, 4, 4, 4, {CAROL: 4}),
+}
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_access_control_lists(needs_root, mount, mode, files, what):
+    """Nobody is let in whom a list at the source refuses."""
+    build, stored = files[0]
+    try:
+        os.setxattr(stored, "system.posix_acl_access", LISTS[what])
+    except OSError as trouble:
+        pytest.skip(f"no access control lists on this file system: {trouble}")
+    m = mount("allow_other")
+    paths = [m.artifact(build.id), m.elf_file(build.id)]
+    if os.path.exists(section := m / "buildid" / build.id / "section" / ".text"):
+        paths.append(section)
+    told("root", paths)
+    for user in ("alice", "bob", "carol"):
+        (source,) = told(user, [stored])
+        for path, through in zip(paths, told(user, paths)):
+            assert source != 13 or through == 13, (user, path)
+            assert user != "alice" or through != 13
