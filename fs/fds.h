@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Descriptors of files that were opened and checked lately, kept for the next reader, the least recently used given up first. In
- * no_open mode the kernel just reads, so there is no other place for them. Pure C: knows no FUSE.
+ * Descriptors of files that were found and checked lately, kept for the next reader, the least recently used given up first. In
+ * no_open mode the kernel just opens and reads, so there is no other place for them. Pure C: knows no FUSE.
  */
 #ifndef BID_FS_FDS_H
 #define BID_FS_FDS_H

@@ -12,6 +12,21 @@
 #include "text.h"
 #include "wait.h"
 
+/*
+ * In no_open mode nobody says when the file is opened, and it may be gone from the store before the first of it is read. Not what
+ * was made in memory, which can be made again and may be large.
+ */
+static void keep_for_open(struct bid_fs *fs, const struct bid_node *node, struct bid_file *file)
+{
+	struct bid_fd *fd;
+
+	if (fs->mode != BID_MODE_NO_OPEN || file->st.st_nlink == 0)
+		return;
+	fd = bid_fds_keep(fs->fds, bid_inode_number(node), file);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+}
+
 static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -28,6 +43,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 
 		/* what is read must be what is told of here, even if another file was read under this name before */
 		bid_fds_prefer(fs->fds, bid_inode_number(&node), &file->st);
+		keep_for_open(fs, &node, file);
 		bid_reply_node(req, &node, &file->st);
 	}
 }

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""R35: whatever this machine lacks, what is read is the same, only slower, and status says what is used and why."""
+import hashlib
+import mmap
+import os
+import re
+
+import pytest
+
+import programs
+import tools
+from fetching import read
+from namespace import NOBODY, as_user, isolated
+
+BALLAST = 3_000_000  # more than the kernel reads ahead
+# all artifacts under each of their names, with size and bytes; info tells what is known at the moment
+DIGEST = "(cd {} && find -L buildid debug by-path usr -type f ! -name info -printf '%p %s\\n' -exec sha256sum {{}} + " \
+    "| sort | sha256sum)"
+WAYS = {
+    "auto": "passthrough=auto",
+    "no passthrough": "passthrough=off",
+    "io_uring": "io_uring",
+    "one thread": "max_threads=1",
+    "ten threads": "max_threads=10",
+    "ro": "ro",
+}
+
+
+@pytest.fixture
+def builds(place, store):
+    """A program with separate debug information, one without, and a large one."""
+    made = [programs.small(place / "app"), programs.split(programs.small(place / "split", 2), place / "split.debug"),
+            programs.small(place / "large", 3, f"-DBALLAST={BALLAST}")]
+    for build in made:
+        programs.into_store(store, build.id, f"/usr/bin/{build.path.name}", build.path)
+    programs.into_store(store, made[1].id, "/usr/bin/split", made[1].debug, "debug")
+    return made
+
+
+def digest_of(m):
+    text = tools.run("sh", "-ec", DIGEST.format(m)).stdout
+    assert re.match(r"[0-9a-f]{64} ", text)
+    return text
+
+
+def test_every_way_reads_the_same(mount, builds):
+    """One digest of the whole tree, and the bytes of the store."""
+    digests = {}
+    for way, option in WAYS.items():
+        m = mount(option)
+        m.permit("no io_uring")
+        status = m.status()
+        assert status["mode"] in ("passthrough", "no_open")
+        assert (status["mode"] == "no_open") == bool(status["mode_reason"]), way
+        assert (tools.why_no_passthrough() or way == "no passthrough") == (status["mode"] == "no_open") or status["mode_reason"]
+        for build in builds:
+            assert m.artifact(build.id).read_bytes() == build.read()
+        digests[way] = digest_of(m)
+        m.unmount()
+    assert len(set(digests.values())) == 1, digests
+
+
+def test_without_any_privilege(needs_root, mount, builds, store, place, env):
+    """A user who may do nothing but call fusermount3(1) reads what root reads with all that there is."""
+    m = mount("ro")
+    expected = digest_of(m)
+    m.unmount()
+    mine, point = place / "mount.bidfs", place / "mnt"
+    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
+    mine.chmod(0o755)
+    point.mkdir()
+    os.chown(point, NOBODY, NOBODY)
+    user = as_user(NOBODY)
+    done = isolated(f"""
+        mount -t tmpfs -o mode=755 none {place}/home
+        mknod -m 666 {place}/home/fuse c 10 229
+        mount --bind {place}/home/fuse /dev/fuse
+        {user} {mine} {store} {point} -o ro >&2
+        {user} grep -o '"mode[a-z_]*": ".*"' {point}/.bidfs/status >&2
+        {user} sh -ec "{DIGEST.format(point)}"
+        {user} fusermount3 -u {point}""", env)
+    assert done.stdout == expected
+    assert re.search(r'"mode": "no_open"\n"mode_reason": ".*(CAP_SYS_ADMIN|libfuse before 3.17)', done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("how", ["remove", "evict"])
+def test_open_and_mapped_files_stay(mount, mode, store, place, faults, builds, how):
+    """What goes from the store while it is open and mapped, of which nothing was read yet, is read to its end."""
+    build = builds[2]
+    right = hashlib.sha256(build.read()).hexdigest()
+    if how == "evict":
+        build = programs.small(place / "fetched", 4, f"-DBALLAST={BALLAST}")
+        right = hashlib.sha256(build.read()).hexdigest()
+        server = faults()
+        server.serve(build)
+        m = mount(f"url={server.url}")
+        assert m.artifact(build.id).stat().st_size == len(build.read())
+    else:
+        m = mount()
+    fd = os.open(m.artifact(build.id), os.O_RDONLY)
+    with mmap.mmap(fd, 0, prot=mmap.PROT_READ) as mapped:
+        if how == "evict":
+            tools.run(tools.BIDCTL, "-s", store, "gc", "--cache-size", "1")
+        else:
+            tools.run(tools.BIDCTL, "-s", store, "remove", build.id)
+        assert not list(store.glob(f"**/{build.id}/elf")), "it is still there"
+        assert hashlib.sha256(mapped).hexdigest() == right
+    assert hashlib.sha256(os.pread(fd, 2 * BALLAST, 0)).hexdigest() == right
+    os.close(fd)
+    if how == "remove":
+        tools.wait_until(lambda: read(m.artifact(build.id)) == 2, "its name is gone", 10)
