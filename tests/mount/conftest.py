@@ -114,6 +114,14 @@ def store(place):
 
 
 @pytest.fixture
+def memory():
+    """A directory in memory, if there is a file system there: a disk takes half a minute to forget ten thousand ids."""
+    there = "/dev/shm"
+    with tempfile.TemporaryDirectory(prefix="bm-", dir=there if os.access(there, os.W_OK) else None) as path:
+        yield pathlib.Path(path)
+
+
+@pytest.fixture
 def needs_root():
     if not tools.IS_ROOT:
         pytest.skip("needs root")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""File handles, as an NFS server keeps them: over a remount and a restart of the daemon, and forged ones."""
+"""R29: file handles, as an NFS server keeps them: over a remount and a restart of the daemon, and forged ones."""
 import ctypes
 import errno
 import os
@@ -123,6 +123,35 @@ def test_the_handle_of_what_is_gone_is_stale(needs_root, mount, store, builds):
     m = mount(at=m.path)
     for handle in handles:
         assert tools.errno_of(open_handle, m, handle) == errno.ESTALE
+
+
+def test_many_handles(needs_root, mount, mode, memory):
+    """A handle of every id of a large store, each opened by another daemon: it is the file of that id."""
+    count = int(os.environ.get("BID_TEST_IDS", "1000"))
+    tools.run(tools.BUILD / "tests/bench/make-store", memory / "store", count)
+    m = mount(on=memory / "store")
+    handles = {ident: handle_of(m.artifact(ident)) for ident in os.listdir(m / "buildid")}
+    assert len(set(handles.values())) == count
+    m = restart(lambda at: mount(at=at, on=memory / "store"), m, "kill")
+    for ident, handle in handles.items():
+        assert bytes.fromhex(ident) in read_handle(m, handle)
+
+
+def test_the_handle_of_what_is_fetched_again(needs_root, mount, mode, faults, store, place):
+    """Stale while it is not there, and the same handle when it is: without a table, a daemon that never saw it knows it."""
+    program = programs.small(place / "app")
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    assert m.artifact(program.id).read_bytes() == program.read()
+    handle = handle_of(m.artifact(program.id))
+    m.unmount()
+    tools.run(tools.BIDCTL, "-s", store, "remove", program.id)
+    m = mount(f"url={server.url}", at=m.path)
+    assert tools.errno_of(open_handle, m, handle) == errno.ESTALE
+    assert m.artifact(program.id).read_bytes() == program.read()
+    assert read_handle(m, handle) == program.read() and handle_of(m.artifact(program.id)) == handle
+    assert server.count(program.id) == 2
 
 
 @pytest.mark.limit(120)

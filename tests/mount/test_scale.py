@@ -2,7 +2,6 @@
 """Many ids: what a listing costs, and that it stays right."""
 import os
 import pathlib
-import tempfile
 import time
 
 import pytest
@@ -35,14 +34,9 @@ def is_sanitized(m):
 
 
 @pytest.fixture
-def store():
-    """In memory, if there is a file system there: a disk takes half a minute to forget that many ids."""
-    memory = "/dev/shm"
-    with tempfile.TemporaryDirectory(prefix="bm-", dir=memory if os.access(memory, os.W_OK) else None) as path:
-        made = pathlib.Path(path) / "store"
-        made.mkdir()
-        tools.run(MAKE_STORE, made, MANY)
-        yield made
+def store(memory):
+    tools.run(MAKE_STORE, memory / "store", MANY)
+    return memory / "store"
 
 
 def test_listing_many_ids_is_kept_and_taken_back(mount, mode, store, place):

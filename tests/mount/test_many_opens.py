@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""R19: thousands of files are open at once, and processes open and close as fast as they can."""
+import concurrent.futures
+import itertools
+import os
+import pathlib
+import resource
+import subprocess
+
+import pytest
+
+import tools
+from fetching import read
+
+IDS, HELD = 1000, 10000
+PROCESSES, ROUNDS = 16, 2  # of opening, reading and closing every file: 32,000
+OURS = 100  # descriptors that the daemon may have besides those of files
+KEPT = 512  # of files that nobody has open: FDS_MAX in fs/session.c
+SCRIPT = """
+import random, sys
+paths = sys.stdin.read().split()
+random.Random(int(sys.argv[1])).shuffle(paths)
+for path in paths * int(sys.argv[2]):
+    with open(path, "rb") as file:
+        if bytes.fromhex(path.split("/")[-2]) not in file.read():
+            sys.exit(f"not what it should be: {path}")
+"""
+
+
+@pytest.fixture
+def store(memory):
+    tools.run(tools.BUILD / "tests/bench/make-store", memory / "store", IDS)
+    return memory / "store"
+
+
+@pytest.fixture
+def ids(store):
+    return [fan.name + link.name for fan in (store / ".build-id").iterdir() for link in fan.iterdir()]
+
+
+def descriptors_of(m):
+    return len(os.listdir(f"/proc/{m.pid}/fd"))
+
+
+def test_ten_thousand_open_at_once(mount, mode, ids):
+    """No open fails, the daemon holds no more than a descriptor for each file, and gives them back."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = min(HELD, hard - 200)
+    if held < 4 * IDS:
+        pytest.skip(f"a process may have {hard} files open")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held + 200, hard))
+    m = mount()
+    files = []
+    try:
+        for ident in itertools.islice(itertools.cycle(ids), held):
+            files.append(os.open(m.artifact(ident), os.O_RDONLY))
+        for number, fd in enumerate(files):
+            assert bytes.fromhex(ids[number % IDS]) in os.pread(fd, 4096, 0)
+        assert descriptors_of(m) <= IDS + OURS
+    finally:
+        for fd in files:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    tools.wait_until(lambda: descriptors_of(m) <= KEPT + OURS, "files are let go", 10)
+
+
+@pytest.mark.limit(90)
+def test_many_processes(mount, mode, ids):
+    m = mount()
+    paths = "\n".join(str(m.artifact(ident)) for ident in ids)
+
+    def client(seed):
+        argv = ["/usr/bin/python3", "-c", SCRIPT, seed, ROUNDS]
+        return subprocess.run([str(arg) for arg in argv], input=paths, capture_output=True, text=True, check=False)
+
+    with concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:
+        for done in pool.map(client, range(PROCESSES)):
+            assert done.returncode == 0, done.stderr
+    assert descriptors_of(m) <= KEPT + OURS
+
+
+def test_a_daemon_without_descriptors_says_so(needs_root, mount, mode, ids):
+    """EMFILE is an error of one call; what is asked for later is served."""
+    m = mount()
+    soft, hard = resource.prlimit(m.pid, resource.RLIMIT_NOFILE)
+    assert pathlib.Path(m.artifact(ids[0])).read_bytes()
+    resource.prlimit(m.pid, resource.RLIMIT_NOFILE, (descriptors_of(m), hard))
+    results = [read(m.artifact(ident)) for ident in ids[:50]]
+    resource.prlimit(m.pid, resource.RLIMIT_NOFILE, (soft, hard))
+    m.permit("Too many open files")
+    assert any(isinstance(result, int) for result in results), "nothing ran out"
+    for ident, result in zip(ids, results):
+        assert isinstance(result, int) or bytes.fromhex(ident) in result
+    tools.wait_until(lambda: all(isinstance(read(m.artifact(ident)), bytes) for ident in ids[:50]), "all is served again", 10)
