@@ -32,7 +32,8 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --lower | --url | --link | --perf-data | --jobs | --files-from | --interval | -o | --output)
+		-s | --store | --lower | --url | --link | --perf-data | --jobs | --files-from | --interval | --notes | -o | \
+			--output)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -63,7 +64,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
 		;;
-	--perf-data | --core | --files-from | -o | --output)
+	--perf-data | --core | --files-from | --notes | -o | --output)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -96,6 +97,7 @@ _bidctl()
 		remove) options+=' --path=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		watch) options+=' --link= --interval= --once' ;;
+		probe) options+=' --print --notes= --guru' ;;
 		verify) options+=' --deep --repair --url= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
@@ -104,8 +106,8 @@ _bidctl()
 	fi
 	case $command:$operands in
 	:*)
-		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive verify gc watch
-			status' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify
+			gc watch status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames
@@ -122,6 +124,14 @@ _bidctl()
 		;;
 	archive:* | show:0 | get:0 | missing:* | verify:*)
 		_bidctl_ids "$current"
+		;;
+	probe:0)
+		mapfile -t COMPREPLY < <(compgen -W 'list show add remove apply' -- "$current")
+		;;
+	probe:1)
+		compopt -o filenames
+		_bidctl_ids "$current"
+		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W kernel -- "$current"; compgen -f -- "$current")
 		;;
 	get:1)
 		mapfile -t COMPREPLY < <(compgen -W 'debuginfo elf executable kallsyms probes vdso' -- "$current")

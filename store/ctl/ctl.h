@@ -52,6 +52,9 @@ struct ctl {
 	bool deep; /* verify */
 	bool repair; /* verify */
 	bool dry_run; /* gc */
+	bool print; /* probe */
+	unsigned guru; /* probe: how often it was given */
+	const char *notes; /* probe: a file, or NULL */
 	uint64_t cache_size, min_free; /* gc; bytes, 0 if not given */
 };
 
@@ -64,6 +67,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);

@@ -30,6 +30,7 @@ static const struct command {
 	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
 	{ "archive", "[ID...]", "pack builds, or what a recording of perf names, for another machine", 0, -1, ctl_archive },
 	{ "unarchive", "FILE", "take in what 'archive' or perf archive packed ('-': standard input)", 1, 1, ctl_unarchive },
+	{ "probe", "VERB [ID|FILE|kernel] ...", "list, show, add, remove or apply probe definitions of a build", 1, -1, ctl_probe },
 	{ "verify", "[ID...]", "check every object, name and record; with '--repair' put them right", 0, -1, ctl_verify },
 	{ "gc", "", "evict what was fetched, longest unused first, until the limits are kept", 0, 0, ctl_gc },
 	{ "watch", "", "add what runs, as it is started and mapped, until it is told to end", 0, 0, ctl_watch },
@@ -75,6 +76,9 @@ static const struct {
 	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found" },
 	{ "cache-size", 0, "SIZE", "gc", "as much of what was fetched may stay; with a suffix K, M, G or T" },
 	{ "min-free", 0, "SIZE", "gc", "as much is to be free on the file system" },
+	{ "print", 0, NULL, "probe", "of 'apply': print a script that checks the build and sets the probes, where it is run" },
+	{ "notes", 0, "FILE", "probe", "of 'apply': another machine's /sys/kernel/notes" },
+	{ "guru", 0, NULL, "probe", "of 'apply': set them in another build, too; twice: in one without a build-id" },
 	{ "dry-run", 0, NULL, "gc", "only show what would be evicted" },
 };
 
@@ -261,6 +265,12 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->repair = true;
 	else if (strcmp(name, "dry-run") == 0)
 		ctl->dry_run = true;
+	else if (strcmp(name, "print") == 0)
+		ctl->print = true;
+	else if (strcmp(name, "notes") == 0)
+		ctl->notes = value;
+	else if (strcmp(name, "guru") == 0)
+		ctl->guru++;
 	else if ((strcmp(name, "cache-size") == 0 && ctl_parse_size(value, &ctl->cache_size) < 0) ||
 		 (strcmp(name, "min-free") == 0 && ctl_parse_size(value, &ctl->min_free) < 0))
 		return ctl_usage("not a size of a byte or more, such as '500M': '%s'", value);

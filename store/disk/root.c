@@ -8,9 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+enum { AGAIN_AT_ONCE = 16, AGAIN_AFTER_MS = 1000 };
 
 static int open_beneath(int root, const char *path, int flags, uint64_t resolve, int *ret_fd)
 {
@@ -20,8 +23,13 @@ static int open_beneath(int root, const char *path, int flags, uint64_t resolve,
 	};
 	long fd;
 
-	/* EAGAIN: something was renamed while the kernel looked; it asks to be called again */
-	for (int i = 0; i < 16; i++) {
+	/*
+	 * EAGAIN: something was renamed while the kernel looked; it asks to be called again. Or somebody holds a lease on the file
+	 * (fcntl(2)), as those do who change probe definitions, and was told to give it back.
+	 */
+	for (int i = 0; i < AGAIN_AT_ONCE + AGAIN_AFTER_MS; i++) {
+		if (i >= AGAIN_AT_ONCE)
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
 			break;

@@ -187,16 +187,14 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 		r = bid_root_open(bid_store_root(store), where, O_PATH | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r;
-	fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && create) {
+	r = bid_root_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
+	if (r == -ENOENT && create) {
 		fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 		if (fd >= 0)
 			r = begin_probes(store, id, fd);
-		else if (errno == EEXIST)
-			fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		else
+			r = errno == EEXIST ? bid_root_open(dir, name, O_RDWR | O_NONBLOCK, &fd) : -errno;
 	}
-	if (fd < 0)
-		return -errno;
 	if (r < 0)
 		return r;
 	*ret_fd = bid_steal_fd(&fd);

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl probe */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "ctl/output.h"
+#include "ctl/probe.h"
+#include "ctl/probe_edit.h"
+
+enum { INPUT_MAX = 16 << 20 };
+
+static json_t *to_json(const struct bid_id *id, const struct ctl_probe *probe)
+{
+	json_t *definitions = json_array();
+	char hex[BID_ID_HEX_MAX];
+
+	for (size_t i = 0; i < probe->n; i++)
+		json_array_append_new(definitions, ctl_json_text(probe->definitions[i]));
+	return json_pack("{s:s, s:s%, s:o, s:b, s:o}", "id", bid_id_format(id, hex), "event", probe->text,
+			 ctl_probe_name_len(probe), "command", ctl_json_text(probe->command), "static", probe->sdt, "definitions",
+			 definitions);
+}
+
+struct listing {
+	const struct ctl *ctl;
+	struct bid_store *store;
+	struct ctl_array array;
+};
+
+static int print_rows(struct listing *listing, const struct bid_id *id, const struct ctl_probe_file *file)
+{
+	char hex[BID_ID_HEX_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < file->n && r == 0; i++) {
+		const struct ctl_probe *probe = &file->probes[i];
+
+		if (listing->ctl->json) {
+			r = ctl_array_add(&listing->array, to_json(id, probe));
+			continue;
+		}
+		printf("%s\t%.*s\t", bid_id_format(id, hex), (int)ctl_probe_name_len(probe), probe->text);
+		ctl_print_text(stdout, probe->command);
+		putchar('\n');
+	}
+	return r;
+}
+
+/* What is stored of one id; nothing is made here, which would read every program of the store. */
+static int list_id(void *user, const struct bid_id *id)
+{
+	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
+	struct listing *listing = user;
+	int kinds = bid_store_kinds(listing->store, id), r;
+	char hex[BID_ID_HEX_MAX];
+
+	if (kinds < 0 || !(kinds & 1 << BID_KIND_PROBES))
+		return 0;
+	r = ctl_probe_read(listing->store, id, &file);
+	if (r < 0)
+		bid_warning("%s: the probe definitions of %s", r == -EBADMSG ? "not in perf's format" : bid_strerror(r),
+			    bid_id_format(id, hex));
+	return r < 0 ? 0 : print_rows(listing, id, &file);
+}
+
+static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
+{
+	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
+	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status = ctl_open_store(ctl, argc > 0 ? CTL_WRITE_IF_POSSIBLE : CTL_READ, &store);
+	struct listing listing = { .ctl = ctl, .store = store };
+	struct ctl_probed probed;
+	int r = 0;
+
+	if (argc > 1)
+		return ctl_usage("too many operands for 'probe list': '%s'", argv[1]);
+	if (status == CTL_DONE && argc == 1)
+		status = ctl_probed_find(ctl, store, argv[0], &probed);
+	if (status == CTL_DONE && argc == 1)
+		status = ctl_probed_read(store, &probed, &file);
+	if (status != CTL_DONE)
+		return status;
+	if (argc == 1)
+		r = print_rows(&listing, &probed.id, &file);
+	else if (store)
+		r = bid_store_each_id(store, list_id, &listing);
+	if (ctl->json)
+		ctl_array_end(&listing.array);
+	if (r < 0)
+		bid_error("%s: listing probe definitions", bid_strerror(r));
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+static enum ctl_status no_such(const char *pattern)
+{
+	bid_error("no probe fits: '%s'", pattern);
+	return CTL_REFUSED;
+}
+
+static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
+{
+	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
+	ctl_auto_store struct bid_store *store = NULL;
+	struct ctl_array array = { 0 };
+	struct ctl_probed probed;
+	enum ctl_status status;
+
+	if (argc < 1)
+		return ctl_usage("'probe show' needs ID|FILE|kernel");
+	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
+	if (status == CTL_DONE)
+		status = ctl_probed_find(ctl, store, argv[0], &probed);
+	if (status == CTL_DONE)
+		status = ctl_probed_read(store, &probed, &file);
+	if (status != CTL_DONE)
+		return status;
+	if (ctl_probe_unmatched(&file, argv + 1, argc - 1))
+		return no_such(ctl_probe_unmatched(&file, argv + 1, argc - 1));
+	for (size_t i = 0; i < file.n; i++) {
+		if (!ctl_probe_wanted(&file.probes[i], argv + 1, argc - 1))
+			continue;
+		if (ctl->json)
+			ctl_array_add(&array, to_json(&probed.id, &file.probes[i]));
+		else
+			ctl_probe_print(stdout, &file.probes[i]);
+	}
+	if (ctl->json)
+		ctl_array_end(&array);
+	return CTL_DONE;
+}
+
+/* What the operands of "probe add" and "probe remove" ask for, and what came of it. */
+struct change {
+	struct ctl_probe_file wanted; /* add; owned */
+	char **patterns; /* remove */
+	int n_patterns;
+	size_t done, known;
+	const char *refused; /* why not: the pattern, or the probe that is there with other definitions */
+};
+
+static bool is_same(const struct ctl_probe *a, const struct ctl_probe *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->definitions[i], b->definitions[i]) != 0)
+			return false;
+	return true;
+}
+
+static const struct ctl_probe *find_named(const struct ctl_probe_file *file, const struct ctl_probe *like)
+{
+	size_t len = ctl_probe_name_len(like);
+
+	for (size_t i = 0; i < file->n; i++)
+		if (ctl_probe_name_len(&file->probes[i]) == len && memcmp(file->probes[i].text, like->text, len) == 0)
+			return &file->probes[i];
+	return NULL;
+}
+
+static int edit_add(void *user, const struct ctl_probe_file *old, FILE *out)
+{
+	struct change *change = user;
+
+	change->done = change->known = 0;
+	for (size_t i = 0; i < old->n; i++)
+		ctl_probe_print(out, &old->probes[i]);
+	for (size_t i = 0; i < change->wanted.n; i++) {
+		const struct ctl_probe *probe = &change->wanted.probes[i], *there = find_named(old, probe);
+
+		if (there && !is_same(there, probe)) {
+			change->refused = probe->text;
+			return -EEXIST;
+		}
+		if (!there)
+			ctl_probe_print(out, probe);
+		change->known += there != NULL;
+		change->done += there == NULL;
+	}
+	return 0;
+}
+
+static int edit_remove(void *user, const struct ctl_probe_file *old, FILE *out)
+{
+	struct change *change = user;
+
+	change->done = 0;
+	change->refused = ctl_probe_unmatched(old, change->patterns, change->n_patterns);
+	if (change->refused)
+		return -ENODATA;
+	for (size_t i = 0; i < old->n; i++) {
+		if (ctl_probe_wanted(&old->probes[i], change->patterns, change->n_patterns))
+			change->done++;
+		else
+			ctl_probe_print(out, &old->probes[i]);
+	}
+	return 0;
+}
+
+/* "p:GROUP/EVENT PLACE ARGUMENTS" as perf's cache has it; a place without a file is one in the file of @probed. */
+static enum ctl_status write_definition(struct bid_store *store, const struct ctl_probed *probed, const char *text, FILE *out)
+{
+	char where[PATH_MAX] = "", *slash;
+	struct ctl_definition definition;
+	const char *place, *colon;
+
+	if (ctl_definition_parse(text, &definition) < 0)
+		return ctl_usage("not a definition, such as 'p:GROUP/EVENT /PATH:0xOFFSET ARGUMENTS': '%s'", text);
+	if (!probed->kernel && definition.path_len == 0 && strncmp(definition.place, "0x", 2) == 0) {
+		if (probed->path[0])
+			snprintf(where, sizeof(where), "%s:", probed->path + 1);
+		else if (bid_store_where(store, &probed->id, where, sizeof(where) - 1) == 0 && where[0] != '[' &&
+			 (slash = strrchr(where, '/')))
+			memcpy(slash, ":", 2);
+		else
+			return ctl_usage("a definition needs the file's path, which the store does not know: '%s'", text);
+	}
+	/* what it was made of, as perf probe would be told: without file, module and semaphore, which it has no syntax for */
+	colon = memrchr(definition.place, ':', (size_t)definition.place_len);
+	place = colon ? colon + 1 : definition.place;
+	fprintf(out, "#%.*s:%.*s=%.*s%s\n", definition.group_len, definition.group, definition.event_len, definition.event,
+		(int)strcspn(place, " \t(%"), place, definition.type[0] == 'r' ? "%return" : "");
+	fprintf(out, "%.*s:%.*s/%.*s %s%s%s\n", definition.type_len, definition.type, definition.group_len, definition.group,
+		definition.event_len, definition.event, where[0] ? "/" : "", where, definition.place);
+	return CTL_DONE;
+}
+
+static enum ctl_status read_input(FILE *out)
+{
+	bid_auto_free char *line = NULL;
+	size_t room = 0, sum = 0;
+	ssize_t len;
+
+	while ((len = getline(&line, &room, stdin)) > 0) {
+		sum += (size_t)len;
+		if (sum > INPUT_MAX) {
+			bid_error("%s: standard input", bid_strerror(-EFBIG));
+			return CTL_REFUSED;
+		}
+		fwrite(line, 1, (size_t)len, out);
+		if (line[len - 1] != '\n')
+			putc('\n', out);
+	}
+	if (ferror(stdin))
+		bid_error("%s: standard input", strerror(errno));
+	return ferror(stdin) ? CTL_TROUBLE : CTL_DONE;
+}
+
+/* The operands of "probe add" as perf's cache has them. */
+static enum ctl_status collect(struct bid_store *store, const struct ctl_probed *probed, int argc, char **argv,
+			       struct ctl_probe_file *ret_file)
+{
+	enum ctl_status status = CTL_DONE;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	int r;
+
+	for (int i = 0; out && i < argc && status == CTL_DONE; i++)
+		status = strcmp(argv[i], "-") == 0 ? read_input(out) : write_definition(store, probed, argv[i], out);
+	if (!out || fclose(out) != 0) {
+		bid_error("%s", strerror(ENOMEM));
+		status = CTL_TROUBLE;
+	}
+	if (status != CTL_DONE) {
+		free(text);
+		return status;
+	}
+	r = ctl_probe_file_parse(text, len, ret_file);
+	if (r < 0)
+		bid_error("%s: standard input", r == -EBADMSG ? "not in perf's format" : bid_strerror(r));
+	for (size_t i = 0; r == 0 && i < ret_file->n; i++) {
+		if (ctl_probe_name_len(&ret_file->probes[i]) == 0 || ret_file->probes[i].n == 0) {
+			bid_error("no event, or no definition of it: '%s'", ret_file->probes[i].text);
+			r = -EBADMSG;
+		}
+	}
+	return r == -EBADMSG ? CTL_REFUSED : r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+static enum ctl_status change_failed(const struct ctl_probed *probed, const struct change *change, int error)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	bid_id_format(&probed->id, hex);
+	switch (error) {
+	case -EEXIST:
+		bid_error("there with other definitions, remove it first: '%.*s'", (int)strcspn(change->refused, "="),
+			  change->refused);
+		return CTL_REFUSED;
+	case -ENODATA:
+		return no_such(change->refused);
+	case -ENOENT:
+		bid_error("build %s is not in the store: add it first with 'bidctl add %s'", hex,
+			  probed->kernel    ? "--kernel"
+			  : probed->path[0] ? probed->path
+					    : "FILE");
+		return CTL_REFUSED;
+	default:
+		bid_error("%s: the probe definitions of %s", error == -EBADMSG ? "not in perf's format" : bid_strerror(error), hex);
+		return CTL_TROUBLE;
+	}
+}
+
+static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool adding)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	struct change change = { .patterns = argv + 1, .n_patterns = argc - 1 };
+	struct ctl_probed probed;
+	enum ctl_status status;
+	char hex[BID_ID_HEX_MAX];
+	int r;
+
+	if (argc < 2)
+		return ctl_usage(adding ? "'probe add' needs ID|FILE|kernel and DEFINITION..., or '-'"
+					: "'probe remove' needs ID|FILE|kernel and EVENT...");
+	status = ctl_open_store(ctl, CTL_WRITE, &store);
+	if (status == CTL_DONE)
+		status = ctl_probed_find(ctl, store, argv[0], &probed);
+	if (status == CTL_DONE && adding)
+		status = collect(store, &probed, argc - 1, argv + 1, &change.wanted);
+	if (status == CTL_DONE) {
+		r = ctl_probe_edit(store, &probed.id, adding ? edit_add : edit_remove, &change);
+		status = r < 0 ? change_failed(&probed, &change, r) : CTL_DONE;
+	}
+	ctl_probe_file_release(&change.wanted);
+	if (status != CTL_DONE)
+		return status;
+	bid_id_format(&probed.id, hex);
+	if (ctl->json)
+		ctl_print_json(json_pack("{s:s, s:I, s:I}", "id", hex, adding ? "added" : "removed", (json_int_t)change.done,
+					 "known", (json_int_t)change.known));
+	else if (adding)
+		printf("added %zu, known %zu\n", change.done, change.known);
+	else
+		printf("removed %zu\n", change.done);
+	return CTL_DONE;
+}
+
+static enum ctl_status add(const struct ctl *ctl, int argc, char **argv)
+{
+	return change(ctl, argc, argv, true);
+}
+
+static enum ctl_status take_out(const struct ctl *ctl, int argc, char **argv)
+{
+	return change(ctl, argc, argv, false);
+}
+
+enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		ctl_command_fn run;
+	} verbs[] = {
+		{ "list", list }, { "show", show }, { "add", add }, { "remove", take_out }, { "apply", ctl_probe_apply },
+	};
+
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		if (strcmp(argv[0], verbs[i].name) != 0)
+			continue;
+		if ((ctl->guru || ctl->print || ctl->notes) && verbs[i].run != ctl_probe_apply)
+			return ctl_usage("'--guru', '--print' and '--notes' are of 'probe apply'");
+		return verbs[i].run(ctl, argc - 1, argv + 1);
+	}
+	return ctl_usage("not list, show, add, remove or apply: '%s'", argv[0]);
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl probe apply: from definitions to events of the kernel, in the build they were made for and in no other. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/elf.h>
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "ctl/here.h"
+#include "ctl/output.h"
+#include "ctl/probe.h"
+#include "ctl/probe_script.h"
+#include "ctl/tracefs.h"
+
+struct events {
+	struct ctl_event *events; /* owned */
+	size_t n;
+};
+
+static void events_release(struct events *events)
+{
+	for (size_t i = 0; i < events->n; i++) {
+		free(events->events[i].line);
+		free(events->events[i].name);
+		free(events->events[i].path);
+	}
+	free(events->events);
+}
+
+/* One definition as the kernel is to have it: in the file that was named, if one was, and the further places of one event with a
+ * number behind its name, as perf has it. */
+static int add_event(struct events *events, const struct ctl_probed *probed, const char *text, size_t number)
+{
+	struct ctl_event *event = &events->events[events->n];
+	struct ctl_definition definition;
+	char suffix[24] = "";
+
+	if (ctl_definition_parse(text, &definition) < 0)
+		return -EBADMSG;
+	if (number > 0)
+		snprintf(suffix, sizeof(suffix), "_%zu", number);
+	*event = (struct ctl_event){ 0 };
+	events->n++;
+	if (definition.path_len > 0) {
+		event->path = probed->path[0] ? strdup(probed->path) : strndup(definition.place, (size_t)definition.path_len);
+		if (!event->path)
+			return -ENOMEM;
+	}
+	if (asprintf(&event->name, "%.*s/%.*s%s", definition.group_len, definition.group, definition.event_len, definition.event,
+		     suffix) < 0) {
+		event->name = NULL;
+		return -ENOMEM;
+	}
+	if (asprintf(&event->line, "%.*s:%s %s%s", definition.type_len, definition.type, event->name,
+		     event->path ? event->path : "", definition.place + definition.path_len) < 0) {
+		event->line = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl_probe_file *file, char *const *patterns, int n,
+			       struct events *events)
+{
+	size_t room = 0;
+
+	if (ctl_probe_unmatched(file, patterns, n)) {
+		bid_error("no probe fits: '%s'", ctl_probe_unmatched(file, patterns, n));
+		return CTL_REFUSED;
+	}
+	for (size_t i = 0; i < file->n; i++)
+		room += file->probes[i].n;
+	events->events = calloc(room + 1, sizeof(*events->events));
+	for (size_t i = 0; events->events && i < file->n; i++) {
+		for (size_t j = 0; ctl_probe_wanted(&file->probes[i], patterns, n) && j < file->probes[i].n; j++) {
+			int r = add_event(events, probed, file->probes[i].definitions[j], j);
+
+			if (r < 0) {
+				bid_error("%s: '%s'", r == -EBADMSG ? "no definition of an event" : bid_strerror(r),
+					  file->probes[i].definitions[j]);
+				return r == -EBADMSG ? CTL_REFUSED : CTL_TROUBLE;
+			}
+		}
+	}
+	if (!events->events)
+		bid_error("%s", strerror(ENOMEM));
+	return events->events ? CTL_DONE : CTL_TROUBLE;
+}
+
+/* The build that is where the probes of @path (NULL: of the kernel) are to go. */
+static int identify(const struct ctl *ctl, const char *path, struct bid_id *ret_id)
+{
+	bid_auto_fd int fd = -1;
+
+	if (!path)
+		return ctl->notes ? ctl_here_notes(ctl->notes, ret_id) : ctl_here_kernel(ret_id);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : bid_elf_identify(fd, ret_id);
+}
+
+/* May probes of @wanted be set in @path (NULL: the kernel)? */
+static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted, const char *path)
+{
+	char hex[BID_ID_HEX_MAX], found_hex[BID_ID_HEX_MAX], what[PATH_MAX + 64];
+	struct bid_id found = { 0 };
+	int r = identify(ctl, path, &found);
+	unsigned need = r < 0 ? 2 : 1;
+
+	if (r == 0 && bid_id_answers(&found, wanted))
+		return CTL_DONE;
+	bid_id_format(wanted, hex);
+	snprintf(what, sizeof(what), "'%s'", path ? path : ctl->notes ? ctl->notes : "/sys/kernel/notes");
+	if (r == -ENOENT && path) {
+		bid_error("no such file, and the probes are of its build %s: %s", hex, what);
+		return CTL_REFUSED;
+	}
+	if (ctl->guru < need) {
+		if (r < 0)
+			bid_error("%s: %s, and the probes are of build %s; '--guru', given twice, sets them all the same",
+				  r == -ENODATA ? "no build-id in it" : bid_strerror(r), what, hex);
+		else
+			bid_error("%s is build %s, and the probes are of build %s; '--guru' sets them all the same", what,
+				  bid_id_format(&found, found_hex), hex);
+		return CTL_REFUSED;
+	}
+	bid_warning("--guru: %s is %s%s, AND THE PROBES ARE OF BUILD %s: they may be set into the middle of an instruction", what,
+		    r < 0 ? "of no known build" : "build ", r < 0 ? "" : bid_id_format(&found, found_hex), hex);
+	return CTL_DONE;
+}
+
+static enum ctl_status check_all(const struct ctl *ctl, const struct bid_id *wanted, const struct events *events)
+{
+	const char *checked = NULL;
+
+	for (size_t i = 0; i < events->n; i++) {
+		const char *path = events->events[i].path;
+		enum ctl_status status;
+
+		if (i > 0 && (path ? checked && strcmp(path, checked) == 0 : !checked))
+			continue;
+		status = check(ctl, wanted, path);
+		if (status != CTL_DONE)
+			return status;
+		checked = path;
+	}
+	return CTL_DONE;
+}
+
+static void take_back(const struct events *events, size_t n)
+{
+	while (n-- > 0) {
+		char line[CTL_PROBE_LINE_MAX + 8];
+
+		snprintf(line, sizeof(line), "-:%s\n", events->events[n].name);
+		ctl_tracefs_write(!events->events[n].path, line);
+	}
+}
+
+static enum ctl_status not_set(const struct ctl_event *event, int error)
+{
+	const char *list = ctl_tracefs_list(!event->path);
+
+	if (!ctl_tracefs())
+		bid_error("no tracefs: mount it with 'mount -t tracefs tracefs /sys/kernel/tracing'");
+	else if (error == -ENOENT)
+		bid_error("this kernel has no '%s/%s'", ctl_tracefs(), list);
+	else if (error == -EEXIST)
+		bid_error("there is such an event already; 'echo -:%s >>%s/%s' removes it", event->name, ctl_tracefs(), list);
+	else
+		bid_error("%s: the kernel does not take '%s'", bid_strerror(error), event->line);
+	return error == -EEXIST || error == -EINVAL ? CTL_REFUSED : CTL_TROUBLE;
+}
+
+/* All of them or none. */
+static enum ctl_status set(const struct events *events)
+{
+	for (size_t i = 0; i < events->n; i++) {
+		bid_auto_free char *line = NULL;
+		int r = asprintf(&line, "%s\n", events->events[i].line) < 0 ? -ENOMEM : 0;
+
+		if (r < 0)
+			line = NULL;
+		else
+			r = ctl_tracefs_write(!events->events[i].path, line);
+		if (r < 0) {
+			take_back(events, i);
+			return not_set(&events->events[i], r);
+		}
+	}
+	return CTL_DONE;
+}
+
+static void report(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
+{
+	json_t *list = json_array();
+	char hex[BID_ID_HEX_MAX];
+
+	for (size_t i = 0; i < events->n; i++) {
+		const struct ctl_event *event = &events->events[i];
+
+		if (!ctl->json)
+			puts(event->name);
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "event", event->name, "file", ctl_json_text(event->path),
+						      "definition", ctl_json_text(event->line)));
+	}
+	if (ctl->json)
+		ctl_print_json(json_pack("{s:s, s:O}", "id", bid_id_format(id, hex), "events", list));
+	json_decref(list);
+}
+
+static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
+{
+	enum ctl_status status = CTL_DONE;
+	bool kernel = true;
+
+	for (size_t i = 0; i < events->n; i++)
+		kernel = kernel && !events->events[i].path;
+	if (ctl->notes && !kernel)
+		return ctl_usage("'--notes' is of the kernel, and there are probes of programs");
+	/* the files are those of the machine that the script will run on */
+	if (!ctl->print || ctl->notes)
+		status = check_all(ctl, id, events);
+	if (status != CTL_DONE)
+		return status;
+	if (ctl->print) {
+		ctl_probe_script(stdout, id, events->events, events->n, ctl->guru);
+		return CTL_DONE;
+	}
+	status = set(events);
+	/* the kernel has looked the path up anew */
+	if (status == CTL_DONE && check_all(ctl, id, events) != CTL_DONE) {
+		take_back(events, events->n);
+		status = CTL_REFUSED;
+	}
+	if (status == CTL_DONE)
+		report(ctl, id, events);
+	return status;
+}
+
+enum ctl_status ctl_probe_apply(const struct ctl *ctl, int argc, char **argv)
+{
+	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
+	bid_cleanup(events_release) struct events events = { 0 };
+	ctl_auto_store struct bid_store *store = NULL;
+	struct ctl_probed probed;
+	enum ctl_status status;
+
+	if (argc < 1)
+		return ctl_usage("'probe apply' needs ID|FILE|kernel");
+	if (ctl->notes && !ctl->print)
+		return ctl_usage("'--notes' is of another machine, and needs '--print'");
+	if (ctl->json && ctl->print)
+		return ctl_usage("'--print' writes a script, and not JSON");
+	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
+	if (status == CTL_DONE)
+		status = ctl_probed_find(ctl, store, argv[0], &probed);
+	if (status == CTL_DONE)
+		status = ctl_probed_read(store, &probed, &file);
+	if (status == CTL_DONE)
+		status = collect(&probed, &file, argv + 1, argc - 1, &events);
+	return status == CTL_DONE ? apply(ctl, &probed.id, &events) : status;
+}

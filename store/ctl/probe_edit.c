@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/probe_edit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bid/write.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+enum {
+	SIZE_LIMIT = 64 << 20, /* bytes */
+	LEASE_TRIES = 100, /* some 2 s; perf has the file open for some milliseconds */
+};
+
+struct text {
+	char *data; /* owned; with a NUL behind it */
+	size_t len;
+};
+
+static void text_release(struct text *text)
+{
+	free(text->data);
+}
+
+int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_probe_file *ret_file)
+{
+	struct bid_file file = BID_FILE_NONE;
+	struct text text;
+	int r;
+
+	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file);
+	if (r == 0)
+		r = bid_read_file(file.fd, SIZE_LIMIT, &text.data, &text.len);
+	bid_file_release(&file);
+	return r < 0 ? r : ctl_probe_file_parse(text.data, text.len, ret_file);
+}
+
+/* Open them under a lease, or after a while without. Each try opens them anew, so that two who try do not hinder each other. */
+static int open_leased(struct bid_store *store, const struct bid_id *id, int *ret_fd)
+{
+	for (unsigned tries = 0;; tries++) {
+		struct timespec pause = { .tv_nsec = 10000000 + (getpid() % 16) * 1000000L };
+		bid_auto_fd int fd = -1;
+		int r = bid_store_open_probes(store, id, NULL, true, &fd);
+
+		if (r < 0)
+			return r;
+		/* whoever opens it then has us sent a signal, which by default ends the program, but for this one */
+		if ((fcntl(fd, F_SETSIG, SIGURG) < 0 || fcntl(fd, F_SETLEASE, F_WRLCK) < 0) && errno == EAGAIN &&
+		    tries < LEASE_TRIES) {
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+			continue;
+		}
+		*ret_fd = bid_steal_fd(&fd);
+		return 0;
+	}
+}
+
+static int make_new(const struct text *old, ctl_probe_edit_fn edit, void *user, struct text *ret_new)
+{
+	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
+	bid_auto_free char *copy = malloc(old->len + 1);
+	struct text new = { 0 };
+	FILE *out;
+	int r;
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, old->data, old->len + 1);
+	r = ctl_probe_file_parse(bid_steal(copy), old->len, &file);
+	if (r < 0)
+		return r;
+	out = open_memstream(&new.data, &new.len);
+	if (!out)
+		return -ENOMEM;
+	r = edit(user, &file, out);
+	if (fclose(out) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r < 0) {
+		text_release(&new);
+		return r;
+	}
+	*ret_new = new;
+	return 0;
+}
+
+/* Write what is different; if the disk is full, what was there is there again. */
+static int replace(int fd, const struct text *old, const struct text *new)
+{
+	size_t same = 0;
+	int r;
+
+	while (same < old->len && same < new->len && old->data[same] == new->data[same])
+		same++;
+	r = bid_pwrite_full(fd, new->data + same, new->len - same, (off_t)same);
+	if (r == 0 && ftruncate(fd, (off_t) new->len) < 0)
+		r = -errno;
+	if (r < 0) {
+		bid_pwrite_full(fd, old->data + same, old->len - same, (off_t)same);
+		(void)!ftruncate(fd, (off_t)old->len);
+		return r;
+	}
+	return r;
+}
+
+/* One try. Returns 1 if the file was changed meanwhile. */
+static int edit_open(int fd, ctl_probe_edit_fn edit, void *user)
+{
+	bid_cleanup(text_release) struct text old = { 0 };
+	bid_cleanup(text_release) struct text new = { 0 };
+	bid_cleanup(text_release) struct text now = { 0 };
+	int r = bid_read_file(fd, SIZE_LIMIT, &old.data, &old.len);
+
+	if (r == 0)
+		r = make_new(&old, edit, user, &new);
+	if (r == 0)
+		r = bid_read_file(fd, SIZE_LIMIT, &now.data, &now.len);
+	if (r < 0)
+		return r;
+	if (now.len != old.len || memcmp(now.data, old.data, old.len) != 0)
+		return 1;
+	return replace(fd, &old, &new);
+}
+
+int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_edit_fn edit, void *user)
+{
+	struct bid_file made = BID_FILE_NONE;
+	bid_auto_fd int fd = -1;
+	int r;
+
+	/* makes them, if they can be made */
+	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &made);
+	bid_file_release(&made);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	r = open_leased(store, id, &fd);
+	if (r < 0)
+		return r == -EPERM ? -ENOENT : r;
+	/* among ourselves, where there are no leases */
+	if (flock(fd, LOCK_EX) < 0)
+		return -errno;
+	do
+		r = edit_open(fd, edit, user);
+	while (r > 0);
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return r == 0 && fsync(fd) < 0 ? -errno : r;
+}

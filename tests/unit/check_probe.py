@@ -1,0 +1,349 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl probe beside perf on one store, and let it set uprobes in the running kernel.
+
+usage: check_probe.py BIDCTL [CASE...]
+"""
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import uuid
+
+import cases
+from check_bidctl import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
+from check_probes import compiled
+
+KERNEL = "4eb1" * 10
+TRACING = "/sys/kernel/tracing"
+# tracefs in a mount namespace of its own, wherever it is or is not outside
+PRIVATE = f'[ -e {TRACING}/trace ] || mount -t tracefs tracefs {TRACING} || exit 99; exec "$@"'
+
+
+class Probed(Scene):
+    """A program with two static probes, in the store."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.program = compiled(self, "program", [], "-g")
+        self.id = self.json("add", self.program)["files"][0]["id"]
+        self.file = self.store / str(self.program)[1:] / self.id / "probes"
+        self.group = f"bid{uuid.uuid4().hex[:12]}"
+        self.place = next(int(row["definitions"][0].split(":")[2].split()[0], 16) for row in self.json("probe", "list", self.id))
+
+    def define(self, event, offset=0):
+        return f"p:{self.group}/{event} {self.program}:{hex(self.place + offset)}"
+
+    def events(self, *operands):
+        return [row["event"] for row in self.json("probe", "list", *operands)]
+
+    def perf(self, *arguments, **keywords):
+        cases.need(shutil.which("perf"), "no perf")
+        return subprocess.run(["perf", "--buildid-dir", self.store, *map(str, arguments)], env=self.environment, check=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT, **keywords).stdout
+
+
+def case_list_and_show(scene):
+    rows = scene.json("probe", "list", scene.program)
+    assert [(row["id"], row["event"], row["static"], len(row["definitions"])) for row in rows] == \
+        [(scene.id, "sdt_app:twice", True, 2)], rows
+    assert scene.on_store("probe", "list").stdout == f"{scene.id}\tsdt_app:twice\ttwice\n"
+    assert scene.on_store("probe", "show", scene.id[:9], "twice").stdout == scene.file.read_text()
+    scene.one_error("probe", "show", scene.id, "sdt_app:other", status=REFUSED, has="'sdt_app:other'")
+    scene.one_error("probe", "list", scene.one, status=REFUSED, has="no probe definitions")
+    scene.one_error("probe", "list", scene.home / "missing", status=REFUSED, has="nor a file")
+    # a file that the store does not know
+    other = pathlib.Path(shutil.copy(scene.program, scene.home / "other"))
+    scene.on_store("remove", scene.id)
+    assert scene.on_store("probe", "show", other).stdout.splitlines()[1].startswith(f"p:sdt_app/twice {other}:")
+    assert scene.on_store("probe", "list").stdout == "" and scene.json("probe", "list") == []
+
+
+def case_usage(scene):
+    for arguments, has in (
+            (["probe"], "VERB"), (["probe", "dance"], "'dance'"), (["probe", "show"], "ID"),
+            (["probe", "add", scene.id], "DEFINITION"),
+            (["probe", "remove", scene.id], "EVENT"), (["probe", "apply"], "ID"), (["probe", "list", "--guru"], "'probe apply'"),
+            (["probe", "apply", scene.id, "--notes=/x"], "'--print'"), (["probe", "add", scene.id, "p:only"], "'p:only'"),
+            (["probe", "add", scene.id, "p:a/b /x:0x1\np:a/c /x:0x1"], "not a definition"),
+            (["probe", "add", scene.id, "p:a/1b /x:0x1"], "not a definition"),
+            (["probe", "add", "--", scene.id, "-:a/b /x:0x1"], "-:a/b"), (["list", "--print"], "'--print'")):
+        done = scene.on_store(*arguments, status=USAGE)
+        assert done.stderr.count("\n") == 1 and has in done.stderr, (arguments, done.stderr)
+
+
+def case_add_and_remove(scene):
+    add = ["probe", "add", scene.program]
+    done = scene.on_store(*add, scene.define("one"), f"r:{scene.group}/back {hex(scene.place)} $retval")
+    assert done.stdout == "added 2, known 0\n"
+    assert scene.on_store(*add, scene.define("one")).stdout == "added 0, known 1\n"
+    scene.one_error(*add, scene.define("one", 1), status=REFUSED, has=f"'{scene.group}:one'")
+    assert scene.file.read_text().splitlines()[3:] == [
+        f"#{scene.group}:one={hex(scene.place)}", scene.define("one"),
+        f"#{scene.group}:back={hex(scene.place)}%return", f"r:{scene.group}/back {scene.program}:{hex(scene.place)} $retval"]
+    # from one store into another, as text
+    text = scene.file.read_text()
+    done = subprocess.run([scene.bidctl, "--store", scene.store, "probe", "add", scene.id, "-"], input=text, text=True,
+                          env=scene.environment, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
+    assert done.stdout == "added 0, known 3\n" and scene.file.read_text() == text
+    assert scene.on_store("probe", "remove", scene.id, f"{scene.group}:b*").stdout == "removed 1\n"
+    scene.one_error("probe", "remove", scene.id, "x*", status=REFUSED, has="'x*'")
+    assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:one"]
+    scene.one_error("probe", "add", scene.one, scene.define("one"), status=REFUSED, has="bidctl add")
+    scene.file.write_text("p:a/b /x:0x1\n")
+    scene.one_error("probe", "add", scene.id, scene.define("one"), status=TROUBLE, has="perf's format")
+    assert scene.file.read_text() == "p:a/b /x:0x1\n"
+
+
+def case_with_perf(scene):
+    """What one of the two writes the other reads, uses and removes."""
+    scene.on_store("probe", "add", scene.id, scene.define("ours"), f"r:{scene.group}/back {hex(scene.place)} $retval")
+    scene.perf("probe", "-n", "-x", scene.program, "--cache", "--add", f"{scene.group}:perfs=main argc")
+    events = ["sdt_app:twice", f"{scene.group}:ours", f"{scene.group}:back", f"{scene.group}:perfs"]
+    assert scene.events(scene.id) == events
+    listed = scene.perf("probe", "--cache", "--list")
+    assert [line.split("=")[0] for line in listed.splitlines()[1:]] == events, listed
+    scene.perf("probe", "--cache", "--del", f"{scene.group}:ours")
+    scene.on_store("probe", "remove", scene.id, "perfs")
+    assert scene.events(scene.id) == events[:1] + [f"{scene.group}:back"]
+    assert f"{scene.group}:perfs" not in scene.perf("probe", "--cache", "--list")
+    if os.geteuid() == 0:
+        assert "sdt_app:twice" in scene.perf("probe", "-n", "%sdt_app:twice")
+
+
+def case_kernel(scene):
+    """By the kernel's id, which perf files under its own name."""
+    assert scene.run("add", "--kernel", status=None) is not None
+    place = scene.store / "[kernel.kallsyms]" / KERNEL
+    place.mkdir(parents=True)
+    (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
+    link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
+    link.parent.mkdir(parents=True)
+    link.symlink_to(f"../../[kernel.kallsyms]/{KERNEL}")
+    notes = scene.home / "notes"
+    notes.write_bytes(note(KERNEL))
+    scene.on_store("probe", "add", KERNEL, "p:mine/open do_sys_open+4 name=%si", "p:mine/in ext4:ext4_fill_super")
+    text = (place / "probes").read_text()
+    assert "#mine:open=do_sys_open+4\np:mine/open do_sys_open+4 name=%si\n" in text and "#mine:in=ext4_fill_super\n" in text, text
+    script = scene.on_store("probe", "apply", KERNEL, "open", "--print", f"--notes={notes}").stdout
+    assert script.splitlines()[-2:] == ["check '/sys/kernel/notes'",
+                                        "put kprobe_events 'mine/open' 'p:mine/open do_sys_open+4 name=%si'"], script
+    assert scene.on_store("probe", "apply", "kernel", "open", "--print", f"--notes={notes}").stdout == script
+    # another kernel, and none
+    notes.write_bytes(note(ID_NOT_STORED))
+    for arguments in (["probe", "apply", KERNEL, "--print", f"--notes={notes}"], ["probe", "apply", KERNEL]):
+        done = scene.on_store(*arguments, status=REFUSED)
+        assert done.stdout == "" and KERNEL in done.stderr, done.stderr
+        assert (ID_NOT_STORED in done.stderr) == ("--print" in arguments), done.stderr
+    scene.one_error("probe", "apply", scene.id, "--print", f"--notes={notes}", status=USAGE, has="'--notes'")
+
+
+def note(build_id):
+    ident = bytes.fromhex(build_id)
+    head = b"\4\0\0\0\6\0\0\0\1\1\0\0Xen\0" + b"\6\0\0\0\4\0\0\0\0\1\0\0" + b"Linux\0\0\0" + b"\0\0\0\0"
+    return head.replace(b"\6\0\0\0\1\1\0\0Xen\0", b"\4\0\0\0\1\1\0\0Xen\0abcd") + \
+        len(b"GNU\0").to_bytes(4, sys.byteorder) + len(ident).to_bytes(4, sys.byteorder) + (3).to_bytes(4, sys.byteorder) + \
+        b"GNU\0" + ident
+
+
+def case_perf_is_never_lost(scene):
+    """Both write at once; each event that either said was added is there in the end."""
+    rounds = 6
+    failed = []
+
+    def attempt(work):
+        try:
+            for number in range(rounds):
+                work(number)
+        except (AssertionError, subprocess.SubprocessError) as error:
+            failed.append(error)
+
+    def ours(name):
+        return lambda number: scene.on_store("probe", "add", scene.id, scene.define(f"{name}{number}"))
+
+    def perfs(number):
+        scene.perf("probe", "-n", "-x", scene.program, "--cache", "--add", f"{scene.group}:perfs{number}=main")
+
+    scene.perf("--version")
+    threads = [threading.Thread(target=attempt, args=(work,)) for work in (ours("a"), ours("b"), perfs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed
+    wanted = {f"{scene.group}:{name}{number}" for name in ("a", "b", "perfs") for number in range(rounds)}
+    assert wanted <= set(scene.events(scene.id)), wanted - set(scene.events(scene.id))
+
+
+def case_waits_for_perf(scene):
+    """While somebody has the file open as perf does, nothing is written to it; what he writes is kept."""
+    cases.need(leases(scene.home), "no leases in the file system of the test's directory")
+    theirs = f"#{scene.group}:theirs=main\n{scene.define('theirs')}\n"
+    with open(scene.file, "r+", encoding="ascii") as file:
+        text = file.read()
+        with subprocess.Popen([scene.bidctl, "--store", scene.store, "probe", "add", scene.id, scene.define("ours")],
+                              env=scene.environment, stdout=subprocess.DEVNULL) as process:
+            # until it has tried: the lease is asked for on a descriptor of its own
+            while process.poll() is None and not opened_by(process.pid, scene.file):
+                pass
+            time.sleep(0.1)
+            assert process.poll() is None, "it did not wait"
+            file.seek(0)
+            file.truncate()
+            file.write(text + theirs)
+            file.close()
+            assert process.wait(TIMEOUT) == DONE
+    assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:theirs", f"{scene.group}:ours"]
+
+
+def leases(directory):
+    with open(directory / "leased", "w+", encoding="ascii") as file:
+        try:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except OSError:
+            return False
+    return True
+
+
+def opened_by(pid, path):
+    descriptors = pathlib.Path(f"/proc/{pid}/fd")
+    try:
+        return any(os.readlink(descriptor) == str(path) for descriptor in descriptors.iterdir())
+    except OSError:
+        return False
+
+
+class Uprobes:
+    """The kernel's events of one group, which are of everybody; here they are removed again, whatever happens."""
+
+    def __init__(self, scene):
+        cases.need(os.geteuid() == 0, "only root may set uprobes")
+        self.scene, self.instance = scene, f"{TRACING}/instances/{scene.group}"
+        cases.need(self.shell(f"test -w {TRACING}/uprobe_events", status=None) == "0", "no uprobes in this kernel, or no tracefs")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.shell(f"rmdir {self.instance}", status=None)
+        for line in self.listed():
+            self.shell(f"echo {shlex.quote('-:' + line.split(':', 1)[1].split()[0])} >>{TRACING}/uprobe_events")
+
+    def shell(self, command, status=0):
+        """What it writes; with @status None its exit status."""
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", "sh", "-c", command], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL if status is None else None, text=True, check=False, timeout=TIMEOUT)
+        assert status in (None, done.returncode), f"{command}: {done.returncode}"
+        return str(done.returncode) if status is None else done.stdout
+
+    def listed(self):
+        return [line for line in self.shell(f"cat {TRACING}/uprobe_events").splitlines() if f":{self.scene.group}/" in line]
+
+    def bidctl(self, *arguments, status=DONE):
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", self.scene.bidctl, "--store", self.scene.store,
+                               *map(str, arguments)], env=self.scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, check=False, timeout=TIMEOUT)
+        assert done.returncode == status, (arguments, done)
+        return done
+
+    def hits(self, event):
+        """How often it is hit in one run of the program."""
+        self.shell(f"mkdir {self.instance} && echo 1 >{self.instance}/events/{self.scene.group}/{event}/enable && "
+                   f"{self.scene.program} || echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable", status=None)
+        self.shell(f"echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable; rmdir {self.instance}")
+        profile = self.shell(f"cat {TRACING}/uprobe_profile")
+        return next(int(line.split()[-1]) for line in profile.splitlines() if line.split()[-2] == event
+                    and f"{self.scene.program}" in line)
+
+
+def case_apply(scene):
+    """In the kernel, where it counts."""
+    scene.on_store("probe", "add", scene.id, scene.define("one"))
+    with Uprobes(scene) as kernel:
+        event = f"{scene.group}/one"
+        assert kernel.bidctl("probe", "apply", scene.id, f"{scene.group}:*").stdout == f"{event}\n"
+        assert len(kernel.listed()) == 1 and kernel.hits("one") == 1
+        done = kernel.bidctl("probe", "apply", scene.id, "one", status=REFUSED)
+        assert f"-:{event}" in done.stderr, done.stderr
+        assert len(kernel.listed()) == 1
+
+
+def case_apply_all_or_none(scene):
+    scene.on_store("probe", "add", scene.id, scene.define("good"), scene.define("bad") + " x=%nothing")
+    with Uprobes(scene) as kernel:
+        done = kernel.bidctl("probe", "apply", scene.program, f"{scene.group}:*", status=REFUSED)
+        assert "%nothing" in done.stderr and kernel.listed() == [], done.stderr
+        made = json.loads(kernel.bidctl("--json", "probe", "apply", scene.program, "good").stdout)
+        assert made["id"] == scene.id and [one["event"] for one in made["events"]] == [f"{scene.group}/good"], made
+
+
+def rebuilt(scene):
+    """Another build in the program's place, and its id."""
+    scene.program.unlink()
+    shutil.copy(scene.two, scene.program)
+    return re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", scene.program], stdout=subprocess.PIPE, text=True,
+                                                        check=True).stdout)[1]
+
+
+def case_apply_to_another_build(scene):
+    """Refused, naming both; by the script as by bidctl."""
+    scene.on_store("probe", "add", scene.id, scene.define("one"))
+    script = scene.on_store("probe", "apply", scene.id, "one", "--print").stdout
+    guru = [scene.on_store("probe", "apply", scene.id, "one", "--print", *["--guru"] * times).stdout for times in (1, 2)]
+    with Uprobes(scene) as kernel:
+        other = rebuilt(scene)
+        for status, arguments in ((REFUSED, []), (DONE, ["--guru"])):
+            done = kernel.bidctl("probe", "apply", scene.id, "one", *arguments, status=status)
+            assert other in done.stderr and scene.id in done.stderr, done.stderr
+            assert len(kernel.listed()) == (1 if arguments else 0)
+        kernel.__exit__()
+        # by its path there is nothing of this build
+        done = kernel.bidctl("probe", "apply", scene.program, "one", status=REFUSED)
+        assert other in done.stderr and scene.id in done.stderr, done.stderr
+        run_scripts(kernel, script, guru, [other, scene.id])
+        # without any id once is not enough
+        subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", scene.program], check=True)
+        for times, status in enumerate((REFUSED, REFUSED, DONE)):
+            done = kernel.bidctl("probe", "apply", scene.id, "one", *["--guru"] * times, status=status)
+            assert "no" in done.stderr and scene.id in done.stderr, done.stderr
+        kernel.__exit__()
+        path = scene.home / "guru.sh"
+        path.write_text(guru[0])
+        assert kernel.shell(f"sh {path}", status=None) == "1" and kernel.listed() == []
+        path.write_text(guru[1])
+        assert kernel.shell(f"sh {path}", status=None) == "0" and len(kernel.listed()) == 1
+
+
+def run_scripts(kernel, script, guru, both):
+    path = kernel.scene.home / "script.sh"
+    path.write_text(script)
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", "sh", path], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT)
+    assert done.returncode == 1 and all(one in done.stderr for one in both) and kernel.listed() == [], done
+    path.write_text(guru[0])
+    assert kernel.shell(f"sh {path} 2>&1", status=0).startswith("WARNING") and len(kernel.listed()) == 1
+    kernel.__exit__()
+
+
+def case_script(scene):
+    """On a machine that has a shell, and nothing else of ours."""
+    scene.on_store("probe", "add", scene.id, scene.define("one"))
+    script = scene.home / "script.sh"
+    for shell in ("dash", "bash --posix", "busybox sh"):
+        if not shutil.which(shell.split()[0]):
+            continue
+        script.write_text(scene.on_store("probe", "apply", scene.id, "one", "--print").stdout)
+        with Uprobes(scene) as kernel:
+            assert kernel.shell(f"{shell} {script}") == f"{scene.group}/one\n"
+            assert kernel.hits("one") == 1
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Probed, tools=("cc", "readelf"))
