@@ -102,7 +102,8 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 	int r;
 
 	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0) {
-		fuse_reply_err(req, strncmp(name, "user.", strlen("user.")) == 0 ? ENODATA : EOPNOTSUPP);
+		/* not EOPNOTSUPP, which NFS-Ganesha takes for an error where it asks for an access control list */
+		fuse_reply_err(req, ENODATA);
 		return;
 	}
 	inode = bid_inodes_find(fs->inodes, number);

@@ -100,6 +100,10 @@ class Ganesha:
         config = filled_in("nfs/ganesha.conf", **{"/mnt/bid(?=;)": str(mount)})
         # its places of the system are not ours to write to
         config = config.replace("NFSV4 {", f"NFSV4 {{\n\tRecoveryBackend = fs;\n\tRecoveryRoot = {self.place}/recovery;")
+        # newer ones stop where they may not say that they flush (no CAP_SYS_RESOURCE), unless they are told to go on; older ones
+        # do not know these words
+        if "Release = V4." not in tools.run("ganesha.nfsd", "-v").stdout:
+            config = config.replace("NFS_CORE_PARAM {", "NFS_CORE_PARAM {\n\tallow_set_io_flusher_fail = true;")
         (self.place / "conf").write_text(config)
         # of its own, too: /run, in which rpcbind has its one socket; mounts come and go as outside
         self.network = subprocess.Popen(["unshare", "--net", "--mount", "--propagation", "slave", "sh", "-c",
@@ -116,7 +120,8 @@ class Ganesha:
             raise
 
     def command(self, *argv):
-        return ["nsenter", f"--target={self.network.pid}", "--net", "--mount", *map(str, argv)]
+        # its root, too: in a chroot, the mounts' own root is another
+        return ["nsenter", f"--target={self.network.pid}", "--net", "--mount", "--root", *map(str, argv)]
 
     def run(self, *argv, **options):
         return tools.run(*self.command(*argv), **options)
@@ -130,9 +135,12 @@ class Ganesha:
     def start(self):
         self.server = self.spawn("ganesha.nfsd", "-F", "-f", self.place / "conf", "-L", self.place / "log",
                                  "-p", self.place / "pid")
-        tools.wait_until(lambda: self.server.poll() is not None or self.run("nfs-ls", self.url(4), status=None).returncode == 0,
-                         "NFS-Ganesha", 30)
-        assert self.server.poll() is None, f"NFS-Ganesha does not start:\n{self.log()}"
+        try:
+            tools.wait_until(lambda: self.server.poll() is not None or
+                             self.run("nfs-ls", self.url(4), status=None).returncode == 0, "NFS-Ganesha", 30)
+            assert self.server.poll() is None, "NFS-Ganesha does not start"
+        except AssertionError as trouble:
+            raise AssertionError(f"{trouble}:\n{self.log()}") from None
 
     def log(self):
         path = self.place / "log"
