@@ -41,6 +41,7 @@ list; when it is used up the server is healthy. Behaviours can be given for one 
   bad-size-no-length[:SIZE] the same, ended by closing
   many-headers:BYTES        the file, after so much header
   early-hints               103 before the file
+  ima:HEX                   the file with that signature, as servers of RPMs send it
   static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the part that is asked for; at most N bytes,
                             then RST
   static-truncate:N         the same, but FIN
@@ -640,6 +641,12 @@ def early_hints(handler, arg, data):
     send_whole(handler, data)
 
 
+@with_artifact
+def ima(handler, arg, data):
+    handler.begin(200, handler.artifact_fields(len(data)) + [("X-DEBUGINFOD-IMASIGNATURE", arg)])
+    handler.send(data)
+
+
 def garbage(handler, arg):
     handler.close_connection = True
     handler.wfile.write(b"SSH-2.0-OpenSSH_9.2p1\r\n")
@@ -682,6 +689,7 @@ BEHAVIOURS = {
     "bad-size-no-length": (bad_size_no_length, False),
     "many-headers": (many_headers, True),
     "early-hints": (early_hints, False),
+    "ima": (ima, True),
     "static": (static, False),
     "static-truncate": (static_truncate, True),
     "static-no-ranges": (static_no_ranges, True),

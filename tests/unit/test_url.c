@@ -374,6 +374,7 @@ static void test_no_directory(void **state)
 static void clear_config_environment(void)
 {
 	unsetenv("DEBUGINFOD_TIMEOUT");
+	unsetenv("DEBUGINFOD_MAXTIME");
 	unsetenv("DEBUGINFOD_MAXSIZE");
 	unsetenv("DEBUGINFOD_RETRY_LIMIT");
 }
@@ -390,6 +391,7 @@ static void test_config_defaults(void **state)
 	assert_int_equal(config.stall_ms, 0);
 	assert_int_equal(config.retries, 2);
 	assert_int_equal(config.parallel, 0);
+	assert_int_equal(config.max_time_ms, 0);
 	assert_int_equal(config.max_size, 0);
 }
 
@@ -428,15 +430,19 @@ static void test_config_limits(void **state)
 	struct bid_fetch_config config;
 
 	clear_config_environment();
+	setenv("DEBUGINFOD_MAXTIME", "30", 1);
 	setenv("DEBUGINFOD_MAXSIZE", "5000000000", 1);
 	setenv("DEBUGINFOD_RETRY_LIMIT", "0", 1);
 	bid_fetch_config_from_environment(&config);
+	assert_int_equal(config.max_time_ms, 30000);
 	assert_int_equal(config.max_size, 5000000000);
 	assert_int_equal(config.retries, 0);
 
+	setenv("DEBUGINFOD_MAXTIME", "0", 1);
 	setenv("DEBUGINFOD_MAXSIZE", "-1", 1);
 	setenv("DEBUGINFOD_RETRY_LIMIT", "1000000", 1);
 	bid_fetch_config_from_environment(&config);
+	assert_int_equal(config.max_time_ms, 0);
 	assert_int_equal(config.max_size, 0);
 	assert_int_equal(config.retries, 10);
 	clear_config_environment();

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the environment says to every client of debuginfod, it says to ours: debuginfod-client-config(7), curl(1)."""
+import base64
+import json
+import pathlib
+import re
+
+import pytest
+
+import namespace
+import programs
+import servers
+import tools
+from test_xattr import attributes
+
+
+@pytest.fixture
+def shop(place, faults):
+    """A program and a server of it."""
+    program = programs.small(place / "built/app")
+    server = faults()
+    server.serve(program)
+    return program, server
+
+
+@pytest.fixture
+def get(shop, store, env):
+    """bidctl get of the program, by an environment alone."""
+    def run(*options, status=0, **more):
+        return tools.run(tools.BIDCTL, "--store", store, "get", *options, shop[0].id, "elf", env={**env, **more}, status=status)
+
+    return run
+
+
+def header(server, program):
+    return json.loads(servers.http(f"{server.url}/control/headers?path=/buildid/{program.id}/executable")[1])
+
+
+def secret(path, text):
+    path.write_text(text)
+    path.chmod(0o600)
+    return str(path)
+
+
+def test_request(shop, get, place):
+    """Who asks, what for, and with which right; and nothing else."""
+    program, server = shop
+    done = get(DEBUGINFOD_URLS=f"  ima:ignore {server.url}/ {server.url} ima:ignore",
+               DEBUGINFOD_HEADERS_FILE=secret(place / "headers", "X-Key: open sesame\n"),
+               NETRC=secret(place / "netrc", "machine 127.0.0.1 login user password word\n"), DEBUGINFOD_MAXSIZE="99999999")
+    assert done.stderr == "" and server.count() == 1, "the same server twice"
+    sent = header(server, program)
+    assert re.fullmatch(r"bidfs/[\d.]+ \(\+debuginfod client\)", sent.pop("User-Agent"))
+    assert sent.pop("Authorization") == "Basic " + base64.b64encode(b"user:word").decode()
+    assert sent == {"Host": f"127.0.0.1:{server.port}", "Accept": "*/*", "X-DEBUGINFOD-MAXSIZE": "99999999", "X-Key": "open sesame"}
+
+
+def test_nothing_is_sent_unasked(shop, get, place):
+    """A netrc file that nobody named, and headers that anybody could have written."""
+    program, server = shop
+    secret(place / "home/.netrc", "machine 127.0.0.1 login user password word\n")
+    headers = pathlib.Path(secret(place / "headers", "X-Key: open sesame\n"))
+    headers.chmod(0o666)
+    done = get(DEBUGINFOD_URLS=server.url, DEBUGINFOD_HEADERS_FILE=str(headers))
+    assert "headers for servers ignored" in done.stderr
+    assert sorted(header(server, program)) == ["Accept", "Host", "User-Agent"]
+
+
+def test_policy_that_is_not_kept_is_told(shop, get):
+    _, server = shop
+    assert "signatures are not checked by this version" in get(DEBUGINFOD_URLS=f"ima:enforcing {server.url}").stderr
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_retry_limit(shop, get, limit):
+    _, server = shop
+    server.behave("error:503")
+    assert "HTTP 503" in get(status=3, DEBUGINFOD_URLS=server.url, DEBUGINFOD_RETRY_LIMIT=str(limit)).stderr
+    assert server.count() == 1 + limit
+
+
+def test_times_and_size(shop, get):
+    program, server = shop
+    every = {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_RETRY_LIMIT": "0"}
+    server.behave("slow:4000")
+    assert "not done within 1 s" in get(status=3, **every, DEBUGINFOD_MAXTIME="1").stderr
+    server.behave("stall-headers")
+    assert "no answer within 1 s" in get(status=3, **every, DEBUGINFOD_TIMEOUT="1").stderr
+    server.behave("ok")
+    assert "larger" in get(status=1, **every, DEBUGINFOD_MAXSIZE=str(program.path.stat().st_size - 1)).stderr
+    get(**every, DEBUGINFOD_MAXSIZE=str(program.path.stat().st_size))
+
+
+def test_proxy(shop, get):
+    """The name of the server is the proxy's to look up."""
+    _, server = shop
+    far = {"DEBUGINFOD_URLS": "http://debuginfod.invalid", "http_proxy": server.url}
+    get(status=3, **far, no_proxy=".invalid")
+    assert server.count() == 0
+    get(**far)
+    assert server.count() == 1
+
+
+def test_files_of_servers(shop, store, place, env, needs_root):
+    """/etc/debuginfod, which a login shell would have read, counts only if the environment says nothing."""
+    program, server = shop
+    if not pathlib.Path("/etc/debuginfod").is_dir():
+        pytest.skip("there is no /etc/debuginfod to put files into")
+    (place / "etc").mkdir()
+    (place / "etc/site.urls").write_text(f"ima:ignore {server.url}\n")
+    bidctl = f"'{tools.BIDCTL}' --store '{store}'"
+    env = {name: value for name, value in env.items() if name != "DEBUGINFOD_URLS"}
+    namespace.isolated(f"mount --bind '{place}/etc' /etc/debuginfod; ! DEBUGINFOD_URLS= {bidctl} get {program.id} elf", env)
+    assert server.count() == 0
+    namespace.isolated(f"mount --bind '{place}/etc' /etc/debuginfod; {bidctl} get {program.id} elf", env)
+    assert server.count() == 1
+
+
+def test_signature(mount, shop):
+    """Nobody has checked it, but it is there for who can."""
+    program, server = shop
+    server.behave("ima:030204d7E2ab")
+    m = mount(f"url={server.url}")
+    assert m.artifact(program.id).read_bytes() == program.read()
+    info = json.loads(m.artifact(program.id, "info").read_text())
+    assert info["artifacts"]["elf"]["ima_signature"] == "030204d7e2ab" == attributes(m.artifact(program.id))["ima_signature"]
