@@ -9,7 +9,7 @@ import pytest
 
 import programs
 import tools
-from fetching import contents, leftovers, read, read_all
+from fetching import contents, leftovers, names, read, read_all
 
 # what a server does instead of answering, and whether the mount must say each time that it refused a body
 BAD = {
@@ -163,3 +163,25 @@ def test_names_from_a_server_are_only_shown(mount, faults, place, store):
     assert [path for path in contents(store) if path.endswith("/elf")] == [f"[debuginfod]/{program.id}/elf"]
     assert str(server.root) in json.dumps(json.loads(m.artifact(program.id, "info").read_text()))
     assert not pathlib.Path(f"{m}{server.root}").exists()
+
+
+def test_other_bytes_are_reported(mount, mode, faults, place, store, env):
+    """The same id, sound, but other bytes than were fetched first: refused, with the evidence, until the user takes them."""
+    program = programs.small(place / "app")
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    assert read(m.artifact(program.id)) == program.read()
+    m.unmount()
+    tools.run(tools.BIDCTL, "--store", store, "gc", "--cache-size=1", env=env)
+    served = server.root / program.id / "executable"
+    served.unlink()
+    served.write_bytes(program.read() + bytes(16))
+
+    m = mount(f"url={server.url}")
+    m.expect("other bytes than were fetched first")
+    first, second = names(m, program.id)
+    assert read(first) == errno.ENOENT
+    assert [path.name.split(".")[0] for path in (store / ".bidfs/quarantine").glob("*.json")] == [program.id]
+    tools.run(tools.BIDCTL, "--store", store, "get", f"--url={server.url}", "--accept", program.id, "elf", env=env)
+    tools.wait_until(lambda: read(first) == read(second) == served.read_bytes(), "the other bytes", 10)
