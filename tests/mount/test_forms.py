@@ -115,6 +115,20 @@ def test_old_layouts(mount, mode, store, place):
     assert (m / "by-path/[kernel.kallsyms]" / kernel).read_bytes() == b"ffffffff81000000 T _text\n"
 
 
+def test_temporary_names(mount, mode, store, place):
+    """What an interrupted perf left beside an artifact is not shown."""
+    program = programs.small(place / "app")
+    directory = programs.into_store(store, program.id, "/usr/bin/app", program.path).parent
+    left = [f".{kind}.aB3dEf" for kind in ("elf", "debug", "kallsyms", "vdso", "modules")]
+    for name in left:
+        (directory / name).write_bytes(program.read()[:1000])
+    m = mount()
+    for view in (m / "usr/bin/app" / program.id, m.link(program.id), m / "by-path/usr/bin/app", m / "buildid" / program.id):
+        assert not [name for name in os.listdir(view) if name.startswith(".")], view
+        assert {tools.errno_of(os.stat, view / name) for name in left} == {errno.ENOENT}, view
+    assert m.artifact(program.id).read_bytes() == program.read()
+
+
 def plant(store, place, victim):
     """Entries that try to lead out of the store, or to block, or to deceive. Name -> id."""
     outside = place / "outside"

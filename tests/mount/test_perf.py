@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """perf, unmodified: what it prints with the mount as its build-id directory is what it prints with its own."""
+import contextlib
 import os
 import pathlib
 import shutil
+import subprocess
 import tarfile
 import tempfile
 
@@ -135,12 +137,69 @@ def archive(profile, cache, name):
     return members
 
 
-def test_archives_the_same(mount, profile):
-    m = mount(on=profile.store)
-    native = archive(profile, profile.store, "alpha")
-    program = profile.builds["alpha"]
-    assert any(name.endswith(f"{program.id}/elf") for name in native)
-    assert archive(profile, m, "alpha") == native
+def script(profile):
+    """What perf reads of its cache, by command; what it writes has tests of its own (test_perf_write.py)."""
+    alpha, beta, injected = profile.data("alpha"), profile.data("beta"), profile.place / "injected"
+    kernel = programs.kernel(profile.place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
+    return [
+        ["report", "--stdio", "-i", alpha],
+        ["report", "--stdio", "-k", kernel.path, "-i", alpha],
+        ["diff", alpha, beta],
+        ["script", "-i", beta],
+        ["annotate", "--stdio", "-i", beta, "hot_beta"],
+        ["inject", "-b", "-i", alpha, "-o", injected],
+        ["buildid-list", "-i", injected],
+        ["buildid-cache", "-l"],
+        ["buildid-cache", "-M", alpha],
+        ["list", "sdt"],
+        ["list", "--no-desc"],
+        ["probe", "--cache", "--list"],
+        ["probe", "-n", "-x", profile.builds["gamma"].path, "--add", "hot_gamma"],
+    ]
+
+
+def says(profile, cache, arguments):
+    done = profile.perf(cache, *arguments, status=None)
+    made = arguments[-1].read_bytes() if arguments[0] == "inject" else None
+    return done.returncode, made, *(without_tip(text.replace(str(cache), "CACHE")) for text in (done.stdout, done.stderr))
+
+
+@contextlib.contextmanager
+def read_only(path):
+    tools.run("mount", "--bind", path, path)
+    tools.run("mount", "-o", "remount,bind,ro", path)
+    try:
+        yield
+    finally:
+        tools.run("umount", path)
+
+
+@pytest.mark.parametrize("where", ["ro", "rw", "in place"])
+def test_one_script(needs_root, mount, profile, own_store, where):
+    """Every command of perf's that reads the cache, on a native one and on each kind of mount: the same bytes."""
+    native = profile.place / f"native-{where.split()[0]}"
+    shutil.copytree(profile.store, native, symlinks=True)
+    m = mount("ro") if where == "ro" else mount(at=own_store if where == "in place" else None)
+    with read_only(native) if where == "ro" else contextlib.nullcontext():
+        for arguments in script(profile):
+            wanted = says(profile, native, arguments)
+            assert says(profile, m.path, arguments) == wanted, arguments
+        wanted = archive(profile, native, "alpha")
+        assert any(name.endswith(f"{profile.builds['alpha'].id}/elf") for name in wanted)
+        assert archive(profile, m.path, "alpha") == wanted
+
+
+def test_top(mount, profile, own_store, place):
+    """It looks at what runs, and finds its symbols in the program itself; the cache is not to get in its way."""
+    m = mount()
+    running = subprocess.Popen([profile.builds["gamma"].path, str(1 << 40)], stdin=subprocess.DEVNULL)
+    try:
+        shown = tools.run("timeout", "-s", "INT", "2", "perf", "--buildid-dir", m, "top", "--stdio", "-e", "cpu-clock", "-d", "1",
+                          "-p", running.pid, status=None, env=profile.env, cwd=place).stdout
+    finally:
+        running.kill()
+        running.wait()
+    assert "hot_gamma" in shown
 
 
 def test_what_perf_adds_is_seen(mount, mode, profile, own_store, place):

@@ -54,6 +54,82 @@ def foreign(samples, place, name="foreign"):
     return programs.kernel(place / f"vmlinux-{name}", name, start, size)
 
 
+VDSO32 = r"""
+    static long call(long number, long a, long b, long c)
+    {
+    	long result;
+    	__asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c) : "memory");
+    	return result;
+    }
+    __attribute__((used)) void print_image(long *stack)
+    {
+    	stack += *stack + 2;
+    	while (*stack++)
+    		;
+    	/* AT_SYSINFO_EHDR; an image without what follows its section headers is whole */
+    	for (; stack[0]; stack += 2)
+    		if (stack[0] == 33) {
+    			unsigned char *image = (unsigned char *)stack[1];
+    			unsigned short *sections = (unsigned short *)(image + 46); /* e_shentsize, e_shnum */
+    			call(4, 1, stack[1], *(unsigned *)(image + 32) + sections[0] * sections[1]);
+    		}
+    	call(1, 0, 0, 0);
+    }
+    __asm__(".globl _start; _start: mov %esp, %eax; push %eax; call print_image");
+"""
+
+
+@pytest.fixture(params=[64, 32])
+def vdso(request, place, store, env):
+    """The image of the one kind or the other, in the store: 64 bit as bidctl finds it, 32 bit as a program of that kind has it."""
+    if request.param == 64:
+        tools.run(tools.BIDCTL, "--store", store, "add", "--kernel", env=env)
+        image, = (store / "[vdso]").glob("*/vdso")
+        return programs.Program(image)
+    source = place / "vdso32.c"
+    source.write_text(VDSO32)
+    tools.run("gcc", "-m32", "-O1", "-nostdlib", "-static", "-ffreestanding", "-fno-pic", "-no-pie", "-fno-stack-protector", "-o",
+              place / "vdso32", source)
+    try:
+        image = tools.run(place / "vdso32", text=False).stdout
+    except OSError as trouble:
+        pytest.skip(f"the kernel runs no 32-bit programs: {trouble}")
+    (place / "image").write_bytes(image)
+    ident = programs.build_id(place / "image")
+    return programs.Program(programs.into_store(store, ident, "[vdso]", image, "vdso"), ident=ident)
+
+
+def test_vdso(mount, mode, vdso, place, env):
+    """By its id, whatever its size, and only by it."""
+    m = mount()
+    linked = m.link(vdso.id) / "vdso"
+    assert m.artifact(vdso.id, "vdso").read_bytes() == linked.read_bytes() == vdso.read()
+    assert programs.build_id(linked) == vdso.id
+    assert "vdso_" in tools.run("nm", "-D", linked).stdout
+    assert not m.artifact(UNKNOWN, "vdso").exists() and not (m / "[vdso]" / UNKNOWN).exists()
+
+
+def test_symbols_in_the_vdso(mount, place, store, env, report):
+    """Of another machine's, whose id is not that of this one: as perf filed it, and under no other id."""
+    source = place / "clock.c"
+    source.write_text("#include <time.h>\nint main(void) { struct timespec t; for (int i = 0; i < 3000000; i++)"
+                      " clock_gettime(CLOCK_MONOTONIC, &t); return 0; }")
+    tools.run("gcc", "-O1", "-o", place / "clock", source)
+    tools.run(tools.BIDCTL, "--store", store, "add", "--kernel", env=env)
+    image, = (store / "[vdso]").glob("*/vdso")
+    other = programs.forge(programs.Program(image), "05d0" * 10, place / "other.so")
+    programs.into_store(store, other.id, "[vdso]", other.path, "vdso")
+    data = place / "clock.data"
+    tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-o", data, place / "clock", env=env)
+    content, ident = data.read_bytes(), bytes.fromhex(image.parent.name)
+    assert content.count(ident) == 1
+    m = mount()
+    for name in (other.id, UNKNOWN):
+        (place / name).write_bytes(content.replace(ident, bytes.fromhex(name)))
+        resolved = re.findall(r"\[vdso\] +\[\.\] (\S+)", report(m, place / name))
+        assert resolved and ("clock_gettime" in " ".join(resolved)) == (name == other.id), resolved
+
+
 def table_of(kernel):
     """As the kernel itself would print its symbols."""
     lines = tools.run("nm", "-n", kernel.path).stdout.splitlines()
@@ -104,7 +180,7 @@ PACKERS = {"": None, ".gz": ["gzip"], ".xz": ["xz", "--check=crc32"], ".zst": ["
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_module(mount, kernel_samples, place, store, env, report, suffix):
-    """Checklist 9: whatever it was packed with, perf finds its symbols. One that perf cannot unpack, it knows by its short name."""
+    """docs/PERF.md, 9: whatever it was packed with. One that perf cannot unpack, it knows by its short name."""
     _, start, size = kernel_samples.kernel()
     address = start + size // 2 & ~0xfff
     directory = place / "lib/modules/6.1.0/kernel"
@@ -143,7 +219,7 @@ def host(place):
 
 
 def test_kcore_that_is_offered(mount, mode, place, store):
-    """Checklist 9: the table in the place where perf looks first, and the modules as the table tells them."""
+    """docs/PERF.md, 9: the table in the place where perf looks first, and the modules as the table tells them."""
     ident, proc = host(place)
     programs.into_store(store, ident, "[kernel.kallsyms]", proc / "kallsyms", "kallsyms")
     m = mount()

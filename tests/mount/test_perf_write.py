@@ -117,7 +117,7 @@ def script(scene):
 
 
 def test_says_and_leaves_the_same(view, native, scene, store):
-    """Checklist 3, 4, 5 and 6: every step of an add and a removal, by what perf says and by what is there afterwards."""
+    """docs/PERF.md, 3, 4, 5 and 6: every step of an add and a removal, by what perf says and by what is there afterwards."""
     for number, arguments in enumerate(script(scene)):
         wanted, got = (said(scene.perf(cache, *arguments, status=None), cache) for cache in (native, view.path))
         assert got == wanted, f"{number}: perf {' '.join(map(str, arguments))}"
@@ -277,7 +277,7 @@ BAD = {
 
 @pytest.mark.parametrize("what", BAD)
 def test_wrong_bytes_are_refused(view, scene, store, what):
-    """Checklist 7: under an id there is nothing that does not carry it, whoever writes."""
+    """docs/PERF.md, 7: under an id there is nothing that does not carry it, whoever writes."""
     content = BAD[what](scene)
     directory = place_of(view, scene.burn)
     view.expect("refused as")

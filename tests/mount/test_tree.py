@@ -262,6 +262,7 @@ MALFORMED = [
     ".build-id/zz", ".build-id/abc", ".build-id/AB", ".build-id/a", ".build-id/ab/cde", ".build-id/ab/xy", ".build-id/ab/cd.debug",
     "usr/lib/debug/.build-id/zz", "usr/lib/debug/.build-id/ab/cde.debug", "usr/lib/debug/.build-id/ab/cd.dwp",
     "usr/lib/debug/.build-id/ab/cd-gdb.py", "usr/lib/debug/.build-id/ab/.debug", f"usr/lib/debug/.build-id/ab/{'cd' * 64}.debug",
+    ".build-id//u/sr", ".build-id//u/sr/bin/app/probes", "[kernel.kallsyms]/nothing", "[kernel.kcore]/nothing",
     "usr/lib/debug/.dwz", "usr/lib/debug/usr/bin/app.debug", "usr/bin/nothing", "by-path/usr/bin/nothing", "nothing",
     ".bidfs/nothing",
     ".Trash-0", "autorun.inf", "usr/lib/debug/nothing",
