@@ -11,6 +11,7 @@
 #include <curl/curl.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 
 /* RFC 3986, 3.1. Returns the length of the scheme of @url, or 0 if it begins with none. */
 static size_t scheme_length(const char *url)
@@ -71,6 +72,16 @@ static int check_tree(const char *url)
 	return bid_url_tree_path(url, &path);
 }
 
+/* It names the source in JSON and in metrics, which are UTF-8. Returns 0, -EINVAL or -ENOMEM. */
+static int check_text(const char *url)
+{
+	bid_auto_free char *text = bid_utf8(url);
+
+	if (!text)
+		return -ENOMEM;
+	return strcmp(text, url) == 0 ? 0 : -EINVAL;
+}
+
 int bid_fetch_check_url(const char *url)
 {
 	CURLU *parsed;
@@ -83,6 +94,9 @@ int bid_fetch_check_url(const char *url)
 	/* a path is going to be appended: behind a query or a fragment it would be none */
 	if (strnlen(url, BID_URL_MAX + 1) > BID_URL_MAX || strpbrk(url, "?#"))
 		return -EINVAL;
+	r = check_text(url);
+	if (r < 0)
+		return r;
 
 	parsed = curl_url();
 	if (!parsed)

@@ -91,6 +91,9 @@ static void test_check(void **state)
 		{ "http://[::1/", -EINVAL },
 		{ "http://example.org/?token=1", -EINVAL },
 		{ "http://example.org/#top", -EINVAL },
+		{ "http://example.org/caf\xe9", -EINVAL },
+		{ "file:///srv/caf\xe9", -EINVAL },
+		{ "file:///srv/caf\xc3\xa9", 0 },
 		{ "http://example.org?", -EINVAL },
 	};
 
