@@ -38,9 +38,14 @@ struct kept {
 	char text[];
 };
 
+static bool is_look(const struct bid_node *node)
+{
+	return node->type == BID_NODE_STATUS || node->type == BID_NODE_METRICS;
+}
+
 void bid_text_look(struct bid_fs *fs, struct bid_node *node)
 {
-	if (node->type != BID_NODE_STATUS && node->type != BID_NODE_METRICS)
+	if (!is_look(node))
 		return;
 	do
 		node->serial = ++fs->looks;
@@ -53,7 +58,7 @@ int bid_text_keep(struct bid_fs *fs, struct bid_inode *inode)
 	bid_auto_free struct kept *kept = NULL;
 	size_t size;
 
-	if (inode->node.serial == 0)
+	if (!is_look(&inode->node) || inode->node.serial == 0)
 		return 0;
 	text = inode->node.type == BID_NODE_STATUS ? bid_status_json(fs) : bid_metrics_text(fs);
 	if (!text)
