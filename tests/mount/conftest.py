@@ -181,18 +181,13 @@ def mountpoint(place):
 @pytest.fixture
 def faults(place):
     """Starts a server that misbehaves as it is told."""
-    started = []
+    with servers.stopping() as keep:
+        def start(*behaviours, root=None, port=0):
+            root = pathlib.Path(root or place / "served")
+            root.mkdir(exist_ok=True)
+            return keep(servers.Faults(root, behaviours, port))
 
-    def start(*behaviours, root=None, port=0):
-        root = pathlib.Path(root or place / "served")
-        root.mkdir(exist_ok=True)
-        server = servers.Faults(root, behaviours, port)
-        started.append(server)
-        return server
-
-    yield start
-    for server in started:
-        server.stop()
+        yield start
 
 
 @pytest.fixture(scope="session", autouse=True)

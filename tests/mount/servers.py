@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Servers for the mounts to ask: a real debuginfod, and one that misbehaves as it is told."""
+import contextlib
 import json
 import pathlib
 import re
@@ -13,6 +14,18 @@ import urllib.request
 
 import programs
 import tools
+
+
+@contextlib.contextmanager
+def stopping():
+    """A function that keeps the server that it is given, and returns it; all are stopped at the end, the last one first."""
+    with contextlib.ExitStack() as stack:
+        def keep(server):
+            stack.callback(server.stop)
+            return server
+
+        yield keep
+
 
 def http(url, data=None, timeout=5):
     """Status and body; the status is 0 if there is no answer."""

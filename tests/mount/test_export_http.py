@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """nginx over a mount, with the configuration of contrib/nginx, is a debuginfod server: for every client of it, and for bidfs."""
+import itertools
 import urllib.error
 import urllib.request
 
@@ -8,20 +9,15 @@ import pytest
 import exports
 import fetching
 import programs
+import servers
 import tools
 
 
 @pytest.fixture
 def nginx(mount, place):
-    started = []
-
-    def start(exported):
-        started.append(exports.NginxOverMount(exported, place / f"nginx{len(started)}"))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
+    numbers = itertools.count()
+    with servers.stopping() as keep:
+        yield lambda exported: keep(exports.NginxOverMount(exported, place / f"nginx{next(numbers)}"))
 
 
 @pytest.fixture

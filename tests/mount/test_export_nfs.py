@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A team reads one mount by NFS: a real server, with the configuration of contrib/nfs."""
 import hashlib
+import itertools
 import os
 import subprocess
 
@@ -8,6 +9,7 @@ import pytest
 
 import exports
 import programs
+import servers
 import tools
 
 VERSIONS = [3, 4]
@@ -18,15 +20,9 @@ def ganesha(mount, place):
     missing = exports.why_no_nfs()
     if missing:
         pytest.skip(missing)
-    started = []
-
-    def start(exported):
-        started.append(exports.Ganesha(exported, place / f"nfs{len(started)}"))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
+    numbers = itertools.count()
+    with servers.stopping() as keep:
+        yield lambda exported: keep(exports.Ganesha(exported, place / f"nfs{next(numbers)}"))
 
 
 @pytest.mark.limit(180)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Real web servers: nginx with TLS and HTTP/2 before a real debuginfod, and nginx with plain files."""
 import errno
+import itertools
 import os
 import shutil
 import signal
@@ -74,31 +75,20 @@ def certificate(place):
 @pytest.fixture
 def front(place, env, certificate):
     """Takes a directory of programs; gives nginx before a debuginfod that has looked through it."""
-    started = []
+    with servers.stopping() as keep:
+        def start(directory):
+            backend = keep(servers.Debuginfod([directory], place, env))
+            backend.await_scan()
+            return keep(Front(backend.url, place / "front", certificate))
 
-    def start(directory):
-        backend = servers.Debuginfod([directory], place, env)
-        started.append(backend)
-        backend.await_scan()
-        started.append(Front(backend.url, place / "front", certificate))
-        return started[-1]
-
-    yield start
-    for server in reversed(started):
-        server.stop()
+        yield start
 
 
 @pytest.fixture
 def plain(place):
-    started = []
-
-    def start(more=""):
-        started.append(Plain(place / "files", place / f"plain-{len(started)}", more))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.stop()
+    numbers = itertools.count()
+    with servers.stopping() as keep:
+        yield lambda more="": keep(Plain(place / "files", place / f"plain-{next(numbers)}", more))
 
 
 @pytest.mark.limit(60)
