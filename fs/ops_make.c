@@ -163,12 +163,12 @@ int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struc
 	return r;
 }
 
-/* @staged gets the name @name in @parent, which is its place. Returns 0 and which artifact it is now. */
-static int place(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_staged *staged,
-		 struct bid_request *ret_request)
+/* @staged gets the name @name in the directory @to, which is its place. Returns 0 and which artifact it is now. */
+static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_staged *staged, struct bid_request *ret_request)
 {
+	struct bid_inode *parent = bid_inodes_find(fs->inodes, to);
 	struct bid_request request = { .kind = bid_tree_kind(name) };
-	int r = bid_tree_place(&parent->node, &request.id);
+	int r = parent ? bid_tree_place(&parent->node, &request.id) : -ESTALE;
 
 	if (r == 0 && (request.kind == BID_KIND_NONE || request.kind == BID_KIND_PROBES))
 		r = -EPERM;
@@ -182,22 +182,17 @@ static int place(struct bid_fs *fs, const struct bid_inode *parent, const char *
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number), *parent = bid_inodes_find(fs->inodes, to);
-	struct bid_staged *staged;
+	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_staged *staged = NULL;
 	struct bid_request request;
-	int r;
+	int r = -ESTALE;
 
-	if (!inode || !parent) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	/* from elsewhere into the store is a copy, as it is from another file system */
-	if (inode->node.type != BID_NODE_STAGED) {
-		fuse_reply_err(req, EXDEV);
-		return;
-	}
-	staged = bid_staging_get(fs->staging, inode->node.serial);
-	r = staged ? place(fs, parent, name, staged, &request) : -ESTALE;
+	if (inode && inode->node.type == BID_NODE_STAGED)
+		staged = bid_staging_get(fs->staging, inode->node.serial);
+	else if (inode)
+		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
+	if (staged)
+		r = place(fs, to, name, staged, &request);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
@@ -208,17 +203,13 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *from = bid_inodes_find(fs->inodes, number), *parent = bid_inodes_find(fs->inodes, to);
-	struct bid_staged *staged;
+	struct bid_inode *from = bid_inodes_find(fs->inodes, number);
+	struct bid_staged *staged = from ? bid_staging_find(fs->staging, bid_node_path(&from->node), name) : NULL;
 	struct bid_request request;
-	int r;
+	int r = from ? -EPERM : -ESTALE;
 
-	if (!from || !parent) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	staged = bid_staging_find(fs->staging, bid_node_path(&from->node), name);
-	r = staged && flags == 0 ? place(fs, parent, new_name, staged, &request) : -EPERM;
+	if (staged && flags == 0)
+		r = place(fs, to, new_name, staged, &request);
 	if (r == 0)
 		bid_staging_drop(fs->staging, staged);
 	bid_staged_put(fs->staging, staged);
