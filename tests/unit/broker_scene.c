@@ -3,17 +3,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "held_source.h"
+#include "scratch.h"
 
 #define PATIENCE_MS 20000
 
@@ -22,26 +21,6 @@ static struct {
 	char *data;
 	size_t len;
 } elfs[16];
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return remove(path);
-}
-
-static void remove_tree(const char *path)
-{
-	assert_int_equal(nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-}
-
-static void run(const char *const argv[])
-{
-	pid_t child;
-	int status;
-
-	assert_int_equal(posix_spawnp(&child, argv[0], NULL, NULL, (char *const *)argv, environ), 0);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
 
 static void compile_one(const char *directory, uint8_t byte)
 {
@@ -58,7 +37,7 @@ static void compile_one(const char *directory, uint8_t byte)
 	assert_non_null(file);
 	fputs("const char filler[SIZE] = { 1 };\nint answer(void) { return filler[0]; }\n", file);
 	assert_int_equal(fclose(file), 0);
-	run((const char *[]){ "cc", "-g", "-shared", "-fPIC", "-nostdlib", id, define, source, "-o", output, NULL });
+	scratch_run((const char *[]){ "cc", "-g", "-shared", "-fPIC", "-nostdlib", id, define, source, "-o", output, NULL });
 
 	fd = open(output, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -73,7 +52,7 @@ int scene_compile(void **state)
 	assert_non_null(mkdtemp(directory));
 	compile_one(directory, 0xa);
 	compile_one(directory, 0xb);
-	remove_tree(directory);
+	assert_int_equal(scratch_remove(directory), 0);
 	return 0;
 }
 
@@ -134,7 +113,7 @@ int scene_end(void **state)
 		free(held);
 	}
 	if (access(scene->directory, F_OK) == 0)
-		remove_tree(scene->directory);
+		assert_int_equal(scratch_remove(scene->directory), 0);
 	free(scene);
 	assert_true(once);
 	return 0;
@@ -196,8 +175,7 @@ void sleep_ms(unsigned ms)
 		assert_int_equal(errno, EINTR);
 }
 
-/* pthread_cond_wait(), but not for ever. */
-static void wait_changed(pthread_cond_t *condition, pthread_mutex_t *lock)
+void wait_changed(pthread_cond_t *condition, pthread_mutex_t *lock)
 {
 	struct timespec deadline;
 
@@ -343,214 +321,4 @@ void wait_for_waiters(struct scene *scene, uint64_t count)
 		assert_true(now_ms() - begun < PATIENCE_MS);
 		sleep_ms(1);
 	}
-}
-
-struct held_transfer {
-	uint64_t number;
-	const struct bid_receiver *receiver;
-	void *user;
-	bool cancelled;
-	struct held_transfer *next;
-};
-
-static struct held_source *held_of(struct bid_source *source)
-{
-	return (struct held_source *)source;
-}
-
-/* Stay here while the test wants it. Returns whether the transfer goes on. Under the lock. */
-static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold here)
-{
-	if (held->hold == here) {
-		held->held++;
-		pthread_cond_broadcast(&held->changed);
-	}
-	while (held->hold == here && !held->stop && (!transfer || !transfer->cancelled || held->deaf))
-		pthread_cond_wait(&held->changed, &held->lock);
-	return !transfer || !transfer->cancelled;
-}
-
-static int send_part(struct held_source *held, struct held_transfer *transfer, size_t from, size_t to)
-{
-	int r = 0;
-
-	while (r == 0 && from < to) {
-		size_t len = to - from < 4096 ? to - from : 4096;
-
-		r = transfer->receiver->body(transfer->user, (const char *)held->body + from, len);
-		from += len;
-		if (r == 0)
-			held->accepted = from;
-	}
-	return r;
-}
-
-/* Without the lock but where it holds: what it reads is not changed by the test meanwhile. */
-static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
-{
-	uint64_t size = held->announce ? held->announce : held->body_len;
-	bool on;
-	int r = 0;
-
-	pthread_mutex_lock(&held->lock);
-	on = hold_here(held, transfer, HOLD_HEAD);
-	pthread_mutex_unlock(&held->lock);
-	if (!on)
-		return BID_OUTCOME_CANCELLED;
-	if (!held->body)
-		return held->outcome;
-
-	held->accepted = 0;
-	if (held->before_head)
-		held->before_head();
-	if (!held->no_head)
-		r = transfer->receiver->head(transfer->user, size);
-	if (r == 0)
-		r = send_part(held, transfer, 0, held->body_len / 2);
-	pthread_mutex_lock(&held->lock);
-	on = hold_here(held, transfer, HOLD_MIDDLE);
-	pthread_mutex_unlock(&held->lock);
-	if (!on)
-		return BID_OUTCOME_CANCELLED;
-	if (r == 0)
-		r = send_part(held, transfer, held->body_len / 2, held->body_len);
-	return r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
-}
-
-static void *held_work(void *user)
-{
-	struct held_source *held = user;
-
-	pthread_mutex_lock(&held->lock);
-	while (!held->stop) {
-		struct held_transfer *transfer = held->transfers;
-		struct bid_answer answer = { .url = "held:", .file = "x", .size = BID_SIZE_UNKNOWN };
-
-		if (!transfer) {
-			pthread_cond_wait(&held->changed, &held->lock);
-			continue;
-		}
-		pthread_mutex_unlock(&held->lock);
-		answer.outcome = deliver(held, transfer);
-		answer.text = held->text;
-		pthread_mutex_lock(&held->lock);
-		held->transfers = transfer->next;
-		held->ended = answer.outcome;
-		pthread_mutex_unlock(&held->lock);
-
-		transfer->receiver->done(transfer->user, &answer);
-		free(transfer);
-		pthread_mutex_lock(&held->lock);
-		held->done++;
-		pthread_cond_broadcast(&held->changed);
-	}
-	pthread_mutex_unlock(&held->lock);
-	return NULL;
-}
-
-static int held_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
-		      uint64_t *ret_transfer)
-{
-	struct held_source *held = held_of(source);
-	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;
-	int r;
-
-	assert_non_null(transfer);
-	pthread_mutex_lock(&held->lock);
-	held->asked++;
-	hold_here(held, NULL, HOLD_START);
-	r = held->start_error;
-	if (r == 0) {
-		transfer->number = *ret_transfer = ++held->last;
-		transfer->receiver = receiver;
-		transfer->user = user;
-		while (*at)
-			at = &(*at)->next;
-		*at = transfer;
-		pthread_cond_broadcast(&held->changed);
-	} else {
-		free(transfer);
-	}
-	pthread_mutex_unlock(&held->lock);
-	return r;
-}
-
-static void held_cancel(struct bid_source *source, uint64_t number)
-{
-	struct held_source *held = held_of(source);
-
-	pthread_mutex_lock(&held->lock);
-	held->cancels++;
-	for (struct held_transfer *transfer = held->transfers; transfer; transfer = transfer->next)
-		if (transfer->number == number)
-			transfer->cancelled = true;
-	pthread_cond_broadcast(&held->changed);
-	pthread_mutex_unlock(&held->lock);
-}
-
-static void held_free(struct bid_source *source)
-{
-	struct held_source *held = held_of(source);
-
-	pthread_mutex_lock(&held->lock);
-	held->stop = true;
-	held->freed_clean = !held->transfers;
-	pthread_cond_broadcast(&held->changed);
-	pthread_mutex_unlock(&held->lock);
-	pthread_join(held->thread, NULL);
-	pthread_mutex_destroy(&held->lock);
-	pthread_cond_destroy(&held->changed);
-}
-
-static const struct bid_source_ops held_ops = {
-	.start = held_start,
-	.cancel = held_cancel,
-	.free = held_free,
-};
-
-struct held_source *scene_held(struct scene *scene, const char *name)
-{
-	struct held_source *held = calloc(1, sizeof(*held));
-
-	assert_non_null(held);
-	held->source = (struct bid_source){ .ops = &held_ops, .name = name };
-	held->outcome = BID_OUTCOME_ABSENT;
-	held->text = "as told";
-	pthread_mutex_init(&held->lock, NULL);
-	pthread_cond_init(&held->changed, NULL);
-	held->next = scene->held;
-	scene->held = held;
-	assert_int_equal(pthread_create(&held->thread, NULL, held_work, held), 0);
-	assert_int_equal(bid_broker_add_source(scene->broker, &held->source), 0);
-	return held;
-}
-
-void held_elf(struct held_source *held, uint8_t byte)
-{
-	held->body = elf_bytes(byte, &held->body_len);
-}
-
-void held_hold(struct held_source *held, enum hold hold)
-{
-	pthread_mutex_lock(&held->lock);
-	held->hold = hold;
-	held->deaf = false;
-	pthread_cond_broadcast(&held->changed);
-	pthread_mutex_unlock(&held->lock);
-}
-
-void held_wait(struct held_source *held, unsigned count)
-{
-	pthread_mutex_lock(&held->lock);
-	while (held->held < count)
-		wait_changed(&held->changed, &held->lock);
-	pthread_mutex_unlock(&held->lock);
-}
-
-void held_wait_done(struct held_source *held, unsigned count)
-{
-	pthread_mutex_lock(&held->lock);
-	while (held->done < count)
-		wait_changed(&held->changed, &held->lock);
-	pthread_mutex_unlock(&held->lock);
 }

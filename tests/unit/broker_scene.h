@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the tests of the broker share: a store in a temporary directory, ELF files of chosen ids, calls that remember how they were
- * answered, and a source with a thread of its own that can be held at any point.
+ * answered. held_source.h has a source that can be held at any point.
  */
 #ifndef BID_TEST_BROKER_SCENE_H
 #define BID_TEST_BROKER_SCENE_H
@@ -60,6 +60,9 @@ void put_elf(struct bid_source *source, uint8_t asked, uint8_t carried);
 int64_t now_ms(void);
 void sleep_ms(unsigned ms);
 
+/* pthread_cond_wait(), but not for ever. */
+void wait_changed(pthread_cond_t *condition, pthread_mutex_t *lock);
+
 /* One ticket, and how it was answered. */
 struct call {
 	pthread_mutex_t lock;
@@ -116,64 +119,6 @@ void wait_for_no_flights(struct scene *scene);
 
 /* Wait until @count of the broker's waiters are there. */
 void wait_for_waiters(struct scene *scene, uint64_t count);
-
-/* Where a held_source stops until it is let go. */
-enum hold {
-	HOLD_NOWHERE,
-	HOLD_START,			/* inside start() */
-	HOLD_HEAD,			/* before the body */
-	HOLD_MIDDLE,			/* after the first half of the body */
-};
-
-struct held_transfer;
-
-/* A source with a thread of its own: it delivers one transfer after the other. */
-struct held_source {
-	struct bid_source source;
-	pthread_t thread;
-	pthread_mutex_t lock;		/* guards everything below */
-	pthread_cond_t changed;
-	struct held_source *next;	/* in the scene */
-	struct held_transfer *transfers;
-	bool stop;
-	unsigned last;
-
-	/* to be set by the test */
-	enum hold hold;
-	bool deaf;			/* cancel() does not wake it */
-	int start_error;
-	enum bid_outcome outcome;	/* what it says if it has no body */
-	const char *text;
-	const void *body;
-	size_t body_len;
-	bool no_head;			/* never calls head() */
-	uint64_t announce;		/* the size it tells, if not 0 */
-	void (*before_head)(void);	/* called by its thread */
-
-	/* to be read by the test */
-	unsigned asked;
-	unsigned cancels;
-	unsigned held;			/* transfers that have come to the holding point */
-	size_t accepted;		/* bytes of the last body that the receiver took */
-	enum bid_outcome ended;		/* how the last transfer did */
-	unsigned done;
-	bool freed_clean;		/* free() found no transfer */
-};
-
-/* Add one to the scene's broker. The struct is the scene's, and can be looked at when the broker has freed the source. */
-struct held_source *scene_held(struct scene *scene, const char *name);
-
-/* Let it deliver the file that carries @byte. */
-void held_elf(struct held_source *held, uint8_t byte);
-
-/* Change where it holds; HOLD_NOWHERE lets go. */
-void held_hold(struct held_source *held, enum hold hold);
-
-/* Wait until @count transfers in all have come to the holding point. */
-void held_wait(struct held_source *held, unsigned count);
-
-/* Wait until @count transfers in all are done. */
-void held_wait_done(struct held_source *held, unsigned count);
 
 #define scene_test(function) cmocka_unit_test_setup_teardown(function, scene_begin, scene_end)
 

@@ -3,31 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 
 #define LENGTH_MAX (64u << 20)
-
-extern char **environ;
-
-void elf_scene_run(const char *const argv[])
-{
-	int status;
-	pid_t pid;
-
-	/* posix_spawn(3) takes what it does not change as changeable */
-	assert_int_equal(posix_spawnp(&pid, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (status != 0)
-		fail_msg("'%s' failed with status %#x", argv[0], (unsigned)status);
-}
 
 int elf_scene_open(const char *name)
 {
@@ -90,14 +73,9 @@ int elf_scene_enter(void **state)
 	return *state ? 0 : -1;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *place)
-{
-	return remove(path);
-}
-
 int elf_scene_leave(void **state)
 {
-	int r = chdir("/") < 0 ? -1 : nftw(*state, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+	int r = chdir("/") < 0 ? -1 : scratch_remove(*state);
 
 	free(*state);
 	return r;

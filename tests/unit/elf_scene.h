@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "scratch.h"
+
 /* The id that the linker was told to give. */
 #define ELF_SCENE_ID "4bad1deacafe00112233445566778899aabbccdd"
 
@@ -24,9 +26,7 @@ int elf_scene_enter(void **state);
 int elf_scene_leave(void **state);
 
 /* Run a program, found in PATH. */
-void elf_scene_run(const char *const argv[]);
-
-#define RUN(...) elf_scene_run((const char *const[]){ __VA_ARGS__, NULL })
+#define RUN(...) scratch_run((const char *const[]){ __VA_ARGS__, NULL })
 
 /* Open for reading. */
 int elf_scene_open(const char *name);

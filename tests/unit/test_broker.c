@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the broker makes of what sources deliver. */
-#include "broker_scene.h"
+#include "held_source.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* How callers of the broker give up, in every phase, and what its end does to those who have not. */
-#include "broker_scene.h"
+#include "held_source.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Whom the broker asks first, whom beside, and whom again. */
-#include "broker_scene.h"
+#include "held_source.h"
 
 #include <errno.h>
 #include <string.h>

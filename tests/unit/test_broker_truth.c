@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What becomes of wrong answers, of those who gave them, and of bytes that are not the first ones. */
-#include "broker_scene.h"
+#include "held_source.h"
 
 #include <dirent.h>
 #include <errno.h>

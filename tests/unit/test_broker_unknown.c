@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the broker makes of sources that have nothing, or cannot say, or of a store that fails: absent is not unknown. */
-#include "broker_scene.h"
+#include "held_source.h"
 
 #include <errno.h>
 #include <fcntl.h>

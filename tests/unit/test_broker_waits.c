@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* How callers of the broker share a download, wait for it, and watch it. */
-#include "broker_scene.h"
+#include "held_source.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "held_source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct held_transfer {
+	uint64_t number;
+	const struct bid_receiver *receiver;
+	void *user;
+	bool cancelled;
+	struct held_transfer *next;
+};
+
+static struct held_source *held_of(struct bid_source *source)
+{
+	return (struct held_source *)source;
+}
+
+/* Stay here while the test wants it. Returns whether the transfer goes on. Under the lock. */
+static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold here)
+{
+	if (held->hold == here) {
+		held->held++;
+		pthread_cond_broadcast(&held->changed);
+	}
+	while (held->hold == here && !held->stop && (!transfer || !transfer->cancelled || held->deaf))
+		pthread_cond_wait(&held->changed, &held->lock);
+	return !transfer || !transfer->cancelled;
+}
+
+static int send_part(struct held_source *held, struct held_transfer *transfer, size_t from, size_t to)
+{
+	int r = 0;
+
+	while (r == 0 && from < to) {
+		size_t len = to - from < 4096 ? to - from : 4096;
+
+		r = transfer->receiver->body(transfer->user, (const char *)held->body + from, len);
+		from += len;
+		if (r == 0)
+			held->accepted = from;
+	}
+	return r;
+}
+
+/* Without the lock but where it holds: what it reads is not changed by the test meanwhile. */
+static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
+{
+	uint64_t size = held->announce ? held->announce : held->body_len;
+	bool on;
+	int r = 0;
+
+	pthread_mutex_lock(&held->lock);
+	on = hold_here(held, transfer, HOLD_HEAD);
+	pthread_mutex_unlock(&held->lock);
+	if (!on)
+		return BID_OUTCOME_CANCELLED;
+	if (!held->body)
+		return held->outcome;
+
+	held->accepted = 0;
+	if (held->before_head)
+		held->before_head();
+	if (!held->no_head)
+		r = transfer->receiver->head(transfer->user, size);
+	if (r == 0)
+		r = send_part(held, transfer, 0, held->body_len / 2);
+	pthread_mutex_lock(&held->lock);
+	on = hold_here(held, transfer, HOLD_MIDDLE);
+	pthread_mutex_unlock(&held->lock);
+	if (!on)
+		return BID_OUTCOME_CANCELLED;
+	if (r == 0)
+		r = send_part(held, transfer, held->body_len / 2, held->body_len);
+	return r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
+}
+
+static void *held_work(void *user)
+{
+	struct held_source *held = user;
+
+	pthread_mutex_lock(&held->lock);
+	while (!held->stop) {
+		struct held_transfer *transfer = held->transfers;
+		struct bid_answer answer = { .url = "held:", .file = "x", .size = BID_SIZE_UNKNOWN };
+
+		if (!transfer) {
+			pthread_cond_wait(&held->changed, &held->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&held->lock);
+		answer.outcome = deliver(held, transfer);
+		answer.text = held->text;
+		pthread_mutex_lock(&held->lock);
+		held->transfers = transfer->next;
+		held->ended = answer.outcome;
+		pthread_mutex_unlock(&held->lock);
+
+		transfer->receiver->done(transfer->user, &answer);
+		free(transfer);
+		pthread_mutex_lock(&held->lock);
+		held->done++;
+		pthread_cond_broadcast(&held->changed);
+	}
+	pthread_mutex_unlock(&held->lock);
+	return NULL;
+}
+
+static int held_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
+		      uint64_t *ret_transfer)
+{
+	struct held_source *held = held_of(source);
+	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;
+	int r;
+
+	assert_non_null(transfer);
+	pthread_mutex_lock(&held->lock);
+	held->asked++;
+	hold_here(held, NULL, HOLD_START);
+	r = held->start_error;
+	if (r == 0) {
+		transfer->number = *ret_transfer = ++held->last;
+		transfer->receiver = receiver;
+		transfer->user = user;
+		while (*at)
+			at = &(*at)->next;
+		*at = transfer;
+		pthread_cond_broadcast(&held->changed);
+	} else {
+		free(transfer);
+	}
+	pthread_mutex_unlock(&held->lock);
+	return r;
+}
+
+static void held_cancel(struct bid_source *source, uint64_t number)
+{
+	struct held_source *held = held_of(source);
+
+	pthread_mutex_lock(&held->lock);
+	held->cancels++;
+	for (struct held_transfer *transfer = held->transfers; transfer; transfer = transfer->next)
+		if (transfer->number == number)
+			transfer->cancelled = true;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+}
+
+static void held_free(struct bid_source *source)
+{
+	struct held_source *held = held_of(source);
+
+	pthread_mutex_lock(&held->lock);
+	held->stop = true;
+	held->freed_clean = !held->transfers;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+	pthread_join(held->thread, NULL);
+	pthread_mutex_destroy(&held->lock);
+	pthread_cond_destroy(&held->changed);
+}
+
+static const struct bid_source_ops held_ops = {
+	.start = held_start,
+	.cancel = held_cancel,
+	.free = held_free,
+};
+
+struct held_source *scene_held(struct scene *scene, const char *name)
+{
+	struct held_source *held = calloc(1, sizeof(*held));
+
+	assert_non_null(held);
+	held->source = (struct bid_source){ .ops = &held_ops, .name = name };
+	held->outcome = BID_OUTCOME_ABSENT;
+	held->text = "as told";
+	pthread_mutex_init(&held->lock, NULL);
+	pthread_cond_init(&held->changed, NULL);
+	held->next = scene->held;
+	scene->held = held;
+	assert_int_equal(pthread_create(&held->thread, NULL, held_work, held), 0);
+	assert_int_equal(bid_broker_add_source(scene->broker, &held->source), 0);
+	return held;
+}
+
+void held_elf(struct held_source *held, uint8_t byte)
+{
+	held->body = elf_bytes(byte, &held->body_len);
+}
+
+void held_hold(struct held_source *held, enum hold hold)
+{
+	pthread_mutex_lock(&held->lock);
+	held->hold = hold;
+	held->deaf = false;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_wait(struct held_source *held, unsigned count)
+{
+	pthread_mutex_lock(&held->lock);
+	while (held->held < count)
+		wait_changed(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_wait_done(struct held_source *held, unsigned count)
+{
+	pthread_mutex_lock(&held->lock);
+	while (held->done < count)
+		wait_changed(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}
