@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a miss costs through a mount, beside curl and debuginfod-find with the same server in the same run.
 
-usage: bench_miss.py [--sizes MB,MB...] [--rounds N] [--herd N] [--misses N] BUILD_DIRECTORY
+usage: bench_miss.py [--full] [--sizes MB,MB...] [--rounds N] [--herd N] [--misses N] BUILD_DIRECTORY
 
 The server is nginx with plain files, for what takes time tests/faults/server.py. Every round asks each of them for a build that
-nobody has asked for yet, one after the other; told are medians, and from what to what. The mount's time is from open() to the
-first byte, which is when the whole file is here, checked, synced and published. curl's own is what it says, debuginfod-find's
-is that of its process, which is what a script pays.
+nobody has asked for yet, one after the other. The mount's time is from open() to the first byte, which is when the whole file is
+here, checked, synced and published. curl's own is what it says, debuginfod-find's is that of its process, which is what a script
+pays. In the table are medians, and of a ratio, which is made in each round, from what to what.
 """
 import argparse
 import concurrent.futures
@@ -16,6 +16,7 @@ import os
 import pathlib
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -30,23 +31,46 @@ DELAY_MS = 20
 
 def parse():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--sizes", default="0.1,10,100", type=lambda text: [float(part) for part in text.split(",")],
-                        help="in MB; 0.1,10,100,500 are the full ones")
+    parser.add_argument("--full", action="store_true", help="0.1, 10, 100 and 500 MB, and a herd of 1000")
+    parser.add_argument("--sizes", type=lambda text: [float(part) for part in text.split(",")], help="in MB (0.1,10,100)")
     parser.add_argument("--rounds", default=7, type=int)
-    parser.add_argument("--herd", default=100, type=int, help="openers of one file of 50 MB; 1000 is the full number")
+    parser.add_argument("--herd", type=int, help="openers of one file of 50 MB (100)")
     parser.add_argument("--misses", default=100, type=int, help="distinct ones at 20 ms of latency")
     parser.add_argument("build", type=pathlib.Path)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.sizes = arguments.sizes or [0.1, 10, 100] + [500] * arguments.full
+    arguments.herd = arguments.herd or (1000 if arguments.full else 100)
+    return arguments
 
 
-def spread(values, unit=1.0, digits=2):
-    low, middle, high = min(values), statistics.median(values), max(values)
-    return f"{middle * unit:.{digits}f} ({low * unit:.{digits}f} to {high * unit:.{digits}f})"
+def in_words(seconds):
+    """As a time that people read."""
+    for unit, name in ((1, "s"), (1e-3, "ms")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds * 1e6:.3g} us"
 
 
-def ratio(over, under):
+def quotients(over, under):
     """Of each round: what the machine does meanwhile is in both."""
-    return spread([a / b for a, b in zip(over, under)])
+    return [a / b for a, b in zip(over, under)]
+
+
+class Table:
+    """What is told in the end, and what was wanted: rows P16 to P20."""
+
+    def __init__(self):
+        self.lines = [("", "what", "bidfs", "beside", "ratio", "wanted", "met")]
+
+    def add(self, row, what, ours, beside, ratios, wanted="", met=None):
+        low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
+        told = f"{middle:.3g}" + (f" ({low:.3g} to {high:.3g})" if len(ratios) > 1 else "")
+        self.lines.append((row, what, ours, beside, told, wanted, "" if not met else "yes" if met(middle) else "NO"))
+
+    def show(self):
+        self.lines.insert(1, tuple("---" for _ in self.lines[0]))
+        for line in self.lines:
+            print("|", " | ".join(line), "|")
 
 
 class Shop:
@@ -95,10 +119,10 @@ def no_file(path):
 
 
 class Bench:
-    def __init__(self, tools, shop, url, mount, top):
-        self.tools, self.shop, self.url, self.mount, self.top = tools, shop, url, mount, top
+    def __init__(self, tools, shop, url, mount, top, table):
+        self.tools, self.shop, self.url, self.mount, self.top, self.table = tools, shop, url, mount, top, table
         self.out = top / "out"
-        self.env = {**os.environ, "DEBUGINFOD_URLS": url, "DEBUGINFOD_CACHE_PATH": str(top / "cache")}
+        self.env = tools.environment(top, DEBUGINFOD_URLS=url, DEBUGINFOD_CACHE_PATH=str(top / "cache"))
 
     def name(self, ident):
         return self.mount / "buildid" / ident / "elf"
@@ -115,40 +139,62 @@ class Bench:
     def find(self, ident, status=0):
         return clock(lambda: self.tools.run("debuginfod-find", "executable", ident, env=self.env, status=status))
 
+    def lookup(self, path):
+        """The time of a stat(2), without the interpreter's."""
+        done = subprocess.run([self.tools.BUILD / "tests/bench/lookup", "10000"], input=f"{path}\n", text=True, check=True,
+                              stdout=subprocess.PIPE)
+        return float(done.stdout.split()[1]) * 1e-6
+
     def misses(self, size, rounds):
         rows = {"bidfs": [], "curl": [], "find": []}
+        again, found = [], []
         for _ in range(rounds):
             for way, row in rows.items():
                 ident = self.shop.make(int(size * 1e6))
                 if way == "bidfs":
                     row.append(clock(first_byte, self.name(ident)))
-                    hit = clock(first_byte, self.name(ident))
+                    again.append(clock(lambda: [first_byte(self.name(ident)) for _ in range(100)]) / 100)
                 else:
                     row.append(getattr(self, way)(ident))
+                if way == "find":
+                    found.append(self.find(ident))
                 self.shop.forget(ident)
                 shutil.rmtree(self.top / "cache", ignore_errors=True)
-        rate = [size / seconds for seconds in rows["bidfs"]]
-        print(f"miss {size:g} MB: bidfs {spread(rows['bidfs'], 1e3)} ms, {spread(rate, 1, 0)} MB/s; curl -o "
-              f"{spread(rows['curl'], 1e3)} ms; debuginfod-find {spread(rows['find'], 1e3)} ms")
-        print(f"    bidfs/curl {ratio(rows['bidfs'], rows['curl'])}, debuginfod-find/bidfs {ratio(rows['find'], rows['bidfs'])}, "
-              f"open once more {hit * 1e6:.0f} us")
+        ours, curl, find = (statistics.median(rows[way]) for way in rows)
+        self.table.add("P16", f"miss of {size:g} MB ({size / ours:.0f} MB/s)", in_words(ours), f"curl -o {in_words(curl)}",
+                       quotients(rows["bidfs"], rows["curl"]), "<= 1.25, or 1 ms more",
+                       lambda ratio: ratio <= 1.25 or ours <= curl + 1e-3)
+        least = 5 if size < 1 else 2 if size >= 100 else 1
+        self.table.add("", "", "", f"debuginfod-find {in_words(find)}", quotients(rows["find"], rows["bidfs"]), f">= {least}",
+                       lambda ratio: ratio >= least)
+        self.table.add("P17", f"open {size:g} MB once more", in_words(statistics.median(again)),
+                       f"debuginfod-find {in_words(statistics.median(found))}", quotients(found, again), ">= 500",
+                       lambda ratio: ratio >= 500)
 
     def negatives(self, rounds):
-        first, curl, find, again = [], [], [], []
+        first, curl, find, again, found = [], [], [], [], []
         for number in range(rounds):
             idents = [f"{way}{number:06x}" + "ab" * 16 for way in ("fa", "fb", "fc")]
             first.append(clock(no_file, self.name(idents[0])))
-            again.append(clock(lambda: [no_file(self.name(idents[0])) for _ in range(1000)]) / 1000)
+            again.append(self.lookup(self.name(idents[0])))
             curl.append(self.curl(idents[1], "404"))
             find.append(self.find(idents[2], 1))
-        print(f"absent: first {spread(first, 1e3)} ms, curl {spread(curl, 1e3)} ms, debuginfod-find {spread(find, 1e3)} ms; "
-              f"again {spread(again, 1e6)} us; bidfs/curl {ratio(first, curl)}")
+            found.append(self.find(idents[2], 1))
+        told = statistics.median(first)
+        self.table.add("P18", "absent, the first time", in_words(told), f"curl {in_words(statistics.median(curl))}",
+                       quotients(first, curl), "0.5 ms more", lambda _: told <= statistics.median(curl) + 5e-4)
+        self.table.add("", "", "", f"debuginfod-find {in_words(statistics.median(find))}", quotients(find, first))
+        told = statistics.median(again)
+        self.table.add("", "absent, again", in_words(told), f"debuginfod-find {in_words(statistics.median(found))}",
+                       quotients(found, again), "<= 2 us", lambda _: told <= 2e-6)
 
-    def herd(self, n, requests):
+    def herd(self, n, requests, cpu):
         size = HERD_MB * 1000000
+        begun = cpu()
         alone = clock(first_byte, self.name(self.shop.make(size)))
+        cpu_alone = cpu() - begun
         ident = self.shop.make(size)
-        before, barrier = requests(), threading.Barrier(n + 1)
+        before, cpu_before, barrier = requests(), cpu(), threading.Barrier(n + 1)
 
         def opener():
             barrier.wait()
@@ -160,30 +206,43 @@ class Bench:
             barrier.wait()
             begun = time.monotonic()
             last = max(wait.result() for wait in waits) - begun
-        print(f"herd: {n} openers of one file of {HERD_MB} MB: {requests() - before} request, the last has it after "
-              f"{last / alone:.2f} of the time of one alone")
+        asked = requests() - before
+        self.table.add("P19", f"{n} openers of one file of {HERD_MB} MB: {asked} request", in_words(last),
+                       f"one alone {in_words(alone)}", [last / alone], "<= 1.1, 1 request",
+                       lambda ratio: ratio <= 1.1 and asked == 1)
+        spent = cpu() - cpu_before
+        self.table.add("", "the daemon's processor time", in_words(spent), f"one alone {in_words(cpu_alone)}", [spent / cpu_alone],
+                       "<= 1.2", lambda ratio: ratio <= 1.2)
+
+    def distinct(self, n, rounds):
+        """The server of this one is not a fast one."""
+        ours, parallel, sequential = [], [], []
+        for _ in range(rounds):
+            idents = [self.shop.make() for _ in range(n)]
+            with concurrent.futures.ThreadPoolExecutor(n) as pool:
+                ours.append(clock(lambda: list(pool.map(first_byte, [self.name(ident) for ident in idents]))))
+            self.out.mkdir()
+            lines = [f'url = "{self.url}/buildid/{ident}/executable"\noutput = "{self.out}/{ident}"' for ident in idents]
+            config = self.top / "urls"
+            config.write_text("\n".join(lines))
+            curl = ["curl", "-s", "-K", config]
+            parallel.append(clock(lambda: self.tools.run(*curl, "--parallel", "--parallel-max", 8)))
+            sequential.append(clock(lambda: self.tools.run(*curl)))
+            shutil.rmtree(self.out)
+        told = in_words(statistics.median(ours))
+        self.table.add("P20", f"{n} distinct misses at {DELAY_MS} ms", told,
+                       f"curl --parallel-max 8 {in_words(statistics.median(parallel))}", quotients(parallel, ours), ">= 0.85",
+                       lambda ratio: ratio >= 0.85)
+        self.table.add("", "", "", f"curl one by one {in_words(statistics.median(sequential))}", quotients(sequential, ours))
 
 
-def distinct(bench, n, rounds):
-    """Ratios only: the server of this one is not a fast one."""
-    parallel, sequential = [], []
-    for _ in range(rounds):
-        idents = [bench.shop.make() for _ in range(n)]
-        paths = [bench.name(ident) for ident in idents]
-        with concurrent.futures.ThreadPoolExecutor(n) as pool:
-            begun = time.monotonic()
-            list(pool.map(first_byte, paths))
-            ours = time.monotonic() - begun
-        bench.out.mkdir()
-        lines = [f'url = "{bench.url}/buildid/{ident}/executable"\noutput = "{bench.out}/{ident}"' for ident in idents]
-        config = bench.top / "urls"
-        config.write_text("\n".join(lines))
-        curl = ["curl", "-s", "-K", config]
-        parallel.append(clock(lambda: bench.tools.run(*curl, "--parallel", "--parallel-max", 8)) / ours)
-        sequential.append(clock(lambda: bench.tools.run(*curl)) / ours)
-        shutil.rmtree(bench.out)
-    print(f"{n} distinct misses at {DELAY_MS} ms: speed against curl --parallel-max 8 {spread(parallel)}, against curl one by one "
-          f"{spread(sequential)}")
+def cpu_of(pids):
+    """The processor time that they have used, in seconds."""
+    spent = 0
+    for pid in pids:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        spent += int(fields[11]) + int(fields[12])
+    return spent / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager
@@ -191,7 +250,7 @@ def mounted(tools, place, url):
     store, path = place / "store", place / "mnt"
     store.mkdir(parents=True)
     path.mkdir()
-    tools.run(tools.MOUNT_BIDFS, store, path, "-o", f"url={url},wait=0")
+    tools.run(tools.MOUNT_BIDFS, store, path, "-o", f"url={url},wait=0", env=tools.environment(place))
     try:
         yield path
     finally:
@@ -201,6 +260,7 @@ def mounted(tools, place, url):
 def main():
     arguments = parse()
     os.environ["BIDFS_BUILD"] = str(arguments.build.resolve())
+    import daemon
     import exports
     import programs
     import servers
@@ -218,17 +278,19 @@ def main():
         nginx = Plain(top / "nginx")
         stack.callback(nginx.stop)
         mount = stack.enter_context(mounted(tools, top / "fast", nginx.url))
-        bench = Bench(tools, shop, nginx.url, mount, top)
+        table = Table()
+        bench = Bench(tools, shop, nginx.url, mount, top, table)
         first_byte(bench.name(shop.make()))
         for size in arguments.sizes:
             bench.misses(size, arguments.rounds)
         bench.negatives(arguments.rounds)
-        bench.herd(arguments.herd, lambda: nginx.log("access.log").count("/buildid/"))
+        pids = daemon.daemons_of(mount)
+        bench.herd(arguments.herd, lambda: nginx.log("access.log").count("/buildid/"), lambda: cpu_of(pids))
         slow = servers.Faults(shop.files / "buildid", [f"delay:{DELAY_MS / 1000}"])
         stack.callback(slow.stop)
         mount = stack.enter_context(mounted(tools, top / "slow", slow.url))
-        bench = Bench(tools, shop, slow.url, mount, top)
-        distinct(bench, arguments.misses, arguments.rounds)
+        Bench(tools, shop, slow.url, mount, top, table).distinct(arguments.misses, arguments.rounds)
+        table.show()
 
 
 if __name__ == "__main__":
