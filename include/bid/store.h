@@ -264,6 +264,7 @@ struct bid_add {
 	int fd; /* the file, open for reading, which stays the caller's; -1 to open @path */
 	enum bid_link link;
 	bool batch; /* on disk not on return, but after the next bid_store_sync() */
+	struct timespec clean_before; /* a file that was not changed since then is on disk; zero if nothing is known */
 };
 
 /*

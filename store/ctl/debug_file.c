@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <bid/elf.h>
@@ -15,6 +16,7 @@
 
 /* The look for one debug file. */
 struct look {
+	struct bid_store *store;
 	const struct ctl_debug_of *of;
 	char path[PATH_MAX];
 	int fd; /* of what was found; owned */
@@ -50,6 +52,14 @@ int ctl_debug_files_want(struct ctl_debug_files *files, const char *path, const 
 	return 0;
 }
 
+/* Has it come by itself? Asked only where there is a file, because most programs have no debug file anywhere. */
+static bool is_known(const struct look *look)
+{
+	int kinds = bid_store_kinds(look->store, &look->of->id);
+
+	return kinds < 0 || kinds & 1 << BID_KIND_DEBUGINFO;
+}
+
 /* Is look->path it? Then it is open in look->fd. Where a link leads it has that link's checksum, too. */
 static bool is_it(struct look *look, const struct bid_elf_debuglink *link)
 {
@@ -59,7 +69,7 @@ static bool is_it(struct look *look, const struct bid_elf_debuglink *link)
 	uint32_t crc;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || is_known(look))
 		return false;
 	r = bid_elf_identify(fd, &found);
 	if (r < 0 && r != -ENODATA)
@@ -106,15 +116,30 @@ static bool is_linked(struct look *look)
 	return false;
 }
 
+/* One sync for all that was written before it, and not one for each file. */
+static int be_clean(struct ctl_running *adding)
+{
+	struct timespec now;
+	int r;
+
+	if (adding->clean_before.tv_sec)
+		return 0;
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	r = bid_store_sync(adding->store);
+	if (r == 0)
+		adding->clean_before = now;
+	return r;
+}
+
 static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
 {
-	struct look look = { .of = of, .fd = -1 };
-	int kinds = bid_store_kinds(adding->store, &of->id), r = 0;
+	struct look look = { .store = adding->store, .of = of, .fd = -1 };
+	int r = 0;
 
-	if (kinds < 0 || kinds & 1 << BID_KIND_DEBUGINFO)
-		return 0;
 	if (is_by_id(&look) || is_linked(&look)) {
-		r = ctl_running_file(adding, look.fd);
+		r = be_clean(adding);
+		if (r == 0)
+			r = ctl_running_file(adding, look.fd);
 	} else if (look.other[0]) {
 		adding->tally->seen++;
 		ctl_tally_refused(adding->tally, look.other, look.why, false);

@@ -109,7 +109,13 @@ static int refuse(struct ctl_running *running, const char *path, int error)
 /* Add the file open at @fd, and say in @seen what it was then. */
 static int add(struct ctl_running *running, int fd, const char *path, struct ctl_seen_file *seen)
 {
-	struct bid_add add = { .path = path, .fd = fd, .link = running->tally->ctl->link, .batch = true };
+	struct bid_add add = {
+		.path = path,
+		.fd = fd,
+		.link = running->tally->ctl->link,
+		.batch = true,
+		.clean_before = running->clean_before,
+	};
 	struct bid_added added;
 	struct stat before, after;
 	int r;

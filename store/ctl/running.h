@@ -16,6 +16,7 @@ struct ctl_running {
 	unsigned pass;
 	struct ctl_taken *taken; /* added, and on disk with the next sync; owned */
 	size_t n_taken, room;
+	struct timespec clean_before; /* as in struct bid_add */
 	dev_t *mounts; /* of bidfs; owned */
 	size_t n_mounts;
 	size_t hidden; /* processes that could not be looked into, in the last pass over all */

@@ -78,6 +78,7 @@ int bid_adding_open(const struct bid_add *add, struct bid_adding *adding)
 
 	adding->temp = BID_TEMP_NONE;
 	adding->own_fd = add->fd < 0;
+	adding->clean_before = add->clean_before;
 	adding->fd = add->fd < 0 ? open(add->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : add->fd;
 	if (adding->fd < 0 || fstat(adding->fd, &adding->st) < 0)
 		return -errno;
