@@ -98,8 +98,8 @@ int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t l
 /*
  * Write the static probes of the ELF file open at @fd, its notes of systemtap's sys/sdt.h, through @write, as perf's probe cache
  * has them (docs/FORMAT.md, "Probe definitions"), for the file @path: places and semaphores are offsets in it. Arguments that perf
- * cannot read are left out. Returns 0, -ENODATA if there are none, -EBADMSG for damaged ones, -EINVAL for a path with blanks, which
- * no definition can name, as bid_elf_examine(), or what @write returned.
+ * cannot read are left out. Returns 0, -ENODATA if there are none, -EBADMSG for damaged ones, -EINVAL for a path with blanks or
+ * control characters, which no definition can name, as bid_elf_examine(), or what @write returned.
  */
 int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void *data, size_t len), void *user);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <gelf.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@ enum {
 	NOTES_MAX = 1 << 21, /* bytes; the largest known is of libjvm, with 90 KiB */
 	TYPE = 3,
 	GROUP_MAX = 64, /* perf cuts it there */
+	LINE_MAX_OF_PERF = 4094,
 };
 
 struct probe {
@@ -126,9 +128,17 @@ static char *format_line(const struct source *source, const char *group, const c
 	return NULL;
 }
 
+/* Are all of @text's bytes visible ones? */
+static bool is_visible(const char *text)
+{
+	while ((unsigned char)*text > ' ' && *text != '\177')
+		text++;
+	return *text == '\0';
+}
+
 static bool is_name(const char *text)
 {
-	return *text && !strpbrk(text, " \t\n/:=");
+	return *text && strlen(text) <= NAME_MAX && is_visible(text) && !strpbrk(text, "/:=");
 }
 
 /* One more, if there is such a place in the file. */
@@ -139,7 +149,7 @@ static int add(struct probes *probes, const struct source *source, uint64_t loca
 	uint64_t offset, counter = 0;
 	char group[GROUP_MAX];
 
-	if (!is_name(texts[0]) || !is_name(texts[1]) || strchr(texts[2], '\n') || !to_offset(source, location, &offset) ||
+	if (!is_name(texts[0]) || !is_name(texts[1]) || !to_offset(source, location, &offset) ||
 	    (semaphore && !to_offset(source, semaphore, &counter)))
 		return 0;
 	if (probes->n == probes->room) {
@@ -153,6 +163,10 @@ static int add(struct probes *probes, const struct source *source, uint64_t loca
 	}
 	snprintf(group, sizeof(group), "sdt_%s", texts[0]);
 	probe.line = format_line(source, group, texts[1], offset, counter, texts[2]);
+	if (probe.line && strlen(probe.line) >= LINE_MAX_OF_PERF) {
+		free(probe.line);
+		return 0;
+	}
 	if (!probe.line || asprintf(&probe.name, "%s:%s", group, texts[1]) < 0) {
 		free(probe.line);
 		return -ENOMEM;
@@ -266,7 +280,7 @@ int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void
 	struct source source = { .path = path };
 	int r;
 
-	if (strpbrk(path, " \t\n"))
+	if (!is_visible(path))
 		return -EINVAL;
 	r = bid_elf_open(fd, &elf, &source.ehdr);
 	if (r < 0)

@@ -90,9 +90,9 @@ def files():
     }
 
 
-def main():
+def main(wanted):
+    """Write these files, or compare."""
     directory = pathlib.Path(sys.argv[-1])
-    wanted = files()
     if "--check" not in sys.argv:
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in wanted.items():
@@ -107,4 +107,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(files()))
