@@ -172,13 +172,14 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 	return NULL;
 }
 
-void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st)
+void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool same_size)
 {
 	struct bid_fd *fd;
 
 	pthread_mutex_lock(&fds->lock);
 	fd = find(fds, number);
-	if (fd && fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino)
+	if (fd && ((fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino) ||
+		   (same_size && fd->file.st.st_size == st->st_size)))
 		fd = NULL;
 	if (fd)
 		unlist(fds, fd);

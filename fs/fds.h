@@ -6,6 +6,7 @@
 #ifndef BID_FS_FDS_H
 #define BID_FS_FDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <bid/store.h>
@@ -25,8 +26,11 @@ void bid_fds_free(struct bid_fds *fds);
 struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_t number, const struct bid_request *request,
 			   struct stat *ret_stat);
 
-/* The file of the inode @number is now the one with the attributes @st: give up a descriptor of any other. */
-void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st);
+/*
+ * The file of the inode @number is now the one with the attributes @st: give up a descriptor of any other, or, with @same_size, of
+ * one of another size.
+ */
+void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool same_size);
 
 /*
  * Keep @file, which is taken over, for @number. The result is as of bid_fds_get(); NULL if there is no memory, and @file is

@@ -41,8 +41,12 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 			.type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id, .detail = call->artifact.detail
 		};
 
-		/* what is read must be what is told of here, even if another file was read under this name before */
-		bid_fds_prefer(fs->fds, bid_inode_number(&node), &file->st);
+		/*
+		 * What is read must be what is told of here, even if another file was read under this name before. But what the
+		 * kernel reads for one handle it reads for all, and with the same id and size the other file is as good.
+		 */
+		bid_fds_prefer(fs->fds, bid_inode_number(&node), &file->st,
+			       fs->mode == BID_MODE_PASSTHROUGH && bid_kind_is_elf(node.kind));
 		keep_for_open(fs, &node, file);
 		bid_reply_node(req, &node, &file->st);
 	}
