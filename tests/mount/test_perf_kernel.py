@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """perf and the kernel: samples in a kernel are resolved with the symbols of that build, never with those of the running one."""
+import json
 import os
 import pathlib
 import re
@@ -198,6 +199,32 @@ def test_module(mount, kernel_samples, place, store, env, report, suffix):
     text = report(m, data)
     assert "module_work" in symbols(text), text
     assert symbols(text) - {"module_work"} and are_addresses(text.replace("[k] module_work", ""))
+
+
+@pytest.mark.limit(180)
+def test_debian_kernel(mount, kernel_samples, place, store, env, report):
+    """
+    Of a packaged kernel: its image has no symbols, so there are none; its modules' are found, as they are packed. With
+    BID_TEST_KERNELS set to a directory of "linux-image-*-cloud-amd64" packages, see tests/unit/check_kernel.py.
+    """
+    source = os.environ.get("BID_TEST_KERNELS")
+    if not source or source == "download":
+        pytest.skip("set BID_TEST_KERNELS to a directory with Debian's packages of kernels")
+    package = sorted(pathlib.Path(source).glob("linux-image-*.deb"))[0]
+    tools.run("dpkg-deb", "-x", package, place / "root")
+    tools.run(tools.BIDCTL, "--store", store, "add", place / "root", env=env)
+    builds = json.loads(tools.run(tools.BIDCTL, "--store", store, "list", "--json", env=env).stdout)
+    kernel, = (build["id"] for build in builds if "/vmlinuz-" in build["path"])
+    xfs, path = next((build["id"], build["path"]) for build in builds if "/xfs.ko" in build["path"])
+    m = mount()
+    text = report(m, kernel_samples.save(place / "kernel.data", kernel))
+    assert are_addresses(text), text
+    # the last samples are said to be in a module that begins a little before them
+    address = (max(int(name, 16) for name in symbols(text)) & ~0xfff) - 0x2000
+    text = report(m, kernel_samples.save(place / "module.data", kernel, (path, xfs, address)))
+    known = {line.split()[-1] for line in tools.run("nm", m.artifact(xfs)).stdout.splitlines()}
+    named = {name for name in symbols(text) if not name.startswith("0x")}
+    assert named and named <= known, text
 
 
 MODULES = "first 8192 0 - Live 0xffffffffc0200000\nsecond 4096 0 - Live 0xffffffffc0208000\n"
