@@ -165,17 +165,6 @@ def test_record_fills_it(view, native, scene, store):
     assert "hot_burn" in scene.perf(view.path, "report", "--stdio", "-i", scene.data).stdout
 
 
-def test_archive(view, scene):
-    """perf archive on the mount that perf record has filled."""
-    if reason := why_no_recording():
-        pytest.skip(reason)
-    scene.record(view.path)
-    tools.run("perf", "--buildid-dir", view.path, "archive", scene.data, env=scene.env, cwd=scene.place)
-    names = tools.run("tar", "tjf", f"{scene.data}.tar.bz2").stdout.splitlines()
-    assert f"{str(scene.burn.path)[1:]}/{scene.burn.id}/elf" in names
-    assert f".build-id/{scene.burn.id[:2]}/{scene.burn.id[2:]}" in names
-
-
 def test_one_build_at_two_paths(view, scene, store):
     """Contract 2.5: natively the second path is an orphan that nothing removes. Here it is a name of one object."""
     for program in (scene.burn, scene.copy):
