@@ -12,9 +12,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/check.h"
+#include "disk/join.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/record.h"
+#include "disk/root.h"
 #include "disk/store.h"
 #include "disk/txn.h"
 
@@ -182,6 +185,27 @@ static int choose_place(struct bid_store *store, struct bid_adding *adding)
 	return own_place(adding, adding->where);
 }
 
+/* Another copy of the build, of the name @target, got perf's link first: one object, several names. */
+static void join(struct bid_store *store, const struct bid_adding *adding, const char *target)
+{
+	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
+	struct bid_place_of entry = {
+		.path = adding->where, .id = bid_layout_filed(&request.id), .kinds = 1U << request.kind, .fd = -1
+	};
+	struct bid_file file = BID_FILE_NONE;
+	bid_auto_fd int dir = -1;
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
+	/* nobody has looked at it yet */
+	if (bid_check_open(store, path, &request, &file) == 0 &&
+	    bid_root_open(bid_store_root(store), adding->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
+		entry.fd = dir;
+		bid_join(store, &entry, target);
+	}
+	bid_file_release(&file);
+}
+
 /*
  * Publish it in its place. Somebody else may have made perf's link to another one meanwhile, as for the debug file of the same
  * build: then it goes there too, because readers do.
@@ -195,8 +219,9 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	int r;
 
 	r = bid_publish(store, id, adding->added.kind, adding->where, durable, put, adding);
-	if (r == 0 && bid_one_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0)
-		bid_publish(store, id, adding->added.kind, where, durable, put, adding);
+	if (r == 0 && bid_one_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0 &&
+	    bid_publish(store, id, adding->added.kind, where, durable, put, adding) == -EEXIST)
+		join(store, adding, where);
 	return r;
 }
 

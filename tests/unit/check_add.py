@@ -109,6 +109,18 @@ def elf32(directory, name, build_id):
     return path
 
 
+def case_copies(scene):
+    """Copies of one program that several threads come upon at the same time are names of one object."""
+    tree = scene.home / "copies"
+    for number in range(40):
+        (tree / str(number)).mkdir(parents=True)
+        shutil.copy(scene.one, tree / str(number) / "program")
+    scene.on_store("add", "--jobs=16", tree)
+    objects = [path for path in scene.store.rglob("elf") if path.is_file()]
+    assert len(objects) >= 40 and len({path.stat().st_ino for path in objects}) == 1, objects
+    assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
+
+
 def case_classes(scene):
     need(os.uname().machine == "x86_64" and shutil.which("as"), "needs an assembler that knows i386")
     (scene.home / "tree").mkdir()
