@@ -17,6 +17,8 @@
 #include "disk/root.h"
 #include "disk/store.h"
 
+enum { SWEPT_MAX = 8 };
+
 /* Link the file open at @fd as @name. By descriptor, so that it is the one that was looked at. */
 static int link_fd(int fd, int dir, const char *name)
 {
@@ -39,12 +41,16 @@ int bid_join_file(struct bid_store *store, int fd, int to, const char *name)
 	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp);
 	if (r < 0)
 		return r;
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return -errno;
-	snprintf(temp_name, sizeof(temp_name), "temp-%016llx", (unsigned long long)number);
-	r = link_fd(fd, temp, temp_name);
-	if (r == 0 && renameat(temp, temp_name, to, name) < 0)
-		r = -errno;
+	/* who opens the store sweeps what no writer holds, and may be faster than the rename */
+	r = -ENOENT;
+	for (int tries = 0; tries < SWEPT_MAX && r == -ENOENT; tries++) {
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return -errno;
+		snprintf(temp_name, sizeof(temp_name), "temp-%016llx", (unsigned long long)number);
+		r = link_fd(fd, temp, temp_name);
+		if (r == 0 && renameat(temp, temp_name, to, name) < 0)
+			r = -errno;
+	}
 	/* rename(2) of one inode onto itself leaves both names */
 	unlinkat(temp, temp_name, 0);
 	return r;
