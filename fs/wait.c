@@ -5,18 +5,15 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <bid/piece.h>
+
 #include "base/cleanup.h"
-
-/* Of which files a section may be a part, in the order of asking. */
-static const enum bid_kind wholes[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
-
-#define N_WHOLES (sizeof(wholes) / sizeof(wholes[0]))
 
 struct wait {
 	fuse_req_t req; /* not yet answered */
 	struct bid_call call; /* holds a reference to its detail */
 	bid_wait_fn answer;
-	size_t tried; /* of the wholes, for a section */
+	size_t tried; /* files that a section may be in */
 };
 
 static int ask(struct wait *wait, const struct bid_request *artifact);
@@ -50,9 +47,10 @@ static bool try_whole(struct wait *wait, int error)
 	} else if (error != -ENOENT) {
 		return false;
 	}
-	if (wait->tried == N_WHOLES)
+	whole.kind = bid_section_whole(wait->tried);
+	if (whole.kind == BID_KIND_NONE)
 		return false;
-	whole.kind = wholes[wait->tried++];
+	wait->tried++;
 	return ask(wait, &whole) == 0;
 }
 

@@ -14,6 +14,9 @@ typedef int (*bid_piece_fn)(void *user, const struct bid_request *piece);
 /* Every piece of @kind that is kept for @id, in no order. 0, what @fn returned, or a negative errno. */
 int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, void *user);
 
+/* The kinds of files that a section may be in, in debuginfod's order of asking: the @index-th, or BID_KIND_NONE after the last. */
+enum bid_kind bid_section_whole(size_t index);
+
 /*
  * stat(2) of a section as bid_store_find() would give it, but without cutting it out: who lists a directory with sizes must not
  * fill the disk. Returns 0, -ENOENT if no file that is here has it (it may be kept, or at a server), or as bid_store_find().

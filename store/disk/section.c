@@ -25,10 +25,12 @@
 
 enum { MAX_IN_MEMORY = 256 << 20 }; /* bytes */
 
-/* Which files have sections, in the order of asking, which is debuginfod's. */
-static const enum bid_kind wholes[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+enum bid_kind bid_section_whole(size_t index)
+{
+	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 
-#define N_WHOLES (sizeof(wholes) / sizeof(wholes[0]))
+	return index < sizeof(kinds) / sizeof(kinds[0]) ? kinds[index] : BID_KIND_NONE;
+}
 
 /* Copy @section of @whole into @fd, with the mode and time of the whole, so that they are the same when it is cut anew. */
 static int cut(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
@@ -98,15 +100,17 @@ static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_sect
 static int locate(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
 		  struct bid_elf_section *ret_section)
 {
-	unsigned without = 0;
+	struct bid_request asked = { .id = request->id };
+	bool complete = true;
 
-	for (size_t i = 0; i < N_WHOLES; i++) {
+	for (size_t i = 0; (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
-		struct bid_request asked = { .id = request->id, .kind = wholes[i] };
 		int r;
 
-		if (bid_store_find(store, &asked, &whole) < 0)
+		if (bid_store_find(store, &asked, &whole) < 0) {
+			complete = false;
 			continue;
+		}
 		r = bid_elf_find_section(whole.fd, bid_detail_text(request->detail), ret_section);
 		if (r == 0) {
 			*ret_whole = whole;
@@ -114,9 +118,8 @@ static int locate(struct bid_store *store, const struct bid_request *request, st
 		}
 		if (r != -ENOENT)
 			return r;
-		without++;
 	}
-	return without == N_WHOLES ? -ENODATA : -ENOENT;
+	return complete ? -ENODATA : -ENOENT;
 }
 
 static int slice(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
@@ -227,11 +230,12 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 {
 	bid_cleanup(release_names) struct names names = { 0 };
 	int r = bid_store_each_piece(store, id, BID_KIND_SECTION, add_piece, &names);
+	struct bid_request asked = { .id = *id };
 
-	for (size_t i = 0; i < N_WHOLES && r == 0; i++) {
+	for (size_t i = 0; r == 0 && (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
-		if (bid_store_find(store, &(struct bid_request){ .id = *id, .kind = wholes[i] }, &whole) == 0)
+		if (bid_store_find(store, &asked, &whole) == 0)
 			r = bid_elf_each_section(whole.fd, add_name, &names);
 	}
 	if (r == 0 && names.n > 0)
