@@ -40,7 +40,7 @@ def test_a_reader_keeps_what_it_opened(mount, mode, store, place, lose):
 
 
 def test_never_the_bytes_of_a_file_that_was_changed(mount, mode, store, place):
-    """A file is open, is changed in place, and a right copy turns up elsewhere: whoever opens it then gets the copy, or nothing."""
+    """A file is open and changed in place (row R17), and a right copy turns up elsewhere: an open gets the copy, or nothing."""
     program, other = programs.small(place / "app", 1), programs.small(place / "other", 2)
     right, wrong = program.read(), bytearray(program.read())
     wrong[right.index(bytes.fromhex(program.id))] ^= 0xff

@@ -172,6 +172,7 @@ def plant(store, place, victim):
 
 
 def test_hostile_store(mount, mode, store, place):
+    """A store full of what does not belong there (row R15): nothing outside of it is opened, and what is right is found."""
     victim = programs.small(place / "app")
     programs.into_store(store, victim.id, "/usr/bin/app", victim.path)
     planted = plant(store, place, victim)

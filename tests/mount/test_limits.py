@@ -109,7 +109,7 @@ def fetch_often(m, ids, right, seed, times):
 
 
 def test_quota_under_pressure(mount, mode, faults, place, store):
-    """A store of five times its quota, with many readers and fetchers: all bytes are right, and the quota holds."""
+    """A store of five times its quota, with many readers and fetchers (row R14): all bytes are right, and the quota holds."""
     build = programs.small(place / "one", 1, f"-DBALLAST={SIZE}")
     server = faults()
     right = {}

@@ -15,7 +15,6 @@ import re
 import shutil
 import socket
 import subprocess
-import threading
 import time
 
 import cases
@@ -377,52 +376,6 @@ def case_unreadable(scene):
     assert not (stored(scene, check_bidctl.ID_ONE) / "elf").samefile(tree / "one"), "an inode of somebody else's was linked"
 
 
-def case_restless(scene):
-    """Files that come, go, grow and are replaced while they are added."""
-    tree, ids = system_tree(scene, 10)
-    stop = threading.Event()
-    whole = scene.one.read_bytes()
-
-    def churn(number):
-        turn = 0
-        while not stop.is_set():
-            turn += 1
-            directory = tree / f"dir{number}-{turn % 5}"
-            directory.mkdir(exist_ok=True)
-            with contextlib.suppress(OSError):
-                (directory / "grows").write_bytes(whole[:turn * 997 % len(whole)])
-                with open(directory / "grows", "ab") as file:
-                    file.write(whole[file.tell():])
-                shutil.copy(scene.two if turn % 2 else scene.one, directory / "replaced.new")
-                os.rename(directory / "replaced.new", directory / "replaced")
-                (directory / "fifo").unlink(missing_ok=True)
-                if turn % 3:
-                    os.mkfifo(directory / "fifo")
-                else:
-                    shutil.copy(scene.far, directory / "fifo")
-            if turn % 7 == 0:
-                shutil.rmtree(directory, ignore_errors=True)
-
-    threads = [threading.Thread(target=churn, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        for turn in range(25):
-            (seen, _, _, _), reasons = summary(scene.on_store("add", tree, "--link=copy" if turn % 2 else "--link=auto"))
-            assert seen >= len(ids), seen
-            expected = {"damaged or cut short", "it is being written", "not an ELF file", "no build-id in it"}
-            assert set(reasons) <= expected, reasons
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    # a hard link to a file that was written in place afterwards may be anything, but it is not served
-    for build_id in (check_bidctl.ID_ONE, check_bidctl.ID_TWO, *ids):
-        got = call(scene.bidctl, "-s", scene.store, "get", "--offline", build_id, "elf", env=scene.environment)
-        assert got.returncode in (DONE, REFUSED), got
-        assert got.returncode == REFUSED or readelf_id(got.stdout.rstrip("\n")) == build_id, got
-
-
 def case_killed(scene):
     """Killed at any moment, it leaves whole artifacts, and nothing else."""
     tree, ids = system_tree(scene, 40)
@@ -532,7 +485,7 @@ def case_perf(scene):
 
 
 def case_full_disk(scene):
-    """A store that fills up while it is added to: nothing torn, an error, and what was said to be added is there."""
+    """A store that fills up while it is added to (row R13): nothing torn, an error, and what was said to be added is there."""
     tree, ids = system_tree(scene, 40)
     script = ('mount -t tmpfs -o size=2m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
               'for file in $(find "$1" -name elf); do '

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compare the build-ids that libbid reads with those of readelf -n, over every ELF file below a directory.
+"""Compare the build-ids that libbid reads with those of readelf -n, over every ELF file below a directory (row R32).
 
 usage: check_system_ids.py IDENTIFY DIRECTORY...
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Rot: every flipped bit that a digest covers is found, and no record, however damaged, does harm. */
+/* Rot (row R30): every flipped bit that a digest covers is found, and no record, however damaged, does harm. */
 #include "store_scene.h"
 
 #include <errno.h>

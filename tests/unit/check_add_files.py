@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Add files that are not like others: that give rights, cannot be linked, or change at the moment.
+
+usage: check_add_files.py BIDCTL [CASE...]
+
+Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root or perf is left out without it, and said so.
+"""
+import contextlib
+import os
+import shutil
+import struct
+import threading
+
+import cases
+import check_bidctl
+from add_scene import IDS, call, readelf_id, stored, summary, system_tree
+from cases import need
+from check_bidctl import DONE, REFUSED, Scene, build
+
+# of struct vfs_cap_data, linux/capability.h: revision 2, effective, CAP_NET_RAW
+NET_RAW = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
+
+
+def case_privileged(scene):
+    """What gives rights, or is not for all, is copied without them; what cannot be linked is copied, too (row R16)."""
+    need(os.geteuid() == 0, "needs root, for files that give rights")
+    tree = scene.home / "tree"
+    tree.mkdir()
+    names = ["setuid", "setgid", "both", "private", "capable", "immutable", "plain"]
+    programs = {name: build(tree, name, IDS[number]) for number, name in enumerate(names)}
+    for path in tree.glob("*.c"):
+        path.unlink()
+    for name, mode in (("setuid", 0o4755), ("setgid", 0o2755), ("both", 0o6755), ("private", 0o700)):
+        programs[name].chmod(mode)
+    copied = {"setuid", "setgid", "both", "private"}
+    with contextlib.suppress(OSError):  # not on every file system
+        os.setxattr(programs["capable"], "security.capability", NET_RAW)
+        copied.add("capable")
+    immutable = shutil.which("chattr") and call("chattr", "+i", programs["immutable"]).returncode == 0
+    try:
+        assert summary(scene.on_store("add", tree, "--link=auto"))[0] == (len(names), len(names), 0, 0)
+    finally:
+        if immutable:
+            call("chattr", "-i", programs["immutable"])
+    for number, name in enumerate(names):
+        elf = stored(scene, IDS[number]) / "elf"
+        assert elf.read_bytes() == programs[name].read_bytes(), name
+        assert elf.stat().st_mode & 0o6000 == 0 and "security.capability" not in os.listxattr(elf), name
+        if name in copied:
+            assert not elf.samefile(programs[name]), name
+            assert elf.stat().st_mode & 0o7777 == programs[name].stat().st_mode & 0o444, name
+    if shutil.which("perf"):
+        listed = call("perf", "--buildid-dir", scene.store, "buildid-cache", "-l", env=scene.environment).stdout
+        assert {line.split()[0] for line in listed.splitlines()} == set(IDS[:len(names)]), listed
+    if os.environ.get("BIDFS_FULL"):
+        # as many links as ext4 allows
+        with contextlib.suppress(OSError):
+            for number in range(65000):
+                os.link(programs["plain"], tree / f"link{number}")
+        shutil.rmtree(scene.store)
+        scene.store.mkdir()
+        assert summary(scene.on_store("add", programs["plain"]))[0] == (1, 1, 0, 0)
+        assert (stored(scene, IDS[names.index("plain")]) / "elf").read_bytes() == programs["plain"].read_bytes()
+
+
+def case_restless(scene):
+    """Files that come, go, grow and are replaced while they are added (row R17)."""
+    tree, ids = system_tree(scene, 10)
+    stop = threading.Event()
+    whole = scene.one.read_bytes()
+
+    def churn(number):
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            directory = tree / f"dir{number}-{turn % 5}"
+            directory.mkdir(exist_ok=True)
+            with contextlib.suppress(OSError):
+                (directory / "grows").write_bytes(whole[:turn * 997 % len(whole)])
+                with open(directory / "grows", "ab") as file:
+                    file.write(whole[file.tell():])
+                shutil.copy(scene.two if turn % 2 else scene.one, directory / "replaced.new")
+                os.rename(directory / "replaced.new", directory / "replaced")
+                (directory / "fifo").unlink(missing_ok=True)
+                if turn % 3:
+                    os.mkfifo(directory / "fifo")
+                else:
+                    shutil.copy(scene.far, directory / "fifo")
+            if turn % 7 == 0:
+                shutil.rmtree(directory, ignore_errors=True)
+
+    threads = [threading.Thread(target=churn, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for turn in range(25):
+            (seen, _, _, _), reasons = summary(scene.on_store("add", tree, "--link=copy" if turn % 2 else "--link=auto"))
+            assert seen >= len(ids), seen
+            expected = {"damaged or cut short", "it is being written", "not an ELF file", "no build-id in it"}
+            assert set(reasons) <= expected, reasons
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    # a hard link to a file that was written in place afterwards may be anything, but it is not served
+    for build_id in (check_bidctl.ID_ONE, check_bidctl.ID_TWO, *ids):
+        got = call(scene.bidctl, "-s", scene.store, "get", "--offline", build_id, "elf", env=scene.environment)
+        assert got.returncode in (DONE, REFUSED), got
+        assert got.returncode == REFUSED or readelf_id(got.stdout.rstrip("\n")) == build_id, got
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene)
