@@ -17,7 +17,7 @@ import tools
 
 sys.dont_write_bytecode = True
 
-LIMIT = 30  # seconds, unless a test says otherwise by the marker "limit"
+LIMIT = 60  # seconds, unless a test says otherwise by the marker "limit"
 GRACE = 5  # seconds more, after which the daemons are killed, so that what waits for them without hearing signals goes on
 
 

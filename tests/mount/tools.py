@@ -32,7 +32,7 @@ def run(*argv, status=0, timeout=60, **options):
     return done
 
 
-def wait_until(condition, what, deadline=5.0):
+def wait_until(condition, what, deadline=20.0):
     """Poll until the condition holds, and return what it returned."""
     end = time.monotonic() + deadline
     while not (result := condition()):
