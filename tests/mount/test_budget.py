@@ -64,6 +64,8 @@ def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
     status = m.status()
     assert server.count() <= 7 + 20 + 5 * (status["uptime_s"] + 2)
     assert status["counters"]["over_budget"] > 20 * server.count()
+    metrics = dict(line.rsplit(" ", 1) for line in (m / ".bidfs/metrics").read_text().splitlines())
+    assert int(metrics["bidfs_over_budget_total"]) >= status["counters"]["over_budget"]
     # what was refused is not remembered as absent
     assert status["counters"]["remembered_absent"] <= server.count()
 
