@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a miss costs through a mount, beside curl and debuginfod-find with the same server in the same run.
 
-usage: bench_miss.py [--full] [--sizes MB,MB...] [--rounds N] [--herd N] [--misses N] BUILD_DIRECTORY
+usage: bench_miss.py [--full] [--sizes MB,MB...] [--rounds N] [--herd N] [--misses N] [--json FILE] BUILD_DIRECTORY
 
 The server is nginx with plain files, for what takes time tests/faults/server.py. Every round asks each of them for a build that
 nobody has asked for yet, one after the other. The mount's time is from open() to the first byte, which is when the whole file is
@@ -12,6 +12,7 @@ pays. In the table are medians, and of a ratio, which is made in each round, fro
 import argparse
 import concurrent.futures
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -36,6 +37,7 @@ def parse():
     parser.add_argument("--rounds", default=7, type=int)
     parser.add_argument("--herd", type=int, help="openers of one file of 50 MB (100)")
     parser.add_argument("--misses", default=100, type=int, help="distinct ones at 20 ms of latency")
+    parser.add_argument("--json", type=pathlib.Path, help="where to leave the medians of misses, in ms")
     parser.add_argument("build", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.sizes = arguments.sizes or [0.1, 10, 100] + [500] * arguments.full
@@ -122,6 +124,7 @@ class Bench:
     def __init__(self, tools, shop, url, mount, top, table):
         self.tools, self.shop, self.url, self.mount, self.top, self.table = tools, shop, url, mount, top, table
         self.out = top / "out"
+        self.figures = {}  # ms, by size and way: for a plot
         self.env = tools.environment(top, DEBUGINFOD_URLS=url, DEBUGINFOD_CACHE_PATH=str(top / "cache"))
 
     def name(self, ident):
@@ -160,6 +163,7 @@ class Bench:
                     found.append(self.find(ident))
                 self.shop.forget(ident)
                 shutil.rmtree(self.top / "cache", ignore_errors=True)
+        self.figures[size] = {way: statistics.median(row) * 1e3 for way, row in rows.items()}
         ours, curl, find = (statistics.median(rows[way]) for way in rows)
         self.table.add("P16", f"miss of {size:g} MB ({size / ours:.0f} MB/s)", in_words(ours), f"curl -o {in_words(curl)}",
                        quotients(rows["bidfs"], rows["curl"]), "<= 1.25, or 1 ms more",
@@ -283,6 +287,8 @@ def main():
         first_byte(bench.name(shop.make()))
         for size in arguments.sizes:
             bench.misses(size, arguments.rounds)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(bench.figures), encoding="ascii")
         bench.negatives(arguments.rounds)
         pids = daemon.daemons_of(mount)
         bench.herd(arguments.herd, lambda: nginx.log("access.log").count("/buildid/"), lambda: cpu_of(pids))

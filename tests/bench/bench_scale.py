@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """How the cost of a mount, and of a look through the whole store, grows with the number of ids.
 
-usage: bench_scale.py BUILD_DIRECTORY [--ids 100,10000,1000000] [--rounds 5] [--image-in DIRECTORY] [--cold]
+usage: bench_scale.py BUILD_DIRECTORY [--ids 100,10000,1000000] [--rounds 5] [--image-in DIRECTORY] [--cold] [--json FILE]
 
 Makes one store of each size (make-store), in an ext4 image of its own: root mounts it. A figure is a ratio to the same thing done
 in the store itself, or by the peer that is named; the two take turns, and told is the median over the rounds, with the smallest and
@@ -11,6 +11,7 @@ of the machine feel that.
 """
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -80,6 +81,7 @@ class Bench:
     def __init__(self, build, store, point, ids, cold):
         self.build, self.store, self.point, self.cold = build, store, point, cold
         self.figures = Figures(ids)
+        self.curve = {}  # us of lookups in each round, by name: for a plot
         self.ids = [fan.name + link for fan in os.scandir(store / ".build-id") for link in os.listdir(fan)]
         self.random = random.Random(1)
 
@@ -108,6 +110,8 @@ class Bench:
         some = self.random.sample(self.ids, min(HOT, len(self.ids)))
         native, mounted = self.compare(some, PASSES)
         self.figures.note("lookup, hot / native", mounted / native, 1.1)
+        self.curve.setdefault("hot, native", []).append(native)
+        self.curve.setdefault("hot, bidfs", []).append(mounted)
         absent = [self.random.randbytes(20).hex() for _ in range(len(some))]
         native, mounted = self.compare(absent, PASSES)
         self.figures.note("lookup of what is not there, hot / native", mounted / native, 1.6)
@@ -115,6 +119,7 @@ class Bench:
         native, mounted = self.compare(fresh, 1, (lambda: drop("2")) if self.cold else (lambda: None))
         self.figures.note("lookup, first / native" + (", both cold" if self.cold else ", warm"), mounted / native)
         self.figures.note("lookup, first, us", mounted)
+        self.curve.setdefault("first, bidfs", []).append(mounted)
 
     def listings(self):
         native = timed("find", self.store / ".build-id", "-mindepth", "2")
@@ -186,12 +191,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--image-in", default="/var/tmp")
     parser.add_argument("--cold", action="store_true")
+    parser.add_argument("--json", type=pathlib.Path, help="where to leave the medians of lookups, in us")
     arguments = parser.parse_args()
     build, sizes = arguments.build.resolve(), [int(ids) for ids in arguments.ids.split(",")]
     print(f"the load of this machine is {os.getloadavg()[0]:.1f}, it has {os.cpu_count()} CPUs")
     with tempfile.TemporaryDirectory(dir=arguments.image_in) as top, image(pathlib.Path(top), sum(sizes)) as stores:
         point = pathlib.Path(top) / "mount"
         point.mkdir()
+        curves = {}
         for ids in sizes:
             store = stores / str(ids)
             subprocess.run([build / "tests" / "bench" / "make-store", store, str(ids)], check=True)
@@ -200,6 +207,9 @@ def main():
             for turn in range(arguments.rounds):
                 bench.round(turn == arguments.rounds - 1)
             bench.figures.report()
+            curves[ids] = {name: statistics.median(values) for name, values in bench.curve.items()}
+        if arguments.json:
+            arguments.json.write_text(json.dumps(curves), encoding="ascii")
 
 
 if __name__ == "__main__":
