@@ -16,7 +16,7 @@
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 #include "disk/verdict.h"
 
 enum { MAX_UNPACKED = 256 << 20 }; /* bytes; no kernel module comes near, and a bomb must end */

@@ -7,14 +7,14 @@
 
 #include "base/cleanup.h"
 #include "disk/check.h"
-#include "disk/derive.h"
+#include "disk/derive/derive.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/txn.h"
+#include "disk/publish/txn.h"
 #include "disk/verdict.h"
 
 /*

@@ -10,7 +10,7 @@
 
 #include <bid/store.h>
 
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 /* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the detail NULL, the directory of all of them. */
 const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX]);

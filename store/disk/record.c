@@ -14,7 +14,7 @@
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 enum {
 	MAX_RECORD = 64 * 1024, /* bytes */

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
-#include "disk/join.h"
+#include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/root.h"

@@ -10,7 +10,7 @@
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/root.h"
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 #include "disk/verdict.h"
 
 struct bid_store {

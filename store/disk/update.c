@@ -10,10 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/add.h"
+#include "disk/publish/add.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
-#include "disk/join.h"
+#include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"

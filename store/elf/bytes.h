@@ -22,11 +22,11 @@
 #endif
 
 struct bid_bytes {
-	const uint8_t *head;	/* the first bytes of the file, borrowed */
+	const uint8_t *head; /* the first bytes of the file, borrowed */
 	size_t head_len;
-	int fd;			/* borrowed; -1 if the head is all there is so far */
-	unsigned calls;		/* that may still be made */
-	unsigned reads;		/* the same */
+	int fd; /* borrowed; -1 if the head is all there is so far */
+	unsigned calls; /* that may still be made */
+	unsigned reads; /* the same */
 	uint64_t window_offset;
 	size_t window_len;
 	uint8_t window[BID_BYTES_WINDOW];
@@ -51,8 +51,8 @@ int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t off
 
 /* How the numbers of a file are written (ELF gABI, "Data Representation"). */
 struct bid_form {
-	bool wide;	/* ELFCLASS64 */
-	bool big;	/* ELFDATA2MSB */
+	bool wide; /* ELFCLASS64 */
+	bool big; /* ELFDATA2MSB */
 };
 
 static inline uint64_t bid_form_load(const struct bid_form *form, const uint8_t *data, size_t size)

@@ -22,7 +22,7 @@
 struct segments {
 	struct bid_note_found found;
 	bool sound;
-	bool hidden;	/* some of them are behind what there is of the file */
+	bool hidden; /* some of them are behind what there is of the file */
 };
 
 static int scan_segments(struct bid_bytes *bytes, const struct bid_header *header, struct segments *ret_segments)

@@ -9,8 +9,8 @@
 
 /* What was found so far; zeroed at first. */
 struct bid_note_found {
-	struct bid_id id;	/* the first one; len 0 if none */
-	bool conflict;		/* there was another one, with other bytes */
+	struct bid_id id; /* the first one; len 0 if none */
+	bool conflict; /* there was another one, with other bytes */
 };
 
 /*

@@ -28,21 +28,21 @@
 
 /* What the end of a request says of its server. */
 enum bid_sign {
-	BID_SIGN_NONE = 0,	/* nothing: it was cancelled, failed here, or broke off in the middle */
-	BID_SIGN_HEALTHY,	/* it answered, if only with a no */
-	BID_SIGN_BAD,		/* it answered, and not well */
-	BID_SIGN_DEAD,		/* it did not answer */
+	BID_SIGN_NONE = 0, /* nothing: it was cancelled, failed here, or broke off in the middle */
+	BID_SIGN_HEALTHY, /* it answered, if only with a no */
+	BID_SIGN_BAD, /* it answered, and not well */
+	BID_SIGN_DEAD, /* it did not answer */
 };
 
 struct bid_breaker {
 	enum bid_breaker_state state;
-	unsigned failures;	/* in a row */
-	unsigned pauses;	/* in a row */
-	bool asked_for;		/* the pause is one that the server asked for */
-	int64_t until;		/* while open: when the next request is the probe, in milliseconds of the monotonic clock */
-	time_t until_wall;	/* the same, for people */
-	unsigned seed;		/* of the jitter */
-	char trouble[128];	/* what the last failure was; "" after a success */
+	unsigned failures; /* in a row */
+	unsigned pauses; /* in a row */
+	bool asked_for; /* the pause is one that the server asked for */
+	int64_t until; /* while open: when the next request is the probe, in milliseconds of the monotonic clock */
+	time_t until_wall; /* the same, for people */
+	unsigned seed; /* of the jitter */
+	char trouble[128]; /* what the last failure was; "" after a success */
 };
 
 void bid_breaker_init(struct bid_breaker *breaker, unsigned seed);

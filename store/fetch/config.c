@@ -15,11 +15,11 @@
 #include "base/log.h"
 #include "fetch/url.h"
 
-#define DEFAULT_CONNECT_MS	5000
-#define DEFAULT_RETRIES		2	/* as libdebuginfod */
-#define MOST_RETRIES		10
-#define LONGEST_TIMEOUT_S	3600	/* a file system must not wait for ever, whatever it is told */
-#define URLS_FILE_MAX		(64 * 1024)
+#define DEFAULT_CONNECT_MS 5000
+#define DEFAULT_RETRIES	   2 /* as libdebuginfod */
+#define MOST_RETRIES	   10
+#define LONGEST_TIMEOUT_S  3600 /* a file system must not wait for ever, whatever it is told */
+#define URLS_FILE_MAX	   (64 * 1024)
 
 /* Reads the variable @name into @ret_value. False, with a warning if it is not a number, and @ret_value is left alone. */
 static bool number_from_environment(const char *name, long long *ret_value)
@@ -82,7 +82,7 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 }
 
 struct url_list {
-	char **urls;	/* NULL-terminated, unless it is NULL */
+	char **urls; /* NULL-terminated, unless it is NULL */
 	size_t n;
 	bool warned_of_ima;
 };

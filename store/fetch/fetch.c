@@ -8,11 +8,11 @@
 #include "fetch/headers.h"
 #include "fetch/network.h"
 
-#define CONNECT_MS		5000
-#define FIRST_BYTE_MS		30000
-#define STALL_MS		5000
-#define PARALLEL		8
-#define IDLE_CONNECTIONS	16L
+#define CONNECT_MS	 5000
+#define FIRST_BYTE_MS	 30000
+#define STALL_MS	 5000
+#define PARALLEL	 8
+#define IDLE_CONNECTIONS 16L
 
 static void apply_defaults(struct bid_fetch_config *config)
 {

@@ -10,7 +10,7 @@
 
 #include "fetch/network.h"
 
-#define SLOWEST	1024	/* bytes a second, on average over first_byte_ms */
+#define SLOWEST 1024 /* bytes a second, on average over first_byte_ms */
 
 /* What an end that is not a complete answer says of the server. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
@@ -84,7 +84,7 @@ static const struct ending {
 	CURLcode code;
 	enum bid_outcome outcome;
 	bool retry;
-	const char *words;	/* before the reason; or all there is to say, without a colon at its end */
+	const char *words; /* before the reason; or all there is to say, without a colon at its end */
 } endings[] = {
 	/* a server that cannot be found is not found by asking again at once, and to wait for it is paid for in full each time */
 	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNREACHABLE, false, "could not resolve the proxy" },

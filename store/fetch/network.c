@@ -9,8 +9,8 @@
 
 #include "fetch/judge.h"
 
-#define BACKOFF_MS		200
-#define BACKOFF_MAX_MS		2000
+#define BACKOFF_MS     200
+#define BACKOFF_MAX_MS 2000
 
 /* Tell the receiver the end of @transfer, which is in no queue any more. False if the server may be gone: it was its last. */
 static bool finish(struct bid_transfer *transfer)

@@ -12,21 +12,21 @@
 #include "fetch/transfer.h"
 
 struct bid_fetch {
-	struct bid_fetch_config config;	/* with the defaults filled in; constant. Its strings are owned */
-	struct curl_slist *secrets;	/* the lines of config.headers_file; constant */
-	CURLM *multi;			/* of the network thread, but for curl_multi_wakeup() */
+	struct bid_fetch_config config; /* with the defaults filled in; constant. Its strings are owned */
+	struct curl_slist *secrets; /* the lines of config.headers_file; constant */
+	CURLM *multi; /* of the network thread, but for curl_multi_wakeup() */
 	pthread_t thread;
 
 	pthread_mutex_t lock;
-	pthread_cond_t settled;			/* a server's `live` became 0 */
-	struct bid_transfer_list arrivals;	/* started, not yet seen by the network thread; under the lock */
-	struct bid_transfer_list live;		/* all, in the order of start(); under the lock */
-	uint64_t last_number;			/* under the lock */
-	bool cancelling;			/* some transfer is marked as cancelled; under the lock */
-	bool stopping;				/* under the lock */
+	pthread_cond_t settled; /* a server's `live` became 0 */
+	struct bid_transfer_list arrivals; /* started, not yet seen by the network thread; under the lock */
+	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
+	uint64_t last_number; /* under the lock */
+	bool cancelling; /* some transfer is marked as cancelled; under the lock */
+	bool stopping; /* under the lock */
 
-	struct bid_transfer_list active;	/* those that have a turn; of the network thread */
-	unsigned seed;				/* of the jitter; of the network thread */
+	struct bid_transfer_list active; /* those that have a turn; of the network thread */
+	unsigned seed; /* of the jitter; of the network thread */
 };
 
 /* The body of the network thread; @fetch is a struct bid_fetch. Returns when it is stopping. */

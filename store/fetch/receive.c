@@ -8,7 +8,7 @@
 #include "fetch/judge.h"
 #include "fetch/network.h"
 
-#define ERROR_BODY_MAX	(16 * 1024)	/* reading less would cost the connection, reading more is a waste */
+#define ERROR_BODY_MAX (16 * 1024) /* reading less would cost the connection, reading more is a waste */
 
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {

@@ -241,7 +241,7 @@ static const struct meaning {
 	{ 200, 200, BID_OUTCOME_FOUND, false },
 	{ 404, 404, BID_OUTCOME_ABSENT, false },
 	{ 410, 410, BID_OUTCOME_ABSENT, false },
-	{ 406, 406, BID_OUTCOME_TOO_LARGE, false },	/* in answer to X-DEBUGINFOD-MAXSIZE */
+	{ 406, 406, BID_OUTCOME_TOO_LARGE, false }, /* in answer to X-DEBUGINFOD-MAXSIZE */
 	{ 405, 405, BID_OUTCOME_UNSUPPORTED, false },
 	{ 422, 422, BID_OUTCOME_UNSUPPORTED, false },
 	{ 501, 501, BID_OUTCOME_UNSUPPORTED, false },

@@ -5,35 +5,35 @@
 
 #include <bid/source.h>
 
-#define BID_RESPONSE_HEADER_MAX	(64 * 1024)	/* bytes of header of all the responses to one try, redirects included */
-#define BID_RESPONSE_NAME_MAX	1024		/* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */
-#define BID_RESPONSE_ETAG_MAX	256		/* characters kept of ETag */
-#define BID_RESPONSE_TEXT_MAX	128		/* characters kept of the body of an error */
+#define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of header of all the responses to one try, redirects included */
+#define BID_RESPONSE_NAME_MAX	1024 /* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */
+#define BID_RESPONSE_ETAG_MAX	256 /* characters kept of ETag */
+#define BID_RESPONSE_TEXT_MAX	128 /* characters kept of the body of an error */
 
 struct bid_response {
-	unsigned status;			/* of the last response; 0 before there is one */
+	unsigned status; /* of the last response; 0 before there is one */
 	bool in_header;
-	bool redirects;				/* it says where to go instead */
+	bool redirects; /* it says where to go instead */
 	bool chunked;
-	bool encoded;				/* in a content encoding, which nobody asked for */
-	bool accepts_ranges;			/* it says that it can send parts */
-	uint64_t part_start, part_size;		/* of a 206: where it begins, and the size of the whole; or BID_SIZE_UNKNOWN */
-	char etag[BID_RESPONSE_ETAG_MAX];	/* a strong validator, with its quotes; "" if there is none */
-	uint64_t content_length;		/* or BID_SIZE_UNKNOWN */
-	uint64_t debuginfod_size;		/* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
-	char file[BID_RESPONSE_NAME_MAX];	/* "" if there is none; from outside, without control characters */
+	bool encoded; /* in a content encoding, which nobody asked for */
+	bool accepts_ranges; /* it says that it can send parts */
+	uint64_t part_start, part_size; /* of a 206: where it begins, and the size of the whole; or BID_SIZE_UNKNOWN */
+	char etag[BID_RESPONSE_ETAG_MAX]; /* a strong validator, with its quotes; "" if there is none */
+	uint64_t content_length; /* or BID_SIZE_UNKNOWN */
+	uint64_t debuginfod_size; /* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
+	char file[BID_RESPONSE_NAME_MAX]; /* "" if there is none; from outside, without control characters */
 	char archive[BID_RESPONSE_NAME_MAX];
 	char ima_signature[BID_IMA_SIGNATURE_MAX + 1]; /* "" if there is none, or none that is whole bytes in hex */
-	char text[BID_RESPONSE_TEXT_MAX];	/* how the body of an error begins */
+	char text[BID_RESPONSE_TEXT_MAX]; /* how the body of an error begins */
 	size_t text_len;
 	size_t header_bytes;
 };
 
 enum bid_response_event {
-	BID_RESPONSE_MORE,	/* more header is to come */
-	BID_RESPONSE_INTERIM,	/* an interim response is over: another response is to come */
-	BID_RESPONSE_BODY,	/* the header of the last response is complete: its body is to come */
-	BID_RESPONSE_TOO_LONG,	/* the header is above BID_RESPONSE_HEADER_MAX */
+	BID_RESPONSE_MORE, /* more header is to come */
+	BID_RESPONSE_INTERIM, /* an interim response is over: another response is to come */
+	BID_RESPONSE_BODY, /* the header of the last response is complete: its body is to come */
+	BID_RESPONSE_TOO_LONG, /* the header is above BID_RESPONSE_HEADER_MAX */
 };
 
 void bid_response_init(struct bid_response *response);

@@ -9,30 +9,30 @@
 
 #include "fetch/breaker.h"
 
-#define BID_RETRY_AFTER_WAIT_S	10	/* whoever wants to be left alone for longer is, and the request ends */
+#define BID_RETRY_AFTER_WAIT_S 10 /* whoever wants to be left alone for longer is, and the request ends */
 
 struct bid_transfer;
 TAILQ_HEAD(bid_transfer_list, bid_transfer);
 
 struct bid_server {
-	struct bid_source source;	/* first: the source is the server */
+	struct bid_source source; /* first: the source is the server */
 	struct bid_fetch *fetch;
-	char *url;			/* may carry a user name and a password; constant */
-	char *name;			/* the same without them; constant */
-	unsigned live;			/* transfers whose done() has not returned; under fetch->lock */
+	char *url; /* may carry a user name and a password; constant */
+	char *name; /* the same without them; constant */
+	unsigned live; /* transfers whose done() has not returned; under fetch->lock */
 
 	/* changed by the network thread, under fetch->lock: so it reads them without, and others read them with the lock */
 	struct bid_breaker breaker;
-	uint64_t refused;		/* requests that ended because of it */
-	unsigned latency_ms;		/* moving average; 0 before the first answer */
-	bool ranges;			/* it was seen to send the rest of a file */
+	uint64_t refused; /* requests that ended because of it */
+	unsigned latency_ms; /* moving average; 0 before the first answer */
+	bool ranges; /* it was seen to send the rest of a file */
 
 	/* of the network thread */
-	struct bid_transfer_list waiting;		/* for one of the `parallel` turns */
-	unsigned running;				/* turns taken */
-	int64_t rest_until;				/* it asked for a short rest: who waits in line waits so long */
-	bool no_ranges;					/* it was seen to send all of a file when asked for its rest */
-	int64_t unsupported_until[BID_KIND_END];	/* there is no use in asking for this kind */
+	struct bid_transfer_list waiting; /* for one of the `parallel` turns */
+	unsigned running; /* turns taken */
+	int64_t rest_until; /* it asked for a short rest: who waits in line waits so long */
+	bool no_ranges; /* it was seen to send all of a file when asked for its rest */
+	int64_t unsupported_until[BID_KIND_END]; /* there is no use in asking for this kind */
 };
 
 /* All of what follows is for the network thread. */

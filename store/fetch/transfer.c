@@ -15,9 +15,9 @@
 #include "fetch/network.h"
 #include "fetch/url.h"
 
-#define REDIRECTS_MAX		5
-#define RETRY_AFTER_SANE_S	86400		/* what is longer is as good as this */
-#define CONNECT_GRACE_MS	250		/* so that libcurl's own timer, which has the better words, comes first */
+#define REDIRECTS_MAX	   5
+#define RETRY_AFTER_SANE_S 86400 /* what is longer is as good as this */
+#define CONNECT_GRACE_MS   250 /* so that libcurl's own timer, which has the better words, comes first */
 
 int64_t bid_transfer_clock(void)
 {

@@ -14,68 +14,68 @@
 struct bid_server;
 
 enum bid_phase {
-	BID_PHASE_CONNECTING,	/* from the name to the end of the TLS handshake */
-	BID_PHASE_WAITING,	/* asked, and the header of the answer is not complete */
+	BID_PHASE_CONNECTING, /* from the name to the end of the TLS handshake */
+	BID_PHASE_WAITING, /* asked, and the header of the answer is not complete */
 	BID_PHASE_BODY,
-	BID_PHASE_RESTING,	/* between two tries */
+	BID_PHASE_RESTING, /* between two tries */
 };
 
 /* The queue that a transfer is in; of the network thread, once it has seen it. */
 enum bid_place {
-	BID_PLACE_ARRIVED = 0,	/* fetch->arrivals */
-	BID_PLACE_WAITING,	/* server->waiting */
-	BID_PLACE_ACTIVE,	/* fetch->active */
+	BID_PLACE_ARRIVED = 0, /* fetch->arrivals */
+	BID_PLACE_WAITING, /* server->waiting */
+	BID_PLACE_ACTIVE, /* fetch->active */
 };
 
 /* How a try ended. */
 struct bid_judgement {
-	enum bid_outcome outcome;	/* BID_OUTCOME_NONE: not yet */
-	bool retry;			/* another try may end better */
-	bool broken;			/* and better not on this connection */
-	enum bid_sign sign;		/* what it says of the server */
+	enum bid_outcome outcome; /* BID_OUTCOME_NONE: not yet */
+	bool retry; /* another try may end better */
+	bool broken; /* and better not on this connection */
+	enum bid_sign sign; /* what it says of the server */
 	char text[256];
 };
 
 /* The rest of a body that broke off, to be asked for in place of all of it. */
 struct bid_rest {
-	uint64_t offset;		/* bytes that the receiver has; 0: there is no rest to be asked for */
-	uint64_t size;			/* of the whole */
+	uint64_t offset; /* bytes that the receiver has; 0: there is no rest to be asked for */
+	uint64_t size; /* of the whole */
 	char etag[BID_RESPONSE_ETAG_MAX];
 };
 
 struct bid_transfer {
-	TAILQ_ENTRY(bid_transfer) live;		/* under fetch->lock */
+	TAILQ_ENTRY(bid_transfer) live; /* under fetch->lock */
 	TAILQ_ENTRY(bid_transfer) queue;
 	enum bid_place place;
 	uint64_t number;
-	bool cancelled;				/* under fetch->lock */
+	bool cancelled; /* under fetch->lock */
 
 	struct bid_server *server;
 	struct bid_receiver receiver;
 	void *user;
 	enum bid_kind kind;
 	char *url;
-	char *shown;				/* the URL without user name and password */
+	char *shown; /* the URL without user name and password */
 
-	CURL *easy;				/* NULL before the first try */
-	struct curl_slist *headers;		/* of the current request */
-	char trouble[CURL_ERROR_SIZE];		/* libcurl's own words */
-	unsigned tries;				/* begun */
-	bool probe;				/* of the server's breaker */
-	int64_t ends_at;			/* all tries, in milliseconds of the monotonic clock */
-	int64_t retry_after_s;			/* what the last try's answer, or the breaker, asks for; 0 if nothing */
+	CURL *easy; /* NULL before the first try */
+	struct curl_slist *headers; /* of the current request */
+	char trouble[CURL_ERROR_SIZE]; /* libcurl's own words */
+	unsigned tries; /* begun */
+	bool probe; /* of the server's breaker */
+	int64_t ends_at; /* all tries, in milliseconds of the monotonic clock */
+	int64_t retry_after_s; /* what the last try's answer, or the breaker, asks for; 0 if nothing */
 
 	/* of this try */
-	unsigned hops;				/* redirects followed */
+	unsigned hops; /* redirects followed */
 	enum bid_phase phase;
-	int64_t deadline;			/* of the phase */
+	int64_t deadline; /* of the phase */
 	struct bid_response response;
-	int64_t asked_at;			/* when the request was sent */
-	struct bid_rest rest;			/* what was asked for */
-	uint64_t received;			/* bytes of body, with those of earlier tries that it continues */
-	int64_t stall_at;			/* unless more of the body comes before */
-	int64_t window_end;			/* of the time over which the speed is measured */
-	uint64_t window_received;		/* bytes before it began */
+	int64_t asked_at; /* when the request was sent */
+	struct bid_rest rest; /* what was asked for */
+	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
+	int64_t stall_at; /* unless more of the body comes before */
+	int64_t window_end; /* of the time over which the speed is measured */
+	uint64_t window_received; /* bytes before it began */
 	struct bid_judgement judgement;
 };
 

@@ -8,7 +8,7 @@
 
 #include <bid/artifact.h>
 
-#define BID_URL_MAX	2048	/* characters of a server's URL */
+#define BID_URL_MAX 2048 /* characters of a server's URL */
 
 /*
  * A server's URL without trailing slashes, for the caller to free. Returns 0, -EPROTONOSUPPORT if it is neither http://, https://

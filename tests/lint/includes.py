@@ -82,8 +82,8 @@ def library_of(header):
 
 
 def is_below(path, home):
-    """A rule names folders without what is below them; the tests are one whole."""
-    return path.parent == ROOT / home or (home == "tests" and ROOT / home in path.parents)
+    """A rule names folders without what is below them; the store on disk is one whole, and so are the tests."""
+    return path.parent == ROOT / home or (home in ("store/disk", "tests") and ROOT / home in path.parents)
 
 
 def check(path):

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "disk/scan_cache.h"
+#include "disk/scan/scan_cache.h"
 
 enum { N_KEYS = 5000, STOP = 77 };
 

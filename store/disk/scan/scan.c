@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A scan: workers walk the tree and come to an end with each file, and the calling thread settles what they came to. */
-#include "disk/scan.h"
+#include "disk/scan/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/derive.h"
+#include "disk/derive/derive.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/add.h"
+#include "disk/publish/add.h"
 #include "disk/store.h"
 
 enum { TEXT_MAX = 256 << 20 }; /* bytes; a kernel has some 10 MB */

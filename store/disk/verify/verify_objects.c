@@ -12,15 +12,15 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/aside.h"
+#include "disk/verify/aside.h"
 #include "disk/digest.h"
-#include "disk/join.h"
+#include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify.h"
+#include "disk/verify/verify.h"
 
 enum {
 	MAX_UNPACKED = 1 << 30, /* bytes; as in serving */

@@ -3,7 +3,7 @@
  * Sections. A reader wants a file that begins with the section and ends with it, so one is cut out when it is asked for, and kept
  * like what was fetched: with a record, by which it is evicted. Where nothing can be kept it is in memory while it is open.
  */
-#include "disk/section.h"
+#include "disk/derive/section.h"
 
 #include <errno.h>
 #include <fcntl.h>

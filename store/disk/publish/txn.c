@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The write side: nothing is seen of an artifact before it was checked, and then it is there whole. */
-#include "disk/txn.h"
+#include "disk/publish/txn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,18 +16,18 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "disk/aside.h"
+#include "disk/verify/aside.h"
 #include "disk/digest.h"
-#include "disk/evidence.h"
+#include "disk/history/evidence.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/piece.h"
-#include "disk/pins.h"
+#include "disk/history/pins.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 struct bid_txn {
 	struct bid_store *store;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Adding a file of this machine: what it is, and then through the steps of adding.c. */
-#include "disk/add.h"
+#include "disk/publish/add.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "disk/one.h"
 #include "disk/record.h"
 #include "disk/store.h"
-#include "disk/txn.h"
+#include "disk/publish/txn.h"
 
 enum { MAX_UNPACKED = 1 << 30 };
 

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "disk/scan_cache.h"
-#include "disk/settle.h"
-#include "disk/walk.h"
+#include "disk/scan/scan_cache.h"
+#include "disk/scan/settle.h"
+#include "disk/scan/walk.h"
 
 struct bid_scan_worker {
 	struct bid_scan *scan;

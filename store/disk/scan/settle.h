@@ -6,8 +6,8 @@
 #ifndef BID_DISK_SETTLE_H
 #define BID_DISK_SETTLE_H
 
-#include "disk/add.h"
-#include "disk/scan_cache.h"
+#include "disk/publish/add.h"
+#include "disk/scan/scan_cache.h"
 
 struct bid_settle;
 

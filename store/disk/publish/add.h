@@ -11,7 +11,7 @@
 #include <bid/elf.h>
 #include <bid/store.h>
 
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 /* When is what was added on disk? */
 enum bid_durability {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The steps by which a file gets into the store: how its bytes do, and under which names. */
-#include "disk/add.h"
+#include "disk/publish/add.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,13 +13,13 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/check.h"
-#include "disk/join.h"
+#include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/txn.h"
+#include "disk/publish/txn.h"
 
 enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Checking a store: the order of the passes, and how findings are told. */
-#include "disk/verify.h"
+#include "disk/verify/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>

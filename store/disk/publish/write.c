@@ -17,7 +17,7 @@
 #include "disk/links.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/txn.h"
+#include "disk/publish/txn.h"
 
 enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/scan_cache.h"
+#include "disk/scan/scan_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 enum {
 	SLOTS_MIN = 1024,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* One file of a scan: from its name to what it is, with as few system calls as that takes. */
-#include "disk/scan.h"
+#include "disk/scan/scan.h"
 
 #include <elf.h>
 #include <errno.h>

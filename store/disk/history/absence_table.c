@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/absence_table.h"
+#include "disk/history/absence_table.h"
 
 #include <stdlib.h>
 #include <string.h>

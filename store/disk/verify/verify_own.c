@@ -15,8 +15,8 @@
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/temp.h"
-#include "disk/verify.h"
+#include "disk/publish/temp.h"
+#include "disk/verify/verify.h"
 
 /* Open the file of @request in the store, as it is. Returns 0 or -ENOENT. */
 static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)

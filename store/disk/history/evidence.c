@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/evidence.h"
+#include "disk/history/evidence.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/settle.h"
+#include "disk/scan/settle.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/pins.h"
+#include "disk/history/pins.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "disk/journal.h"
+#include "disk/history/journal.h"
 #include "disk/layout.h"
 
 /* A fetch takes milliseconds at least: the file is read as a whole for each, rather than held in memory. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/join.h"
+#include "disk/publish/join.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/aside.h"
+#include "disk/verify/aside.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"

@@ -10,7 +10,7 @@
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify.h"
+#include "disk/verify/verify.h"
 
 /* A link that leads to nothing, or to another id: remove it, unless it was put right meanwhile. */
 static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, const char *target)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/walk.h"
+#include "disk/scan/walk.h"
 
 #include <dirent.h>
 #include <errno.h>

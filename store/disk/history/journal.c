@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/journal.h"
+#include "disk/history/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 #define VERSION	 1
 #define ORDER	 UINT32_C(0x01020304)

@@ -9,8 +9,8 @@
 #include <xxhash.h>
 
 #include "base/log.h"
-#include "disk/absence_table.h"
-#include "disk/journal.h"
+#include "disk/history/absence_table.h"
+#include "disk/history/journal.h"
 #include "disk/layout.h"
 
 /* How long the first, second, … "no" stands, in seconds. */

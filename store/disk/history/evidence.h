@@ -5,7 +5,7 @@
 
 #include <bid/store.h>
 
-#include "disk/temp.h"
+#include "disk/publish/temp.h"
 
 /*
  * Keep the beginning of @temp, which is @size bytes that came for @request, and @evidence beside it. The oldest evidence makes

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/add.h"
+#include "disk/publish/add.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/root.h"
