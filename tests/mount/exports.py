@@ -136,8 +136,10 @@ class Ganesha:
         self.server = self.spawn("ganesha.nfsd", "-F", "-f", self.place / "conf", "-L", self.place / "log",
                                  "-p", self.place / "pid")
         try:
+            # one protocol may be there before the other
             tools.wait_until(lambda: self.server.poll() is not None or
-                             self.run("nfs-ls", self.url(4), status=None).returncode == 0, "NFS-Ganesha", 30)
+                             all(self.run("nfs-ls", self.url(version), status=None).returncode == 0 for version in (3, 4)),
+                             "NFS-Ganesha", 30)
             assert self.server.poll() is None, "NFS-Ganesha does not start"
         except AssertionError as trouble:
             raise AssertionError(f"{trouble}:\n{self.log()}") from None
