@@ -17,12 +17,14 @@ int bid_servers_check(const char *url)
 /* DEBUGINFOD_URLS=file://M is how other programs are told of this very mount: to ask ourselves would be to wait for ourselves. */
 static bool is_this_mount(const char *url, const char *mountpoint)
 {
-	static const char scheme[] = "file://";
+	static const char scheme[] = "file://", host[] = "localhost";
 	size_t len = strlen(mountpoint);
 
 	if (strncasecmp(url, scheme, strlen(scheme)) != 0)
 		return false;
 	url += strlen(scheme);
+	if (strncasecmp(url, host, strlen(host)) == 0)
+		url += strlen(host);
 	return strncmp(url, mountpoint, len) == 0 && (url[len] == '/' || url[len] == '\0');
 }
 
