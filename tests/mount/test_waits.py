@@ -187,7 +187,7 @@ def test_unmount_during_a_download(mount, mode, faults, place, store):
 def test_signal_during_a_download(mount, mode, faults, place, store):
     m, process = start_download(mount, faults, place, "wait=60")
     status, seconds = m.end()
-    assert status == 0 and seconds < 2 and not daemon.is_mounted(m.path)
+    assert status == 0 and seconds < 2 and not daemon.is_mounted(m.path), (status, seconds, m.log())
     assert process.wait(2) == 1
     process.stderr.close()
     assert contents(store) == set()
