@@ -11,6 +11,7 @@ import ctypes.util
 import errno
 import hashlib
 import sys
+import time
 
 CHUNK = 65536
 
@@ -44,7 +45,11 @@ class Client:
             place, size = ctypes.c_uint64(len(content)), ctypes.c_uint64(CHUNK)
             arguments = (place, size, buffer) if self.buffer_last else (buffer, size, place)
             got = self.lib.nfs_pread(self.context, handle, *arguments)
-            if got == -errno.EFAULT:  # libnfs: the call failed, not what it asked for; its first after a lost connection may
+            for _ in range(40):
+                if got != -errno.EFAULT:
+                    break
+                # libnfs: the call failed, not what it asked for, as the first ones after a lost connection may
+                time.sleep(0.5)
                 got = self.lib.nfs_pread(self.context, handle, *arguments)
             self.check(got)
             if got == 0:

@@ -261,6 +261,7 @@ def case_fetched_interrupted(scene):
             while asked(url) < 2 or not any(name.endswith("/elf") for name in scene.files()):
                 assert time.monotonic() < deadline and process.poll() is None, process.communicate()
                 time.sleep(0.02)
+            time.sleep(1)  # it is in the store, and bidctl has to be told
             process.send_signal(signal.SIGINT)
             out, errors = process.communicate(timeout=TIMEOUT)
         found = json.loads(out)
