@@ -12,6 +12,7 @@
 #include "archive/unpack.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/trouble.h"
 
 enum {
 	HEAD = 64 << 10, /* bytes that tell the build-id of nearly every file */
@@ -39,18 +40,7 @@ static int refuse(struct bid_unpack *unpack, struct bid_archive_member *member, 
 /* Would the next member meet the same trouble? Else this one is refused. */
 static int fail(struct bid_unpack *unpack, struct bid_archive_member *member, int error)
 {
-	switch (error) {
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EROFS:
-	case -EIO:
-	case -ENOMEM:
-	case -EMFILE:
-	case -ENFILE:
-		return error;
-	default:
-		return refuse(unpack, member, "%s", bid_strerror(error));
-	}
+	return bid_is_trouble(error) ? error : refuse(unpack, member, "%s", bid_strerror(error));
 }
 
 /*

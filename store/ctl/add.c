@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "ctl/debug_file.h"
 
 /* A scan keeps a directory open for each level it is below, in each thread, and files that wait to be synced. */
@@ -101,7 +102,7 @@ static enum ctl_status add(struct ctl_tally *tally, struct bid_store *store, con
 	if (r == 0)
 		return CTL_DONE;
 	ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), true);
-	return ctl_add_is_refusal(r) ? CTL_REFUSED : CTL_TROUBLE;
+	return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
 static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_store *store)

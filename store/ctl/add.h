@@ -36,9 +36,6 @@ void ctl_tally_progress(struct ctl_tally *tally, size_t seen);
 /* Print the summary, and release it. Returns @status, or what is worse. */
 enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status);
 
-/* Is the errno @error about the file, so that the next one may be taken? Else it is about the store. */
-bool ctl_add_is_refusal(int error);
-
 /* Why bid_store_add() did not take a file: @error in words. */
 const char *ctl_add_reason(int error, enum bid_link link);
 

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/perf_data.h"
 
@@ -87,7 +88,7 @@ static int refuse(const struct ctl *ctl, struct ctl_build *build, int error)
 {
 	build->state = CTL_BUILD_REFUSED;
 	build->why = strdup(ctl_add_reason(error, ctl->link));
-	return ctl_add_is_refusal(error) && build->why ? 0 : error;
+	return !bid_is_trouble(error) && build->why ? 0 : error;
 }
 
 static void replaced(struct ctl_build *build, const struct bid_id *found, time_t mtime)
@@ -142,7 +143,7 @@ int ctl_guess_build(struct bid_store *store, struct ctl_build *build, time_t rec
 		return 0;
 	r = bid_store_keep_cookie(store, name, &cookie);
 	if (r < 0)
-		return ctl_add_is_refusal(r) ? 0 : r;
+		return bid_is_trouble(r) ? r : 0;
 	snprintf(text, sizeof(text), "a guess, as nothing tells which build it is: cookie %s", cookie.name);
 	build->why = strdup(text);
 	build->state = CTL_BUILD_GUESSED;

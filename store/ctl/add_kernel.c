@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/here.h"
 
@@ -31,7 +32,7 @@ static int add_data(struct ctl_tally *tally, struct bid_store *store, const stru
 		ctl_tally_taken(tally, here->name, &added);
 	else
 		ctl_tally_refused(tally, here->name, ctl_add_reason(r, BID_LINK_AUTO), false);
-	return r < 0 && !ctl_add_is_refusal(r) ? r : 0;
+	return bid_is_trouble(r) ? r : 0;
 }
 
 static int refuse(struct ctl_tally *tally, const char *path, const char *why)
@@ -105,7 +106,7 @@ static int add_module(struct ctl_tally *tally, struct bid_store *store, const ch
 	tally->seen++;
 	if (r < 0) {
 		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
-		return ctl_add_is_refusal(r) ? 0 : r;
+		return bid_is_trouble(r) ? r : 0;
 	}
 	ctl_tally_taken(tally, path, &added);
 	return bid_id_equal(&added.id, id) ? 0 : refuse(tally, own, "the module's file is another build than the loaded one");
@@ -162,7 +163,7 @@ static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, con
 	tally->seen++;
 	if (r < 0) {
 		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
-		return ctl_add_is_refusal(r) ? 0 : r;
+		return bid_is_trouble(r) ? r : 0;
 	}
 	ctl_tally_taken(tally, path, &added);
 	if (ctl_here_kernel(&id) < 0 || bid_id_equal(&added.id, &id))

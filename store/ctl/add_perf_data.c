@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/fetch_all.h"
 #include "ctl/here.h"
@@ -35,7 +36,7 @@ static int has_kind(struct adding *adding, const struct ctl_build *build, enum b
 	int r = bid_store_find(adding->store, &request, &file);
 
 	bid_file_release(&file);
-	return r == 0 ? 1 : ctl_add_is_refusal(r) ? 0 : r;
+	return r == 0 ? 1 : bid_is_trouble(r) ? r : 0;
 }
 
 static int is_stored(struct adding *adding, const struct ctl_build *build)

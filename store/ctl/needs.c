@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/id_lines.h"
 #include "ctl/maps.h"
@@ -102,7 +103,7 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 	r = bid_store_add_file(process->store, &(struct bid_add){ .path = path, .fd = fd, .link = process->ctl->link }, &added);
 	if (r == 0)
 		process->needs->builds[process->needs->n - 1].state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;
-	return r < 0 && !ctl_add_is_refusal(r) ? r : 0;
+	return bid_is_trouble(r) ? r : 0;
 }
 
 static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *store, struct ctl_recording *needs)

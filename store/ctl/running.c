@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "ctl/maps.h"
 #include "ctl/mounts.h"
 
@@ -103,7 +104,7 @@ static int refuse(struct ctl_running *running, const char *path, int error)
 	/* what a just-in-time compiler has written is code, and no program */
 	if (error != -ENOEXEC)
 		ctl_tally_refused(running->tally, path, reason(running, error), false);
-	return ctl_add_is_refusal(error) ? 0 : error;
+	return bid_is_trouble(error) ? error : 0;
 }
 
 /* Add the file open at @fd, and say in @seen what it was then. */

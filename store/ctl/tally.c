@@ -28,22 +28,6 @@ static const char *link_name(enum bid_link link)
 	return names[link];
 }
 
-bool ctl_add_is_refusal(int error)
-{
-	switch (error) {
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EROFS:
-	case -EIO:
-	case -ENOMEM:
-	case -EMFILE:
-	case -ENFILE:
-		return false;
-	default:
-		return true;
-	}
-}
-
 const char *ctl_add_reason(int error, enum bid_link link)
 {
 	switch (error) {

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "disk/verify/aside.h"
 #include "disk/digest.h"
 #include "disk/history/evidence.h"
@@ -291,7 +292,8 @@ static void set_aside(struct bid_txn *txn, const char *path)
 /* Does this errno speak of the disk, so that another place on it would meet the same? */
 static bool is_of_the_disk(int r)
 {
-	return r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+	/* a file system that cannot be written may have it all the same */
+	return bid_is_trouble(r) && r != -EROFS;
 }
 
 /*

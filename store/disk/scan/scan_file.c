@@ -14,6 +14,7 @@
 #include <bid/elf.h>
 
 #include "base/cleanup.h"
+#include "base/trouble.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -160,10 +161,10 @@ static int clean(struct bid_scan *scan, struct timespec *ret_before)
 	return r;
 }
 
-/* Trouble of the store ends a scan. */
+/* Trouble of the store ends a scan; a file that cannot be read does not. */
 static bool is_fatal(int r)
 {
-	return r == -ENOSPC || r == -EDQUOT || r == -EROFS || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
+	return bid_is_trouble(r) && r != -EIO;
 }
 
 /* Is it in the store by this very name and inode? Then its id is the right one, because it was read from that inode. */

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/trouble.h"
+
 enum {
 	PREPARED_MAX = 64, /* files that hold descriptors; as many again may be in the queue */
 	UNSYNCED_MAX = 2000, /* published, and not on disk yet */
@@ -192,11 +194,6 @@ static int sort_in(struct bid_settle *settle, struct list *list)
 	return r;
 }
 
-static bool is_fatal(int r)
-{
-	return r == -ENOSPC || r == -EDQUOT || r == -EROFS || r == -EIO || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
-}
-
 /* One syncfs(2) for all: what was published is settled by it, and what was prepared can be published. */
 static int flush(struct bid_settle *settle)
 {
@@ -211,7 +208,7 @@ static int flush(struct bid_settle *settle)
 		bid_adding_release(settling->adding);
 		free(settling->adding);
 		settling->adding = NULL;
-		if (is_fatal(settling->error)) {
+		if (bid_is_trouble(settling->error)) {
 			r = settling->error;
 			bid_settling_free(settling);
 		} else if (settling->error == 0 && !settling->added.known) {
