@@ -12,12 +12,14 @@
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 /* What may go; small, because there may be a million. */
 struct candidate {
+	const struct bid_detail *detail; /* of a piece, else NULL; owned */
 	int64_t last_use, last_use_ns;
 	uint64_t size;
 	uint8_t id[BID_ID_PERF_MAX]; /* as filed */
@@ -63,6 +65,11 @@ static bool locate(struct bid_store *store, const struct bid_request *request, o
 	char nameless[BID_LAYOUT_MAX], path[PATH_MAX + 16];
 	struct bid_place place = { 0 };
 
+	if (request->detail) {
+		bid_piece_path(request, ret_found->place);
+		return bid_root_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
+		       ret_found->st.st_size == size;
+	}
 	bid_layout_under(BID_STORE_NAMELESS, &request->id, nameless);
 	while (bid_place_next(&place, store, &request->id, request->kind)) {
 		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, nameless) != 0)
@@ -109,6 +116,7 @@ static int collect(void *user, const struct bid_request *request, const struct s
 		.size = on_disk(&found.st),
 		.id_len = request->id.len,
 		.kind = (uint8_t)request->kind,
+		.detail = request->detail ? bid_detail_ref(request->detail) : NULL,
 	};
 	memcpy(candidate->id, request->id.bytes, request->id.len);
 	candidates->size += candidate->size;
@@ -154,6 +162,10 @@ static int take(struct bid_store *store, const struct bid_request *request, cons
 		return -EAGAIN;
 	if (dry_run)
 		return 0;
+	if (request->detail) {
+		bid_record_drop(store, request);
+		return bid_piece_remove(store, request);
+	}
 	r = bid_entry_take(store, ret_found->place, 1U << request->kind);
 	if (r < 0)
 		return r;
@@ -205,7 +217,7 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 	}
 	for (size_t i = 0; i < candidates->n && stats->evicted_size < size; i++) {
 		const struct candidate *candidate = &candidates->candidates[i];
-		struct bid_request request = { .kind = (enum bid_kind)candidate->kind };
+		struct bid_request request = { .kind = (enum bid_kind)candidate->kind, .detail = candidate->detail };
 		char path[PATH_MAX + 16];
 		struct found found;
 		int r;
@@ -221,7 +233,10 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 			bid_link_leave(store, &request.id, found.place);
 			emptied[n++] = request.id;
 		}
-		snprintf(path, sizeof(path), "%s/%s", found.place, bid_kind_store_name(request.kind));
+		if (request.detail)
+			snprintf(path, sizeof(path), "%s", found.place);
+		else
+			snprintf(path, sizeof(path), "%s/%s", found.place, bid_kind_store_name(request.kind));
 		if (config->evicted)
 			config->evicted(config->user, &(struct bid_eviction){ .request = request,
 									      .path = path,
@@ -252,6 +267,8 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 			qsort(candidates.candidates, candidates.n, sizeof(*candidates.candidates), by_last_use);
 		r = evict(&candidates, config, excess(&config->limits, stats.size, stats.free, at_least, slack), &stats);
 	}
+	for (size_t i = 0; i < candidates.n; i++)
+		bid_detail_unref(candidates.candidates[i].detail);
 	free(candidates.candidates);
 	if (r == 0)
 		*ret_stats = stats;

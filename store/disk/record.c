@@ -267,11 +267,16 @@ static int each_in(struct bid_store *store, unsigned first,
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		struct bid_request request;
+		struct bid_detail *detail = NULL;
 		struct stat st;
 
-		if (bid_record_parse_name(hex, entry->d_name, &request) &&
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-			r = fn(user, &request, &st);
+		if (!bid_record_parse_name(hex, entry->d_name, &request) ||
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+		    (bid_kind_has_detail(request.kind) && bid_record_detail(store, hex, entry->d_name, &detail) < 0))
+			continue;
+		request.detail = detail;
+		r = fn(user, &request, &st);
+		bid_detail_unref(detail);
 	}
 	return r != 0 ? r : -errno;
 }

@@ -53,8 +53,8 @@ bool bid_record_parse_name(const char *first, const char *name, struct bid_reque
 int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail);
 
 /*
- * Call @fn for every record, unread, with the lstat(2) of it. A non-zero return ends it and is returned. What is called for may be
- * removed.
+ * Call @fn for every record, unread but for that of a piece, with the lstat(2) of it; a piece whose record is damaged is left out.
+ * A non-zero return ends it and is returned. What is called for may be removed.
  */
 int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
 		    void *user);

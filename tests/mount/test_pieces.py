@@ -85,6 +85,25 @@ def test_sources_are_read(mount, mode, shop):
     assert fetching.read(shop.path(again, "nowhere/never.c")) == errno.ENOENT
 
 
+def test_what_was_fetched_is_in_order_and_goes(mount, mode, shop, store, env):
+    """Sources and sections are artifacts as any: verify finds nothing to say of them, and they count, and are evicted."""
+    m = mount(f"url={shop.server.url}", "wait=30")
+    for name, text in shop.texts.items():
+        assert shop.path(m, name).read_bytes() == text
+    assert shop.section(m, ".debug_str").read_bytes()
+    m.unmount()
+    bidctl = [tools.BIDCTL, "--store", store]
+    tools.run(*bidctl, "verify", "--deep", env=env)
+    gc = [*bidctl, "--json", "gc", "--cache-size=1"]
+    told = json.loads(tools.run(*gc, "--dry-run", env=env).stdout)
+    assert told["evicted"] == len(NAMES) + 1, told
+    tools.run(*gc, env=env)
+    assert not (store / ".bidfs/source" / shop.app.id[:2] / shop.app.id[2:]).exists()
+    assert not (store / ".bidfs/section" / shop.app.id[:2] / shop.app.id[2:]).exists()
+    assert not list((store / ".bidfs/record").rglob("*.s*-*"))
+    tools.run(*bidctl, "verify", "--deep", env=env)
+
+
 def test_walking_asks_nobody(mount, mode, shop):
     m = mount(f"url={shop.server.url}")
     before = asked(shop)

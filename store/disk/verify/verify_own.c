@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
+#include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -22,11 +23,20 @@
 static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
 {
 	struct bid_place place = { 0 };
+	struct bid_file piece;
+	int r;
 
+	if (bid_kind_has_detail(request->kind)) {
+		r = bid_piece_open(verify->store, request, &piece);
+		if (r < 0)
+			return r;
+		*ret_fd = piece.fd;
+		*ret_st = piece.st;
+		return 0;
+	}
 	while (bid_place_next(&place, verify->store, &request->id, request->kind)) {
 		char path[PATH_MAX + 16];
 		bid_auto_fd int fd = -1;
-		int r;
 
 		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
 		r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
@@ -106,11 +116,30 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 			return 0;
 	}
 	if (repair && finding.kind == BID_FINDING_RECORD) {
-		struct bid_request whole = { .id = carried(fd, request), .kind = request->kind };
+		struct bid_request whole = { .id = carried(fd, request), .kind = request->kind, .detail = request->detail };
 
 		finding.repaired = bid_verify_rerecord(verify, &whole, fd) == 0;
 	}
 	return bid_verify_found(verify, &finding);
+}
+
+/* The record @path, "xx/NAME", of a piece. Without its detail nobody knows what it was of. */
+static int check_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,
+			      struct bid_request *request)
+{
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request, .text = "is damaged" };
+	struct bid_detail *detail;
+	int r = bid_record_detail(verify->store, first, name, &detail);
+
+	if (r < 0) {
+		verify->stats.records++;
+		finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
+		return r == -ENOENT ? 0 : bid_verify_found(verify, &finding);
+	}
+	request->detail = detail;
+	r = check_record(verify, path, request);
+	bid_detail_unref(detail);
+	return r;
 }
 
 static int check_unpacked(struct bid_verify *verify, const char *path, const struct bid_id *id)
@@ -172,6 +201,8 @@ static int check_fan(struct bid_verify *verify, const char *base, const char *fi
 			verify->stats.foreign++;
 		else if (!bid_verify_wants(verify, &request.id))
 			continue;
+		else if (records && bid_kind_has_detail(request.kind))
+			r = check_piece_record(verify, path, first, entry->d_name, &request);
 		else if (records)
 			r = check_record(verify, path, &request);
 		else
