@@ -67,8 +67,8 @@ static bool locate(struct bid_store *store, const struct bid_request *request, o
 
 	if (request->detail) {
 		bid_piece_path(request, ret_found->place);
-		return bid_root_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
-		       ret_found->st.st_size == size;
+		return bid_root_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 &&
+		       S_ISREG(ret_found->st.st_mode) && ret_found->st.st_size == size;
 	}
 	bid_layout_under(BID_STORE_NAMELESS, &request->id, nameless);
 	while (bid_place_next(&place, store, &request->id, request->kind)) {
