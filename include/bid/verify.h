@@ -18,7 +18,7 @@ enum bid_finding_kind {
 	BID_FINDING_ASTRAY, /* a link to another id's directory */
 	BID_FINDING_FOREIGN_LINK, /* a link of another form than perf's, which is not followed */
 	BID_FINDING_TEMP, /* a temporary file that nobody writes */
-	BID_FINDING_RECORD, /* a record that is damaged, or is of another file */
+	BID_FINDING_RECORD, /* a record that is damaged, or is of another file; or a source or section that has none */
 	BID_FINDING_STALE, /* a record, or an unpacked copy, of what is not there */
 	BID_FINDING_COUNT
 };
@@ -33,7 +33,7 @@ struct bid_finding {
 	struct bid_request request; /* of the object that is concerned; its kind is BID_KIND_NONE for all of an id */
 	const char *text; /* in words: "carries the build-id '15df...'" */
 	bool repaired; /* it was put right, or set aside */
-	bool aside; /* the object is now in ".bidfs/quarantine": the place is free for one that is fetched */
+	bool vacated; /* its place is free for one that is fetched: an object is in ".bidfs/quarantine", a source or section gone */
 };
 
 struct bid_verify_stats {
@@ -68,8 +68,9 @@ struct bid_verify_config {
 
 /*
  * Check @store as @config says. Reads every object anew, whatever was found of it before. Others may write meanwhile. Repairing
- * never destroys an object: a wrong or corrupt one is moved to ".bidfs/quarantine". A name that has no link gets it, or is one name
- * more of the object that has. Returns 0 if the store was looked at as a whole, whatever was found; -EROFS for repair on a store
+ * never destroys an object: a wrong or corrupt one is moved to ".bidfs/quarantine". A source or section that is corrupt, or whose
+ * record is damaged or lost, is removed: it can be had again. A name that has no link gets it, or is one name more of the object
+ * that has. Returns 0 if the store was looked at as a whole, whatever was found; -EROFS for repair on a store
  * that is open for reading; what a callback returned; or a negative errno if the check could not go on.
  */
 int bid_store_verify(struct bid_store *store, const struct bid_verify_config *config, struct bid_verify_stats *ret_stats);

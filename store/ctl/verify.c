@@ -34,7 +34,7 @@ struct checking {
 	bool terminal; /* progress is drawn */
 	int64_t drawn_ms;
 	json_t *findings; /* NULL without --json; owned */
-	struct bid_request *aside; /* what was set aside, to be fetched again; owned */
+	struct bid_request *aside; /* what made room for what is fetched again; owned, and kept */
 	size_t n_aside, room;
 	size_t fetched;
 };
@@ -50,7 +50,7 @@ static int remember(struct checking *checking, const struct bid_request *request
 		checking->aside = aside;
 		checking->room = room;
 	}
-	checking->aside[checking->n_aside++] = *request;
+	checking->aside[checking->n_aside++] = bid_request_keep(request);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ static int found(void *user, const struct bid_finding *finding)
 		ctl_print_text(stdout, finding->text);
 		puts(!ctl->repair ? "" : finding->repaired ? " [repaired]" : " [left as it is]");
 	}
-	return finding->aside && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
+	return finding->vacated && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
 }
 
 static int show_progress(void *user, const struct bid_verify_stats *stats)
@@ -238,6 +238,8 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 	checking.findings = ctl->json ? json_array() : NULL;
 	status = check(&checking, store, ids, (size_t)argc);
 	json_decref(checking.findings);
+	for (size_t i = 0; i < checking.n_aside; i++)
+		bid_request_release(&checking.aside[i]);
 	free(checking.aside);
 	return status;
 }

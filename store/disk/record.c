@@ -341,9 +341,17 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 	return r < 0 ? r : read_named(dir, name, ret_json);
 }
 
+bool bid_record_has_name(const struct bid_request *request, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char suffix[SUFFIX_MAX];
+
+	return dot && strcmp(dot + 1, suffix_of(request, suffix)) == 0;
+}
+
 int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail)
 {
-	char path[sizeof(BID_LAYOUT_RECORDS) + 4], suffix[SUFFIX_MAX];
+	char path[sizeof(BID_LAYOUT_RECORDS) + 4];
 	struct bid_request request;
 	bid_auto_fd int dir = -1;
 	struct bid_detail *detail;
@@ -367,7 +375,7 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	if (r < 0)
 		return r == -EINVAL ? -EBADMSG : r;
 	request.detail = detail;
-	if (strcmp(strrchr(name, '.') + 1, suffix_of(&request, suffix)) != 0) {
+	if (!bid_record_has_name(&request, name)) {
 		bid_detail_unref(detail);
 		return -EBADMSG;
 	}

@@ -104,6 +104,29 @@ def test_what_was_fetched_is_in_order_and_goes(mount, mode, shop, store, env):
     tools.run(*bidctl, "verify", "--deep", env=env)
 
 
+def test_rot_is_found_and_fetched_again(mount, shop, store, env):
+    m = mount(f"url={shop.server.url}", "wait=30")
+    shop.path(m, "main.c").read_bytes()
+    shop.section(m, ".debug_str").read_bytes()
+    m.unmount()
+    bidctl = [tools.BIDCTL, "--store", store]
+    of = pathlib.Path(shop.app.id[:2]) / shop.app.id[2:]
+    kept = [store / ".bidfs/source" / of / str(shop.source / "main.c").lstrip("/"), store / ".bidfs/section" / of / ".debug_str"]
+    before = [path.read_bytes() for path in kept]
+    for path, text in zip(kept, before):
+        path.chmod(0o644)
+        path.write_bytes(bytes([text[0] ^ 1]) + text[1:])
+    tools.run(*bidctl, "verify", env=env)
+    assert tools.run(*bidctl, "verify", "--deep", env=env, status=None).returncode == 1 + 4
+    repair = [*bidctl, "--json", "verify", "--deep", "--repair", f"--url={shop.server.url}"]
+    told = tools.run(*repair, env=env, status=None)
+    assert told.returncode == 1 + 4, told.stderr
+    told = json.loads(told.stdout)
+    assert told["found"]["corrupt"] == 2 and told["left"] == 0 and told["fetched"] == 2
+    assert [path.read_bytes() for path in kept] == before
+    tools.run(*bidctl, "verify", "--deep", env=env)
+
+
 def test_walking_asks_nobody(mount, mode, shop):
     m = mount(f"url={shop.server.url}")
     before = asked(shop)

@@ -14,9 +14,10 @@
 
 #include <bid/verify.h>
 
-#define LINK_A	 ".build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define LINK_B	 ".build-id/bb/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
-#define RECORD_A ".bidfs/record/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LINK_A	     ".build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LINK_B	     ".build-id/bb/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define RECORD_PIECE "store/.bidfs/record/aa/*.source-*"
+#define RECORD_A     ".bidfs/record/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 enum { LIGHT = 0, DEEP = 1, REPAIR = 2 };
 
@@ -312,6 +313,83 @@ static void a_callback_ends_it_and_readers_do_not_repair(void **state)
 	bid_store_free(reader);
 }
 
+#define SOURCE_A  ".bidfs/source/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/usr/src/a.c"
+#define SECTION_A ".bidfs/section/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/.text"
+
+static void fetch_source(const struct store_scene *scene)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_SOURCE);
+	struct bid_detail *detail;
+
+	assert_int_equal(bid_detail_source("/usr/src/a.c", &detail), 0);
+	request.detail = detail;
+	fetch(scene, request, "a.c");
+	bid_detail_unref(detail);
+	assert_true(has_path(scene, SOURCE_A));
+}
+
+/* Nothing is left of it, so it is fetched anew. */
+static void no_source_is_left(const struct store_scene *scene)
+{
+	run(scene, "! test -e store/.bidfs/source/aa && ! test -e " RECORD_PIECE);
+}
+
+static void a_source_that_rots_goes(void **state)
+{
+	struct store_scene *scene = *state;
+
+	fetch_source(scene);
+	assert_int_equal(verify(scene, DEEP, "").digests, 1);
+	assert_int_equal(verify(scene, DEEP, "").foreign, 0);
+	run(scene, "chmod 644 store/" SOURCE_A " && printf X | dd of=store/" SOURCE_A " conv=notrunc status=none");
+	verify(scene, LIGHT, "");
+	verify(scene, DEEP, "corrupt=1");
+	mend(scene, DEEP, "corrupt=1");
+	no_source_is_left(scene);
+}
+
+/* Without its record nothing would ever evict it. */
+static void a_source_goes_with_its_record(void **state)
+{
+	struct store_scene *scene = *state;
+	static const char *const damages[] = {
+		"for f in " RECORD_PIECE "; do printf '{' >$f; done",	     "sed -i 's/fetched/fitched/' " RECORD_PIECE,
+		"for f in " RECORD_PIECE "; do printf '{}' >$f; done",	     "rm " RECORD_PIECE,
+		"for f in " RECORD_PIECE "; do ln -sf /etc/passwd $f; done",
+	};
+
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		fetch_source(scene);
+		run(scene, "test -f " RECORD_PIECE);
+		run(scene, "%s", damages[i]);
+		verify(scene, LIGHT, "record=1");
+		mend(scene, LIGHT, "record=1");
+		no_source_is_left(scene);
+	}
+}
+
+static void a_section_is_what_it_was_cut_out_of(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_detail *detail;
+
+	add(scene, "a", BID_LINK_COPY);
+	assert_int_equal(bid_detail_section(".text", &detail), 0);
+	request.detail = detail;
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+		bid_file_release(&file);
+		verify(scene, DEEP, "");
+		run(scene, "chmod 644 store/" SECTION_A " && printf %s | dd of=store/" SECTION_A " conv=notrunc status=none",
+		    round ? "'\\377\\377'" : "XXXX");
+		mend(scene, DEEP, "corrupt=1");
+		assert_false(has_path(scene, SECTION_A));
+	}
+	bid_detail_unref(detail);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
@@ -330,6 +408,9 @@ int main(void)
 		TEST(a_file_replaced_by_perf_is_not_rotten),
 		TEST(deep_repair_makes_rot_tellable),
 		TEST(only_what_is_asked_for),
+		TEST(a_source_that_rots_goes),
+		TEST(a_source_goes_with_its_record),
+		TEST(a_section_is_what_it_was_cut_out_of),
 		TEST(a_callback_ends_it_and_readers_do_not_repair),
 	};
 

@@ -186,6 +186,32 @@ int bid_section_find(struct bid_store *store, const struct bid_request *request,
 	return 0;
 }
 
+int bid_section_compare(struct bid_store *store, const struct bid_request *request, int fd)
+{
+	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
+	struct bid_elf_section section;
+	char one[16 * 1024], other[16 * 1024];
+	struct stat st;
+	int r = locate(store, request, &whole, &section);
+
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r < 0 || (uint64_t)st.st_size != section.size)
+		return r < 0 ? r : 0;
+	for (uint64_t at = 0, len; at < section.size; at += len) {
+		ssize_t n, m;
+
+		len = section.size - at < sizeof(one) ? section.size - at : sizeof(one);
+		n = bid_pread_full(fd, one, len, (off_t)at);
+		m = bid_pread_full(whole.fd, other, len, (off_t)(section.offset + at));
+		if (n < 0 || m < 0)
+			return (int)(n < 0 ? n : m);
+		if ((uint64_t)n != len || (uint64_t)m != len || memcmp(one, other, len) != 0)
+			return 0;
+	}
+	return 1;
+}
+
 /* Names to be sorted: a build with a section for each function has many. */
 struct names {
 	char **names;

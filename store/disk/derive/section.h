@@ -10,4 +10,10 @@
 /* bid_store_find() of a section. */
 int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
+/*
+ * Are the bytes of the file @fd those of the section of @request in the file that is here and carries the id? 1 if they are, 0 if
+ * not, -ENOENT or -ENODATA if no such file has the section.
+ */
+int bid_section_compare(struct bid_store *store, const struct bid_request *request, int fd);
+
 #endif

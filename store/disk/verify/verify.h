@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the passes of a check share: objects (verify_objects.c), links (verify_links.c), our own folder (verify_own.c). */
+/*
+ * What the passes of a check share: objects (verify_objects.c), links (verify_links.c), our own folder (verify_own.c), and in it
+ * sources and sections (verify_pieces.c).
+ */
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
 
+#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include <bid/verify.h>
 
+#include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
 
@@ -61,6 +66,19 @@ int bid_verify_links(struct bid_verify *verify);
 
 /* All of ".bidfs". */
 int bid_verify_own(struct bid_verify *verify);
+
+/* The record @path, "xx/NAME", of a piece, and that piece. @request is what the name says: all but the detail. */
+int bid_verify_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,
+			    const struct bid_request *request);
+
+/* The pieces of the id and kind @of that have no record at all. */
+int bid_verify_pieces(struct bid_verify *verify, const struct bid_request *of);
+
+/* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. Static. */
+const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size);
+
+/* The digest of the file open at @fd, which is counted. Returns 0, a negative errno, or what a callback returned. */
+int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX]);
 
 /* Write the record of @request anew from the file itself, open at @fd, of which it says only what that says. */
 int bid_verify_rerecord(struct bid_verify *verify, const struct bid_request *request, int fd);

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/verify/aside.h"
-#include "disk/digest.h"
 #include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -90,6 +89,11 @@ static int tick(void *user, uint64_t bytes)
 	return bid_verify_progress(verify);
 }
 
+int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX])
+{
+	return bid_digest_file(fd, tick, verify, ret_digest);
+}
+
 static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	/* what the callback returned, and memory, end the whole check; the disk's errors are this object's */
@@ -115,7 +119,7 @@ static int judge_deep(struct bid_verify *verify, int fd, const struct stat *st, 
 	int r, examined;
 
 	*ret_right = false;
-	r = bid_digest_file(fd, tick, verify, digest);
+	r = bid_verify_digest(verify, fd, digest);
 	if (r != 0)
 		return digest_failed(r, ret_kind, text);
 	if (bid_record_read(verify->store, request, &record) < 0)
@@ -194,12 +198,12 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	if (r != 0 || right)
 		return r;
 	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE)
-		finding.aside = bid_aside_move(verify->store, path, fd, request, aside, sizeof(aside)) == 0;
-	if (finding.aside) {
+		finding.vacated = bid_aside_move(verify->store, path, fd, request, aside, sizeof(aside)) == 0;
+	if (finding.vacated) {
 		bid_records_drop(verify->store, &request->id, 1U << request->kind, request->kind == BID_KIND_ELF);
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; set aside as '%.150s'", aside);
 	}
-	finding.repaired = finding.aside;
+	finding.repaired = finding.vacated;
 	return bid_verify_found(verify, &finding);
 }
 

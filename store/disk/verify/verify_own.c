@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
-#include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -23,17 +22,8 @@
 static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
 {
 	struct bid_place place = { 0 };
-	struct bid_file piece;
 	int r;
 
-	if (bid_kind_has_detail(request->kind)) {
-		r = bid_piece_open(verify->store, request, &piece);
-		if (r < 0)
-			return r;
-		*ret_fd = piece.fd;
-		*ret_st = piece.st;
-		return 0;
-	}
 	while (bid_place_next(&place, verify->store, &request->id, request->kind)) {
 		char path[PATH_MAX + 16];
 		bid_auto_fd int fd = -1;
@@ -50,8 +40,7 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 	return -ENOENT;
 }
 
-/* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. */
-static const char *record_fault(const json_t *record, const struct bid_request *request, off_t size)
+const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size)
 {
 	const char *id = json_string_value(json_object_get(record, "id")),
 		   *kind = json_string_value(json_object_get(record, "kind"));
@@ -89,7 +78,7 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 	bool repair = verify->config->repair;
 	bid_auto_fd int fd = -1;
 	json_t *record = NULL;
-	struct stat st;
+	struct stat st, now;
 	int r;
 
 	verify->stats.records++;
@@ -102,6 +91,9 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 		return bid_verify_found(verify, &finding);
 	}
 	r = bid_record_read(verify->store, request, &record);
+	/* gone meanwhile, or a link in the place of a file */
+	if (r == -ENOENT && bid_root_stat(bid_store_root(verify->store), path, &now) == 0)
+		r = -EBADMSG;
 	if (r == -EBADMSG) {
 		finding.text = "is damaged";
 	} else if (r == -ENOENT) {
@@ -110,36 +102,17 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 		finding.kind = BID_FINDING_UNREADABLE;
 		finding.text = strerror(-r);
 	} else {
-		finding.text = record_fault(record, request, st.st_size);
+		finding.text = bid_verify_record_fault(record, request, st.st_size);
 		json_decref(record);
 		if (!finding.text)
 			return 0;
 	}
 	if (repair && finding.kind == BID_FINDING_RECORD) {
-		struct bid_request whole = { .id = carried(fd, request), .kind = request->kind, .detail = request->detail };
+		struct bid_request whole = { .id = carried(fd, request), .kind = request->kind };
 
 		finding.repaired = bid_verify_rerecord(verify, &whole, fd) == 0;
 	}
 	return bid_verify_found(verify, &finding);
-}
-
-/* The record @path, "xx/NAME", of a piece. Without its detail nobody knows what it was of. */
-static int check_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,
-			      struct bid_request *request)
-{
-	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request, .text = "is damaged" };
-	struct bid_detail *detail;
-	int r = bid_record_detail(verify->store, first, name, &detail);
-
-	if (r < 0) {
-		verify->stats.records++;
-		finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
-		return r == -ENOENT ? 0 : bid_verify_found(verify, &finding);
-	}
-	request->detail = detail;
-	r = check_record(verify, path, request);
-	bid_detail_unref(detail);
-	return r;
 }
 
 static int check_unpacked(struct bid_verify *verify, const char *path, const struct bid_id *id)
@@ -167,18 +140,65 @@ static int check_unpacked(struct bid_verify *verify, const char *path, const str
 	return bid_verify_found(verify, &finding);
 }
 
-/* "xx/rest": the id that something unpacked is filed under. */
-static bool parse_unpacked(const char *first, const char *name, struct bid_request *ret_request)
+/* What lies in a folder of ours as "xx/NAME": DIR/xx/NAME is @path. */
+typedef int (*own_fn)(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry);
+
+static int foreign(struct bid_verify *verify)
+{
+	verify->stats.foreign++;
+	return 0;
+}
+
+static int visit_record(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
+{
+	struct bid_request request;
+
+	if (!bid_record_parse_name(first, entry->d_name, &request) || entry->d_type == DT_DIR)
+		return foreign(verify);
+	if (!bid_verify_wants(verify, &request.id))
+		return 0;
+	return bid_kind_has_detail(request.kind) ? bid_verify_piece_record(verify, path, first, entry->d_name, &request)
+						 : check_record(verify, path, &request);
+}
+
+/* "xx/rest": the id that something is filed under. */
+static bool parse_rest(const char *first, const char *name, struct bid_id *ret_id)
 {
 	char hex[2 + NAME_MAX + 1];
 
-	ret_request->kind = BID_KIND_ELF;
 	snprintf(hex, sizeof(hex), "%.2s%s", first, name);
-	return bid_entry_name(hex, &ret_request->id);
+	return bid_entry_name(hex, ret_id);
 }
 
-/* The files "DIR/xx/NAME" of records or of what was unpacked. */
-static int check_fan(struct bid_verify *verify, const char *base, const char *first, bool records)
+static int visit_unpacked(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
+{
+	struct bid_id id;
+
+	if (!parse_rest(first, entry->d_name, &id) || entry->d_type == DT_DIR)
+		return foreign(verify);
+	return bid_verify_wants(verify, &id) ? check_unpacked(verify, path, &id) : 0;
+}
+
+static int visit_pieces(struct bid_verify *verify, const char *first, const struct dirent *entry, enum bid_kind kind)
+{
+	struct bid_request all = { .kind = kind };
+
+	if (!parse_rest(first, entry->d_name, &all.id))
+		return foreign(verify);
+	return bid_verify_wants(verify, &all.id) ? bid_verify_pieces(verify, &all) : 0;
+}
+
+static int visit_sources(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
+{
+	return visit_pieces(verify, first, entry, BID_KIND_SOURCE);
+}
+
+static int visit_sections(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
+{
+	return visit_pieces(verify, first, entry, BID_KIND_SECTION);
+}
+
+static int check_fan(struct bid_verify *verify, const char *base, const char *first, own_fn visit)
 {
 	char path[64 + 2 * NAME_MAX];
 	bid_auto_dir DIR *dir = NULL;
@@ -187,33 +207,20 @@ static int check_fan(struct bid_verify *verify, const char *base, const char *fi
 
 	snprintf(path, sizeof(path), "%s/%s", base, first);
 	r = bid_root_opendir(bid_store_root(verify->store), path, &dir);
-	if (r < 0) {
-		verify->stats.foreign += r == -ENOENT;
-		return r == -ENOENT ? 0 : r;
-	}
+	if (r < 0)
+		return r == -ENOENT ? foreign(verify) : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		struct bid_request request;
-
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/%s/%s", base, first, entry->d_name);
-		if (!(records ? bid_record_parse_name : parse_unpacked)(first, entry->d_name, &request) || entry->d_type == DT_DIR)
-			verify->stats.foreign++;
-		else if (!bid_verify_wants(verify, &request.id))
-			continue;
-		else if (records && bid_kind_has_detail(request.kind))
-			r = check_piece_record(verify, path, first, entry->d_name, &request);
-		else if (records)
-			r = check_record(verify, path, &request);
-		else
-			r = check_unpacked(verify, path, &request.id);
+		r = visit(verify, path, first, entry);
 		if (r == 0)
 			r = bid_verify_progress(verify);
 	}
 	return r != 0 ? r : -errno;
 }
 
-static int check_fans(struct bid_verify *verify, const char *base, bool records)
+static int check_fans(struct bid_verify *verify, const char *base, own_fn visit)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -228,9 +235,9 @@ static int check_fans(struct bid_verify *verify, const char *base, bool records)
 		if (entry->d_name[0] == '.')
 			continue;
 		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
-			verify->stats.foreign++;
+			r = foreign(verify);
 		else
-			r = check_fan(verify, base, entry->d_name, records);
+			r = check_fan(verify, base, entry->d_name, visit);
 	}
 	return r != 0 ? r : -errno;
 }
@@ -284,8 +291,8 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".",	   "..",   "tmp",    "record", "unpacked",
-					     "quarantine", "scan", "absent", "cookie", "pins" };
+	static const char *const known[] = { ".",	"..",	      "tmp",  "record", "unpacked", "source",
+					     "section", "quarantine", "scan", "absent", "cookie",   "pins" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -305,10 +312,17 @@ static int check_foreign(struct bid_verify *verify)
 
 int bid_verify_own(struct bid_verify *verify)
 {
-	int r = check_fans(verify, BID_LAYOUT_RECORDS, true);
+	static const struct {
+		const char *base;
+		own_fn visit;
+	} folders[] = { { BID_LAYOUT_RECORDS, visit_record },
+			{ BID_LAYOUT_UNPACKED, visit_unpacked },
+			{ BID_LAYOUT_SOURCES, visit_sources },
+			{ BID_LAYOUT_SECTIONS, visit_sections } };
+	int r = 0;
 
-	if (r == 0)
-		r = check_fans(verify, BID_LAYOUT_UNPACKED, false);
+	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
+		r = check_fans(verify, folders[i].base, folders[i].visit);
 	if (r != 0 || verify->config->ids)
 		return r;
 	r = check_temps(verify);
