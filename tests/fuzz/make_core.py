@@ -6,9 +6,10 @@ usage: make_core.py [--check] DIRECTORY
 
 With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
 """
-import pathlib
 import struct
 import sys
+
+import writer
 
 PT_LOAD, PT_NOTE, ET_DYN, ET_CORE = 1, 4, 3, 4
 NT_BUILD_ID, NT_PRSTATUS, NT_FILE = 3, 1, 0x46494C45
@@ -90,21 +91,5 @@ def files():
     }
 
 
-def main(wanted):
-    """Write these files, or compare."""
-    directory = pathlib.Path(sys.argv[-1])
-    if "--check" not in sys.argv:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, data in wanted.items():
-            (directory / name).write_bytes(data)
-        return 0
-    # regressions are kept beside them, as found
-    there = {path.name: path.read_bytes() for path in directory.iterdir() if not path.name.startswith("regression-")}
-    wrong = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
-    if wrong:
-        print(f"not as written by {sys.argv[0]}: {' '.join(wrong)}")
-    return 1 if wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(files()))
+    sys.exit(writer.run(files(), 1024, __doc__))

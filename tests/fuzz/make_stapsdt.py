@@ -3,10 +3,12 @@
 """Write the hand-made files of corpus/stapsdt, which are committed: programs with static probes, whole and odd ones.
 
 usage: make_stapsdt.py [--check] DIRECTORY
+
+With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
 """
 import sys
 
-import make_core
+import writer
 from make_core import Elf, PT_LOAD, ET_DYN, pad
 
 SHT_PROGBITS, SHT_STRTAB, SHT_NOTE = 1, 3, 7
@@ -64,4 +66,4 @@ def files():
 
 
 if __name__ == "__main__":
-    sys.exit(make_core.main(files()))
+    sys.exit(writer.run(files(), 8192, __doc__))

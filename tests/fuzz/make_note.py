@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Write the hand-made ELF files of corpus/note, which are committed: they are what compilers and linkers at hand do not make.
 
-usage: make_corpus.py [--check] DIRECTORY
+usage: make_note.py [--check] DIRECTORY
 
 With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
 """
 
-import pathlib
 import struct
 import sys
+
+import writer
 
 ET_REL, ET_EXEC, ET_DYN, ET_CORE = 1, 2, 3, 4
 PT_LOAD, PT_NOTE, PN_XNUM = 1, 4, 0xffff
@@ -293,27 +294,5 @@ def files():
     }
 
 
-def main():
-    arguments = [argument for argument in sys.argv[1:] if argument != "--check"]
-    if len(arguments) != 1:
-        sys.exit(__doc__)
-    directory = pathlib.Path(arguments[0])
-    wanted = files()
-    too_large = [name for name, data in wanted.items() if len(data) >= 1024]
-    if too_large:
-        sys.exit("1 KiB or more: %s" % " ".join(too_large))
-    if "--check" not in sys.argv:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, data in wanted.items():
-            (directory / name).write_bytes(data)
-        return 0
-    # regressions are kept beside them, as found
-    there = {path.name: path.read_bytes() for path in directory.iterdir() if not path.name.startswith("regression-")}
-    wrong = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
-    if wrong:
-        print("not as written by %s: %s" % (sys.argv[0], " ".join(wrong)))
-    return 1 if wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(writer.run(files(), 1024, __doc__))
