@@ -4,55 +4,8 @@
 
 It serves ROOT/<id>/{debuginfo,executable,source/PATH,section/NAME} as debuginfod(8) would: one thread per connection, HTTP/1.1 with
 keep-alive, on the loopback interface only. A behaviour is NAME[:ARG][*K]: it is in force for K answers, or for ever. Several make a
-list; when it is used up the server is healthy. Behaviours can be given for one id only, which then go before those for all.
-
-  ok                        the file, with Content-Length and X-DEBUGINFOD-*
-  chunked                   the file, in chunks
-  no-length                 the file, ended by closing the connection
-  close                     the file, and the connection is closed behind it
-  lower-case                the file, with field names as HTTP/2 has them
-  absent, gone              404, 410
-  error:CODE[:RETRY[:TEXT]] that status, with Retry-After: RETRY unless it is empty, and TEXT as the body; a RETRY of "dateN" is
-                            the date that comes in N seconds
-  wrong-id:PATH             the file at PATH instead
-  flip-note                 the file with one bit of its build-id inverted
-  flip:OFFSET               the file with the byte at OFFSET inverted
-  html                      200 and a web page
-  empty                     200 and no byte
-  encoded                   200, Content-Encoding: gzip
-  truncate:N                N bytes of the file, announced as all of it by Content-Length
-  truncate-noclen:N         N bytes, ended by closing; X-DEBUGINFOD-SIZE tells the truth
-  truncate-bare:N           N bytes, ended by closing; nothing tells
-  truncate-chunked:N        N bytes in chunks, and then the connection is closed without the last chunk
-  reset:N                   N bytes, then RST
-  reset-headers             RST instead of an answer
-  hang-up                   FIN instead of an answer
-  stall:N                   N bytes, then nothing, until /control/release
-  stall-headers             nothing at all, until /control/release
-  slow:RATE                 the file at RATE bytes a second
-  slow-headers:SECONDS      a line of header every SECONDS, for ever
-  delay:SECONDS             the file, after SECONDS
-  redirect:URL              302; {path} in URL is the path that was asked for. What is under /plain is served without misbehaving
-  redirect-loop             302 to itself
-  redirect-chain:N          N times 302, then the file
-  big-length                the file, announced as 1 TiB
-  endless                   chunks of zeros for ever
-  bad-size-header[:SIZE]    the file with its Content-Length, but X-DEBUGINFOD-SIZE: SIZE (by default one too many)
-  bad-size-no-length[:SIZE] the same, ended by closing
-  many-headers:BYTES        the file, after so much header
-  early-hints               103 before the file
-  ima:HEX                   the file with that signature, as servers of RPMs send it
-  static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the part that is asked for; at most N bytes,
-                            then RST
-  static-truncate:N         the same, but FIN
-  static-no-ranges:N, static-weak:N, static-old:N
-                            the same without Accept-Ranges, with a weak ETag, with another ETag
-  part-ignored:N            the same, but always all of the file
-  part-shifted, part-short, part-other
-                            a part that begins a byte early, ends a byte early, is of another file
-  part-encoded              the part that was asked for, said to be in an encoding
-  part-always               206, asked for or not
-  garbage                   something that is not HTTP
+list; when it is used up the server is healthy. Behaviours can be given for one id only, which then go before those for all. Which
+there are is told at the end.
 
 The running server is controlled by requests:
 
@@ -65,7 +18,6 @@ The running server is controlled by requests:
 """
 import argparse
 import collections
-import email.utils
 import json
 import os
 import re
@@ -80,23 +32,7 @@ import time
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-CHUNK = 16384
-TEBIBYTE = 1 << 40
-
-
-class Behaviour:
-    """One NAME[:ARG][*K]."""
-
-    def __init__(self, spec):
-        match = re.fullmatch(r"(?s)([a-z-]+)(?::(.*?))?(?:\*(\d+))?", spec)
-        if not match or match[1] not in BEHAVIOURS:
-            raise ValueError(f"no such behaviour: {spec!r}")
-        self.name, self.arg = match[1], match[2]
-        self.left = int(match[3]) if match[3] else None
-        function, needs_arg = BEHAVIOURS[self.name]
-        if needs_arg and not self.arg:
-            raise ValueError(f"behaviour without its argument: {spec!r}")
-        self.function = function
+import behaviours
 
 
 class State:
@@ -118,20 +54,20 @@ class State:
         self.peak = 0
 
     def set_behaviours(self, ident, specs):
-        self.behaviours[ident] = [Behaviour(spec) for spec in specs]
+        self.behaviours[ident] = [behaviours.Behaviour(spec) for spec in specs]
 
     def next_behaviour(self, ident):
         """The behaviour for one answer about that id."""
         with self.lock:
-            for behaviours in (self.behaviours.get(ident), self.behaviours.get(None)):
-                if behaviours:
-                    behaviour = behaviours[0]
+            for listed in (self.behaviours.get(ident), self.behaviours.get(None)):
+                if listed:
+                    behaviour = listed[0]
                     if behaviour.left is not None:
                         behaviour.left -= 1
                         if behaviour.left == 0:
-                            behaviours.pop(0)
+                            listed.pop(0)
                     return behaviour
-        return Behaviour("ok")
+        return behaviours.Behaviour("ok")
 
     def log(self, line):
         if self.log_file:
@@ -270,7 +206,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_text(503, "invalid artifacttype")
         self.ident, self.kind = ident, kind
         self.file = os.path.join(self.server.state.root, ident, urllib.parse.unquote(kind))
-        behaviour = Behaviour("ok") if plain else self.server.state.next_behaviour(ident)
+        behaviour = behaviours.Behaviour("ok") if plain else self.server.state.next_behaviour(ident)
         return behaviour.function(self, behaviour.arg)
 
     def read_artifact(self):
@@ -317,394 +253,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_text(200, text)
 
 
-def with_artifact(function):
-    """A behaviour that needs the file, which is passed as its last argument."""
-    def behave(handler, arg):
-        data = handler.read_artifact()
-        if data is not None:
-            function(handler, arg, data)
-    return behave
-
-
-def send_whole(handler, data):
-    limit = handler.headers.get("X-DEBUGINFOD-MAXSIZE")
-    if limit and len(data) > int(limit):
-        handler.send_text(406, f"File too large, max size={limit}")
-        return
-    handler.begin(200, handler.artifact_fields(len(data)))
-    handler.send(data)
-
-
-@with_artifact
-def ok(handler, arg, data):
-    send_whole(handler, data)
-
-
-@with_artifact
-def chunked(handler, arg, data):
-    fields = [field for field in handler.artifact_fields(len(data)) if field[0] != "Content-Length"]
-    handler.begin(200, fields + [("Transfer-Encoding", "chunked")])
-    for start in range(0, len(data), CHUNK):
-        handler.send_chunk(data[start:start + CHUNK])
-    handler.wfile.write(b"0\r\nX-Trailer: 1\r\n\r\n")
-
-
-@with_artifact
-def no_length(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data), length=False))
-    handler.send(data)
-
-
-@with_artifact
-def close(handler, arg, data):
-    handler.close_connection = True
-    handler.begin(200, handler.artifact_fields(len(data)) + [("Connection", "close")])
-    handler.send(data)
-
-
-@with_artifact
-def lower_case(handler, arg, data):
-    handler.begin(200, [(name.lower(), value) for name, value in handler.artifact_fields(len(data))])
-    handler.send(data)
-
-
-def absent(handler, arg):
-    handler.send_text(404, "not found")
-
-
-def gone(handler, arg):
-    handler.send_text(410, "gone")
-
-
-def error(handler, arg):
-    code, _, rest = arg.partition(":")
-    retry, _, text = rest.partition(":")
-    if re.fullmatch(r"date\d+", retry):
-        retry = email.utils.formatdate(time.time() + int(retry[4:]), usegmt=True)
-    handler.send_text(int(code), text or "trouble on purpose", [("Retry-After", retry)] if retry else [])
-
-
-def wrong_id(handler, arg):
-    with open(arg, "rb") as file:
-        send_whole(handler, file.read())
-
-
-@with_artifact
-def flip_note(handler, arg, data):
-    at = data.find(bytes.fromhex(handler.ident))
-    if at < 0:
-        handler.send_text(400, "the file does not contain the id")
-        return
-    send_whole(handler, data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
-
-
-@with_artifact
-def flip(handler, arg, data):
-    at = int(arg)
-    send_whole(handler, data[:at] + bytes([data[at] ^ 0xff]) + data[at + 1:])
-
-
-def html(handler, arg):
-    handler.send_text(200, "<!DOCTYPE html>\n<html><body>Please log in.</body></html>\n", content_type="text/html")
-
-
-def empty(handler, arg):
-    handler.begin(200, [("Content-Length", "0")])
-
-
-@with_artifact
-def encoded(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data)) + [("Content-Encoding", "gzip")])
-    handler.send(data)
-
-
-@with_artifact
-def truncate(handler, arg, data):
-    handler.close_connection = True
-    handler.begin(200, handler.artifact_fields(len(data)))
-    handler.send(data[:int(arg)])
-
-
-@with_artifact
-def truncate_noclen(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data), length=False))
-    handler.send(data[:int(arg)])
-
-
-@with_artifact
-def truncate_bare(handler, arg, data):
-    handler.close_connection = True
-    handler.begin(200, [("Content-Type", "application/octet-stream"), ("Connection", "close")])
-    handler.send(data[:int(arg)])
-
-
-@with_artifact
-def truncate_chunked(handler, arg, data):
-    handler.close_connection = True
-    handler.begin(200, [("Content-Type", "application/octet-stream"), ("Transfer-Encoding", "chunked")])
-    data = data[:int(arg)]
-    for start in range(0, len(data), CHUNK):
-        handler.send_chunk(data[start:start + CHUNK])
-
-
-@with_artifact
-def reset(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data)))
-    handler.send(data[:int(arg)])
-    handler.reset()
-
-
-def reset_headers(handler, arg):
-    handler.reset()
-
-
-def hang_up(handler, arg):
-    handler.close_connection = True
-
-
-@with_artifact
-def stall(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data)))
-    handler.send(data[:int(arg)])
-    handler.stall()
-
-
-def stall_headers(handler, arg):
-    handler.stall()
-
-
-@with_artifact
-def slow(handler, arg, data):
-    rate = float(arg)
-    piece = max(1, min(CHUNK, int(rate / 20)))
-    handler.begin(200, handler.artifact_fields(len(data)))
-    began = time.monotonic()
-    for start in range(0, len(data), piece):
-        handler.send(data[start:start + piece])
-        time.sleep(max(0, began + handler.sent / rate - time.monotonic()))
-
-
-def slow_headers(handler, arg):
-    handler.close_connection = True
-    handler.status = 200
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
-    line = 0
-    while not handler.server.state.release.wait(float(arg)):
-        handler.wfile.write(b"X-Drip-%d: 1\r\n" % line)
-        line += 1
-
-
-@with_artifact
-def delay(handler, arg, data):
-    time.sleep(float(arg))
-    send_whole(handler, data)
-
-
-def redirect(handler, arg):
-    handler.redirect(arg.replace("{path}", handler.path))
-
-
-def redirect_loop(handler, arg):
-    handler.redirect(handler.path)
-
-
-def redirect_chain(handler, arg):
-    handler.redirect(f"/chain/{int(arg) - 1}{handler.path}")
-
-
-@with_artifact
-def big_length(handler, arg, data):
-    handler.close_connection = True
-    handler.begin(200, handler.artifact_fields(TEBIBYTE))
-    handler.send(data)
-
-
-def endless(handler, arg):
-    handler.begin(200, [("Content-Type", "application/octet-stream"), ("Transfer-Encoding", "chunked")])
-    while True:
-        handler.send_chunk(bytes(CHUNK))
-
-
-@with_artifact
-def bad_size_header(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data), announced=int(arg) if arg else len(data) + 1))
-    handler.send(data)
-
-
-@with_artifact
-def bad_size_no_length(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data), length=False, announced=int(arg) if arg else len(data) + 1))
-    handler.send(data)
-
-
-@with_artifact
-def many_headers(handler, arg, data):
-    padding = [(f"X-Padding-{n}", "x" * 1000) for n in range(int(arg) // 1000 + 1)]
-    handler.begin(200, padding + handler.artifact_fields(len(data)))
-    handler.send(data)
-
-
-TAG = '"v1"'
-
-
-def static_fields(size, tag, ranges=True):
-    return [("Content-Type", "application/octet-stream"), ("Content-Length", str(size)), ("ETag", tag)] + \
-        ([("Accept-Ranges", "bytes")] if ranges else [])
-
-
-def send_static(handler, data, arg, tag=TAG, end=None, **fields):
-    """The file, or the part of it that is asked for; @arg bytes at most."""
-    asked = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
-    start = int(asked[1]) if asked and handler.headers.get("If-Range") in (None, tag) else 0
-    part = data[start:]
-    if start:
-        handler.begin(206, static_fields(len(part), tag, **fields) +
-                      [("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")])
-    else:
-        handler.begin(200, static_fields(len(part), tag, **fields))
-    most = int(arg) if arg else len(part)
-    handler.send(part[:most])
-    if most < len(part):
-        (end or handler.reset)()
-
-
-@with_artifact
-def static(handler, arg, data):
-    send_static(handler, data, arg)
-
-
-@with_artifact
-def static_truncate(handler, arg, data):
-    handler.close_connection = True
-    send_static(handler, data, arg, end=lambda: None)
-
-
-@with_artifact
-def static_no_ranges(handler, arg, data):
-    send_static(handler, data, arg, ranges=False)
-
-
-@with_artifact
-def static_weak(handler, arg, data):
-    send_static(handler, data, arg, tag="W/" + TAG)
-
-
-@with_artifact
-def static_old(handler, arg, data):
-    send_static(handler, data, arg, tag='"v0"')
-
-
-@with_artifact
-def part_ignored(handler, arg, data):
-    handler.begin(200, static_fields(len(data), TAG))
-    handler.send(data[:int(arg)])
-    handler.reset()
-
-
-def send_part(handler, data, start, end, tag=TAG, fields=()):
-    handler.begin(206, [*static_fields(end - start, tag), ("Content-Range", f"bytes {start}-{end - 1}/{len(data)}"), *fields])
-    handler.send(data[start:end])
-
-
-def asked_start(handler):
-    return int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-"))
-
-
-@with_artifact
-def part_shifted(handler, arg, data):
-    send_part(handler, data, asked_start(handler) - 1, len(data))
-
-
-@with_artifact
-def part_short(handler, arg, data):
-    send_part(handler, data, asked_start(handler), len(data) - 1)
-
-
-@with_artifact
-def part_other(handler, arg, data):
-    send_part(handler, data, asked_start(handler), len(data), tag='"v2"')
-
-
-@with_artifact
-def part_encoded(handler, arg, data):
-    send_part(handler, data, asked_start(handler), len(data), fields=[("Content-Encoding", "br")])
-
-
-@with_artifact
-def part_always(handler, arg, data):
-    send_part(handler, data, 0, len(data))
-
-
-@with_artifact
-def early_hints(handler, arg, data):
-    handler.wfile.write(b"HTTP/1.1 103 Early Hints\r\nX-DEBUGINFOD-SIZE: 1\r\n\r\n")
-    send_whole(handler, data)
-
-
-@with_artifact
-def ima(handler, arg, data):
-    handler.begin(200, handler.artifact_fields(len(data)) + [("X-DEBUGINFOD-IMASIGNATURE", arg)])
-    handler.send(data)
-
-
-def garbage(handler, arg):
-    handler.close_connection = True
-    handler.wfile.write(b"SSH-2.0-OpenSSH_9.2p1\r\n")
-
-
-# the function, and whether it needs an argument
-BEHAVIOURS = {
-    "ok": (ok, False),
-    "chunked": (chunked, False),
-    "no-length": (no_length, False),
-    "close": (close, False),
-    "lower-case": (lower_case, False),
-    "absent": (absent, False),
-    "gone": (gone, False),
-    "error": (error, True),
-    "wrong-id": (wrong_id, True),
-    "flip-note": (flip_note, False),
-    "flip": (flip, True),
-    "html": (html, False),
-    "empty": (empty, False),
-    "encoded": (encoded, False),
-    "truncate": (truncate, True),
-    "truncate-noclen": (truncate_noclen, True),
-    "truncate-bare": (truncate_bare, True),
-    "truncate-chunked": (truncate_chunked, True),
-    "reset": (reset, True),
-    "reset-headers": (reset_headers, False),
-    "hang-up": (hang_up, False),
-    "stall": (stall, True),
-    "stall-headers": (stall_headers, False),
-    "slow": (slow, True),
-    "slow-headers": (slow_headers, True),
-    "delay": (delay, True),
-    "redirect": (redirect, True),
-    "redirect-loop": (redirect_loop, False),
-    "redirect-chain": (redirect_chain, True),
-    "big-length": (big_length, False),
-    "endless": (endless, False),
-    "bad-size-header": (bad_size_header, False),
-    "bad-size-no-length": (bad_size_no_length, False),
-    "many-headers": (many_headers, True),
-    "early-hints": (early_hints, False),
-    "ima": (ima, True),
-    "static": (static, False),
-    "static-truncate": (static_truncate, True),
-    "static-no-ranges": (static_no_ranges, True),
-    "static-weak": (static_weak, True),
-    "static-old": (static_old, True),
-    "part-ignored": (part_ignored, True),
-    "part-shifted": (part_shifted, False),
-    "part-short": (part_short, False),
-    "part-other": (part_other, False),
-    "part-encoded": (part_encoded, False),
-    "part-always": (part_always, False),
-    "garbage": (garbage, False),
-}
-
-
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
@@ -741,7 +289,7 @@ def write_port(path, port):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__ + behaviours.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0, help="0, the default, is any free one")
     parser.add_argument("--port-file", help="where to write the port when the server answers; by default it is printed")
     parser.add_argument("--root", required=True)
