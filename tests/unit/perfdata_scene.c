@@ -249,3 +249,55 @@ struct reading read_through_pipe(const struct recording *recording)
 	reading = read_any(NULL, out);
 	return reading;
 }
+
+bool is_big(void **state)
+{
+	return *(bool *)*state;
+}
+
+void assert_read(const struct reading *reading, const char *text)
+{
+	assert_int_equal(reading->r, 0);
+	assert_string_equal(reading->text, text);
+	assert_null(reading->summary.damage);
+	assert_int_equal(reading->summary.damaged, 0);
+	assert_false(reading->summary.cut);
+}
+
+void assert_reads(const struct recording *recording, const char *text)
+{
+	auto_reading file = read_recording(recording), piped = read_through_pipe(recording);
+
+	assert_read(&file, text);
+	assert_read(&piped, text);
+	assert_true(file.summary.modified > 0);
+	assert_int_equal(piped.summary.modified, 0);
+	assert_int_equal(file.summary.records, piped.summary.records);
+	assert_int_equal(file.summary.bytes, recording->len);
+	assert_int_equal(file.summary.swapped, recording->big == (__BYTE_ORDER == __LITTLE_ENDIAN));
+}
+
+void put_table(struct recording *table)
+{
+	put_build_id(table, 0, KERNEL | SIZED, ID_A, "[kernel.kallsyms]");
+	put_build_id(table, 0, USER | SIZED, ID_8, "/bin/short");
+	put_build_id(table, 0, USER | SIZED, ID_B, "[vdso]");
+	put_build_id(table, 0, USER, ID_C, "/bin/unsized");
+}
+
+void put_content(struct recording *content, size_t n)
+{
+	char name[64];
+
+	for (size_t i = 0; i < n; i++) {
+		put_sample(content, i % 50);
+		snprintf(name, sizeof(name), "/bin/%05zu", i % 300);
+		put_mmap2(content, USER, i % 2 ? ID_A : ID_B, name);
+		if (i % 100 == 0) {
+			begin(content, AUXTRACE, 0);
+			put_number(content, 99, 8);
+			end(content);
+			put(content, NULL, 99);
+		}
+	}
+}

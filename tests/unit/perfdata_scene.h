@@ -30,6 +30,12 @@ enum {
 	ATTRS = 16,
 };
 
+#define ID_A	 "aa00112233445566778899aabbccddeeff001122"
+#define ID_B	 "bb00112233445566778899aabbccddeeff001122"
+#define ID_C	 "cc00112233445566778899aabbccddeeff001122"
+#define ID_8	 "0123456789abcdef"
+#define ID_8_PAD "0123456789abcdef000000000000000000000000"
+
 struct recording {
 	bool big;
 	uint8_t *data; /* owned */
@@ -83,5 +89,26 @@ void reading_release(struct reading *reading);
 struct reading read_recording(const struct recording *recording);
 struct reading read_through_pipe(const struct recording *recording);
 struct reading read_path(const char *path);
+
+/* A table of build-ids in which each form stands once, and what is read of it. */
+void put_table(struct recording *table);
+#define TABLE_TEXT \
+	"user " ID_8 " /bin/short\n" \
+	"user " ID_C "? /bin/unsized\n" \
+	"kernel " ID_A " [kernel.kallsyms]\n" \
+	"user " ID_B " [vdso]\n"
+
+/* @n samples and mappings of up to 300 files, and some records with bytes behind them. */
+void put_content(struct recording *content, size_t n);
+
+/* Whole and undamaged, with this text. */
+void assert_read(const struct reading *reading, const char *text);
+/* The same from a file and through a pipe. */
+void assert_reads(const struct recording *recording, const char *text);
+
+/* Every test is run for both orders. */
+bool is_big(void **state);
+
+#define IN_BOTH(function) cmocka_unit_test_prestate(function, &little), cmocka_unit_test_prestate(function, &big)
 
 #endif

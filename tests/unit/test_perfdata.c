@@ -12,66 +12,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-#define ID_A	 "aa00112233445566778899aabbccddeeff001122"
-#define ID_B	 "bb00112233445566778899aabbccddeeff001122"
-#define ID_C	 "cc00112233445566778899aabbccddeeff001122"
-#define ID_8	 "0123456789abcdef"
-#define ID_8_PAD "0123456789abcdef000000000000000000000000"
-
-/* Every test is run for both orders. */
-static bool is_big(void **state)
-{
-	return *(bool *)*state;
-}
-
-static void assert_read(const struct reading *reading, const char *text)
-{
-	assert_int_equal(reading->r, 0);
-	assert_string_equal(reading->text, text);
-	assert_null(reading->summary.damage);
-	assert_int_equal(reading->summary.damaged, 0);
-	assert_false(reading->summary.cut);
-}
-
-/* The same from a file and through a pipe. */
-static void assert_reads(const struct recording *recording, const char *text)
-{
-	auto_reading file = read_recording(recording), piped = read_through_pipe(recording);
-
-	assert_read(&file, text);
-	assert_read(&piped, text);
-	assert_true(file.summary.modified > 0);
-	assert_int_equal(piped.summary.modified, 0);
-	assert_int_equal(file.summary.records, piped.summary.records);
-	assert_int_equal(file.summary.bytes, recording->len);
-	assert_int_equal(file.summary.swapped, recording->big == (__BYTE_ORDER == __LITTLE_ENDIAN));
-}
-
-static void assert_damaged(const struct recording *recording, const char *text, const char *damage)
-{
-	auto_reading reading = read_recording(recording);
-
-	assert_int_equal(reading.r, 0);
-	assert_string_equal(reading.text, text);
-	assert_true(reading.summary.damaged > 0);
-	assert_non_null(reading.summary.damage);
-	assert_string_equal(reading.summary.damage, damage);
-}
-
-static void put_table(struct recording *table)
-{
-	put_build_id(table, 0, KERNEL | SIZED, ID_A, "[kernel.kallsyms]");
-	put_build_id(table, 0, USER | SIZED, ID_8, "/bin/short");
-	put_build_id(table, 0, USER | SIZED, ID_B, "[vdso]");
-	put_build_id(table, 0, USER, ID_C, "/bin/unsized");
-}
-
-#define TABLE_TEXT \
-	"user " ID_8 " /bin/short\n" \
-	"user " ID_C "? /bin/unsized\n" \
-	"kernel " ID_A " [kernel.kallsyms]\n" \
-	"user " ID_B " [vdso]\n"
-
 static void test_table(void **state)
 {
 	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
@@ -291,23 +231,6 @@ static void test_jumps(void **state)
 	}
 }
 
-static void put_content(struct recording *content, size_t n)
-{
-	char name[64];
-
-	for (size_t i = 0; i < n; i++) {
-		put_sample(content, i % 50);
-		snprintf(name, sizeof(name), "/bin/%05zu", i % 300);
-		put_mmap2(content, USER, i % 2 ? ID_A : ID_B, name);
-		if (i % 100 == 0) {
-			begin(content, AUXTRACE, 0);
-			put_number(content, 99, 8);
-			end(content);
-			put(content, NULL, 99);
-		}
-	}
-}
-
 static void test_compressed(void **state)
 {
 	static const uint32_t types[] = { COMPRESSED, COMPRESSED2 };
@@ -435,75 +358,6 @@ static void test_directory(void **state)
 	remove_files(directory, names);
 }
 
-/* Whatever is left of a file, what is read of it is some of the whole, and that it is not the whole is said. */
-static void test_cut(void **state)
-{
-	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) }, content = { .big = is_big(state) };
-	size_t whole;
-
-	put_table(&table);
-	put_content(&content, 4);
-	put_header(&recording, HEADER);
-	put_mmap2(&recording, USER, ID_A, "/bin/a");
-	put_compressed(&recording, COMPRESSED, &content, 3);
-	put_mmap(&recording, USER, "/bin/z");
-	finish(&recording, &table);
-	whole = recording.len;
-	for (recording.len = 0; recording.len < whole; recording.len++) {
-		auto_reading reading = read_recording(&recording), piped = read_through_pipe(&recording);
-
-		assert_int_equal(reading.r, recording.len < 16 ? -EINVAL : 0);
-		assert_int_equal(piped.r, reading.r);
-		assert_string_equal(piped.text, reading.text);
-		if (reading.r < 0)
-			continue;
-		assert_true(reading.summary.cut);
-		assert_true(piped.summary.cut);
-		assert_int_equal(reading.summary.damaged, 0);
-		assert_true(recording.len < 250 || strstr(reading.text, "user " ID_A " /bin/a\n"));
-	}
-	assert_reads(&recording, "user " ID_B " /bin/00000\nuser " ID_A " /bin/00001\nuser " ID_B " /bin/00002\n"
-				 "user " ID_A " /bin/00003\nuser " ID_A " /bin/a\nuser " ID_8 " /bin/short\n"
-				 "user " ID_C "? /bin/unsized\nuser - /bin/z\nkernel " ID_A " [kernel.kallsyms]\n"
-				 "user " ID_B " [vdso]\n");
-}
-
-/* Between two records, where nothing but the header's word tells that there should be more. */
-static void test_cut_between(void **state)
-{
-	auto_recording recording = { .big = is_big(state) };
-	auto_reading reading = { 0 };
-	size_t first;
-
-	put_header(&recording, HEADER);
-	put_mmap2(&recording, USER, ID_A, "/bin/a");
-	first = recording.len;
-	put_mmap2(&recording, USER, ID_B, "/bin/b");
-	finish(&recording, NULL);
-	recording.len = first;
-	reading = read_recording(&recording);
-	assert_int_equal(reading.r, 0);
-	assert_string_equal(reading.text, "user " ID_A " /bin/a\n");
-	assert_true(reading.summary.cut);
-}
-
-/* No record is smaller than its own head. */
-static void test_small_records(void **state)
-{
-	for (size_t size = 0; size < 8; size++) {
-		auto_recording recording = { .big = is_big(state) };
-		size_t at;
-
-		put_pipe_header(&recording);
-		put_mmap2(&recording, USER, ID_A, "/bin/a");
-		at = recording.len;
-		begin(&recording, SAMPLE, 0);
-		recording.data[at + (recording.big ? 7 : 6)] = (uint8_t)size;
-		put_mmap2(&recording, USER, ID_B, "/bin/lost");
-		assert_damaged(&recording, "user " ID_A " /bin/a\n", "a record");
-	}
-}
-
 static void test_no_recording(void **state)
 {
 	auto_recording recording = { .big = is_big(state) };
@@ -570,163 +424,14 @@ static void test_many(void **state)
 	assert_int_equal(lines, 5000);
 }
 
-static void test_damaged_records(void **state)
-{
-	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
-	size_t at;
-
-	put_table(&table);
-	put_header(&recording, HEADER);
-	put_mmap2(&recording, USER, ID_A, "/bin/a");
-	/* an id that is too long, a name without an end, and none at all: only these are lost */
-	at = recording.len;
-	put_mmap2(&recording, USER, ID_B, "/bin/b");
-	recording.data[at + 40] = 21;
-	begin(&recording, MMAP2, USER);
-	put(&recording, NULL, 64);
-	put(&recording, "/bin/without-end", 16);
-	end(&recording);
-	begin(&recording, MMAP, USER);
-	end(&recording);
-	begin(&recording, BUILD_ID, USER);
-	end(&recording);
-	begin(&recording, COMPRESSED2, 0);
-	end(&recording);
-	put_mmap2(&recording, USER, ID_C, "/bin/c");
-	/* what follows this one cannot be found, but the table can */
-	begin(&recording, SAMPLE, 0);
-	put(&recording, NULL, 64);
-	put_mmap2(&recording, USER, ID_C, "/bin/lost");
-	finish(&recording, &table);
-	assert_damaged(&recording, "user " ID_A " /bin/a\nuser - /bin/b\nuser " ID_C " /bin/c\n" TABLE_TEXT,
-		       "a build-id of more than 20 bytes");
-}
-
-static void test_damaged_sections(void **state)
-{
-	static const uint64_t hostile[] = { 1ull << 20, INT64_MAX, UINT64_MAX - 200, UINT64_MAX };
-	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
-	size_t list;
-
-	put_table(&table);
-	put_header(&recording, HEADER);
-	put_mmap2(&recording, USER, ID_A, "/bin/a");
-	finish(&recording, &table);
-	list = recording.len - table.len - 56;
-	for (size_t field = 0; field < 4; field++) {
-		/* data offset and size, table offset and size */
-		size_t at = field < 2 ? 40 + 8 * field : list + 16 + 8 * (field - 2);
-		uint8_t saved[8];
-
-		memcpy(saved, recording.data + at, 8);
-		for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
-			auto_reading reading = { 0 };
-
-			set64(&recording, at, hostile[i]);
-			reading = read_recording(&recording);
-			assert_int_equal(reading.r, 0);
-			assert_true(reading.summary.cut || reading.summary.damaged > 0);
-		}
-		memcpy(recording.data + at, saved, 8);
-	}
-	/* as perf inject did: data where the attributes are */
-	set64(&recording, 40, HEADER);
-	set64(&recording, 48, list - HEADER);
-	assert_damaged(&recording, TABLE_TEXT, "data where the header or the attributes are");
-}
-
-static void test_damaged_jumps(void **state)
-{
-	static const uint64_t hostile[] = { 1ull << 30, INT64_MAX, UINT64_MAX - 100, UINT64_MAX };
-
-	for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
-		auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
-		auto_reading unfinished = { 0 };
-
-		put_table(&table);
-		put_header(&recording, HEADER);
-		begin(&recording, AUXTRACE, 0);
-		put_number(&recording, hostile[i], 8);
-		end(&recording);
-		put_mmap2(&recording, USER, ID_A, "/bin/lost");
-		unfinished = read_recording(&recording);
-		assert_int_equal(unfinished.r, 0);
-		assert_true(unfinished.summary.cut || unfinished.summary.damaged);
-		finish(&recording, &table);
-		assert_damaged(&recording, TABLE_TEXT, "a record with more behind it than there is data");
-	}
-}
-
-static void test_damaged_compression(void **state)
-{
-	auto_recording content = { .big = is_big(state) }, recording = { .big = is_big(state) }, nested = { .big = is_big(state) };
-	auto_recording zeros = { .big = is_big(state) }, bomb = { .big = is_big(state) };
-	size_t at;
-
-	put_content(&content, 3);
-	put_pipe_header(&recording);
-	at = recording.len;
-	put_compressed(&recording, COMPRESSED, &content, 1);
-	put_mmap2(&recording, USER, ID_A, "/bin/a");
-	recording.data[at + 8] ^= 0xff;
-	assert_damaged(&recording, "user " ID_A " /bin/a\n", "compressed data");
-
-	/* what was compressed must not be compressed again */
-	put_pipe_header(&nested);
-	recording.len = 0;
-	put_compressed(&recording, COMPRESSED, &content, 1);
-	put_compressed(&nested, COMPRESSED, &recording, 1);
-	assert_damaged(&nested, "", "compressed data");
-
-	/* unused bytes become records of no size */
-	put(&zeros, NULL, 64);
-	recording.len = 0;
-	put_pipe_header(&recording);
-	put_compressed(&recording, COMPRESSED, &zeros, 1);
-	assert_damaged(&recording, "", "compressed data");
-
-	/* 300 MiB in 30 KiB */
-	zeros.len = 0;
-	for (size_t i = 0; i < (6u << 20) / 60000; i++) {
-		begin(&zeros, SAMPLE, 0);
-		put(&zeros, NULL, 59992);
-		end(&zeros);
-	}
-	put_pipe_header(&bomb);
-	for (int i = 0; i < 50; i++)
-		put_compressed(&bomb, COMPRESSED, &zeros, 1);
-	put_mmap2(&bomb, USER, ID_A, "/bin/a");
-	assert_damaged(&bomb, "user " ID_A " /bin/a\n", "compressed data that grows beyond reason");
-}
-
-#define IN_BOTH(function) cmocka_unit_test_prestate(function, &little), cmocka_unit_test_prestate(function, &big)
-
 int main(void)
 {
 	static bool little = false, big = true;
 	const struct CMUnitTest tests[] = {
-		IN_BOTH(test_table),
-		IN_BOTH(test_without_table),
-		IN_BOTH(test_mappings),
-		IN_BOTH(test_spellings),
-		IN_BOTH(test_old_table),
-		IN_BOTH(test_old_headers),
-		IN_BOTH(test_pipe),
-		IN_BOTH(test_jumps),
-		IN_BOTH(test_compressed),
-		IN_BOTH(test_straddling),
-		IN_BOTH(test_interrupted),
-		IN_BOTH(test_directory),
-		IN_BOTH(test_cut),
-		IN_BOTH(test_no_recording),
-		IN_BOTH(test_callback_ends),
-		IN_BOTH(test_many),
-		IN_BOTH(test_damaged_records),
-		IN_BOTH(test_damaged_sections),
-		IN_BOTH(test_cut_between),
-		IN_BOTH(test_small_records),
-		IN_BOTH(test_damaged_jumps),
-		IN_BOTH(test_damaged_compression),
+		IN_BOTH(test_table),	    IN_BOTH(test_without_table), IN_BOTH(test_mappings),    IN_BOTH(test_spellings),
+		IN_BOTH(test_old_table),    IN_BOTH(test_old_headers),	 IN_BOTH(test_pipe),	    IN_BOTH(test_jumps),
+		IN_BOTH(test_compressed),   IN_BOTH(test_straddling),	 IN_BOTH(test_interrupted), IN_BOTH(test_directory),
+		IN_BOTH(test_no_recording), IN_BOTH(test_callback_ends), IN_BOTH(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
