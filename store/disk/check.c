@@ -14,9 +14,9 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "disk/layout.h"
+#include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/temp.h"
 #include "disk/verdict.h"
 
 enum { MAX_UNPACKED = 256 << 20 }; /* bytes; no kernel module comes near, and a bomb must end */

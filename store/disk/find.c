@@ -12,9 +12,9 @@
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/piece.h"
+#include "disk/publish/txn.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/txn.h"
 #include "disk/verdict.h"
 
 /*

@@ -10,11 +10,11 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "disk/derive/section.h"
 #include "disk/layout.h"
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
-#include "disk/derive/section.h"
 #include "disk/store.h"
 
 /* What a record adds to what the file itself tells; never its size or id, which may have changed since. */

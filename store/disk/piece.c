@@ -11,11 +11,11 @@
 
 #include "base/access.h"
 #include "base/cleanup.h"
+#include "disk/derive/section.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"
-#include "disk/derive/section.h"
 #include "disk/store.h"
 
 const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX])

@@ -12,9 +12,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
+#include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/temp.h"
 
 enum {
 	MAX_RECORD = 64 * 1024, /* bytes */

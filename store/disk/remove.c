@@ -11,9 +11,9 @@
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
-#include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/publish/join.h"
 #include "disk/root.h"
 #include "disk/store.h"
 

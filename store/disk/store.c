@@ -9,8 +9,8 @@
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/one.h"
-#include "disk/root.h"
 #include "disk/publish/temp.h"
+#include "disk/root.h"
 #include "disk/verdict.h"
 
 struct bid_store {

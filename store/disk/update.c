@@ -10,11 +10,11 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/publish/add.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
-#include "disk/publish/join.h"
 #include "disk/layout.h"
+#include "disk/publish/add.h"
+#include "disk/publish/join.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"

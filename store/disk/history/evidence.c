@@ -13,8 +13,8 @@
 
 #include <bid/elf.h>
 
-#include "base/json.h"
 #include "base/io.h"
+#include "base/json.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"

@@ -13,9 +13,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
+#include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/temp.h"
 
 #define VERSION	 1
 #define ORDER	 UINT32_C(0x01020304)

@@ -12,9 +12,9 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
+#include "disk/publish/txn.h"
 #include "disk/record.h"
 #include "disk/store.h"
-#include "disk/publish/txn.h"
 
 enum { MAX_UNPACKED = 1 << 30 };
 

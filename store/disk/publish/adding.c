@@ -13,13 +13,13 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/check.h"
-#include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/one.h"
+#include "disk/publish/join.h"
+#include "disk/publish/txn.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/txn.h"
 
 enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
 

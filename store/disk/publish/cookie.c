@@ -9,9 +9,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/publish/add.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
+#include "disk/publish/add.h"
 #include "disk/root.h"
 #include "disk/store.h"
 

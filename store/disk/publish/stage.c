@@ -10,13 +10,13 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/publish/add.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
-#include "disk/record.h"
-#include "disk/store.h"
+#include "disk/publish/add.h"
 #include "disk/publish/temp.h"
 #include "disk/publish/txn.h"
+#include "disk/record.h"
+#include "disk/store.h"
 
 enum { MODE = 0755 }; /* what a file may keep of the mode that it was given: never setuid, never writable by others */
 

@@ -17,18 +17,18 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/trouble.h"
-#include "disk/verify/aside.h"
 #include "disk/digest.h"
 #include "disk/history/evidence.h"
+#include "disk/history/pins.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/piece.h"
-#include "disk/history/pins.h"
+#include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/temp.h"
+#include "disk/verify/aside.h"
 
 struct bid_txn {
 	struct bid_store *store;

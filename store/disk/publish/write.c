@@ -15,9 +15,9 @@
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/publish/txn.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/txn.h"
 
 enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
 

@@ -11,9 +11,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
+#include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/temp.h"
 
 enum {
 	SLOTS_MIN = 1024,

@@ -12,13 +12,13 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/verify/aside.h"
-#include "disk/publish/join.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/publish/join.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
+#include "disk/verify/aside.h"
 #include "disk/verify/verify.h"
 
 enum {

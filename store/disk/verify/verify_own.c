@@ -12,10 +12,10 @@
 #include "base/cleanup.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
+#include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/publish/temp.h"
 #include "disk/verify/verify.h"
 
 /* Open the file of @request in the store, as it is. Returns 0 or -ENOENT. */
