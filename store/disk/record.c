@@ -124,7 +124,7 @@ static int write_text(struct bid_store *store, const char *text, const struct ti
 	if (r == 0 && (fchmod(temp.fd, 0644) < 0 || (times && futimens(temp.fd, times) < 0)))
 		r = -errno;
 	if (r == 0)
-		r = replace ? bid_temp_replace(&temp, dir, name) : bid_temp_link(&temp, dir, name);
+		r = replace ? bid_temp_replace(store, &temp, dir, name) : bid_temp_link(&temp, dir, name);
 	bid_temp_release(&temp);
 	return r;
 }
@@ -320,7 +320,7 @@ static int read_named(int dir, const char *name, json_t **ret_json)
 	if (r == 0)
 		r = bid_read_file(fd, MAX_RECORD, &text, &len);
 	if (r < 0)
-		return r == -EFBIG ? -EBADMSG : r;
+		return r == -EFBIG || r == -EISDIR ? -EBADMSG : r;
 
 	json = json_loadb(text, len, 0, NULL);
 	r = json_is_object(json) ? check_sum(json) : -EBADMSG;

@@ -301,6 +301,29 @@ static void test_damaged(void **state)
 	}
 }
 
+/* Anything in the place of the file is no file, and makes room for one. What a directory holds is nobody's to delete. */
+static void test_no_file(void **state)
+{
+	struct store_scene *scene = *state;
+	static const char *const odd[] = { "mkdir " ABSENT,   "mkdir " ABSENT " && echo mine >" ABSENT "/file",
+					   "mkfifo " ABSENT,  "ln -s /etc/passwd " ABSENT,
+					   "ln -s . " ABSENT, "ln -s absent " ABSENT };
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		struct bid_absences *absences;
+
+		run(scene, "rm -rf " ABSENT " && mkdir -p store/.bidfs && %s", odd[i]);
+		absences = begin(scene, 10);
+		add(absences, 1);
+		bid_absences_free(absences);
+		absences = begin(scene, 10);
+		assert_int_equal(ttl(absences, 1), 90);
+		bid_absences_free(absences);
+		run(scene, "test -f " ABSENT " && ! test -L " ABSENT);
+	}
+	run(scene, "test \"$(cat store/.bidfs/quarantine/absent/file)\" = mine");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +338,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_clock_that_was_set_back, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_a_read_only_store_is_left_alone, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(test_damaged, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(test_no_file, store_scene_begin, store_scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

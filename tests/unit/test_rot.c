@@ -228,7 +228,9 @@ static void records_that_are_no_files(void **state)
 	run(scene, "rm store/" RECORD_A " && mkdir store/" RECORD_A);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	verify(scene, true, true);
-	run(scene, "rmdir store/" RECORD_A " && mkfifo store/" RECORD_A);
+	run(scene, "test -f store/" RECORD_A " && rm store/" RECORD_A " && mkdir -p store/" RECORD_A "/x");
+	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
+	run(scene, "test -f store/" RECORD_A " && rm store/" RECORD_A " && mkfifo store/" RECORD_A);
 	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
 	free(text);
 	verify(scene, true, true);
@@ -236,6 +238,9 @@ static void records_that_are_no_files(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
 	run(scene, "test -f store/" RECORD_A " && ! test -L store/" RECORD_A);
+	run(scene, "rm -rf store/.bidfs/record/aa && touch store/.bidfs/record/aa");
+	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
+	assert_false(has_path(scene, ".bidfs/record/aa"));
 	run(scene, "rm -rf store/.bidfs/record && touch store/.bidfs/record");
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	verify(scene, true, true);

@@ -353,9 +353,9 @@ static void a_source_goes_with_its_record(void **state)
 {
 	struct store_scene *scene = *state;
 	static const char *const damages[] = {
-		"for f in " RECORD_PIECE "; do printf '{' >$f; done",	     "sed -i 's/fetched/fitched/' " RECORD_PIECE,
-		"for f in " RECORD_PIECE "; do printf '{}' >$f; done",	     "rm " RECORD_PIECE,
-		"for f in " RECORD_PIECE "; do ln -sf /etc/passwd $f; done",
+		"for f in " RECORD_PIECE "; do printf '{' >$f; done",  "sed -i 's/fetched/fitched/' " RECORD_PIECE,
+		"for f in " RECORD_PIECE "; do printf '{}' >$f; done", "rm " RECORD_PIECE,
+		"for f in " RECORD_PIECE "; do rm $f; mkdir $f; done", "for f in " RECORD_PIECE "; do ln -sf /etc/passwd $f; done",
 	};
 
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {

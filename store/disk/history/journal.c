@@ -201,7 +201,7 @@ static int rewrite_file(struct bid_journal *journal)
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)
 		r = -errno;
 	if (r == 0)
-		r = bid_temp_replace(&temp, dir, name);
+		r = bid_temp_replace(journal->store, &temp, dir, name);
 	bid_temp_release(&temp);
 	if (r < 0)
 		return r;

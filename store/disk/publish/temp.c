@@ -13,6 +13,7 @@
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
+#include "disk/verify/aside.h"
 
 #define PREFIX "temp-"
 
@@ -81,10 +82,14 @@ int bid_temp_link(struct bid_temp *temp, int dir, const char *name)
 	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-int bid_temp_replace(struct bid_temp *temp, int dir, const char *name)
+int bid_temp_replace(struct bid_store *store, struct bid_temp *temp, int dir, const char *name)
 {
-	if (renameat(temp->dir, temp->name, dir, name) < 0)
-		return -errno;
+	int r = renameat(temp->dir, temp->name, dir, name) < 0 ? -errno : 0;
+
+	if (r == -EISDIR && bid_aside_clear(store, dir, name) == 0)
+		r = renameat(temp->dir, temp->name, dir, name) < 0 ? -errno : 0;
+	if (r < 0)
+		return r;
 	temp->name[0] = '\0';
 	return 0;
 }

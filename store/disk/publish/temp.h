@@ -23,8 +23,11 @@ int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 /* Give the file the name @name in @dir. -EEXIST if that name is taken. */
 int bid_temp_link(struct bid_temp *temp, int dir, const char *name);
 
-/* The same for a named one, in the place of whatever has the name now. */
-int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);
+/*
+ * The same for a named one in our private folder, in the place of whatever has the name now: a directory with something in it goes
+ * to the quarantine.
+ */
+int bid_temp_replace(struct bid_store *store, struct bid_temp *temp, int dir, const char *name);
 
 void bid_temp_release(struct bid_temp *temp);
 

@@ -72,3 +72,17 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_ASIDE, aside);
 	return 0;
 }
+
+int bid_aside_clear(struct bid_store *store, int dir, const char *name)
+{
+	char aside[NAME_MAX + 1];
+	bid_auto_fd int to = -1;
+	int r;
+
+	if (unlinkat(dir, name, AT_REMOVEDIR) == 0)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return -errno;
+	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_ASIDE, false, &to);
+	return r < 0 ? r : move(dir, name, to, name, aside);
+}

@@ -12,4 +12,7 @@
 int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
 		   size_t size);
 
+/* Remove the empty directory @name in @dir, or move it to the quarantine if it is not empty. */
+int bid_aside_clear(struct bid_store *store, int dir, const char *name);
+
 #endif

@@ -77,6 +77,9 @@ int bid_verify_pieces(struct bid_verify *verify, const struct bid_request *of);
 /* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. Static. */
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size);
 
+/* Remove the file, or empty directory, @path of our own folder. Returns whether it is gone. */
+bool bid_verify_drop(struct bid_verify *verify, const char *path);
+
 /* The digest of the file open at @fd, which is counted. Returns 0, a negative errno, or what a callback returned. */
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX]);
 

@@ -63,6 +63,11 @@ const char *bid_verify_record_fault(const json_t *record, const struct bid_reque
 	return NULL;
 }
 
+bool bid_verify_drop(struct bid_verify *verify, const char *path)
+{
+	return bid_entry_unlink(verify->store, path) == 0 || bid_entry_rmdir(verify->store, path) == 0;
+}
+
 /* The id that the file carries is longer than the one it is filed under, perhaps. */
 static struct bid_id carried(int fd, const struct bid_request *request)
 {
@@ -87,7 +92,7 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 			return 0;
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
-		finding.repaired = repair && bid_entry_unlink(verify->store, path) == 0;
+		finding.repaired = repair && bid_verify_drop(verify, path);
 		return bid_verify_found(verify, &finding);
 	}
 	r = bid_record_read(verify->store, request, &record);
@@ -153,7 +158,7 @@ static int visit_record(struct bid_verify *verify, const char *path, const char 
 {
 	struct bid_request request;
 
-	if (!bid_record_parse_name(first, entry->d_name, &request) || entry->d_type == DT_DIR)
+	if (!bid_record_parse_name(first, entry->d_name, &request))
 		return foreign(verify);
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
@@ -198,6 +203,17 @@ static int visit_sections(struct bid_verify *verify, const char *path, const cha
 	return visit_pieces(verify, first, entry, BID_KIND_SECTION);
 }
 
+/* One of the 256 folders that are "xx" is something else, and keeps all that would be in it from being written. */
+static int no_folder(struct bid_verify *verify, const char *path)
+{
+	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .text = "is no folder" };
+
+	if (verify->config->ids)
+		return 0;
+	finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
+	return bid_verify_found(verify, &finding);
+}
+
 static int check_fan(struct bid_verify *verify, const char *base, const char *first, own_fn visit)
 {
 	char path[64 + 2 * NAME_MAX];
@@ -208,7 +224,7 @@ static int check_fan(struct bid_verify *verify, const char *base, const char *fi
 	snprintf(path, sizeof(path), "%s/%s", base, first);
 	r = bid_root_opendir(bid_store_root(verify->store), path, &dir);
 	if (r < 0)
-		return r == -ENOENT ? foreign(verify) : r;
+		return r == -ENOENT ? no_folder(verify, path) : r;
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
 		if (entry->d_name[0] == '.')
 			continue;

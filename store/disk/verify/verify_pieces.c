@@ -24,7 +24,7 @@ static int tell(struct bid_verify *verify, struct bid_finding *finding, const ch
 		int r = bid_piece_remove(verify->store, &finding->request);
 
 		finding->vacated = r == 0 || r == -ENOENT;
-		finding->repaired = finding->vacated && (!record || bid_entry_unlink(verify->store, record) == 0);
+		finding->repaired = finding->vacated && (!record || bid_verify_drop(verify, record));
 	}
 	return bid_verify_found(verify, finding);
 }
@@ -139,7 +139,7 @@ int bid_verify_piece_record(struct bid_verify *verify, const char *path, const c
 		} else if (finding.request.detail && finding.kind != BID_FINDING_STALE) {
 			r = tell(verify, &finding, path);
 		} else {
-			finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
+			finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
 			r = bid_verify_found(verify, &finding);
 		}
 	}
