@@ -52,6 +52,9 @@ int bid_store_evict(struct bid_store *store, const struct bid_evict_config *conf
  */
 int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits);
 
+/* Somebody adds what may have been fetched before, and is here already: it is his from now on, and is never evicted. */
+void bid_store_claim(struct bid_store *store, const struct bid_request *request);
+
 /*
  * The artifact was served: remember that it is in use, for the order of eviction. Costs next to nothing but once an hour for each.
  */

@@ -8,6 +8,7 @@
 
 #include <bid/elf.h>
 #include <bid/error.h>
+#include <bid/evict.h>
 
 #include "archive/unpack.h"
 #include "base/cleanup.h"
@@ -62,6 +63,8 @@ static int recognise(struct bid_unpack *unpack, const struct bid_member_name *na
 	else if (r == 0)
 		r = file.kind == name->kind ? 0 : -ENOENT;
 	bid_file_release(&file);
+	if (r == 0)
+		bid_store_claim(unpack->store, &request);
 	/* wrong content is replaced by the right one */
 	return r == 0 ? 1 : r == -ENOENT || r == -EBADMSG ? 0 : r;
 }
@@ -227,6 +230,9 @@ static int commit(struct bid_unpack *unpack, const struct bid_member_name *name,
 	int r = bid_txn_commit(txn, &origin, &file);
 
 	bid_file_release(&file);
+	/* somebody may have fetched it meanwhile */
+	if (r == 0)
+		bid_store_claim(unpack->store, &(struct bid_request){ .id = name->id, .kind = name->kind });
 	if (r == -EBADMSG || r == -ESTALE)
 		return refuse(unpack, member, "%s", bid_txn_reason(txn)[0] ? bid_txn_reason(txn) : bid_strerror(r));
 	if (r < 0)

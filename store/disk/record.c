@@ -9,6 +9,8 @@
 #include <time.h>
 #include <xxhash.h>
 
+#include <bid/evict.h>
+
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
@@ -178,7 +180,7 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
 	return put(store, request, json, (struct timespec[]){ st.st_atim, st.st_mtim });
 }
 
-void bid_record_claim(struct bid_store *store, const struct bid_request *request)
+void bid_store_claim(struct bid_store *store, const struct bid_request *request)
 {
 	const char *how;
 	json_t *json;

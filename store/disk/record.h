@@ -34,9 +34,6 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
  */
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
 
-/* Somebody has added what was fetched: from now on it is his, and is not evicted. */
-void bid_record_claim(struct bid_store *store, const struct bid_request *request);
-
 /* lstat(2) of the record of @request. */
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 

@@ -403,6 +403,11 @@ def case_fetched(scene):
     assert scene.run("--store", other, "unarchive", archive).stdout.startswith("added 2, ")
     # it is his own now who carried it along, and no eviction takes it
     assert "evicted 0" in scene.run("--store", other, "gc", "--cache-size=1").stdout
+    # the same where it was fetched before it came along
+    told = scene.on_store("gc", "--cache-size=1", "--dry-run").stdout
+    assert "would evict 2" in told, told
+    assert {row["state"] for row in unarchive(scene, archive).values()} == {"known"}
+    assert "evicted 0" in scene.on_store("gc", "--cache-size=1").stdout
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <bid/evict.h>
+
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/check.h"
@@ -167,7 +169,7 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 	adding->added.known = r == 0 && file.kind == request.kind;
 	/* from now on it is not what can be fetched again */
 	if (adding->added.known)
-		bid_record_claim(store, &request);
+		bid_store_claim(store, &request);
 	bid_file_release(&file);
 	return r < 0 ? r : adding->added.known;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <bid/elf.h>
+#include <bid/evict.h>
 
 #include "base/cleanup.h"
 #include "base/trouble.h"
@@ -98,7 +99,7 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;
 	/* it may have been evicted and fetched since the scan that added it */
-	bid_record_claim(scan->store, &(struct bid_request){ .id = *id, .kind = kind });
+	bid_store_claim(scan->store, &(struct bid_request){ .id = *id, .kind = kind });
 	return true;
 }
 
