@@ -5,18 +5,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include <bid/piece.h>
-
 #include "base/cleanup.h"
 
 struct wait {
 	fuse_req_t req; /* not yet answered */
 	struct bid_call call; /* holds a reference to its detail */
 	bid_wait_fn answer;
-	size_t tried; /* files that a section may be in */
 };
-
-static int ask(struct wait *wait, const struct bid_request *artifact);
 
 static void finish(struct wait *wait, int error, struct bid_file *file)
 {
@@ -25,47 +20,12 @@ static void finish(struct wait *wait, int error, struct bid_file *file)
 	free(wait);
 }
 
-/*
- * No server has the section, or one that has just served it says so (elfutils 0.192): it may still be in a file that they have.
- * Returns true if that is asked for, or the wait is over.
- */
-static bool try_whole(struct wait *wait, int error)
-{
-	struct bid_broker *broker = bid_fs_of(wait->req)->broker;
-	struct bid_request whole = { .id = wait->call.artifact.id };
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-
-	if (wait->call.artifact.kind != BID_KIND_SECTION)
-		return false;
-	if (wait->tried > 0 && (error == 0 || error == -ENOENT)) {
-		int r = bid_broker_find(broker, &wait->call.artifact, &file, NULL);
-
-		if (r != -EINPROGRESS) {
-			finish(wait, r, &file);
-			return true;
-		}
-	} else if (error != -ENOENT) {
-		return false;
-	}
-	whole.kind = bid_section_whole(wait->tried);
-	if (whole.kind == BID_KIND_NONE)
-		return false;
-	wait->tried++;
-	return ask(wait, &whole) == 0;
-}
-
 static void over(void *user, const struct bid_result *result)
 {
 	struct wait *wait = user;
 	struct bid_file none = BID_FILE_NONE;
-	int error = result->error;
 
-	if (try_whole(wait, error))
-		return;
-	/* the last whole was found, but not the section in it */
-	if (wait->tried > 0 && error == 0)
-		error = -ENOENT;
-	finish(wait, error, error == 0 && result->file ? result->file : &none);
+	finish(wait, result->error, result->error == 0 ? result->file : &none);
 }
 
 /*

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "flight.h"
+#include "instead.h"
 
 #define NEGATIVE_MAX 100000
 
@@ -148,8 +149,7 @@ static unsigned absent_for(const struct bid_broker *broker, const struct bid_req
 	return shortest;
 }
 
-/* bid_broker_find() without counting the "no". */
-static int look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+int bid_broker_look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
 	unsigned ttl = 0;
 	int r;
@@ -187,7 +187,7 @@ static int look(struct bid_broker *broker, const struct bid_request *request, st
 
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = look(broker, request, ret_file, ret_ttl);
+	int r = bid_broker_look(broker, request, ret_file, ret_ttl);
 
 	if (r == -ENOENT)
 		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
@@ -229,18 +229,11 @@ static struct bid_waiter *claim(struct bid_broker *broker, uint64_t ticket)
 	return waiter;
 }
 
-void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
+void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_waiter *waiter = claim(broker, ticket);
 	struct bid_flight *lead = NULL, *seen = NULL;
-	int r;
-
-	if (!waiter) {
-		bid_error("ticket used twice: '%llu'", (unsigned long long)ticket);
-		return;
-	}
-	r = look(broker, request, &file, NULL);
+	int r = bid_broker_look(broker, request, &file, NULL);
 
 	pthread_mutex_lock(&broker->lock);
 	if (waiter->cancelled || broker->ending)
@@ -248,7 +241,7 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 	else if (r == -EINPROGRESS)
 		r = bid_flight_join(broker, request, waiter, &lead, &seen);
 	if (r != -EINPROGRESS)
-		bid_tickets_take(&broker->tickets, waiter);
+		bid_waiter_detach(broker, waiter);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (lead)
@@ -258,6 +251,27 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 	bid_waiter_answer(broker, waiter, r, &file, seen);
 	if (seen)
 		bid_flight_put(seen);
+}
+
+void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
+{
+	struct bid_waiter *waiter = claim(broker, ticket);
+	int r = 0;
+
+	if (!waiter) {
+		bid_error("ticket used twice: '%llu'", (unsigned long long)ticket);
+		return;
+	}
+	if (request->kind == BID_KIND_SECTION)
+		r = bid_instead_new(request, &waiter->instead);
+	if (r == 0) {
+		bid_broker_seek(broker, waiter, request);
+		return;
+	}
+	pthread_mutex_lock(&broker->lock);
+	bid_waiter_detach(broker, waiter);
+	pthread_mutex_unlock(&broker->lock);
+	bid_waiter_answer(broker, waiter, r, NULL, NULL);
 }
 
 void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)

@@ -7,6 +7,7 @@
  *   race.c	which sources a flight asks, and when
  *   ask.c	one source that is asked for one flight: start, receive
  *   along.c	what is fetched along with what was fetched
+ *   instead.c	what is asked for in place of a section that no source has
  *   publisher.c	the thread that decides what a source delivered: commit, go on with the race, end
  *   timekeeper.c	the thread that ends waits and lingering results, and lets another source join a race
  *   tally.c	verdicts, counters, messages
@@ -86,6 +87,12 @@ struct bid_broker {
 		_Atomic uint64_t hits, fetched, absent, unknown, rejected, interrupted;
 	} counts;
 };
+
+/* bid_broker_find() without counting the "no". */
+int bid_broker_look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+
+/* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */
+void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
 /* CLOCK_MONOTONIC in milliseconds. */
 int64_t bid_broker_now(void);

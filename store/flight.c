@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "instead.h"
 #include "request.h"
 
 /* Flights are few and short-lived: nobody can fill a chain for long, so no seed. */
@@ -201,6 +202,14 @@ int bid_flight_join(struct bid_broker *broker, const struct bid_request *request
 	return error;
 }
 
+void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
+{
+	if (waiter->instead)
+		waiter->state = BID_WAITER_BUSY;
+	else
+		bid_tickets_take(&broker->tickets, waiter);
+}
+
 void bid_flight_leave(struct bid_waiter *waiter)
 {
 	struct bid_flight *flight = waiter->flight;
@@ -209,7 +218,7 @@ void bid_flight_leave(struct bid_waiter *waiter)
 	waiter->flight = NULL;
 	flight->n_waiters--;
 	flight->broker->n_waiting--;
-	bid_tickets_take(&flight->broker->tickets, waiter);
+	bid_waiter_detach(flight->broker, waiter);
 }
 
 void bid_flight_take_waiters(struct bid_flight *flight, struct bid_waiters *waiters)
@@ -240,19 +249,27 @@ static void count_answer(struct bid_broker *broker, int error)
 }
 
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
-		       const struct bid_flight *flight)
+		       struct bid_flight *flight)
 {
+	bid_cleanup(bid_file_release) struct bid_file section = BID_FILE_NONE;
 	struct bid_result result = {
-		.error = error,
-		.file = error ? NULL : file,
 		.verdicts = flight ? flight->verdicts : NULL,
 		.n_verdicts = flight ? flight->n_verdicts : 0,
 	};
 
+	if (waiter->instead) {
+		error = bid_instead_step(broker, waiter, error, flight, &section);
+		if (error == -EINPROGRESS)
+			return;
+		bid_instead_tell(waiter->instead, &result);
+	}
 	if (waiter->fn) {
 		count_answer(broker, error);
+		result.error = error;
+		result.file = error ? NULL : section.fd >= 0 ? &section : file;
 		waiter->fn(waiter->user, &result);
 	}
+	bid_instead_free(waiter->instead);
 	free(waiter);
 }
 

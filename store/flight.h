@@ -87,7 +87,7 @@ int bid_flight_join(struct bid_broker *broker, const struct bid_request *request
 /* Look once more into the store, then ask. Without the lock, by whom bid_flight_join() told to; takes the reference. */
 void bid_flight_lead(struct bid_flight *flight);
 
-/* Take @waiter out of its flight. Under the lock. */
+/* Take @waiter out of its flight, and detach it. Under the lock. */
 void bid_flight_leave(struct bid_waiter *waiter);
 
 /* Move all waiters of @flight, and their tickets, to @waiters. Under the lock. */
@@ -102,9 +102,15 @@ void bid_flight_retire(struct bid_flight *flight);
 /* Call and free all of @waiters, who waited for @flight, with @error or a copy of @file each. Without the lock. */
 void bid_flight_answer(struct bid_flight *flight, struct bid_waiters *waiters, int error, struct bid_file *file);
 
-/* Call and free one. @flight may be NULL. The callee may take the descriptor out of @file. Without the lock. */
+/* The answer of @waiter is near: use up its ticket, unless it may have to ask for something else. Under the lock. */
+void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
+
+/*
+ * Call and free one that was detached, or let it wait for something else. @flight may be NULL. The callee may take the descriptor
+ * out of @file. Without the lock.
+ */
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
-		       const struct bid_flight *flight);
+		       struct bid_flight *flight);
 
 /*
  * The result is known: nobody but the caller ends @flight from here on. By the publisher while the ask that it decides on is in the

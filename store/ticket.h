@@ -11,10 +11,11 @@
 #include <bid/broker.h>
 
 struct bid_flight;
+struct bid_instead;
 
 enum bid_waiter_state {
 	BID_WAITER_NEW, /* has not asked for anything yet */
-	BID_WAITER_BUSY, /* its bid_broker_materialise() is under way, and will answer or queue it */
+	BID_WAITER_BUSY, /* some thread will answer or queue it: of its bid_broker_materialise(), or of the flight it waited for */
 	BID_WAITER_QUEUED, /* waits for @flight */
 };
 
@@ -29,6 +30,7 @@ struct bid_waiter {
 	enum bid_waiter_state state;
 	bool cancelled; /* given up while NEW or BUSY */
 	struct bid_flight *flight; /* while QUEUED; it stays as long as it has waiters */
+	struct bid_instead *instead; /* of who waits for a section: what is asked for in its place; owned, else NULL */
 	TAILQ_ENTRY(bid_waiter) link; /* in its flight, or in the list of those who are being answered */
 };
 

@@ -38,7 +38,8 @@ struct bid_verdict {
 struct bid_result {
 	int error; /* 0 or a negative errno, as in <bid/error.h> */
 	struct bid_file *file; /* with error 0: the callback may keep it by setting file->fd to -1 */
-	const struct bid_verdict *verdicts; /* what each source that was asked said */
+	const struct bid_verdict
+		*verdicts; /* what each source that was asked said; of a section also to what was asked in its place */
 	size_t n_verdicts;
 };
 
@@ -75,6 +76,8 @@ int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 /*
  * Bring the artifact here, if it is anywhere, and call the ticket's function with it: at once if it is local or known to be absent,
  * else when the download is over or the bounded wait is. Returns at once; never fails but through the callback.
+ *
+ * A section that every source says "no" to is looked for in the files that it may be in, which are brought here for that.
  */
 void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request);
 

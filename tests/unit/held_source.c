@@ -20,6 +20,8 @@ static struct held_source *held_of(struct bid_source *source)
 /* Stay here while the test wants it. Returns whether the transfer goes on. Under the lock. */
 static bool hold_here(struct held_source *held, struct held_transfer *transfer, enum hold here)
 {
+	if (transfer && transfer->number < held->hold_from)
+		return !transfer->cancelled;
 	if (held->hold == here) {
 		held->held++;
 		pthread_cond_broadcast(&held->changed);

@@ -28,6 +28,7 @@ struct held_source {
 
 	/* to be set by the test */
 	enum hold hold;
+	unsigned hold_from;		/* transfers with lower numbers, from 1 on, are not held */
 	bool deaf;			/* cancel() does not wake it */
 	int start_error;
 	enum bid_outcome outcome;	/* what it says if it has no body */

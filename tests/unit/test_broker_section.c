@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What is asked for in place of a section that no source has: the files that it may be in. */
+#include "held_source.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct bid_broker_config patient = { 0 };
+
+static const struct bid_broker_config hasty = { .wait_ms = 400 };
+
+/* The section ".comment" of the build @byte; the test gives its detail back. */
+static struct bid_request section_of(uint8_t byte)
+{
+	struct bid_request request = request_of(byte, BID_KIND_SECTION);
+	struct bid_detail *name;
+
+	assert_int_equal(bid_detail_section(".comment", &name), 0);
+	request.detail = name;
+	return request;
+}
+
+static void test_it_is_cut_out_of_a_whole(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct bid_source *source;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &section, &call), 0);
+	assert_true(call->size > 0 && call->size < LARGE);
+	/* what was said to all three, in order */
+	assert_int_equal(call->n_verdicts, 3);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
+	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
+	assert_int_equal(bid_source_memory_asked(source), 3);
+	assert_int_equal(stats_of(scene).absent, 0);
+	assert_int_equal(find(scene, &section, NULL), 0);
+	bid_request_release(&section);
+}
+
+static void test_no_file_has_it(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	scene_memory(scene, "memory");
+	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
+	assert_int_equal(call->n_verdicts, 3);
+	assert_int_equal(stats_of(scene).absent, 1);
+	/* the files are known to be absent now: only the section is asked for again */
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
+	assert_int_equal(call->n_verdicts, 1);
+	bid_request_release(&section);
+}
+
+static void test_an_outage_is_no_reason_for_more(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct bid_source *source;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	bid_source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(fetch(scene, &section, NULL), -EHOSTUNREACH);
+	assert_int_equal(bid_source_memory_asked(source), 1);
+	bid_request_release(&section);
+}
+
+/* The ticket is the same all the way. */
+static void test_cancel_while_the_whole_comes(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct bid_progress progress;
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held->hold = HOLD_HEAD;
+	held->hold_from = 2;
+	call = call_for(scene, &section);
+	held_wait(held, 1);
+	assert_false(call_over(call));
+	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), 0);
+	assert_int_equal(progress.request.kind, BID_KIND_DEBUGINFO);
+	bid_broker_cancel(scene->broker, call->ticket);
+	assert_true(call_over(call));
+	assert_int_equal(call->error, -EINTR);
+	assert_int_equal(call->n_verdicts, 1);
+	held_wait_done(held, 2);
+	wait_for_no_flights(scene);
+	assert_int_equal(held->cancels, 1);
+	assert_int_equal(held->asked, 2);
+	/* used up */
+	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), -ENOENT);
+	bid_broker_cancel(scene->broker, call->ticket);
+	bid_request_release(&section);
+}
+
+static void test_the_wait_for_a_whole_is_bounded(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct held_source *held;
+
+	scene_broker(scene, &hasty);
+	held = scene_held(scene, "held");
+	held->hold = HOLD_HEAD;
+	held->hold_from = 2;
+	assert_int_equal(fetch(scene, &section, NULL), -ETIMEDOUT);
+	held_hold(held, HOLD_NOWHERE);
+	bid_request_release(&section);
+}
+
+static void test_the_end_of_the_broker_answers(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held->hold = HOLD_HEAD;
+	held->hold_from = 2;
+	call = call_for(scene, &section);
+	held_wait(held, 1);
+	scene_end_broker(scene);
+	assert_true(call_over(call));
+	assert_int_equal(call->error, -EINTR);
+	bid_request_release(&section);
+}
+
+static void test_cancel_before_use(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct bid_source *source;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	call = call_begin(scene);
+	bid_broker_cancel(scene->broker, call->ticket);
+	bid_broker_materialise(scene->broker, call->ticket, &section);
+	assert_true(call_over(call));
+	assert_int_equal(call->error, -EINTR);
+	assert_int_equal(bid_source_memory_asked(source), 0);
+	bid_request_release(&section);
+}
+
+/* Callers of one section, and one of the whole, share what is under way. */
+static void test_many_share(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
+	struct call *calls[4], *whole;
+	struct held_source *held;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held->hold = HOLD_HEAD;
+	for (int i = 0; i < 4; i++)
+		calls[i] = call_for(scene, &section);
+	held_wait(held, 1);
+	whole = call_for(scene, &debuginfo);
+	held_wait(held, 1);
+	held_hold(held, HOLD_NOWHERE);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(call_wait(calls[i]), -ENOENT);
+		assert_int_equal(calls[i]->n_verdicts, 3);
+	}
+	assert_int_equal(call_wait(whole), -ENOENT);
+	assert_int_equal(held->asked, 3);
+	bid_request_release(&section);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_it_is_cut_out_of_a_whole),
+		scene_test(test_no_file_has_it),
+		scene_test(test_an_outage_is_no_reason_for_more),
+		scene_test(test_cancel_while_the_whole_comes),
+		scene_test(test_the_wait_for_a_whole_is_bounded),
+		scene_test(test_the_end_of_the_broker_answers),
+		scene_test(test_cancel_before_use),
+		scene_test(test_many_share),
+	};
+
+	return cmocka_run_group_tests_name("broker-section", tests, scene_compile, scene_clean);
+}
