@@ -134,7 +134,12 @@ _bidctl()
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W kernel -- "$current"; compgen -f -- "$current")
 		;;
 	get:1)
-		mapfile -t COMPREPLY < <(compgen -W 'debuginfo elf executable kallsyms probes vdso' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'debuginfo elf executable kallsyms probes vdso source section' -- "$current")
+		;;
+	get:2)
+		# what debuggers ask for; a source's path is one of the machine that compiled it
+		[[ $previous == section ]] && mapfile -t COMPREPLY < <(compgen -W '.debug_abbrev .debug_info .debug_line .debug_str
+			.eh_frame .gdb_index .symtab .strtab .text' -- "$current")
 		;;
 	esac
 }

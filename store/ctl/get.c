@@ -19,7 +19,7 @@
 #include "ctl/sources.h"
 #include "ctl/story.h"
 
-enum { REDRAW_MS = 100 };
+enum { REDRAW_MS = 100, NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64 };
 
 /* What came of it. Written by the broker's thread before it signals the event, read after that. */
 struct answer {
@@ -71,6 +71,31 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 	}
 	ctl_progress_clear(&line);
 	return given_up;
+}
+
+/* What is asked for, for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
+static const char *name_of(const struct bid_request *request, char buf[static NAME_MAX_SIZE])
+{
+	const char *kind = bid_kind_name(request->kind), *detail = bid_detail_text(request->detail);
+	char hex[BID_ID_HEX_MAX];
+
+	bid_id_format(&request->id, hex);
+	if (request->detail)
+		snprintf(buf, NAME_MAX_SIZE, "%s '%s' of '%s'", kind, detail, hex);
+	else
+		snprintf(buf, NAME_MAX_SIZE, "%s of '%s'", kind, hex);
+	return buf;
+}
+
+/* {"id", "kind"}, with which of that kind, for more to be added. */
+static json_t *json_of(const struct bid_request *request)
+{
+	char hex[BID_ID_HEX_MAX];
+	json_t *json = json_pack("{s:s, s:s}", "id", bid_id_format(&request->id, hex), "kind", bid_kind_name(request->kind));
+
+	if (request->detail)
+		json_object_set_new(json, "name", ctl_json_text(bid_detail_text(request->detail)));
+	return json;
 }
 
 /* What the store itself says. The broker looks, too, and does not tell. */
@@ -155,14 +180,12 @@ static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, c
 			       const struct answer *answer)
 {
 	const struct bid_file *file = &answer->file;
-	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
+	char path[PATH_MAX], name[NAME_MAX_SIZE];
 	int r = path_of(file, path, sizeof(path));
 	json_t *json;
 
-	bid_id_format(&request->id, hex);
 	if (r < 0) {
-		bid_error("it is unpacked in memory only, as the store cannot be written: %s of '%s'", bid_kind_name(request->kind),
-			  hex);
+		bid_error("it is unpacked in memory only, as the store cannot be written: %s", name_of(request, name));
 		return CTL_REFUSED;
 	}
 	if (ctl->verbose)
@@ -171,8 +194,10 @@ static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, c
 		puts(path);
 		return CTL_DONE;
 	}
-	json = json_pack("{s:s, s:s, s:s, s:o, s:I}", "id", hex, "kind", bid_kind_name(request->kind), "served_as",
-			 bid_kind_name(file->kind), "path", ctl_json_text(path), "size", (json_int_t)file->st.st_size);
+	json = json_of(request);
+	json_object_set_new(json, "served_as", json_string(bid_kind_name(file->kind)));
+	json_object_set_new(json, "path", ctl_json_text(path));
+	json_object_set_new(json, "size", json_integer((json_int_t)file->st.st_size));
 	if (ctl->verbose)
 		json_object_set_new(json, "servers", ctl_story_servers(&answer->story));
 	return ctl_print_json(json) < 0 ? CTL_TROUBLE : CTL_DONE;
@@ -195,25 +220,31 @@ static enum ctl_status status_of(int error)
 static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			    const struct answer *answer)
 {
-	const char *cause = bid_strerror(answer->error), *kind = bid_kind_name(request->kind);
-	char hex[BID_ID_HEX_MAX];
+	const char *cause = bid_strerror(answer->error);
+	char name[NAME_MAX_SIZE];
+	json_t *json;
 
-	bid_id_format(&request->id, hex);
+	name_of(request, name);
 	if (ctl->verbose)
 		ctl_story_tell(&answer->story, store, request, answer->error, NULL);
 	else
 		ctl_story_complain(&answer->story);
 	if (answer->story.remembered_s > 0)
-		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s of '%s'", cause,
-			  answer->story.remembered_s, kind, hex);
+		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s", cause,
+			  answer->story.remembered_s, name);
+	else if (answer->story.stored == -ENODATA)
+		bid_error("%s, as the files of the build in the store show: %s", cause, name);
 	else if (answer->story.n == 0 && answer->error == -ENOENT)
-		bid_error("%s in the store, and %s: %s of '%s'", cause, ctl_sources_why_none(ctl, store, request->kind), kind, hex);
+		bid_error("%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind), name);
 	else
-		bid_error("%s: %s of '%s'", cause, kind, hex);
+		bid_error("%s: %s", cause, name);
 
-	if (ctl->json)
-		ctl_print_json(json_pack("{s:s, s:s, s:s, s:o}", "id", hex, "kind", kind, "error", cause, "servers",
-					 ctl_story_servers(&answer->story)));
+	if (ctl->json) {
+		json = json_of(request);
+		json_object_set_new(json, "error", json_string(cause));
+		json_object_set_new(json, "servers", ctl_story_servers(&answer->story));
+		ctl_print_json(json);
+	}
 	return status_of(answer->error);
 }
 
@@ -260,8 +291,6 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 		return ctl_usage("'--perf-data', '--core' and '--pid' do not go together");
 	if (n == 0 && argc == 0)
 		return ctl_usage("'get' needs ID, '-', '--perf-data', '--core' or '--pid'");
-	if (n > 0 && argc > 1)
-		return ctl_usage("too many operands for 'get': '%s'", argv[1]);
 	if (n > 0)
 		*ret_from = ctl->perf_data ? CTL_NEEDS_PERF_DATA : ctl->core ? CTL_NEEDS_CORE : CTL_NEEDS_PID;
 	else
@@ -269,27 +298,60 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 	return CTL_DONE;
 }
 
+/*
+ * @argv is KIND, "source" PATH, "section" NAME or nothing; @ret_request has the kind, none for nothing, and a detail for the caller
+ * to release.
+ */
+static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret_request)
+{
+	struct bid_detail *detail = NULL;
+	bool source, section;
+	int r;
+
+	if (argc == 0)
+		return CTL_DONE;
+	source = strcmp(argv[0], "source") == 0;
+	section = strcmp(argv[0], "section") == 0;
+	if (argc > 1 + (source || section))
+		return ctl_usage("too many operands for 'get': '%s'", argv[1 + (source || section)]);
+	ret_request->kind = source ? BID_KIND_SOURCE : section ? BID_KIND_SECTION : bid_kind_parse(argv[0]);
+	if (ret_request->kind == BID_KIND_NONE)
+		return ctl_usage("no such kind of artifact: '%s'", argv[0]);
+	if (!source && !section)
+		return CTL_DONE;
+	if (argc == 1)
+		return ctl_usage("'%s' needs %s behind it", argv[0], source ? "the path of a source file" : "a section's name");
+	r = source ? bid_detail_source(argv[1], &detail) : bid_detail_section(argv[1], &detail);
+	if (r == -EINVAL)
+		return ctl_usage("not %s: '%s'", source ? "the absolute path of a source file" : "a section's name", argv[1]);
+	if (r < 0) {
+		bid_error("%s: looking for '%s'", bid_strerror(r), argv[1]);
+		return CTL_TROUBLE;
+	}
+	ret_request->detail = detail;
+	return CTL_DONE;
+}
+
 enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 {
 	struct ctl verbose = *given;
 	const struct ctl *ctl = &verbose;
-	struct bid_request request = { .kind = BID_KIND_NONE };
+	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_needs_from from = CTL_NEEDS_NONE;
 	enum ctl_status status = parse_from(given, argc, argv, &from);
 	bool itself;
-	const char *kind;
 	int r;
 
 	if (status != CTL_DONE)
 		return status;
 	verbose.verbose |= getenv("DEBUGINFOD_VERBOSE") != NULL;
 	itself = from == CTL_NEEDS_NONE || from == CTL_NEEDS_LIST;
-	kind = argc > itself ? argv[itself] : NULL;
-	if (kind)
-		request.kind = bid_kind_parse(kind);
-	if (kind && request.kind == BID_KIND_NONE)
-		return ctl_usage("no such kind of artifact: '%s'", kind);
+	status = parse_kind(argc - itself, argv + itself, &request);
+	if (status != CTL_DONE)
+		return status;
+	if (from != CTL_NEEDS_NONE && request.detail)
+		return ctl_usage("of one build at a time: '%s'", bid_kind_name(request.kind));
 	if (ctl->offline && ctl->n_urls > 0)
 		return ctl_usage("'--offline' and '--url' do not go together");
 	status = ctl_open_to_find(ctl, CTL_WRITE_IF_POSSIBLE, &store);
@@ -298,7 +360,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	if (from != CTL_NEEDS_NONE)
 		return ctl_get_many(ctl, store, from, request.kind);
 
-	if (!kind)
+	if (request.kind == BID_KIND_NONE)
 		request.kind = BID_KIND_DEBUGINFO;
 	r = ctl_which_whole(store, argv[0], &request.id);
 	if (r < 0)

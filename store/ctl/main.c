@@ -24,7 +24,7 @@ static const struct command {
 	{ "add", "FILE|DIR...", "put ELF files into the store, each under its build-id", 0, -1, ctl_add },
 	{ "list", "", "list what is in the store", 0, 0, ctl_list },
 	{ "show", "ID|PATH", "show what is known of a build, or of all builds of a path", 1, 1, ctl_show },
-	{ "get", "ID|- [KIND]", "fetch an artifact if it is not there, print its path; or many", 0, 2, ctl_get },
+	{ "get", "ID|- [KIND [NAME]]", "fetch an artifact if it is not there, print its path; or many", 0, 3, ctl_get },
 	{ "remove", "FILE|ID...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
 	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
 	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
@@ -160,7 +160,7 @@ static enum ctl_status print_help(const struct command *only)
 	printf("\nOptions of every command:\n");
 	print_options(NULL);
 	printf("\nAn ID may be cut short to its first 7 digits or more. KIND is elf (or executable),\n"
-	       "debuginfo (the default), kallsyms, probes or vdso.\n"
+	       "debuginfo (the default), kallsyms, probes or vdso; or source or section, with its NAME.\n"
 	       "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble;\n"
 	       "of verify a sum, see bidctl(1).\n"
 	       "See bidctl(1) and mount.bidfs(8).\n");

@@ -55,11 +55,24 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 	}
 }
 
-void ctl_story_complain(const struct ctl_story *story)
+/* Was the server of the @index-th answer asked for anything else, too? */
+static bool asked_for_more(const struct ctl_story *story, size_t index)
 {
 	for (size_t i = 0; i < story->n; i++)
-		bid_error("%s: %s: server '%s'", bid_outcome_name(story->answers[i].outcome), story->answers[i].text,
-			  story->answers[i].source);
+		if (i != index && strcmp(story->answers[i].source, story->answers[index].source) == 0)
+			return true;
+	return false;
+}
+
+void ctl_story_complain(const struct ctl_story *story)
+{
+	for (size_t i = 0; i < story->n; i++) {
+		const struct ctl_answer *answer = &story->answers[i];
+		bool url = answer->url && asked_for_more(story, i);
+
+		bid_error("%s: %s: server '%s'", bid_outcome_name(answer->outcome), answer->text,
+			  url ? answer->url : answer->source);
+	}
 }
 
 json_t *ctl_story_servers(const struct ctl_story *story)
@@ -111,6 +124,23 @@ static int tell_digest(void *user, const char *name, const char *value)
 	return 0;
 }
 
+/* bid_store_fact_fn */
+static int is_fetched(void *user, const char *name, const char *value)
+{
+	return strcmp(name, "how") == 0 && strcmp(value, "fetched") == 0;
+}
+
+static const char *what_was_checked(struct bid_store *store, const struct bid_request *request)
+{
+	if (request->kind == BID_KIND_DEBUGINFO)
+		return "whole, of this build, with debug information or symbols";
+	if (!bid_kind_has_detail(request->kind))
+		return "whole, and of this build";
+	if (bid_store_each_fact(store, request, is_fetched, NULL) > 0)
+		return "its size; nothing in it says of which build it is";
+	return "the file of this build that it was cut out of";
+}
+
 static const char *what_was_stored(int error)
 {
 	switch (error) {
@@ -118,6 +148,8 @@ static const char *what_was_stored(int error)
 		return "it is there";
 	case -ENOENT:
 		return "it is not there";
+	case -ENODATA:
+		return "the files of the build are there, without it";
 	case -EBADMSG:
 		return "a file of that name is there, which is another build, or damaged";
 	default:
@@ -130,7 +162,9 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 {
 	char hex[BID_ID_HEX_MAX], text[128];
 
-	fprintf(stderr, "%s of %s\n", bid_kind_name(request->kind), bid_id_format(&request->id, hex));
+	fprintf(stderr, "%s%s", bid_kind_name(request->kind), request->detail ? " " : "");
+	ctl_print_text(stderr, bid_detail_text(request->detail));
+	fprintf(stderr, " of %s\n", bid_id_format(&request->id, hex));
 	tell("store", bid_store_path(store));
 	tell("", what_was_stored(story->stored));
 	if (story->remembered_s) {
@@ -140,8 +174,7 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 	for (size_t i = 0; i < story->n; i++)
 		tell_answer(&story->answers[i]);
 	if (error == 0 && story->stored < 0) {
-		tell("checked", request->kind == BID_KIND_DEBUGINFO ? "whole, of this build, with debug information or symbols"
-								    : "whole, and of this build");
+		tell("checked", what_was_checked(store, request));
 		bid_store_each_fact(store, request, tell_digest, NULL);
 		tell("published", path);
 	}

@@ -19,7 +19,7 @@ void ctl_story_release(struct ctl_story *story);
 /* Copy what the servers said out of @result. What memory does not suffice for is left out. */
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result);
 
-/* An error message for each server that was asked. */
+/* An error message for each server that was asked, or each file that it was asked for in place of a section. */
 void ctl_story_complain(const struct ctl_story *story);
 
 /* What the servers said, as an array. */

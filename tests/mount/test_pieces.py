@@ -217,6 +217,72 @@ def test_a_false_no_to_a_section(mount, mode, shop, faults):
     assert server.count(shop.app.id, "debuginfo") == 1 and server.count(shop.app.id, "executable") == 1
 
 
+def bidctl_get(shop, store, *arguments, status=0):
+    """Standard output and standard error of bidctl get."""
+    done = tools.run(tools.BIDCTL, "--store", store, "get", shop.app.id, *arguments, env=shop.env, status=status)
+    return done.stdout, done.stderr
+
+
+def test_bidctl_gets_sources(shop, store):
+    for name, text in shop.texts.items():
+        out, errors = bidctl_get(shop, store, "source", shop.source / name, f"--url={shop.server.url}")
+        assert pathlib.Path(out.rstrip("\n")).read_bytes() == text and errors == "", errors
+        assert bidctl_get(shop, store, "source", f"//{shop.source}/./{name}", "--offline") == (out, "")
+    told = json.loads(bidctl_get(shop, store, "source", shop.source / "main.c", "--json")[0])
+    assert told == {"id": shop.app.id, "kind": "source", "name": str(shop.source / "main.c"), "served_as": "source",
+                    "path": told["path"], "size": len(shop.texts["main.c"])}
+    assert pathlib.Path(told["path"]).read_bytes() == shop.texts["main.c"]
+    assert not fetching.leftovers(store)
+
+
+def test_bidctl_gets_sections(shop, store):
+    out, story = bidctl_get(shop, store, "section", ".debug_line", f"--url={shop.server.url}", "-v")
+    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+    assert story.startswith(f"section .debug_line of {shop.app.id}\n"), story
+    assert f"{shop.server.url}/buildid/{shop.app.id}/section/.debug_line\n" in story and "nothing in it says" in story, story
+    # cut out of a file that is here, which carries the id
+    programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
+    out, story = bidctl_get(shop, store, "section", ".text", "--offline", "-v")
+    assert pathlib.Path(out.rstrip("\n")).read_bytes() == programs.sections(shop.app.path)[".text"] and "it is there" in story
+    told = json.loads(bidctl_get(shop, store, "section", ".text", "--offline", "--json")[0])
+    assert (told["kind"], told["name"], told["size"]) == ("section", ".text", len(programs.sections(shop.app.path)[".text"]))
+
+
+def test_bidctl_gets_a_section_out_of_a_whole(shop, store, faults):
+    """The server has the files, but no sections of them."""
+    server = faults()
+    server.serve(shop.app)
+    told = json.loads(bidctl_get(shop, store, "section", ".debug_line", f"--url={server.url}", "--json", "-v")[0])
+    assert pathlib.Path(told["path"]).read_bytes() == programs.sections(shop.app.debug)[".debug_line"]
+    assert [answer["outcome"] for answer in told["servers"]] == ["absent", "found"], told
+    assert told["servers"][1]["url"].endswith(f"/{shop.app.id}/debuginfo"), told
+    bidctl_get(shop, store, "section", ".text", f"--url={server.url}")
+    # whoever has both knows that there is no more
+    _, errors = bidctl_get(shop, store, "section", ".none", f"--url={server.url}", status=1)
+    assert "as the files of the build in the store show: section '.none'" in errors, errors
+    assert not server.count(shop.app.id, "section/.none")
+
+
+def test_bidctl_tells_why_there_is_no_piece(shop, store, faults):
+    url = shop.server.url
+    _, errors = bidctl_get(shop, store, "source", "/never.c", f"--url={url}", "--url=http://127.0.0.1:1", status=3)
+    assert f"server '{url}'" in errors and "server 'http://127.0.0.1:1'" in errors, errors
+    assert f"source '/never.c' of '{shop.app.id}'" in errors, errors
+    out, errors = bidctl_get(shop, store, "section", ".none", f"--url={faults().url}", "--json", status=1)
+    told = json.loads(out)
+    assert (told["kind"], told["name"]) == ("section", ".none"), told
+    assert [answer["url"].rsplit("/", 1)[1] for answer in told["servers"]] == [".none", "debuginfo", "executable"], told
+    assert [errors.count(f"/{name}'") for name in (".none", "debuginfo", "executable")] == [1, 1, 1], errors
+    _, errors = bidctl_get(shop, store, "source", "/never.c", "--offline", status=1)
+    assert "no server is asked with '--offline'" in errors, errors
+    for wrong in (["source"], ["section"], ["source", "relative.c"], ["source", "/directory/"], ["section", "a/b"],
+                  ["section", ".."], ["source", "/a\nb"], ["elf", "/a"], ["source", "/a", "/b"]):
+        _, errors = bidctl_get(shop, store, *wrong, status=2)
+        assert "Try" in errors or "help" in errors, errors
+    done = tools.run(tools.BIDCTL, "--store", store, "get", "-", "source", "/a.c", env=shop.env, status=2)
+    assert "one build" in done.stderr, done.stderr
+
+
 def clients(version):
     return tools.version(re.search(r"[\d.]+", tools.run("debuginfod-find", "--version").stdout)[0]) >= version
 
