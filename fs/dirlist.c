@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "inode.h"
 
 enum {
@@ -32,31 +33,12 @@ struct bid_dirlist {
 	size_t names_len, names_room;
 };
 
-/* Room for @more elements of @size bytes after the first @used ones. */
-static int reserve(void **array, size_t *room, size_t used, size_t more, size_t size)
-{
-	size_t wanted = *room ? *room : 64;
-	void *larger;
-
-	while (wanted < used + more)
-		wanted *= 2;
-	if (wanted == *room)
-		return 0;
-	larger = reallocarray(*array, wanted, size);
-	if (!larger)
-		return -ENOMEM;
-	*array = larger;
-	*room = wanted;
-	return 0;
-}
-
 static int add(struct bid_dirlist *list, const char *name, uint64_t number, mode_t format, uint64_t offset)
 {
 	size_t len = strlen(name) + 1;
 
-	if (list->names_len + len > UINT32_MAX ||
-	    reserve((void **)&list->entries, &list->room, list->n, 1, sizeof(*list->entries)) < 0 ||
-	    reserve((void **)&list->names, &list->names_room, list->names_len, len, 1) < 0)
+	if (list->names_len + len > UINT32_MAX || bid_array_grow(list->entries, list->n, list->room) < 0 ||
+	    bid_array_reserve(list->names, list->names_len, len, list->names_room) < 0)
 		return -ENOMEM;
 	list->entries[list->n++] =
 		(struct entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)list->names_len };

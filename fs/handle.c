@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "inode.h"
 #include "kcore.h"
@@ -72,15 +73,8 @@ static int add_place(struct bid_handles *handles, const struct bid_node *node)
 {
 	struct place *place;
 
-	if (handles->n == handles->room) {
-		size_t room = handles->room ? handles->room * 2 : 64;
-		struct place *larger = reallocarray(handles->places, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		handles->places = larger;
-		handles->room = room;
-	}
+	if (bid_array_grow(handles->places, handles->n, handles->room) < 0)
+		return -ENOMEM;
 	place = &handles->places[handles->n];
 	if (bid_node_copy(node, &place->node) < 0)
 		return -ENOMEM;

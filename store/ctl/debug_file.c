@@ -10,6 +10,7 @@
 
 #include <bid/elf.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
@@ -36,15 +37,8 @@ int ctl_debug_files_want(struct ctl_debug_files *files, const char *path, const 
 {
 	char *copy;
 
-	if (files->n == files->room) {
-		size_t room = 2 * files->room + 16;
-		struct ctl_debug_of *larger = reallocarray(files->of, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		files->of = larger;
-		files->room = room;
-	}
+	if (bid_array_grow(files->of, files->n, files->room) < 0)
+		return -ENOMEM;
 	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;

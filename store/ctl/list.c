@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
@@ -51,15 +52,8 @@ static int collect(void *user, const struct bid_id *id)
 {
 	struct bucket *bucket = user;
 
-	if (bucket->n == bucket->room) {
-		size_t room = bucket->room ? 2 * bucket->room : 64;
-		struct bid_id *ids = reallocarray(bucket->ids, room, sizeof(*ids));
-
-		if (!ids)
-			return -ENOMEM;
-		bucket->ids = ids;
-		bucket->room = room;
-	}
+	if (bid_array_grow(bucket->ids, bucket->n, bucket->room) < 0)
+		return -ENOMEM;
 	bucket->ids[bucket->n++] = *id;
 	return 0;
 }
@@ -215,15 +209,8 @@ static int collect_key(void *user, const struct bid_id *id)
 	struct row row;
 	int r;
 
-	if (keys->n == keys->room) {
-		size_t room = keys->room ? 2 * keys->room : 1024;
-		struct key *larger = reallocarray(keys->keys, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		keys->keys = larger;
-		keys->room = room;
-	}
+	if (bid_array_grow(keys->keys, keys->n, keys->room) < 0)
+		return -ENOMEM;
 	if (keys->order == CTL_BY_TIME) {
 		key.number = time_of(keys->store, id);
 	} else {

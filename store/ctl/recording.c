@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "ctl/perf_data.h"
 
@@ -22,15 +23,8 @@ int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata
 {
 	struct ctl_build *build;
 
-	if (recording->n == recording->room) {
-		size_t room = 2 * recording->room + 64;
-		struct ctl_build *larger = reallocarray(recording->builds, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		recording->builds = larger;
-		recording->room = room;
-	}
+	if (bid_array_grow(recording->builds, recording->n, recording->room) < 0)
+		return -ENOMEM;
 	build = &recording->builds[recording->n];
 	*build = (struct ctl_build){
 		.id = dso->id,

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trouble.h"
@@ -71,15 +72,8 @@ static int take(struct ctl_running *running, const char *path, const struct bid_
 {
 	char *copy;
 
-	if (running->n_taken == running->room) {
-		size_t room = running->room ? 2 * running->room : 256;
-		struct ctl_taken *grown = reallocarray(running->taken, room, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		running->taken = grown;
-		running->room = room;
-	}
+	if (bid_array_grow(running->taken, running->n_taken, running->room) < 0)
+		return -ENOMEM;
 	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;

@@ -8,6 +8,7 @@
 #include <bid/error.h>
 #include <bid/verify.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/clock.h"
@@ -41,15 +42,8 @@ struct checking {
 
 static int remember(struct checking *checking, const struct bid_request *request)
 {
-	if (checking->n_aside == checking->room) {
-		size_t room = checking->room ? 2 * checking->room : 16;
-		struct bid_request *aside = reallocarray(checking->aside, room, sizeof(*aside));
-
-		if (!aside)
-			return -ENOMEM;
-		checking->aside = aside;
-		checking->room = room;
-	}
+	if (bid_array_grow(checking->aside, checking->n_aside, checking->room) < 0)
+		return -ENOMEM;
 	checking->aside[checking->n_aside++] = bid_request_keep(request);
 	return 0;
 }

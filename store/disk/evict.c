@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
@@ -100,15 +101,8 @@ static int collect(void *user, const struct bid_request *request, const struct s
 	if (request->id.len > BID_ID_PERF_MAX || !was_fetched(candidates->store, request, &size) ||
 	    !locate(candidates->store, request, size, &found))
 		return 0;
-	if (candidates->n == candidates->room) {
-		size_t room = candidates->room ? 2 * candidates->room : 64;
-		struct candidate *larger = reallocarray(candidates->candidates, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		candidates->candidates = larger;
-		candidates->room = room;
-	}
+	if (bid_array_grow(candidates->candidates, candidates->n, candidates->room) < 0)
+		return -ENOMEM;
 	candidate = &candidates->candidates[candidates->n++];
 	*candidate = (struct candidate){
 		.last_use = record->st_mtim.tv_sec,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "disk/layout.h"
 
 static int compare_ids(const struct bid_id *a, const struct bid_id *b)
@@ -32,16 +33,9 @@ int bid_idset_init(struct bid_idset *set, const struct bid_id *ids, size_t n)
 		struct bid_id filed;
 
 		while (bid_spelling_next(&spelling, &ids[i], &filed)) {
-			if (made.n == room) {
-				size_t larger = room ? 2 * room : 16;
-				struct bid_idset_member *members = reallocarray(made.members, larger, sizeof(*members));
-
-				if (!members) {
-					bid_idset_release(&made);
-					return -ENOMEM;
-				}
-				made.members = members;
-				room = larger;
+			if (bid_array_grow(made.members, made.n, room) < 0) {
+				bid_idset_release(&made);
+				return -ENOMEM;
 			}
 			made.members[made.n++] = (struct bid_idset_member){ .filed = filed, .index = i };
 		}

@@ -8,6 +8,7 @@
 
 #include <bid/remove.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
@@ -37,15 +38,8 @@ struct names {
 
 static int add_name(struct names *names, const struct name *name, const char *path)
 {
-	if (names->n == names->room) {
-		size_t room = names->room ? 2 * names->room : 16;
-		struct name *larger = reallocarray(names->names, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		names->names = larger;
-		names->room = room;
-	}
+	if (bid_array_grow(names->names, names->n, names->room) < 0)
+		return -ENOMEM;
 	names->names[names->n] = *name;
 	names->names[names->n].path = strdup(path);
 	return names->names[names->n].path ? (int)(names->n++, 0) : -ENOMEM;

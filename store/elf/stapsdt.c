@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "bytes.h"
 #include "examine.h"
@@ -152,15 +153,8 @@ static int add(struct probes *probes, const struct source *source, uint64_t loca
 	if (!is_name(texts[0]) || !is_name(texts[1]) || !to_offset(source, location, &offset) ||
 	    (semaphore && !to_offset(source, semaphore, &counter)))
 		return 0;
-	if (probes->n == probes->room) {
-		size_t room = probes->room ? 2 * probes->room : 64;
-		struct probe *larger = reallocarray(probes->probes, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		probes->probes = larger;
-		probes->room = room;
-	}
+	if (bid_array_grow(probes->probes, probes->n, probes->room) < 0)
+		return -ENOMEM;
 	snprintf(group, sizeof(group), "sdt_%s", texts[0]);
 	probe.line = format_line(source, group, texts[1], offset, counter, texts[2]);
 	if (probe.line && strlen(probe.line) >= LINE_MAX_OF_PERF) {

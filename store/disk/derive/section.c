@@ -15,6 +15,7 @@
 #include <bid/elf.h>
 #include <bid/piece.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -229,15 +230,8 @@ static int add_name(void *user, const char *name)
 {
 	struct names *names = user;
 
-	if (names->n == names->room) {
-		size_t room = names->room ? 2 * names->room : 64;
-		char **larger = reallocarray(names->names, room, sizeof(*larger));
-
-		if (!larger)
-			return -ENOMEM;
-		names->names = larger;
-		names->room = room;
-	}
+	if (bid_array_grow(names->names, names->n, names->room) < 0)
+		return -ENOMEM;
 	names->names[names->n] = strdup(name);
 	return names->names[names->n] ? (names->n++, 0) : -ENOMEM;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/history/journal.h"
 #include "disk/layout.h"
@@ -30,15 +31,8 @@ static void take(void *user, const void *payload)
 {
 	struct pins *pins = user;
 
-	if (pins->n == pins->room) {
-		size_t room = pins->room ? 2 * pins->room : 1024;
-		struct line *lines = reallocarray(pins->lines, room, sizeof(*lines));
-
-		if (!lines)
-			return;
-		pins->lines = lines;
-		pins->room = room;
-	}
+	if (bid_array_grow(pins->lines, pins->n, pins->room) < 0)
+		return;
 	memcpy(&pins->lines[pins->n++], payload, sizeof(*pins->lines));
 }
 

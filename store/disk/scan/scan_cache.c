@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
@@ -180,32 +181,16 @@ struct bid_scan_verdict bid_scan_cache_find(const struct bid_scan_cache *cache, 
 	return verdict;
 }
 
-/* Room for one more in an array of *room elements. */
-static int grow(void *array, size_t n, size_t *room, size_t size)
-{
-	size_t wanted = *room ? *room * 2 : 256;
-	void *grown;
-
-	if (n < *room)
-		return 0;
-	grown = reallocarray(*(void **)array, wanted, size);
-	if (!grown)
-		return -ENOMEM;
-	*(void **)array = grown;
-	*room = wanted;
-	return 0;
-}
-
 int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *key, const struct bid_scan_verdict *verdict,
 		       bool is_new)
 {
 	uint32_t value = verdict->what;
-	int r = grow(&found->slots, found->n, &found->room, sizeof(*found->slots));
+	int r = bid_array_grow(found->slots, found->n, found->room);
 
 	if (r == 0 && verdict->what == BID_SCAN_KNOWN) {
 		struct bid_scan_named *named;
 
-		r = grow(&found->ids, found->n_ids, &found->room_ids, sizeof(*found->ids));
+		r = bid_array_grow(found->ids, found->n_ids, found->room_ids);
 		if (r < 0)
 			return r;
 		value += (uint32_t)found->n_ids;

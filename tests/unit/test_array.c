@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/array.h"
+
+static void test_one_by_one(void **state)
+{
+	size_t room = 0;
+	int *numbers = NULL;
+
+	for (int n = 0; n < 1000; n++) {
+		assert_int_equal(bid_array_grow(numbers, (size_t)n, room), 0);
+		assert_true(room > (size_t)n);
+		numbers[n] = n;
+	}
+	for (int n = 0; n < 1000; n++)
+		assert_int_equal(numbers[n], n);
+	free(numbers);
+}
+
+static void test_many_at_once(void **state)
+{
+	char *text = NULL;
+	size_t room = 0;
+
+	assert_int_equal(bid_array_reserve(text, 0, 1000, room), 0);
+	assert_true(room >= 1000);
+	memset(text, 'x', 1000);
+	/* there already */
+	assert_int_equal(bid_array_reserve(text, 500, 500, room), 0);
+	assert_int_equal(room, 1024);
+	free(text);
+}
+
+static void test_no_memory(void **state)
+{
+	long *words = NULL, *before;
+	size_t room = 0, first;
+
+	assert_int_equal(bid_array_grow(words, 0, room), 0);
+	words[0] = 77;
+	before = words;
+	first = room;
+	assert_int_equal(bid_array_reserve(words, 1, SIZE_MAX / 4, room), -ENOMEM);
+	assert_int_equal(bid_array_reserve(words, 1, SIZE_MAX, room), -ENOMEM);
+	assert_ptr_equal(words, before);
+	assert_int_equal(room, first);
+	assert_int_equal(words[0], 77);
+	free(words);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_by_one),
+		cmocka_unit_test(test_many_at_once),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
