@@ -85,7 +85,8 @@ void bid_flight_put(struct bid_flight *flight)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-void bid_flight_retire(struct bid_flight *flight)
+/* Let nobody join @flight from here on: the next who comes starts another. Under the lock. */
+static void retire(struct bid_flight *flight)
 {
 	struct bid_flight **at = bucket(flight->broker, &flight->request);
 
@@ -113,7 +114,7 @@ void bid_flight_cancel(struct bid_flight *flight, struct bid_endings *endings)
 	if (!bid_flight_cancellable(flight))
 		return;
 	flight->cancelled = true;
-	bid_flight_retire(flight);
+	retire(flight);
 	bid_race_stop(flight, NULL, endings);
 }
 
@@ -304,7 +305,7 @@ static void settle(struct bid_flight *flight, int error, struct bid_waiters *wai
 	flight->error = error;
 
 	if (error == 0 || !flight->joinable || broker->ending) {
-		bid_flight_retire(flight);
+		retire(flight);
 		bid_flight_unref(flight);
 	} else {
 		flight->until_ms = bid_broker_now() + BID_FLIGHT_LINGER;
@@ -366,7 +367,7 @@ void bid_flight_end_window(struct bid_flight *flight)
 void bid_flight_end_linger(struct bid_flight *flight)
 {
 	TAILQ_REMOVE(&flight->broker->lingering, flight, timer);
-	bid_flight_retire(flight);
+	retire(flight);
 	bid_flight_unref(flight);
 }
 

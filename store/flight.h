@@ -96,9 +96,6 @@ void bid_flight_take_waiters(struct bid_flight *flight, struct bid_waiters *wait
 /* Does nobody want @flight any more? Under the lock. */
 bool bid_flight_abandoned(const struct bid_flight *flight);
 
-/* Let nobody join @flight from here on: the next who comes starts another. Under the lock. */
-void bid_flight_retire(struct bid_flight *flight);
-
 /* Call and free all of @waiters, who waited for @flight, with @error or a copy of @file each. Without the lock. */
 void bid_flight_answer(struct bid_flight *flight, struct bid_waiters *waiters, int error, struct bid_file *file);
 

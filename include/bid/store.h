@@ -193,9 +193,6 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path);
 /* Drop what was written so far, to begin anew. */
 int bid_txn_reset(struct bid_txn *txn);
 
-/* Bytes written since the beginning or the last reset. */
-uint64_t bid_txn_size(const struct bid_txn *txn);
-
 /*
  * Check what was written, and if it is right publish it: fsync, publish without replacing, make perf's link, record @origin. If the
  * artifact is there already, by somebody else, that one stays and is the result. Returns 0 and the artifact, or

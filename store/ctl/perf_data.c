@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "ctl/output.h"
 
-const char *ctl_build_state_name(enum ctl_build_state state)
+static const char *state_name(enum ctl_build_state state)
 {
 	static const char *const names[CTL_BUILD_STATES] = {
 		[CTL_BUILD_ADDED] = "added",	   [CTL_BUILD_KNOWN] = "known",
@@ -71,7 +71,7 @@ static void print_table(const struct ctl *ctl, const struct ctl_recording *recor
 		if (!is_shown(ctl, recording, build))
 			continue;
 		printf(terminal ? "%-40s  %-12s  " : "%s\t%s\t", build->id.len ? bid_id_format(&build->id, hex) : "-",
-		       ctl_build_state_name(build->state));
+		       state_name(build->state));
 		ctl_print_text(stdout, build->path);
 		describe(recording, build, text, sizeof(text));
 		if (!terminal)
@@ -96,7 +96,7 @@ static json_t *build_to_json(const struct ctl_build *build)
 	char hex[BID_ID_HEX_MAX];
 	json_t *json = json_pack("{s:s?, s:o, s:s, s:s}", "id", build->id.len ? bid_id_format(&build->id, hex) : NULL, "path",
 				 ctl_json_text(build->path), "mode", bid_perfdata_mode_name(build->mode), "state",
-				 ctl_build_state_name(build->state));
+				 state_name(build->state));
 
 	if (build->looked) {
 		json_object_set_new(json, "there", build->found.len ? json_string(bid_id_format(&build->found, hex)) : json_null());
@@ -121,7 +121,7 @@ static int print_json(const struct ctl_recording *recording)
 			 (json_int_t)summary->damaged, "named", (json_int_t)recording->n);
 	count(recording, counts);
 	for (int state = 0; state < CTL_BUILD_STATES; state++)
-		json_object_set_new(json, ctl_build_state_name(state), json_integer((json_int_t)counts[state]));
+		json_object_set_new(json, state_name(state), json_integer((json_int_t)counts[state]));
 	json_object_set_new(json, "builds", builds);
 	return ctl_print_json(json);
 }
@@ -133,7 +133,7 @@ static void print_summary(const struct ctl_recording *recording)
 	count(recording, counts);
 	printf("named %zu", recording->n);
 	for (int state = 0; state < CTL_BUILD_STATES; state++)
-		printf(", %s %zu", ctl_build_state_name(state), counts[state]);
+		printf(", %s %zu", state_name(state), counts[state]);
 	putchar('\n');
 }
 

@@ -22,9 +22,6 @@ enum ctl_build_state {
 	CTL_BUILD_STATES
 };
 
-/* "added", "known", ... Static. */
-const char *ctl_build_state_name(enum ctl_build_state state);
-
 struct ctl_build {
 	struct bid_id id; /* as recorded; len 0 if there is none */
 	bool sized; /* as in struct bid_perfdata_dso */

@@ -29,7 +29,8 @@ bool bid_entry_name(const char *name, struct bid_id *ret_id)
 	return bid_id_parse_str(name, ret_id) == 0;
 }
 
-enum bid_kind bid_entry_kind(const char *name)
+/* The kind whose file in the store has the name @name, or BID_KIND_NONE. */
+static enum bid_kind kind_of(const char *name)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
@@ -52,7 +53,7 @@ static bool is_perf_temp(const char *name)
 		return false;
 	memcpy(kind, name + 1, (size_t)(dot - name) - 1);
 	kind[dot - name - 1] = '\0';
-	return bid_entry_kind(kind) != BID_KIND_NONE;
+	return kind_of(kind) != BID_KIND_NONE;
 }
 
 /* At the top, what is not an original path. */
@@ -90,7 +91,7 @@ static int survey(DIR *dir, unsigned *ret_kinds, bool *ret_more)
 	*ret_kinds = 0;
 	*ret_more = false;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
-		enum bid_kind kind = bid_entry_kind(entry->d_name);
+		enum bid_kind kind = kind_of(entry->d_name);
 
 		if (is_dot(entry->d_name))
 			continue;
@@ -146,7 +147,7 @@ static int visit_file(struct walk *at, const char *name, bool inside)
 	const struct bid_visitor *visitor = at->visitor;
 	struct bid_place_of entry = { .path = at->path, .is_file = true, .fd = -1 };
 
-	if (inside && bid_entry_kind(name) != BID_KIND_NONE)
+	if (inside && kind_of(name) != BID_KIND_NONE)
 		return 0;
 	if (inside && is_perf_temp(name))
 		return visitor->temp ? visitor->temp(visitor->user, at->path) : 0;

@@ -61,7 +61,4 @@ void bid_entry_prune(struct bid_store *store, const char *path);
 /* The id under which @name is filed, if it has the form. */
 bool bid_entry_name(const char *name, struct bid_id *ret_id);
 
-/* The kind whose file in the store has the name @name, or BID_KIND_NONE. */
-enum bid_kind bid_entry_kind(const char *name);
-
 #endif

@@ -208,7 +208,7 @@ static uint64_t hash_of(const struct bid_request *request)
 	return (hash ^ hash >> 29) * 0x9e3779b97f4a7c15U;
 }
 
-void bid_keeper_used(struct bid_keeper *keeper, const struct bid_request *request)
+static void note_use(struct bid_keeper *keeper, const struct bid_request *request)
 {
 	struct bid_spelling spelling = { 0 };
 	struct bid_request filed = { .kind = request->kind, .detail = request->detail };
@@ -234,5 +234,5 @@ void bid_store_used(struct bid_store *store, const struct bid_request *request)
 	struct bid_keeper *keeper = bid_store_keeper(store);
 
 	if (keeper)
-		bid_keeper_used(keeper, request);
+		note_use(keeper, request);
 }

@@ -22,7 +22,4 @@ void bid_keeper_published(struct bid_keeper *keeper, uint64_t bytes);
  */
 bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes);
 
-/* bid_store_used() */
-void bid_keeper_used(struct bid_keeper *keeper, const struct bid_request *request);
-
 #endif

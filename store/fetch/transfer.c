@@ -37,7 +37,8 @@ void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;
 }
 
-void bid_transfer_begin_connecting(struct bid_transfer *transfer)
+/* From the name to the end of the TLS handshake. */
+static void begin_connecting(struct bid_transfer *transfer)
 {
 	transfer->phase = BID_PHASE_CONNECTING;
 	bid_transfer_set_deadline(transfer, bid_transfer_clock() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
@@ -182,7 +183,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->received = 0;
 	transfer->judgement = (struct bid_judgement){ 0 };
 	transfer->trouble[0] = '\0';
-	bid_transfer_begin_connecting(transfer);
+	begin_connecting(transfer);
 
 	if (!transfer->easy)
 		r = prepare(transfer);
@@ -225,7 +226,7 @@ bool bid_transfer_follow(struct bid_transfer *transfer)
 		bid_transfer_stop(transfer);
 		bid_response_next(&transfer->response);
 		transfer->received = 0;
-		bid_transfer_begin_connecting(transfer);
+		begin_connecting(transfer);
 		r = send_request(transfer, url, home);
 	}
 	if (r < 0)

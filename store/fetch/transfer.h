@@ -110,9 +110,6 @@ const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *tr
 /* The phase ends @at, or when the time for all tries is over. */
 void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at);
 
-/* From the name to the end of the TLS handshake. */
-void bid_transfer_begin_connecting(struct bid_transfer *transfer);
-
 /* The body is over when nothing of it comes for too long, or too little. */
 void bid_transfer_set_body_deadline(struct bid_transfer *transfer);
 

@@ -18,8 +18,9 @@ static int put(const struct store_scene *scene, struct bid_request request, cons
 {
 	struct bid_origin origin = { .how = "fetched", .server = "http://example.org", .file = "/usr/bin/\xff" };
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_txn *txn;
 	char path[96], buffer[1000];
+	struct bid_txn *txn;
+	size_t written = 0;
 	ssize_t n;
 	int fd, r;
 
@@ -28,11 +29,11 @@ static int put(const struct store_scene *scene, struct bid_request request, cons
 	assert_true(fd >= 0);
 	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
 	assert_int_equal(bid_txn_write(txn, "rubbish", 7), 0);
-	assert_int_equal(bid_txn_size(txn), 7);
 	assert_int_equal(bid_txn_reset(txn), 0);
 	while ((n = read(fd, buffer, cut && cut < sizeof(buffer) ? cut : sizeof(buffer))) > 0) {
 		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
-		if (cut && bid_txn_size(txn) >= cut)
+		written += (size_t)n;
+		if (cut && written >= cut)
 			break;
 	}
 	close(fd);

@@ -113,11 +113,6 @@ int bid_txn_reset(struct bid_txn *txn)
 	return 0;
 }
 
-uint64_t bid_txn_size(const struct bid_txn *txn)
-{
-	return txn->size;
-}
-
 struct bid_id bid_txn_alt(const struct bid_txn *txn)
 {
 	return txn->alt;
