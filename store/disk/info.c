@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "disk/derive/section.h"
 #include "disk/layout.h"
+#include "disk/names.h"
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -108,9 +109,46 @@ static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t 
 	}
 }
 
+/* The original path of the name @path, "usr/bin/ls/ID", in its place among the others, if it is not there yet. */
+static int add_path(void *user, const char *note, const char *path, bool there)
+{
+	json_t *paths = user, *added;
+	char text[PATH_MAX + 1];
+	size_t at;
+	int order = 1;
+
+	if (!there || !strrchr(path, '/'))
+		return 0;
+	/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
+	snprintf(text, sizeof(text), "%s%.*s", path[0] == '[' ? "" : "/", (int)(strrchr(path, '/') - path), path);
+	added = bid_json_text(text);
+	for (at = 0; added && at < json_array_size(paths); at++) {
+		order = strcmp(json_string_value(added), json_string_value(json_array_get(paths, at)));
+		if (order == 0 || (order < 0 && at > 0))
+			break;
+	}
+	if (added && at < json_array_size(paths) && order == 0)
+		json_decref(added);
+	else
+		json_array_insert_new(paths, at, added);
+	return 0;
+}
+
+/* The one that perf knows first, the others in order. */
+static void add_paths(struct bid_store *store, const struct bid_id *id, json_t *paths)
+{
+	char where[PATH_MAX];
+
+	if (bid_store_where(store, id, where, sizeof(where)) == 0)
+		add_path(paths, NULL, where, true);
+	for (; store; store = bid_store_lower(store))
+		if (bid_store_has_paths(store))
+			bid_names_each(store, id, add_path, paths);
+}
+
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json)
 {
-	char hex[BID_ID_HEX_MAX], where[PATH_MAX], path[PATH_MAX + 1];
+	char hex[BID_ID_HEX_MAX];
 	json_t *json, *artifacts, *paths;
 	char *text;
 
@@ -123,12 +161,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	json_object_set_new(json, "id", json_string(bid_id_format(id, hex)));
 	json_object_set_new(json, "paths", paths);
 	json_object_set_new(json, "artifacts", artifacts);
-	if (bid_store_where(store, id, where, sizeof(where)) == 0 && strrchr(where, '/')) {
-		*strrchr(where, '/') = '\0';
-		/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
-		snprintf(path, sizeof(path), "%s%s", where[0] == '[' ? "" : "/", where);
-		json_array_append_new(paths, bid_json_text(path));
-	}
+	add_paths(store, id, paths);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;

@@ -21,6 +21,7 @@
 #define BID_LAYOUT_ASIDE    BID_LAYOUT_PRIVATE "/quarantine"
 #define BID_LAYOUT_ABSENT   BID_LAYOUT_PRIVATE "/absent"
 #define BID_LAYOUT_COOKIES  BID_LAYOUT_PRIVATE "/cookie"
+#define BID_LAYOUT_NAMES    BID_LAYOUT_PRIVATE "/name"
 #define BID_LAYOUT_PINS	    BID_LAYOUT_PRIVATE "/pins"
 #define BID_LAYOUT_UP	    "../../" /* what every link begins with */
 

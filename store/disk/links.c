@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
+#include "disk/names.h"
 #include "disk/piece.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -177,6 +178,7 @@ void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsig
 					 bid_layout_fanned(BID_LAYOUT_RECORDS, filed, bid_kind_name((enum bid_kind)kind), path));
 	if (last) {
 		bid_pieces_remove(store, filed);
+		bid_names_forget(store, filed);
 		bid_entry_unlink(store, bid_layout_fanned(BID_LAYOUT_UNPACKED, filed, "", path));
 	}
 }

@@ -73,8 +73,9 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 /* What is in the way of a folder of ours in our private one: a damaged file system may have made it, and nobody else may. */
 static void clear_way(int root)
 {
-	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS,	BID_LAYOUT_SCANS, BID_LAYOUT_UNPACKED,
-					       BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE, BID_LAYOUT_COOKIES };
+	static const char *const folders[] = { BID_LAYOUT_TEMP,	    BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,
+					       BID_LAYOUT_UNPACKED, BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS,
+					       BID_LAYOUT_ASIDE,    BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES };
 	bid_auto_fd int private = -1;
 
 	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)

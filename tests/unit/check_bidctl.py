@@ -286,6 +286,26 @@ def case_show(scene):
     assert re.search(r"^debuginfo +the same file as elf$", text, re.M), text
     info = scene.json("show", ID_ONE)
     assert info["id"] == ID_ONE and info["paths"] == [str(scene.one)], info
+    # further names, in order; one that is gone is not named
+    copies = [shutil.copy(scene.one, f"{scene.home}/{name}") for name in ("b", "a", "c")]
+    scene.on_store("add", *copies)
+    assert scene.json("show", ID_ONE)["paths"] == [str(scene.one), *sorted(copies)] == \
+        re.findall(r"^path +(.*)$", scene.on_store("show", ID_ONE).stdout, re.M)
+    scene.on_store("remove", copies[1])
+    scene.on_store("verify")
+    assert scene.json("show", ID_ONE)["paths"] == [str(scene.one), copies[0], copies[2]]
+    # perf's link leads to another name then
+    scene.on_store("remove", scene.one)
+    assert sorted(scene.json("show", ID_ONE)["paths"]) == [copies[0], copies[2]]
+    # what was lost is found again
+    shutil.rmtree(scene.store / ".bidfs/name")
+    assert len(scene.json("show", ID_ONE)["paths"]) == 1
+    scene.on_store("verify", "--repair", "--offline")
+    assert len(scene.json("show", ID_ONE)["paths"]) == 2
+    scene.on_store("remove", ID_ONE)
+    assert not list((scene.store / ".bidfs/name").glob("*/*"))
+    scene.on_store("add", scene.one)
+    info = scene.json("show", ID_ONE)
     assert info["artifacts"]["elf"]["size"] == scene.one.stat().st_size and info["artifacts"]["elf"]["how"] == "added", info
     assert "debuginfo" not in scene.json("show", ID_NOT_STORED)["artifacts"], "a stripped program has none"
 

@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "disk/check.h"
 #include "disk/layout.h"
+#include "disk/names.h"
 #include "disk/one.h"
 #include "disk/publish/join.h"
 #include "disk/publish/txn.h"
@@ -138,6 +139,8 @@ static int add_name(struct bid_store *store, const struct bid_adding *adding, st
 	if (bid_one_where(store, &adding->info.id, where, sizeof(where)) == 0 && strcmp(where, path) == 0)
 		return 0;
 	r = bid_publish(store, &adding->info.id, file->kind, path, durability == BID_DURABLE_EACH, put_known, file);
+	if (r == 0 || r == -EEXIST)
+		bid_names_note(store, &adding->info.id, path);
 	return r == -EEXIST || not_to_be_had(r) ? 0 : r;
 }
 
@@ -203,7 +206,8 @@ static void join(struct bid_store *store, const struct bid_adding *adding, const
 	if (bid_check_open(store, path, &request, &file) == 0 &&
 	    bid_root_open(bid_store_root(store), adding->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
 		entry.fd = dir;
-		bid_join(store, &entry, target);
+		if (bid_join(store, &entry, target) == 0)
+			bid_names_note(store, &request.id, adding->where);
 	}
 	bid_file_release(&file);
 }

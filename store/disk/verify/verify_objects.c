@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/names.h"
 #include "disk/publish/join.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -272,10 +273,17 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 		return 0;
 	switch (bid_link_look(verify->store, &entry->id, target)) {
 	case BID_LINK_GOOD:
-		if (strcmp(target, entry->path) == 0 || is_known_place(entry) || is_joined(verify, entry, target))
+		if (strcmp(target, entry->path) == 0 || is_known_place(entry))
 			return 0;
+		if (is_joined(verify, entry, target)) {
+			if (repair)
+				bid_names_note(verify->store, &entry->id, entry->path);
+			return 0;
+		}
 		finding.text = "has other files than the name to which the link of its id leads";
 		finding.repaired = repair && bid_join(verify->store, entry, target) == 0;
+		if (finding.repaired)
+			bid_names_note(verify->store, &entry->id, entry->path);
 		break;
 	case BID_LINK_NONE:
 	case BID_LINK_DANGLING:

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
+#include "disk/names.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -214,6 +215,29 @@ static int no_folder(struct bid_verify *verify, const char *path)
 	return bid_verify_found(verify, &finding);
 }
 
+static int tidy_name(void *user, const char *note, const char *path, bool there)
+{
+	if (!there)
+		bid_entry_unlink(user, note);
+	return 0;
+}
+
+/* A name that somebody removed is no finding: nobody else is told of it, and it may come again. */
+static int visit_names(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
+{
+	struct bid_id id;
+	int r;
+
+	if (!parse_rest(first, entry->d_name, &id))
+		return foreign(verify);
+	if (!verify->config->repair || !bid_verify_wants(verify, &id))
+		return 0;
+	r = bid_names_each(verify->store, &id, tidy_name, verify->store);
+	/* only an empty one goes */
+	bid_entry_rmdir(verify->store, path);
+	return r;
+}
+
 static int check_fan(struct bid_verify *verify, const char *base, const char *first, own_fn visit)
 {
 	char path[64 + 2 * NAME_MAX];
@@ -307,8 +331,8 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".",	"..",	      "tmp",  "record", "unpacked", "source",
-					     "section", "quarantine", "scan", "absent", "cookie",   "pins" };
+	static const char *const known[] = { ".",	   "..",   "tmp",  "record", "unpacked", "source", "section",
+					     "quarantine", "name", "scan", "absent", "cookie",	 "pins" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -334,7 +358,8 @@ int bid_verify_own(struct bid_verify *verify)
 	} folders[] = { { BID_LAYOUT_RECORDS, visit_record },
 			{ BID_LAYOUT_UNPACKED, visit_unpacked },
 			{ BID_LAYOUT_SOURCES, visit_sources },
-			{ BID_LAYOUT_SECTIONS, visit_sections } };
+			{ BID_LAYOUT_SECTIONS, visit_sections },
+			{ BID_LAYOUT_NAMES, visit_names } };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "disk/entries.h"
+#include "disk/layout.h"
+#include "disk/links.h"
+#include "disk/one.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+/* ".bidfs/name/xx/rest" */
+static const char *notes_of(const struct bid_id *id, char buf[static BID_LAYOUT_MAX])
+{
+	struct bid_id filed = bid_layout_filed(id);
+
+	return bid_layout_fanned(BID_LAYOUT_NAMES, &filed, "", buf);
+}
+
+/* A link, because one system call makes it whole, whoever else does. Nothing follows it. 1 if there was none. */
+static int note(int dir, const char *path)
+{
+	char name[17];
+
+	snprintf(name, sizeof(name), "%016llx", (unsigned long long)XXH3_64bits(path, strlen(path)));
+	if (symlinkat(path, dir, name) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return 1;
+}
+
+int bid_names_note(struct bid_store *store, const struct bid_id *id, const char *path)
+{
+	char notes[BID_LAYOUT_MAX], where[PATH_MAX];
+	bid_auto_fd int dir = -1;
+	int r = bid_root_mkdirs(bid_store_root(store), notes_of(id, notes), false, &dir);
+
+	if (r == 0)
+		r = note(dir, path);
+	if (r > 0 && bid_one_where(store, id, where, sizeof(where)) == 0)
+		r = note(dir, where);
+	return r < 0 ? r : 0;
+}
+
+/* Is @path a name that @id can be filed under? What we noted is; a note that rotted may be anything. */
+static bool is_name_of(const struct bid_id *id, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct bid_id filed = bid_layout_filed(id);
+	char hex[BID_ID_HEX_MAX];
+
+	return slash && bid_link_stays_inside(path) && strcmp(slash + 1, bid_id_format(&filed, hex)) == 0;
+}
+
+int bid_names_each(struct bid_store *store, const struct bid_id *id,
+		   int (*fn)(void *user, const char *note, const char *path, bool there), void *user)
+{
+	char notes[BID_LAYOUT_MAX], file[BID_LAYOUT_MAX + NAME_MAX + 2], path[PATH_MAX];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r = bid_root_opendir(bid_store_root(store), notes_of(id, notes), &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		ssize_t len = readlinkat(dirfd(dir), entry->d_name, path, sizeof(path) - 1);
+
+		if (len < 0)
+			continue;
+		path[len] = '\0';
+		snprintf(file, sizeof(file), "%s/%s", notes, entry->d_name);
+		r = fn(user, file, path, is_name_of(id, path) && bid_place_kinds(store, path) != 0);
+	}
+	return r != 0 ? r : -errno;
+}
+
+static int forget(void *user, const char *note, const char *path, bool there)
+{
+	bid_entry_unlink(user, note);
+	return 0;
+}
+
+void bid_names_forget(struct bid_store *store, const struct bid_id *id)
+{
+	char notes[BID_LAYOUT_MAX];
+
+	bid_names_each(store, id, forget, store);
+	bid_entry_rmdir(store, notes_of(id, notes));
+}
