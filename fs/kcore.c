@@ -22,21 +22,60 @@ static char *path_of(const struct bid_id *id, const char *name)
 	return asprintf(&path, BID_KCORE_PATH "/%s%s%s", bid_id_format(id, hex), *name ? "/" : "", name) < 0 ? NULL : path;
 }
 
-/* Is there something of the type @format at @path in the store? */
-static bool is_there(const struct bid_tree *tree, const char *path, mode_t format)
+static bool is_directory(const struct bid_tree *tree, const char *path)
 {
 	struct stat st;
 
-	return bid_store_stat(tree->store, path, &st) == 0 && (st.st_mode & S_IFMT) == format;
+	return bid_store_stat(tree->store, path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Is there a file, and a whole one? 0 or -ENOENT. One that may not be read is there. */
+static int find_file(const struct bid_tree *tree, const char *path)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_open_kcore(tree->store, path, &file);
+
+	bid_file_release(&file);
+	return r == -ENOENT ? r : 0;
 }
 
 int bid_kcore_has(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char *path = path_of(id, "");
-	bool there = path && is_there(tree, path, S_IFDIR);
+	bool there = path && is_directory(tree, path);
 
 	free(path);
 	return there ? 1 : bid_store_has(tree->store, id);
+}
+
+bool bid_kcore_is_copy(const char *dir)
+{
+	return strncmp(dir, BID_KCORE_PATH "/", strlen(BID_KCORE_PATH "/")) == 0;
+}
+
+bool bid_kcore_is_file(const char *name)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < BID_COUNT(files); i++)
+		known |= strcmp(name, files[i]) == 0;
+	return known;
+}
+
+int bid_kcore_directory(const struct bid_node *dir, const char *name, char ret_path[static PATH_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+	struct bid_id id = dir->id;
+
+	if (dir->type != BID_NODE_KCORE) {
+		if (bid_id_parse_str(name, &id) < 0)
+			return -EPERM;
+		name = "";
+	} else if (strcmp(name, stamp) == 0 || strlen(name) != strlen(stamp) || name[strspn(name, "0123456789")] != '\0') {
+		return -EPERM;
+	}
+	snprintf(ret_path, PATH_MAX, BID_KCORE_PATH "/%s%s%s", bid_id_format(&id, hex), *name ? "/" : "", name);
+	return 0;
 }
 
 /* May there be a symbol table to offer? */
@@ -56,16 +95,12 @@ static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, con
 	child->path = path_of(id, name);
 	if (!child->path)
 		return -ENOMEM;
-	return is_there(tree, child->path, S_IFDIR) ? 0 : -ENOENT;
+	return is_directory(tree, child->path) ? 0 : -ENOENT;
 }
 
 static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy, const char *name, struct bid_node *child)
 {
-	bool known = false;
-
-	for (size_t i = 0; i < BID_COUNT(files); i++)
-		known |= strcmp(name, files[i]) == 0;
-	if (!known)
+	if (!bid_kcore_is_file(name))
 		return -EINVAL;
 	child->id = copy->id;
 	if (copy->path) {
@@ -74,7 +109,7 @@ static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy,
 			child->path = NULL;
 			return -ENOMEM;
 		}
-		return is_there(tree, child->path, S_IFREG) ? 0 : -ENOENT;
+		return find_file(tree, child->path);
 	}
 	if (strcmp(name, "kcore") == 0)
 		return -EINVAL;

@@ -45,6 +45,12 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir, bool tell);
 
 /*
+ * ops_make.c: publish @staged as the file @name of @dir, a copy of /proc/kcore, and if wanted tell the log of a refusal. Returns as
+ * bid_stage_publish_kcore().
+ */
+int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *name, bool tell);
+
+/*
  * ops_write.c: if the name of @staged is that of an artifact, it is published, because it was @closed, or because it may have been.
  * Returns as bid_stage_publish(), or -EINPROGRESS if it has a temporary name, or nothing tells that it is whole.
  */

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "kcore.h"
 #include "notify.h"
 #include "reply.h"
 
@@ -34,11 +35,13 @@ static void reply_made(fuse_req_t req, const struct bid_inode *parent, const cha
 	bid_node_release(&node);
 }
 
-/* "<@dir>/<@name>" as a path in the store; -EPERM where there are no original paths. */
+/* "<@dir>/<@name>" as a path in the store; -EPERM where perf makes no directories. */
 static int path_in(const struct bid_node *dir, const char *name, char ret_path[static PATH_MAX])
 {
 	const char *path = bid_node_path(dir);
 
+	if (dir->type == BID_NODE_KCORE || (dir->type == BID_NODE_PATH && strcmp(path, BID_KCORE_PATH) == 0))
+		return bid_kcore_directory(dir, name, ret_path);
 	if (dir->type != BID_NODE_PATH)
 		return -EPERM;
 	return snprintf(ret_path, PATH_MAX, "%s%s%s", path, *path ? "/" : "", name) >= PATH_MAX ? -ENAMETOOLONG : 0;
@@ -106,7 +109,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		fuse_reply_err(req, -r);
 		return;
 	}
-	if (strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
+	if (parent->node.type != BID_NODE_KCORE_COPY && strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
 		node = (struct bid_node){ .type = BID_NODE_FILE, .kind = BID_KIND_PROBES, .id = id };
 		r = bid_store_open_probes(fs->store, &id, bid_node_path(&parent->node), true, &fd);
 		if (r < 0)
@@ -116,7 +119,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		return;
 	}
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
-	if (name[0] != '.' && bid_tree_kind(name) == BID_KIND_NONE)
+	if (name[0] != '.' && !bid_tree_takes(&parent->node, name))
 		r = -EPERM;
 	if (r == 0) {
 		bid_settle_idle(fs, ABANDONED_S, true);
@@ -131,6 +134,24 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		bid_reply_created(req, &node, bid_stage_fd(staged->stage), fi);
 	}
 	bid_staged_put(fs->staging, staged);
+}
+
+/* Answer with the file @name of the copy @to. */
+static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode *parent = bid_inodes_find(fs->inodes, to);
+	struct bid_node node = { 0 };
+	struct stat st;
+	int r = look(fs, parent, name, &node);
+
+	if (r == 0)
+		r = bid_store_stat(fs->store, bid_node_path(&node), &st);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		bid_reply_node(req, &node, &st);
+	bid_node_release(&node);
 }
 
 /* Answer with what is in the store now: a separate debug file is filed as that, whatever it was called. */
@@ -163,17 +184,35 @@ int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struc
 	return r;
 }
 
-/* @staged gets the name @name in the directory @to, which is its place. Returns 0 and which artifact it is now. */
+int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *name, bool tell)
+{
+	int r = bid_stage_publish_kcore(staged->stage, dir, name);
+
+	if (r == -EBADMSG && tell)
+		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, name);
+	return r;
+}
+
+/*
+ * @staged gets the name @name in the directory @to, which is its place. Returns 0 and which artifact it is now; of a file of a copy
+ * of /proc/kcore, that is of no kind.
+ */
 static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_staged *staged, struct bid_request *ret_request)
 {
 	struct bid_inode *parent = bid_inodes_find(fs->inodes, to);
 	struct bid_request request = { .kind = bid_tree_kind(name) };
 	int r = parent ? bid_tree_place(&parent->node, &request.id) : -ESTALE;
 
-	if (r == 0 && (request.kind == BID_KIND_NONE || request.kind == BID_KIND_PROBES))
+	if (r < 0)
+		return r;
+	if (parent->node.type == BID_NODE_KCORE_COPY) {
+		request.kind = BID_KIND_NONE;
+		r = bid_kcore_is_file(name) ? bid_publish_copied(staged, bid_node_path(&parent->node), name, true) : -EPERM;
+	} else if (request.kind == BID_KIND_NONE || request.kind == BID_KIND_PROBES) {
 		r = -EPERM;
-	if (r == 0)
+	} else {
 		r = bid_publish_staged(fs, staged, &request, bid_node_path(&parent->node), true);
+	}
 	if (r == 0)
 		*ret_request = request;
 	return r;
@@ -195,6 +234,8 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 		r = place(fs, to, name, staged, &request);
 	if (r < 0)
 		fuse_reply_err(req, -r);
+	else if (request.kind == BID_KIND_NONE)
+		reply_copied(req, to, name);
 	else
 		reply_published(req, request);
 	bid_staged_put(fs->staging, staged);

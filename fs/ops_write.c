@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "kcore.h"
 #include "notify.h"
 #include "reply.h"
 
@@ -31,6 +32,9 @@ static int write_staged(struct bid_fs *fs, const struct bid_node *node, const ch
 	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
 	int r = staged ? bid_stage_write(staged->stage, data, size, offset) : -ESTALE;
 
+	/* perf does not look for it again */
+	if (r == 0 && fs->mode == BID_MODE_NO_OPEN && bid_kcore_is_copy(staged->dir))
+		bid_settle_staged(fs, staged, false);
 	bid_staged_put(fs->staging, staged);
 	return r;
 }
@@ -119,6 +123,17 @@ static int drop(struct bid_fs *fs, const struct bid_node *link)
 	return r;
 }
 
+static int unlink_copied(struct bid_fs *fs, const struct bid_staged *staged)
+{
+	bid_auto_free char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/%s", staged->dir, staged->name) < 0)
+		return -ENOMEM;
+	r = bid_store_unlink_kcore(fs->store, path);
+	return r == -ENOENT ? 0 : r;
+}
+
 void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -133,14 +148,18 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	}
 	staged = bid_staging_find(fs->staging, bid_node_path(&parent->node), name);
 	if (staged) {
+		/* it may have its place already */
+		r = bid_kcore_is_copy(staged->dir) ? unlink_copied(fs, staged) : 0;
 		bid_staging_drop(fs->staging, staged);
 		bid_staged_put(fs->staging, staged);
-		fuse_reply_err(req, 0);
+		fuse_reply_err(req, -r);
 		return;
 	}
 	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node);
 	if (r == 0 && node.type == BID_NODE_LINK)
 		r = drop(fs, &node);
+	else if (r == 0 && node.type == BID_NODE_KCORE_FILE)
+		r = bid_store_unlink_kcore(fs->store, node.path);
 	else if (r == 0 && node.type == BID_NODE_FILE && parent->node.type == BID_NODE_PATH_ID)
 		r = bid_store_unlink(fs->store, &(struct bid_request){ .id = node.id, .kind = node.kind },
 				     bid_node_path(&parent->node));
@@ -157,12 +176,18 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
 	struct bid_node node = { 0 };
+	char path[PATH_MAX];
 	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node) : -ESTALE;
 
-	if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID)
+	if (r == 0 && (node.type == BID_NODE_KCORE || node.type == BID_NODE_KCORE_COPY)) {
+		r = bid_kcore_directory(&parent->node, name, path);
+		if (r == 0)
+			r = bid_store_rmdir_kcore(fs->store, path);
+	} else if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
 		r = -EPERM;
-	if (r == 0)
+	} else if (r == 0) {
 		r = bid_store_rmdir(fs->store, bid_node_path(&node));
+	}
 	/* with its link a build is gone, and whoever removes it goes on through what the kernel still knows */
 	if (r == -ENOENT)
 		r = 0;
@@ -182,11 +207,28 @@ static bool is_text_at_rest(int fd)
 	       pread(fd, &last, 1, st.st_size - 1) == 1 && last == '\n';
 }
 
+/* The same for a copy of /proc/kcore. Where nobody tells of the end it keeps its number: there may be more to come for the file. */
+static int settle_copied(struct bid_fs *fs, struct bid_staged *staged, bool closed)
+{
+	int r;
+
+	if (!bid_kcore_is_file(staged->name))
+		return -EINPROGRESS;
+	if (!closed && strcmp(staged->name, "kcore") != 0 && !is_text_at_rest(bid_stage_fd(staged->stage)))
+		return -EINPROGRESS;
+	r = bid_publish_copied(staged, staged->dir, staged->name, closed);
+	if (r == 0 && closed)
+		bid_staging_drop(fs->staging, staged);
+	return r;
+}
+
 int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed)
 {
 	struct bid_request request = { .id = staged->id, .kind = bid_tree_kind(staged->name) };
 	int r;
 
+	if (bid_kcore_is_copy(staged->dir))
+		return settle_copied(fs, staged, closed);
 	if (request.kind == BID_KIND_NONE)
 		return -EINPROGRESS;
 	if (!closed && !bid_kind_is_elf(request.kind) && !is_text_at_rest(bid_stage_fd(staged->stage)))

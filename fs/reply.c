@@ -18,7 +18,8 @@ static struct timespec ids_changed(const struct bid_fs *fs)
 static bool is_perfs(const struct bid_node *node)
 {
 	return node->type == BID_NODE_PATH || node->type == BID_NODE_PATH_ID || node->type == BID_NODE_LINKS ||
-	       node->type == BID_NODE_LINKS_FAN;
+	       node->type == BID_NODE_LINKS_FAN || node->type == BID_NODE_KCORE ||
+	       (node->type == BID_NODE_KCORE_COPY && node->path);
 }
 
 struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)

@@ -328,7 +328,7 @@ int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
 {
 	const char *slash = strrchr(bid_node_path(node), '/');
 
-	if (node->type == BID_NODE_PATH_ID) {
+	if (node->type == BID_NODE_PATH_ID || (node->type == BID_NODE_KCORE_COPY && node->path)) {
 		*ret_id = node->id;
 		return 0;
 	}
@@ -336,6 +336,11 @@ int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
 	if (node->type != BID_NODE_PATH || !slash)
 		return -EPERM;
 	return bid_id_parse_str(slash + 1, ret_id) < 0 ? -EPERM : 0;
+}
+
+bool bid_tree_takes(const struct bid_node *node, const char *name)
+{
+	return node->type == BID_NODE_KCORE_COPY ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
 }
 
 /* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */

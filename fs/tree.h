@@ -27,12 +27,16 @@ struct bid_tree {
 int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child);
 
 /*
- * Is @node a directory "<path>/ID" of artifacts, in which files may be made? Returns 0 and its id, or -EPERM.
+ * Is @node a directory "<path>/ID" of artifacts, or a copy of /proc/kcore that perf makes: may files be made in it? Returns 0 and
+ * its id, or -EPERM.
  */
 int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id);
 
 /* The kind whose file in "<path>/ID" has the name @name, or BID_KIND_NONE. */
 enum bid_kind bid_tree_kind(const char *name);
+
+/* May the file of @node, such a directory, that has its place have the name @name? */
+bool bid_tree_takes(const struct bid_node *node, const char *name);
 
 /* perf's link @name in @dir, ".build-id/xx", whether there is one or not. -EINVAL if @name does not make an id. */
 int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link);

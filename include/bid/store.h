@@ -143,7 +143,8 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 
 /*
  * Open a file of a copy that perf made of /proc/kcore, "[kernel.kcore]/ID/STAMP/NAME". What is in it carries no id: that of the
- * directory is perf's word. Errors as of bid_store_find().
+ * directory is perf's word. One that is cut short, because perf is writing it or did not come to its end, is not there. Errors as
+ * of bid_store_find().
  */
 int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file);
 

@@ -37,7 +37,15 @@ int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t
  */
 int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request, const char *path);
 
-/* Why bid_stage_publish() said -EBADMSG, in words. Lives as long as @stage. */
+/*
+ * The same as the file @name, "kcore", "kallsyms" or "modules", of a copy of /proc/kcore, the directory @dir:
+ * "[kernel.kcore]/ID/STAMP" (perf, builtin-buildid-cache.c: build_id_cache__add_kcore()). Nothing in it says whose it is, so it is
+ * taken as it is; but no kcore that is cut short, which is -EBADMSG. -EEXIST if there is another file of that name. What is written
+ * to @stage after that goes into the file there, and to ask once more does nothing.
+ */
+int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name);
+
+/* Why bid_stage_publish() or bid_stage_publish_kcore() said -EBADMSG, in words. Lives as long as @stage. */
 const char *bid_stage_reason(const struct bid_stage *stage);
 
 /* mkdir(2) and rmdir(2). Parents that are missing are made. */
@@ -58,6 +66,10 @@ int bid_store_drop(struct bid_store *store, const struct bid_id *id);
 
 /* The file of @request in the directory @path goes. -ENOENT if it is not in there. */
 int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path);
+
+/* unlink(2) of a file, rmdir(2) of the directory of a copy of /proc/kcore; what nobody is shown does not count as there. */
+int bid_store_unlink_kcore(struct bid_store *store, const char *path);
+int bid_store_rmdir_kcore(struct bid_store *store, const char *path);
 
 /*
  * Open the probe definitions of @id for reading and writing, where perf's link leads or else in @path; with @create they are made

@@ -113,6 +113,7 @@ static void every_path_of_the_product(void **state)
 		{ "[kernel.kcore]/" ID_B "/2026112108080800/modules", -ENOENT },
 		{ "[kernel.kcore]/" ID_B "/2026112108080800/elf", -EINVAL },
 		{ "[kernel.kcore]/" ID_B "/2026112108080801", -ENOENT },
+		{ "[kernel.kcore]/" ID_B "/2026112108080802/kcore", -ENOENT },
 		{ "by-path/[kernel.kcore]", -ENOENT },
 		{ "nowhere", -ENOENT },
 	};
@@ -122,7 +123,9 @@ static void every_path_of_the_product(void **state)
 		   " store/.bidfs/source/aa/" REST_A "/usr/vector");
 	run(scene, "mkdir -p 'store/[kernel.kallsyms]/" ID_B "' && touch 'store/[kernel.kallsyms]/" ID_B "/kallsyms'");
 	run(scene, "mkdir -p 'store/[kernel.kcore]/" ID_B "/2026112108080800'");
-	run(scene, "touch 'store/[kernel.kcore]/" ID_B "/2026112108080800/kcore'");
+	run(scene, "cp a 'store/[kernel.kcore]/" ID_B "/2026112108080800/kcore'");
+	run(scene, "mkdir 'store/[kernel.kcore]/" ID_B "/2026112108080802'");
+	run(scene, "head -c 1000 a >'store/[kernel.kcore]/" ID_B "/2026112108080802/kcore'");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (type_of(&tree, cases[i].path) != cases[i].type)
 			fail_msg("'%s' is %d, not %d", cases[i].path, type_of(&tree, cases[i].path), cases[i].type);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a store knows of a kernel besides its artifacts: its modules, and perf's copies of /proc/kcore. */
+/* What a store knows of a kernel's modules besides their artifacts. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -106,26 +106,5 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 		r = -ENOMEM;
 	if (r == 0)
 		*ret_text = bid_steal(text);
-	return r;
-}
-
-int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file)
-{
-	struct bid_file file = BID_FILE_NONE;
-	int r = -ENOENT;
-
-	for (; store && r == -ENOENT; store = bid_store_lower(store))
-		if (bid_store_has_paths(store))
-			r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &file.fd);
-	if (r < 0)
-		return r;
-	if (fstat(file.fd, &file.st) < 0)
-		r = -errno;
-	else if (!S_ISREG(file.st.st_mode))
-		r = -ENOENT;
-	if (r < 0)
-		bid_file_release(&file);
-	else
-		*ret_file = file;
 	return r;
 }

@@ -10,12 +10,14 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/derive/kcore.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/publish/add.h"
 #include "disk/publish/temp.h"
 #include "disk/publish/txn.h"
 #include "disk/record.h"
+#include "disk/root.h"
 #include "disk/store.h"
 
 enum { MODE = 0755 }; /* what a file may keep of the mode that it was given: never setuid, never writable by others */
@@ -24,6 +26,7 @@ struct bid_stage {
 	struct bid_store *store; /* borrowed */
 	struct bid_temp temp;
 	char reason[256]; /* see bid_stage_reason() */
+	bool placed; /* as a part of a copy of /proc/kcore */
 };
 
 int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage)
@@ -153,4 +156,26 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0)
 		return -errno;
 	return request->kind == BID_KIND_ELF ? publish_elf(stage, request, path) : publish_beside(stage, request, path);
+}
+
+int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r;
+
+	if (!bid_kcore_has_file(name))
+		return -EINVAL;
+	if (stage->placed)
+		return 0;
+	r = bid_kcore_check(stage->temp.fd, name);
+	if (r < 0)
+		return r == -EBADMSG ? refuse(stage, "a damaged or truncated copy of /proc/kcore") : r;
+	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0 || fsync(stage->temp.fd) < 0)
+		return -errno;
+	r = bid_root_mkdirs(bid_store_root(stage->store), dir, false, &fd);
+	if (r == 0)
+		r = bid_temp_link(&stage->temp, fd, name);
+	stage->placed = r == 0;
+	return r;
 }

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""perf's copies of /proc/kcore: those that it makes, natively and through the mount, and the one that it is offered."""
+import errno
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+import programs
+import tools
+from test_perf_kernel import UNKNOWN, table_of
+
+FILES = ["kallsyms", "kcore", "modules"]
+OFFERED = "1970010100000000"
+
+MODULES = "first 8192 0 - Live 0xffffffffc0200000\nsecond 4096 0 - Live 0xffffffffc0208000\n"
+
+
+def host(place, name="host"):
+    """What perf wants beside a kcore: the directories /proc and /sys of a kernel with two modules. Its build-id and directory."""
+    proc, notes = place / name / "proc", place / name / "sys/kernel"
+    for directory in (proc, notes):
+        directory.mkdir(parents=True)
+    kernel = programs.kernel(proc / "kcore", "part", 0xffffffff81000000, 1 << 20, 1 << 16)
+    tools.run("objcopy", "-O", "binary", "--only-section=.note.gnu.build-id", kernel.path, notes / "notes")
+    loaded = [("0210", "t", "early", "first"), ("0010", "t", "init", "first"), ("10f0", "T", "late", "first"),
+              ("4000", "d", "data", "first"), ("8000", "T", "other", "second")]
+    (proc / "kallsyms").write_text(table_of(kernel) + "".join(
+        f"ffffffffc020{at} {letter} {name}\t[{module}]\n" for at, letter, name, module in loaded))
+    (proc / "modules").write_text(MODULES)
+    return kernel.id, proc
+
+
+def test_kcore_that_is_offered(mount, mode, place, store):
+    """docs/PERF.md, 9: the table in the place where perf looks first, and the modules as the table tells them."""
+    ident, proc = host(place)
+    programs.into_store(store, ident, "[kernel.kallsyms]", proc / "kallsyms", "kallsyms")
+    m = mount()
+    top = m / "[kernel.kcore]" / ident
+    stamp, = os.listdir(top)
+    assert re.fullmatch(r"\d{16}", stamp)
+    with os.scandir(top) as entries:
+        assert [entry.is_dir(follow_symlinks=False) for entry in entries] == [True]
+    assert sorted(os.listdir(top / stamp)) == ["kallsyms", "modules"]
+    assert (top / stamp / "kallsyms").read_bytes() == (proc / "kallsyms").read_bytes()
+    assert os.stat(top / stamp / "kallsyms").st_ino == os.stat(m.artifact(ident, "kallsyms")).st_ino
+    assert (top / stamp / "modules").read_text() == MODULES
+    # nobody has to ask, and nothing is there for other ids
+    assert "[kernel.kcore]" not in os.listdir(m.path) and not (m / "by-path/[kernel.kcore]").exists()
+    assert not (m / "[kernel.kcore]" / UNKNOWN).exists()
+    # of what is no kernel there is no table
+    program = programs.small(place / "small")
+    programs.into_store(store, program.id, program.path, program.path)
+    assert not list((m / "[kernel.kcore]" / program.id).glob("*/kallsyms"))
+
+
+def test_kcore_that_perf_added(mount, mode, place, store, env):
+    """perf buildid-cache -k, natively; the mount shows it as it is, and the one that is offered beside it."""
+    ident, proc = host(place)
+    perf = ["perf", "--buildid-dir", store, "buildid-cache", "-v", "-k", proc / "kcore"]
+    done = tools.run(*perf, env=env)
+    copy, = (store / "[kernel.kcore]" / ident).iterdir()
+    m = mount()
+    assert copy.name in os.listdir(m / "[kernel.kcore]" / ident) and "[kernel.kcore]" in os.listdir(m.path)
+    mounted = m / "[kernel.kcore]" / ident / copy.name
+    assert sorted(os.listdir(mounted)) == sorted(os.listdir(copy)) == ["kallsyms", "kcore", "modules"]
+    for name in os.listdir(copy):
+        assert (mounted / name).read_bytes() == (copy / name).read_bytes(), name
+        assert os.stat(mounted / name).st_mode == os.stat(copy / name).st_mode, name
+    # perf knows it again, by its modules and its first address
+    done = tools.run("perf", "--buildid-dir", m, "buildid-cache", "-v", "-k", proc / "kcore", env=env)
+    assert "same kcore found" in done.stdout + done.stderr
+    m.unmount()
+    tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=env)
+    assert sorted(os.listdir(copy)) == ["kallsyms", "kcore", "modules"]
+
+
+@pytest.fixture(params=["beside", "in place"])
+def view(request, mount, mode, store):
+    """A writable mount: at a place of its own, or over the store itself."""
+    return mount(at=store) if request.param == "in place" else mount()
+
+
+def files_of(top):
+    """Mode and bytes of each file of the copies below `top`; the stamps, which are times, by their order."""
+    copies = sorted(path for path in top.glob("*/*") if path.name != OFFERED)
+    return [{path.name: (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) for path in copy.iterdir()} for copy in copies]
+
+
+def perf_adds(cache, kcore, env, *options):
+    done = tools.run("perf", "--buildid-dir", cache, "buildid-cache", "-v", "-k", kcore, *options, env=env)
+    return re.sub(r"\d{16}", "STAMP", (done.stdout + done.stderr).replace(str(cache), "CACHE"))
+
+
+def test_perf_adds_one(view, place, store, env):
+    """docs/PERF.md, 13: the same words and the same files as natively; then again, and by force, which makes another."""
+    ident, proc = host(place)
+    native = place / "native"
+    native.mkdir()
+    for options in ([], [], ["-f"]):
+        wanted, got = (perf_adds(cache, proc / "kcore", env, *options) for cache in (native, view.path))
+        assert got == wanted, options
+        wanted = files_of(native / "[kernel.kcore]")
+        assert files_of(view / "[kernel.kcore]") == wanted, options
+    assert [sorted(copy) for copy in wanted] == [FILES] * 2
+    top = view / "[kernel.kcore]"
+    assert sorted(os.listdir(top)) == [ident] and "[kernel.kcore]" in os.listdir(view.path)
+    # what perf cannot purge, its user removes
+    shutil.rmtree(sorted((top / ident).iterdir())[1])
+    view.unmount()
+    assert files_of(store / "[kernel.kcore]") == wanted[:1]
+    tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=env)
+    assert not list((store / ".bidfs/tmp").iterdir())
+
+
+def test_of_this_kernel(mount, mode, place, store, env, needs_root):
+    """The real /proc/kcore, of which perf takes the code."""
+    try:
+        with open("/proc/kcore", "rb") as file:
+            file.read(4096)
+        pathlib.Path("/proc/modules").read_text(encoding="ascii")
+    except OSError as trouble:
+        pytest.skip(f"perf copies /proc/kcore with /proc/modules, which cannot be read here: {trouble}")
+    native = place / "native"
+    native.mkdir()
+    m = mount()
+    wanted, got = (perf_adds(cache, "/proc/kcore", env) for cache in (native, m.path))
+    assert got == wanted
+    wanted, got = ([sorted(copy) for copy in files_of(cache / "[kernel.kcore]")] for cache in (native, m))
+    assert got == wanted
+
+
+@pytest.fixture
+def copied(place, env):
+    """The directory of one copy, made by perf natively: `[kernel.kcore]/ID/STAMP`."""
+    ident, proc = host(place)
+    native = place / "native"
+    native.mkdir()
+    perf_adds(native, proc / "kcore", env)
+    copy, = (native / "[kernel.kcore]" / ident).iterdir()
+    return copy
+
+
+COPIES = {
+    "cp": lambda source, target: tools.run("cp", "-r", source, target),
+    "cp -a": lambda source, target: tools.run("cp", "-a", source, target),
+    "tar": lambda source, target: subprocess.run(f"tar -C '{source.parent}' -c . | tar -C '{target}' -x --no-same-owner",
+                                                 shell=True, check=True),
+    "mv": lambda source, target: tools.run("mv", source, target),
+}
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_copied_into_it(view, store, copied, how):
+    """Not perf alone writes there: each file comes under its own name, in one piece or in many, with mode and times after it."""
+    wanted = files_of(copied.parents[1])
+    target = view / "[kernel.kcore]" / copied.parent.name
+    os.makedirs(target)
+    COPIES[how](copied, target)
+    assert {path.name for path in target.iterdir()} == {copied.name}
+    # in no_open mode nobody says when text is whole
+    tools.wait_until(lambda: all((target / copied.name / name).exists() for name in FILES) and
+                     sorted(os.listdir(target / copied.name)) == FILES, "the whole copy")
+    assert files_of(view / "[kernel.kcore]") == wanted
+    view.unmount()
+    assert files_of(store / "[kernel.kcore]") == wanted
+
+
+def test_written_in_steps(view, store, copied):
+    """A kcore has its place when it is whole; one that is not is none, for readers of the mount as of the store."""
+    content = (copied / "kcore").read_bytes()
+    target = view / "[kernel.kcore]" / copied.parent.name / copied.name
+    os.makedirs(target)
+    descriptor = os.open(target / "kcore", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    half = len(content) // 2
+    os.pwrite(descriptor, content[:half], 0)
+    assert os.listdir(target) == []
+    os.pwrite(descriptor, content[half:], half)
+    os.fchmod(descriptor, 0o440)
+    os.close(descriptor)
+    assert os.listdir(target) == ["kcore"] and (target / "kcore").read_bytes() == content
+    assert stat.S_IMODE(os.stat(target / "kcore").st_mode) == 0o440
+    # what perf gives up it takes away again
+    descriptor = os.open(target / "modules", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    os.write(descriptor, b"half a li")
+    os.unlink(target / "modules")
+    os.close(descriptor)
+    assert tools.errno_of(os.rmdir, target) == errno.ENOTEMPTY
+    os.unlink(target / "kcore")
+    os.rmdir(target)
+    os.rmdir(target.parent)
+    view.unmount()
+    assert not (store / "[kernel.kcore]" / copied.parent.name).exists()
+
+
+def test_cut_short(mount, mode, store, copied):
+    """What perf left half-written beside the mount is not served, and is gone with its directory."""
+    shutil.copytree(copied.parents[1], store / "[kernel.kcore]")
+    there = store / "[kernel.kcore]" / copied.parent.name / copied.name
+    there.joinpath("kcore").chmod(0o600)
+    os.truncate(there / "kcore", os.path.getsize(there / "kcore") - 1)
+    (there / ".kallsyms.aB3dEf").write_text("left behind")
+    m = mount()
+    seen = m / there.relative_to(store)
+    assert sorted(os.listdir(seen)) == ["kallsyms", "modules"]
+    assert tools.errno_of(open, seen / "kcore") == errno.ENOENT
+    shutil.rmtree(seen)
+    assert not there.exists()
+
+
+def test_a_cut_kcore_is_refused(view, copied):
+    """Where the end is told it is said so; where not, it is never there."""
+    content = (copied / "kcore").read_bytes()
+    target = view / "[kernel.kcore]" / copied.parent.name / copied.name
+    os.makedirs(target)
+    view.permit("refused as")
+    descriptor = os.open(target / "kcore", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+    os.write(descriptor, content[:-1])
+    error = tools.errno_of(os.close, descriptor)
+    assert error == (errno.EBADMSG if view.status()["mode"] == "passthrough" else 0)
+    assert os.listdir(target) == []
+    view.unmount()
+
+
+def test_what_is_offered_stays(view, place, store, env):
+    """It is made of what the store has: nobody writes over it, and nothing is made in its name."""
+    ident, proc = host(place)
+    directory = view / "[kernel.kallsyms]" / ident
+    os.makedirs(directory)
+    (directory / ".kallsyms.aB3dEf").write_bytes((proc / "kallsyms").read_bytes())
+    os.link(directory / ".kallsyms.aB3dEf", directory / "kallsyms")
+    os.unlink(directory / ".kallsyms.aB3dEf")
+    top = view / "[kernel.kcore]"
+    offered = top / ident / OFFERED
+    tools.wait_until(offered.exists, "the copy that is offered")
+    for act in (lambda: open(offered / "kcore", "wb"), lambda: open(offered / "kallsyms", "wb"),
+                lambda: os.unlink(offered / "kallsyms"), lambda: os.rmdir(offered), lambda: open(offered / ".kallsyms.x", "wb"),
+                lambda: os.mkdir(offered / "x"), lambda: os.mkdir(top / "x"),
+                lambda: os.mkdir(top / ident / "x"), lambda: os.mkdir(top / UNKNOWN / OFFERED)):
+        assert tools.errno_of(act) in (errno.EPERM, errno.ENOENT), act
+    os.mkdir(top / UNKNOWN)
+    assert tools.errno_of(os.mkdir, top / UNKNOWN / OFFERED) == errno.EPERM
+    os.makedirs(top / ident / "2026112108080800")
+    # a file of another name has no place there
+    with open(top / ident / "2026112108080800/.x", "wb"):
+        pass
+    for name in ("elf", "probes", "x"):
+        assert tools.errno_of(os.link, top / ident / "2026112108080800/.x", top / ident / "2026112108080800" / name) == errno.EPERM
+        assert tools.errno_of(open, top / ident / "2026112108080800" / name, "wb") == errno.EPERM
+    view.unmount()
+    assert os.listdir(store / "[kernel.kcore]" / ident / "2026112108080800") == []
+
+
+
+def test_read_only(mount, place, env):
+    """perf takes it as from a disk that is read-only."""
+    _, proc = host(place)
+    m = mount("ro")
+    assert "Couldn't add" in perf_adds(m.path, proc / "kcore", env)
+    assert tools.errno_of(os.makedirs, m / "[kernel.kcore]" / UNKNOWN) == errno.EROFS
