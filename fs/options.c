@@ -332,6 +332,18 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 	return 0;
 }
 
+/* What getopt_long(3) did not like, for which it returned @c; @word is the one that it has just left behind. */
+static void refuse_word(int c, const char *word)
+{
+	if (c == ':')
+		bid_error("needs an argument: '%s': see 'mount.bidfs --help'", word);
+	else if (optopt && word[1] != '-')
+		/* the word may have more letters, and not have been left */
+		bid_error("no such option: '-%c': see 'mount.bidfs --help'", optopt);
+	else
+		bid_error("no such option: '%s': see 'mount.bidfs --help'", word);
+}
+
 enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *options)
 {
 	static const struct option table[] = {
@@ -345,7 +357,7 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 		{ "version", no_argument, NULL, 'V' },
 		{ 0 },
 	};
-	static const char letters[] = "fnsvo:t:hV";
+	static const char letters[] = ":fnsvo:t:hV";
 	bool sloppy = false;
 	int c;
 
@@ -355,11 +367,11 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 		.miss_rate = 50,
 		.log_level = BID_LOG_WARNING,
 	};
+	opterr = 0;
 	/* -s may come after the -o that it excuses */
 	while ((c = getopt_long(argc, argv, letters, table, NULL)) != -1)
 		sloppy = sloppy || c == 's';
 	optind = 0;
-	opterr = 0;
 	while ((c = getopt_long(argc, argv, letters, table, NULL)) != -1) {
 		switch (c) {
 		case 'f':
@@ -383,6 +395,7 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 			printf("mount.bidfs %s\n", bid_version());
 			return BID_PARSE_DONE;
 		default:
+			refuse_word(c, argv[optind - 1]);
 			return BID_PARSE_USAGE;
 		}
 	}

@@ -54,7 +54,7 @@ static const struct {
 	{ "perf-data", 0, "FILE", "add archive get missing", "what a recording of perf names ('-': standard input)" },
 	{ "core", 0, "FILE", "get", "what a core file says was mapped" },
 	{ "pid", 0, "PID", "get", "what a process has mapped as code" },
-	{ "fetch", 0, NULL, "add archive", "fetch from the servers what is not here; of 'add' with --perf-data" },
+	{ "fetch", 0, NULL, "add archive", "fetch from the servers what is not here; for 'add' only with --perf-data" },
 	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar; or '-'" },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },

@@ -120,7 +120,7 @@ static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *sto
 	r = fd < 0 ? -errno : ctl_maps_each(fd, take_mapping, &process);
 	if (r == 0 && needs->n > 0)
 		return CTL_DONE;
-	bid_error("%s: '%s'",
+	bid_error("%s: process '%s'",
 		  r == 0	 ? "it has ended, or has nothing mapped that has a build-id"
 		  : r == -ENOENT ? "no such process"
 				 : bid_strerror(r),

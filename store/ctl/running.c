@@ -266,7 +266,7 @@ int ctl_running_file(struct ctl_running *running, int fd)
 void ctl_running_warn_hidden(const struct ctl_running *running)
 {
 	if (running->hidden > 0)
-		bid_warning("%s: %zu processes of others were not looked into", strerror(EACCES), running->hidden);
+		bid_warning("%s: not looked into processes of others: %zu", strerror(EACCES), running->hidden);
 }
 
 int ctl_running_settle(struct ctl_running *running)

@@ -296,7 +296,7 @@ def case_pid(scene):
             process.kill()
     assert items[ID_TWO, "elf"]["state"] == "added" and found["items"][0]["id"] == ID_TWO, "it was removed, and runs still"
     assert set(libraries.values()) <= {item["id"] for item in items.values()}, items
-    scene.one_error("get", "--pid", process.pid, status=REFUSED, has="no such process")
+    scene.one_error("get", "--pid", process.pid, status=REFUSED, has=f"no such process: process '{process.pid}'")
     scene.one_error("get", "--pid", "1x", status=USAGE, has="'1x'")
 
 
