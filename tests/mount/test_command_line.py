@@ -199,7 +199,7 @@ BAD_ARGUMENTS = {
 @pytest.mark.parametrize("arguments", BAD_ARGUMENTS)
 def test_refuses_bad_arguments(env, arguments):
     status, message = refused(env, *arguments.split())
-    assert status == USAGE and message == f"mount.bidfs: error: {BAD_ARGUMENTS[arguments]}: see 'mount.bidfs --help'\n", message
+    assert status == USAGE and message == f"{BAD_ARGUMENTS[arguments]}: see 'mount.bidfs --help'", message
 
 
 def test_passthrough_on_means_on(store, mountpoint, env):
