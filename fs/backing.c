@@ -127,18 +127,19 @@ static int have_id(fuse_req_t req, struct backing *backing, int fd, const struct
 	return 0;
 }
 
-static int open_locked(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct backing *backing = inode->attachment;
+	struct backing *backing = bid_inodes_attached(fs->inodes, number);
 
 	if (!backing) {
 		backing = calloc(1, sizeof(*backing));
-		if (!backing)
+		if (!backing || bid_inodes_attach(fs->inodes, number, backing) < 0) {
+			free(backing);
 			return -ENOMEM;
+		}
 		backing->owner = fs->backings;
 		fs->backings->device = fuse_session_fd(fs->session);
-		inode->attachment = backing;
 	}
 	if (backing->by_kernel > 0) {
 		/* handles of one inode share one file: another one has to wait until the last of them is closed */
@@ -153,24 +154,24 @@ static int open_locked(fuse_req_t req, struct bid_inode *inode, int fd, const st
 	return 0;
 }
 
-int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	int r;
 
 	/* held across the registration: a second open of the inode must wait for the id of the first */
 	pthread_mutex_lock(&fs->backings->lock);
-	r = open_locked(req, inode, fd, st, fi);
+	r = open_locked(req, number, fd, st, fi);
 	pthread_mutex_unlock(&fs->backings->lock);
 	return r;
 }
 
-void bid_backing_close(struct bid_fs *fs, struct bid_inode *inode, bool by_kernel)
+void bid_backing_close(struct bid_fs *fs, fuse_ino_t number, bool by_kernel)
 {
 	struct backing *backing;
 
 	pthread_mutex_lock(&fs->backings->lock);
-	backing = inode->attachment;
+	backing = bid_inodes_attached(fs->inodes, number);
 	if (backing && !by_kernel)
 		backing->by_us--;
 	else if (backing && --backing->by_kernel == 0)

@@ -30,17 +30,17 @@ bool bid_backing_compiled(void);
 bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
 
 /*
- * Open @inode, whose checked file is @fd with the attributes @st, into @fi. Returns
+ * Open the inode @number, whose checked file is @fd with the attributes @st, into @fi. Returns
  *   0			the kernel reads it from now on, for which @fd is not needed any more
  *   -EOPNOTSUPP	it is for the caller to read
  *   -ESTALE		another file is open as this inode, which the kernel would go on to read
  *   -ENOMEM
  * After the first two it counts as open until bid_backing_close().
  */
-int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi);
+int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi);
 
-/* One of the handles is gone: one that the kernel read if @by_kernel. */
-void bid_backing_close(struct bid_fs *fs, struct bid_inode *inode, bool by_kernel);
+/* One of its handles is gone: one that the kernel read if @by_kernel. */
+void bid_backing_close(struct bid_fs *fs, fuse_ino_t number, bool by_kernel);
 
 /* An inode with such an attachment goes. */
 void bid_backing_detach(void *attachment);

@@ -29,12 +29,12 @@ void bid_backings_free(struct bid_backings *backings)
 {
 }
 
-int bid_backing_open(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
 	return -EOPNOTSUPP;
 }
 
-void bid_backing_close(struct bid_fs *fs, struct bid_inode *inode, bool by_kernel)
+void bid_backing_close(struct bid_fs *fs, fuse_ino_t number, bool by_kernel)
 {
 }
 

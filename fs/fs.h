@@ -4,7 +4,6 @@
 #define BID_FS_FS_H
 
 #include <fuse_lowlevel.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include <bid/broker.h>
@@ -41,7 +40,6 @@ struct bid_fs {
 	bool writable; /* the store is, and nobody said "ro" */
 	unsigned stack_depth; /* how many file systems lie on one another below the store */
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */
-	pthread_mutex_t text_lock; /* of the texts' attachments, see text.c */
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
 	const char *uring_reason; /* why requests do not come over io_uring; NULL if they do; written once, with the mode */

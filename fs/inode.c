@@ -4,231 +4,462 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { FIRST_BUCKETS = 1024 }; /* a power of two */
+#include "base/cleanup.h"
+#include "slot.h"
 
-struct bid_inodes {
-	pthread_mutex_t lock; /* protects all below */
-	void (*detach)(const struct bid_inode *inode);
-	struct bid_inode **buckets;
-	uint64_t n_buckets; /* a power of two */
-	uint64_t n;
+enum { FIRST_ROOM = 1024 }; /* a power of two */
+
+/* What is attached to an inode: few have something. */
+struct attached {
+	uint64_t number;
+	void *attachment;
 };
 
-_Static_assert(BID_NODE_STAGED < 32 && BID_KIND_END <= 8, "type and kind fit into 8 bits");
+/*
+ * Slots are in no order and without gaps: when one goes, the last one takes its place, and when there are more of them all may
+ * move. So nobody keeps a pointer to one.
+ */
+struct bid_inodes {
+	void (*detach)(enum bid_node_type type, void *attachment);
+	pthread_mutex_t lock; /* protects all below */
+	struct bid_slot *slots; /* owned; .next is the index + 1 of the next one in the bucket, or 0 */
+	uint32_t *buckets; /* by key: index + 1 of the first, or 0; owned */
+	uint32_t n, room; /* slots, and how many there is room for: the number of buckets, a power of two */
+	uint64_t count; /* nodes */
+	void *attachments; /* struct attached by number, see tsearch(3); owned */
+};
 
-/* @attempt 0 is the number of a node; the next ones are for one whose number is taken by another. */
-static uint64_t number_of(const struct bid_node *node, unsigned attempt)
+/* A place of a slot. */
+struct place {
+	int64_t index; /* -1: none */
+	unsigned at;
+};
+
+static bool is_root(const struct bid_node *node)
 {
-	uint64_t class = (uint64_t)node->type << 3 | node->kind;
-	uint64_t fan = node->id.len ? node->id.bytes[0] : node->fan;
-	XXH64_hash_t hash;
+	return node->type == BID_NODE_PATH && !*bid_node_path(node);
+}
 
-	if (node->type == BID_NODE_PATH && !*bid_node_path(node))
-		return BID_INODE_ROOT;
-	if (node->serial)
-		return class << 55 | node->serial;
-	hash = XXH3_64bits_withSeed(node->id.bytes, node->id.len, attempt << 8 | (unsigned)node->type);
-	hash = XXH3_64bits_withSeed(bid_node_path(node), strlen(bid_node_path(node)), hash);
-	if (node->detail)
-		hash = XXH3_64bits_withSeed(bid_detail_text(node->detail), strlen(bid_detail_text(node->detail)), hash);
-	return class << 55 | fan << 47 | (hash & 0x7fffffffffffU);
+static uint64_t number_of(unsigned class, uint64_t key)
+{
+	return (uint64_t) class << BID_KEY_BITS | key;
+}
+
+static unsigned class_of(uint64_t number)
+{
+	return (unsigned)(number >> BID_KEY_BITS);
+}
+
+static uint64_t key_of(uint64_t number)
+{
+	return number & ((1ULL << BID_KEY_BITS) - 1);
 }
 
 uint64_t bid_inode_number(const struct bid_node *node)
 {
-	return number_of(node, 0);
+	return is_root(node) ? BID_INODE_ROOT : number_of(bid_class(node), bid_key(node, 0));
 }
 
 void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan)
 {
-	uint64_t class = number >> 55;
+	enum bid_node_type type = bid_class_type(class_of(number));
 
-	*ret_type = number == BID_INODE_ROOT	    ? BID_NODE_PATH
-		    : class >> 3 <= BID_NODE_README ? (enum bid_node_type)(class >> 3)
-						    : BID_NODE_NONE;
-	*ret_kind = (enum bid_kind)(class & 7);
+	*ret_type = number == BID_INODE_ROOT ? BID_NODE_PATH : type <= BID_NODE_README ? type : BID_NODE_NONE;
+	*ret_kind = bid_class_kind(class_of(number));
 	*ret_fan = (unsigned)(number >> 47 & 0xff);
 }
 
-static struct bid_inode **bucket_of(const struct bid_inodes *inodes, uint64_t number)
+/* Down to bid_inodes_new(), with the lock held */
+
+static uint32_t *bucket_of(const struct bid_inodes *inodes, uint64_t key)
 {
-	return &inodes->buckets[number * 0x9e3779b97f4a7c15U >> 32 & (inodes->n_buckets - 1)];
+	return &inodes->buckets[key * 0x9e3779b97f4a7c15U >> 32 & (inodes->room - 1)];
 }
 
-static struct bid_inode *find(const struct bid_inodes *inodes, uint64_t number)
+static struct place find(const struct bid_inodes *inodes, unsigned class, uint64_t key)
 {
-	struct bid_inode *inode = *bucket_of(inodes, number);
+	for (uint32_t next = *bucket_of(inodes, key); next; next = inodes->slots[next - 1].next) {
+		const struct bid_slot *slot = &inodes->slots[next - 1];
 
-	while (inode && inode->number != number)
-		inode = inode->next;
-	return inode;
+		for (unsigned at = 0; at < BID_SLOT_PLACES; at++)
+			if (slot->classes[at] == class && bid_slot_key(slot) == key)
+				return (struct place){ next - 1, at };
+	}
+	return (struct place){ .index = -1 };
 }
 
-static void resize(struct bid_inodes *inodes, uint64_t n_buckets)
+static struct place find_number(const struct bid_inodes *inodes, uint64_t number)
 {
-	struct bid_inodes other = { .n_buckets = n_buckets };
+	if (bid_class_type(class_of(number)) == BID_NODE_NONE)
+		return (struct place){ .index = -1 };
+	return find(inodes, class_of(number), key_of(number));
+}
 
-	other.buckets = calloc(other.n_buckets, sizeof(*other.buckets));
-	if (!other.buckets)
-		return; /* slower, or larger, not wrong */
-	for (uint64_t i = 0; i < inodes->n_buckets; i++) {
-		struct bid_inode *inode, *next;
+static void chain(struct bid_inodes *inodes, uint32_t index)
+{
+	uint32_t *bucket = bucket_of(inodes, bid_slot_key(&inodes->slots[index]));
 
-		for (inode = inodes->buckets[i]; inode; inode = next) {
-			struct bid_inode **bucket = bucket_of(&other, inode->number);
+	inodes->slots[index].next = *bucket;
+	*bucket = index + 1;
+}
 
-			next = inode->next;
-			inode->next = *bucket;
-			*bucket = inode;
-		}
+/* Where the index of that slot is written. */
+static uint32_t *link_to(struct bid_inodes *inodes, uint32_t index)
+{
+	uint32_t *link = bucket_of(inodes, bid_slot_key(&inodes->slots[index]));
+
+	while (*link != index + 1)
+		link = &inodes->slots[*link - 1].next;
+	return link;
+}
+
+static int resize(struct bid_inodes *inodes, uint32_t room)
+{
+	uint32_t *buckets = calloc(room, sizeof(*buckets));
+	struct bid_slot *slots = buckets ? reallocarray(inodes->slots, room, sizeof(*slots)) : NULL;
+
+	if (!slots) {
+		free(buckets);
+		return -ENOMEM;
 	}
 	free(inodes->buckets);
-	inodes->buckets = other.buckets;
-	inodes->n_buckets = other.n_buckets;
+	inodes->buckets = buckets;
+	inodes->slots = slots;
+	inodes->room = room;
+	for (uint32_t i = 0; i < inodes->n; i++)
+		chain(inodes, i);
+	return 0;
 }
 
-static struct bid_inode *insert(struct bid_inodes *inodes, uint64_t number, const struct bid_node *node)
+/* A place in a slot like @wanted that has a free one. */
+static struct place find_free(const struct bid_inodes *inodes, const struct bid_slot *wanted, uint64_t key)
 {
-	struct bid_inode *inode = calloc(1, sizeof(*inode));
-	struct bid_inode **bucket;
+	for (uint32_t next = *bucket_of(inodes, key); next; next = inodes->slots[next - 1].next) {
+		const struct bid_slot *slot = &inodes->slots[next - 1];
+		unsigned at = bid_slot_free_place(slot);
 
-	if (!inode || bid_node_copy(node, &inode->node) < 0) {
-		free(inode);
-		return NULL;
+		if (at < BID_SLOT_PLACES && bid_slot_is_like(slot, wanted))
+			return (struct place){ next - 1, at };
 	}
-	if (inodes->n >= inodes->n_buckets)
-		resize(inodes, inodes->n_buckets * 2);
-	bucket = bucket_of(inodes, number);
-	inode->number = number;
-	inode->next = *bucket;
-	*bucket = inode;
-	inodes->n++;
-	return inode;
+	return (struct place){ .index = -1 };
 }
 
-int bid_inodes_new(void (*detach)(const struct bid_inode *inode), struct bid_inodes **ret_inodes)
+/* Take a place for @class, in a slot like @wanted or in @wanted itself, which is the table's then. -ENOMEM. */
+static int insert(struct bid_inodes *inodes, const struct bid_slot *wanted, uint64_t key, unsigned class, struct place *ret_place)
+{
+	struct place place = find_free(inodes, wanted, key);
+
+	if (place.index < 0) {
+		if (inodes->n == inodes->room && (inodes->room > UINT32_MAX / 4 || resize(inodes, inodes->room * 2) < 0))
+			return -ENOMEM;
+		place.index = inodes->n++;
+		inodes->slots[place.index] = *wanted;
+		chain(inodes, (uint32_t)place.index);
+	}
+	inodes->slots[place.index].classes[place.at] = (uint8_t) class;
+	inodes->slots[place.index].values[place.at] = 0;
+	*ret_place = place;
+	return 0;
+}
+
+/* Free that place. Returns whether the table has become much too large. */
+static bool drop(struct bid_inodes *inodes, struct place place)
+{
+	uint32_t index = (uint32_t)place.index, last = inodes->n - 1;
+	struct bid_slot *slot = &inodes->slots[index];
+
+	slot->classes[place.at] = BID_CLASS_FREE;
+	for (unsigned at = 0; at < BID_SLOT_PLACES; at++)
+		if (slot->classes[at] != BID_CLASS_FREE)
+			return false;
+	*link_to(inodes, index) = slot->next;
+	bid_slot_release(slot);
+	if (index != last) {
+		*link_to(inodes, last) = index + 1;
+		*slot = inodes->slots[last];
+	}
+	inodes->n--;
+	return inodes->room > FIRST_ROOM && inodes->n < inodes->room / 8;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t left = ((const struct attached *)a)->number, right = ((const struct attached *)b)->number;
+
+	return left < right ? -1 : left > right;
+}
+
+/* The attachment of that number, which is not attached any more. */
+static void *take_attachment(struct bid_inodes *inodes, uint64_t number)
+{
+	const struct attached wanted = { .number = number };
+	struct attached **found = tfind(&wanted, &inodes->attachments, compare), *attached = found ? *found : NULL;
+	void *attachment = attached ? attached->attachment : NULL;
+
+	tdelete(&wanted, &inodes->attachments, compare);
+	free(attached);
+	return attachment;
+}
+
+static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
+{
+	unsigned class = bid_class(node), attempt = 0;
+	struct bid_slot wanted;
+	struct place place;
+	uint32_t *value;
+	uint64_t key;
+	int r;
+
+	for (;; attempt++) {
+		struct bid_node taken;
+
+		if (attempt == BID_SLOT_ATTEMPTS)
+			return -ENOMEM;
+		key = bid_key(node, attempt);
+		place = find(inodes, class, key);
+		if (place.index < 0)
+			break;
+		taken = bid_slot_node(&inodes->slots[place.index], place.at);
+		if (bid_node_equal(&taken, node))
+			break;
+	}
+	if (place.index < 0) {
+		r = bid_slot_init(&wanted, node, key, attempt);
+		if (r < 0)
+			return r;
+		r = insert(inodes, &wanted, key, class, &place);
+		if (r < 0) {
+			bid_slot_release(&wanted);
+			return r;
+		}
+		inodes->count++;
+	}
+	value = &inodes->slots[place.index].values[place.at];
+	if (*value < UINT32_MAX)
+		++*value;
+	ret_inode->number = number_of(class, key);
+	ret_inode->node = bid_slot_node(&inodes->slots[place.index], place.at);
+	return 0;
+}
+
+/* Nobody holds it any more. Returns its attachment, and whether the table has become much too large. */
+static void *forget(struct bid_inodes *inodes, uint64_t number, struct place place, bool *ret_many)
+{
+	struct bid_slot *slot = &inodes->slots[place.index];
+	uint8_t mask = (uint8_t)(1 << place.at);
+	void *attachment = slot->attached & mask ? take_attachment(inodes, number) : NULL;
+
+	slot->attached &= (uint8_t)~mask;
+	*ret_many = drop(inodes, place);
+	inodes->count--;
+	place = find(inodes, BID_CLASS_TOLD, key_of(number));
+	if (bid_class_type(class_of(number)) == BID_NODE_LINK && place.index >= 0)
+		*ret_many = drop(inodes, place);
+	return attachment;
+}
+
+int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes)
 {
 	struct bid_inodes *inodes = calloc(1, sizeof(*inodes));
-	struct bid_node root = { .type = BID_NODE_PATH };
-	struct bid_inode *inode;
 
 	if (!inodes)
 		return -ENOMEM;
 	pthread_mutex_init(&inodes->lock, NULL);
 	inodes->detach = detach;
-	inodes->n_buckets = FIRST_BUCKETS;
-	inodes->buckets = calloc(inodes->n_buckets, sizeof(*inodes->buckets));
-	inode = inodes->buckets ? insert(inodes, BID_INODE_ROOT, &root) : NULL;
-	if (!inode) {
+	if (resize(inodes, FIRST_ROOM) < 0) {
 		bid_inodes_free(inodes);
 		return -ENOMEM;
 	}
-	inode->lookups = 1; /* never forgotten */
 	*ret_inodes = inodes;
 	return 0;
-}
-
-static void destroy(struct bid_inodes *inodes, struct bid_inode *inode)
-{
-	if (inode->attachment)
-		inodes->detach(inode);
-	bid_node_release(&inode->node);
-	free(inode);
 }
 
 void bid_inodes_free(struct bid_inodes *inodes)
 {
 	if (!inodes)
 		return;
-	for (uint64_t i = 0; inodes->buckets && i < inodes->n_buckets; i++) {
-		struct bid_inode *inode, *next;
+	for (uint32_t i = 0; i < inodes->n; i++) {
+		struct bid_slot *slot = &inodes->slots[i];
 
-		for (inode = inodes->buckets[i]; inode; inode = next) {
-			next = inode->next;
-			destroy(inodes, inode);
-		}
+		for (unsigned at = 0; at < BID_SLOT_PLACES; at++)
+			if (slot->attached & 1 << at)
+				inodes->detach(bid_class_type(slot->classes[at]),
+					       take_attachment(inodes, number_of(slot->classes[at], bid_slot_key(slot))));
+		bid_slot_release(slot);
 	}
+	free(inodes->slots);
 	free(inodes->buckets);
 	pthread_mutex_destroy(&inodes->lock);
 	free(inodes);
 }
 
-int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode **ret_inode)
-{
-	struct bid_inode *inode;
-	uint64_t number;
+/* The root is not in the table: it is always there. */
+static const struct bid_inode root = { .number = BID_INODE_ROOT, .node = { .type = BID_NODE_PATH } };
 
-	pthread_mutex_lock(&inodes->lock);
-	for (unsigned attempt = 0;; attempt++) {
-		number = number_of(node, attempt);
-		inode = find(inodes, number);
-		if (!inode || bid_node_equal(&inode->node, node))
-			break;
+int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
+{
+	int r;
+
+	if (is_root(node)) {
+		*ret_inode = root;
+		return 0;
 	}
-	if (!inode)
-		inode = insert(inodes, number, node);
-	if (inode)
-		inode->lookups++;
+	pthread_mutex_lock(&inodes->lock);
+	r = get(inodes, node, ret_inode);
 	pthread_mutex_unlock(&inodes->lock);
-	if (!inode)
-		return -ENOMEM;
-	*ret_inode = inode;
-	return 0;
+	return r;
 }
 
-struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number)
+struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, struct bid_inode *buffer)
 {
-	struct bid_inode *inode;
+	struct place place;
 
+	if (number == BID_INODE_ROOT) {
+		*buffer = root;
+		return buffer;
+	}
 	pthread_mutex_lock(&inodes->lock);
-	inode = find(inodes, number);
+	place = find_number(inodes, number);
+	if (place.index >= 0) {
+		buffer->number = number;
+		buffer->node = bid_slot_node(&inodes->slots[place.index], place.at);
+	}
 	pthread_mutex_unlock(&inodes->lock);
-	return inode;
+	return place.index >= 0 ? buffer : NULL;
 }
 
 void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count)
 {
-	struct bid_inode *gone = NULL;
-	struct bid_inode **at;
+	void *attachment = NULL;
+	struct place place;
 	bool many = false;
+	uint32_t *value;
 
 	pthread_mutex_lock(&inodes->lock);
-	for (at = bucket_of(inodes, number); *at && (*at)->number != number; at = &(*at)->next)
-		;
-	if (*at && number != BID_INODE_ROOT) {
-		(*at)->lookups -= count < (*at)->lookups ? count : (*at)->lookups;
-		if ((*at)->lookups == 0) {
-			gone = *at;
-			*at = gone->next;
-			inodes->n--;
-			many = inodes->n_buckets > FIRST_BUCKETS && inodes->n < inodes->n_buckets / 8;
-		}
+	place = find_number(inodes, number);
+	if (place.index >= 0) {
+		value = &inodes->slots[place.index].values[place.at];
+		if (*value < UINT32_MAX)
+			*value -= count < *value ? (uint32_t)count : *value;
+		if (*value == 0)
+			attachment = forget(inodes, number, place, &many);
 	}
 	if (many)
-		resize(inodes, inodes->n_buckets / 4);
+		resize(inodes, inodes->room / 4); /* without memory it is larger, not wrong */
 	pthread_mutex_unlock(&inodes->lock);
-	if (gone)
-		destroy(inodes, gone);
+	if (attachment)
+		inodes->detach(bid_class_type(class_of(number)), attachment);
 	/* a walk through a large store has come to its end: what it took is for others again, and malloc(3) would keep it */
 	if (many)
 		malloc_trim(0);
 }
 
-uint64_t bid_inodes_count(struct bid_inodes *inodes)
+int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachment)
 {
-	uint64_t n;
+	bid_auto_free struct attached *attached = malloc(sizeof(*attached));
+	struct attached **added;
+	struct place place;
+	int r = 0;
 
+	if (!attached)
+		return -ENOMEM;
+	*attached = (struct attached){ .number = number, .attachment = attachment };
 	pthread_mutex_lock(&inodes->lock);
-	n = inodes->n;
+	place = find_number(inodes, number);
+	added = place.index >= 0 ? tsearch(attached, &inodes->attachments, compare) : NULL;
+	if (!added) {
+		r = place.index >= 0 ? -ENOMEM : -ESTALE;
+	} else if (*added != attached) {
+		r = -EEXIST;
+	} else {
+		inodes->slots[place.index].attached |= (uint8_t)(1 << place.at);
+		bid_steal(attached);
+	}
 	pthread_mutex_unlock(&inodes->lock);
-	return n;
+	return r;
 }
 
-uint64_t bid_inode_hash(const char *text)
+void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number)
 {
-	return XXH3_64bits(text, strlen(text)) | 1;
+	const struct attached wanted = { .number = number };
+	struct attached **found;
+	void *attachment = NULL;
+
+	pthread_mutex_lock(&inodes->lock);
+	found = tfind(&wanted, &inodes->attachments, compare);
+	if (found)
+		attachment = (*found)->attachment;
+	pthread_mutex_unlock(&inodes->lock);
+	return attachment;
+}
+
+static uint32_t hash_of(const char *text)
+{
+	return (uint32_t)XXH3_64bits(text, strlen(text));
+}
+
+/* The place for what the kernel was told of the link in @of. Without memory it is taken to keep nothing. */
+static struct place told_place(struct bid_inodes *inodes, uint64_t key, struct place of)
+{
+	struct place place = find(inodes, BID_CLASS_TOLD, key);
+	struct bid_slot like = inodes->slots[of.index];
+
+	if (place.index >= 0)
+		return place;
+	if (bid_slot_is_large(&like)) {
+		place = (struct place){ of.index, !of.at };
+		inodes->slots[place.index].classes[place.at] = BID_CLASS_TOLD;
+		return place;
+	}
+	memset(like.classes, BID_CLASS_FREE, sizeof(like.classes));
+	like.attached = 0;
+	insert(inodes, &like, key, BID_CLASS_TOLD, &place);
+	return place;
+}
+
+void bid_inodes_told(struct bid_inodes *inodes, uint64_t number, const char *text)
+{
+	struct place place;
+
+	if (bid_class_type(class_of(number)) != BID_NODE_LINK)
+		return; /* a text that never changes */
+	pthread_mutex_lock(&inodes->lock);
+	place = find_number(inodes, number);
+	if (place.index >= 0)
+		place = told_place(inodes, key_of(number), place);
+	if (place.index >= 0)
+		inodes->slots[place.index].values[place.at] = hash_of(text);
+	pthread_mutex_unlock(&inodes->lock);
+}
+
+bool bid_inodes_is_misled(struct bid_inodes *inodes, uint64_t number, const char *text)
+{
+	struct place place;
+	bool misled = false;
+
+	if (bid_class_type(class_of(number)) != BID_NODE_LINK)
+		return false;
+	pthread_mutex_lock(&inodes->lock);
+	place = find(inodes, BID_CLASS_TOLD, key_of(number));
+	if (place.index >= 0)
+		misled = inodes->slots[place.index].values[place.at] != hash_of(text);
+	if (misled)
+		drop(inodes, place);
+	pthread_mutex_unlock(&inodes->lock);
+	return misled;
+}
+
+uint64_t bid_inodes_count(struct bid_inodes *inodes)
+{
+	uint64_t count;
+
+	pthread_mutex_lock(&inodes->lock);
+	count = inodes->count + 1;
+	pthread_mutex_unlock(&inodes->lock);
+	return count;
 }

@@ -172,15 +172,7 @@ void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, co
 	add(notifier, 0, id, path ? path : "");
 }
 
-void bid_notify_text(struct bid_notifier *notifier, struct bid_inode *inode, const char *text)
+void bid_notify_link(struct bid_notifier *notifier, uint64_t number)
 {
-	unsigned long long told = atomic_load(&inode->told);
-
-	if (told != 0 && told != bid_inode_hash(text) && atomic_compare_exchange_strong(&inode->told, &told, 0))
-		add(notifier, inode->number, NULL, "");
-}
-
-void bid_notify_told(struct bid_inode *inode, const char *text)
-{
-	atomic_store(&inode->told, bid_inode_hash(text));
+	add(notifier, number, NULL, "");
 }

@@ -22,13 +22,7 @@ void bid_notifier_free(struct bid_notifier *notifier);
  */
 void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path);
 
-/*
- * The symbolic link @inode has the text @text. The kernel keeps such texts, because perf reads each link several times; if it has
- * another one it is told to forget that. Does not block. @notifier may be NULL.
- */
-void bid_notify_text(struct bid_notifier *notifier, struct bid_inode *inode, const char *text);
-
-/* The kernel gets the text @text of @inode. */
-void bid_notify_told(struct bid_inode *inode, const char *text);
+/* The kernel is to forget the text of the symbolic link of that number. */
+void bid_notify_link(struct bid_notifier *notifier, uint64_t number);
 
 #endif

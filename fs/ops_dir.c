@@ -72,7 +72,7 @@ static bool may_be_source(const struct bid_fs *fs, const struct bid_node *node, 
 void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_detail *detail;
 
 	if (inode && may_be_source(fs, &inode->node, fi->flags) && bid_detail_source(bid_node_path(&inode->node), &detail) == 0) {

@@ -15,7 +15,8 @@
 
 /* One open file. */
 struct handle {
-	struct bid_inode *inode;
+	fuse_ino_t inode; /* its number */
+	bool counts; /* as open for passthrough */
 	bool by_kernel; /* read by the kernel: passthrough */
 	int fd; /* else read from here, or -1; owned */
 	char *text; /* or from here, as it was when the file was opened; owned */
@@ -29,10 +30,9 @@ static void handle_free(struct handle *handle)
 	free(handle);
 }
 
-/* It counted as open for passthrough. */
 static void release_backing(struct bid_fs *fs, const struct handle *handle)
 {
-	if (!handle->text && handle->inode->node.type != BID_NODE_STAGED)
+	if (handle->counts)
 		bid_backing_close(fs, handle->inode, handle->by_kernel);
 }
 
@@ -54,7 +54,7 @@ static void reply_open(fuse_req_t req, struct handle *handle, struct fuse_file_i
 	handle_free(handle);
 }
 
-static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct handle *handle = calloc(1, sizeof(*handle));
 	int r = handle ? bid_text_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
@@ -64,14 +64,14 @@ static void open_text(fuse_req_t req, struct bid_inode *inode, struct fuse_file_
 		fuse_reply_err(req, -r);
 		return;
 	}
-	handle->inode = inode;
+	handle->inode = inode->number;
 	handle->fd = -1;
 	fi->direct_io = 1; /* what was made for this handle must not be mixed with what is made for others */
 	reply_open(req, handle, fi);
 }
 
 /* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
-static int make_handle(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
+static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
 		       struct handle **ret_handle)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -80,12 +80,13 @@ static int make_handle(fuse_req_t req, struct bid_inode *inode, int fd, const st
 
 	/* what is still written has no place, and none but its writer to read it */
 	if (r == 0)
-		r = inode->node.type == BID_NODE_STAGED ? -EOPNOTSUPP : bid_backing_open(req, inode, fd, st, fi);
+		r = inode->node.type == BID_NODE_STAGED ? -EOPNOTSUPP : bid_backing_open(req, inode->number, fd, st, fi);
 	if (r < 0 && r != -EOPNOTSUPP) {
 		free(handle);
 		return r;
 	}
-	handle->inode = inode;
+	handle->inode = inode->number;
+	handle->counts = inode->node.type != BID_NODE_STAGED;
 	handle->fd = -1;
 	handle->by_kernel = r == 0;
 	if (!handle->by_kernel) {
@@ -102,7 +103,7 @@ static int make_handle(fuse_req_t req, struct bid_inode *inode, int fd, const st
 	return 0;
 }
 
-static void open_file(fuse_req_t req, struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
 	struct handle *handle;
 	int r = make_handle(req, inode, fd, st, fi, &handle);
@@ -117,6 +118,7 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct fuse_entry_param entry;
+	struct bid_inode buffer;
 	struct handle *handle = NULL;
 	struct stat st;
 	int r;
@@ -128,7 +130,7 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 	}
 	/* of handles that were made so, no_open mode does not tell on every kernel when they are closed */
 	if (fs->mode != BID_MODE_NO_OPEN)
-		r = make_handle(req, bid_inodes_find(fs->inodes, entry.ino), fd, &st, fi, &handle);
+		r = make_handle(req, bid_inodes_find(fs->inodes, entry.ino, &buffer), fd, &st, fi, &handle);
 	fi->fh = (uintptr_t)handle;
 	if (r < 0)
 		fuse_reply_err(req, -r);
@@ -152,19 +154,19 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		return;
 	}
 	st = file->st;
-	fd = bid_fds_keep(fs->fds, call->inode->number, file);
+	fd = bid_fds_keep(fs->fds, call->inode.number, file);
 	if (!fd) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	open_file(req, call->inode, bid_fd_number(fd), &st, &call->fi);
+	open_file(req, &call->inode, bid_fd_number(fd), &st, &call->fi);
 	bid_fds_put(fs->fds, fd);
 }
 
-static void open_artifact(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = inode, .fi = *fi };
+	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
 	struct bid_fd *fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
 
@@ -176,7 +178,7 @@ static void open_artifact(fuse_req_t req, struct bid_inode *inode, struct fuse_f
 	bid_fds_put(fs->fds, fd);
 }
 
-static void open_staged(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
@@ -189,7 +191,7 @@ static void open_staged(fuse_req_t req, struct bid_inode *inode, struct fuse_fil
 	bid_staged_put(fs->staging, staged);
 }
 
-static void open_kcore_file(fuse_req_t req, struct bid_inode *inode, struct fuse_file_info *fi)
+static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_store_open_kcore(bid_fs_of(req)->store, inode->node.path, &file);
@@ -210,7 +212,7 @@ static bool is_writable(const struct bid_node *node)
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 
 	if (!inode)
 		fuse_reply_err(req, ESTALE);
@@ -263,7 +265,7 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
 		return;
 	}
-	fd = bid_fds_keep(fs->fds, call->inode->number, file);
+	fd = bid_fds_keep(fs->fds, call->inode.number, file);
 	if (!fd) {
 		fuse_reply_err(req, ENOMEM);
 		return;
@@ -296,12 +298,12 @@ static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_
 	bid_file_release(&file);
 }
 
-static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, off_t offset)
+static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_call call = {
 		.artifact = bid_node_request(&inode->node),
-		.inode = inode,
+		.inode = *inode,
 		.size = size,
 		.offset = offset,
 	};
@@ -338,10 +340,10 @@ static void read_unopened(fuse_req_t req, struct bid_inode *inode, size_t size, 
 void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode;
+	struct bid_inode buffer, *inode;
 
 	if (fs->mode == BID_MODE_NO_OPEN) {
-		inode = bid_inodes_find(fs->inodes, number);
+		inode = bid_inodes_find(fs->inodes, number, &buffer);
 		if (inode)
 			read_unopened(req, inode, size, offset);
 		else
@@ -355,7 +357,7 @@ void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, s
 
 void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	struct bid_inode *inode = bid_inodes_find(bid_fs_of(req)->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(bid_fs_of(req)->inodes, number, &buffer);
 	struct handle *handle = handle_of(fi);
 
 	/* where there was no FLUSH; who wrote it is not told any more if it is refused, but the log is */

@@ -50,7 +50,7 @@ static int path_in(const struct bid_node *dir, const char *name, char ret_path[s
 void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
 	char path[PATH_MAX];
 	int r = parent ? 0 : -ESTALE;
 
@@ -73,7 +73,7 @@ void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mo
 void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_node node = { 0 };
 	char there[PATH_MAX];
 	int r = parent ? 0 : -ESTALE;
@@ -98,7 +98,7 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged = NULL;
 	struct bid_node node;
 	bid_auto_fd int fd = -1;
@@ -140,7 +140,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *parent = bid_inodes_find(fs->inodes, to);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct bid_node node = { 0 };
 	struct stat st;
 	int r = look(fs, parent, name, &node);
@@ -199,7 +199,7 @@ int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *n
  */
 static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_staged *staged, struct bid_request *ret_request)
 {
-	struct bid_inode *parent = bid_inodes_find(fs->inodes, to);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct bid_request request = { .kind = bid_tree_kind(name) };
 	int r = parent ? bid_tree_place(&parent->node, &request.id) : -ESTALE;
 
@@ -221,7 +221,7 @@ static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged = NULL;
 	struct bid_request request;
 	int r = -ESTALE;
@@ -244,7 +244,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *from = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged = from ? bid_staging_find(fs->staging, bid_node_path(&from->node), name) : NULL;
 	struct bid_request request;
 	int r = from ? -EPERM : -ESTALE;

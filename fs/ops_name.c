@@ -111,7 +111,7 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, parent);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, parent, &buffer);
 	bool up = strcmp(name, "..") == 0;
 	struct bid_node child;
 	struct stat section;
@@ -190,7 +190,7 @@ static void getattr_staged(fuse_req_t req, const struct bid_inode *inode)
 void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request artifact;
 	struct bid_fd *fd;
@@ -233,7 +233,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	char target[PATH_MAX];
 	int r = inode ? bid_tree_readlink(&fs->tree, &inode->node, target, sizeof(target)) : -ESTALE;
 
@@ -241,7 +241,7 @@ void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 		fuse_reply_err(req, -r);
 		return;
 	}
-	bid_notify_told(inode, target);
+	bid_inodes_told(fs->inodes, number, target);
 	fuse_reply_readlink(req, target);
 }
 

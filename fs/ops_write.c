@@ -47,7 +47,7 @@ static bool is_probes(const struct bid_node *node)
 void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	int r = -EPERM;
 
 	if (!inode)
@@ -85,7 +85,7 @@ static int set_file(int fd, const struct stat *wanted, int to_set, bool all)
 void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged;
 	bid_auto_fd int fd = -1;
 	int r = 0;
@@ -137,7 +137,7 @@ static int unlink_copied(struct bid_fs *fs, const struct bid_staged *staged)
 void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged;
 	struct bid_node node = { 0 };
 	int r;
@@ -174,7 +174,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *parent = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_node node = { 0 };
 	char path[PATH_MAX];
 	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node) : -ESTALE;
@@ -262,7 +262,7 @@ int bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	int r = 0;
 
 	/* in no_open mode every close of every file would be asked about: never again */

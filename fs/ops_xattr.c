@@ -98,6 +98,7 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	bid_cleanup(answer_release) struct answer answer = { .wanted = name + strlen(PREFIX) };
+	struct bid_inode buffer;
 	const struct bid_inode *inode;
 	int r;
 
@@ -106,7 +107,7 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 		fuse_reply_err(req, ENODATA);
 		return;
 	}
-	inode = bid_inodes_find(fs->inodes, number);
+	inode = bid_inodes_find(fs->inodes, number, &buffer);
 	r = !inode ? -ESTALE : inode->node.type == BID_NODE_FILE ? look(fs, &inode->node, &answer) : 0;
 	if (r < 0)
 		fuse_reply_err(req, -r);
@@ -120,7 +121,8 @@ void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	bid_cleanup(answer_release) struct answer answer = { .wanted = NULL };
-	const struct bid_inode *inode = bid_inodes_find(fs->inodes, number);
+	struct bid_inode buffer;
+	const struct bid_inode *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	int r = !inode ? -ESTALE : inode->node.type == BID_NODE_FILE ? look(fs, &inode->node, &answer) : 0;
 
 	if (r < 0)

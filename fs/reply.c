@@ -22,7 +22,7 @@ static bool is_perfs(const struct bid_node *node)
 	       (node->type == BID_NODE_KCORE_COPY && node->path);
 }
 
-struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
+struct stat bid_attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 {
 	const struct bid_node *node = &inode->node;
 	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
@@ -48,7 +48,9 @@ struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode)
 		if (bid_tree_readlink(&fs->tree, node, target, sizeof(target)) < 0)
 			break;
 		st.st_size = (off_t)strlen(target);
-		bid_notify_text(fs->notifier, inode, target);
+		/* the kernel keeps such texts, because perf reads each link several times */
+		if (bid_inodes_is_misled(fs->inodes, inode->number, target))
+			bid_notify_link(fs->notifier, inode->number);
 		break;
 	default:
 		st.st_mode = S_IFREG | 0444;
@@ -99,18 +101,18 @@ double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
 {
 	struct fuse_entry_param entry = { 0 };
-	struct bid_inode *inode;
+	struct bid_inode inode;
 	int r = bid_inodes_get(fs->inodes, node, &inode);
 
 	if (r < 0)
 		return r;
-	r = bid_text_keep(fs, inode);
+	r = bid_text_keep(fs, &inode);
 	if (r < 0) {
-		bid_inodes_forget(fs->inodes, inode->number, 1);
+		bid_inodes_forget(fs->inodes, inode.number, 1);
 		return r;
 	}
-	entry.ino = inode->number;
-	entry.attr = st ? bid_attr_of_file(fs, inode, st) : bid_attr_of(fs, inode);
+	entry.ino = inode.number;
+	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : bid_attr_of(fs, &inode);
 	entry.entry_timeout = bid_entry_timeout(fs, node);
 	entry.attr_timeout = entry.entry_timeout < BID_STALE ? entry.entry_timeout : BID_STALE;
 	*ret_entry = entry;

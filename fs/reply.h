@@ -6,7 +6,7 @@
 #include "fs.h"
 
 /* The attributes of what is no artifact. */
-struct stat bid_attr_of(struct bid_fs *fs, struct bid_inode *inode);
+struct stat bid_attr_of(struct bid_fs *fs, const struct bid_inode *inode);
 
 /* The attributes of an artifact: @st is of the file in the store. */
 struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);

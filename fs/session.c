@@ -235,12 +235,12 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 	return status;
 }
 
-static void drop_attachment(const struct bid_inode *inode)
+static void drop_attachment(enum bid_node_type type, void *attachment)
 {
-	if (inode->node.type == BID_NODE_FILE)
-		bid_backing_detach(inode->attachment);
+	if (type == BID_NODE_FILE)
+		bid_backing_detach(attachment);
 	else
-		bid_text_detach(inode->attachment);
+		bid_text_detach(attachment);
 }
 
 int bid_session_run(struct bid_store *store, const struct bid_options *options)
@@ -259,7 +259,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	int status = BID_EXIT_SYSTEM;
 
 	clock_gettime(CLOCK_REALTIME, &fs.started);
-	pthread_mutex_init(&fs.text_lock, NULL);
 	atomic_init(&fs.ids_changed, (uint64_t)fs.started.tv_sec * 1000000000 + (uint64_t)fs.started.tv_nsec);
 	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
 	raise_limit();
@@ -276,7 +275,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_inodes_free(fs.inodes);
 	bid_backings_free(fs.backings);
 	bid_budget_release(&fs.budget);
-	pthread_mutex_destroy(&fs.text_lock);
 	fuse_opt_free_args(&args);
 	return status;
 }

@@ -52,11 +52,12 @@ void bid_text_look(struct bid_fs *fs, struct bid_node *node)
 	while (node->serial == 0);
 }
 
-int bid_text_keep(struct bid_fs *fs, struct bid_inode *inode)
+int bid_text_keep(struct bid_fs *fs, const struct bid_inode *inode)
 {
 	bid_auto_free char *text = NULL;
 	bid_auto_free struct kept *kept = NULL;
 	size_t size;
+	int r;
 
 	if (!is_look(&inode->node) || inode->node.serial == 0)
 		return 0;
@@ -71,12 +72,10 @@ int bid_text_keep(struct bid_fs *fs, struct bid_inode *inode)
 	memcpy(kept->text, text, size);
 	clock_gettime(CLOCK_REALTIME, &kept->time);
 
-	/* one that came back by its file handle may come to several at once */
-	pthread_mutex_lock(&fs->text_lock);
-	if (!inode->attachment)
-		inode->attachment = bid_steal(kept);
-	pthread_mutex_unlock(&fs->text_lock);
-	return 0;
+	r = bid_inodes_attach(fs->inodes, inode->number, kept);
+	if (r == 0)
+		bid_steal(kept);
+	return r == -EEXIST ? 0 : r; /* it came back by its file handle */
 }
 
 void bid_text_detach(void *attachment)
@@ -85,14 +84,9 @@ void bid_text_detach(void *attachment)
 }
 
 /* Set once, before the kernel knows the inode, and freed when it does not any more. */
-static const struct kept *kept_of(struct bid_fs *fs, struct bid_inode *inode)
+static const struct kept *kept_of(const struct bid_fs *fs, const struct bid_inode *inode)
 {
-	const struct kept *kept;
-
-	pthread_mutex_lock(&fs->text_lock);
-	kept = inode->node.serial ? inode->attachment : NULL;
-	pthread_mutex_unlock(&fs->text_lock);
-	return kept;
+	return inode->node.serial ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
 }
 
 /* Make @text, of @size bytes, a multiple of the block by newlines, which JSON does not mind. */
@@ -137,7 +131,7 @@ static int make_modules(const struct bid_fs *fs, const struct bid_id *id, char *
 	return r;
 }
 
-int bid_text_make(struct bid_fs *fs, struct bid_inode *inode, char **ret_text, size_t *ret_size)
+int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size)
 {
 	const struct kept *kept = kept_of(fs, inode);
 	const char *from = kept ? kept->text : readme;
@@ -159,7 +153,7 @@ int bid_text_make(struct bid_fs *fs, struct bid_inode *inode, char **ret_text, s
 	return 0;
 }
 
-size_t bid_text_size(struct bid_fs *fs, struct bid_inode *inode, struct timespec *ret_time)
+size_t bid_text_size(struct bid_fs *fs, const struct bid_inode *inode, struct timespec *ret_time)
 {
 	const struct kept *kept = kept_of(fs, inode);
 	bid_auto_free char *text = NULL;

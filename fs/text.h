@@ -10,12 +10,12 @@
  * padded with newlines to a multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads it with the size that it saw last:
  * a little growth must not cut it off.
  */
-int bid_text_make(struct bid_fs *fs, struct bid_inode *inode, char **ret_text, size_t *ret_size);
+int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size);
 
 enum { BID_TEXT_BLOCK = 4096 };
 
 /* Its size, and in @ret_time when it changed last. Zero if it has none. */
-size_t bid_text_size(struct bid_fs *fs, struct bid_inode *inode, struct timespec *ret_time);
+size_t bid_text_size(struct bid_fs *fs, const struct bid_inode *inode, struct timespec *ret_time);
 
 /*
  * Status and metrics change all the time, and a reader must not get half of one and half of another. So each look at their name is
@@ -27,7 +27,7 @@ size_t bid_text_size(struct bid_fs *fs, struct bid_inode *inode, struct timespec
 void bid_text_look(struct bid_fs *fs, struct bid_node *node);
 
 /* Give @inode its text, if its node is of this sort and it has none. 0 or -ENOMEM. */
-int bid_text_keep(struct bid_fs *fs, struct bid_inode *inode);
+int bid_text_keep(struct bid_fs *fs, const struct bid_inode *inode);
 
 /* An inode with such a text goes. */
 void bid_text_detach(void *attachment);

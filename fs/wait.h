@@ -8,7 +8,7 @@
 /* What the kernel asked for, to be answered later. */
 struct bid_call {
 	struct bid_request artifact;
-	struct bid_inode *inode; /* for open and read: the artifact's; held by the kernel until it is answered */
+	struct bid_inode inode; /* for open and read: the artifact's; held by the kernel until it is answered */
 	struct fuse_file_info fi; /* for open */
 	size_t size; /* for read */
 	off_t offset; /* for read */

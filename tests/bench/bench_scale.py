@@ -127,10 +127,12 @@ class Bench:
             self.figures.note(f"ls -f, {name} / find of the links", timed("ls", "-f", self.point / "buildid") / native, target)
 
     def memory(self, mount, before):
-        """After a listing, after a lookup of every id, and after the kernel forgot them."""
+        """After a listing, after a lookup of every id, of its ELF file, too, and after the kernel forgot them."""
         self.figures.note("daemon after listing, bytes an id", (mount.memory() - before) / len(self.ids), 64)
         self.lookup(map(self.mounted, self.ids), 1)
         self.figures.note("daemon after looking all up, bytes an id", (mount.memory() - before) / len(self.ids), 64)
+        self.lookup((self.mounted(ident) / "elf" for ident in self.ids), 1)
+        self.figures.note("daemon after looking all files up, bytes an id", (mount.memory() - before) / len(self.ids), 64)
         if self.cold:
             drop("2")
             time.sleep(1)

@@ -260,46 +260,6 @@ static void numbers_are_a_function_of_the_node(void **state)
 	assert_int_equal(bid_inode_number(&elf) >> 47 & 0xff, 0xaa);
 }
 
-static void drop(const struct bid_inode *inode)
-{
-	free(inode->attachment);
-}
-
-static void inodes_live_as_long_as_the_kernel_holds_them(void **state)
-{
-	struct bid_node elf = { .type = BID_NODE_FILE, .kind = BID_KIND_ELF, .id = id_of(ID_A) };
-	struct bid_inode *inode, *again;
-	struct bid_inodes *inodes;
-	uint64_t number;
-
-	assert_int_equal(bid_inodes_new(drop, &inodes), 0);
-	assert_int_equal(bid_inodes_count(inodes), 1);
-	assert_int_equal(bid_inodes_get(inodes, &elf, &inode), 0);
-	assert_int_equal(bid_inodes_get(inodes, &elf, &again), 0);
-	assert_ptr_equal(inode, again);
-	inode->attachment = malloc(1); /* freed with it, or valgrind says so */
-	number = inode->number;
-	assert_true(number == bid_inode_number(&elf));
-	bid_inodes_forget(inodes, number, 1);
-	assert_ptr_equal(bid_inodes_find(inodes, number), inode);
-	bid_inodes_forget(inodes, number, 1);
-	assert_null(bid_inodes_find(inodes, number));
-	bid_inodes_forget(inodes, number, 1); /* nothing happens */
-	bid_inodes_forget(inodes, BID_INODE_ROOT, 1);
-	assert_non_null(bid_inodes_find(inodes, BID_INODE_ROOT));
-
-	/* many, so that the table grows */
-	for (unsigned i = 0; i < 5000; i++) {
-		struct bid_node node = { .type = BID_NODE_ID,
-					 .id = { .len = 4, .bytes = { (uint8_t)i, (uint8_t)(i >> 8), 1, 1 } } };
-
-		assert_int_equal(bid_inodes_get(inodes, &node, &inode), 0);
-		assert_ptr_equal(bid_inodes_find(inodes, inode->number), inode);
-	}
-	assert_int_equal(bid_inodes_count(inodes), 5001);
-	bid_inodes_free(inodes);
-}
-
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
@@ -310,7 +270,6 @@ int main(void)
 		TEST(links_lead_where_perf_wants_them),
 		TEST(listing_shows_what_is_here),
 		TEST(numbers_are_a_function_of_the_node),
-		TEST(inodes_live_as_long_as_the_kernel_holds_them),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The table of the nodes that the kernel holds. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../fs/inode.h"
+
+static unsigned detached;
+
+static void detach(enum bid_node_type type, void *attachment)
+{
+	assert_int_equal(type, BID_NODE_FILE);
+	detached++;
+	free(attachment);
+}
+
+static int begin(void **state)
+{
+	detached = 0;
+	return bid_inodes_new(detach, (struct bid_inodes **)state);
+}
+
+static int end(void **state)
+{
+	bid_inodes_free(*state);
+	return 0;
+}
+
+static struct bid_node node_of(enum bid_node_type type, enum bid_kind kind, const void *id, size_t len)
+{
+	struct bid_node node = { .type = type, .kind = kind };
+
+	if (len)
+		assert_int_equal(bid_id_from_bytes(id, len, &node.id), 0);
+	return node;
+}
+
+static struct bid_node numbered(enum bid_node_type type, uint32_t i)
+{
+	uint8_t id[20] = { (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16), 1 };
+
+	return node_of(type, type == BID_NODE_FILE ? BID_KIND_ELF : BID_KIND_NONE, id, sizeof(id));
+}
+
+static uint64_t get(struct bid_inodes *inodes, const struct bid_node *node)
+{
+	struct bid_inode inode;
+
+	assert_int_equal(bid_inodes_get(inodes, node, &inode), 0);
+	assert_true(bid_node_equal(&inode.node, node));
+	return inode.number;
+}
+
+static void assert_holds(struct bid_inodes *inodes, uint64_t number, const struct bid_node *node)
+{
+	struct bid_inode buffer, *inode = bid_inodes_find(inodes, number, &buffer);
+
+	assert_ptr_equal(inode, &buffer);
+	assert_true(inode->number == number);
+	assert_true(bid_node_equal(&inode->node, node));
+}
+
+static void assert_holds_none(struct bid_inodes *inodes, uint64_t number)
+{
+	struct bid_inode buffer;
+
+	assert_null(bid_inodes_find(inodes, number, &buffer));
+}
+
+static void inodes_live_as_long_as_the_kernel_holds_them(void **state)
+{
+	struct bid_node elf = numbered(BID_NODE_FILE, 1), root = { .type = BID_NODE_PATH };
+	uint64_t number = get(*state, &elf);
+
+	assert_true(number == bid_inode_number(&elf));
+	assert_true(number == get(*state, &elf));
+	assert_int_equal(bid_inodes_count(*state), 2);
+	bid_inodes_forget(*state, number, 1);
+	assert_holds(*state, number, &elf);
+	bid_inodes_forget(*state, number, 1);
+	assert_holds_none(*state, number);
+	bid_inodes_forget(*state, number, 1); /* nothing happens */
+	bid_inodes_forget(*state, BID_INODE_ROOT, 1);
+	assert_holds(*state, BID_INODE_ROOT, &root);
+	assert_true(get(*state, &root) == BID_INODE_ROOT);
+	assert_int_equal(bid_inodes_count(*state), 1);
+}
+
+/* Each has all that a node can have, and none is taken for another. */
+static void every_sort_of_node_is_kept(void **state)
+{
+	uint8_t id[64] = { 0xab, 0xcd, 1 };
+	struct bid_detail *detail;
+	struct bid_node nodes[] = {
+		{ .type = BID_NODE_IDS },
+		{ .type = BID_NODE_LINKS },
+		{ .type = BID_NODE_META },
+		{ .type = BID_NODE_BY_PATH },
+		{ .type = BID_NODE_LINKS_FAN, .fan = 0 },
+		{ .type = BID_NODE_LINKS_FAN, .fan = 0xab },
+		{ .type = BID_NODE_DEBUG_FAN, .fan = 0xab },
+		{ .type = BID_NODE_PATH, .path = (char *)"usr" },
+		{ .type = BID_NODE_BY_PATH, .path = (char *)"usr" },
+		{ .type = BID_NODE_STATUS },
+		{ .type = BID_NODE_STATUS, .serial = 1 },
+		{ .type = BID_NODE_STATUS, .serial = 2 },
+		node_of(BID_NODE_ID, BID_KIND_NONE, id, 1),
+		node_of(BID_NODE_ID, BID_KIND_NONE, id, 20),
+		node_of(BID_NODE_ID, BID_KIND_NONE, id, 21),
+		node_of(BID_NODE_ID, BID_KIND_NONE, id, 64),
+		node_of(BID_NODE_LINK, BID_KIND_NONE, id, 20),
+		node_of(BID_NODE_FILE, BID_KIND_ELF, id, 20),
+		node_of(BID_NODE_FILE, BID_KIND_DEBUGINFO, id, 20),
+		node_of(BID_NODE_FILE, BID_KIND_ELF, id, 64),
+		node_of(BID_NODE_FILE, BID_KIND_SOURCE, id, 20),
+		node_of(BID_NODE_SOURCES, BID_KIND_NONE, id, 20),
+		node_of(BID_NODE_SOURCES, BID_KIND_NONE, id, 20),
+	};
+	enum { N = sizeof(nodes) / sizeof(nodes[0]), SOURCE = N - 3, DIRECTORY = N - 1 };
+	uint64_t numbers[N];
+
+	assert_int_equal(bid_detail_source("/usr/src/a.c", &detail), 0);
+	nodes[SOURCE].detail = detail;
+	nodes[DIRECTORY].path = (char *)"/usr/src";
+	for (size_t i = 0; i < N; i++)
+		numbers[i] = get(*state, &nodes[i]);
+	assert_int_equal(bid_inodes_count(*state), N + 1);
+	for (size_t i = 0; i < N; i++) {
+		assert_holds(*state, numbers[i], &nodes[i]);
+		for (size_t j = 0; j < i; j++)
+			assert_true(numbers[i] != numbers[j]);
+	}
+	for (size_t i = 0; i < N; i++) {
+		bid_inodes_forget(*state, numbers[i], 1);
+		assert_holds_none(*state, numbers[i]);
+		for (size_t j = i + 1; j < N; j++)
+			assert_holds(*state, numbers[j], &nodes[j]);
+	}
+	assert_int_equal(bid_inodes_count(*state), 1);
+	bid_detail_unref(detail);
+}
+
+/* These two ids have one hash: found by looking at 30 million. */
+static void two_nodes_of_one_number_get_two(void **state)
+{
+	struct bid_node a = node_of(BID_NODE_ID, BID_KIND_NONE, "\xaa\x26\x34\x5a\x00", 5);
+	struct bid_node b = node_of(BID_NODE_ID, BID_KIND_NONE, "\xaa\x1a\x3f\x00\x01", 5);
+	uint64_t of_a, of_b;
+
+	assert_true(bid_inode_number(&a) == bid_inode_number(&b));
+	of_a = get(*state, &a);
+	of_b = get(*state, &b);
+	assert_true(of_a == bid_inode_number(&a));
+	assert_true(of_b != of_a);
+	assert_true(get(*state, &b) == of_b);
+	assert_holds(*state, of_a, &a);
+	assert_holds(*state, of_b, &b);
+	/* its file can have the number that it should have */
+	b.type = BID_NODE_FILE;
+	b.kind = BID_KIND_ELF;
+	assert_true(get(*state, &b) == bid_inode_number(&b));
+	assert_holds(*state, bid_inode_number(&b), &b);
+	bid_inodes_forget(*state, of_a, 1);
+	b.type = BID_NODE_ID;
+	b.kind = BID_KIND_NONE;
+	assert_holds(*state, of_b, &b);
+	assert_holds_none(*state, of_a);
+}
+
+/* Numbers come from whoever has a file handle. */
+static void numbers_of_no_node_find_none(void **state)
+{
+	struct bid_node link = numbered(BID_NODE_LINK, 7);
+	uint64_t number = get(*state, &link), key = number & ((1ULL << 55) - 1);
+
+	bid_inodes_told(*state, number, "there");
+	for (uint64_t class = 0; class < 512; class ++)
+		if (class << 55 != number - key)
+			assert_holds_none(*state, class << 55 | key);
+	bid_inodes_forget(*state, key, 1);
+	bid_inodes_forget(*state, 1ULL << 55 | key, 1); /* the place of the text */
+	assert_false(bid_inodes_is_misled(*state, number, "there"));
+	assert_true(bid_inodes_is_misled(*state, number, "elsewhere"));
+}
+
+static void links_have_the_text_that_the_kernel_was_told(void **state)
+{
+	uint8_t id[32] = { 1 };
+	struct bid_node nodes[] = {
+		numbered(BID_NODE_LINK, 1),
+		numbered(BID_NODE_LINK, 2), /* with neighbours, see below */
+		node_of(BID_NODE_LINK, BID_KIND_NONE, id, sizeof(id)),
+	};
+	struct bid_node neighbours[] = { numbered(BID_NODE_ID, 2), numbered(BID_NODE_FILE, 2) };
+
+	get(*state, &neighbours[0]);
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t number = get(*state, &nodes[i]);
+
+		assert_false(bid_inodes_is_misled(*state, number, "a"));
+		bid_inodes_told(*state, number, "a");
+		assert_false(bid_inodes_is_misled(*state, number, "a"));
+		get(*state, &neighbours[1]);
+		assert_true(bid_inodes_is_misled(*state, number, "b"));
+		assert_false(bid_inodes_is_misled(*state, number, "b")); /* it was said, and the kernel forgot the text */
+		bid_inodes_told(*state, number, "b");
+		bid_inodes_told(*state, number, "c");
+		assert_false(bid_inodes_is_misled(*state, number, "c"));
+		assert_holds(*state, number, &nodes[i]);
+		/* what is held anew was told nothing */
+		bid_inodes_forget(*state, number, 1);
+		bid_inodes_told(*state, number, "d");
+		get(*state, &nodes[i]);
+		assert_false(bid_inodes_is_misled(*state, number, "e"));
+	}
+	assert_int_equal(bid_inodes_count(*state), 1 + 3 + 2);
+}
+
+static void attachments_go_with_their_inode(void **state)
+{
+	struct bid_node a = numbered(BID_NODE_FILE, 1), b = numbered(BID_NODE_FILE, 2), dir = numbered(BID_NODE_ID, 1);
+	uint64_t of_a = get(*state, &a), of_b = get(*state, &b);
+	void *attachment = malloc(1), *other = malloc(1);
+
+	get(*state, &dir);
+	assert_null(bid_inodes_attached(*state, of_a));
+	assert_int_equal(bid_inodes_attach(*state, of_a, attachment), 0);
+	assert_int_equal(bid_inodes_attach(*state, of_a, other), -EEXIST);
+	assert_ptr_equal(bid_inodes_attached(*state, of_a), attachment);
+	assert_null(bid_inodes_attached(*state, of_b));
+	bid_inodes_forget(*state, bid_inode_number(&dir), 1);
+	assert_int_equal(detached, 0);
+	bid_inodes_forget(*state, of_a, 1);
+	assert_int_equal(detached, 1);
+	assert_int_equal(bid_inodes_attach(*state, of_a, other), -ESTALE);
+	get(*state, &a);
+	assert_null(bid_inodes_attached(*state, of_a));
+	assert_int_equal(bid_inodes_attach(*state, of_b, other), 0); /* goes with the table, or LeakSanitizer says so */
+}
+
+/* Of many, taken and given back in any order, those that are held are there, and no others. */
+static void many_come_and_go(void **state)
+{
+	enum { IDS = 5000, TYPES = 3, TURNS = 200000 };
+	static const enum bid_node_type types[TYPES] = { BID_NODE_ID, BID_NODE_FILE, BID_NODE_LINK };
+	static unsigned held[IDS][TYPES];
+	unsigned seed = 1;
+	uint64_t n = 1;
+
+	for (int turn = 0; turn < TURNS; turn++) {
+		/* first more come than go, then fewer */
+		bool more = rand_r(&seed) % 100 < (turn < TURNS / 2 ? 80 : 10);
+		unsigned i = (unsigned)rand_r(&seed) % IDS, type = (unsigned)rand_r(&seed) % TYPES;
+		struct bid_node node = numbered(types[type], i);
+		uint64_t number = bid_inode_number(&node);
+
+		if (more) {
+			n += held[i][type]++ == 0;
+			get(*state, &node);
+			bid_inodes_told(*state, number, "somewhere");
+		} else {
+			n -= held[i][type] > 0;
+			bid_inodes_forget(*state, number, held[i][type]);
+			held[i][type] = 0;
+		}
+		assert_int_equal(bid_inodes_count(*state), n);
+	}
+	for (unsigned i = 0; i < IDS; i++)
+		for (unsigned type = 0; type < TYPES; type++) {
+			struct bid_node node = numbered(types[type], i);
+
+			if (held[i][type])
+				assert_holds(*state, bid_inode_number(&node), &node);
+			else
+				assert_holds_none(*state, bid_inode_number(&node));
+		}
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(inodes_live_as_long_as_the_kernel_holds_them),
+		TEST(every_sort_of_node_is_kept),
+		TEST(two_nodes_of_one_number_get_two),
+		TEST(numbers_of_no_node_find_none),
+		TEST(links_have_the_text_that_the_kernel_was_told),
+		TEST(attachments_go_with_their_inode),
+		TEST(many_come_and_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
