@@ -101,7 +101,9 @@ int main(int argc, char **argv)
 		status = run(&options);
 		break;
 	case BID_PARSE_DONE:
-		status = BID_EXIT_OK;
+		status = fflush(stdout) == 0 && !ferror(stdout) ? BID_EXIT_OK : BID_EXIT_SYSTEM;
+		if (status != BID_EXIT_OK)
+			bid_error("%s: standard output", strerror(errno));
 		break;
 	case BID_PARSE_USAGE:
 		break;

@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -13,7 +14,7 @@ import programs
 import tools
 from namespace import NOBODY, as_user, isolated
 
-USAGE, FAILED = 1, 32  # exit statuses
+USAGE, SYSTEM, FAILED = 1, 2, 32  # exit statuses
 
 
 @pytest.fixture
@@ -84,6 +85,14 @@ def test_fake_mounts_nothing(store, mountpoint, env):
     assert done.stdout == done.stderr == ""
     assert not daemon.is_mounted(mountpoint)
     assert daemon.daemons_of(mountpoint) == []
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_cannot_be_told_has_failed(env, option):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([tools.MOUNT_BIDFS, option], stdout=full, stderr=subprocess.PIPE, text=True, env=env, timeout=30,
+                              check=False)
+    assert done.returncode == SYSTEM and done.stderr == "mount.bidfs: error: No space left on device: standard output\n", done
 
 
 def test_help_and_version(env):
