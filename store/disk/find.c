@@ -186,13 +186,13 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	return r == -ENOENT ? bid_derive(store, request, ret_file) : r;
 }
 
-/* Does one store have a file or a directory for the id filed as @filed? */
-static int has_filed(struct bid_store *store, const struct bid_id *filed)
+/* Does one store have a file or a directory for the id filed as @filed, where artifacts of @kind may lie? */
+static int has_filed(struct bid_store *store, const struct bid_id *filed, enum bid_kind kind)
 {
 	struct bid_place place = { 0 };
 	struct stat st;
 
-	while (bid_place_next(&place, store, filed, BID_KIND_NONE)) {
+	while (bid_place_next(&place, store, filed, kind)) {
 		int r = bid_root_stat(bid_store_root(store), place.path, &st);
 
 		if (r != -ENOENT)
@@ -201,22 +201,33 @@ static int has_filed(struct bid_store *store, const struct bid_id *filed)
 	return bid_one_alien_kinds(store, filed) != 0;
 }
 
-int bid_store_has(struct bid_store *store, const struct bid_id *id)
+/* In the store and the lower ones. */
+static int has_kind(struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
-	struct bid_store *upper = store;
-
 	for (; store; store = bid_store_lower(store)) {
 		struct bid_spelling spelling = { 0 };
 		struct bid_id filed;
 
 		while (bid_spelling_next(&spelling, id, &filed)) {
-			int r = has_filed(store, &filed);
+			int r = has_filed(store, &filed, kind);
 
 			if (r != 0)
 				return r;
 		}
 	}
-	return bid_pieces_any(upper, id);
+	return 0;
+}
+
+int bid_store_has(struct bid_store *store, const struct bid_id *id)
+{
+	int r = has_kind(store, id, BID_KIND_NONE);
+
+	return r != 0 ? r : bid_pieces_any(store, id);
+}
+
+int bid_find_has_image(struct bid_store *store, const struct bid_id *id)
+{
+	return has_kind(store, id, BID_KIND_ELF);
 }
 
 int bid_store_kinds(struct bid_store *store, const struct bid_id *id)

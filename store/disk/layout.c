@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "disk/dirs.h"
 #include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -84,6 +86,29 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
 	}
 }
 
+/* The text of perf's link for @id, NUL-terminated. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if it is too long for a path. */
+static int read_link(struct bid_store *store, const struct bid_id *id, char ret_text[static PATH_MAX])
+{
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	char link[BID_LAYOUT_MAX], *slash;
+	ssize_t len;
+	int r;
+
+	bid_layout_link(id, link);
+	slash = strrchr(link, '/');
+	*slash = '\0';
+	r = bid_dir_open(store, link, false, NULL, &dir);
+	if (r < 0)
+		return r;
+	len = readlinkat(dir.fd, slash + 1, ret_text, PATH_MAX);
+	if (len < 0)
+		return -errno;
+	if (len == PATH_MAX)
+		return -ENAMETOOLONG;
+	ret_text[len] = '\0';
+	return 0;
+}
+
 /* Where perf's link for @id leads, if it has the form that stays inside the store. */
 static bool link_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
@@ -91,9 +116,9 @@ static bool link_target(struct bid_store *store, const struct bid_id *id, char *
 	struct stat st;
 	int r;
 
-	bid_layout_link(id, link);
-	r = bid_root_readlink(bid_store_root(store), link, text, sizeof(text));
+	r = read_link(store, id, text);
 	if (r == -EINVAL) {
+		bid_layout_link(id, link);
 		/* perf's old layout: the file itself is in the place of the link */
 		if (bid_root_stat(bid_store_root(store), link, &st) < 0)
 			return false;
@@ -208,13 +233,13 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 {
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;
-	char link[BID_LAYOUT_MAX], text[PATH_MAX];
+	char text[PATH_MAX];
 
 	while (bid_spelling_next(&spelling, id, &filed)) {
 		size_t up = strlen(BID_LAYOUT_UP);
 		int r;
 
-		r = bid_root_readlink(bid_store_root(store), bid_layout_link(&filed, link), text, sizeof(text));
+		r = read_link(store, &filed, text);
 		if (r == -ENOENT)
 			continue;
 		if (r < 0)

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
@@ -82,7 +83,7 @@ static const char *suffix_of(const struct bid_request *request, char buf[static 
 }
 
 /* The directory and the name of a record; the directory is made if @make. */
-static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
+static int open_place(struct bid_store *store, const struct bid_request *request, bool make, struct bid_dir *ret_dir,
 		      char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
@@ -93,9 +94,7 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);
-	if (make)
-		return bid_root_mkdirs(bid_store_root(store), path, false, ret_dir);
-	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
+	return bid_dir_open(store, path, make, NULL, ret_dir);
 }
 
 /* What is recorded, but the sum itself, as a sum: by it a record that rotted is told from one that says something. */
@@ -135,7 +134,7 @@ static int write_text(struct bid_store *store, const char *text, const struct ti
 static int put(struct bid_store *store, const struct bid_request *request, json_t *json, const struct timespec *times)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	bid_auto_free char *text = NULL;
 	char sum_text[SUM_MAX];
 	int r = sum(json, sum_text);
@@ -150,8 +149,8 @@ static int put(struct bid_store *store, const struct bid_request *request, json_
 	r = open_place(store, request, true, &dir, name);
 	if (r < 0)
 		return r;
-	r = times ? -EEXIST : write_text(store, text, NULL, dir, name, false);
-	return r == -EEXIST ? write_text(store, text, times, dir, name, true) : r;
+	r = times ? -EEXIST : write_text(store, text, NULL, dir.fd, name, false);
+	return r == -EEXIST ? write_text(store, text, times, dir.fd, name, true) : r;
 }
 
 int bid_record_write(struct bid_store *store, const struct bid_record *record)
@@ -162,7 +161,7 @@ int bid_record_write(struct bid_store *store, const struct bid_record *record)
 int bid_record_set(struct bid_store *store, const struct bid_request *request, const char *key, const char *value)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	struct stat st;
 	json_t *json;
 	int r;
@@ -170,7 +169,7 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
 	r = open_place(store, request, false, &dir, name);
 	if (r < 0)
 		return r;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	r = bid_record_read(store, request, &json);
 	if (r < 0)
@@ -196,29 +195,29 @@ void bid_store_claim(struct bid_store *store, const struct bid_request *request)
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	int r = open_place(store, request, false, &dir, name);
 
 	if (r < 0)
 		return r;
-	return fstatat(dir, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return fstatat(dir.fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	struct stat st;
 	int r;
 
 	r = open_place(store, request, false, &dir, name);
 	if (r < 0)
 		return r;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if (st.st_mtim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return 0;
-	return utimensat(dir, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return utimensat(dir.fd, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 static enum bid_kind parse_suffix(const char *suffix)
@@ -337,10 +336,10 @@ static int read_named(int dir, const char *name, json_t **ret_json)
 int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	int r = open_place(store, request, false, &dir, name);
 
-	return r < 0 ? r : read_named(dir, name, ret_json);
+	return r < 0 ? r : read_named(dir.fd, name, ret_json);
 }
 
 bool bid_record_has_name(const struct bid_request *request, const char *name)
@@ -388,8 +387,8 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 void bid_record_drop(struct bid_store *store, const struct bid_request *request)
 {
 	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 
 	if (open_place(store, request, false, &dir, name) == 0)
-		unlinkat(dir, name, 0);
+		unlinkat(dir.fd, name, 0);
 }

@@ -81,46 +81,6 @@ int bid_root_stat(int root, const char *path, struct stat *ret_stat)
 	return fstat(fd, ret_stat) < 0 ? -errno : 0;
 }
 
-/* Open the directory that @path is in; @ret_name points at the last component inside @path. */
-static int open_parent(int root, const char *path, int *ret_fd, const char **ret_name)
-{
-	const char *slash = strrchr(path, '/');
-	char parent[PATH_MAX];
-	size_t len = slash ? (size_t)(slash - path) : 0;
-	int r;
-
-	if (len >= sizeof(parent))
-		return -ENAMETOOLONG;
-	memcpy(parent, path, len);
-	parent[len] = '\0';
-	r = bid_root_open(root, parent, O_PATH | O_DIRECTORY, ret_fd);
-	if (r < 0)
-		return r;
-	*ret_name = slash ? slash + 1 : path;
-	return 0;
-}
-
-int bid_root_readlink(int root, const char *path, char *ret_text, size_t size)
-{
-	bid_auto_fd int parent = -1;
-	const char *name;
-	char text[PATH_MAX];
-	ssize_t len;
-	int r;
-
-	r = open_parent(root, path, &parent, &name);
-	if (r < 0)
-		return r;
-	len = readlinkat(parent, name, text, sizeof(text));
-	if (len < 0)
-		return -errno;
-	if ((size_t)len >= size || (size_t)len == sizeof(text))
-		return -ENAMETOOLONG;
-	memcpy(ret_text, text, (size_t)len);
-	ret_text[len] = '\0';
-	return 0;
-}
-
 int bid_touched_add(struct bid_touched *touched, int dir)
 {
 	int r = 0;
@@ -184,8 +144,9 @@ static int open_deepest(int root, const char *path, int *ret_fd, const char **re
 }
 
 /* Returns -ESTALE if a directory on the way was removed meanwhile. */
-static int make_below(const char *rest, struct bid_touched *touched, int *dir)
+static int make_below(int dir, const char *rest, struct bid_touched *touched, int *ret_fd)
 {
+	bid_auto_fd int at = -1;
 	char name[NAME_MAX + 1];
 	int r;
 
@@ -197,24 +158,32 @@ static int make_below(const char *rest, struct bid_touched *touched, int *dir)
 			return -ENAMETOOLONG;
 		memcpy(name, rest, len);
 		name[len] = '\0';
-		if (mkdirat(*dir, name, 0755) == 0) {
-			r = touched ? bid_touched_add(touched, *dir) : 0;
+		if (mkdirat(dir, name, 0755) == 0) {
+			r = touched ? bid_touched_add(touched, dir) : 0;
 			if (r < 0)
 				return r;
 		} else if (errno != EEXIST) {
 			return errno == ENOENT ? -ESTALE : -errno;
 		}
-		r = bid_root_open(*dir, name, O_RDONLY | O_DIRECTORY, &next);
+		r = bid_root_open(dir, name, O_RDONLY | O_DIRECTORY, &next);
 		if (r == -ENOENT)
 			/* a symbolic link or a file, or removed in this moment */
-			return faccessat(*dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -ENOTDIR : -ESTALE;
+			return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -ENOTDIR : -ESTALE;
 		if (r < 0)
 			return r;
-		close(*dir);
-		*dir = next;
+		bid_close(at);
+		at = dir = next;
 		rest += len + (rest[len] == '/');
 	}
+	*ret_fd = bid_steal_fd(&at);
 	return 0;
+}
+
+int bid_root_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd)
+{
+	int r = make_below(dir, path, touched, ret_fd);
+
+	return r == -ESTALE ? -ENOENT : r;
 }
 
 int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd)
@@ -227,9 +196,9 @@ int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *tou
 		const char *rest;
 
 		r = open_deepest(root, path, &dir, &rest);
-		if (r == 0)
-			r = make_below(rest, touched, &dir);
-		if (r == 0)
+		if (r == 0 && *rest)
+			r = make_below(dir, rest, touched, ret_fd);
+		else if (r == 0)
 			*ret_fd = bid_steal_fd(&dir);
 	}
 	return r;

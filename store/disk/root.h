@@ -25,9 +25,6 @@ int bid_root_opendir(int root, const char *path, DIR **ret_dir);
 /* lstat(2) below @root. */
 int bid_root_stat(int root, const char *path, struct stat *ret_stat);
 
-/* readlink(2) below @root, NUL-terminated. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if @size does not do. */
-int bid_root_readlink(int root, const char *path, char *ret_text, size_t size);
-
 /* Make the directory @path and its parents, mode 0755, and open it. With @durable the new names are synced to disk. */
 int bid_root_mkdirs(int root, const char *path, bool durable, int *ret_fd);
 
@@ -53,5 +50,11 @@ void bid_touched_release(struct bid_touched *touched);
 
 /* bid_root_mkdirs() that leaves the syncing to the caller; @touched may be NULL. */
 int bid_root_mkdirs_touching(int root, const char *path, struct bid_touched *touched, int *ret_fd);
+
+/*
+ * The same below the open directory @dir for a @path, not empty, of which most likely nothing is there yet. -ENOENT if somebody
+ * removed what it is in.
+ */
+int bid_root_mkdirs_below(int dir, const char *path, struct bid_touched *touched, int *ret_fd);
 
 #endif

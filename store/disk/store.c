@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "disk/dirs.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/one.h"
@@ -18,6 +19,7 @@ struct bid_store {
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
+	struct bid_dirs *dirs; /* owned; has its own lock */
 	atomic_ullong no_reflink; /* see bid_store_no_reflink() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
@@ -43,6 +45,11 @@ unsigned bid_store_flags(const struct bid_store *store)
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
 {
 	return store->verdicts;
+}
+
+struct bid_dirs *bid_store_dirs(struct bid_store *store)
+{
+	return store->dirs;
 }
 
 atomic_ullong *bid_store_no_reflink(struct bid_store *store)
@@ -123,6 +130,8 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 		goto fail;
 	}
 	r = bid_verdicts_new(&store->verdicts);
+	if (r == 0)
+		r = bid_dirs_new(&store->dirs);
 	if (r < 0)
 		goto fail;
 	if (flags & BID_STORE_WRITE) {
@@ -173,6 +182,7 @@ void bid_store_free(struct bid_store *store)
 	bid_keeper_free(store->keeper);
 	bid_store_free(store->lower);
 	bid_verdicts_free(store->verdicts);
+	bid_dirs_free(store->dirs);
 	bid_close(store->root);
 	free(store->path);
 	free(store);

@@ -7,6 +7,7 @@
 
 #include <bid/store.h>
 
+struct bid_dirs;
 struct bid_keeper;
 struct bid_verdicts;
 
@@ -38,6 +39,9 @@ unsigned bid_store_flags(const struct bid_store *store);
 
 /* Who keeps the limits of this store; NULL if it is only read. */
 struct bid_keeper *bid_store_keeper(struct bid_store *store);
+
+/* Its directories that are kept open. */
+struct bid_dirs *bid_store_dirs(struct bid_store *store);
 
 /* The verdicts that were reached on files of this store. */
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store);

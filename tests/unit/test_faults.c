@@ -56,6 +56,12 @@ int fsync(int fd)
 	return fails() ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
+/* Of the whole disk that the test is on, which may have other things to write. */
+int syncfs(int fd)
+{
+	return fails() ? -1 : fcntl(fd, F_GETFD) < 0 ? -1 : 0;
+}
+
 int linkat(int from, const char *old, int to, const char *new, int flags)
 {
 	return fails() ? -1 : (int)syscall(SYS_linkat, from, old, to, new, flags);
@@ -144,6 +150,28 @@ static int add(const struct store_scene *scene)
 	return bid_store_add(scene->store, path, BID_LINK_COPY, &added);
 }
 
+static int note_error(void *user, const struct bid_scan_file *file)
+{
+	int *error = user;
+
+	if (*error == 0)
+		*error = file->error;
+	return 0;
+}
+
+static int scan(const struct store_scene *scene)
+{
+	int error = 0;
+	struct bid_scan_config config = { .jobs = 1, .file = note_error, .user = &error };
+	struct bid_scan_counts counts;
+	char path[96];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/tree", scene->directory);
+	r = bid_store_scan(scene->store, path, &config, &counts);
+	return r < 0 ? r : error;
+}
+
 static int update(const struct store_scene *scene)
 {
 	struct bid_added added;
@@ -183,7 +211,7 @@ static const struct operation {
 	int (*run)(const struct store_scene *scene);
 	const char *served; /* the id that must be there if it said that it is done */
 } operations[] = {
-	{ "fetch", fetch, ID_B },	 { "add", add, ID_B },	   { "update", update, ID_A },
+	{ "fetch", fetch, ID_B },	 { "add", add, ID_B },	   { "scan", scan, ID_B },     { "update", update, ID_A },
 	{ "remove", remove_name, ID_A }, { "evict", evict, ID_A }, { "repair", repair, ID_A },
 };
 
@@ -217,7 +245,7 @@ static void prepare_once(struct store_scene *scene)
 	bid_file_release(&file);
 	bid_txn_free(txn);
 	free(data);
-	run(scene, "rm -rf prepared && cp -a store prepared");
+	run(scene, "rm -rf prepared && cp -a store prepared && mkdir -p tree && cp b long tree");
 }
 
 /* Whatever happened: nothing is wrong, nothing is lost, and what is untidy can be put right. */

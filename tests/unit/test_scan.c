@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "disk/dirs.h"
 #include "disk/scan/scan_cache.h"
 
 enum { N_KEYS = 5000, STOP = 77 };
@@ -216,6 +218,50 @@ static void a_scan_ends_when_it_is_told_to(void **state)
 	run(scene, "test ! -e store/.bidfs/scan && test -z \"$(ls store/.bidfs/tmp)\"");
 }
 
+static ino_t inode_of(const struct bid_dir *dir)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(dir->fd, &st), 0);
+	assert_true(st.st_nlink > 0);
+	return st.st_ino;
+}
+
+static void a_kept_directory_that_was_removed_is_opened_anew(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_dir one, two, three, four;
+	struct rlimit limit;
+
+	/* nothing is kept where descriptors are few */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	bid_dirs_keep(scene->store);
+	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &one), -ENOENT);
+	assert_int_equal(bid_dir_open(scene->store, "usr/bin", true, NULL, &one), 0);
+	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &two), 0);
+	assert_int_equal(one.fd, two.fd);
+	run(scene, "rmdir store/usr/bin");
+	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &three), -ENOENT);
+	assert_int_equal(bid_dir_open(scene->store, "usr/bin", true, NULL, &three), 0);
+	inode_of(&three);
+	/* who had it open has it still */
+	assert_true(fcntl(one.fd, F_GETFD) >= 0 && one.fd != three.fd);
+	bid_dir_release(&one);
+	assert_true(fcntl(two.fd, F_GETFD) >= 0);
+	bid_dir_release(&two);
+	bid_dirs_drop(scene->store);
+	/* one's own from now on */
+	assert_int_equal(bid_dir_open(scene->store, "usr/bin", false, NULL, &four), 0);
+	assert_true(four.fd != three.fd && inode_of(&four) == inode_of(&three));
+	bid_dir_release(&four);
+	bid_dir_release(&three);
+	/* and a link is none */
+	run(scene, "ln -s bin store/usr/sbin");
+	assert_int_equal(bid_dir_open(scene->store, "usr/sbin", false, NULL, &one), -ENOENT);
+}
+
 static void what_is_no_tree_is_refused(void **state)
 {
 	struct store_scene *scene = *state;
@@ -327,6 +373,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_damaged_memory_is_none, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_tree_is_added_and_then_recalled, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_scan_ends_when_it_is_told_to, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_kept_directory_that_was_removed_is_opened_anew, store_scene_begin,
+						store_scene_end),
 		cmocka_unit_test_setup_teardown(what_is_no_tree_is_refused, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_deleted_file_is_filed_where_it_was, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_path_that_leads_elsewhere_is_refused, store_scene_begin, store_scene_end),

@@ -41,7 +41,7 @@ static int unpack(struct bid_store *store, struct bid_adding *adding)
 
 int bid_adding_examine(struct bid_store *store, struct bid_adding *adding)
 {
-	int r = bid_elf_is_packed(adding->fd);
+	int r = adding->is_elf ? 0 : bid_elf_is_packed(adding->fd);
 
 	if (r < 0)
 		return r;

@@ -36,6 +36,7 @@ struct bid_adding {
 	struct stat st; /* of fd, before it was examined */
 	struct timespec clean_before; /* a file that was not changed since then is on disk; zero if nothing is known */
 	struct bid_elf_info info;
+	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had nothing of its id, a moment ago: it need not be looked for */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;

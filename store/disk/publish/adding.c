@@ -222,10 +222,11 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	const struct bid_id *id = &adding->added.id;
 	bool durable = durability == BID_DURABLE_EACH;
 	char where[PATH_MAX];
+	bool linked;
 	int r;
 
-	r = bid_publish(store, id, adding->added.kind, adding->where, durable, put, adding);
-	if (r == 0 && bid_one_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0 &&
+	r = bid_publish_linking(store, id, adding->added.kind, adding->where, durable, put, adding, &linked);
+	if (r == 0 && !linked && bid_one_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0 &&
 	    bid_publish(store, id, adding->added.kind, where, durable, put, adding) == -EEXIST)
 		join(store, adding, where);
 	return r;

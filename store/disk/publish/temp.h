@@ -11,7 +11,7 @@
 
 struct bid_temp {
 	int fd; /* O_RDWR; -1 in a released one */
-	int dir; /* ".bidfs/tmp" */
+	int dir; /* ".bidfs/tmp", of one with a name; else -1 */
 	char name[32]; /* in dir; "" if it has none */
 };
 

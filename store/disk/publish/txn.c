@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/trouble.h"
 #include "disk/digest.h"
+#include "disk/dirs.h"
 #include "disk/history/evidence.h"
 #include "disk/history/pins.h"
 #include "disk/keeper.h"
@@ -192,24 +193,26 @@ static int check_pin(struct bid_txn *txn, const struct bid_request *request, XXH
 	return -ESTALE;
 }
 
+/* Returns 1 if it was made. */
 static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
 {
 	struct bid_id filed = bid_layout_filed(id);
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
-	bid_auto_fd int dir = -1;
 	char *slash;
 	int r;
 
 	bid_layout_link(&filed, link);
 	slash = strrchr(link, '/');
 	*slash = '\0';
-	r = bid_root_mkdirs_touching(bid_store_root(store), link, touched, &dir);
+	r = bid_dir_open(store, link, true, touched, &dir);
 	if (r < 0)
 		return r;
 	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
-	if (symlinkat(text, dir, slash + 1) < 0)
+	if (symlinkat(text, dir.fd, slash + 1) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	return touched ? bid_touched_add(touched, dir) : 0;
+	r = touched ? bid_touched_add(touched, dir.fd) : 0;
+	return r < 0 ? r : 1;
 }
 
 int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
@@ -217,7 +220,7 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
 	struct bid_touched touched = { 0 };
 	int r = publish_link(store, id, target, durable ? &touched : NULL);
 
-	if (r == 0)
+	if (r >= 0)
 		r = bid_touched_sync(&touched);
 	bid_touched_release(&touched);
 	return r;
@@ -232,14 +235,32 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
 }
 
+/* Make and open "<path>/<id>": the directory that <path> is in is likely to be the last file's too. */
+static int make_place(struct bid_store *store, const char *path, struct bid_touched *touched, int *ret_fd)
+{
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	const char *last = strrchr(path, '/'), *slash = last ? memrchr(path, '/', (size_t)(last - path)) : NULL;
+	char parent[PATH_MAX];
+	int r;
+
+	if (!slash)
+		return bid_root_mkdirs_touching(bid_store_root(store), path, touched, ret_fd);
+	if ((size_t)(slash - path) >= sizeof(parent))
+		return -ENAMETOOLONG;
+	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
+	r = bid_dir_open(store, parent, true, touched, &dir);
+	return r < 0 ? r : bid_root_mkdirs_below(dir.fd, slash + 1, touched, ret_fd);
+}
+
 static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-			  int (*put)(void *user, int dir, const char *name), void *user)
+			  int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked)
 {
 	struct bid_touched touched = { 0 };
 	bid_auto_fd int dir = -1;
 	int r, after, taken = 0;
+	bool linked = false;
 
-	r = bid_root_mkdirs_touching(bid_store_root(store), path, durable ? &touched : NULL, &dir);
+	r = make_place(store, path, durable ? &touched : NULL, &dir);
 	if (r == 0)
 		r = put(user, dir, bid_kind_store_name(kind));
 	if (r == -EEXIST)
@@ -248,23 +269,33 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 		after = r == 0 && durable ? bid_touched_add(&touched, dir) : 0;
 		if (after == 0)
 			after = publish_link(store, id, path, durable ? &touched : NULL);
-		if (after == 0)
+		linked = after > 0;
+		if (after >= 0)
 			after = bid_touched_sync(&touched);
 		r = after < 0 ? after : taken;
 	}
 	bid_touched_release(&touched);
+	*ret_linked = linked;
+	return r;
+}
+
+int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
+			int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked)
+{
+	int r = -ENOENT;
+
+	/* a directory that has just been made is empty, and may be taken away again by who removes or evicts its neighbour */
+	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
+		r = try_to_publish(store, id, kind, path, durable, put, user, ret_linked);
 	return r;
 }
 
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		int (*put)(void *user, int dir, const char *name), void *user)
 {
-	int r = -ENOENT;
+	bool linked;
 
-	/* a directory that has just been made is empty, and may be taken away again by who removes or evicts its neighbour */
-	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
-		r = try_to_publish(store, id, kind, path, durable, put, user);
-	return r;
+	return bid_publish_linking(store, id, kind, path, durable, put, user, &linked);
 }
 
 static int put_temp(void *user, int dir, const char *name)

@@ -16,6 +16,10 @@
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		int (*put)(void *user, int dir, const char *name), void *user);
 
+/* The same. @ret_linked: was perf's link made, so that it leads to @path? If not, there was one, which may lead elsewhere. */
+int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
+			int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked);
+
 /* perf's link for @id to the directory @target (relative to the store), unless there is one. */
 int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable);
 

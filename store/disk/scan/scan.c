@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "disk/dirs.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -284,8 +285,11 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, &scan.settle);
 	if (r == 0)
 		r = bid_walk_new(fd, real, &walk_ops, &scan, &scan.walk);
-	if (r == 0)
+	if (r == 0) {
+		bid_dirs_keep(store);
 		r = run(&scan);
+		bid_dirs_drop(store);
+	}
 	if (r == 0)
 		save(&scan, real);
 	count(&scan);

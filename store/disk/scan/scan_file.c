@@ -16,6 +16,8 @@
 
 #include "base/cleanup.h"
 #include "base/trouble.h"
+#include "disk/dirs.h"
+#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -74,14 +76,17 @@ static int push(struct bid_scan *scan, const struct bid_walk_file *file, int err
 static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
 		       struct stat *ret_stat)
 {
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	struct bid_id filed = bid_layout_filed(id);
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
+	int r;
 
-	/* the first character of a directory's path is its slash, and the root's path is empty */
-	if (snprintf(path, sizeof(path), "%s/%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex),
-		     bid_kind_store_name(kind)) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s/%s", file->name, bid_id_format(&filed, hex), bid_kind_store_name(kind)) >=
+	    (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return bid_root_stat(bid_store_root(scan->store), path + 1, ret_stat);
+	/* the first character of a directory's path is its slash, and the root's path is empty */
+	r = bid_dir_open(scan->store, *file->dir_path ? file->dir_path + 1 : ".", false, NULL, &dir);
+	return r < 0 ? r : bid_root_stat(dir.fd, path, ret_stat);
 }
 
 static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind)
@@ -185,7 +190,7 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 	int r = bid_adding_examine(scan->store, adding);
 
 	if (r == 0)
-		adding->is_new = bid_store_has(scan->store, &adding->info.id) == 0;
+		adding->is_new = bid_find_has_image(scan->store, &adding->info.id) == 0;
 	if (r == 0 && adding->is_new && scan->config->link != BID_LINK_COPY)
 		r = clean(scan, &adding->clean_before);
 	if (r == 0)
@@ -200,8 +205,8 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 	return 0;
 }
 
-/* Add the file open at @fd, which is taken over. */
-static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st)
+/* Add the file open at @fd, which is taken over. @is_elf says that it is no packed one. */
+static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st, bool is_elf)
 {
 	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
 	struct bid_adding *adding = calloc(1, sizeof(*adding));
@@ -216,6 +221,7 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 	settling->adding = adding;
 	r = bid_adding_open(&(struct bid_add){ .path = settling->path, .fd = fd }, adding);
 	adding->own_fd = true;
+	adding->is_elf = is_elf;
 	if (r == 0)
 		r = place(scan, file, settling, st);
 	if (is_fatal(r)) {
@@ -283,7 +289,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 		return push(scan, file, 0, &added, is_racy(&st) ? NULL : &key);
 	}
 	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))
-		return add(scan, file, bid_steal_fd(&fd), &st);
+		return add(scan, file, bid_steal_fd(&fd), &st, r == 0);
 	if (r == -ENOEXEC)
 		return is_racy(&st) ? 0 : keep(worker, file, &st, BID_SCAN_OTHER);
 	if (is_fatal(r))

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/dirs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "disk/store.h"
+
+enum {
+	SETS = 256, /* a power of two */
+	WAYS = 4,
+	FILES_MIN = 4 * SETS * WAYS, /* with a lower limit of descriptors none is kept */
+};
+
+struct bid_dirs_kept {
+	int fd; /* owned */
+	unsigned refs; /* who uses it, and the table */
+	uint64_t hash;
+	char path[];
+};
+
+struct bid_dirs {
+	pthread_mutex_t lock; /* protects all below; not held while a directory is opened */
+	unsigned keepers; /* who wants them kept */
+	unsigned turn; /* which way of a full set is given up next */
+	struct bid_dirs_kept *sets[SETS][WAYS];
+};
+
+int bid_dirs_new(struct bid_dirs **ret_dirs)
+{
+	struct bid_dirs *dirs = calloc(1, sizeof(*dirs));
+
+	if (!dirs)
+		return -ENOMEM;
+	pthread_mutex_init(&dirs->lock, NULL);
+	*ret_dirs = dirs;
+	return 0;
+}
+
+/* The lock is held. */
+static void unref(struct bid_dirs_kept *kept)
+{
+	if (--kept->refs > 0)
+		return;
+	bid_close(kept->fd);
+	free(kept);
+}
+
+/* Give up what is in @place, which may be nothing. The lock is held. */
+static void give_up(struct bid_dirs_kept **place)
+{
+	if (*place)
+		unref(*place);
+	*place = NULL;
+}
+
+static void give_up_all(struct bid_dirs *dirs)
+{
+	for (unsigned i = 0; i < SETS; i++)
+		for (unsigned j = 0; j < WAYS; j++)
+			give_up(&dirs->sets[i][j]);
+}
+
+void bid_dirs_free(struct bid_dirs *dirs)
+{
+	if (!dirs)
+		return;
+	give_up_all(dirs);
+	pthread_mutex_destroy(&dirs->lock);
+	free(dirs);
+}
+
+void bid_dirs_keep(struct bid_store *store)
+{
+	struct bid_dirs *dirs = bid_store_dirs(store);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < FILES_MIN)
+		return;
+	pthread_mutex_lock(&dirs->lock);
+	dirs->keepers++;
+	pthread_mutex_unlock(&dirs->lock);
+}
+
+void bid_dirs_drop(struct bid_store *store)
+{
+	struct bid_dirs *dirs = bid_store_dirs(store);
+
+	pthread_mutex_lock(&dirs->lock);
+	if (dirs->keepers > 0 && --dirs->keepers == 0)
+		give_up_all(dirs);
+	pthread_mutex_unlock(&dirs->lock);
+}
+
+/* Where @path is in its set, or NULL. The lock is held. */
+static struct bid_dirs_kept **find(struct bid_dirs *dirs, const char *path, uint64_t hash)
+{
+	struct bid_dirs_kept **set = dirs->sets[hash & (SETS - 1)];
+
+	for (unsigned i = 0; i < WAYS; i++)
+		if (set[i] && set[i]->hash == hash && strcmp(set[i]->path, path) == 0)
+			return &set[i];
+	return NULL;
+}
+
+void bid_dir_release(struct bid_dir *dir)
+{
+	if (dir->kept) {
+		pthread_mutex_lock(&dir->dirs->lock);
+		unref(dir->kept);
+		pthread_mutex_unlock(&dir->dirs->lock);
+	} else {
+		bid_close(dir->fd);
+	}
+	*dir = BID_DIR_NONE;
+}
+
+/* A directory that was removed has no links any more; one on NFS cannot be looked at. */
+static bool is_there(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* Is it kept, and still there? */
+static bool recall(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *ret_dir)
+{
+	struct bid_dir dir = { .fd = -1, .dirs = dirs };
+	struct bid_dirs_kept **place;
+
+	pthread_mutex_lock(&dirs->lock);
+	place = find(dirs, path, hash);
+	if (place) {
+		dir.kept = *place;
+		dir.fd = dir.kept->fd;
+		dir.kept->refs++;
+	}
+	pthread_mutex_unlock(&dirs->lock);
+	if (!dir.kept)
+		return false;
+	if (is_there(dir.fd)) {
+		*ret_dir = dir;
+		return true;
+	}
+	pthread_mutex_lock(&dirs->lock);
+	place = find(dirs, path, hash);
+	if (place && *place == dir.kept)
+		give_up(place);
+	pthread_mutex_unlock(&dirs->lock);
+	bid_dir_release(&dir);
+	return false;
+}
+
+/* Keep @dir, which is open and its own, as @path; without memory, or if somebody was faster, it stays its own. */
+static void keep(struct bid_dirs *dirs, const char *path, uint64_t hash, struct bid_dir *dir)
+{
+	size_t len = strlen(path) + 1;
+	struct bid_dirs_kept *kept = malloc(sizeof(*kept) + len), **set = dirs->sets[hash & (SETS - 1)], **place = NULL;
+
+	if (!kept)
+		return;
+	*kept = (struct bid_dirs_kept){ .fd = dir->fd, .refs = 2, .hash = hash };
+	memcpy(kept->path, path, len);
+	pthread_mutex_lock(&dirs->lock);
+	if (dirs->keepers == 0 || find(dirs, path, hash)) {
+		pthread_mutex_unlock(&dirs->lock);
+		free(kept);
+		return;
+	}
+	for (unsigned i = 0; i < WAYS && !place; i++)
+		if (!set[i])
+			place = &set[i];
+	if (!place)
+		place = &set[dirs->turn++ % WAYS];
+	give_up(place);
+	*place = kept;
+	pthread_mutex_unlock(&dirs->lock);
+	dir->dirs = dirs;
+	dir->kept = kept;
+}
+
+static bool is_keeping(struct bid_dirs *dirs)
+{
+	bool keeping;
+
+	pthread_mutex_lock(&dirs->lock);
+	keeping = dirs->keepers > 0;
+	pthread_mutex_unlock(&dirs->lock);
+	return keeping;
+}
+
+int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bid_touched *touched, struct bid_dir *ret_dir)
+{
+	struct bid_dirs *dirs = bid_store_dirs(store);
+	struct bid_dir dir = BID_DIR_NONE;
+	bool keeping = is_keeping(dirs);
+	uint64_t hash = keeping ? XXH3_64bits(path, strlen(path)) : 0;
+	int r;
+
+	if (keeping && recall(dirs, path, hash, ret_dir))
+		return 0;
+	if (make)
+		r = bid_root_mkdirs_touching(bid_store_root(store), path, touched, &dir.fd);
+	else
+		r = bid_root_open(bid_store_root(store), path, (keeping ? O_RDONLY : O_PATH) | O_DIRECTORY, &dir.fd);
+	/* to look a name up takes less than to read all names, and less than to sync */
+	if (r == -EACCES && keeping && !make) {
+		r = bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir.fd);
+		keeping = false;
+	}
+	if (r < 0)
+		return r;
+	if (keeping)
+		keep(dirs, path, hash, &dir);
+	*ret_dir = dir;
+	return 0;
+}
