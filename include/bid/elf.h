@@ -35,8 +35,8 @@ struct bid_elf_info {
 };
 
 /*
- * Examine the whole ELF file open at @fd through libelf: id, contents, and that the headers' tables and every section that has
- * bytes lie inside the file, which finds truncated files. Returns 0, or
+ * Examine the whole ELF file open at @fd: id, contents, and that the headers' tables and every section that has bytes lie inside
+ * the file, which finds truncated files. Costs two reads for most files; libelf is asked about all others. Returns 0, or
  *   -ENOEXEC	not an ELF file
  *   -EBADMSG	damaged or cut short
  *   other	as pread(2), or -ENOMEM

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Directories of the store by their names, and those that stay open while many files are added: of those that ids are filed in there
- * are 256 of a sort, and most files are added beside the one before. Each costs a descriptor, so a store keeps them only while it is
- * told to. One that was removed meanwhile is noticed and opened anew; one that was moved is the same directory at another place.
+ * Directories of the store by their names, and those that stay open while many files are added: of those that ids are filed in
+ * there are 256 of a sort, and most files are added beside the one before. Each costs a descriptor, so a store keeps them only
+ * while it is told to. One that was removed meanwhile is noticed and opened anew; one that was moved is the same directory at
+ * another place.
  */
 #ifndef BID_DISK_DIRS_H
 #define BID_DISK_DIRS_H

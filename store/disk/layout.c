@@ -86,7 +86,7 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
 	}
 }
 
-/* The text of perf's link for @id, NUL-terminated. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if it is too long for a path. */
+/* The text of perf's link for @id. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if it is too long for a path. */
 static int read_link(struct bid_store *store, const struct bid_id *id, char ret_text[static PATH_MAX])
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;

@@ -282,7 +282,7 @@ static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *i
 	return 0;
 }
 
-int bid_elf_examine(int fd, struct bid_elf_info *ret_info)
+int bid_elf_examine_by_libelf(int fd, struct bid_elf_info *ret_info)
 {
 	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
 	struct bid_elf_info info = { 0 };

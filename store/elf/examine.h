@@ -4,7 +4,7 @@
 
 #include <gelf.h>
 
-#include <bid/id.h>
+#include <bid/elf.h>
 
 /*
  * libelf's view of the file open at @fd, which must stay open as long; never mapped, so that a file that is cut short meanwhile is
@@ -18,5 +18,8 @@ void bid_elf_cleanup(Elf **elf);
  * As bid_elf_identify(), through libelf alone and by the sections first. Does not mind damage elsewhere in the file.
  */
 int bid_elf_identify_by_libelf(int fd, struct bid_id *ret_id);
+
+/* bid_elf_examine() through libelf alone. */
+int bid_elf_examine_by_libelf(int fd, struct bid_elf_info *ret_info);
 
 #endif

@@ -5,7 +5,8 @@
  *   - an id that the bounded reader finds is one that libelf finds in a note of the file;
  *   - if both find one they are the same, but for a file whose segments and sections name two different ones: there the bounded
  *     reader, which reads the segments first, may take the segments' id, and libelf's is the sections';
- *   - what is whole and has an id for bid_elf_examine() has one for bid_elf_identify().
+ *   - what is whole and has an id for bid_elf_examine() has one for bid_elf_identify();
+ *   - bid_elf_examine() says what libelf alone says.
  */
 #include <bid/elf.h>
 
@@ -36,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct carried {
 	struct bid_id ids[IDS_MAX];
 	size_t n;
-	bool more;	/* than fit */
+	bool more; /* than fit */
 };
 
 static void add_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, struct carried *carried)
@@ -126,10 +127,16 @@ static bool is_contradictory(const struct carried *carried)
 	return carried->more;
 }
 
+static bool is_same(const struct bid_elf_info *a, const struct bid_elf_info *b)
+{
+	return bid_id_equal(&a->id, &b->id) && bid_id_equal(&a->alt, &b->alt) && a->has_dwarf == b->has_dwarf &&
+	       a->has_symtab == b->has_symtab && a->has_code == b->has_code;
+}
+
 static void check_whole(int fd, const uint8_t *data, size_t size, const struct carried *carried, int identified,
 			const struct bid_id *id)
 {
-	struct bid_elf_info info = { 0 };
+	struct bid_elf_info info = { 0 }, all_libelf = { 0 };
 	struct bid_id by_libelf = { 0 };
 	int r;
 
@@ -146,6 +153,7 @@ static void check_whole(int fd, const uint8_t *data, size_t size, const struct c
 
 	r = bid_elf_examine(fd, &info);
 	require(r == 0 || r == -ENOEXEC || r == -EBADMSG);
+	require(bid_elf_examine_by_libelf(fd, &all_libelf) == r && is_same(&info, &all_libelf));
 	if (r == 0 && info.id.len > 0) {
 		require(bid_id_equal(&info.id, &by_libelf));
 		require(identified == 0);
