@@ -202,8 +202,10 @@ static void test_notes_that_are_not_in_the_first_read(void **state)
 	size_t len, far;
 	int notes = 0;
 
-	if (sizeof(void *) != 8 || htole16(1) != 1)
+	if (sizeof(void *) != 8 || htole16(1) != 1) {
+		print_message("it makes a file of 64 bits in this machine's order, little-endian\n");
 		skip();
+	}
 	elf_scene_read("program", &data, &len);
 	far = (len + 7) & ~(size_t)7;
 	data = realloc(data, far + sizeof(note));
@@ -297,8 +299,10 @@ static void test_section_outside(void **state)
 	Elf64_Shdr *sections;
 	size_t len, tried = 0;
 
-	if (sizeof(void *) != 8)
+	if (sizeof(void *) != 8) {
+		print_message("it changes a file of 64 bits\n");
 		skip();
+	}
 	elf_scene_read("program", &data, &len);
 	sections = (void *)(data + ((Elf64_Ehdr *)data)->e_shoff);
 	for (size_t i = 1; i < ((Elf64_Ehdr *)data)->e_shnum; i++) {
