@@ -7,24 +7,12 @@
 #include <bid/elf.h>
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Not assert(3): the checks stay whatever the build type. */
-#define require(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "fuzz_core: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			abort(); \
-		} \
-	} while (0)
+#include "target.h"
 
 struct input {
 	const uint8_t *data;

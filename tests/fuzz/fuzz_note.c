@@ -18,20 +18,10 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "elf/examine.h"
+#include "target.h"
 
 #define INPUT_MAX (1u << 20)
 #define IDS_MAX	  64
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Not assert(3): the checks stay whatever the build type. */
-#define require(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "fuzz_note: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			abort(); \
-		} \
-	} while (0)
 
 /* The ids in all notes that libelf can reach. */
 struct carried {

@@ -14,20 +14,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "target.h"
 
 /* what a pipe holds */
 #define INPUT_MAX (60u << 10)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Not assert(3): the checks stay whatever the build type. */
-#define require(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "fuzz_perfdata: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			abort(); \
-		} \
-	} while (0)
 
 /* The dsos of one reading, with their paths. */
 struct reading {

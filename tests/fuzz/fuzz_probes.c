@@ -7,24 +7,13 @@
 #include "ctl/probe_file.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "target.h"
 
 #define INPUT_MAX (1u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Not assert(3): the checks stay whatever the build type. */
-#define require(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "fuzz_probes: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			abort(); \
-		} \
-	} while (0)
 
 static void check_definition(const char *text)
 {

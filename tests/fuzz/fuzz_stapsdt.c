@@ -7,27 +7,16 @@
 #include <bid/elf.h>
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "ctl/probe_file.h"
+#include "target.h"
 
 #define INPUT_MAX (1u << 20)
 #define PATH_HERE "/usr/bin/app"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Not assert(3): the checks stay whatever the build type. */
-#define require(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "fuzz_stapsdt: %s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-			abort(); \
-		} \
-	} while (0)
 
 static int take(void *user, const void *data, size_t len)
 {

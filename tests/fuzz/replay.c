@@ -15,10 +15,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "target.h"
 
 #define INPUT_MAX (64u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct replay {
 	unsigned long mutants;	/* of each input */

@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ import time
 import cases
 from add_scene import readelf_id
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked,
-                          build, server)
+                          build, interrupted, server)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
 from make_perfdata import GUEST, KERNEL, SIZED, USER, Perf  # noqa: E402
@@ -387,17 +386,7 @@ def case_fetch_failures(scene):
 def case_fetch_interrupted(scene):
     recording = Recording(scene.home).lists("/gone/stripped", ID_NOT_STORED).lists(scene.one, ID_ONE).write()
     with server(scene, "slow:200") as url:
-        command = [scene.bidctl, "-s", scene.store, "add", "--perf-data", recording, "--fetch", f"--url={url}"]
-        process = subprocess.Popen(command, env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + TIMEOUT
-        while asked(url) == 0:
-            assert time.monotonic() < deadline and process.poll() is None, "it never asked"
-            time.sleep(0.02)
-        begun = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 128 + signal.SIGINT and errors == "", (process.returncode, out, errors)
-    assert time.monotonic() - begun < 5, "it did not end at once"
+        out = interrupted(scene, url, "add", "--perf-data", recording, "--fetch", f"--url={url}")
     assert f"{ID_ONE}\tadded" in out and f"{ID_NOT_STORED}\tmissing" in out, out
     assert [name.rsplit("/", 2)[1] for name in scene.files()] == [ID_ONE], "something was left behind"
 

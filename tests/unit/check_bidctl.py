@@ -487,20 +487,26 @@ def case_get_failures(scene):
     assert "warning: " in done.stderr and "gopher://a" in done.stderr and "no server is configured" in done.stderr, done.stderr
 
 
+def interrupted(scene, url, *arguments, caught=signal.SIGINT):
+    """Run bidctl and send it a signal when it has asked the server at @url. It ends by that, at once; returns what it printed."""
+    process = subprocess.Popen([scene.bidctl, "-s", scene.store, *arguments], env=scene.environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + TIMEOUT
+    while asked(url) == 0:
+        assert time.monotonic() < deadline and process.poll() is None, "it never asked"
+        time.sleep(0.02)
+    begun = time.monotonic()
+    process.send_signal(caught)
+    out, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 128 + caught and errors == "", (process.returncode, out, errors)
+    assert time.monotonic() - begun < 5, "it did not end at once"
+    return out
+
+
 def case_get_interrupted(scene):
     for caught in (signal.SIGINT, signal.SIGTERM):
         with server(scene, "slow:200") as url:
-            command = [scene.bidctl, "-s", scene.store, "get", f"--url={url}", ID_NOT_STORED]
-            process = subprocess.Popen(command, env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            deadline = time.monotonic() + TIMEOUT
-            while asked(url) == 0:
-                assert time.monotonic() < deadline and process.poll() is None, "it never asked"
-                time.sleep(0.02)
-            begun = time.monotonic()
-            process.send_signal(caught)
-            out, errors = process.communicate(timeout=TIMEOUT)
-            assert (process.returncode, out, errors) == (128 + caught, "", ""), (process.returncode, out, errors)
-            assert time.monotonic() - begun < 5, "it did not end at once"
+            assert interrupted(scene, url, "get", f"--url={url}", ID_NOT_STORED, caught=caught) == ""
     assert scene.files() == [] and scene.on_store("list").stdout == ""
 
 

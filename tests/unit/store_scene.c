@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bid/verify.h>
+
 static char directory[64]; /* of the group: tests run one after another */
 
 static void shell(const char *command)
@@ -120,4 +122,15 @@ bool has_path(const struct store_scene *scene, const char *path)
 	there = access(whole, F_OK) == 0;
 	free(whole);
 	return there;
+}
+
+void nothing_is_wrong(const struct store_scene *scene)
+{
+	struct bid_verify_config config = { .deep = true };
+	struct bid_verify_stats stats;
+
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		if (stats.found[kind])
+			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
 }

@@ -45,4 +45,7 @@ int find(const struct store_scene *scene, const char *hex, enum bid_kind kind);
 /* Is there a file of that name in the store? */
 bool has_path(const struct store_scene *scene, const char *path);
 
+/* bid_store_verify() of every byte must find nothing. */
+void nothing_is_wrong(const struct store_scene *scene);
+
 #endif

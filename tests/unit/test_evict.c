@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <bid/evict.h>
-#include <bid/verify.h>
 
 #include "base/io.h"
 #include "base/log.h"
@@ -73,17 +72,6 @@ static unsigned evict_all(const struct store_scene *scene, bool dry_run)
 	assert_int_equal(stats.evicted, stats.artifacts);
 	assert_int_equal(stats.evicted_size, stats.size);
 	return (unsigned)stats.evicted;
-}
-
-static void nothing_is_wrong(const struct store_scene *scene)
-{
-	struct bid_verify_config config = { .deep = true };
-	struct bid_verify_stats stats;
-
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
-	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
-		if (stats.found[kind])
-			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
 }
 
 static void what_was_fetched_goes_without_a_trace(void **state)

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <bid/remove.h>
-#include <bid/verify.h>
 
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define LINK_A ".build-id/aa/" REST_A
@@ -34,17 +33,6 @@ static struct bid_removal remove_name(const struct store_scene *scene, const cha
 	assert_int_equal(bid_store_remove(scene->store, &removal, 1), 0);
 	removal.path = NULL;
 	return removal;
-}
-
-static void nothing_is_wrong(const struct store_scene *scene)
-{
-	struct bid_verify_config config = { .deep = true };
-	struct bid_verify_stats stats;
-
-	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
-	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
-		if (stats.found[kind])
-			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
 }
 
 /* Nothing but our own folder and perf's directories of links. */
