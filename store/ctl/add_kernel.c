@@ -86,6 +86,20 @@ static bool find_module(const char *directory, const char *index, const char *na
 	return false;
 }
 
+/* Returns 1 and @ret_added; 0 if it was refused, which is told; or a negative errno of trouble. */
+static int add_file(struct ctl_tally *tally, struct bid_store *store, const char *path, struct bid_added *ret_added)
+{
+	int r = bid_store_add(store, path, tally->ctl->link, ret_added);
+
+	tally->seen++;
+	if (r < 0) {
+		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
+		return bid_is_trouble(r) ? r : 0;
+	}
+	ctl_tally_taken(tally, path, ret_added);
+	return 1;
+}
+
 static int add_module(struct ctl_tally *tally, struct bid_store *store, const char *directory, const char *index, const char *name,
 		      const struct bid_id *id)
 {
@@ -102,13 +116,9 @@ static int add_module(struct ctl_tally *tally, struct bid_store *store, const ch
 		}
 		return refuse(tally, own, "the module's file is not in its place in '/lib/modules'");
 	}
-	r = bid_store_add(store, path, tally->ctl->link, &added);
-	tally->seen++;
-	if (r < 0) {
-		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
-		return bid_is_trouble(r) ? r : 0;
-	}
-	ctl_tally_taken(tally, path, &added);
+	r = add_file(tally, store, path, &added);
+	if (r <= 0)
+		return r;
 	return bid_id_equal(&added.id, id) ? 0 : refuse(tally, own, "the module's file is another build than the loaded one");
 }
 
@@ -159,13 +169,9 @@ static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, con
 
 	if (access(path, F_OK) < 0)
 		return 0;
-	r = bid_store_add(store, path, tally->ctl->link, &added);
-	tally->seen++;
-	if (r < 0) {
-		ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), false);
-		return bid_is_trouble(r) ? r : 0;
-	}
-	ctl_tally_taken(tally, path, &added);
+	r = add_file(tally, store, path, &added);
+	if (r <= 0)
+		return r;
 	if (ctl_here_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
 		return 0;
 	return refuse(tally, path, "the file is another build than the running kernel, and was added as that");
