@@ -29,6 +29,7 @@ struct bid_dirlist {
 	int part; /* what is in memory, or NONE */
 	struct entry *entries; /* owned */
 	size_t n, room;
+	size_t at; /* the one that is probably next, at most n */
 	char *names; /* NUL-terminated each; owned */
 	size_t names_len, names_room;
 };
@@ -85,7 +86,7 @@ static int load(struct bid_dirlist *list, unsigned part)
 {
 	int r = 0;
 
-	list->n = 0;
+	list->n = list->at = 0;
 	list->names_len = 0;
 	list->part = (int)part;
 	if (part == 0)
@@ -129,6 +130,10 @@ static size_t search(const struct bid_dirlist *list, uint64_t offset)
 {
 	size_t low = 0, high = list->n;
 
+	/* most go on where they stopped */
+	if ((list->at == 0 || list->entries[list->at - 1].offset < offset) &&
+	    (list->at == list->n || list->entries[list->at].offset >= offset))
+		return list->at;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -158,6 +163,7 @@ int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname
 		if (i == list->n)
 			continue;
 		entry = &list->entries[i];
+		list->at = i + 1;
 		*ret_name = (struct bid_dirname){ .number = entry->number,
 						  .next = entry->offset + 1,
 						  .format = entry->format,

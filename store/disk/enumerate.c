@@ -58,10 +58,11 @@ int bid_one_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn f
 	r = bid_root_opendir(bid_store_root(store), path, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
+	snprintf(hex, sizeof(hex), "%02x", first);
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
 		struct bid_id id;
 
-		snprintf(hex, sizeof(hex), "%02x%s", first, entry->d_name);
+		memcpy(hex + 2, entry->d_name, strlen(entry->d_name) + 1);
 		if (bid_store_flags(store) & BID_STORE_LOWER && !strip_suffix(dirfd(dir), hex))
 			continue;
 		if (bid_id_parse_str(hex, &id) < 0)

@@ -3,6 +3,7 @@
  * What nobody can do without, done by hand and by one thread: the floor that bench_scan.py measures against.
  *
  *	floor walk TREE		open every regular file of a tree and read 4 bytes of it
+ *	floor names DIRECTORY...	read the names in directories
  *	floor link STORE	files that standard input names, "ID PATH" a line, into perf's layout: mkdir(2), link(2), symlink(2)
  *	floor batch STORE	the same and syncfs(2)
  *	floor each STORE	link, with fsync(2) of the file, and of each directory that has got a name, deepest first
@@ -47,6 +48,20 @@ static int walk(int parent, const char *name, size_t *n)
 
 			*n += file >= 0 && pread(file, head, sizeof(head), 0) >= 0;
 		}
+	}
+	return 0;
+}
+
+static int names(char **dirs, size_t *n)
+{
+	for (; *dirs; dirs++) {
+		bid_auto_dir DIR *dir = opendir(*dirs);
+		struct dirent *entry;
+
+		if (!dir)
+			return -errno;
+		while ((entry = readdir(dir)))
+			*n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 	}
 	return 0;
 }
@@ -132,11 +147,14 @@ int main(int argc, char **argv)
 	double begun;
 	int r = 0;
 
-	if (argc != 3 || !files)
+	if (argc < 3 || (argc > 3 && strcmp(argv[1], "names") != 0) || !files)
 		return 2;
 	if (strcmp(argv[1], "walk") == 0) {
 		begun = now();
 		r = walk(AT_FDCWD, argv[2], &n);
+	} else if (strcmp(argv[1], "names") == 0) {
+		begun = now();
+		r = names(argv + 2, &n);
 	} else {
 		bid_auto_fd int root = open(argv[2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
