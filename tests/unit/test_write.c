@@ -13,6 +13,8 @@
 
 #include <jansson.h>
 
+#include <bid/verify.h>
+
 /* Write the scene's file @name through a transaction for @request and commit it. */
 static int put(const struct store_scene *scene, struct bid_request request, const char *name, size_t cut)
 {
@@ -75,6 +77,81 @@ static void what_is_right_is_published_as_perf_would(void **state)
 		"xxh3-128:", 9);
 	json_decref(info);
 	free(text);
+}
+
+/* How many system calls have written anything. */
+static unsigned long writes(void)
+{
+	char line[128];
+	unsigned long count = 0;
+	FILE *file = fopen("/proc/self/io", "r");
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, "syscw: ", 7) == 0)
+			count = strtoul(line + 7, NULL, 10);
+	fclose(file);
+	return count;
+}
+
+/* The bytes of "pieces" in pieces of these sizes, one after the other and over again. */
+static void put_in_pieces(const struct store_scene *scene, const char *data, size_t len, const size_t *sizes, size_t n_sizes)
+{
+	struct bid_detail *detail;
+	struct bid_request request = { .id = id_of(ID_A), .kind = BID_KIND_SOURCE };
+	struct bid_origin origin = { .how = "fetched", .server = "http://example.org" };
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_verify_config config = { .deep = true };
+	struct bid_verify_stats stats;
+	struct bid_txn *txn;
+	size_t at = 0;
+
+	assert_int_equal(bid_detail_source("/pieces", &detail), 0);
+	request.detail = detail;
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_write(txn, "rubbish", 7), 0);
+	assert_int_equal(bid_txn_reset(txn), 0);
+	for (size_t i = 0; at < len; i++) {
+		size_t piece = sizes[i % n_sizes] < len - at ? sizes[i % n_sizes] : len - at;
+
+		assert_int_equal(bid_txn_write(txn, data + at, piece), 0);
+		at += piece;
+	}
+	assert_int_equal(bid_txn_commit(txn, &origin, &file), 0);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	run(scene, "cmp pieces store/.bidfs/source/aa/%s/pieces", ID_A + 2);
+	/* the digest that was made on the way is that of the file */
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.digests, 1);
+	assert_int_equal(stats.found[BID_FINDING_CORRUPT], 0);
+	run(scene, "rm -r store/.bidfs/source store/.bidfs/pins store/.bidfs/record/aa");
+	bid_detail_unref(detail);
+}
+
+static void pieces_of_any_size_are_put_together(void **state)
+{
+	static const size_t sizes[] = { 1, 65535, 16384, 65536, 65537, 200000, 4095, 131072 }, small[] = { 16384 };
+	enum { LEN = 3 * 1000 * 1000 + 7 };
+	struct store_scene *scene = *state;
+	unsigned long before;
+	char path[96], *data = malloc(LEN);
+	FILE *file;
+
+	assert_non_null(data);
+	for (size_t i = 0; i < LEN; i++)
+		data[i] = (char)(i * 2654435761U >> 13);
+	snprintf(path, sizeof(path), "%s/pieces", scene->directory);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, LEN, file), LEN);
+	assert_int_equal(fclose(file), 0);
+	put_in_pieces(scene, data, LEN, sizes, sizeof(sizes) / sizeof(*sizes));
+	/* libcurl's are small, and each call costs */
+	before = writes();
+	put_in_pieces(scene, data, LEN, small, 1);
+	assert_in_range(writes() - before, 1, LEN / (4 * 16384) + 20);
+	free(data);
 }
 
 static void a_link_lost_in_a_crash_is_mended(void **state)
@@ -344,6 +421,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_right_is_published_as_perf_would),
+		TEST(pieces_of_any_size_are_put_together),
 		TEST(a_link_lost_in_a_crash_is_mended),
 		TEST(what_is_wrong_is_not),
 		TEST(fetched_files_join_what_perf_has),

@@ -14,7 +14,6 @@
 #include <bid/elf.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "base/trouble.h"
 #include "disk/digest.h"
@@ -25,6 +24,7 @@
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/piece.h"
+#include "disk/publish/filling.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -35,8 +35,7 @@ struct bid_txn {
 	struct bid_store *store;
 	struct bid_request request;
 	struct bid_temp temp;
-	uint64_t size;
-	XXH3_state_t *digest; /* of what was written so far; owned */
+	struct bid_filling filling; /* of it */
 	bool accept; /* other bytes than the first ones */
 	char path[PATH_MAX]; /* to file it under, as below the store; "" if nobody said */
 	bool made_room; /* the disk was full, and something was evicted for this */
@@ -50,7 +49,7 @@ static bool may_retry(struct bid_txn *txn, int r, size_t len)
 	if ((r != -ENOSPC && r != -EDQUOT) || txn->made_room)
 		return false;
 	txn->made_room = true;
-	return bid_keeper_make_room(bid_store_keeper(txn->store), 2 * (txn->size + len));
+	return bid_keeper_make_room(bid_store_keeper(txn->store), 2 * (bid_filling_size(&txn->filling) + len));
 }
 
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn)
@@ -66,31 +65,44 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	txn->store = store;
 	txn->request = bid_request_keep(request);
 	txn->temp = BID_TEMP_NONE;
-	txn->digest = XXH3_createState();
 	do
-		r = txn->digest ? bid_temp_new(store, false, &txn->temp) : -ENOMEM;
+		r = bid_temp_new(store, false, &txn->temp);
 	while (may_retry(txn, r, 0));
+	if (r == 0)
+		r = bid_filling_init(&txn->filling, txn->temp.fd);
 	if (r < 0) {
 		bid_txn_free(txn);
 		return r;
 	}
-	XXH3_128bits_reset(txn->digest);
 	*ret_txn = txn;
 	return 0;
 }
 
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 {
+	const uint8_t *at = data;
+	int r = 0;
+
+	while (r == 0 && len > 0) {
+		size_t taken = 0;
+
+		do
+			r = bid_filling_take(&txn->filling, at, len, &taken);
+		while (may_retry(txn, r, len));
+		at += taken;
+		len -= taken;
+	}
+	return r;
+}
+
+static int flush(struct bid_txn *txn)
+{
 	int r;
 
 	do
-		r = bid_pwrite_full(txn->temp.fd, data, len, (off_t)txn->size);
-	while (may_retry(txn, r, len));
-	if (r < 0)
-		return r;
-	XXH3_128bits_update(txn->digest, data, len);
-	txn->size += len;
-	return 0;
+		r = bid_filling_flush(&txn->filling);
+	while (may_retry(txn, r, 0));
+	return r;
 }
 
 int bid_txn_set_path(struct bid_txn *txn, const char *path)
@@ -107,11 +119,7 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path)
 
 int bid_txn_reset(struct bid_txn *txn)
 {
-	if (ftruncate(txn->temp.fd, 0) < 0)
-		return -errno;
-	txn->size = 0;
-	XXH3_128bits_reset(txn->digest);
-	return 0;
+	return bid_filling_reset(&txn->filling);
 }
 
 struct bid_id bid_txn_alt(const struct bid_txn *txn)
@@ -131,15 +139,17 @@ void bid_txn_accept(struct bid_txn *txn)
 
 int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence)
 {
-	return bid_evidence_keep(txn->store, &txn->request, &txn->temp, txn->size, evidence);
+	int r = flush(txn);
+
+	return r < 0 ? r : bid_evidence_keep(txn->store, &txn->request, &txn->temp, bid_filling_size(&txn->filling), evidence);
 }
 
 void bid_txn_free(struct bid_txn *txn)
 {
 	if (!txn)
 		return;
+	bid_filling_release(&txn->filling);
 	bid_temp_release(&txn->temp);
-	XXH3_freeState(txn->digest);
 	bid_request_release(&txn->request);
 	free(txn);
 }
@@ -390,12 +400,15 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	struct stat st;
 	int r;
 
+	r = flush(txn);
+	if (r < 0)
+		return r;
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r < 0)
 		return r;
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
-	hash = XXH3_128bits_digest(txn->digest);
+	hash = XXH3_128bits_digest(txn->filling.digest);
 	r = check_pin(txn, &request, hash);
 	if (r < 0)
 		return r;
@@ -420,12 +433,12 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 						 .request = request,
 						 .origin = origin,
 						 .digest = digest,
-						 .size = txn->size,
+						 .size = bid_filling_size(&txn->filling),
 					 });
 	if (r < 0)
 		bid_debug("%s: no record of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
 	/* not before there is a record: by that it counts */
-	bid_keeper_published(bid_store_keeper(txn->store), txn->size);
+	bid_keeper_published(bid_store_keeper(txn->store), bid_filling_size(&txn->filling));
 	*ret_file = file;
 	return 0;
 }
