@@ -17,6 +17,14 @@
 
 enum { OLD_LAYOUT_ID_MIN = 8 }; /* bytes; a shorter hex name that is a file is taken for anything but an id */
 
+/* Is there an artifact of @kind in @dir? */
+static bool lies_in(int dir, enum bid_kind kind)
+{
+	struct stat st;
+
+	return fstatat(dir, bid_kind_store_name(kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
 int bid_place_kinds(struct bid_store *store, const char *path)
 {
 	bid_auto_fd int dir = -1;
@@ -28,9 +36,18 @@ int bid_place_kinds(struct bid_store *store, const char *path)
 	if (S_ISREG(st.st_mode))
 		return 1 << bid_place_file_kind(path);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (fstatat(dir, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		if (lies_in(dir, (enum bid_kind)kind))
 			kinds |= 1 << kind;
 	return kinds;
+}
+
+/* Is there any artifact in @dir? Every name that perf walks through is asked this, and the first one answers most. */
+static bool has_artifact(int dir)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (lies_in(dir, (enum bid_kind)kind))
+			return true;
+	return false;
 }
 
 /*
@@ -206,16 +223,18 @@ static bool is_ours(const char *path)
 enum bid_entry bid_one_classify(struct bid_store *store, const char *path)
 {
 	const char *slash = strrchr(path, '/');
+	bid_auto_fd int fd = -1;
 	struct bid_id id;
 	struct stat st;
+	bool named;
 
-	if (is_ours(path) || bid_root_stat(bid_store_root(store), path, &st) < 0)
+	if (is_ours(path) || bid_root_open(bid_store_root(store), path, O_PATH, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
+	named = bid_id_parse_str(slash ? slash + 1 : path, &id) == 0;
+	if (!S_ISDIR(st.st_mode))
+		return named && id.len >= OLD_LAYOUT_ID_MIN && S_ISREG(st.st_mode) ? BID_ENTRY_ID : BID_ENTRY_NONE;
 	/* a hex name is an id if artifacts lie under it: "/usr/lib/ab" may be a directory like any other */
-	if (bid_id_parse_str(slash ? slash + 1 : path, &id) == 0 && (S_ISDIR(st.st_mode) || id.len >= OLD_LAYOUT_ID_MIN) &&
-	    bid_place_kinds(store, path) != 0)
-		return BID_ENTRY_ID;
-	return S_ISDIR(st.st_mode) ? BID_ENTRY_DIR : BID_ENTRY_NONE;
+	return named && has_artifact(fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
 }
 
 int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)
