@@ -8,6 +8,7 @@ Every figure is a ratio of two runs that took turns: the median over the rounds,
 into every build of a store with N of them; "add" and "remove" write one build that the store lacks, and take it out again.
 """
 import argparse
+import hashlib
 import os
 import pathlib
 import shutil
@@ -34,7 +35,7 @@ def fill(programs, place, stores, number):
     """`number` builds, each at a path of its own: "list" opens them there."""
     first = programs.small(place / "small")
     for index in range(number):
-        ident = f"{index:08x}{first.id[8:]}"
+        ident = hashlib.sha1(str(index).encode()).hexdigest()  # over all directories of links, as real ones are
         build = programs.forge(first, ident, place / f"p{index}")
         build.path.chmod(0o755)
         for store in stores:
