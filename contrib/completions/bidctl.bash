@@ -98,7 +98,7 @@ _bidctl()
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		watch) options+=' --link= --interval= --once' ;;
 		probe) options+=' --print --notes= --guru' ;;
-		verify) options+=' --deep --repair --url= --offline' ;;
+		verify) options+=' --jobs= --deep --repair --url= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
 		[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace

@@ -51,6 +51,7 @@ struct bid_verify_stats {
 struct bid_verify_config {
 	bool deep; /* read every byte: compare digests, examine ELF files as a whole */
 	bool repair; /* needs a store that is open for writing */
+	unsigned jobs; /* threads; 0 is one per CPU that this process may use. One, whatever is said here, if it repairs */
 	const struct bid_id *ids; /* only of these; NULL: everything */
 	size_t n_ids;
 	/*
@@ -59,8 +60,8 @@ struct bid_verify_config {
 	 */
 	int (*found)(void *user, const struct bid_finding *finding);
 	/*
-	 * Called after each object and now and then within large ones, from the thread that checks and never beside the other. A
-	 * non-zero return ends the check likewise. May be NULL.
+	 * Called now and then, from any thread, one at a time and never beside the other. A non-zero return ends the check
+	 * likewise. May be NULL.
 	 */
 	int (*progress)(void *user, const struct bid_verify_stats *stats);
 	void *user;

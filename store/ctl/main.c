@@ -57,7 +57,7 @@ static const struct {
 	{ "fetch", 0, NULL, "add archive", "fetch from the servers what is not here; for 'add' only with --perf-data" },
 	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar; or '-'" },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
-	{ "jobs", 0, "N", "add", "search directories with N threads (default: one per CPU)" },
+	{ "jobs", 0, "N", "add verify", "search or check with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
 	{ "files-from", 0, "FILE", "add", "the ELF files among the paths in FILE, one on a line ('-': standard input)" },
 	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },

@@ -186,6 +186,7 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 	struct bid_verify_config config = {
 		.deep = ctl->deep,
 		.repair = ctl->repair,
+		.jobs = ctl->jobs,
 		.ids = n ? ids : NULL,
 		.n_ids = n,
 		.found = found,

@@ -26,13 +26,14 @@ int bid_digest_file(int fd, int (*tick)(void *user, uint64_t bytes), void *user,
 	XXH3_state_t *state = XXH3_createState();
 	XXH128_hash_t hash;
 	off_t at = 0;
-	ssize_t n = 0;
+	ssize_t n = PIECE;
 	int r = piece && state ? 0 : -ENOMEM;
 
 	if (r == 0)
 		XXH3_128bits_reset(state);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-	while (r == 0 && (n = bid_pread_full(fd, piece, PIECE, at)) > 0) {
+	/* a piece that is not full is the last */
+	while (r == 0 && n == PIECE && (n = bid_pread_full(fd, piece, PIECE, at)) > 0) {
 		XXH3_128bits_update(state, piece, (size_t)n);
 		at += n;
 		if (tick)

@@ -39,7 +39,17 @@ struct bid_visitor {
  */
 int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor);
 
-/* The same for what lies directly below the original path @path, "usr/bin/gcc". -ENOENT if there is none. */
+/* The same by several threads, each with a visitor of its own, which may remove nothing. */
+struct bid_entries_walk;
+int bid_entries_walk_new(struct bid_store *store, struct bid_entries_walk **ret_walk);
+
+/* Take part in it until it is over. Returns as bid_entries_each(), to all of them the same. */
+int bid_entries_walk_work(struct bid_entries_walk *walk, const struct bid_visitor *visitor);
+
+/* After all have returned. @walk may be NULL. */
+void bid_entries_walk_free(struct bid_entries_walk *walk);
+
+/* As bid_entries_each(), of what lies directly below the original path @path, "usr/bin/gcc". -ENOENT if there is none. */
 int bid_entries_of_path(struct bid_store *store, const char *path, const struct bid_visitor *visitor);
 
 /*
@@ -60,5 +70,8 @@ void bid_entry_prune(struct bid_store *store, const char *path);
 
 /* The id under which @name is filed, if it has the form. */
 bool bid_entry_name(const char *name, struct bid_id *ret_id);
+
+/* The kind whose file in the store has the name @name, or BID_KIND_NONE. */
+enum bid_kind bid_entry_kind(const char *name);
 
 #endif

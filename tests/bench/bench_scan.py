@@ -157,7 +157,21 @@ def bench_add(bench, tree, rounds, peers, top):
         each = after_sync(bench.measured_floor, "each", stores["each"], text="".join(f"{i} {path}\n" for i, path in single))
         ours_each = after_sync(seconds, bench.bidctl, "-s", stores["ours-each"], "add", *names)
         bench.note("add, durable one by one / floor with fsync of file and directories", ours_each / each, 1.2)
+        bench_verify(bench, stores["ours"])
     bench.report()
+
+
+def bench_verify(bench, store):
+    """Of what was read a moment ago, so that the disk has no part in it."""
+    verify = [bench.bidctl, "-s", store, "verify"]
+    # so that there are digests to compare with
+    seconds(*verify, "--deep", "--repair", "--offline")
+    walk, digests = bench.measured_floor("walk", store), bench.measured_floor("hash", store)
+    bench.note("verify, one thread / walk, open, read 4 bytes", seconds(*verify, "--jobs=1") / walk, None)
+    bench.note("verify, a thread per CPU / the same, one thread", seconds(*verify) / walk, None)
+    one, all_of_them = seconds(*verify, "--deep", "--jobs=1"), seconds(*verify, "--deep")
+    bench.note("verify --deep, one thread: share of the rate of reading and hashing", digests / one, 0.95, True)
+    bench.note("verify --deep, a thread per CPU: the same, of one thread", digests / all_of_them, None)
 
 
 def is_elf(path):

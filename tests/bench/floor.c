@@ -3,6 +3,7 @@
  * What nobody can do without, done by hand and by one thread: the floor that bench_scan.py measures against.
  *
  *	floor walk TREE		open every regular file of a tree and read 4 bytes of it
+ *	floor hash TREE		read every regular file of a tree, but for those in ".bidfs", and hash it
  *	floor names DIRECTORY...	read the names in directories
  *	floor link STORE	files that standard input names, "ID PATH" a line, into perf's layout: mkdir(2), link(2), symlink(2)
  *	floor batch STORE	the same and syncfs(2)
@@ -18,18 +19,31 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "rounds.h"
 
-enum { FILES_MAX = 200000 };
+enum { FILES_MAX = 200000, PIECE = 1 << 20 };
 
 struct file {
 	char *id, *path; /* both in one block */
 };
 
+static int read_all(int fd, XXH3_state_t *hash)
+{
+	static char piece[PIECE];
+	ssize_t n;
+
+	XXH3_128bits_reset(hash);
+	while ((n = read(fd, piece, sizeof(piece))) > 0)
+		XXH3_128bits_update(hash, piece, (size_t)n);
+	/* so that it cannot be left out */
+	return n < 0 || XXH3_128bits_digest(hash).low64 == 0 ? -1 : 0;
+}
+
 /* By openat(2) from the directory itself, so that nothing is paid for long paths. */
-static int walk(int parent, const char *name, size_t *n)
+static int walk(int parent, const char *name, XXH3_state_t *hash, size_t *n)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	bid_auto_dir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -41,12 +55,16 @@ static int walk(int parent, const char *name, size_t *n)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (entry->d_type == DT_DIR) {
-			walk(fd, entry->d_name, n);
+			if (!hash || strcmp(entry->d_name, ".bidfs") != 0)
+				walk(fd, entry->d_name, hash, n);
 		} else if (entry->d_type == DT_REG) {
 			bid_auto_fd int file = openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 			char head[4];
 
-			*n += file >= 0 && pread(file, head, sizeof(head), 0) >= 0;
+			if (hash)
+				*n += file >= 0 && read_all(file, hash) == 0;
+			else
+				*n += file >= 0 && pread(file, head, sizeof(head), 0) >= 0;
 		}
 	}
 	return 0;
@@ -149,9 +167,12 @@ int main(int argc, char **argv)
 
 	if (argc < 3 || (argc > 3 && strcmp(argv[1], "names") != 0) || !files)
 		return 2;
-	if (strcmp(argv[1], "walk") == 0) {
+	if (strcmp(argv[1], "walk") == 0 || strcmp(argv[1], "hash") == 0) {
+		XXH3_state_t *hash = strcmp(argv[1], "hash") == 0 ? XXH3_createState() : NULL;
+
 		begun = now();
-		r = walk(AT_FDCWD, argv[2], &n);
+		r = walk(AT_FDCWD, argv[2], hash, &n);
+		XXH3_freeState(hash);
 	} else if (strcmp(argv[1], "names") == 0) {
 		begun = now();
 		r = names(argv + 2, &n);

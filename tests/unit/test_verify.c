@@ -390,6 +390,31 @@ static void a_section_is_what_it_was_cut_out_of(void **state)
 	bid_detail_unref(detail);
 }
 
+/* Several threads come to what one does: names that are right, wrong, empty, without a link, and links to nothing. */
+static void threads_find_what_one_finds(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_verify_config config = { .jobs = 1 };
+	struct bid_verify_stats one, many;
+
+	add(scene, "a", BID_LINK_COPY);
+	add(scene, "b", BID_LINK_COPY);
+	run(scene,
+	    "cd store && i=0 && while [ $((i += 1)) -le 300 ]; do id=$(echo $i | sha1sum | cut -c1-40); link=$(echo $id | "
+	    "cut -c3-); fan=.build-id/$(echo $id | cut -c1-2); dir=usr/$((i %% 7))/$((i %% 90))/x; mkdir -p $fan $dir/$id; "
+	    "case $((i %% 4)) in 0) ;; 1) cp ../b $dir/$id/elf ;; *) cp ../a.c $dir/$id/kallsyms ;; esac; "
+	    "case $((i %% 5)) in 0) ;; 1) ln -s ../../gone/$id $fan/$link ;; *) ln -s ../../$dir/$id $fan/$link ;; esac; done");
+	assert_int_equal(bid_store_verify(scene->store, &config, &one), 0);
+	assert_int_equal(one.names, 302);
+	assert_true(one.found[BID_FINDING_WRONG] > 50 && one.found[BID_FINDING_ORPHAN] > 20 &&
+		    one.found[BID_FINDING_DANGLING] > 50);
+	config.jobs = 8;
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(bid_store_verify(scene->store, &config, &many), 0);
+		assert_memory_equal(&many, &one, sizeof(one));
+	}
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
@@ -411,6 +436,7 @@ int main(void)
 		TEST(a_source_that_rots_goes),
 		TEST(a_source_goes_with_its_record),
 		TEST(a_section_is_what_it_was_cut_out_of),
+		TEST(threads_find_what_one_finds),
 		TEST(a_callback_ends_it_and_readers_do_not_repair),
 	};
 

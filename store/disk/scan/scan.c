@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,22 +14,13 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/cpus.h"
 #include "base/log.h"
 #include "disk/dirs.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum { JOBS_MAX = 256 };
-
-static unsigned default_jobs(void)
-{
-	cpu_set_t cpus;
-
-	/* more than 1024 CPUs do not fit, and are more than a scan can use */
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
-		return 4;
-	return (unsigned)CPU_COUNT(&cpus);
-}
 
 /* The file systems of this namespace that are a bidfs: to read them would be to fetch, and to add what they have from the store. */
 static int find_mounts(struct bid_scan *scan)
@@ -269,7 +259,7 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	*ret_counts = scan.counts;
 	if (!bid_store_writable(store))
 		return -EROFS;
-	scan.jobs = config->jobs ? config->jobs : default_jobs();
+	scan.jobs = config->jobs ? config->jobs : bid_cpus();
 	if (scan.jobs > JOBS_MAX)
 		scan.jobs = JOBS_MAX;
 	scan.privileged = geteuid() == 0;

@@ -13,17 +13,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/dents.h"
 
-enum { ENTRIES = 64 * 1024 }; /* bytes of a directory that are read at a time */
-
-/* getdents64(2): readdir(3) reads half as much at a time, and costs a call for each name */
-struct entry {
-	uint64_t ino;
-	int64_t off;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
+enum { ENTRIES = 64 * 1024 }; /* bytes of a directory that are read at a time: readdir(3) reads half as much */
 
 /* A directory that is open, because it is being read or has others below it that are still to be opened. */
 struct dir {
@@ -204,7 +196,7 @@ static bool is_dots(const char *name)
 }
 
 /* What is it really, where the file system does not say? */
-static unsigned type_of(const struct dir *dir, const struct entry *entry)
+static unsigned type_of(const struct dir *dir, const struct bid_dent *entry)
 {
 	struct stat st;
 
@@ -222,7 +214,7 @@ static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size
 	int r = 0;
 
 	for (size_t at = 0; at < size;) {
-		struct entry *entry = (void *)(entries + at);
+		struct bid_dent *entry = (void *)(entries + at);
 		size_t len = strlen(entry->name);
 		struct pending *pending;
 
@@ -252,7 +244,7 @@ static int push_dirs(struct bid_walk *walk, struct dir *dir, char *entries, size
 static int each_file(struct bid_walk *walk, unsigned worker, const struct dir *dir, const char *entries, size_t size)
 {
 	for (size_t at = 0; at < size;) {
-		const struct entry *entry = (const void *)(entries + at);
+		const struct bid_dent *entry = (const void *)(entries + at);
 		struct bid_walk_file file = { .dir = dir->fd, .dir_path = dir->path, .name = entry->name };
 		int r;
 

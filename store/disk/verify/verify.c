@@ -8,13 +8,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <xxhash.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/cpus.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum { FANS = 256 };
+enum {
+	JOBS_MAX = 256,
+	TOLD_MS = 50, /* how often a thread tells of its progress */
+};
 
 const char *bid_finding_name(enum bid_finding_kind kind)
 {
@@ -32,14 +40,14 @@ const char *bid_finding_name(enum bid_finding_kind kind)
 
 bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *filed)
 {
-	return !verify->config->ids || bid_idset_find(&verify->wanted, filed);
+	return !verify->config->ids || bid_idset_find(verify->wanted, filed);
 }
 
-/* What a callback said, kept for the other pass. */
+/* What a callback said, kept for the other threads. */
 static int called(struct bid_verify *verify, int r)
 {
 	if (r != 0)
-		atomic_store(&verify->calls->ended, r);
+		atomic_store(&verify->shared->ended, r);
 	return r;
 }
 
@@ -53,36 +61,107 @@ int bid_verify_found(struct bid_verify *verify, const struct bid_finding *findin
 		verify->stats.left++;
 	if (!config->found)
 		return 0;
-	pthread_mutex_lock(&verify->calls->lock);
-	r = atomic_load(&verify->calls->ended);
+	pthread_mutex_lock(&verify->shared->lock);
+	r = atomic_load(&verify->shared->ended);
 	if (r == 0)
 		r = called(verify, config->found(config->user, finding));
-	pthread_mutex_unlock(&verify->calls->lock);
+	pthread_mutex_unlock(&verify->shared->lock);
 	return r;
+}
+
+/* Add what @verify has counted since the last time to what all have. Under the lock, or when the threads are gone. */
+static void tell(struct bid_verify *verify)
+{
+	struct bid_verify_stats *all = &verify->shared->told, *now = &verify->stats, *before = &verify->told;
+
+	all->names += now->names - before->names;
+	all->objects += now->objects - before->objects;
+	all->bytes += now->bytes - before->bytes;
+	all->digests += now->digests - before->digests;
+	all->links += now->links - before->links;
+	all->records += now->records - before->records;
+	all->foreign += now->foreign - before->foreign;
+	all->left += now->left - before->left;
+	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
+		all->found[kind] += now->found[kind] - before->found[kind];
+	*before = *now;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 int bid_verify_progress(struct bid_verify *verify)
 {
 	const struct bid_verify_config *config = verify->config;
-	int r = atomic_load_explicit(&verify->calls->ended, memory_order_relaxed);
+	int r = atomic_load_explicit(&verify->shared->ended, memory_order_relaxed);
+	uint64_t now;
 
-	if (r != 0 || !config->progress || verify->silent)
+	if (r != 0 || !config->progress)
 		return r;
-	pthread_mutex_lock(&verify->calls->lock);
-	r = called(verify, config->progress(config->user, &verify->stats));
-	pthread_mutex_unlock(&verify->calls->lock);
+	now = now_ms();
+	if (now < verify->told_ms + TOLD_MS)
+		return 0;
+	verify->told_ms = now;
+	pthread_mutex_lock(&verify->shared->lock);
+	tell(verify);
+	r = called(verify, config->progress(config->user, &verify->shared->told));
+	pthread_mutex_unlock(&verify->shared->lock);
 	return r;
 }
 
 int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed)
 {
-	int *fan = &verify->fans[filed->bytes[0]];
+	atomic_int *fan = &verify->shared->fans[filed->bytes[0]];
 	char path[sizeof(BID_LAYOUT_LINKS) + 4];
+	int fd = atomic_load(fan), none = -1;
 
-	if (*fan >= 0)
-		return *fan;
+	if (fd >= 0)
+		return fd;
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", filed->bytes[0]);
-	return bid_root_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, fan) < 0 ? -ENOENT : *fan;
+	if (bid_root_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, &fd) < 0)
+		return -ENOENT;
+	if (atomic_compare_exchange_strong(fan, &none, fd))
+		return fd;
+	bid_close(fd);
+	return none;
+}
+
+bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first)
+{
+	return !atomic_exchange(&verify->shared->claimed[part][first], true);
+}
+
+static uint64_t hash(const struct bid_verify *verify, const struct bid_id *filed)
+{
+	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed);
+}
+
+int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed)
+{
+	if (bid_array_grow(verify->linked, verify->n_linked, verify->linked_room) < 0)
+		return -ENOMEM;
+	verify->linked[verify->n_linked++] = hash(verify, filed);
+	return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *one = a, *other = b;
+
+	return (*one > *other) - (*one < *other);
+}
+
+bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed)
+{
+	const struct bid_verify_shared *shared = verify->shared;
+	uint64_t wanted = hash(verify, filed);
+
+	return shared->n_linked > 0 && bsearch(&wanted, shared->linked, shared->n_linked, sizeof(wanted), by_value);
 }
 
 static int visit_entry(void *user, const struct bid_place_of *entry)
@@ -119,125 +198,197 @@ static int visit_temp(void *user, const char *path)
 	return bid_verify_found(verify, &finding);
 }
 
-/* A pass of its own of the same check. */
-static int begin(struct bid_verify *pass)
-{
-	pass->fans = malloc(FANS * sizeof(*pass->fans));
-	if (!pass->fans)
-		return -ENOMEM;
-	for (unsigned i = 0; i < FANS; i++)
-		pass->fans[i] = -1;
-	return 0;
-}
+/* The threads of a check, each with what it alone has. */
+struct team {
+	struct bid_verify *members; /* the first is the caller's thread */
+	unsigned n;
+};
 
-static void end(struct bid_verify *pass)
-{
-	for (unsigned i = 0; pass->fans && i < FANS; i++)
-		bid_close(pass->fans[i]);
-	free(pass->fans);
-	free(pass->orphans);
-	bid_idset_release(&pass->orphaned);
-}
+struct task {
+	struct bid_verify *member;
+	int (*part)(struct bid_verify *member);
+	pthread_t thread;
+};
 
-static void *check_links(void *user)
+static void *work(void *user)
 {
-	struct bid_verify *links = user;
-	int r = bid_verify_links(links);
+	const struct task *task = user;
 
-	if (r != 0)
-		atomic_store(&links->calls->ended, r);
+	called(task->member, task->part(task->member));
 	return NULL;
 }
 
-static int check_names(struct bid_verify *verify)
+/* All do @part. Returns what ended it. */
+static int together(struct team *team, int (*part)(struct bid_verify *member))
 {
-	struct bid_visitor all = { .entry = visit_entry, .temp = visit_temp, .foreign = visit_foreign, .user = verify };
-
-	return bid_entries_each(verify->store, &all);
-}
-
-/* Both at a time, each by a thread. Where nothing is repaired they have nothing to do with each other. */
-static int check_both(struct bid_verify *verify)
-{
-	struct bid_verify links = *verify;
+	bid_auto_free struct task *tasks = calloc(team->n, sizeof(*tasks));
 	sigset_t all, before;
-	pthread_t thread;
-	int r, ended;
+	unsigned started = 1;
 
-	links.silent = true;
-	r = begin(&links);
-	if (r < 0)
-		return r;
+	if (!tasks)
+		return -ENOMEM;
 	/* signals are for the program's own threads */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&thread, NULL, check_links, &links);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r < 0) {
-		check_links(&links);
-		r = check_names(verify);
-	} else {
-		r = check_names(verify);
-		if (r != 0)
-			atomic_store(&verify->calls->ended, r);
-		pthread_join(thread, NULL);
+	for (; started < team->n; started++) {
+		struct task *task = &tasks[started];
+
+		*task = (struct task){ .member = &team->members[started], .part = part };
+		/* fewer do, too */
+		if (pthread_create(&task->thread, NULL, work, task) != 0)
+			break;
 	}
-	ended = atomic_load(&verify->calls->ended);
-	verify->stats.links += links.stats.links;
-	verify->stats.objects += links.stats.objects;
-	verify->stats.bytes += links.stats.bytes;
-	verify->stats.digests += links.stats.digests;
-	verify->stats.foreign += links.stats.foreign;
-	verify->stats.left += links.stats.left;
-	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
-		verify->stats.found[kind] += links.stats.found[kind];
-	end(&links);
-	return r != 0 ? r : ended;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	called(&team->members[0], part(&team->members[0]));
+	for (unsigned i = 1; i < started; i++)
+		pthread_join(tasks[i].thread, NULL);
+	return atomic_load(&team->members[0].shared->ended);
+}
+
+static int names_part(struct bid_verify *verify)
+{
+	struct bid_visitor all = { .entry = visit_entry, .temp = visit_temp, .foreign = visit_foreign, .user = verify };
+
+	return bid_entries_walk_work(verify->shared->walk, &all);
+}
+
+static int check_names(struct team *team)
+{
+	struct bid_verify_shared *shared = team->members[0].shared;
+	int r = bid_entries_walk_new(team->members[0].store, &shared->walk);
+
+	if (r < 0)
+		return r;
+	r = together(team, names_part);
+	bid_entries_walk_free(shared->walk);
+	return r;
+}
+
+/* What the threads have found out each on their own becomes what all know. */
+static int gather(struct team *team)
+{
+	struct bid_verify *first = &team->members[0];
+	struct bid_verify_shared *shared = first->shared;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < team->n; i++)
+		n += team->members[i].n_linked;
+	shared->linked = n ? calloc(n, sizeof(*shared->linked)) : NULL;
+	if (n && !shared->linked)
+		return -ENOMEM;
+	for (unsigned i = 0; i < team->n; i++) {
+		struct bid_verify *member = &team->members[i];
+
+		if (member->n_linked)
+			memcpy(shared->linked + shared->n_linked, member->linked, member->n_linked * sizeof(*member->linked));
+		shared->n_linked += member->n_linked;
+		if (i == 0 || member->n_orphans == 0)
+			continue;
+		if (bid_array_reserve(first->orphans, first->n_orphans, member->n_orphans, first->orphan_room) < 0)
+			return -ENOMEM;
+		memcpy(first->orphans + first->n_orphans, member->orphans, member->n_orphans * sizeof(*member->orphans));
+		first->n_orphans += member->n_orphans;
+	}
+	if (n)
+		qsort(shared->linked, n, sizeof(*shared->linked), by_value);
+	return 0;
+}
+
+/* Names first: most links lead to one of them, which is all there is to say of them. */
+static int check_only(struct team *team)
+{
+	int r = check_names(team);
+
+	if (r == 0)
+		r = gather(team);
+	return r == 0 ? together(team, bid_verify_links) : r;
 }
 
 static int check_in_turn(struct bid_verify *verify)
 {
 	struct bid_visitor adoptable = { .entry = visit_adoptable, .user = verify };
+	struct team alone = { .members = verify, .n = 1 };
 	/* links first: who lost a link that led elsewhere is an orphan then, and is adopted */
 	int r = bid_verify_links(verify);
 
 	if (r == 0)
-		r = check_names(verify);
+		r = check_names(&alone);
 	verify->again = true;
 	if (r == 0 && verify->unlinked)
 		r = bid_entries_each(verify->store, &adoptable);
 	return r;
 }
 
-static int run(struct bid_verify *verify)
+static int check(struct team *team)
 {
-	int r = verify->config->repair ? check_in_turn(verify) : check_both(verify);
+	struct bid_verify *first = &team->members[0];
+	struct bid_idset orphaned = { 0 };
+	int r = first->config->repair ? check_in_turn(first) : check_only(team);
 
 	/* last, because a record stands for an object that is left */
 	if (r == 0)
-		r = bid_idset_init(&verify->orphaned, verify->orphans, verify->n_orphans);
+		r = bid_idset_init(&orphaned, first->orphans, first->n_orphans);
+	for (unsigned i = 0; i < team->n; i++)
+		team->members[i].orphaned = &orphaned;
 	if (r == 0)
-		r = bid_verify_own(verify);
+		r = together(team, bid_verify_own);
+	if (r == 0)
+		r = bid_verify_own_rest(first);
+	bid_idset_release(&orphaned);
 	return r;
+}
+
+static int run(struct team *team, struct bid_verify_stats *ret_stats)
+{
+	int r = check(team);
+
+	for (unsigned i = 0; i < team->n; i++) {
+		tell(&team->members[i]);
+		free(team->members[i].orphans);
+		free(team->members[i].linked);
+	}
+	if (r == 0)
+		*ret_stats = team->members[0].shared->told;
+	return r;
+}
+
+/* Repairing is one thread's: what one puts right another may be about to judge. */
+static unsigned jobs_of(const struct bid_verify_config *config)
+{
+	unsigned jobs = config->jobs ? config->jobs : bid_cpus();
+
+	return config->repair ? 1 : jobs < JOBS_MAX ? jobs : JOBS_MAX;
 }
 
 int bid_store_verify(struct bid_store *store, const struct bid_verify_config *config, struct bid_verify_stats *ret_stats)
 {
-	struct bid_verify_calls calls = { .lock = PTHREAD_MUTEX_INITIALIZER };
-	struct bid_verify verify = { .store = store, .config = config, .calls = &calls };
+	bid_auto_free struct bid_verify_shared *shared = calloc(1, sizeof(*shared));
+	struct team team = { .n = jobs_of(config) };
+	bid_auto_free struct bid_verify *members = calloc(team.n, sizeof(*members));
+	struct bid_idset wanted = { 0 };
 	int r;
 
 	if (config->repair && !bid_store_writable(store))
 		return -EROFS;
-	r = begin(&verify);
-	if (r == 0)
-		r = bid_idset_init(&verify.wanted, config->ids, config->n_ids);
-	if (r == 0)
-		r = run(&verify);
-	bid_idset_release(&verify.wanted);
-	end(&verify);
-	pthread_mutex_destroy(&calls.lock);
-	if (r == 0)
-		*ret_stats = verify.stats;
+	if (!shared || !members)
+		return -ENOMEM;
+	r = bid_idset_init(&wanted, config->ids, config->n_ids);
+	if (r < 0)
+		return r;
+	pthread_mutex_init(&shared->lock, NULL);
+	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
+		shared->fans[i] = -1;
+	if (getrandom(&shared->seed, sizeof(shared->seed), GRND_NONBLOCK) != sizeof(shared->seed))
+		shared->seed = (uint64_t)time(NULL);
+	team.members = members;
+	for (unsigned i = 0; i < team.n; i++)
+		members[i] =
+			(struct bid_verify){ .store = store, .config = config, .shared = shared, .worker = i, .wanted = &wanted };
+	r = run(&team, ret_stats);
+	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
+		bid_close(shared->fans[i]);
+	free(shared->linked);
+	pthread_mutex_destroy(&shared->lock);
+	bid_idset_release(&wanted);
 	return r;
 }

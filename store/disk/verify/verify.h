@@ -16,24 +16,49 @@
 #include "disk/entries.h"
 #include "disk/idset.h"
 
-/* What passes that run at the same time share. */
-struct bid_verify_calls {
+struct bid_entries_walk;
+
+/* What is shared out among the threads by the first byte of an id: a directory is one thread's. */
+enum bid_verify_part {
+	BID_VERIFY_LINKS,
+	BID_VERIFY_RECORDS,
+	BID_VERIFY_UNPACKED,
+	BID_VERIFY_SOURCES,
+	BID_VERIFY_SECTIONS,
+	BID_VERIFY_NAMES,
+	BID_VERIFY_PARTS
+};
+
+enum { BID_VERIFY_FANS = 256 };
+
+/* What the threads of a check share. */
+struct bid_verify_shared {
 	pthread_mutex_t lock; /* held while a callback runs */
+	struct bid_verify_stats told; /* what all threads have counted, as far as they have said; under the lock */
 	atomic_int ended; /* what a callback returned that ends the check; 0 while none did */
+	struct bid_entries_walk *walk; /* while the names are looked at */
+	atomic_int fans[BID_VERIFY_FANS]; /* the directories of links, as far as they were needed; else -1; owned */
+	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANS];
+	uint64_t seed; /* of the hashes of ids; random */
+	uint64_t *linked; /* ids whose link leads to a name that was looked at, hashed and sorted; owned */
+	size_t n_linked;
 };
 
 struct bid_verify {
 	struct bid_store *store;
 	const struct bid_verify_config *config;
-	struct bid_verify_calls *calls; /* borrowed */
-	bool silent; /* another pass tells the progress */
-	struct bid_idset wanted; /* of config->ids; whoever made it releases it */
+	struct bid_verify_shared *shared; /* borrowed */
+	unsigned worker; /* the number of the thread */
+	uint64_t told_ms; /* when the progress was last told */
+	struct bid_verify_stats told; /* the part of stats that is in shared->told */
+	const struct bid_idset *wanted; /* of config->ids; borrowed */
 	struct bid_verify_stats stats;
-	int *fans; /* the directories of links, by first byte, as far as they were needed; else -1; owned */
+	uint64_t *linked; /* as in shared, of this thread alone; owned */
+	size_t n_linked, linked_room;
 	bool unlinked; /* something went away, in whose place another name of that id may come */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
 	size_t n_orphans, orphan_room;
-	struct bid_idset orphaned; /* of orphans, once all names were seen */
+	const struct bid_idset *orphaned; /* of the orphans of all threads, once all names were seen; borrowed */
 	bool again; /* the names are walked once more, for that; who is told of already is not told of again */
 };
 
@@ -45,7 +70,16 @@ int bid_verify_found(struct bid_verify *verify, const struct bid_finding *findin
 
 int bid_verify_progress(struct bid_verify *verify);
 
-/* The directory with the link of @filed; a negative errno if there is none. Stays open until the pass is over. */
+/* Is what begins with the byte @first of @part this thread's? It is the first one's that asks. */
+bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first);
+
+/* The link of @filed was seen to lead to a name that was looked at. */
+int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed);
+
+/* Was it? */
+bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
+
+/* The directory with the link of @filed; a negative errno if there is none. Stays open until the check is over. */
 int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
 
 /*
@@ -61,11 +95,14 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 /* Only whether a link leads to the name, for those whose link went away. */
 int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry);
 
-/* All of perf's links. */
+/* All of perf's links; to be called by each thread. */
 int bid_verify_links(struct bid_verify *verify);
 
-/* All of ".bidfs". */
+/* What lies in ".bidfs" by id; to be called by each thread. */
 int bid_verify_own(struct bid_verify *verify);
+
+/* What else lies in ".bidfs". */
+int bid_verify_own_rest(struct bid_verify *verify);
 
 /* The record @path, "xx/NAME", of a piece, and that piece. @request is what the name says: all but the detail. */
 int bid_verify_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,

@@ -31,6 +31,10 @@ static int check_link(struct bid_verify *verify, int fan, const struct bid_id *f
 	struct bid_finding finding = { .path = bid_layout_link(filed, link), .request = { .id = *filed }, .text = text };
 	bool right;
 
+	if (bid_verify_is_linked(verify, filed)) {
+		verify->stats.links++;
+		return 0;
+	}
 	switch (bid_link_look_in(verify->store, fan, filed, target)) {
 	case BID_LINK_NONE:
 		return 0;
@@ -84,6 +88,8 @@ static int check_fan(struct bid_verify *verify, const char *path, const char *fi
 			verify->stats.foreign++;
 		else
 			r = check_link(verify, dirfd(dir), &id);
+		if (r == 0)
+			r = bid_verify_progress(verify);
 	}
 	return r != 0 ? r : -errno;
 }
@@ -94,8 +100,8 @@ int bid_verify_links(struct bid_verify *verify)
 	struct dirent *entry;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < verify->wanted.n; i++) {
-		const struct bid_id *filed = &verify->wanted.members[i].filed;
+	for (size_t i = 0; r == 0 && verify->worker == 0 && i < verify->wanted->n; i++) {
+		const struct bid_id *filed = &verify->wanted->members[i].filed;
 		int fan = bid_verify_fan(verify, filed);
 
 		r = fan < 0 ? 0 : check_link(verify, fan, filed);
@@ -114,8 +120,8 @@ int bid_verify_links(struct bid_verify *verify)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", BID_LAYOUT_LINKS, entry->d_name);
 		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
-			verify->stats.foreign++;
-		else
+			verify->stats.foreign += verify->worker == 0;
+		else if (bid_verify_claim(verify, BID_VERIFY_LINKS, first.bytes[0]))
 			r = check_fan(verify, path, entry->d_name);
 	}
 	return r != 0 ? r : -errno;

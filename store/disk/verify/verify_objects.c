@@ -10,6 +10,7 @@
 #include <bid/elf.h>
 #include <bid/error.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
@@ -245,17 +246,19 @@ static bool is_known_place(const struct bid_place_of *entry)
 /* Records of its files are not stale, though they cannot be found by the id. */
 static int remember_orphan(struct bid_verify *verify, const struct bid_id *id)
 {
-	if (verify->n_orphans == verify->orphan_room) {
-		size_t room = verify->orphan_room ? 2 * verify->orphan_room : 16;
-		struct bid_id *orphans = reallocarray(verify->orphans, room, sizeof(*orphans));
-
-		if (!orphans)
-			return -ENOMEM;
-		verify->orphans = orphans;
-		verify->orphan_room = room;
-	}
+	if (bid_array_grow(verify->orphans, verify->n_orphans, verify->orphan_room) < 0)
+		return -ENOMEM;
 	verify->orphans[verify->n_orphans++] = *id;
 	return 0;
+}
+
+/* Is the last component of @path, which is an id, spelled as links are? */
+static bool is_spelled_right(const char *path, const struct bid_id *id)
+{
+	const char *slash = strrchr(path, '/');
+	char hex[BID_ID_HEX_MAX];
+
+	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
 }
 
 int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry)
@@ -270,7 +273,8 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 	fan = bid_verify_fan(verify, &entry->id);
 	/* so it is with most, and one system call says it */
 	if (fan >= 0 && bid_link_leads(fan, &entry->id, entry->path))
-		return 0;
+		return verify->config->repair || !is_spelled_right(entry->path, &entry->id) ? 0
+											    : bid_verify_linked(verify, &entry->id);
 	switch (bid_link_look(verify->store, &entry->id, target)) {
 	case BID_LINK_GOOD:
 		if (strcmp(target, entry->path) == 0 || is_known_place(entry))

@@ -89,7 +89,7 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 
 	verify->stats.records++;
 	if (open_artifact(verify, request, &fd, &st) < 0) {
-		if (bid_idset_find(&verify->orphaned, &request->id))
+		if (bid_idset_find(verify->orphaned, &request->id))
 			return 0;
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
@@ -260,7 +260,7 @@ static int check_fan(struct bid_verify *verify, const char *base, const char *fi
 	return r != 0 ? r : -errno;
 }
 
-static int check_fans(struct bid_verify *verify, const char *base, own_fn visit)
+static int check_fans(struct bid_verify *verify, enum bid_verify_part part, const char *base, own_fn visit)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -275,8 +275,8 @@ static int check_fans(struct bid_verify *verify, const char *base, own_fn visit)
 		if (entry->d_name[0] == '.')
 			continue;
 		if (!bid_entry_name(entry->d_name, &first) || first.len != 1)
-			r = foreign(verify);
-		else
+			verify->stats.foreign += verify->worker == 0;
+		else if (bid_verify_claim(verify, part, first.bytes[0]))
 			r = check_fan(verify, base, entry->d_name, visit);
 	}
 	return r != 0 ? r : -errno;
@@ -353,19 +353,29 @@ static int check_foreign(struct bid_verify *verify)
 int bid_verify_own(struct bid_verify *verify)
 {
 	static const struct {
+		enum bid_verify_part part;
 		const char *base;
 		own_fn visit;
-	} folders[] = { { BID_LAYOUT_RECORDS, visit_record },
-			{ BID_LAYOUT_UNPACKED, visit_unpacked },
-			{ BID_LAYOUT_SOURCES, visit_sources },
-			{ BID_LAYOUT_SECTIONS, visit_sections },
-			{ BID_LAYOUT_NAMES, visit_names } };
+	} folders[] = {
+		{ BID_VERIFY_RECORDS, BID_LAYOUT_RECORDS, visit_record },
+		{ BID_VERIFY_UNPACKED, BID_LAYOUT_UNPACKED, visit_unpacked },
+		{ BID_VERIFY_SOURCES, BID_LAYOUT_SOURCES, visit_sources },
+		{ BID_VERIFY_SECTIONS, BID_LAYOUT_SECTIONS, visit_sections },
+		{ BID_VERIFY_NAMES, BID_LAYOUT_NAMES, visit_names },
+	};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
-		r = check_fans(verify, folders[i].base, folders[i].visit);
-	if (r != 0 || verify->config->ids)
-		return r;
+		r = check_fans(verify, folders[i].part, folders[i].base, folders[i].visit);
+	return r;
+}
+
+int bid_verify_own_rest(struct bid_verify *verify)
+{
+	int r;
+
+	if (verify->config->ids)
+		return 0;
 	r = check_temps(verify);
 	if (r == 0 && verify->config->deep)
 		r = bid_store_each_cookie(verify->store, check_cookie, verify);
