@@ -89,7 +89,10 @@ static const struct kept *kept_of(const struct bid_fs *fs, const struct bid_inod
 	return inode->node.serial ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
 }
 
-/* Make @text, of @size bytes, a multiple of the block by newlines, which JSON does not mind. */
+/*
+ * Make @text, of @size bytes, a multiple of the block by white space, which JSON does not mind. By tabs, because a terminal does not
+ * leave a line for them: newlines, or blanks, would have pushed the text out of sight.
+ */
 static int pad(char **text, size_t *size)
 {
 	size_t padded = (*size / BID_TEXT_BLOCK + 1) * BID_TEXT_BLOCK;
@@ -97,7 +100,9 @@ static int pad(char **text, size_t *size)
 
 	if (!larger)
 		return -ENOMEM;
-	memset(larger + *size, '\n', padded - *size);
+	memset(larger + *size, '\t', padded - *size);
+	larger[*size] = '\n';
+	larger[padded - 1] = '\n';
 	larger[padded] = '\0';
 	*text = larger;
 	*size = padded;

@@ -7,7 +7,7 @@
 
 /*
  * The text of @inode, for the caller to free; -ENOENT if it has none, -ENOMEM. What is known of an id is made anew each time, and
- * padded with newlines to a multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads it with the size that it saw last:
+ * padded with tabs to a multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads it with the size that it saw last:
  * a little growth must not cut it off.
  */
 int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size);

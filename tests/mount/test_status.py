@@ -163,7 +163,9 @@ def test_info(mount, mode, faults, place, store, program):
     server = faults()
     server.serve(program)
     m = mount(f"url={server.url}")
-    info = json.loads(m.artifact(both.id, "info").read_text())
+    text = m.artifact(both.id, "info").read_text()
+    assert text.count("\n") == text.rstrip().count("\n") + 2, "on a terminal it ends with one empty line"
+    info = json.loads(text)
     assert info["id"] == both.id and info["paths"] == ["/usr/bin/both"]
     assert {kind: one["size"] for kind, one in info["artifacts"].items()} == \
         {"elf": both.path.stat().st_size, "debuginfo": both.debug.stat().st_size}
