@@ -90,8 +90,8 @@ static const struct kept *kept_of(const struct bid_fs *fs, const struct bid_inod
 }
 
 /*
- * Make @text, of @size bytes, a multiple of the block by white space, which JSON does not mind. By tabs, because a terminal does not
- * leave a line for them: newlines, or blanks, would have pushed the text out of sight.
+ * Make @text, of @size bytes, a multiple of the block by white space, which JSON does not mind. By tabs, because a terminal stays
+ * on the line for them: newlines, or blanks, would push the text out of sight.
  */
 static int pad(char **text, size_t *size)
 {

@@ -207,6 +207,10 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;
 	}
+	if (status == CTL_DONE && n > 0 && stats.names + stats.objects + stats.links + stats.records == 0) {
+		bid_error("the store has nothing of %s", n == 1 ? "this build" : "these builds");
+		return CTL_REFUSED;
+	}
 	return status != CTL_DONE ? status : (enum ctl_status)summed(ctl, &stats);
 }
 

@@ -166,6 +166,7 @@ def case_verify(scene):
     lines = done.stdout.splitlines()
     assert len(lines) == 4 and f"carries the build-id '{ID_FAR}'" in done.stdout, lines
     scene.on_store("verify", ID_TWO, status=FOUND | NAMES)
+    assert "the store has nothing of this build" in scene.on_store("verify", ID_NOT_STORED, status=REFUSED).stderr
     assert scene.on_store("remove", ID_FAR[:-1] + "f", status=REFUSED).stderr.count("not in the store") == 1
     findings = scene.json("verify", ID_ONE, status=FOUND | OBJECTS)["findings"]
     assert [(found["finding"], found["id"], found["kind"], found["repaired"]) for found in findings] == [
