@@ -63,7 +63,10 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 		.user = adding,
 	};
 	struct bid_scan_counts counts;
-	int r = bid_store_scan(store, path, &config, &counts);
+	int r;
+
+	adding->debug_files.scanned = true;
+	r = bid_store_scan(store, path, &config, &counts);
 
 	ctl_progress_clear(&tally->progress);
 	tally->seen += counts.seen;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "ctl/debug_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +15,13 @@
 #include "base/cleanup.h"
 
 #define DEBUG_DIRECTORY "/usr/lib/debug"
+
+/* Where no debug files are, so that they are not looked for there again and again. */
+struct nowhere {
+	bool by_id[256], by_id_known[256]; /* below DEBUG_DIRECTORY, for ids that begin with this byte */
+	bool beside; /* for any program in the directory dir */
+	char dir[PATH_MAX]; /* of the program before; "" at first */
+};
 
 /* The look for one debug file. */
 struct look {
@@ -82,6 +90,74 @@ static bool is_it(struct look *look, const struct bid_elf_debuglink *link)
 	return false;
 }
 
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/*
+ * Is this entry of a program's directory one that its link might lead to? The scan has taken what is a file, but a link to one it
+ * has not, and of what is named as a debug file it is said why it is none.
+ */
+static bool may_be_debug(const struct dirent *entry)
+{
+	const char *dot = strrchr(entry->d_name, '.');
+
+	if (dot && (strcmp(dot, ".debug") == 0 || strcmp(dot, ".dbg") == 0))
+		return true;
+	/* libraries have links to them, under their own names */
+	return entry->d_type != DT_REG && entry->d_type != DT_DIR && !strstr(entry->d_name, ".so");
+}
+
+/* Is there no debug file for any program in @dir, which was scanned? */
+static bool is_bare(const char *dir)
+{
+	bid_auto_dir DIR *entries = NULL;
+	struct dirent *entry;
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/.debug", dir);
+	if (is_there(path))
+		return false;
+	snprintf(path, sizeof(path), "%s%s", DEBUG_DIRECTORY, dir);
+	if (is_there(path))
+		return false;
+	entries = opendir(dir);
+	if (!entries)
+		return false;
+	while ((entry = readdir(entries)))
+		if (may_be_debug(entry))
+			return false;
+	return true;
+}
+
+/* Is there no debug file in the places that go by the directory of @path? Programs come directory by directory. */
+static bool is_nowhere_beside(struct nowhere *nowhere, const char *path)
+{
+	size_t len = (size_t)(strrchr(path, '/') - path);
+
+	if (len == 0 || len >= sizeof(nowhere->dir))
+		return false;
+	if (strncmp(nowhere->dir, path, len) != 0 || nowhere->dir[len]) {
+		memcpy(nowhere->dir, path, len);
+		nowhere->dir[len] = '\0';
+		nowhere->beside = is_bare(nowhere->dir);
+	}
+	return nowhere->beside;
+}
+
+static bool is_nowhere_by_id(struct nowhere *nowhere, uint8_t first)
+{
+	char path[64];
+
+	if (!nowhere->by_id_known[first]) {
+		snprintf(path, sizeof(path), "%s/.build-id/%02x", DEBUG_DIRECTORY, first);
+		nowhere->by_id[first] = !is_there(path);
+		nowhere->by_id_known[first] = true;
+	}
+	return nowhere->by_id[first];
+}
+
 static bool is_by_id(struct look *look)
 {
 	char hex[BID_ID_HEX_MAX];
@@ -125,12 +201,14 @@ static int be_clean(struct ctl_running *adding)
 	return r;
 }
 
-static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
+static int add(struct ctl_running *adding, const struct ctl_debug_of *of, struct nowhere *nowhere, bool scanned)
 {
+	bool by_id = !is_nowhere_by_id(nowhere, of->id.bytes[0]);
+	bool linked = !scanned || !is_nowhere_beside(nowhere, of->path);
 	struct look look = { .store = adding->store, .of = of, .fd = -1 };
 	int r = 0;
 
-	if (is_by_id(&look) || is_linked(&look)) {
+	if ((by_id && is_by_id(&look)) || (linked && is_linked(&look))) {
 		r = be_clean(adding);
 		if (r == 0)
 			r = ctl_running_file(adding, look.fd);
@@ -144,12 +222,13 @@ static int add(struct ctl_running *adding, const struct ctl_debug_of *of)
 
 int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_tally *tally, struct bid_store *store)
 {
+	struct nowhere nowhere = { 0 };
 	struct ctl_running adding;
 	int r = 0, settled;
 
 	ctl_running_begin(&adding, tally, store);
 	for (size_t i = 0; i < files->n && r == 0; i++) {
-		r = add(&adding, &files->of[i]);
+		r = add(&adding, &files->of[i], &nowhere, files->scanned);
 		ctl_tally_progress(tally, 0);
 	}
 	settled = ctl_running_settle(&adding);

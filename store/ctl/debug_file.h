@@ -12,6 +12,7 @@ struct ctl_debug_files {
 		char *path; /* of the program, absolute; owned */
 	} * of; /* owned */
 	size_t n, room;
+	bool scanned; /* with all of their directories: what lies beside one of them has come by itself, if it is of use */
 };
 
 void ctl_debug_files_release(struct ctl_debug_files *files);

@@ -133,9 +133,11 @@ void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
 {
 	int64_t now = ctl_clock_ms();
 
-	if (tally->form == CTL_TALLY_STREAM || !ctl_is_terminal(stderr) || now < tally->drawn_ms + REDRAW_MS)
+	if (tally->form == CTL_TALLY_STREAM || now < tally->drawn_ms + REDRAW_MS)
 		return;
 	tally->drawn_ms = now;
+	if (!ctl_is_terminal(stderr))
+		return;
 	fprintf(stderr, "\r%zu files, %zu added, %zu known\033[K", tally->seen + seen, tally->added, tally->known);
 	fflush(stderr);
 	tally->progress.drawn = true;
