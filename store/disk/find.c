@@ -29,18 +29,6 @@ static void mend_link(struct bid_store *store, const struct bid_id *filed, const
 		bid_publish_link(store, filed, place, false);
 }
 
-/*
- * Is @place a place of the id filed as @filed, by its own name? What is no ELF file cannot be asked, so perf's link must not lead
- * to another id's directory.
- */
-static bool is_named_after(const char *place, const struct bid_id *filed)
-{
-	const char *slash = strrchr(place, '/');
-	char hex[BID_ID_HEX_MAX];
-
-	return strcmp(slash ? slash + 1 : place, bid_id_format(filed, hex)) == 0;
-}
-
 /* The file of @request in @place, which in perf's old layout is that file. */
 static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
 			 struct bid_file *ret_file)
@@ -48,7 +36,8 @@ static int find_in_place(struct bid_store *store, const char *place, const struc
 	char path[PATH_MAX + 16];
 	int r;
 
-	if (!bid_kind_is_elf(request->kind) && !is_named_after(place, filed))
+	/* what is no ELF file cannot be asked for its id */
+	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(place, filed))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(request->kind));
 	r = bid_check_open(store, path, request, ret_file);

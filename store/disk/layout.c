@@ -44,6 +44,25 @@ const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[
 	return buf;
 }
 
+bool bid_layout_is_named_after(const char *place, const struct bid_id *filed)
+{
+	const char *slash = strrchr(place, '/');
+	char hex[BID_ID_HEX_MAX];
+
+	return strcmp(slash ? slash + 1 : place, bid_id_format(filed, hex)) == 0;
+}
+
+bool bid_layout_is_astray(const char *place, const struct bid_id *id)
+{
+	struct bid_spelling spelling = { 0 };
+	struct bid_id filed;
+
+	while (bid_spelling_next(&spelling, id, &filed))
+		if (bid_layout_is_named_after(place, &filed))
+			return false;
+	return true;
+}
+
 /* @id with another length: cut, or padded with zero bytes. */
 static bool resized(const struct bid_id *id, unsigned len, struct bid_id *ret_id)
 {

@@ -33,6 +33,12 @@ struct bid_id bid_layout_filed(const struct bid_id *id);
 /* Is @path an absolute one that stays inside the tree of original paths when it is appended to the store's? */
 bool bid_layout_is_original(const char *path);
 
+/* Is @place, by its own name, one of the id filed as @filed? */
+bool bid_layout_is_named_after(const char *place, const struct bid_id *filed);
+
+/* Is @place, to which perf's link for @id leads, one of another id, under whatever name @id may be filed? */
+bool bid_layout_is_astray(const char *place, const struct bid_id *id);
+
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 

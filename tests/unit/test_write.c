@@ -338,6 +338,39 @@ static void one_object_with_several_names(void **state)
 	run(scene, "test store/$PWD/a/" ID_A "/elf -ef store/$PWD/a2/" ID_A "/elf");
 }
 
+static void a_link_that_leads_to_another_build_is_put_right(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id a = id_of(ID_A);
+	struct bid_added added;
+	char where[PATH_MAX];
+
+	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	run(scene, "mkdir -p store/.build-id/aa && ln -s ../../usr/bin/b/" ID_B " store/.build-id/aa/%s", ID_A + 2);
+	assert_int_equal(add(scene, "a", BID_LINK_COPY, &added), 0);
+	assert_false(added.known);
+	assert_int_equal(bid_store_where(scene->store, &a, where, sizeof(where)), 0);
+	assert_string_equal(where + strlen(where) - strlen("/a/" ID_A), "/a/" ID_A);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	run(scene, "cmp a store/.build-id/aa/%s/elf && cmp b store/.build-id/bb/%s/elf", ID_A + 2, ID_B + 2);
+
+	/* what was added before it went astray is known again */
+	run(scene, "ln -sfn ../../usr/bin/b/" ID_B " store/.build-id/aa/%s", ID_A + 2);
+	assert_int_equal(add(scene, "a", BID_LINK_COPY, &added), 0);
+	assert_true(added.known);
+	run(scene, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
+
+	/* a debug file does not go there either */
+	run(scene,
+	    "rm -r store/.build-id/aa store/$PWD/a && mkdir store/.build-id/aa && ln -s ../../usr/bin/b/" ID_B
+	    " store/.build-id/aa/%s",
+	    ID_A + 2);
+	assert_int_equal(add(scene, "a.debug", BID_LINK_COPY, &added), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	run(scene, "! test -e store/usr/bin/b/" ID_B "/debug && cmp a.debug store/.build-id/aa/%s/debug", ID_A + 2);
+}
+
 static mode_t mode_in_store(const struct store_scene *scene, const char *hex)
 {
 	struct bid_request request = request_for(hex, BID_KIND_ELF);
@@ -433,6 +466,7 @@ int main(void)
 		TEST(living_writers_are_not_swept),
 		TEST(adds_under_the_real_path),
 		TEST(a_debug_file_goes_beside_its_elf_file),
+		TEST(a_link_that_leads_to_another_build_is_put_right),
 		TEST(one_object_with_several_names),
 		TEST(links_only_what_is_safe_to_link),
 		TEST(a_linked_file_edited_in_place_is_not_served),

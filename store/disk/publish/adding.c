@@ -14,8 +14,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "disk/check.h"
 #include "disk/layout.h"
+#include "disk/links.h"
 #include "disk/names.h"
 #include "disk/one.h"
 #include "disk/publish/join.h"
@@ -123,10 +125,26 @@ static bool not_to_be_had(int r)
 	       r == -ENOENT;
 }
 
+/* perf's link for @id leads to @astray, another id's place: let it lead to @path, where readers find it. */
+static int mend_link(struct bid_store *store, const struct bid_id *id, const char *astray, const char *path, bool durable)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char link[BID_LAYOUT_MAX];
+	int r = bid_link_point(store, &filed, path);
+
+	if (r == 0 && durable)
+		r = bid_store_sync(store);
+	if (r == 0)
+		bid_warning("wrong link: '%s/%s' led to '%s', of another build; it leads to '%s' now", bid_store_path(store),
+			    bid_layout_link(&filed, link), astray, path);
+	return r;
+}
+
 /* The artifact is in the store: give it the file's own name too, if it is a new one. One object, several names. */
 static int add_name(struct bid_store *store, const struct bid_adding *adding, struct bid_file *file, const char *path,
 		    enum bid_durability durability)
 {
+	bool durable = durability == BID_DURABLE_EACH, linked;
 	char where[PATH_MAX];
 	struct stat root;
 	int r;
@@ -136,9 +154,12 @@ static int add_name(struct bid_store *store, const struct bid_adding *adding, st
 	/* a lower store's, on another file system: nothing can be linked from there, so that no directory is to be made for it */
 	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
 		return 0;
-	if (bid_one_where(store, &adding->info.id, where, sizeof(where)) == 0 && strcmp(where, path) == 0)
+	linked = bid_one_where(store, &adding->info.id, where, sizeof(where)) == 0;
+	if (linked && strcmp(where, path) == 0)
 		return 0;
-	r = bid_publish(store, &adding->info.id, file->kind, path, durability == BID_DURABLE_EACH, put_known, file);
+	r = bid_publish(store, &adding->info.id, file->kind, path, durable, put_known, file);
+	if (r == 0 && linked && bid_layout_is_astray(where, &adding->info.id))
+		r = mend_link(store, &adding->info.id, where, path, durable);
 	if (r == 0 || r == -EEXIST)
 		bid_names_note(store, &adding->info.id, path);
 	return r == -EEXIST || not_to_be_had(r) ? 0 : r;
@@ -183,7 +204,8 @@ static int choose_place(struct bid_store *store, struct bid_adding *adding)
 	if (adding->is_new && adding->added.kind == BID_KIND_ELF)
 		return own_place(adding, adding->where);
 	if (adding->added.kind == BID_KIND_DEBUGINFO ||
-	    bid_one_where(store, &adding->added.id, adding->where, sizeof(adding->where)) == 0) {
+	    (bid_one_where(store, &adding->added.id, adding->where, sizeof(adding->where)) == 0 &&
+	     !bid_layout_is_astray(adding->where, &adding->added.id))) {
 		bid_publish_where(store, &adding->added.id, adding->where);
 		return 0;
 	}
@@ -226,7 +248,14 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	int r;
 
 	r = bid_publish_linking(store, id, adding->added.kind, adding->where, durable, put, adding, &linked);
-	if (r == 0 && !linked && bid_one_where(store, id, where, sizeof(where)) == 0 && strcmp(where, adding->where) != 0 &&
+	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
+		return r;
+	if (bid_layout_is_astray(where, id)) {
+		int mended = mend_link(store, id, where, adding->where, durable);
+
+		return mended < 0 ? mended : r;
+	}
+	if (r == 0 && strcmp(where, adding->where) != 0 &&
 	    bid_publish(store, id, adding->added.kind, where, durable, put, adding) == -EEXIST)
 		join(store, adding, where);
 	return r;

@@ -29,7 +29,7 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
  */
 int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info);
 
-/* Where the artifacts of @id go if nobody says otherwise: where perf's link leads, or the directory of the nameless. */
+/* Where the artifacts of @id go if nobody says otherwise: where perf's link leads, if to a place of it, or with the nameless. */
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX]);
 
 #endif
