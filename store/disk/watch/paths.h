@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Paths below one directory that are watched, as a tree of their parts: a directory is watched once, for all the paths through
+ * it. A path need not exist: then the directory that it would be in is watched. Not for several threads at once.
+ */
+#ifndef BID_DISK_WATCH_PATHS_H
+#define BID_DISK_WATCH_PATHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+struct bid_paths;
+struct bid_paths_node;
+
+/* Somebody's interest in one path or file. Made and freed here. */
+struct bid_hold {
+	struct bid_paths_node *node;
+	void *holder; /* borrowed */
+	struct bid_hold *next, **at; /* among those of the node */
+	struct bid_hold *other; /* the next one of the same holder */
+	uint64_t since; /* the holder's */
+};
+
+/* @root is borrowed. As inotify_init1(2). */
+int bid_paths_new(int root, struct bid_paths **ret_paths);
+
+/* After all was let go. @paths may be NULL. */
+void bid_paths_free(struct bid_paths *paths);
+
+/* To read struct inotify_event from; lives as long as @paths. Does not block. */
+int bid_paths_fd(const struct bid_paths *paths);
+
+/*
+ * Watch @path: that each part of it stays what it is, and if it is a directory, the names in it. It is put before *@holds. Returns 0,
+ * -EINVAL if it is not made of plain names, -EXDEV if it leads to another file system, -ENOMEM, or as open(2), inotify_add_watch(2).
+ */
+int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds);
+
+/* Watch the regular file open at @fd, by whatever name it is changed. */
+int bid_paths_hold_file(struct bid_paths *paths, int fd, void *holder, struct bid_hold **holds);
+
+/* Is the file with the attributes @st one of @holds, and was so at @mark? */
+bool bid_holds_file(const struct bid_hold *holds, const struct stat *st, uint64_t mark);
+
+/* Is the directory @path, which exists, one of @holds? */
+bool bid_holds_dir(const struct bid_hold *holds, const char *path);
+
+/* Let go of all of *@holds. */
+void bid_paths_let_go(struct bid_paths *paths, struct bid_hold **holds);
+
+/*
+ * Call @fn for each holder of what @event is about. It lets go of all of the holder's. With IN_Q_OVERFLOW, which concerns all, it is
+ * not called.
+ */
+void bid_paths_event(struct bid_paths *paths, const struct inotify_event *event, void (*fn)(void *user, void *holder), void *user);
+
+#endif

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Which ids are watched, and the thread that hears of changes. */
+#include <bid/watch.h>
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+#include "disk/watch/paths.h"
+
+enum {
+	BUCKETS = 4096, /* a power of two */
+	EVENTS = 64 << 10, /* bytes that are read at a time */
+};
+
+struct entry {
+	struct bid_id id;
+	uint64_t since; /* the moment it was watched from */
+	void *note; /* the caller's */
+	struct bid_hold *holds; /* owned */
+	struct entry *next; /* in its bucket */
+	struct entry *older, *newer; /* by last use */
+};
+
+struct bid_watch {
+	struct bid_store *store; /* borrowed */
+	bid_watch_fn fn;
+	void *user;
+	int end; /* an eventfd, readable when the thread is to end */
+	pthread_t thread;
+	pthread_mutex_t lock; /* protects all below; held while watches are set */
+	struct bid_paths *paths; /* owned */
+	uint64_t clock;
+	unsigned max, n;
+	int error; /* why the last one that could not be watched was not */
+	struct entry *buckets[BUCKETS];
+	struct entry ends; /* of the list by last use: .newer is the oldest, .older the newest */
+};
+
+/*
+ * Do all changes of files there go through this kernel, so that inotify(7) tells of them? Not those of network file systems and
+ * FUSE, which servers change, nor of overlays, which may be changed below.
+ */
+static bool is_local(int root)
+{
+	static const unsigned long types[] = {
+		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, 0xca451a4e, /* bcachefs */
+		0x2fc12fc1, /* ZFS */
+		0x3153464a, /* JFS */
+	};
+	struct statfs st;
+
+	if (fstatfs(root, &st) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if ((unsigned long)st.f_type == types[i])
+			return true;
+	return false;
+}
+
+static struct entry **bucket_of(struct bid_watch *watch, const struct bid_id *id)
+{
+	return &watch->buckets[XXH3_64bits(id->bytes, id->len) & (BUCKETS - 1)];
+}
+
+static struct entry *find(struct bid_watch *watch, const struct bid_id *id)
+{
+	struct entry *entry = *bucket_of(watch, id);
+
+	while (entry && !bid_id_equal(&entry->id, id))
+		entry = entry->next;
+	return entry;
+}
+
+static void unchain(struct entry *entry)
+{
+	entry->older->newer = entry->newer;
+	entry->newer->older = entry->older;
+}
+
+static void make_newest(struct bid_watch *watch, struct entry *entry)
+{
+	entry->older = watch->ends.older;
+	entry->newer = &watch->ends;
+	entry->older->newer = entry;
+	watch->ends.older = entry;
+}
+
+static void drop(struct bid_watch *watch, struct entry *entry, bool changed)
+{
+	struct entry **at = bucket_of(watch, &entry->id);
+
+	while (*at != entry)
+		at = &(*at)->next;
+	*at = entry->next;
+	unchain(entry);
+	watch->n--;
+	bid_paths_let_go(watch->paths, &entry->holds);
+	watch->fn(watch->user, &entry->id, changed, entry->note);
+	free(entry);
+}
+
+static void drop_changed(void *user, void *holder)
+{
+	drop(user, holder, true);
+}
+
+static void drop_all(struct bid_watch *watch, bool changed)
+{
+	while (watch->ends.newer != &watch->ends)
+		drop(watch, watch->ends.newer, changed);
+}
+
+/* Take in what the kernel has to tell. */
+static void hear(struct bid_watch *watch)
+{
+	_Alignas(struct inotify_event) char buffer[EVENTS];
+	ssize_t n;
+
+	pthread_mutex_lock(&watch->lock);
+	while ((n = read(bid_paths_fd(watch->paths), buffer, sizeof(buffer))) > 0) {
+		for (char *at = buffer; at < buffer + n;) {
+			const struct inotify_event *event = (const struct inotify_event *)(void *)at;
+
+			if (event->mask & IN_Q_OVERFLOW)
+				drop_all(watch, true);
+			else
+				bid_paths_event(watch->paths, event, drop_changed, watch);
+			at += sizeof(*event) + event->len;
+		}
+	}
+	pthread_mutex_unlock(&watch->lock);
+}
+
+static void *work(void *user)
+{
+	struct bid_watch *watch = user;
+	struct pollfd fds[] = {
+		{ .fd = bid_paths_fd(watch->paths), .events = POLLIN },
+		{ .fd = watch->end, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (fds[1].revents)
+			return NULL;
+		if (fds[0].revents)
+			hear(watch);
+	}
+	/* never seen; deaf, nothing may be believed any more */
+	bid_warning("%s: changes of the store '%s' are not heard of any more", strerror(errno), bid_store_path(watch->store));
+	pthread_mutex_lock(&watch->lock);
+	watch->max = 0;
+	watch->error = -EIO;
+	drop_all(watch, true);
+	pthread_mutex_unlock(&watch->lock);
+	return NULL;
+}
+
+/* Leave most of what the user may watch to other programs. */
+static unsigned limit(unsigned max)
+{
+	enum { SHARE = 4, WATCHES_OF_AN_ID = 4 };
+	bid_auto_file FILE *file = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
+	unsigned allowed;
+
+	if (file && fscanf(file, "%u", &allowed) == 1 && allowed / SHARE / WATCHES_OF_AN_ID < max)
+		return allowed / SHARE / WATCHES_OF_AN_ID;
+	return max;
+}
+
+int bid_watch_new(struct bid_store *store, unsigned max, bid_watch_fn fn, void *user, struct bid_watch **ret_watch)
+{
+	struct bid_watch *watch;
+	sigset_t all, old;
+	int r;
+
+	if (!is_local(bid_store_root(store)))
+		return -EOPNOTSUPP;
+	watch = calloc(1, sizeof(*watch));
+	if (!watch)
+		return -ENOMEM;
+	watch->store = store;
+	watch->fn = fn;
+	watch->user = user;
+	watch->max = limit(max);
+	watch->ends.older = watch->ends.newer = &watch->ends;
+	watch->end = eventfd(0, EFD_CLOEXEC);
+	r = watch->end < 0 ? -errno : bid_paths_new(bid_store_root(store), &watch->paths);
+	if (r < 0) {
+		bid_close(watch->end);
+		free(watch);
+		return r;
+	}
+	pthread_mutex_init(&watch->lock, NULL);
+	/* signals are for the threads of the caller */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = -pthread_create(&watch->thread, NULL, work, watch);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (r < 0) {
+		bid_paths_free(watch->paths);
+		bid_close(watch->end);
+		pthread_mutex_destroy(&watch->lock);
+		free(watch);
+		return r;
+	}
+	pthread_setname_np(watch->thread, "bid-watch");
+	*ret_watch = watch;
+	return 0;
+}
+
+void bid_watch_free(struct bid_watch *watch)
+{
+	if (!watch)
+		return;
+	eventfd_write(watch->end, 1);
+	pthread_join(watch->thread, NULL);
+	drop_all(watch, false);
+	bid_paths_free(watch->paths);
+	bid_close(watch->end);
+	pthread_mutex_destroy(&watch->lock);
+	free(watch);
+}
+
+uint64_t bid_watch_mark(struct bid_watch *watch)
+{
+	uint64_t mark;
+
+	if (!watch)
+		return 0;
+	pthread_mutex_lock(&watch->lock);
+	mark = watch->clock;
+	pthread_mutex_unlock(&watch->lock);
+	return mark;
+}
+
+bool bid_watch_has(struct bid_watch *watch, const struct bid_id *id)
+{
+	struct entry *entry;
+
+	if (!watch)
+		return false;
+	pthread_mutex_lock(&watch->lock);
+	entry = find(watch, id);
+	if (entry) {
+		unchain(entry);
+		make_newest(watch, entry);
+	}
+	pthread_mutex_unlock(&watch->lock);
+	return entry;
+}
+
+/* Every name that decides what is found for the id of @entry. */
+static int hold_names(struct bid_watch *watch, struct entry *entry)
+{
+	struct bid_spelling spelling = { 0 };
+	char link[BID_LAYOUT_MAX];
+	struct bid_id filed;
+	int r = 0;
+
+	while (r == 0 && bid_spelling_next(&spelling, &entry->id, &filed)) {
+		struct bid_place place = { 0 };
+
+		/* before it is read */
+		r = bid_paths_hold(watch->paths, bid_layout_link(&filed, link), entry, &entry->holds);
+		while (r == 0 && bid_place_next(&place, watch->store, &filed, BID_KIND_NONE))
+			r = bid_paths_hold(watch->paths, place.path, entry, &entry->holds);
+	}
+	return r;
+}
+
+/* With an id that is not watched yet. */
+static int add(struct bid_watch *watch, const struct bid_id *id, struct entry **ret_entry)
+{
+	struct entry *entry;
+	int r;
+
+	if (watch->max == 0)
+		return watch->error ? watch->error : -ENOSPC;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	entry->id = *id;
+	if (watch->n >= watch->max)
+		drop(watch, watch->ends.newer, false);
+	r = hold_names(watch, entry);
+	if (r < 0) {
+		bid_paths_let_go(watch->paths, &entry->holds);
+		free(entry);
+		return r;
+	}
+	/* only now: nothing that was found before counts */
+	entry->since = ++watch->clock;
+	entry->next = *bucket_of(watch, id);
+	*bucket_of(watch, id) = entry;
+	make_newest(watch, entry);
+	watch->n++;
+	*ret_entry = entry;
+	return 0;
+}
+
+/* Is the file with the attributes @st one that is filed under @id? */
+static bool is_filed(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const struct stat *st)
+{
+	struct bid_spelling spelling = { 0 };
+	struct bid_id filed;
+
+	while (bid_spelling_next(&spelling, id, &filed)) {
+		struct bid_place place = { 0 };
+
+		while (bid_place_next(&place, store, &filed, kind)) {
+			char path[PATH_MAX + 16];
+			struct stat there;
+
+			snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(kind));
+			if (bid_root_stat(bid_store_root(store), path, &there) < 0 &&
+			    bid_root_stat(bid_store_root(store), place.path, &there) < 0)
+				continue;
+			if (there.st_dev == st->st_dev && there.st_ino == st->st_ino)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* If @file, by whatever way it was found, is one that is filed under the id of @entry. */
+static int add_file(struct bid_watch *watch, struct entry *entry, const struct bid_file *file)
+{
+	int r = -ENOENT;
+
+	if (is_filed(watch->store, &entry->id, file->kind, &file->st))
+		r = bid_paths_hold_file(watch->paths, file->fd, entry, &entry->holds);
+	if (r == 0)
+		entry->holds->since = ++watch->clock;
+	return r;
+}
+
+/* What the system refuses it will refuse again, so that what is watched has to do. */
+int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct bid_file *file)
+{
+	struct entry *entry, *made = NULL;
+	int r = 0;
+
+	if (!watch)
+		return -EOPNOTSUPP;
+	/* before anything is done about it: what lies elsewhere is asked for again and again, too */
+	if (bid_kind_has_detail(file->kind) || !is_filed(watch->store, id, file->kind, &file->st))
+		return -ENOENT;
+	pthread_mutex_lock(&watch->lock);
+	entry = find(watch, id);
+	if (!entry) {
+		r = add(watch, id, &made);
+		entry = made;
+	}
+	if (r == 0 && !bid_holds_file(entry->holds, &file->st, watch->clock))
+		r = add_file(watch, entry, file);
+	/* of an id that has no file here, nothing is said */
+	if (r < 0 && made)
+		drop(watch, made, false);
+	if (r == -ENOSPC && watch->n < watch->max)
+		watch->max = watch->n > 1 ? watch->n : 1;
+	if (r < 0 && r != -ENOENT)
+		watch->error = r;
+	pthread_mutex_unlock(&watch->lock);
+	return r;
+}
+
+bool bid_watch_note(struct bid_watch *watch, const struct bid_id *id, uint64_t mark, const struct stat *st, const char *dir,
+		    bid_watch_note_fn fn, void *user)
+{
+	struct entry *entry;
+
+	if (!watch)
+		return false;
+	pthread_mutex_lock(&watch->lock);
+	entry = find(watch, id);
+	if (entry &&
+	    (entry->since > mark || (st && !bid_holds_file(entry->holds, st, mark)) || (dir && !bid_holds_dir(entry->holds, dir))))
+		entry = NULL;
+	if (entry && fn)
+		fn(user, &entry->note);
+	pthread_mutex_unlock(&watch->lock);
+	return entry;
+}
+
+unsigned bid_watch_count(struct bid_watch *watch, int *ret_error)
+{
+	unsigned n = 0;
+
+	*ret_error = 0;
+	if (!watch)
+		return 0;
+	pthread_mutex_lock(&watch->lock);
+	n = watch->n;
+	*ret_error = watch->error;
+	pthread_mutex_unlock(&watch->lock);
+	return n;
+}
