@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-enum { KEPT_MAX = 512 }; /* ids without an open handle; as many as there are descriptors, which hold the same files */
-
 /* An inode's attachment; protected by the lock of its owner. */
 struct backing {
 	struct bid_backings *owner; /* borrowed */
@@ -23,7 +21,7 @@ struct backing {
 struct bid_backings {
 	int device; /* of the session; borrowed, -1 before the first open and after the session */
 	pthread_mutex_t lock; /* protects all below and every inode's attachment; held while an id is registered */
-	unsigned n_kept;
+	unsigned max_kept, n_kept; /* ids without an open handle */
 	struct backing ends; /* of the list of kept ids: .newer is the oldest, .older the newest */
 };
 
@@ -41,7 +39,7 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth)
 	return true;
 }
 
-int bid_backings_new(struct bid_backings **ret_backings)
+int bid_backings_new(unsigned max_kept, struct bid_backings **ret_backings)
 {
 	struct bid_backings *backings = calloc(1, sizeof(*backings));
 
@@ -49,6 +47,7 @@ int bid_backings_new(struct bid_backings **ret_backings)
 		return -ENOMEM;
 	pthread_mutex_init(&backings->lock, NULL);
 	backings->device = -1;
+	backings->max_kept = max_kept;
 	backings->ends.older = backings->ends.newer = &backings->ends;
 	*ret_backings = backings;
 	return 0;
@@ -89,7 +88,7 @@ static void keep(struct backing *backing)
 	struct bid_backings *backings = backing->owner;
 	struct backing *oldest = backings->ends.newer;
 
-	if (backings->n_kept >= KEPT_MAX) {
+	if (backings->n_kept >= backings->max_kept) {
 		unlist(oldest);
 		close_id(oldest);
 	}

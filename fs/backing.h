@@ -10,12 +10,12 @@
 #include "fs.h"
 
 /*
- * The backing ids of a mount. Some are kept while nobody has their file open, for the next open: to register one costs a call to
- * the kernel, to give it back another.
+ * The backing ids of a mount. At most @max_kept are kept while nobody has their file open, for the next open: to register one costs
+ * a call to the kernel, to give it back another.
  */
 struct bid_backings;
 
-int bid_backings_new(struct bid_backings **ret_backings);
+int bid_backings_new(unsigned max_kept, struct bid_backings **ret_backings);
 
 /* The session is over, and the kernel has given up all ids. */
 void bid_backings_end(struct bid_backings *backings);

@@ -15,7 +15,7 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth)
 	return false;
 }
 
-int bid_backings_new(struct bid_backings **ret_backings)
+int bid_backings_new(unsigned max_kept, struct bid_backings **ret_backings)
 {
 	*ret_backings = NULL;
 	return 0;

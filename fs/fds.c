@@ -8,7 +8,7 @@
 #include "base/access.h"
 #include "base/stamp.h"
 
-enum { BUCKETS = 1024 }; /* a power of two */
+enum { BUCKETS = 8192 }; /* a power of two */
 
 struct bid_fd {
 	uint64_t number;
@@ -186,6 +186,23 @@ void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st,
 	pthread_mutex_unlock(&fds->lock);
 	if (fd)
 		bid_fds_put(fds, fd);
+}
+
+void bid_fds_forget(struct bid_fds *fds, uint64_t number)
+{
+	struct bid_fd *fd;
+	struct stat st;
+
+	pthread_mutex_lock(&fds->lock);
+	fd = find(fds, number);
+	if (fd)
+		fd->users++;
+	pthread_mutex_unlock(&fds->lock);
+	if (!fd)
+		return;
+	if (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0)
+		give_up(fds, fd);
+	bid_fds_put(fds, fd);
 }
 
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file)

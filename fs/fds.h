@@ -32,6 +32,9 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
  */
 void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool same_size);
 
+/* Nobody knows the inode @number any more: if its file has no name, give up the descriptor. */
+void bid_fds_forget(struct bid_fds *fds, uint64_t number);
+
 /*
  * Keep @file, which is taken over, for @number. The result is as of bid_fds_get(); NULL if there is no memory, and @file is
  * released.

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include <bid/broker.h>
+#include <bid/watch.h>
 
 #include "budget.h"
 #include "fds.h"
@@ -34,8 +35,11 @@ struct bid_fs {
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */
+	unsigned max_kept; /* files that nobody has open, and ids that are watched */
 	struct bid_fds *fds; /* owned; has its own lock */
 	struct bid_notifier *notifier; /* owned; made after daemonising */
+	struct bid_watch *watch; /* owned; made after daemonising; NULL if the store cannot be watched */
+	int watch_error; /* why not, or 0 */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */
 	unsigned stack_depth; /* how many file systems lie on one another below the store */
@@ -54,7 +58,7 @@ struct bid_fs {
 	struct fuse_session *session; /* borrowed */
 };
 
-/* Seconds for which the kernel may believe what depends on the store: perf writes it at any time. */
+/* Seconds for which the kernel may believe what depends on the store, which perf writes at any time. See belief.h. */
 #define BID_STALE 1.0
 /* ... and what depends on nothing. */
 #define BID_FOREVER 86400.0

@@ -333,11 +333,11 @@ struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, st
 	return place.index >= 0 ? buffer : NULL;
 }
 
-void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count)
+bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count)
 {
 	void *attachment = NULL;
+	bool gone = false, many = false;
 	struct place place;
-	bool many = false;
 	uint32_t *value;
 
 	pthread_mutex_lock(&inodes->lock);
@@ -346,7 +346,8 @@ void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 		value = &inodes->slots[place.index].values[place.at];
 		if (*value < UINT32_MAX)
 			*value -= count < *value ? (uint32_t)count : *value;
-		if (*value == 0)
+		gone = *value == 0;
+		if (gone)
 			attachment = forget(inodes, number, place, &many);
 	}
 	if (many)
@@ -357,6 +358,7 @@ void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 	/* a walk through a large store has come to its end: what it took is for others again, and malloc(3) would keep it */
 	if (many)
 		malloc_trim(0);
+	return gone;
 }
 
 int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachment)

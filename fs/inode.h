@@ -49,8 +49,8 @@ int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struc
 /* The inode of that number, in @buffer, or NULL. No reference is taken. */
 struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, struct bid_inode *buffer);
 
-/* Take back @count references. */
-void bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count);
+/* Take back @count references. Returns true if that was the last of them. */
+bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count);
 
 /*
  * Attach to the inode of that number, which the kernel holds, what goes with it, to be owned by the table. 0, or nothing happened:

@@ -25,15 +25,21 @@ struct bid_notifier {
 	pthread_mutex_t lock; /* protects all below */
 	pthread_cond_t more;
 	struct change *first, **last;
+	struct bid_told_name *names; /* to be taken back; owned */
 	bool ends;
 };
 
-static void tell(struct bid_notifier *notifier, const struct bid_node *dir, const char *name)
+static void tell_name(struct bid_notifier *notifier, uint64_t dir, const char *name)
 {
-	int r = fuse_lowlevel_notify_inval_entry(notifier->session, bid_inode_number(dir), name, strlen(name));
+	int r = fuse_lowlevel_notify_inval_entry(notifier->session, dir, name, strlen(name));
 
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
 		bid_debug("%s: the kernel was not told of a change of '%s'", strerror(-r), name);
+}
+
+static void tell(struct bid_notifier *notifier, const struct bid_node *dir, const char *name)
+{
+	tell_name(notifier, bid_inode_number(dir), name);
 }
 
 static void tell_artifacts(struct bid_notifier *notifier, const struct bid_node *dir, const char *(*name)(enum bid_kind kind))
@@ -71,28 +77,62 @@ static void tell_path(struct bid_notifier *notifier, char *path)
 	tell(notifier, &node, slash + 1);
 }
 
+/*
+ * Take back the attributes, which takes no lock, before the names. Of files no pages: if the time or size is another, the kernel
+ * drops them itself, and who has mapped a file that is gone goes on with what was read.
+ */
+static void take_back(struct bid_notifier *notifier, const struct bid_told_name *names)
+{
+	for (const struct bid_told_name *one = names; one; one = one->next)
+		fuse_lowlevel_notify_inval_inode(notifier->session, one->number, one->is_link ? 0 : -1, 0);
+	for (const struct bid_told_name *one = names; one; one = one->next)
+		if (*one->name)
+			tell_name(notifier, one->dir, one->name);
+}
+
+static void free_names(struct bid_told_name *names)
+{
+	while (names) {
+		struct bid_told_name *next = names->next;
+
+		free(names);
+		names = next;
+	}
+}
+
+static void tell_change(struct bid_notifier *notifier, struct change *change)
+{
+	if (change->link) {
+		fuse_lowlevel_notify_inval_inode(notifier->session, change->link, 0, 0);
+	} else {
+		tell_id(notifier, &change->id);
+		tell_path(notifier, change->path);
+	}
+}
+
 static void *work(void *user)
 {
 	struct bid_notifier *notifier = user;
 
 	pthread_mutex_lock(&notifier->lock);
 	while (!notifier->ends) {
+		struct bid_told_name *names = notifier->names;
 		struct change *change = notifier->first;
 
-		if (!change) {
+		if (!change && !names) {
 			pthread_cond_wait(&notifier->more, &notifier->lock);
 			continue;
 		}
-		notifier->first = change->next;
+		notifier->names = NULL;
+		if (change)
+			notifier->first = change->next;
 		if (!notifier->first)
 			notifier->last = &notifier->first;
 		pthread_mutex_unlock(&notifier->lock);
-		if (change->link) {
-			fuse_lowlevel_notify_inval_inode(notifier->session, change->link, 0, 0);
-		} else {
-			tell_id(notifier, &change->id);
-			tell_path(notifier, change->path);
-		}
+		take_back(notifier, names);
+		free_names(names);
+		if (change)
+			tell_change(notifier, change);
 		free(change);
 		pthread_mutex_lock(&notifier->lock);
 	}
@@ -143,6 +183,7 @@ void bid_notifier_free(struct bid_notifier *notifier)
 		next = change->next;
 		free(change);
 	}
+	free_names(notifier->names);
 	pthread_cond_destroy(&notifier->more);
 	pthread_mutex_destroy(&notifier->lock);
 	free(notifier);
@@ -170,6 +211,21 @@ static void add(struct bid_notifier *notifier, uint64_t link, const struct bid_i
 void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path)
 {
 	add(notifier, 0, id, path ? path : "");
+}
+
+void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names)
+{
+	struct bid_told_name **last = &names;
+
+	while (*last)
+		last = &(*last)->next;
+	if (!names)
+		return;
+	pthread_mutex_lock(&notifier->lock);
+	*last = notifier->names;
+	notifier->names = names;
+	pthread_cond_signal(&notifier->more);
+	pthread_mutex_unlock(&notifier->lock);
 }
 
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number)

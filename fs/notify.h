@@ -10,6 +10,15 @@
 
 struct bid_notifier;
 
+/* What the kernel was told of, which is to be taken back together. */
+struct bid_told_name {
+	struct bid_told_name *next;
+	uint64_t number; /* of the inode: its attributes, and the text of a link */
+	bool is_link;
+	uint64_t dir; /* of the name */
+	char name[]; /* "" for the inode alone */
+};
+
 /* Starts the thread: only after daemonising. */
 int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_notifier);
 
@@ -21,6 +30,9 @@ void bid_notifier_free(struct bid_notifier *notifier);
  * not block. @notifier may be NULL.
  */
 void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path);
+
+/* Take back all of the list @names, which is taken over and may be NULL. Does not block. */
+void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names);
 
 /* The kernel is to forget the text of the symbolic link of that number. */
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number);

@@ -159,6 +159,7 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
+	bid_belief_read(fs, &call->inode.node, bid_fd_number(fd), &st);
 	open_file(req, &call->inode, bid_fd_number(fd), &st, &call->fi);
 	bid_fds_put(fs->fds, fd);
 }
@@ -174,6 +175,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 		bid_wait(req, &call, answer_open);
 		return;
 	}
+	bid_watch_has(fs->watch, &inode->node.id); /* it is used */
 	open_file(req, inode, bid_fd_number(fd), &st, fi);
 	bid_fds_put(fs->fds, fd);
 }
@@ -259,6 +261,7 @@ static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
 static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
+	struct stat st = file->st;
 	struct bid_fd *fd;
 
 	if (error < 0) {
@@ -270,6 +273,7 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
+	bid_belief_read(fs, &call->inode.node, bid_fd_number(fd), &st);
 	reply_fd(req, bid_fd_number(fd), call->size, call->offset);
 	bid_fds_put(fs->fds, fd);
 }
@@ -308,6 +312,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		.offset = offset,
 	};
 	struct bid_fd *fd;
+	struct stat st;
 
 	if (inode->node.type == BID_NODE_STAGED) {
 		read_staged(req, inode, size, offset);
@@ -328,8 +333,10 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, len, size, offset);
 		return;
 	}
-	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, NULL);
+	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
 	if (fd) {
+		if (offset == 0)
+			bid_belief_read(fs, &inode->node, bid_fd_number(fd), &st);
 		reply_fd(req, bid_fd_number(fd), size, offset);
 		bid_fds_put(fs->fds, fd);
 		return;

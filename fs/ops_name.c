@@ -27,6 +27,24 @@ static void keep_for_open(struct bid_fs *fs, const struct bid_node *node, struct
 		bid_fds_put(fs->fds, fd);
 }
 
+/* What was found for @call: a file that was not stripped is one file, with one inode, under both names. */
+static struct bid_node node_of(const struct bid_call *call, const struct bid_file *file)
+{
+	return (struct bid_node){
+		.type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id, .detail = call->artifact.detail
+	};
+}
+
+/* Of what the kernel knows, and asks for again, it is worth while to know when it changes. */
+static void seek(struct bid_fs *fs, struct bid_call *call, struct bid_file *file)
+{
+	struct bid_node node = node_of(call, file);
+	struct bid_inode buffer;
+
+	if (call->asked.name && bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer))
+		bid_belief_seek(fs, &call->artifact, &call->asked, file);
+}
+
 static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -36,11 +54,10 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
-		/* a file that was not stripped is one file, with one inode, under both names */
-		struct bid_node node = {
-			.type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id, .detail = call->artifact.detail
-		};
+		struct bid_node node;
 
+		seek(fs, call, file);
+		node = node_of(call, file);
 		/*
 		 * What is read must be what is told of here, even if another file was read under this name before. But what the
 		 * kernel reads for one handle it reads for all, and with the same id and size the other file is as good.
@@ -48,7 +65,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		bid_fds_prefer(fs->fds, bid_inode_number(&node), &file->st,
 			       fs->mode == BID_MODE_PASSTHROUGH && bid_kind_is_elf(node.kind));
 		keep_for_open(fs, &node, file);
-		bid_reply_node(req, &node, &file->st);
+		bid_reply_asked(req, &call->asked, &node, &file->st);
 	}
 }
 
@@ -113,16 +130,21 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, parent, &buffer);
 	bool up = strcmp(name, "..") == 0;
+	struct bid_asked asked = { .mark = bid_watch_mark(fs->watch) };
 	struct bid_node child;
 	struct stat section;
 	int r;
 
 	if (inode && lookup_staged(req, &inode->node, name))
 		return;
-	if (up || strcmp(name, ".") == 0)
+	if (up || strcmp(name, ".") == 0) {
 		r = lookup_handle(fs, parent, inode, up, &child);
-	else
-		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child) : -ESTALE;
+	} else if (inode) {
+		asked = (struct bid_asked){ .mark = asked.mark, .dir = inode->node.type, .dir_number = parent, .name = name };
+		r = bid_tree_lookup(&fs->tree, &inode->node, name, &child);
+	} else {
+		r = -ESTALE;
+	}
 	if (r == 0 && inode && inode->node.type == BID_NODE_META)
 		bid_text_look(fs, &child);
 	if (r == -EINVAL) {
@@ -132,7 +154,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		struct bid_call call = { .artifact = bid_node_request(&child) };
+		struct bid_call call = { .artifact = bid_node_request(&child), .asked = asked };
 
 		if (is_cut_when_read(fs, &child, &section))
 			bid_reply_node(req, &child, &section);
@@ -141,21 +163,28 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		else if (child.type == BID_NODE_KCORE_FILE)
 			lookup_kcore_file(req, &child);
 		else
-			bid_reply_node(req, &child, NULL);
+			bid_reply_asked(req, &asked, &child, NULL);
 		bid_node_release(&child);
 	}
 }
 
+/* Nobody has it open any more, then: a file without a name is given back to its file system. */
+static void forget(struct bid_fs *fs, fuse_ino_t number, uint64_t count)
+{
+	if (bid_inodes_forget(fs->inodes, number, count))
+		bid_fds_forget(fs->fds, number);
+}
+
 void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)
 {
-	bid_inodes_forget(bid_fs_of(req)->inodes, number, count);
+	forget(bid_fs_of(req), number, count);
 	fuse_reply_none(req);
 }
 
 void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets)
 {
 	for (size_t i = 0; i < n; i++)
-		bid_inodes_forget(bid_fs_of(req)->inodes, forgets[i].ino, forgets[i].nlookup);
+		forget(bid_fs_of(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 
@@ -191,10 +220,10 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_asked asked = { .mark = bid_watch_mark(fs->watch) };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request artifact;
 	struct bid_fd *fd;
-	struct stat attr;
 
 	if (!inode) {
 		fuse_reply_err(req, ESTALE);
@@ -210,10 +239,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	}
 	artifact = bid_node_request(&inode->node);
 	if (inode->node.type != BID_NODE_FILE) {
-		double timeout = bid_entry_timeout(fs, &inode->node);
-
-		attr = bid_attr_of(fs, inode);
-		fuse_reply_attr(req, &attr, timeout < BID_STALE ? timeout : BID_STALE);
+		bid_reply_attr(req, &asked, inode, NULL, bid_attr_timeout(fs, &inode->node));
 		return;
 	}
 	/* one that is being read stays what it is, even if its name in the store is gone */
@@ -225,8 +251,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	attr = bid_attr_of_file(fs, inode, &file.st);
-	fuse_reply_attr(req, &attr, BID_STALE);
+	bid_reply_attr(req, &asked, inode, &file.st, BID_STALE);
 	bid_file_release(&file);
 }
 

@@ -22,7 +22,8 @@ static bool is_perfs(const struct bid_node *node)
 	       (node->type == BID_NODE_KCORE_COPY && node->path);
 }
 
-struct stat bid_attr_of(struct bid_fs *fs, const struct bid_inode *inode)
+/* The attributes of what is no artifact. */
+static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 {
 	const struct bid_node *node = &inode->node;
 	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
@@ -73,7 +74,8 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 	return attr;
 }
 
-double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
+/* Seconds for which the kernel may believe that the name of @node means it. */
+static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 {
 	switch (node->type) {
 	case BID_NODE_IDS:
@@ -98,6 +100,16 @@ double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	}
 }
 
+double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
+{
+	double timeout = entry_timeout(fs, node);
+
+	/* of those that depend on nothing but the mount itself, all but the one whose time says when the ids were others */
+	if (node->type != BID_NODE_IDS && node->type != BID_NODE_ID && timeout == BID_FOREVER)
+		return BID_FOREVER;
+	return timeout < BID_STALE ? timeout : BID_STALE;
+}
+
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
 {
 	struct fuse_entry_param entry = { 0 };
@@ -112,9 +124,9 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 		return r;
 	}
 	entry.ino = inode.number;
-	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : bid_attr_of(fs, &inode);
-	entry.entry_timeout = bid_entry_timeout(fs, node);
-	entry.attr_timeout = entry.entry_timeout < BID_STALE ? entry.entry_timeout : BID_STALE;
+	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode);
+	entry.entry_timeout = entry_timeout(fs, node);
+	entry.attr_timeout = bid_attr_timeout(fs, node);
 	*ret_entry = entry;
 	return 0;
 }
@@ -128,6 +140,35 @@ void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct st
 		fuse_reply_err(req, ENOMEM);
 	else if (fuse_reply_entry(req, &entry) == -ENOENT)
 		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
+}
+
+void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct fuse_entry_param entry;
+	struct bid_told_name *told;
+
+	if (bid_entry_make(fs, node, st, &entry) < 0) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	told = bid_believe(fs, asked, node, st, &entry);
+	if (fuse_reply_entry(req, &entry) == -ENOENT)
+		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
+	bid_belief_check(fs, asked, &node->id, told);
+}
+
+void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct bid_inode *inode, const struct stat *st,
+		    double timeout)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct fuse_entry_param entry = { .ino = inode->number, .attr_timeout = timeout };
+	struct bid_told_name *told;
+
+	entry.attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode);
+	told = bid_believe(fs, asked, &inode->node, st, &entry);
+	fuse_reply_attr(req, &entry.attr, entry.attr_timeout);
+	bid_belief_check(fs, asked, &inode->node.id, told);
 }
 
 void bid_reply_negative(fuse_req_t req, double timeout)

@@ -3,16 +3,13 @@
 #ifndef BID_FS_REPLY_H
 #define BID_FS_REPLY_H
 
-#include "fs.h"
-
-/* The attributes of what is no artifact. */
-struct stat bid_attr_of(struct bid_fs *fs, const struct bid_inode *inode);
+#include "belief.h"
 
 /* The attributes of an artifact: @st is of the file in the store. */
 struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/* Seconds for which the kernel may believe that the name of @node means it. */
-double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node);
+/* Seconds for which the kernel may believe the attributes of @node, which is no artifact. */
+double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
 
 /*
  * What the kernel is told of a name that means @node, and one reference of the kernel on its inode; for an artifact, @st is of its
@@ -22,6 +19,13 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 
 /* A name that means @node; for an artifact, @st is of its file, else NULL. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);
+
+/* bid_reply_node() of a name that was @asked for: it holds for longer if its id is watched. */
+void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st);
+
+/* The attributes of @inode, which hold for @timeout seconds, or longer if its id is watched. @st as above. */
+void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct bid_inode *inode, const struct stat *st,
+		    double timeout);
 
 /* A name that means nothing, for @timeout seconds. */
 void bid_reply_negative(fuse_req_t req, double timeout);

@@ -16,13 +16,15 @@
 #include "backing.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "belief.h"
 #include "dirops.h"
 #include "notify.h"
 #include "ops.h"
 #include "servers.h"
 #include "text.h"
 
-enum { FDS_MAX = 512 };
+/* Files that nobody has open and that are kept so, at most; a fourth of what the process may have leaves enough for all else. */
+enum { FDS_MAX = 8192, FDS_SHARE = 4 };
 
 /* The options of the mount itself. What is served is other people's files: never setuid, never a device. */
 static int add_arguments(struct fuse_args *args, const struct bid_options *options, const char *store, bool writable)
@@ -53,14 +55,21 @@ static int add_arguments(struct fuse_args *args, const struct bid_options *optio
 	return r == 0 ? 0 : -ENOMEM;
 }
 
-static void raise_limit(void)
+/* Have as many descriptors as may be had. Returns how many of them may be kept. */
+static unsigned raise_limit(void)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return FDS_MAX / 16;
+	if (limit.rlim_cur < limit.rlim_max) {
+		rlim_t soft = limit.rlim_cur;
+
 		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+			limit.rlim_cur = soft;
 	}
+	return limit.rlim_cur / FDS_SHARE < FDS_MAX ? (unsigned)(limit.rlim_cur / FDS_SHARE) : FDS_MAX;
 }
 
 /* Evict what was fetched when it is too much, if there is a limit: from a thread of its own. */
@@ -103,6 +112,7 @@ static int serve(struct bid_fs *fs, int ready)
 		fuse_loop_cfg_set_max_threads(loop, fs->options->max_threads);
 		/* none ends for having nothing to do: to make one costs more than to keep it */
 		fuse_loop_cfg_set_idle_threads(loop, fs->options->max_threads);
+		bid_beliefs_begin(fs);
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: nobody waits for the mount", strerror(errno));
 		bid_close(ready);
@@ -114,6 +124,7 @@ static int serve(struct bid_fs *fs, int ready)
 	}
 	/* answers what still waits, so before the session goes */
 	bid_broker_free(fs->broker);
+	bid_beliefs_end(fs);
 	bid_notifier_free(fs->notifier);
 	fs->notifier = NULL;
 	/* in no_open mode to be unmounted is the first sign that a file was closed; a signal is none */
@@ -261,10 +272,11 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	clock_gettime(CLOCK_REALTIME, &fs.started);
 	atomic_init(&fs.ids_changed, (uint64_t)fs.started.tv_sec * 1000000000 + (uint64_t)fs.started.tv_nsec);
 	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
-	raise_limit();
-	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(FDS_MAX, &fs.fds) == 0 &&
+	fs.max_kept = raise_limit();
+	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&
 	    bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
-	    bid_backings_new(&fs.backings) == 0 && add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
+	    bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
+	    add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
 		status = mount_and_serve(&fs, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));

@@ -6,6 +6,7 @@
 #include <bid/version.h>
 
 #include "base/json.h"
+#include "belief.h"
 #include "text.h"
 
 static json_t *counters(const struct bid_broker_stats *stats, uint64_t over_budget)
@@ -91,6 +92,8 @@ static int add_failure(void *user, const struct bid_failure *failure)
 char *bid_status_json(const struct bid_fs *fs)
 {
 	struct bid_broker_stats stats;
+	unsigned watched;
+	const char *not_watched = bid_beliefs_reason(fs, &watched);
 	json_t *flights = json_array(), *failures = json_array();
 	json_t *json;
 	char *text;
@@ -98,11 +101,12 @@ char *bid_status_json(const struct bid_fs *fs)
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_flight(fs->broker, add_flight, flights);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
-	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:s, s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
-			 "mount_point", bid_json_text(fs->options->mountpoint), "store", bid_json_text(bid_store_path(fs->store)),
-			 "mode", bid_mode_name(fs->mode), "mode_reason", fs->mode_reason, "io_uring", !fs->uring_reason,
-			 "io_uring_reason", fs->uring_reason ? fs->uring_reason : "", "read_only", !fs->writable, "uptime_s",
-			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
+	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:s, s:b, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
+			 bid_version(), "mount_point", bid_json_text(fs->options->mountpoint), "store",
+			 bid_json_text(bid_store_path(fs->store)), "mode", bid_mode_name(fs->mode), "mode_reason", fs->mode_reason,
+			 "io_uring", !fs->uring_reason, "io_uring_reason", fs->uring_reason ? fs->uring_reason : "", "read_only",
+			 !fs->writable, "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
+			 (json_int_t)bid_inodes_count(fs->inodes), "watched", (json_int_t)watched, "watched_reason", not_watched,
 			 "counters", counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights",
 			 flights, "failures", failures);
 	text = json_dumps(json, JSON_INDENT(2));

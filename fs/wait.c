@@ -85,6 +85,7 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 		return;
 	}
 	*wait = (struct wait){ .req = req, .call = local, .answer = answer };
+	wait->call.asked.name = NULL;
 	wait->call.artifact = bid_request_keep(&local.artifact);
 	r = ask(wait, &local.artifact);
 	if (r < 0)

@@ -3,11 +3,12 @@
 #ifndef BID_FS_WAIT_H
 #define BID_FS_WAIT_H
 
-#include "fs.h"
+#include "belief.h"
 
 /* What the kernel asked for, to be answered later. */
 struct bid_call {
 	struct bid_request artifact;
+	struct bid_asked asked; /* for lookup: without the name if it is answered later */
 	struct bid_inode inode; /* for open and read: the artifact's; held by the kernel until it is answered */
 	struct fuse_file_info fi; /* for open */
 	size_t size; /* for read */

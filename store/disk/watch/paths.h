@@ -33,8 +33,9 @@ void bid_paths_free(struct bid_paths *paths);
 int bid_paths_fd(const struct bid_paths *paths);
 
 /*
- * Watch @path: that each part of it stays what it is, and if it is a directory, the names in it. It is put before *@holds. Returns 0,
- * -EINVAL if it is not made of plain names, -EXDEV if it leads to another file system, -ENOMEM, or as open(2), inotify_add_watch(2).
+ * Watch @path: that each part of it stays what it is, and if it is a directory, the names in it. It is put before *@holds. Returns
+ * 0, -EINVAL if it is not made of plain names, -EXDEV if it leads to another file system, -ENOMEM, or as open(2),
+ * inotify_add_watch(2).
  */
 int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds);
 
@@ -51,8 +52,8 @@ bool bid_holds_dir(const struct bid_hold *holds, const char *path);
 void bid_paths_let_go(struct bid_paths *paths, struct bid_hold **holds);
 
 /*
- * Call @fn for each holder of what @event is about. It lets go of all of the holder's. With IN_Q_OVERFLOW, which concerns all, it is
- * not called.
+ * Call @fn for each holder of what @event is about. It lets go of all of the holder's. With IN_Q_OVERFLOW, which concerns all, it
+ * is not called.
  */
 void bid_paths_event(struct bid_paths *paths, const struct inotify_event *event, void (*fn)(void *user, void *holder), void *user);
 

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the kernel believes for long, and what is done to the store behind its back meanwhile."""
+import contextlib
+import errno
+import mmap
+import os
+import pathlib
+import re
+import signal
+import time
+
+import pytest
+
+import programs
+import tools
+from fetching import read
+
+OLD = 1.2  # seconds after which nothing is believed any more that is not watched
+OVERFLOW = int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text()) + 100
+
+
+@pytest.fixture
+def program(place, store):
+    made = programs.small(place / "app", 1, "-g")
+    programs.into_store(store, made.id, "/usr/bin/app", made.path)
+    return made
+
+
+def names_of(m, program):
+    return [m.artifact(program.id), m.artifact(program.id, "debuginfo"), m.link(program.id), m.link(program.id) / "elf",
+            m / "usr/bin/app" / program.id / "elf", m.elf_file(program.id), m.debug_file(program.id)]
+
+
+def use(paths):
+    for path in paths:
+        os.lstat(path)
+        if path.is_file():
+            assert path.read_bytes()
+
+
+def make_hot(m, paths, watched=1):
+    """Ask until all is believed that may be."""
+    for _ in range(2):
+        use(paths)
+        time.sleep(OLD)
+    use(paths)
+    assert m.status()["watched"] >= watched, m.status()["watched_reason"]
+
+
+@contextlib.contextmanager
+def stopped(m):
+    """The daemon answers nothing, and hears nothing."""
+    m.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        m.process.send_signal(signal.SIGCONT)
+
+
+def requests(m):
+    """What the daemon has read: each time a request."""
+    return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{m.pid}/io").read_text())[1])
+
+
+def test_what_is_watched_is_believed_for_long(mount, mode, store, place):
+    sample = programs.small(place / "app", 1)
+    ids = [f"{number:040x}" for number in range(1, 31)]
+    for ident in ids:
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
+    m = mount()
+    # in perf's view each has a directory of its original path, which is asked about as ever
+    views = ((m.artifact, 0), (m.link, 0), (m.elf_file, 0), (lambda ident: m.link(ident) / "elf", 1))
+    for view, others in views:
+        paths = [view(ident) for ident in ids]
+        make_hot(m, paths, len(ids))
+        for path in paths:
+            os.lstat(path)  # the time of the reading before
+        time.sleep(OLD)
+        before = requests(m)
+        for path in paths:
+            os.lstat(path)
+        assert requests(m) - before < len(ids) * others + len(ids) // 2, paths[0]
+
+
+def rewrite(place, store, program):
+    """In place, by another name of the same file."""
+    with open(place / "another", "ab") as file:
+        file.write(b"\0" * 16)
+
+
+def replace(place, store, program):
+    (place / "other").write_bytes(program.read() + b"\0" * 16)
+    os.rename(place / "other", store / "usr/bin/app" / program.id / "elf")
+
+
+def is_longer(m, program):
+    return all(path.stat().st_size == len(program.read()) + 16 for path in names_of(m, program) if not path.is_symlink())
+
+
+def is_gone(m, program):
+    return not any(os.path.lexists(path) for path in names_of(m, program))
+
+
+CHANGES = {
+    "rewrite": (rewrite, is_longer),
+    "replace": (replace, is_longer),
+    "unlink": (lambda place, store, program: (store / "usr/bin/app" / program.id / "elf").unlink(),
+               lambda m, program: read(m.artifact(program.id)) == read(m / "usr/bin/app" / program.id / "elf") == errno.ENOENT),
+    "purge": (lambda place, store, program: tools.run("rm", "-r", store / "usr", store / ".build-id"), is_gone),
+    "move": (lambda place, store, program: (store / "usr").rename(place / "usr"),
+             lambda m, program: read(m.artifact(program.id)) == read(m / "usr/bin/app" / program.id / "elf") == errno.ENOENT),
+    "unnamed": (lambda place, store, program: (store / ".build-id" / program.id[:2]).rename(place / "links"), is_gone),
+    "debug": (lambda place, store, program: programs.into_store(store, program.id, "/usr/bin/app", place / "app.debug", "debug"),
+              lambda m, program: m.artifact(program.id, "debuginfo").stat().st_ino != m.artifact(program.id).stat().st_ino and
+              read(m.debug_file(program.id)) == read(m.artifact(program.id, "debuginfo"))),
+    "wrong": (lambda place, store, program: (place / "another").write_bytes(b"\x7fELF" + b"\0" * 60),
+              lambda m, program: read(m.artifact(program.id)) == read(m.elf_file(program.id)) == errno.ENOENT),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_behind_its_back_are_seen(mount, mode, place, store, program, change):
+    tools.run("objcopy", "--only-keep-debug", program.path, place / "app.debug")
+    os.link(store / "usr/bin/app" / program.id / "elf", place / "another")
+    m = mount()
+    m.permit("wrong content")
+    make_hot(m, names_of(m, program))
+    act, seen = CHANGES[change]
+    act(place, store, program)
+    tools.wait_until(lambda: seen(m, program), "the change", 5)
+
+
+def test_a_link_that_leads_elsewhere(mount, mode, store, program):
+    m = mount()
+    link = m.link(program.id)
+    make_hot(m, [link, link / "elf"])
+    native = store / ".build-id" / program.id[:2] / program.id[2:]
+    for path in ("usr/bin/other", "usr/bin/app"):
+        programs.into_store(store, program.id, f"/{path}", program.path)
+        (native.parent / "new").symlink_to(f"../../{path}/{program.id}")
+        (native.parent / "new").rename(native)
+        tools.wait_until(lambda path=path: os.readlink(link) == f"../../{path}/{program.id}", "the new text", 5)
+        make_hot(m, [link, link / "elf"])
+
+
+def test_more_happens_than_the_kernel_remembers(mount, mode, store, program):
+    m = mount()
+    path = m.artifact(program.id)
+    make_hot(m, [path])
+    noise = [store / "usr/bin" / str(number) for number in range(50)]
+    with stopped(m):
+        for _ in range(0, OVERFLOW, 2 * len(noise)):
+            for file in noise:
+                file.touch()
+            for file in noise:
+                file.unlink()
+        (store / "usr/bin/app" / program.id / "elf").unlink()
+    tools.wait_until(lambda: read(path) == errno.ENOENT, "the change", 5)
+
+
+def test_more_ids_than_are_watched(mount, mode, place, store):
+    """Those that others take the places of are believed no longer than ever."""
+    limited = place / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -n 160\nexec {tools.MOUNT_BIDFS} "$@"\n')
+    limited.chmod(0o755)
+    sample = programs.small(place / "app", 1)
+    elfs = {}
+    for number in range(1, 61):
+        ident = f"{number:040x}"
+        elfs[ident] = programs.into_store(store, ident, f"/usr/bin/app{number}",
+                                          programs.forge(sample, ident, place / "forged").path)
+    m = mount(program=limited)
+    paths = [m.artifact(ident) for ident in elfs]
+    make_hot(m, paths, 40)
+    assert m.status()["watched"] == 40
+    for elf in elfs.values():
+        elf.unlink()
+    tools.wait_until(lambda: not any(path.exists() for path in paths), "the end of all", 5)
+
+
+def deleted_files(m):
+    return [link for link in pathlib.Path(f"/proc/{m.pid}/fd").iterdir() if os.readlink(link).endswith("/elf (deleted)")]
+
+
+def test_a_removed_file_is_given_back_when_nobody_reads_it(mount, mode, store, program):
+    m = mount()
+    path = m.artifact(program.id)
+    make_hot(m, [path])
+    content = program.read()
+    with open(path, "rb", buffering=0) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        tools.run("rm", "-r", store / "usr", store / ".build-id")
+        tools.wait_until(lambda: not path.exists(), "the end of the name", 5)
+        assert os.fstat(file.fileno()).st_size == len(content)
+        assert os.pread(file.fileno(), len(content), 0) == mapped[:] == content
+    tools.wait_until(lambda: not deleted_files(m), "the end of the file", 5)
+
+
+def test_what_bidctl_does_is_seen(mount, mode, store, program):
+    m = mount()
+    paths = names_of(m, program)
+    make_hot(m, paths)
+    for _ in range(2):
+        tools.run(tools.BIDCTL, "--store", store, "remove", program.id)
+        tools.wait_until(lambda: is_gone(m, program), "its end", 5)
+        tools.run(tools.BIDCTL, "--store", store, "add", program.path)
+        tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "it again", 5)
+        make_hot(m, [m.artifact(program.id)])
+
+
+def test_a_lower_store_is_not_watched(mount, mode, place, store):
+    program = programs.small(place / "app", 1)
+    lower = place / "lower"
+    lower.mkdir()
+    elf = programs.into_store(lower, program.id, "/usr/bin/app", program.path)
+    m = mount(f"lower={lower}")
+    path = m.artifact(program.id)
+    make_hot(m, [path], 0)
+    assert m.status()["watched"] == 0
+    elf.unlink()
+    tools.wait_until(lambda: read(path) == errno.ENOENT, "its end", 5)
