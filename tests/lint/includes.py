@@ -43,7 +43,7 @@ RULES = [
      ["include/bid", "store/base", "fs"]),
     (r"fs/status\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
     (r"fs/.*", "fuse", ["include/bid", "store/base", "fs"]),
-    (r"tests/(unit|fuzz|bench|power)/.*", "cmocka elf archive xxhash jansson zstd",
+    (r"tests/(unit|fuzz|bench|power|hostile)/.*", "cmocka elf archive xxhash jansson zstd",
      ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/ctl", "fs",
       "tests"]),
     (r"tests/.*|contrib/.*", "", ["include/bid"]),
