@@ -5,15 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "disk/dirs.h"
 #include "disk/scan/scan_cache.h"
+#include "disk/scan/walk.h"
 
 enum { N_KEYS = 5000, STOP = 77 };
 
@@ -218,6 +221,78 @@ static void a_scan_ends_when_it_is_told_to(void **state)
 	run(scene, "test ! -e store/.bidfs/scan && test -z \"$(ls store/.bidfs/tmp)\"");
 }
 
+enum { FLAT_FILES = 3000, FLAT_WAIT_S = 30 };
+
+struct flat {
+	pthread_mutex_t lock;
+	pthread_cond_t both; /* there was a file for each of the threads */
+	bool had[2], alone;
+	unsigned char times[FLAT_FILES]; /* that each file came */
+	struct bid_walk *walk;
+};
+
+static bool enter_all(void *user, int fd, const struct stat *st)
+{
+	return true;
+}
+
+/* The first thread to have a file goes on only when the other has one, too. */
+static int flat_file(void *user, unsigned worker, const struct bid_walk_file *file)
+{
+	struct flat *flat = user;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += FLAT_WAIT_S;
+	pthread_mutex_lock(&flat->lock);
+	flat->times[strtoul(file->name, NULL, 10) % FLAT_FILES]++;
+	flat->had[worker] = true;
+	pthread_cond_broadcast(&flat->both);
+	while (!flat->alone && !(flat->had[0] && flat->had[1]))
+		flat->alone = pthread_cond_timedwait(&flat->both, &flat->lock, &until) != 0;
+	pthread_mutex_unlock(&flat->lock);
+	return 0;
+}
+
+static void no_trouble(void *user, unsigned worker, const char *path, int error)
+{
+	print_error("%s: %d\n", path, error);
+	abort();
+}
+
+static void *walk_as_second(void *user)
+{
+	struct flat *flat = user;
+
+	return bid_walk_work(flat->walk, 1) == 0 ? flat : NULL;
+}
+
+static void one_large_directory_is_for_all_threads(void **state)
+{
+	static const struct bid_walk_ops ops = { .enter = enter_all, .file = flat_file, .trouble = no_trouble };
+	struct flat flat = { .lock = PTHREAD_MUTEX_INITIALIZER, .both = PTHREAD_COND_INITIALIZER };
+	struct store_scene *scene = *state;
+	pthread_t second;
+	char path[96];
+	void *done;
+	int fd;
+
+	run(scene, "mkdir flat && cd flat && seq 0 %d | xargs touch", FLAT_FILES - 1);
+	snprintf(path, sizeof(path), "%s/flat", scene->directory);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(bid_walk_new(fd, path, &ops, &flat, &flat.walk), 0);
+	assert_int_equal(pthread_create(&second, NULL, walk_as_second, &flat), 0);
+	assert_int_equal(bid_walk_work(flat.walk, 0), 0);
+	assert_int_equal(pthread_join(second, &done), 0);
+	assert_non_null(done);
+	assert_false(flat.alone);
+	for (unsigned i = 0; i < FLAT_FILES; i++)
+		assert_int_equal(flat.times[i], 1);
+	bid_walk_free(flat.walk);
+	close(fd);
+	run(scene, "rm -r flat");
+}
+
 static ino_t inode_of(const struct bid_dir *dir)
 {
 	struct stat st;
@@ -373,6 +448,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_damaged_memory_is_none, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_tree_is_added_and_then_recalled, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_scan_ends_when_it_is_told_to, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(one_large_directory_is_for_all_threads, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_kept_directory_that_was_removed_is_opened_anew, store_scene_begin,
 						store_scene_end),
 		cmocka_unit_test_setup_teardown(what_is_no_tree_is_refused, store_scene_begin, store_scene_end),

@@ -15,22 +15,27 @@
 #include "base/cleanup.h"
 #include "base/dents.h"
 
-enum { ENTRIES = 64 * 1024 }; /* bytes of a directory that are read at a time: readdir(3) reads half as much */
+enum {
+	ENTRIES = 64 * 1024, /* bytes of a directory that are read at a time: readdir(3) reads half as much */
+	PIECE = 4 * 1024, /* of them, more or less, are for one thread */
+	PIECES_MAX = 64, /* that wait for one */
+};
 
 /* A directory that is open, because it is being read or has others below it that are still to be opened. */
 struct dir {
 	int fd; /* owned, unless it is the first */
 	bool borrowed; /* the first: the caller's */
-	atomic_uint refs; /* who reads it, and each pending one below it */
+	atomic_uint refs; /* who reads it, each pending one below it, and each pending piece of it */
 	char path[];
 };
 
-/* A directory that is still to be opened. */
+/* A directory that is still to be opened, or a piece of one that is open. */
 struct pending {
 	struct pending *next;
 	struct dir *parent; /* owns a reference; NULL for the first, which is open */
 	struct dir *first;
-	char name[];
+	size_t piece; /* bytes at name, which are entries of the parent; 0 for a directory */
+	_Alignas(struct bid_dent) char name[];
 };
 
 struct bid_walk {
@@ -41,6 +46,7 @@ struct bid_walk {
 	pthread_cond_t more; /* there is something in the stack, or will never be again */
 	struct pending *stack; /* the last in is the first out, so that few directories are open */
 	unsigned busy; /* threads that may still add to it */
+	atomic_uint pieces; /* in the stack, more or less */
 };
 
 static void dir_unref(struct dir *dir)
@@ -260,10 +266,43 @@ static int each_file(struct bid_walk *walk, unsigned worker, const struct dir *d
 	return 0;
 }
 
+/* Where the piece of the entries that begins at @at ends, if there are @size bytes of them. */
+static size_t piece_end(const char *entries, size_t at, size_t size)
+{
+	size_t end = at;
+
+	while (end < size && end - at < PIECE)
+		end += ((const struct bid_dent *)(const void *)(entries + end))->len;
+	return end;
+}
+
+/* A directory of many files is for all threads: the pieces of the entries but the first go to the stack, while there is room. */
+static int push_pieces(struct bid_walk *walk, struct dir *dir, const char *entries, size_t size, size_t *ret_rest)
+{
+	size_t at = piece_end(entries, 0, size);
+
+	while (at < size && atomic_load(&walk->pieces) < PIECES_MAX) {
+		size_t end = piece_end(entries, at, size);
+		struct pending *pending = malloc(sizeof(*pending) + end - at);
+
+		if (!pending)
+			return -ENOMEM;
+		*pending = (struct pending){ .parent = dir, .piece = end - at };
+		memcpy(pending->name, entries + at, end - at);
+		atomic_fetch_add(&dir->refs, 1);
+		atomic_fetch_add(&walk->pieces, 1);
+		push(walk, pending, pending);
+		at = end;
+	}
+	*ret_rest = at;
+	return 0;
+}
+
 static int read_dir(struct bid_walk *walk, unsigned worker, struct dir *dir, char *entries)
 {
 	for (;;) {
 		long size = syscall(SYS_getdents64, dir->fd, entries, ENTRIES);
+		size_t rest;
 		int r;
 
 		if (size < 0 && errno == ENOENT)
@@ -276,7 +315,11 @@ static int read_dir(struct bid_walk *walk, unsigned worker, struct dir *dir, cha
 			return 0;
 		r = push_dirs(walk, dir, entries, (size_t)size);
 		if (r == 0)
-			r = each_file(walk, worker, dir, entries, (size_t)size);
+			r = push_pieces(walk, dir, entries, (size_t)size, &rest);
+		if (r == 0)
+			r = each_file(walk, worker, dir, entries, piece_end(entries, 0, (size_t)size));
+		if (r == 0)
+			r = each_file(walk, worker, dir, entries + rest, (size_t)size - rest);
 		if (r != 0)
 			return r;
 	}
@@ -298,10 +341,13 @@ int bid_walk_work(struct bid_walk *walk, unsigned worker)
 	if (!entries)
 		bid_walk_end(walk, -ENOMEM);
 	while ((pending = take(walk))) {
-		struct dir *dir = open_dir(walk, pending);
+		struct dir *dir = pending->piece > 0 ? NULL : open_dir(walk, pending);
 		int r = 0;
 
-		if (dir) {
+		if (pending->piece > 0) {
+			atomic_fetch_sub(&walk->pieces, 1);
+			r = each_file(walk, worker, pending->parent, pending->name, pending->piece);
+		} else if (dir) {
 			r = read_dir(walk, worker, dir, entries);
 			dir_unref(dir);
 		} else if (errno == ENOMEM) {
