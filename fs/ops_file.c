@@ -9,6 +9,7 @@
 
 #include "backing.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "reply.h"
 #include "text.h"
 #include "wait.h"
@@ -164,13 +165,42 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 	bid_fds_put(fs->fds, fd);
 }
 
+/*
+ * Definitions that are made in memory get a file in the store when somebody opens them to write to them. Returns 0 and that file,
+ * or -EEXIST if there is one already.
+ */
+static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, int *ret_fd)
+{
+	struct bid_file made = BID_FILE_NONE;
+	bid_auto_fd int fd = -1;
+	int r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, &fd);
+
+	if (r != -ENOENT)
+		return r < 0 ? r : -EEXIST;
+	r = bid_store_find(fs->store, artifact, &made);
+	if (r == 0)
+		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, &fd);
+	if (r == 0)
+		r = bid_copy_file(made.fd, fd);
+	bid_file_release(&made);
+	if (r == 0)
+		*ret_fd = bid_steal_fd(&fd);
+	return r;
+}
+
 static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
+	bid_auto_fd int probes = -1;
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
-	struct bid_fd *fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
+	struct bid_fd *fd;
 
+	if ((fi->flags & O_ACCMODE) != O_RDONLY && make_probes(fs, &call.artifact, &probes) == 0 && fstat(probes, &st) == 0) {
+		open_file(req, inode, probes, &st, fi);
+		return;
+	}
+	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
 	if (!fd) {
 		bid_wait(req, &call, answer_open);
 		return;

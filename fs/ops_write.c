@@ -97,7 +97,9 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		r = staged ? set_file(bid_stage_fd(staged->stage), wanted, to_set, true) : -ESTALE;
 		bid_staged_put(fs->staging, staged);
 	} else if (is_probes(&inode->node)) {
-		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, false, &fd);
+		/* those that were made in memory are perf's to write anew */
+		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0,
+					  &fd);
 		if (r == 0)
 			r = set_file(fd, wanted, to_set, false);
 	} else if (bid_node_format(&inode->node) == S_IFREG) {

@@ -212,8 +212,15 @@ static void report(const struct ctl *ctl, const struct bid_id *id, const struct 
 	json_decref(list);
 }
 
+/* Of a build without an original path the definitions name the store's own file, which nobody runs. */
+static bool is_unrun(const struct ctl_event *event)
+{
+	return event->path && strstr(event->path, "/" BID_STORE_NAMELESS "/");
+}
+
 static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
 {
+	char hex[BID_ID_HEX_MAX];
 	enum ctl_status status = CTL_DONE;
 	bool kernel = true;
 
@@ -221,6 +228,11 @@ static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, con
 		kernel = kernel && !events->events[i].path;
 	if (ctl->notes && !kernel)
 		return ctl_usage("'--notes' is of the kernel, and there are probes of programs");
+	if (events->n > 0 && is_unrun(&events->events[0])) {
+		bid_error("the store does not know where build %s is run from: name its file instead of the id",
+			  bid_id_format(id, hex));
+		return CTL_REFUSED;
+	}
 	/* the files are those of the machine that the script will run on */
 	if (!ctl->print || ctl->notes)
 		status = check_all(ctl, id, events);

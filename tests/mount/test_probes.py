@@ -54,3 +54,24 @@ def test_none(mount, mode, place, store, env):
     tools.run(tools.BIDCTL, "--store", store, "add", program.path, env=env)
     m = mount()
     assert not any(path.exists() for path in views(m, program))
+
+
+def test_without_name(mount, mode, probed, place, store, env):
+    """Of what was fetched, before anybody said where it is run from, they name the file in the store, and are not kept."""
+    directory = store / "[debuginfod]" / probed.id
+    text = wanted(probed, place, env).replace(f" {probed.path}:", f" {directory}/elf:")
+    directory.mkdir(parents=True)
+    (store / str(probed.path)[1:] / probed.id / "elf").rename(directory / "elf")
+    link = store / ".build-id" / probed.id[:2] / probed.id[2:]
+    link.unlink()
+    link.symlink_to(f"../../[debuginfod]/{probed.id}")
+    m = mount()
+    for path in (m / "buildid" / probed.id / "probes", m.link(probed.id) / "probes"):
+        assert path.read_text() == text
+        assert path.stat().st_size == len(text)
+    assert not (directory / "probes").exists()
+    # perf writes its own over them
+    with open(m.link(probed.id) / "probes", "r+", encoding="ascii") as file:
+        file.truncate(0)
+        file.write("#mine:one=main\n")
+    assert (directory / "probes").read_text() == "#mine:one=main\n"

@@ -145,9 +145,8 @@ def case_once(scene):
     scene.on_store("get", "--offline", ID_ONE, "probes", status=REFUSED)
 
 
-def case_without_name(scene):
-    """A definition names a file to be set in: of a build without a known path there is none."""
-    path = compiled(scene, "nameless-build", [])
+def nameless(scene, path):
+    """Make of a build that is added one that was fetched, before anybody said where it is run from. Its id and place."""
     build_id = scene.json("add", path)["files"][0]["id"]
     place = scene.store / "[debuginfod]" / build_id
     place.mkdir(parents=True)
@@ -155,7 +154,28 @@ def case_without_name(scene):
     link = scene.store / ".build-id" / build_id[:2] / build_id[2:]
     link.unlink()
     link.symlink_to(f"../../[debuginfod]/{build_id}")
-    scene.on_store("get", "--offline", build_id, "probes", status=REFUSED)
+    return build_id, place
+
+
+def case_without_name(scene):
+    """Of a build without a known path they name the file in the store, and are made anew when the path is known."""
+    path = compiled(scene, "nameless-build", [])
+    wanted = by_perf(scene, path)
+    build_id, place = nameless(scene, path)
+    listed = scene.json("probe", "list", build_id)
+    assert [row["event"] for row in listed] == ["sdt_app:twice"], listed
+    own = f" {scene.store.resolve()}/[debuginfod]/{build_id}/elf:0x"
+    assert scene.on_store("probe", "show", build_id).stdout == wanted.replace(f" {path}:0x", own)
+    assert not (place / "probes").exists()
+    # nobody runs that file; what runs is named by its path, and its id is checked
+    for options in ([], ["--print"]):
+        scene.one_error("probe", "apply", *options, build_id, status=REFUSED, has="name its file")
+    assert f"p:sdt_app/twice {path}:0x" in scene.on_store("probe", "apply", "--print", path).stdout
+    # perf's link leads to the path that somebody gave it
+    shutil.rmtree(place)
+    (scene.store / ".build-id" / build_id[:2] / build_id[2:]).unlink()
+    scene.on_store("add", path)
+    assert scene.on_store("probe", "show", build_id).stdout == wanted
 
 
 if __name__ == "__main__":

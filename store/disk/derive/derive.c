@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <bid/elf.h>
 
@@ -63,18 +65,49 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, struct
 	return r;
 }
 
-/* Definitions name a file to be set in, so there are none of a build whose original path nobody knows. */
-static int read_probes(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st)
+/* Where the program @id is run from, as far as anybody has said. -ENODATA. */
+static int original_path(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX + 1])
 {
-	struct bid_file file = BID_FILE_NONE;
-	char path[PATH_MAX + 1] = "/", *slash;
-	int r = bid_store_where(store, id, path + 1, sizeof(path) - 1);
+	char *slash;
+	int r;
 
-	slash = r == 0 && path[1] != '[' ? strrchr(path + 1, '/') : NULL;
+	ret_path[0] = '/';
+	r = bid_store_where(store, id, ret_path + 1, PATH_MAX);
+	slash = r == 0 && ret_path[1] != '[' ? strrchr(ret_path + 1, '/') : NULL;
 	if (!slash)
 		return -ENODATA;
 	*slash = '\0';
+	return 0;
+}
+
+/* The name of the file open at @fd. -ENODATA if it is in memory. */
+static int own_path(int fd, char ret_path[static PATH_MAX + 1])
+{
+	char link[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, ret_path, PATH_MAX);
+	if (len < 0)
+		return -errno;
+	ret_path[len] = '\0';
+	return strncmp(ret_path, "/memfd:", strlen("/memfd:")) == 0 ? -ENODATA : 0;
+}
+
+/*
+ * Definitions name a file to be set in. While nobody knows the original path that is the one in the store; they are not kept then,
+ * because they would be others once the path is known.
+ */
+static int read_probes(struct bid_store *store, const struct bid_id *id, struct text *text, struct stat *ret_st, bool *ret_keep)
+{
+	struct bid_file file = BID_FILE_NONE;
+	char path[PATH_MAX + 1];
+	int r;
+
+	*ret_keep = original_path(store, id, path) == 0;
 	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
+	if (r == 0 && !*ret_keep)
+		r = own_path(file.fd, path);
 	if (r == 0)
 		r = bid_elf_probes(file.fd, path, append, text);
 	*ret_st = file.st;
@@ -109,15 +142,16 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, struc
 	bid_cleanup(text_release) struct text text = { 0 };
 	struct bid_added added;
 	struct stat source;
+	bool keep = true;
 	int r = -ENOENT;
 
 	if (request->kind == BID_KIND_KALLSYMS)
 		r = read_symbols(store, &request->id, &text, &source);
 	else if (request->kind == BID_KIND_PROBES)
-		r = read_probes(store, &request->id, &text, &source);
+		r = read_probes(store, &request->id, &text, &source, &keep);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
-	if (bid_store_writable(store) && source.st_mode & S_IROTH &&
+	if (keep && bid_store_writable(store) && source.st_mode & S_IROTH &&
 	    bid_add_data(store, request, "made", text.data, text.len, &added) == 0)
 		return bid_store_find(store, request, ret_file);
 	return to_memory(&text, &source, request->kind, ret_file);
