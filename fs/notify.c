@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 
 enum { END_S = 2 };
 
@@ -151,12 +152,11 @@ int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_not
 	notifier->last = &notifier->first;
 	pthread_mutex_init(&notifier->lock, NULL);
 	pthread_cond_init(&notifier->more, NULL);
-	r = -pthread_create(&notifier->thread, NULL, work, notifier);
+	r = bid_thread_start(&notifier->thread, "bid-notify", work, notifier);
 	if (r < 0) {
 		free(notifier);
 		return r;
 	}
-	pthread_setname_np(notifier->thread, "bid-notify");
 	*ret_notifier = notifier;
 	return 0;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,25 +10,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "flight.h"
 #include "instead.h"
 
 #define NEGATIVE_MAX 100000
-
-static int start_thread(pthread_t *thread, void *(*body)(void *), const char *name, struct bid_broker *broker)
-{
-	sigset_t all, before;
-	int r;
-
-	/* signals are for the program's own threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(thread, NULL, body, broker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r == 0)
-		pthread_setname_np(*thread, name);
-	return -r;
-}
 
 static void stop_thread(struct bid_broker *broker, pthread_t thread)
 {
@@ -43,11 +28,11 @@ static void stop_thread(struct bid_broker *broker, pthread_t thread)
 
 static int start_threads(struct bid_broker *broker)
 {
-	int r = start_thread(&broker->publisher, bid_broker_publish, "bid-publish", broker);
+	int r = bid_thread_start(&broker->publisher, "bid-publish", bid_broker_publish, broker);
 
 	if (r < 0)
 		return r;
-	r = start_thread(&broker->timekeeper, bid_broker_keep_time, "bid-time", broker);
+	r = bid_thread_start(&broker->timekeeper, "bid-time", bid_broker_keep_time, broker);
 	if (r < 0)
 		stop_thread(broker, broker->publisher);
 	return r;

@@ -18,6 +18,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/thread.h"
 #include "tree_files.h"
 
 #define THREADS 2
@@ -251,11 +252,11 @@ static const struct bid_source_ops tree_ops = {
 static int start_threads(struct tree *tree)
 {
 	while (tree->n_threads < THREADS) {
-		int r = pthread_create(&tree->threads[tree->n_threads], NULL, tree_main, tree);
+		int r = bid_thread_start(&tree->threads[tree->n_threads], "bid-tree", tree_main, tree);
 
-		if (r)
-			return -r;
-		pthread_setname_np(tree->threads[tree->n_threads++], "bid-tree");
+		if (r < 0)
+			return r;
+		tree->n_threads++;
 	}
 	return 0;
 }

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "disk/evict.h"
 #include "disk/layout.h"
 #include "disk/record.h"
@@ -144,21 +144,14 @@ static void *keep(void *user)
 int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits)
 {
 	struct bid_keeper *keeper = bid_store_keeper(store);
-	sigset_t all, before;
 	int r;
 
 	if (!keeper)
 		return -EROFS;
 	keeper->limits = *limits;
-	/* signals are for the program's own threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&keeper->thread, NULL, keep, keeper);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = bid_thread_start(&keeper->thread, "bid-evict", keep, keeper);
 	keeper->running = r == 0;
-	if (r == 0)
-		pthread_setname_np(keeper->thread, "bid-evict");
-	return -r;
+	return r;
 }
 
 void bid_keeper_published(struct bid_keeper *keeper, uint64_t bytes)

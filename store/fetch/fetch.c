@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A fetcher: its settings, and the beginning and the end of its thread. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "fetch/headers.h"
 #include "fetch/network.h"
 
@@ -54,24 +54,6 @@ static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *c
 	return r;
 }
 
-/* Signals are for the threads of the program: one that ended up here would interrupt nothing that anybody waits for. */
-static int start_thread(struct bid_fetch *fetch)
-{
-	sigset_t all, saved;
-	int r;
-
-	sigfillset(&all);
-	r = pthread_sigmask(SIG_SETMASK, &all, &saved);
-	if (r)
-		return -r;
-	r = pthread_create(&fetch->thread, NULL, bid_network_main, fetch);
-	pthread_sigmask(SIG_SETMASK, &saved, NULL);
-	if (r)
-		return -r;
-	pthread_setname_np(fetch->thread, "bid-network");
-	return 0;
-}
-
 static void release(struct bid_fetch *fetch)
 {
 	curl_multi_cleanup(fetch->multi);
@@ -98,7 +80,7 @@ static int begin(struct bid_fetch *fetch)
 		return -ENOMEM;
 	curl_multi_setopt(fetch->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
 	curl_multi_setopt(fetch->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
-	return start_thread(fetch);
+	return bid_thread_start(&fetch->thread, "bid-network", bid_network_main, fetch);
 }
 
 int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_fetch)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "disk/dirs.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -164,22 +164,17 @@ static void *work(void *user)
 /* Run the workers, and settle until they have ended. */
 static int run(struct bid_scan *scan)
 {
-	sigset_t all, before;
 	unsigned started = 0;
 	int r = 0, settling;
 
-	/* signals are for the program's own threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; started < scan->jobs; started++) {
 		struct bid_scan_worker *worker = &scan->workers[started];
 
 		*worker = (struct bid_scan_worker){ .scan = scan, .number = started };
-		r = -pthread_create(&worker->thread, NULL, work, worker);
+		r = bid_thread_start(&worker->thread, "bid-scan", work, worker);
 		if (r < 0)
 			break;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (started > 0)
 		r = 0; /* fewer do, too */
 	for (unsigned i = started; i < scan->jobs; i++)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/cpus.h"
+#include "base/thread.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -222,23 +222,18 @@ static void *work(void *user)
 static int together(struct team *team, int (*part)(struct bid_verify *member))
 {
 	bid_auto_free struct task *tasks = calloc(team->n, sizeof(*tasks));
-	sigset_t all, before;
 	unsigned started = 1;
 
 	if (!tasks)
 		return -ENOMEM;
-	/* signals are for the program's own threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (; started < team->n; started++) {
 		struct task *task = &tasks[started];
 
 		*task = (struct task){ .member = &team->members[started], .part = part };
 		/* fewer do, too */
-		if (pthread_create(&task->thread, NULL, work, task) != 0)
+		if (bid_thread_start(&task->thread, "bid-verify", work, task) < 0)
 			break;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	called(&team->members[0], part(&team->members[0]));
 	for (unsigned i = 1; i < started; i++)
 		pthread_join(tasks[i].thread, NULL);

@@ -6,7 +6,6 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -187,7 +187,6 @@ static unsigned limit(unsigned max)
 int bid_watch_new(struct bid_store *store, unsigned max, bid_watch_fn fn, void *user, struct bid_watch **ret_watch)
 {
 	struct bid_watch *watch;
-	sigset_t all, old;
 	int r;
 
 	if (!is_local(bid_store_root(store)))
@@ -208,11 +207,7 @@ int bid_watch_new(struct bid_store *store, unsigned max, bid_watch_fn fn, void *
 		return r;
 	}
 	pthread_mutex_init(&watch->lock, NULL);
-	/* signals are for the threads of the caller */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = -pthread_create(&watch->thread, NULL, work, watch);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	r = bid_thread_start(&watch->thread, "bid-watch", work, watch);
 	if (r < 0) {
 		bid_paths_free(watch->paths);
 		bid_close(watch->end);
@@ -220,7 +215,6 @@ int bid_watch_new(struct bid_store *store, unsigned max, bid_watch_fn fn, void *
 		free(watch);
 		return r;
 	}
-	pthread_setname_np(watch->thread, "bid-watch");
 	*ret_watch = watch;
 	return 0;
 }
