@@ -135,10 +135,8 @@ static void free_strings(char **array)
 
 static int add_url(struct bid_options *options, const char *url)
 {
-	if (bid_servers_check(url) < 0) {
-		bid_error("not a server's URL: '%s': one that begins with 'http://', 'https://' or 'file://' is wanted", url);
+	if (bid_servers_check(url) < 0)
 		return -EINVAL;
-	}
 	return append(&options->urls, url);
 }
 

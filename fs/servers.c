@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "servers.h"
 
+#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <bid/error.h>
 #include <bid/fetch.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 
 int bid_servers_check(const char *url)
 {
-	return bid_fetch_check_url(url);
+	int r = bid_fetch_check_url(url);
+	bid_auto_free char *shown = r < 0 ? bid_fetch_url_shown(url) : NULL;
+
+	if (r < 0)
+		bid_error("not a server's URL: '%s': one that begins with 'http://', 'https://' or 'file://' is wanted",
+			  shown ? shown : "");
+	return r;
 }
 
 /* DEBUGINFOD_URLS=file://M is how other programs are told of this very mount: to ask ourselves would be to wait for ourselves. */
@@ -28,24 +38,34 @@ static bool is_this_mount(const char *url, const char *mountpoint)
 	return strncmp(url, mountpoint, len) == 0 && (url[len] == '/' || url[len] == '\0');
 }
 
+/* The device of this mount, by any name of it. Nobody answers for the mount yet, so it is not asked; 0 if it cannot be told. */
+static dev_t own_device(const char *mountpoint)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, mountpoint, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &st) < 0)
+		return 0;
+	return makedev(st.stx_dev_major, st.stx_dev_minor);
+}
+
 static int add(struct bid_broker *broker, struct bid_fetch *fetch, const struct bid_options *options, const char *url)
 {
+	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	struct bid_source *source;
 	int r;
 
 	if (is_this_mount(url, options->mountpoint)) {
-		bid_warning("this mount itself, server ignored: '%s'", url);
+		bid_warning("this mount itself, server ignored: '%s'", shown ? shown : "");
 		return 0;
 	}
 	r = bid_fetch_server_new(fetch, url, &source);
-
 	if (r == 0) {
 		r = bid_broker_add_source(broker, source);
 		if (r < 0)
 			source->ops->free(source);
 	}
 	if (r < 0)
-		bid_error("%s: cannot use the server '%s'", bid_strerror(r), url);
+		bid_error("%s: cannot use the server '%s'", bid_strerror(r), shown ? shown : "");
 	return r;
 }
 
@@ -64,6 +84,7 @@ int bid_servers_add(struct bid_broker *broker, const struct bid_options *options
 		bid_fetch_config_from_environment(&config);
 		if (options->max_size)
 			config.max_size = options->max_size;
+		config.own_device = own_device(options->mountpoint);
 		r = bid_fetch_new(&config, &fetch);
 		for (; r >= 0 && *urls; urls++)
 			r = add(broker, fetch, options, *urls);

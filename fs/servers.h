@@ -9,7 +9,7 @@
 
 struct bid_servers;
 
-/* Can @url be a server's? 0 or a negative errno. */
+/* Can @url be a server's? 0, or a negative errno after an error message. */
 int bid_servers_check(const char *url);
 
 /* Give @broker its sources. After daemonising. The caller frees @ret_servers after the broker. */

@@ -40,6 +40,7 @@ struct tree {
 	struct bid_source source;
 	char *name;
 	char *path;
+	dev_t own; /* from which nothing is taken; 0 if there is none */
 	pthread_t threads[THREADS];
 	unsigned n_threads;
 
@@ -123,11 +124,13 @@ static void answer(const struct tree *tree, const struct job *job, struct findin
 		find_that(finding, BID_OUTCOME_CANCELLED, "cancelled", 0);
 		return;
 	}
-	r = bid_tree_open(tree->path, &job->request, &file);
+	r = bid_tree_open(tree->path, tree->own, &job->request, &file);
 	if (file.name[0])
 		snprintf(finding->url, sizeof(finding->url), "%s/%s", tree->name, file.name);
 	if (r == 0)
 		answer_file(job, &file, finding);
+	else if (r == -EDEADLK)
+		find_that(finding, BID_OUTCOME_ABSENT, "this mount itself", 0);
 	else if (r == -ENOENT && file.proves_absence)
 		find_that(finding, BID_OUTCOME_ABSENT, "no such file", 0);
 	else if (r == -ENOENT)
@@ -261,7 +264,7 @@ static int start_threads(struct tree *tree)
 	return 0;
 }
 
-int bid_source_tree_new(const char *name, const char *path, struct bid_source **ret_source)
+int bid_source_tree_new(const char *name, const char *path, dev_t own, struct bid_source **ret_source)
 {
 	struct tree *tree;
 	int r;
@@ -275,6 +278,7 @@ int bid_source_tree_new(const char *name, const char *path, struct bid_source **
 	pthread_cond_init(&tree->has_job, NULL);
 	TAILQ_INIT(&tree->waiting);
 	TAILQ_INIT(&tree->running);
+	tree->own = own;
 	tree->name = strdup(name);
 	tree->path = strdup(path);
 	tree->source = (struct bid_source){ .ops = &tree_ops, .name = tree->name };

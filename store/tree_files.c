@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -87,7 +88,16 @@ static bool is_final(int root)
 	return fstatfs(root, &fs) == 0 && fs.f_type != FUSE_SUPER_MAGIC;
 }
 
-int bid_tree_open(const char *path, const struct bid_request *request, struct bid_tree_file *ret_file)
+/* Without asking the file system, which may be one that this thread keeps from answering. */
+static bool is_on(int root, dev_t device)
+{
+	struct statx st;
+
+	return statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) == 0 &&
+	       makedev(st.stx_dev_major, st.stx_dev_minor) == device;
+}
+
+int bid_tree_open(const char *path, dev_t own, const struct bid_request *request, struct bid_tree_file *ret_file)
 {
 	bid_auto_fd int root = -1;
 	int r;
@@ -95,6 +105,8 @@ int bid_tree_open(const char *path, const struct bid_request *request, struct bi
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return errno == ENOENT ? -ENOTDIR : -errno;
+	if (own && is_on(root, own))
+		return -EDEADLK;
 	r = find(root, request, ret_file);
 	if (r < 0)
 		ret_file->name[0] = '\0';

@@ -6,6 +6,8 @@
 #ifndef BID_FETCH_H
 #define BID_FETCH_H
 
+#include <sys/types.h>
+
 #include <bid/source.h>
 
 struct bid_fetch;
@@ -18,6 +20,7 @@ struct bid_fetch_config {
 	unsigned parallel; /* transfers at once per server; 0 means 8 */
 	unsigned max_time_ms; /* for one artifact, all tries, once it is its turn; 0 means no limit */
 	uint64_t max_size; /* of one artifact, in bytes; 0 means no limit */
+	dev_t own_device; /* of the program's own mount, from which file:// has nothing (bid_source_tree_new()); or 0 */
 	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */
 	const char *headers_file; /* lines of header for the servers themselves: never sent to where they redirect */
 	const char *ca_file, *ca_directory; /* of certificates to trust, instead of the system's */
@@ -46,6 +49,12 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 
 /* Would bid_fetch_server_new() take @url? 0 or the error it would return. Needs no thread: to check an option early. */
 int bid_fetch_check_url(const char *url);
+
+/*
+ * @url without user name and password; every message that names a URL is to have it so. It need not be a valid one. The caller
+ * frees it; NULL if memory ran out.
+ */
+char *bid_fetch_url_shown(const char *url);
 
 /*
  * The servers that the environment configures: DEBUGINFOD_URLS if it is set, else every *.urls file of /etc/debuginfod (@etc, if

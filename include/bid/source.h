@@ -14,6 +14,8 @@
 #ifndef BID_SOURCE_H
 #define BID_SOURCE_H
 
+#include <sys/types.h>
+
 #include <bid/artifact.h>
 
 /* What a source says in the end. */
@@ -117,9 +119,10 @@ struct bid_source {
  * A tree of files by build-id in the directory @path, which is absolute, as a source: in the layout of debuginfod's web API,
  * buildid/ID/debuginfo and so on, such as another mount.bidfs, or in the debuggers', .build-id/xx/rest.debug. It is looked for at
  * each request, so it may be mounted later; if there is no such tree, that is no proof that an artifact is absent. Starts threads,
- * which are those that wait for its file system.
+ * which are those that wait for its file system. On the device @own, unless that is 0, it has nothing: a mount that was to fetch
+ * from itself, by whatever name, would wait for itself.
  */
-int bid_source_tree_new(const char *name, const char *path, struct bid_source **ret_source);
+int bid_source_tree_new(const char *name, const char *path, dev_t own, struct bid_source **ret_source);
 
 /*
  * An in-memory source, for tests and as the example. It answers from inside start(), with what was put into it.

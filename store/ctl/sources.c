@@ -7,6 +7,7 @@
 #include <bid/error.h>
 #include <bid/fetch.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
@@ -26,20 +27,20 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 
 static enum ctl_status add_server(struct ctl_sources *sources, const char *url)
 {
+	bid_auto_free char *shown = NULL;
 	struct bid_source *source;
 	int r = bid_fetch_server_new(sources->fetch, url, &source);
 
-	if (r < 0) {
-		bid_error("%s: server '%s'", strerror(-r), url);
-		return CTL_TROUBLE;
+	if (r == 0) {
+		r = bid_broker_add_source(sources->broker, source);
+		if (r < 0)
+			source->ops->free(source);
 	}
-	r = bid_broker_add_source(sources->broker, source);
-	if (r < 0) {
-		source->ops->free(source);
-		bid_error("%s: server '%s'", strerror(-r), url);
-		return CTL_TROUBLE;
-	}
-	return CTL_DONE;
+	if (r == 0)
+		return CTL_DONE;
+	shown = bid_fetch_url_shown(url);
+	bid_error("%s: server '%s'", strerror(-r), shown ? shown : "");
+	return CTL_TROUBLE;
 }
 
 static enum ctl_status add_environment(struct ctl_sources *sources)
@@ -61,11 +62,13 @@ static enum ctl_status add_environment(struct ctl_sources *sources)
 static enum ctl_status check_urls(const struct ctl *ctl)
 {
 	for (size_t i = 0; i < ctl->n_urls; i++) {
-		int r = bid_fetch_check_url(ctl->urls[i]);
+		bid_auto_free char *shown = NULL;
 
-		if (r < 0)
-			return ctl_usage("not a server's URL, which begins with 'http://', 'https://' or 'file://': '%s'",
-					 ctl->urls[i]);
+		if (bid_fetch_check_url(ctl->urls[i]) == 0)
+			continue;
+		shown = bid_fetch_url_shown(ctl->urls[i]);
+		return ctl_usage("not a server's URL, which begins with 'http://', 'https://' or 'file://': '%s'",
+				 shown ? shown : "");
 	}
 	return CTL_DONE;
 }
@@ -120,7 +123,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 	int r;
 
 	if (ctl->n_urls > 0)
-		return ctl_usage("this is built without fetching: '%s'", ctl->urls[0]);
+		return ctl_usage("this is built without fetching: '--url'");
 	r = bid_broker_new(store, &(struct bid_broker_config){ .no_negative = ctl->refresh, .accept = ctl->accept },
 			   &sources->broker);
 	if (r < 0)

@@ -109,7 +109,7 @@ static int url_list_add(struct url_list *list, const char *text)
 
 	r = bid_url_normalise(text, &url);
 	if (r == -EINVAL || r == -EPROTONOSUPPORT) {
-		bid_auto_free char *shown = bid_url_shown(text);
+		bid_auto_free char *shown = bid_fetch_url_shown(text);
 
 		if (!shown)
 			return -ENOMEM;

@@ -129,12 +129,12 @@ void bid_server_note_end(struct bid_server *server, const struct bid_transfer *t
 	pthread_mutex_unlock(&server->fetch->lock);
 }
 
-static int tree_new(const char *url, struct bid_source **ret_source)
+static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
 {
 	bid_auto_free char *path = NULL;
 	int r = bid_url_tree_path(url, &path);
 
-	return r < 0 ? r : bid_source_tree_new(url, path, ret_source);
+	return r < 0 ? r : bid_source_tree_new(url, path, fetch->config.own_device, ret_source);
 }
 
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
@@ -147,8 +147,8 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	if (r < 0)
 		return r;
 	if (bid_url_is_tree(normal))
-		return tree_new(normal, ret_source);
-	name = bid_url_shown(normal);
+		return tree_new(fetch, normal, ret_source);
+	name = bid_fetch_url_shown(normal);
 	if (!name)
 		return -ENOMEM;
 	server = calloc(1, sizeof(*server));

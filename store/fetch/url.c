@@ -127,7 +127,7 @@ int bid_url_normalise(const char *url, char **ret_url)
 	return 0;
 }
 
-char *bid_url_shown(const char *url)
+char *bid_fetch_url_shown(const char *url)
 {
 	size_t scheme = scheme_length(url);
 	const char *authority = scheme ? url + scheme + 3 : url;

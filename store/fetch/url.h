@@ -22,9 +22,6 @@ bool bid_url_is_tree(const char *url);
 /* The directory of a file:// URL, for the caller to free. 0, -EINVAL or -ENOMEM. */
 int bid_url_tree_path(const char *url, char **ret_path);
 
-/* @url without user name and password, for messages; the caller frees it. @url need not be a valid one. NULL if memory ran out. */
-char *bid_url_shown(const char *url);
-
 /*
  * The URL of @request at the server @base (debuginfod(8), "WEBAPI"), for the caller to free. Returns 0, or -EOPNOTSUPP for a kind
  * that debuginfod does not have, or -EINVAL if a detail is missing or too much.

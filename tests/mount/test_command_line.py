@@ -163,6 +163,7 @@ BAD_OPTIONS = {
     "ro,wait=2,color": "unknown option 'color'",
     "url=ftp://example.org": "not a server's URL: 'ftp://example.org'",
     "url=ftp://tmp": "not a server's URL: 'ftp://tmp'",
+    "url=ftp://user:secret@tmp": "not a server's URL: 'ftp://tmp'",
     "url=": "not a server's URL: ''",
     "url=http://": "not a server's URL",
     "wait=-1": "bad value '-1' for the option 'wait'",

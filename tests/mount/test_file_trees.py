@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """url=file://DIR: a directory as a server, also where it is another mount."""
 import errno
+import pathlib
 import shutil
+import signal
 
 import programs
 import tools
@@ -57,3 +59,32 @@ def test_itself(mount, faults, place, env):
     m.expect("this mount itself, server ignored: 'file:///")
     m.expect("this mount itself, server ignored: 'file://localhost")
     assert read(m.artifact(program.id)) == program.read()
+
+
+def test_itself_by_another_name(mount, faults, place):
+    """A link to the mount point cannot be told from another tree by its name: it is asked, and has nothing."""
+    program = programs.small(place / "app")
+    server = faults()
+    server.serve(program)
+    (place / "link").symlink_to(place / "m0")
+    (place / "way").symlink_to(place)
+    m = mount(f"url=file://{place}/link", f"url=file://{place}/way/m0", f"url={server.url}", "wait=30")
+    assert read(m.artifact(program.id)) == program.read()
+    # proven, and so remembered
+    assert read(m.artifact("ab" * 20)) == errno.ENOENT
+    assert m.counter("remembered_absent") == 2 + 3, m.status()
+    assert [source["asked"] for source in m.status()["sources"]][:2] == [2, 2], m.status()
+
+
+def test_threads_leave_signals_alone(mount, faults, place):
+    """A signal is for the thread that ends the mount; all others block them."""
+    m = mount(f"url={faults().url}", f"url=file://{place}/tree", "cache_size=1G")
+    blocked = {}
+    for task in pathlib.Path(f"/proc/{m.pid}/task").iterdir():
+        status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
+        if status["Name"].startswith("bid-"):
+            blocked[status["Name"]] = int(status["SigBlk"], 16)
+    assert {"bid-publish", "bid-time", "bid-network", "bid-tree", "bid-notify", "bid-evict"} <= set(blocked), blocked
+    for name, mask in blocked.items():
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+            assert mask >> (number - 1) & 1, (name, number, hex(mask))

@@ -158,6 +158,7 @@ def case_usage(scene):
             (["get", ID_ONE, "elf", "more"], "'more'"),
             (["get", ID_ONE, "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
             (["get", "--url=ftp://127.0.0.1", ID_ONE], "'ftp://127.0.0.1'"),
+            (["get", "--url=ftp://user:secret@127.0.0.1", ID_ONE], "'ftp://127.0.0.1'"),
             (["list", "--store"], "'--store'"),
     ):
         done = scene.run(*arguments, status=USAGE)

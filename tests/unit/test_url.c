@@ -206,7 +206,7 @@ static void test_shown(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bid_auto_free char *shown = bid_url_shown(cases[i][0]);
+		bid_auto_free char *shown = bid_fetch_url_shown(cases[i][0]);
 
 		assert_non_null(shown);
 		assert_string_equal(shown, cases[i][1]);
