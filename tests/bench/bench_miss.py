@@ -20,7 +20,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -192,31 +191,28 @@ class Bench:
         self.table.add("", "absent, again", in_words(told), f"debuginfod-find {in_words(statistics.median(found))}",
                        quotients(found, again), "<= 2 us", lambda _: told <= 2e-6)
 
-    def herd(self, n, requests, cpu):
-        size = HERD_MB * 1000000
-        begun = cpu()
-        alone = clock(first_byte, self.name(self.shop.make(size)))
-        cpu_alone = cpu() - begun
-        ident = self.shop.make(size)
-        before, cpu_before, barrier = requests(), cpu(), threading.Barrier(n + 1)
+    def openers(self, n, ident):
+        """The time of @n threads, without the interpreter's, which would have them take turns."""
+        return float(self.tools.run(self.tools.BUILD / "tests/bench/herd", n, self.name(ident)).stdout)
 
-        def opener():
-            barrier.wait()
-            first_byte(self.name(ident))
-            return time.monotonic()
-
-        with concurrent.futures.ThreadPoolExecutor(n) as pool:
-            waits = [pool.submit(opener) for _ in range(n)]
-            barrier.wait()
-            begun = time.monotonic()
-            last = max(wait.result() for wait in waits) - begun
-        asked = requests() - before
-        self.table.add("P19", f"{n} openers of one file of {HERD_MB} MB: {asked} request", in_words(last),
-                       f"one alone {in_words(alone)}", [last / alone], "<= 1.1, 1 request",
-                       lambda ratio: ratio <= 1.1 and asked == 1)
-        spent = cpu() - cpu_before
-        self.table.add("", "the daemon's processor time", in_words(spent), f"one alone {in_words(cpu_alone)}", [spent / cpu_alone],
-                       "<= 1.2", lambda ratio: ratio <= 1.2)
+    def herd(self, n, rounds, requests, cpu):
+        rows = {1: ([], []), n: ([], [])}
+        asked = []
+        for _ in range(rounds):
+            for openers, (times, spent) in rows.items():
+                ident, before, begun = self.shop.make(HERD_MB * 1000000), requests(), cpu()
+                times.append(self.openers(openers, ident))
+                spent.append(cpu() - begun)
+                asked.append(requests() - before)
+                self.shop.forget(ident)
+        (alone, cpu_alone), (last, spent) = rows.values()
+        self.table.add("P19", f"{n} openers of one file of {HERD_MB} MB: {max(asked)} request", in_words(statistics.median(last)),
+                       f"one alone {in_words(statistics.median(alone))}", quotients(last, alone), "<= 1.1, 1 request",
+                       lambda ratio: ratio <= 1.1 and max(asked) == 1)
+        # of all rounds: the kernel counts it in hundredths of a second
+        self.table.add("", "the daemon's processor time", in_words(sum(spent) / rounds),
+                       f"one alone {in_words(sum(cpu_alone) / rounds)}", [sum(spent) / sum(cpu_alone)], "<= 1.2",
+                       lambda ratio: ratio <= 1.2)
 
     def distinct(self, n, rounds):
         """The server of this one is not a fast one."""
@@ -291,7 +287,7 @@ def main():
             arguments.json.write_text(json.dumps(bench.figures), encoding="ascii")
         bench.negatives(arguments.rounds)
         pids = daemon.daemons_of(mount)
-        bench.herd(arguments.herd, lambda: nginx.log("access.log").count("/buildid/"), lambda: cpu_of(pids))
+        bench.herd(arguments.herd, arguments.rounds, lambda: nginx.log("access.log").count("/buildid/"), lambda: cpu_of(pids))
         slow = servers.Faults(shop.files / "buildid", [f"delay:{DELAY_MS / 1000}"])
         stack.callback(slow.stop)
         mount = stack.enter_context(mounted(tools, top / "slow", slow.url))
