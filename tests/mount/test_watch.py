@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -218,3 +219,27 @@ def test_a_lower_store_is_not_watched(mount, mode, place, store):
     assert m.status()["watched"] == 0
     elf.unlink()
     tools.wait_until(lambda: read(path) == errno.ENOENT, "its end", 5)
+
+
+@pytest.mark.parametrize("last", ["there", "away"])
+def test_the_last_of_many_changes_counts(mount, mode, store, program, last):
+    """While names are looked up they come and go: what was told before it was taken back must not stay."""
+    m = mount()
+    paths = names_of(m, program)
+    make_hot(m, paths)
+    elf = store / "usr/bin/app" / program.id / "elf"
+    away = elf.with_name("away")
+    asking = [subprocess.Popen(["sh", "-c", 'while :; do for path; do test -r "$path"; done; done', "sh", *paths]) for _ in range(2)]
+    try:
+        for turn in range(400):
+            (away if turn % 2 else elf).rename(elf if turn % 2 else away)
+            time.sleep(turn % 7 / 1000)
+        if last == "away":
+            elf.rename(away)
+        expected = program.read() if last == "there" else errno.ENOENT
+        tools.wait_until(lambda: read(paths[0]) == expected, "the last change", 5)
+    finally:
+        for process in asking:
+            process.kill()
+            process.wait()
+    tools.wait_until(lambda: all(read(path) == expected for path in paths if path != m.link(program.id)), "the last change", 5)
