@@ -229,7 +229,8 @@ def test_the_last_of_many_changes_counts(mount, mode, store, program, last):
     make_hot(m, paths)
     elf = store / "usr/bin/app" / program.id / "elf"
     away = elf.with_name("away")
-    asking = [subprocess.Popen(["sh", "-c", 'while :; do for path; do test -r "$path"; done; done', "sh", *paths]) for _ in range(2)]
+    script = 'while :; do for path; do test -r "$path"; done; done'
+    asking = [subprocess.Popen(["sh", "-c", script, "sh", *paths]) for _ in range(2)]
     try:
         for turn in range(400):
             (away if turn % 2 else elf).rename(elf if turn % 2 else away)

@@ -311,15 +311,19 @@ int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, stru
 		done += len;
 		snprintf(upto, sizeof(upto), "%.*s", (int)done, path);
 		child = find_child(paths, node, name);
-		if (!child)
-			child = node_new(paths, node, name);
+		if (child) {
+			/* what was no directory is none: else all of its holders would have been told, or are about to be */
+			node = child;
+			r = node->wd < 0;
+			continue;
+		}
+		child = node_new(paths, node, name);
 		if (!child) {
 			r = -ENOMEM;
 			break;
 		}
 		node = child;
-		if (node->wd < 0)
-			r = watch_dir(paths, node, upto);
+		r = watch_dir(paths, node, upto);
 	} while (r == 0 && path[done++] == '/');
 	if (r >= 0)
 		return hold(paths, node, holder, holds);
