@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -18,7 +20,15 @@
 
 #define PREFIX "temp-"
 
-enum { LINK_S = 2 }; /* how long a symbolic link may be on its way to its place */
+#ifndef SMB2_SUPER_MAGIC /* Linux 5.17 */
+#define SMB2_SUPER_MAGIC 0xfe534d42U
+#define CIFS_SUPER_MAGIC 0xff534d42U
+#endif
+
+enum {
+	LINK_S = 2, /* how long a symbolic link may be on its way to its place */
+	STILL_S = 24 * 3600, /* how long a file that another machine may write is given without a byte */
+};
 
 static int open_named(struct bid_temp *temp)
 {
@@ -112,12 +122,47 @@ bool bid_temp_is_named(const char *name)
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
 }
 
-bool bid_temp_is_abandoned(int dir, const char *name, bool remove)
+/* Open to be locked: on NFS, an exclusive lock wants a file that is open for writing. */
+static int open_to_lock(int dir, const char *name)
 {
-	bid_auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, fd = openat(dir, name, O_RDWR | flags);
+
+	return fd < 0 && (errno == EACCES || errno == EISDIR) ? openat(dir, name, O_RDONLY | flags) : fd;
+}
+
+/* May other machines write here, of whose locks this one is not told? That is up to the server, and to how it is mounted. */
+static bool is_shared(int fd)
+{
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return true;
+	switch ((unsigned)st.f_type) {
+	case NFS_SUPER_MAGIC:
+	case SMB_SUPER_MAGIC:
+	case SMB2_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case V9FS_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Nobody holds it. Has it lain still for so long that nobody elsewhere does? */
+static bool is_still(int fd)
+{
 	struct stat st;
 
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+	return !is_shared(fd) || (fstat(fd, &st) == 0 && st.st_mtim.tv_sec + STILL_S < time(NULL));
+}
+
+bool bid_temp_is_abandoned(int dir, const char *name, bool remove)
+{
+	bid_auto_fd int fd = open_to_lock(dir, name);
+	struct stat st;
+
+	if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_still(fd)))
 		return false;
 	/* a link that was to take another's place at once; nothing can hold a lock on those */
 	if (fd < 0 && (errno != ELOOP || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode) ||

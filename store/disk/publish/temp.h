@@ -2,7 +2,8 @@
 /*
  * Files that are being written. Where the file system can, they have no name until they are published, so that nothing stays behind
  * whatever happens. Elsewhere they have a name in ".bidfs/tmp" and hold an flock(2) as long as their writer lives, by which the
- * next writer knows what it may sweep away.
+ * next writer knows what it may sweep away. On NFS and its like, where other machines may write whose locks are not seen here, it
+ * must also have lain still for a day.
  */
 #ifndef BID_DISK_TEMP_H
 #define BID_DISK_TEMP_H
