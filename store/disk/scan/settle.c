@@ -5,14 +5,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/trouble.h"
 
 enum {
-	PREPARED_MAX = 64, /* files that hold descriptors; as many again may be in the queue */
-	UNSYNCED_MAX = 2000, /* published, and not on disk yet */
+	PREPARED_FEW = 64, /* files that hold a descriptor each; as many again may be in the queue */
+	PREPARED_MANY = 512, /* the same, where so many may be open */
+	FILES_MANY = 8 * PREPARED_MANY,
+	UNSYNCED_MAX = 8000, /* published, and not on disk yet */
 	QUEUE_MAX = 4096,
 	TICK_MS = 100,
 };
@@ -26,6 +29,7 @@ struct bid_settle {
 	struct bid_store *store;
 	const struct bid_settle_ops *ops;
 	void *user;
+	unsigned prepared_max;
 	struct list unsynced; /* of the settling thread: to be reported after the next sync */
 	struct list prepared; /* of the settling thread: to be published after the next sync */
 	pthread_mutex_t lock; /* protects what follows */
@@ -93,6 +97,7 @@ int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_s
 {
 	struct bid_settle *settle = calloc(1, sizeof(*settle));
 	pthread_condattr_t monotonic;
+	struct rlimit limit;
 
 	if (!settle)
 		return -ENOMEM;
@@ -100,6 +105,7 @@ int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_s
 	settle->ops = ops;
 	settle->user = user;
 	settle->workers = workers;
+	settle->prepared_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= FILES_MANY ? PREPARED_MANY : PREPARED_FEW;
 	pthread_mutex_init(&settle->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -126,13 +132,13 @@ void bid_settle_free(struct bid_settle *settle)
 void bid_settle_push(struct bid_settle *settle, struct bid_settling *settling)
 {
 	pthread_mutex_lock(&settle->lock);
-	while (settle->queue.n >= QUEUE_MAX || (settling->adding && settle->n_prepared >= PREPARED_MAX))
+	while (settle->queue.n >= QUEUE_MAX || (settling->adding && settle->n_prepared >= settle->prepared_max))
 		pthread_cond_wait(&settle->room, &settle->lock);
 	append(&settle->queue, settling);
 	if (settling->adding)
 		settle->n_prepared++;
 	/* the others wait for the next tick: a thread that is woken for each costs more than the file */
-	if (settle->n_prepared >= PREPARED_MAX || settle->queue.n >= QUEUE_MAX / 2)
+	if (settle->n_prepared >= settle->prepared_max || settle->queue.n >= QUEUE_MAX / 2)
 		pthread_cond_signal(&settle->changed);
 	pthread_mutex_unlock(&settle->lock);
 }
@@ -157,7 +163,7 @@ static bool take(struct bid_settle *settle, struct list *ret_list)
 	until.tv_nsec %= 1000000000;
 
 	pthread_mutex_lock(&settle->lock);
-	while (settle->workers > 0 && settle->n_prepared < PREPARED_MAX && settle->queue.n < QUEUE_MAX / 2 &&
+	while (settle->workers > 0 && settle->n_prepared < settle->prepared_max && settle->queue.n < QUEUE_MAX / 2 &&
 	       pthread_cond_timedwait(&settle->changed, &settle->lock, &until) == 0)
 		;
 	*ret_list = settle->queue;
@@ -235,7 +241,7 @@ int bid_settle_run(struct bid_settle *settle, void (*failed)(void *user, int err
 			continue;
 		}
 		now = sort_in(settle, &list);
-		if (now == 0 && (settle->prepared.n >= PREPARED_MAX || settle->unsynced.n >= UNSYNCED_MAX))
+		if (now == 0 && (settle->prepared.n >= settle->prepared_max || settle->unsynced.n >= UNSYNCED_MAX))
 			now = flush(settle);
 		settle->ops->tick(settle->user);
 		if (now != 0) {
