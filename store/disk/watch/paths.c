@@ -169,7 +169,7 @@ static void release(struct bid_paths *paths, struct bid_paths_node *node)
 	while (node && node != paths->top && !node->holds && !node->children && !node->busy) {
 		struct bid_paths_node *parent = node->parent;
 
-		if (node->wd >= 0)
+		if (node->wd >= 0 && paths->inotify >= 0)
 			inotify_rm_watch(paths->inotify, node->wd);
 		lose_wd(paths, node);
 		if (parent) {
@@ -251,11 +251,16 @@ fail:
 	return r > 0 ? -ENOENT : r;
 }
 
+void bid_paths_end(struct bid_paths *paths)
+{
+	bid_close(bid_steal_fd(&paths->inotify));
+}
+
 void bid_paths_free(struct bid_paths *paths)
 {
 	if (!paths)
 		return;
-	bid_close(paths->inotify);
+	bid_paths_end(paths);
 	free(paths->top);
 	free(paths->names.buckets);
 	free(paths->wds.buckets);

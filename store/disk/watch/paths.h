@@ -26,6 +26,9 @@ struct bid_hold {
 /* @root is borrowed. As inotify_init1(2). */
 int bid_paths_new(int root, struct bid_paths **ret_paths);
 
+/* There are no more events: all watches are given up at once, which one by one takes long. */
+void bid_paths_end(struct bid_paths *paths);
+
 /* After all was let go. @paths may be NULL. */
 void bid_paths_free(struct bid_paths *paths);
 

@@ -225,6 +225,7 @@ void bid_watch_free(struct bid_watch *watch)
 		return;
 	eventfd_write(watch->end, 1);
 	pthread_join(watch->thread, NULL);
+	bid_paths_end(watch->paths);
 	drop_all(watch, false);
 	bid_paths_free(watch->paths);
 	bid_close(watch->end);
