@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Directories, what the kernel is told with their names, and how long it may keep what it read of them. */
+/* Directories, and how long the kernel may keep what it read of them. */
 #include "ops.h"
 
 #include <bid/piece.h>
@@ -85,109 +85,34 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	open_listing(req, inode, number, fi);
 }
 
-/* An answer to READDIR or READDIRPLUS that is being filled. */
-struct page {
-	fuse_req_t req;
-	char *buffer; /* owned */
-	size_t size, used;
-	fuse_ino_t *given; /* inodes of which the kernel gets a reference with it; owned, NULL for READDIR */
-	size_t n_given;
-};
-
-enum { LEAST_WITH_ENTRY = 128 }; /* bytes of a name with its attributes, and more */
-
-static int page_init(struct page *page, fuse_req_t req, size_t size, bool plus)
-{
-	*page = (struct page){ .req = req, .size = size, .buffer = malloc(size) };
-	if (plus)
-		page->given = calloc(size / LEAST_WITH_ENTRY + 1, sizeof(*page->given));
-	return page->buffer && (page->given || !plus) ? 0 : -ENOMEM;
-}
-
-static void page_release(struct page *page)
-{
-	free(page->buffer);
-	free(page->given);
-}
-
-/* Take back what the kernel was to get: it will not. */
-static void page_take_back(struct page *page)
-{
-	for (size_t i = 0; i < page->n_given; i++)
-		bid_inodes_forget(bid_fs_of(page->req)->inodes, page->given[i], 1);
-	page->n_given = 0;
-}
-
-/* False if there is no more room. */
-static bool add_name(struct page *page, const struct bid_dirname *name)
-{
-	struct stat st = { .st_ino = name->number, .st_mode = name->format };
-	size_t len = fuse_add_direntry(page->req, page->buffer + page->used, page->size - page->used, name->name, &st,
-				       (off_t)name->next);
-
-	if (len > page->size - page->used)
-		return false;
-	page->used += len;
-	return true;
-}
-
-/*
- * The same with what a lookup in @dir would tell, if @dir is one of perf's directories of links: perf looks at each link that it
- * finds there, and so does not have to ask. The rest is looked up by those who want it.
- */
-static bool add_entry(struct page *page, const struct bid_inode *dir, const struct bid_dirname *name)
-{
-	struct fuse_entry_param entry = { .attr = { .st_ino = name->number, .st_mode = name->format } };
-	struct bid_node link;
-	size_t len;
-
-	if (fuse_add_direntry_plus(page->req, NULL, 0, name->name, NULL, 0) > page->size - page->used)
-		return false;
-	if (dir && dir->node.type == BID_NODE_LINKS_FAN && name->format == S_IFLNK &&
-	    bid_tree_link(&dir->node, name->name, &link) == 0 && bid_entry_make(bid_fs_of(page->req), &link, NULL, &entry) == 0)
-		page->given[page->n_given++] = entry.ino;
-	len = fuse_add_direntry_plus(page->req, page->buffer + page->used, page->size - page->used, name->name, &entry,
-				     (off_t)name->next);
-	page->used += len;
-	return true;
-}
-
-static void read_names(fuse_req_t req, const struct bid_inode *dir, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
+void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
 	struct bid_dirlist *list = (struct bid_dirlist *)(uintptr_t)fi->fh;
 	uint64_t at = offset < 0 ? UINT64_MAX : (uint64_t)offset;
+	char *buffer = malloc(size);
 	struct bid_dirname name;
-	struct page page;
-	int r = page_init(&page, req, size, plus);
+	size_t used = 0;
+	int r;
 
-	if (r < 0) {
-		page_release(&page);
-		fuse_reply_err(req, -r);
+	if (!buffer) {
+		fuse_reply_err(req, ENOMEM);
 		return;
 	}
 	while ((r = bid_dirlist_at(list, at, &name)) > 0) {
-		if (!(plus ? add_entry(&page, dir, &name) : add_name(&page, &name)))
+		struct stat st = { .st_ino = name.number, .st_mode = name.format };
+		size_t len = fuse_add_direntry(req, buffer + used, size - used, name.name, &st, (off_t)name.next);
+
+		if (len > size - used)
 			break;
+		used += len;
 		at = name.next;
 	}
 	/* an error is told when what was read before it has been taken */
-	if (r < 0 && page.used == 0)
+	if (r < 0 && used == 0)
 		fuse_reply_err(req, -r);
-	else if (fuse_reply_buf(req, page.buffer, page.used) == -ENOENT)
-		page_take_back(&page);
-	page_release(&page);
-}
-
-void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
-{
-	read_names(req, NULL, size, offset, fi, false);
-}
-
-void bid_op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
-{
-	struct bid_inode buffer;
-
-	read_names(req, bid_inodes_find(bid_fs_of(req)->inodes, number, &buffer), size, offset, fi, true);
+	else
+		fuse_reply_buf(req, buffer, used);
+	free(buffer);
 }
 
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
