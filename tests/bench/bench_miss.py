@@ -131,11 +131,11 @@ class Bench:
 
     def curl(self, ident, status="200"):
         url = f"{self.url}/buildid/{ident}/executable"
-        done = self.tools.run("curl", "-s", "-o", self.out, "-w", "%{http_code} %{time_total}", url)
+        self.out.mkdir(exist_ok=True)
+        done = self.tools.run("curl", "-s", "-o", self.out / ident, "-w", "%{http_code} %{time_total}", url)
         code, seconds = done.stdout.split()
         if code != status:
             raise SystemExit(f"bench_miss: curl got {code}")
-        self.out.unlink(missing_ok=True)
         return float(seconds)
 
     def find(self, ident, status=0):
@@ -161,7 +161,9 @@ class Bench:
                 if way == "find":
                     found.append(self.find(ident))
                 self.shop.forget(ident)
-                shutil.rmtree(self.top / "cache", ignore_errors=True)
+        # only now: each keeps what it fetched, as bidfs does, and none writes into pages that another gave back just before
+        for kept in (self.out, self.top / "cache"):
+            shutil.rmtree(kept, ignore_errors=True)
         self.figures[size] = {way: statistics.median(row) * 1e3 for way, row in rows.items()}
         ours, curl, find = (statistics.median(rows[way]) for way in rows)
         self.table.add("P16", f"miss of {size:g} MB ({size / ours:.0f} MB/s)", in_words(ours), f"curl -o {in_words(curl)}",
@@ -221,7 +223,7 @@ class Bench:
             idents = [self.shop.make() for _ in range(n)]
             with concurrent.futures.ThreadPoolExecutor(n) as pool:
                 ours.append(clock(lambda: list(pool.map(first_byte, [self.name(ident) for ident in idents]))))
-            self.out.mkdir()
+            self.out.mkdir(exist_ok=True)
             lines = [f'url = "{self.url}/buildid/{ident}/executable"\noutput = "{self.out}/{ident}"' for ident in idents]
             config = self.top / "urls"
             config.write_text("\n".join(lines))
