@@ -18,7 +18,8 @@ CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing
 
 def mount_points():
     """Every mount point there is, in the order of mounting."""
-    return [line.split(" ")[4] for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
+    # others' mount points need not be text
+    return [os.fsdecode(line.split(b" ")[4]) for line in pathlib.Path("/proc/self/mountinfo").read_bytes().splitlines()]
 
 
 def is_mounted(path):

@@ -157,8 +157,6 @@ def case_usage(scene):
             (["get", ID_ONE, "source"], "'source'"),
             (["get", ID_ONE, "elf", "more"], "'more'"),
             (["get", ID_ONE, "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
-            (["get", "--url=ftp://127.0.0.1", ID_ONE], "'ftp://127.0.0.1'"),
-            (["get", "--url=ftp://user:secret@127.0.0.1", ID_ONE], "'ftp://127.0.0.1'"),
             (["list", "--store"], "'--store'"),
     ):
         done = scene.run(*arguments, status=USAGE)
@@ -523,6 +521,11 @@ def case_get_progress(scene):
     assert all(len(line) < 70 for line in lines), lines
 
 
+def case_refused_urls(scene):
+    for url in ("ftp://127.0.0.1", "ftp://user:secret@127.0.0.1"):
+        scene.one_error("get", f"--url={url}", ID_ONE, status=USAGE, has="'ftp://127.0.0.1'")
+
+
 def case_without_fetch(scene):
     scene.one_error("get", ID_NOT_STORED, "--url=http://127.0.0.1:1", status=USAGE, has="without fetching")
     scene.one_error("get", ID_NOT_STORED, status=REFUSED, has="without fetching")
@@ -530,4 +533,4 @@ def case_without_fetch(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, without_fetch=[case_without_fetch],
-               fetching=[case_get_fetched, case_get_failures, case_get_interrupted, case_get_progress])
+               fetching=[case_refused_urls, case_get_fetched, case_get_failures, case_get_interrupted, case_get_progress])
