@@ -26,6 +26,11 @@ void bid_beliefs_begin(struct bid_fs *fs)
 	fs->watch_error = bid_watch_new(fs->store, fs->max_kept, taken_back, fs, &fs->watch);
 }
 
+void bid_beliefs_expire(struct bid_fs *fs, const struct bid_id *id)
+{
+	bid_notify_names_later(fs->notifier, bid_watch_end(fs->watch, id));
+}
+
 void bid_beliefs_end(struct bid_fs *fs)
 {
 	bid_watch_free(fs->watch);

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "belief.h"
 #include "kcore.h"
 #include "notify.h"
 #include "reply.h"
@@ -118,8 +119,10 @@ static int drop(struct bid_fs *fs, const struct bid_node *link)
 {
 	char text[PATH_MAX];
 	bool linked = bid_tree_readlink(&fs->tree, link, text, sizeof(text)) == 0;
-	int r = bid_store_drop(fs->store, &link->id);
+	int r;
 
+	bid_beliefs_expire(fs, &link->id);
+	r = bid_store_drop(fs->store, &link->id);
 	if (r == 0)
 		bid_notify_build(fs->notifier, &link->id, linked ? text + strlen("../../") : NULL);
 	return r;

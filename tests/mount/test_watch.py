@@ -244,3 +244,22 @@ def test_the_last_of_many_changes_counts(mount, mode, store, program, last):
             process.kill()
             process.wait()
     tools.wait_until(lambda: all(read(path) == expected for path in paths if path != m.link(program.id)), "the last change", 5)
+
+
+def test_who_removes_a_build_goes_on_through_its_names(mount, mode, store, program):
+    """As perf does: the link first, then what is in the directory it led to, and that. Soon nothing of it is believed any more."""
+    m = mount()
+    place = m / "usr/bin/app" / program.id
+    while True:
+        make_hot(m, names_of(m, program))
+        begun = time.monotonic()
+        m.link(program.id).unlink()
+        time.sleep(0.4)  # what is taken back at once is taken back
+        left = os.listdir(place) if place.is_dir() else None
+        if time.monotonic() - begun < 0.9:
+            break
+        # on a machine this busy it was too late to ask
+        programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    assert left == []
+    place.rmdir()
+    tools.wait_until(lambda: is_gone(m, program), "the end of all names", 5)

@@ -100,9 +100,11 @@ static void make_newest(struct bid_watch *watch, struct entry *entry)
 	watch->ends.older = entry;
 }
 
-static void drop(struct bid_watch *watch, struct entry *entry, bool changed)
+/* The result is the note. */
+static void *take_out(struct bid_watch *watch, struct entry *entry)
 {
 	struct entry **at = bucket_of(watch, &entry->id);
+	void *note = entry->note;
 
 	while (*at != entry)
 		at = &(*at)->next;
@@ -110,8 +112,15 @@ static void drop(struct bid_watch *watch, struct entry *entry, bool changed)
 	unchain(entry);
 	watch->n--;
 	bid_paths_let_go(watch->paths, &entry->holds);
-	watch->fn(watch->user, &entry->id, changed, entry->note);
 	free(entry);
+	return note;
+}
+
+static void drop(struct bid_watch *watch, struct entry *entry, bool changed)
+{
+	struct bid_id id = entry->id;
+
+	watch->fn(watch->user, &id, changed, take_out(watch, entry));
 }
 
 static void drop_changed(void *user, void *holder)
@@ -374,6 +383,21 @@ int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct
 		watch->error = r;
 	pthread_mutex_unlock(&watch->lock);
 	return r;
+}
+
+void *bid_watch_end(struct bid_watch *watch, const struct bid_id *id)
+{
+	struct entry *entry;
+	void *note = NULL;
+
+	if (!watch)
+		return NULL;
+	pthread_mutex_lock(&watch->lock);
+	entry = find(watch, id);
+	if (entry)
+		note = take_out(watch, entry);
+	pthread_mutex_unlock(&watch->lock);
+	return note;
 }
 
 bool bid_watch_note(struct bid_watch *watch, const struct bid_id *id, uint64_t mark, const struct stat *st, const char *dir,
