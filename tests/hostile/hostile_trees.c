@@ -5,7 +5,8 @@
  *
  *	hostile-trees [--trees=N] [--seed=N] [--make=DIRECTORY]
  *
- * 100 trees if not said otherwise, 5000 by hand; the N-th has the seed plus N. --make leaves the first of them there, to look at.
+ * 100 trees if not said otherwise, fewer in the build's tests, 5000 by hand; the N-th has the seed plus N. --make leaves the
+ * first of them there, to look at.
  * That something outside was opened is told by inotify(7). Exits 0, 1, or 77 where it cannot run.
  */
 #include "hostile_tree.h"
