@@ -110,22 +110,13 @@ static int read_link(struct bid_store *store, const struct bid_id *id, char ret_
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char link[BID_LAYOUT_MAX], *slash;
-	ssize_t len;
 	int r;
 
 	bid_layout_link(id, link);
 	slash = strrchr(link, '/');
 	*slash = '\0';
 	r = bid_dir_open(store, link, false, NULL, &dir);
-	if (r < 0)
-		return r;
-	len = readlinkat(dir.fd, slash + 1, ret_text, PATH_MAX);
-	if (len < 0)
-		return -errno;
-	if (len == PATH_MAX)
-		return -ENAMETOOLONG;
-	ret_text[len] = '\0';
-	return 0;
+	return r < 0 ? r : bid_root_readlink(dir.fd, slash + 1, ret_text);
 }
 
 /* Where perf's link for @id leads, if it has the form that stays inside the store. */

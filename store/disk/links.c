@@ -46,26 +46,12 @@ bool bid_link_stays_inside(const char *path)
 	}
 }
 
-/* The text of @filed's link in the open directory @fan. */
-static int read_link(int fan, const struct bid_id *filed, char ret_text[static PATH_MAX])
-{
-	char hex[BID_ID_HEX_MAX];
-	ssize_t len = readlinkat(fan, bid_id_format(filed, hex) + 2, ret_text, PATH_MAX);
-
-	if (len < 0)
-		return -errno;
-	if (len == PATH_MAX)
-		return -ENAMETOOLONG;
-	ret_text[len] = '\0';
-	return 0;
-}
-
 bool bid_link_leads(int fan, const struct bid_id *filed, const char *path)
 {
-	char text[PATH_MAX];
+	char hex[BID_ID_HEX_MAX], text[PATH_MAX];
 
-	return read_link(fan, filed, text) == 0 && strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 &&
-	       strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
+	return bid_root_readlink(fan, bid_id_format(filed, hex) + 2, text) == 0 &&
+	       strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
 }
 
 static bool exists(struct bid_store *store, const char *path)
@@ -90,9 +76,8 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const str
 	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *target, *last;
 	struct stat st;
-	int r = read_link(fan, filed, text);
+	int r = bid_root_readlink(fan, bid_id_format(filed, hex) + 2, text);
 
-	bid_id_format(filed, hex);
 	if (r == -EINVAL)
 		return fstatat(fan, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) ? BID_LINK_FILE : BID_LINK_ODD;
 	if (r == -ENAMETOOLONG)

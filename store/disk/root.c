@@ -70,6 +70,18 @@ int bid_root_opendir(int root, const char *path, DIR **ret_dir)
 	return 0;
 }
 
+int bid_root_readlink(int dir, const char *name, char ret_text[static PATH_MAX])
+{
+	ssize_t len = readlinkat(dir, name, ret_text, PATH_MAX);
+
+	if (len < 0)
+		return -errno;
+	if (len == PATH_MAX)
+		return -ENAMETOOLONG;
+	ret_text[len] = '\0';
+	return 0;
+}
+
 int bid_root_stat(int root, const char *path, struct stat *ret_stat)
 {
 	bid_auto_fd int fd = -1;

@@ -7,6 +7,7 @@
 #define BID_DISK_ROOT_H
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,9 @@ int bid_root_open_linked(int root, const char *path, int flags, int *ret_fd);
 
 /* opendir(3) below @root. The caller closes @ret_dir. */
 int bid_root_opendir(int root, const char *path, DIR **ret_dir);
+
+/* The text of the symbolic link @name in the open directory @dir. As readlinkat(2), -ENAMETOOLONG if it is too long for a path. */
+int bid_root_readlink(int dir, const char *name, char ret_text[static PATH_MAX]);
 
 /* lstat(2) below @root. */
 int bid_root_stat(int root, const char *path, struct stat *ret_stat);
