@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """mount.bidfs as a command: how it mounts, for whom, and what it refuses to do. Exit statuses are those of mount.bidfs(8)."""
+import fcntl
 import os
 import pathlib
 import re
@@ -52,16 +53,21 @@ def test_a_signal_unmounts(mount, sig):
 
 @pytest.fixture
 def helper(needs_root):
-    """mount(8) finds us in /sbin."""
+    """mount(8) finds us in /sbin; the tests of another build wait for their turn."""
     path = pathlib.Path("/sbin/mount.bidfs")
-    if path.exists() and not path.samefile(tools.MOUNT_BIDFS):
-        pytest.skip(f"another mount.bidfs is installed as '{path}'")
-    ours = not path.is_symlink() and not path.exists()
-    if ours:
-        path.symlink_to(tools.MOUNT_BIDFS)
-    yield path
-    if ours:
-        path.unlink()
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        if path.exists() and not path.samefile(tools.MOUNT_BIDFS):
+            pytest.skip(f"another mount.bidfs is installed as '{path}'")
+        ours = not path.is_symlink() and not path.exists()
+        if ours:
+            path.symlink_to(tools.MOUNT_BIDFS)
+        yield path
+        if ours:
+            path.unlink()
+    finally:
+        os.close(directory)
 
 
 def test_mount_command(helper, store, mountpoint, program, env):
