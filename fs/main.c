@@ -10,6 +10,7 @@
 #include <bid/default.h>
 
 #include "base/log.h"
+#include "base/stdio.h"
 #include "mountpoint.h"
 #include "options.h"
 #include "session.h"
@@ -93,6 +94,8 @@ int main(int argc, char **argv)
 
 	/* a caller's pipes and locks must not live as long as the daemon */
 	close_range(3, ~0U, 0);
+	if (bid_stdio_occupy() < 0)
+		return BID_EXIT_SYSTEM;
 	umask(022);
 	bid_log_init("mount.bidfs", BID_LOG_WARNING);
 	switch (bid_options_parse(argc, argv, &options)) {

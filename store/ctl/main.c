@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/stdio.h"
 #include "ctl/ctl.h"
 #include "ctl/size.h"
 
@@ -377,6 +378,8 @@ int main(int argc, char **argv)
 	enum ctl_status status;
 
 	bid_log_init("bidctl", BID_LOG_WARNING);
+	if (bid_stdio_occupy() < 0)
+		return CTL_TROUBLE;
 	if (!urls || !paths || !lowers) {
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;

@@ -42,6 +42,15 @@ def test_goes_to_the_background(store, mountpoint, program, env):
     assert os.getsid(int(process.name)) == int(process.name)
 
 
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams(store, mountpoint, program, env, closed):
+    """The store does not come to lie where the background puts /dev/null."""
+    done = tools.run("sh", "-c", f'exec "$@" {closed}', "sh", tools.MOUNT_BIDFS, store, mountpoint, env=env, status=None)
+    # that the mount point could not be told is an error, and the mount is there
+    assert done.returncode == (SYSTEM if ">&- " in closed else 0), done.stderr
+    assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
+
+
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_unmounts(mount, sig):
     m = mount()

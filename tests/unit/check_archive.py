@@ -154,6 +154,17 @@ def case_whole_or_not(scene):
     assert target.read_text() == "older" and sorted(os.listdir(scene.home)) == before
 
 
+def case_closed_output(scene):
+    """What is said on a standard output that is closed does not end up in the archive."""
+    scene.on_store("add", scene.one)
+    path = scene.home / "quiet.tar.gz"
+    argv = [scene.bidctl, "--store", scene.store, "archive", "--output", path, ID_ONE]
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&-', "sh", *argv], env=scene.environment, stderr=subprocess.PIPE,
+                          text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == TROUBLE and done.stderr == "bidctl: error: Bad file descriptor: standard output\n", done
+    assert gzip.decompress(path.read_bytes()), "nothing behind the archive"
+
+
 def case_every_kind(scene):
     """Whatever a build may have, in perf's order or any other."""
     debug, code = scene.home / "debug", scene.home / "code"
