@@ -58,7 +58,8 @@ int bid_elf_find_section(int fd, const char *name, struct bid_elf_section *ret_s
 
 /*
  * Call @fn with the name of every section that bid_elf_find_section() would find, in the file's order, once for each section. A
- * non-zero return ends it and is returned. Otherwise 0, -ENOEXEC, or as pread(2).
+ * name is one that a file can have, of NAME_MAX bytes at most; what has a longer one is not found. A non-zero return ends it and is
+ * returned. Otherwise 0, -ENOEXEC, or as pread(2).
  */
 int bid_elf_each_section(int fd, int (*fn)(void *user, const char *name), void *user);
 

@@ -9,10 +9,19 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "header.h"
+#include "names.h"
 #include "note.h"
 
-/* libelf holds in memory all the notes it was asked for, and headers may name the same ones again and again */
+/*
+ * Headers may name the same notes again and again, and as many of no size worth a read: bytes of all that are looked at, and what a
+ * read costs in bytes.
+ */
 #define MAX_NOTES (64u << 20)
+#define READ_COST 64u
+
+/* Half a million are those of a large relocatable file; libelf takes 200 bytes for each. */
+#define MAX_SECTIONS (4u << 20)
 
 /* the name of a file and an id */
 #define MAX_ALTLINK (4096 + BID_ID_MAX)
@@ -23,62 +32,82 @@ void bid_elf_cleanup(Elf **elf)
 		elf_end(*elf);
 }
 
-/* libelf's own codes are private; malloc(3) and pread(2) below it leave errno behind, where the caller cleared it. */
-static int libelf_error(int otherwise)
+/*
+ * Are there more sections in the file than any has? libelf makes room for all of them as soon as it opens one. @head is what the
+ * file begins with, of any class and byte order.
+ */
+static int check_count(int fd, const uint8_t head[static sizeof(Elf64_Ehdr)])
 {
-	return errno == ENOMEM || errno == EIO || errno == ESTALE ? -errno : otherwise;
+	struct bid_form form = { .wide = head[EI_CLASS] == ELFCLASS64, .big = head[EI_DATA] == ELFDATA2MSB };
+	uint64_t offset = BID_FORM_FIELD(&form, head, Ehdr, e_shoff), count = BID_FORM_FIELD(&form, head, Ehdr, e_shnum);
+	size_t size = BID_FORM_SIZE(&form, Shdr);
+	uint8_t first[sizeof(Elf64_Shdr)];
+	struct stat st;
+	ssize_t n;
+
+	if (count != 0 || offset == 0 || offset > INT64_MAX)
+		return 0;
+	n = bid_pread_full(fd, first, size, (off_t)offset);
+	if (n < 0 || (size_t)n < size)
+		return n < 0 ? (int)n : 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	count = BID_FORM_FIELD(&form, first, Shdr, sh_size);
+	/* what does not lie in the file is not counted */
+	return count > MAX_SECTIONS && count <= ((uint64_t)st.st_size - offset) / size ? -EBADMSG : 0;
 }
 
 int bid_elf_open(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
 {
 	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
-	char magic[SELFMAG];
+	uint8_t head[sizeof(Elf64_Ehdr)];
 	ssize_t n;
+	int r;
 
 	/* what libelf would only call invalid */
-	n = bid_pread_full(fd, magic, sizeof(magic), 0);
+	n = bid_pread_full(fd, head, sizeof(head), 0);
 	if (n < 0)
 		return (int)n;
-	if (n != SELFMAG || memcmp(magic, ELFMAG, SELFMAG) != 0)
+	if (n < SELFMAG || memcmp(head, ELFMAG, SELFMAG) != 0)
 		return -ENOEXEC;
+	r = (size_t)n == sizeof(head) ? check_count(fd, head) : 0;
+	if (r < 0)
+		return r;
 
 	/* never mmap: the file may be cut short under us, which is SIGBUS */
 	elf_version(EV_CURRENT);
 	errno = 0;
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf)
-		return libelf_error(-ENOEXEC);
+		return bid_elf_error(-ENOEXEC);
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, ret_ehdr))
-		return libelf_error(-ENOEXEC);
+		return bid_elf_error(-ENOEXEC);
 	*ret_elf = bid_steal(elf);
 	return 0;
 }
 
 /*
- * Scan @size bytes of notes at @offset, unless they take @budget below zero or libelf cannot read them. Returns 1 if they are
- * notes to the last byte, 0 if not, or -ENOMEM and the like.
+ * Scan @size bytes of notes at @offset, unless they take @budget below zero or are not in the file. Returns 1 if they are notes to
+ * the last byte, 0 if not, or as pread(2). Not by gelf_getnote(3), which does not see an id of odd length at the end, where linkers
+ * leave out the padding; nor by elf_getdata_rawchunk(3), which looks through all chunks it was asked for before.
  */
-static int scan_range(Elf *elf, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align, uint64_t *budget,
+static int scan_range(int fd, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align, uint64_t *budget,
 		      struct bid_note_found *found)
 {
 	struct bid_bytes bytes;
-	Elf_Data *data;
+	int r;
 
 	if (size == 0)
 		return 1;
-	if (size > *budget || offset > INT64_MAX)
+	if (*budget < READ_COST || size > *budget - READ_COST)
 		return 0;
-	*budget -= size;
-	errno = 0;
-	/* as bytes: gelf_getnote(3) does not see an id of odd length at the end, where linkers leave out the padding */
-	data = elf_getdata_rawchunk(elf, (int64_t)offset, size, ELF_T_BYTE);
-	if (!data)
-		return libelf_error(0);
-	bid_bytes_init(&bytes, data->d_buf, data->d_size, -1);
-	return bid_note_scan(&bytes, form, 0, data->d_size, align, found) == 0;
+	*budget -= size + READ_COST;
+	bid_bytes_init(&bytes, NULL, 0, fd);
+	r = bid_note_scan(&bytes, form, offset, size, align, found);
+	return r == -EBADMSG || r == -ENODATA || r == -E2BIG ? 0 : r < 0 ? r : 1;
 }
 
-static int scan_sections(Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
+static int scan_sections(int fd, Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
 {
 	int r;
 
@@ -87,7 +116,7 @@ static int scan_sections(Elf *elf, const struct bid_form *form, uint64_t *budget
 
 		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
 			continue;
-		r = scan_range(elf, form, shdr.sh_offset, shdr.sh_size, shdr.sh_addralign, budget, found);
+		r = scan_range(fd, form, shdr.sh_offset, shdr.sh_size, shdr.sh_addralign, budget, found);
 		if (r < 0)
 			return r;
 	}
@@ -95,7 +124,7 @@ static int scan_sections(Elf *elf, const struct bid_form *form, uint64_t *budget
 }
 
 /* Returns 1 if all segments of notes are such to the last byte, 0 if not, or as scan_range(). */
-static int scan_segments(Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
+static int scan_segments(int fd, Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
 {
 	bool sound = true;
 	size_t count;
@@ -110,7 +139,7 @@ static int scan_segments(Elf *elf, const struct bid_form *form, uint64_t *budget
 			return 0;
 		if (phdr.p_type != PT_NOTE)
 			continue;
-		r = scan_range(elf, form, phdr.p_offset, phdr.p_filesz, phdr.p_align, budget, found);
+		r = scan_range(fd, form, phdr.p_offset, phdr.p_filesz, phdr.p_align, budget, found);
 		if (r < 0)
 			return r;
 		sound = sound && r > 0;
@@ -119,7 +148,7 @@ static int scan_segments(Elf *elf, const struct bid_form *form, uint64_t *budget
 }
 
 /* By sections, else by segments that can be believed: see identify.c. @ret_id has len 0 if there is none. */
-static int find_id(Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
+static int find_id(int fd, Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
 {
 	struct bid_form form = { .wide = ehdr->e_ident[EI_CLASS] == ELFCLASS64, .big = ehdr->e_ident[EI_DATA] == ELFDATA2MSB };
 	struct bid_note_found by_section = { 0 }, by_segment = { 0 };
@@ -129,13 +158,13 @@ static int find_id(Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
 
 	/* an offset of 0 is no table, whatever its count says; libelf would read the file header as one */
 	if (ehdr->e_type != ET_CORE && ehdr->e_shoff != 0) {
-		r = scan_sections(elf, &form, &budget, &by_section);
+		r = scan_sections(fd, elf, &form, &budget, &by_section);
 		if (r < 0)
 			return r;
 	}
 	id = by_section.id;
 	if (id.len == 0 && ehdr->e_type != ET_CORE && ehdr->e_type != ET_REL && ehdr->e_phoff != 0) {
-		r = scan_segments(elf, &form, &budget, &by_segment);
+		r = scan_segments(fd, elf, &form, &budget, &by_segment);
 		if (r < 0)
 			return r;
 		if (r > 0 || ehdr->e_shoff == 0)
@@ -154,8 +183,8 @@ int bid_elf_identify_by_libelf(int fd, struct bid_id *ret_id)
 
 	r = bid_elf_open(fd, &elf, &ehdr);
 	if (r < 0)
-		return r;
-	r = find_id(elf, &ehdr, &id);
+		return r == -EBADMSG ? -ENODATA : r;
+	r = find_id(fd, elf, &ehdr, &id);
 	if (r < 0)
 		return r;
 	if (id.len == 0)
@@ -183,7 +212,7 @@ static int check_tables(Elf *elf, const GElf_Ehdr *ehdr, uint64_t file_size, siz
 			return -EBADMSG;
 		errno = 0;
 		if (elf_getshdrnum(elf, &sections) < 0)
-			return libelf_error(-EBADMSG);
+			return bid_elf_error(-EBADMSG);
 		if (sections == 0 || !is_inside(file_size, ehdr->e_shoff, sections * (uint64_t)section_size))
 			return -EBADMSG;
 	}
@@ -192,7 +221,7 @@ static int check_tables(Elf *elf, const GElf_Ehdr *ehdr, uint64_t file_size, siz
 			return -EBADMSG;
 		errno = 0;
 		if (elf_getphdrnum(elf, &segments) < 0)
-			return libelf_error(-EBADMSG);
+			return bid_elf_error(-EBADMSG);
 		if (!is_inside(file_size, ehdr->e_phoff, segments * (uint64_t)segment_size))
 			return -EBADMSG;
 	}
@@ -209,7 +238,7 @@ static int examine_segments(Elf *elf, size_t count, uint64_t file_size, struct b
 
 		errno = 0;
 		if (!gelf_getphdr(elf, (int)i, &phdr))
-			return libelf_error(-EBADMSG);
+			return bid_elf_error(-EBADMSG);
 		if (phdr.p_type == PT_NULL || phdr.p_filesz == 0)
 			continue;
 		if (!is_inside(file_size, phdr.p_offset, phdr.p_filesz))
@@ -231,21 +260,21 @@ static int read_altlink(Elf_Scn *scn, const GElf_Shdr *shdr, struct bid_id *ret_
 	errno = 0;
 	data = elf_rawdata(scn, NULL);
 	if (!data || !data->d_buf)
-		return libelf_error(-EBADMSG);
+		return bid_elf_error(-EBADMSG);
 	end = memchr(data->d_buf, '\0', data->d_size);
 	if (end)
 		bid_id_from_bytes(end + 1, data->d_size - (size_t)(end + 1 - (const char *)data->d_buf), ret_id);
 	return 0;
 }
 
-static int examine_section(Elf *elf, size_t names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info)
+static int examine_section(const struct bid_elf_names *names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info)
 {
-	const char *name = "";
+	const char *name;
 	GElf_Shdr shdr;
 
 	errno = 0;
 	if (!gelf_getshdr(scn, &shdr))
-		return libelf_error(-EBADMSG);
+		return bid_elf_error(-EBADMSG);
 	if (shdr.sh_type == SHT_NULL || shdr.sh_type == SHT_NOBITS || shdr.sh_size == 0)
 		return 0;
 	if (!is_inside(file_size, shdr.sh_offset, shdr.sh_size))
@@ -255,10 +284,9 @@ static int examine_section(Elf *elf, size_t names, Elf_Scn *scn, uint64_t file_s
 		info->has_symtab = true;
 	if (shdr.sh_flags & SHF_EXECINSTR)
 		info->has_code = true;
-	if (names != SHN_UNDEF)
-		name = elf_strptr(elf, names, shdr.sh_name);
+	name = names->text ? bid_elf_name_at(names, shdr.sh_name) : "";
 	if (!name)
-		return libelf_error(-EBADMSG);
+		return -EBADMSG;
 	if (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)
 		info->has_dwarf = true;
 	if (strcmp(name, ".gnu_debugaltlink") == 0)
@@ -268,14 +296,13 @@ static int examine_section(Elf *elf, size_t names, Elf_Scn *scn, uint64_t file_s
 
 static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *info)
 {
-	size_t names;
-	int r;
+	struct bid_elf_names names;
+	int r = bid_elf_names_find(elf, &names);
 
-	errno = 0;
-	if (elf_getshdrstrndx(elf, &names) < 0)
-		return libelf_error(-EBADMSG);
+	if (r < 0)
+		return r;
 	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
-		r = examine_section(elf, names, scn, file_size, info);
+		r = examine_section(&names, scn, file_size, info);
 		if (r < 0)
 			return r;
 	}
@@ -308,7 +335,7 @@ int bid_elf_examine_by_libelf(int fd, struct bid_elf_info *ret_info)
 		r = examine_segments(elf, segments, file_size, &info);
 	if (r < 0)
 		return r;
-	r = find_id(elf, &ehdr, &info.id);
+	r = find_id(fd, elf, &ehdr, &info.id);
 	if (r < 0)
 		return r;
 	*ret_info = info;

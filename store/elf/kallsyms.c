@@ -118,7 +118,8 @@ static int collect(Elf *elf, struct symbol **ret_symbols, size_t *ret_n)
 	names = elf_rawdata(elf_getscn(elf, shdr.sh_link), NULL);
 	if (!data || !names || !names->d_buf)
 		return -EBADMSG;
-	total = data->d_size / shdr.sh_entsize;
+	/* not by what the section says is the size of one */
+	total = data->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
 	symbols = calloc(total ? total : 1, sizeof(*symbols));
 	if (!symbols)
 		return -ENOMEM;

@@ -8,10 +8,11 @@
 
 #include "base/cleanup.h"
 #include "examine.h"
+#include "names.h"
 
 struct sections {
 	Elf *elf;
-	size_t names;
+	struct bid_elf_names names;
 	uint64_t file_size;
 };
 
@@ -21,16 +22,14 @@ static int open_sections(int fd, struct sections *ret_sections)
 	GElf_Ehdr ehdr;
 	int r;
 
-	r = bid_elf_open(fd, &ret_sections->elf, &ehdr);
-	if (r < 0)
-		return r;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	ret_sections->file_size = (uint64_t)st.st_size;
+	r = bid_elf_open(fd, &ret_sections->elf, &ehdr);
 	/* an offset of 0 is no table, whatever its count says */
-	if (ehdr.e_shoff == 0 || elf_getshdrstrndx(ret_sections->elf, &ret_sections->names) < 0)
-		return -ENOENT;
-	return ret_sections->names == SHN_UNDEF ? -ENOENT : 0;
+	if (r == 0)
+		r = ehdr.e_shoff == 0 ? -ENOENT : bid_elf_names_find(ret_sections->elf, &ret_sections->names);
+	return r == -EBADMSG ? -ENOENT : r;
 }
 
 static void close_sections(struct sections *sections)
@@ -38,16 +37,18 @@ static void close_sections(struct sections *sections)
 	bid_elf_cleanup(&sections->elf);
 }
 
-/* The name of @scn if it has its bytes in the file, else NULL. */
+/* The name of @scn if it has its bytes in the file, and one that can be a file's; else NULL. */
 static const char *name_of(const struct sections *sections, Elf_Scn *scn, struct bid_elf_section *ret_section)
 {
+	const char *name;
 	GElf_Shdr shdr;
 
 	if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NULL || shdr.sh_type == SHT_NOBITS ||
 	    shdr.sh_offset > sections->file_size || shdr.sh_size > sections->file_size - shdr.sh_offset)
 		return NULL;
 	*ret_section = (struct bid_elf_section){ .offset = shdr.sh_offset, .size = shdr.sh_size };
-	return elf_strptr(sections->elf, sections->names, shdr.sh_name);
+	name = bid_elf_name_at(&sections->names, shdr.sh_name);
+	return name && strnlen(name, NAME_MAX + 1) <= NAME_MAX ? name : NULL;
 }
 
 int bid_elf_find_section(int fd, const char *name, struct bid_elf_section *ret_section)

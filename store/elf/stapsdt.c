@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "bytes.h"
 #include "examine.h"
+#include "names.h"
 #include "sdt_argument.h"
 
 enum {
@@ -21,6 +22,12 @@ enum {
 	TYPE = 3,
 	GROUP_MAX = 64, /* perf cuts it there */
 	LINE_MAX_OF_PERF = 4094,
+	LOADS_MAX = 4096, /* segments; linkers make 2 to 6 */
+};
+
+/* A segment that the file is mapped by. */
+struct load {
+	uint64_t address, size, offset;
 };
 
 struct probe {
@@ -45,24 +52,32 @@ static void probes_release(struct probes *probes)
 
 /* The file, and where in it static probes are. */
 struct source {
-	Elf *elf;
+	Elf *elf; /* owned */
 	GElf_Ehdr ehdr;
 	struct bid_form form;
 	const char *path; /* borrowed */
 	Elf_Data *notes; /* libelf's */
 	uint64_t base; /* the address of .stapsdt.base; 0 if there is none */
+	struct load *loads; /* in the order of the file; owned */
+	size_t n_loads, room;
 };
+
+static void source_release(struct source *source)
+{
+	free(source->loads);
+	bid_elf_cleanup(&source->elf);
+}
 
 static int find_sections(struct source *source)
 {
 	Elf_Scn *scn = NULL, *notes = NULL;
 	GElf_Shdr shdr;
-	size_t names;
+	struct bid_elf_names names;
 
-	if (source->ehdr.e_shoff == 0 || elf_getshdrstrndx(source->elf, &names) < 0)
+	if (source->ehdr.e_shoff == 0 || bid_elf_names_find(source->elf, &names) < 0)
 		return -ENODATA;
 	while ((scn = elf_nextscn(source->elf, scn))) {
-		const char *name = gelf_getshdr(scn, &shdr) ? elf_strptr(source->elf, names, shdr.sh_name) : NULL;
+		const char *name = gelf_getshdr(scn, &shdr) ? bid_elf_name_at(&names, shdr.sh_name) : NULL;
 
 		if (!name)
 			continue;
@@ -79,19 +94,32 @@ static int find_sections(struct source *source)
 	return source->notes ? 0 : -EBADMSG;
 }
 
-/* Where @address is in the file, as the kernel wants to know it of uprobes. False if it is in no segment of it. */
-static bool to_offset(const struct source *source, uint64_t address, uint64_t *ret_offset)
+static int find_loads(struct source *source)
 {
 	size_t n;
 
 	if (elf_getphdrnum(source->elf, &n) < 0)
-		return false;
-	for (size_t i = 0; i < n && i < PN_XNUM; i++) {
+		return -EBADMSG;
+	for (size_t i = 0; i < n && source->n_loads < LOADS_MAX; i++) {
 		GElf_Phdr phdr;
 
-		if (gelf_getphdr(source->elf, (int)i, &phdr) && phdr.p_type == PT_LOAD && address >= phdr.p_vaddr &&
-		    address - phdr.p_vaddr < phdr.p_filesz) {
-			*ret_offset = address - phdr.p_vaddr + phdr.p_offset;
+		if (!gelf_getphdr(source->elf, (int)i, &phdr) || phdr.p_type != PT_LOAD)
+			continue;
+		if (bid_array_grow(source->loads, source->n_loads, source->room) < 0)
+			return -ENOMEM;
+		source->loads[source->n_loads++] = (struct load){ phdr.p_vaddr, phdr.p_filesz, phdr.p_offset };
+	}
+	return 0;
+}
+
+/* Where @address is in the file, as the kernel wants to know it of uprobes. False if it is in no segment of it. */
+static bool to_offset(const struct source *source, uint64_t address, uint64_t *ret_offset)
+{
+	for (size_t i = 0; i < source->n_loads; i++) {
+		const struct load *load = &source->loads[i];
+
+		if (address >= load->address && address - load->address < load->size) {
+			*ret_offset = address - load->address + load->offset;
 			return true;
 		}
 	}
@@ -269,20 +297,20 @@ static int print(const struct probes *probes, int (*write)(void *user, const voi
 
 int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void *data, size_t len), void *user)
 {
-	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
 	bid_cleanup(probes_release) struct probes probes = { 0 };
-	struct source source = { .path = path };
+	bid_cleanup(source_release) struct source source = { .path = path };
 	int r;
 
 	if (!is_visible(path))
 		return -EINVAL;
-	r = bid_elf_open(fd, &elf, &source.ehdr);
+	r = bid_elf_open(fd, &source.elf, &source.ehdr);
 	if (r < 0)
 		return r;
-	source.elf = elf;
 	source.form = (struct bid_form){ .wide = source.ehdr.e_ident[EI_CLASS] == ELFCLASS64,
 					 .big = source.ehdr.e_ident[EI_DATA] == ELFDATA2MSB };
 	r = find_sections(&source);
+	if (r == 0)
+		r = find_loads(&source);
 	if (r == 0)
 		r = read_notes(&probes, &source);
 	if (r == 0 && probes.n == 0)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Files made to be slow, or to need much memory: half a million of something that costs little once. Each takes a moment if the
+ * work grows with the size of the file, and minutes to hours if it grows faster, which is the time limit's to find.
+ */
+#include "elf_scene.h"
+
+#include <bid/elf.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+enum { MANY = 500000, LONG_TABLE = 64 << 20, PROBES = 30000, LOADS = 60000 };
+
+static const struct {
+	Elf64_Nhdr head;
+	char owner[4];
+	uint8_t id[20];
+} build_id = { { 4, 20, NT_GNU_BUILD_ID }, "GNU", { 1, 2, 3 } };
+
+static void put(int fd, const void *data, size_t len, uint64_t offset)
+{
+	assert_int_equal(bid_pwrite_full(fd, data, len, (off_t)offset), 0);
+}
+
+static Elf64_Ehdr header_of(uint64_t sections)
+{
+	return (Elf64_Ehdr){
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+			     __BYTE_ORDER == __BIG_ENDIAN ? ELFDATA2MSB : ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_DYN,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_shoff = sections,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shstrndx = 1,
+	};
+}
+
+/* A file with @n sections like @each, which are @step apart, a table of names with @names, and its id in the last section. */
+static int many_sections(size_t n, Elf64_Shdr each, uint64_t step, const char *names, size_t names_len)
+{
+	uint64_t names_at = sizeof(Elf64_Ehdr), id_at = names_at + names_len, data_at = id_at + sizeof(build_id);
+	uint64_t sections = data_at + n * step + each.sh_size;
+	bid_auto_free Elf64_Shdr *table = calloc(n + 3, sizeof(*table));
+	Elf64_Ehdr header = header_of(sections);
+	int fd = elf_scene_memory("", 0);
+
+	assert_non_null(table);
+	table[0].sh_size = n + 3;
+	table[1] = (Elf64_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = names_len };
+	for (size_t i = 0; i < n; i++) {
+		table[i + 2] = each;
+		table[i + 2].sh_offset = data_at + i * step;
+	}
+	table[n + 2] = (Elf64_Shdr){ .sh_type = SHT_NOTE, .sh_offset = id_at, .sh_size = sizeof(build_id), .sh_addralign = 4 };
+	put(fd, &header, sizeof(header), 0);
+	put(fd, names, names_len, names_at);
+	put(fd, &build_id, sizeof(build_id), id_at);
+	put(fd, table, (n + 3) * sizeof(*table), sections);
+	return fd;
+}
+
+static int count_name(void *user, const char *name)
+{
+	++*(size_t *)user;
+	assert_true(strlen(name) <= NAME_MAX);
+	return 0;
+}
+
+/* A long text without an end behind a name, so that each look for the end of the name is one through all of it. */
+static void test_names_without_end(void **state)
+{
+	bid_auto_free char *names = malloc(LONG_TABLE);
+	bid_auto_fd int fd = -1;
+	struct bid_elf_section section;
+	struct bid_elf_info info;
+	size_t n = 0;
+
+	assert_non_null(names);
+	memset(names, 'x', LONG_TABLE);
+	memcpy(names, "\0.a", sizeof("\0.a"));
+	fd = many_sections(MANY, (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_size = 4 }, 0, names, LONG_TABLE);
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_memory_equal(info.id.bytes, build_id.id, sizeof(build_id.id));
+	assert_int_equal(bid_elf_find_section(fd, ".b", &section), -ENOENT);
+	assert_int_equal(bid_elf_each_section(fd, count_name, &n), 0);
+	assert_int_equal(n, MANY + 2);
+}
+
+/* One name of 64 MiB, of which a list would have as many copies as there are sections. */
+static void test_one_long_name(void **state)
+{
+	bid_auto_free char *names = malloc(LONG_TABLE);
+	bid_auto_fd int fd = -1;
+	size_t n = 0;
+
+	assert_non_null(names);
+	memset(names, 'x', LONG_TABLE);
+	names[0] = names[LONG_TABLE - 1] = '\0';
+	fd = many_sections(MANY, (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_PROGBITS, .sh_size = 4 }, 0, names, LONG_TABLE);
+	assert_int_equal(bid_elf_each_section(fd, count_name, &n), 0);
+	assert_int_equal(n, 2);
+}
+
+/* Each with a range of notes of its own, that are zeros: notes without name and contents. */
+static void test_notes_everywhere(void **state)
+{
+	Elf64_Shdr each = { .sh_type = SHT_NOTE, .sh_size = 12, .sh_addralign = 4 };
+	bid_auto_fd int fd = many_sections(MANY, each, 12, "", 1);
+	struct bid_elf_info info;
+	struct bid_id id;
+
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_int_equal(bid_elf_identify(fd, &id), 0);
+	assert_true(bid_id_equal(&id, &info.id));
+	assert_memory_equal(id.bytes, build_id.id, sizeof(build_id.id));
+}
+
+/* More sections than any file has, all of them in a hole. */
+static void test_sections_in_a_hole(void **state)
+{
+	bid_auto_fd int fd = elf_scene_memory("", 0);
+	Elf64_Ehdr header = header_of(4096);
+	Elf64_Shdr first = { .sh_size = UINT64_C(1) << 30 };
+	struct bid_elf_section section;
+	struct bid_elf_info info;
+	struct bid_id id;
+
+	put(fd, &header, sizeof(header), 0);
+	put(fd, &first, sizeof(first), 4096);
+	assert_int_equal(ftruncate(fd, INT64_C(1) << 40), 0);
+	assert_int_equal(bid_elf_examine(fd, &info), -EBADMSG);
+	assert_int_equal(bid_elf_identify(fd, &id), -ENODATA);
+	assert_int_equal(bid_elf_find_section(fd, ".text", &section), -ENOENT);
+}
+
+static int swallow(void *user, const void *data, size_t len)
+{
+	return 0;
+}
+
+/* Tens of thousands of static probes, none of which lies in one of as many segments. */
+static void test_probes_in_no_segment(void **state)
+{
+	static const char names[] = "\0.note.stapsdt";
+	const struct {
+		Elf64_Nhdr head;
+		char owner[8];
+		uint64_t addresses[3];
+		char texts[8]; /* the last of three is missing */
+	} note = { { 8, 32, 3 }, "stapsdt", { 1, 0, 0 }, "a\0b\0" };
+	uint64_t names_at = sizeof(Elf64_Ehdr), notes_at = names_at + 16, loads_at = notes_at + PROBES * sizeof(note);
+	uint64_t sections = loads_at + LOADS * sizeof(Elf64_Phdr);
+	Elf64_Shdr table[] = {
+		{ .sh_size = 3 },
+		{ .sh_type = SHT_STRTAB, .sh_offset = names_at, .sh_size = sizeof(names) },
+		{ .sh_name = 1, .sh_type = SHT_NOTE, .sh_offset = notes_at, .sh_size = PROBES * sizeof(note), .sh_addralign = 4 }
+	};
+	const Elf64_Phdr load = { .p_type = PT_LOAD, .p_vaddr = 4096, .p_filesz = 1 };
+	bid_auto_fd int fd = elf_scene_memory("", 0);
+	Elf64_Ehdr header = header_of(sections);
+
+	header.e_phoff = loads_at;
+	header.e_phnum = LOADS;
+	header.e_phentsize = sizeof(load);
+	put(fd, &header, sizeof(header), 0);
+	put(fd, names, sizeof(names), names_at);
+	for (size_t i = 0; i < PROBES; i++)
+		put(fd, &note, sizeof(note), notes_at + i * sizeof(note));
+	for (size_t i = 0; i < LOADS; i++)
+		put(fd, &load, sizeof(load), loads_at + i * sizeof(load));
+	put(fd, table, sizeof(table), sections);
+	assert_int_equal(bid_elf_probes(fd, "/usr/bin/app", swallow, NULL), -ENODATA);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_without_end),    cmocka_unit_test(test_one_long_name),
+		cmocka_unit_test(test_notes_everywhere),     cmocka_unit_test(test_sections_in_a_hole),
+		cmocka_unit_test(test_probes_in_no_segment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
