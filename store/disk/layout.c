@@ -119,10 +119,33 @@ static int read_link(struct bid_store *store, const struct bid_id *id, char ret_
 	return r < 0 ? r : bid_root_readlink(dir.fd, slash + 1, ret_text);
 }
 
+/* Is there a ".." among the components of @path? */
+static bool goes_up(const char *path)
+{
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		if (len == 2 && path[0] == '.' && path[1] == '.')
+			return true;
+		path += len + (path[len] == '/');
+	}
+	return false;
+}
+
+const char *bid_layout_target(const char *text)
+{
+	const char *target = text + strlen(BID_LAYOUT_UP);
+
+	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !*target || *target == '/' || goes_up(target))
+		return NULL;
+	return target;
+}
+
 /* Where perf's link for @id leads, if it has the form that stays inside the store. */
 static bool link_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
 	char link[BID_LAYOUT_MAX], text[PATH_MAX];
+	const char *target;
 	struct stat st;
 	int r;
 
@@ -135,23 +158,32 @@ static bool link_target(struct bid_store *store, const struct bid_id *id, char *
 		snprintf(ret_path, size, "%s", link);
 		return true;
 	}
-	if (r < 0 || strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || text[strlen(BID_LAYOUT_UP)] == '/')
+	target = r == 0 ? bid_layout_target(text) : NULL;
+	if (!target)
 		return false;
-	snprintf(ret_path, size, "%s", text + strlen(BID_LAYOUT_UP));
+	snprintf(ret_path, size, "%s", target);
 	return true;
+}
+
+/* perf's own directories and ours, and the kinds that only they hold; BID_KIND_NONE stands for any */
+static const struct {
+	const char *dir;
+	unsigned kinds;
+} known_places[] = {
+	{ BID_STORE_NAMELESS, ~0U },
+	{ "[kernel.kallsyms]", 1U << BID_KIND_NONE | 1U << BID_KIND_KALLSYMS | 1U << BID_KIND_PROBES },
+	{ "[vdso]", 1U << BID_KIND_NONE | 1U << BID_KIND_VDSO | 1U << BID_KIND_PROBES },
+};
+
+_Static_assert(sizeof(known_places) / sizeof(known_places[0]) == BID_PLACE_KNOWN_MAX, "each has its number");
+
+const char *bid_place_known(unsigned number)
+{
+	return known_places[number].dir;
 }
 
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
-	/* perf's own directories, and the kinds that only they hold; BID_KIND_NONE stands for any */
-	static const struct {
-		const char *dir;
-		unsigned kinds;
-	} fixed[] = {
-		{ BID_STORE_NAMELESS, ~0U },
-		{ "[kernel.kallsyms]", 1U << BID_KIND_NONE | 1U << BID_KIND_KALLSYMS | 1U << BID_KIND_PROBES },
-		{ "[vdso]", 1U << BID_KIND_NONE | 1U << BID_KIND_VDSO | 1U << BID_KIND_PROBES },
-	};
 	char buf[BID_LAYOUT_MAX];
 
 	if (place->step++ == 0) {
@@ -160,10 +192,10 @@ bool bid_place_next(struct bid_place *place, struct bid_store *store, const stru
 			return true;
 		place->step++;
 	}
-	for (; place->step - 2 < sizeof(fixed) / sizeof(fixed[0]); place->step++) {
-		if (!(fixed[place->step - 2].kinds & 1U << kind))
+	for (; place->step - 2 < BID_PLACE_KNOWN_MAX; place->step++) {
+		if (!(known_places[place->step - 2].kinds & 1U << kind))
 			continue;
-		snprintf(place->path, sizeof(place->path), "%s", bid_layout_under(fixed[place->step - 2].dir, id, buf));
+		snprintf(place->path, sizeof(place->path), "%s", bid_layout_under(known_places[place->step - 2].dir, id, buf));
 		return true;
 	}
 	return false;
@@ -226,19 +258,6 @@ bool bid_layout_is_original(const char *path)
 	return true;
 }
 
-/* Is there a ".." among the components of @path? */
-static bool goes_up(const char *path)
-{
-	while (*path) {
-		size_t len = strcspn(path, "/");
-
-		if (len == 2 && path[0] == '.' && path[1] == '.')
-			return true;
-		path += len + (path[len] == '/');
-	}
-	return false;
-}
-
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
 	struct bid_spelling spelling = { 0 };
@@ -246,7 +265,7 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 	char text[PATH_MAX];
 
 	while (bid_spelling_next(&spelling, id, &filed)) {
-		size_t up = strlen(BID_LAYOUT_UP);
+		const char *target;
 		int r;
 
 		r = read_link(store, &filed, text);
@@ -254,11 +273,12 @@ int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_pa
 			continue;
 		if (r < 0)
 			return r;
-		if (strncmp(text, BID_LAYOUT_UP, up) != 0 || !text[up] || text[up] == '/' || goes_up(text + up))
+		target = bid_layout_target(text);
+		if (!target)
 			return -EINVAL;
-		if (strlen(text + up) >= size)
+		if (strlen(target) >= size)
 			return -ENAMETOOLONG;
-		memcpy(ret_path, text + up, strlen(text + up) + 1);
+		memcpy(ret_path, target, strlen(target) + 1);
 		return 0;
 	}
 	return -ENOENT;

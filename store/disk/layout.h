@@ -42,6 +42,9 @@ bool bid_layout_is_astray(const char *place, const struct bid_id *id);
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 
+/* What the text of a link leads to, relative to the store; NULL if it has another form than perf's "../../PATH". Points into it. */
+const char *bid_layout_target(const char *text);
+
 /* "[debuginfod]/ID" and its like: "DIR/ID" */
 const char *bid_layout_under(const char *dir, const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
 
@@ -68,6 +71,10 @@ struct bid_place {
 	char path[PATH_MAX]; /* relative to the store: a directory, or in perf's old layout a file */
 };
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
+
+/* The directories in which artifacts lie that no link leads to, as "DIR/ID": @number is less than BID_PLACE_KNOWN_MAX. Static. */
+enum { BID_PLACE_KNOWN_MAX = 3 };
+const char *bid_place_known(unsigned number);
 
 /* What the place @path is if, in perf's old layout, it is a file and not a directory. */
 enum bid_kind bid_place_file_kind(const char *path);

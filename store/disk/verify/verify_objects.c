@@ -234,11 +234,10 @@ static int is_joined(struct bid_verify *verify, const struct bid_place_of *entry
 /* Is it one of the directories in which readers look without a link? */
 static bool is_known_place(const struct bid_place_of *entry)
 {
-	static const char *const places[] = { BID_STORE_NAMELESS, "[kernel.kallsyms]", "[vdso]" };
 	char path[BID_LAYOUT_MAX];
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (strcmp(bid_layout_under(places[i], &entry->id, path), entry->path) == 0)
+	for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
+		if (strcmp(bid_layout_under(bid_place_known(i), &entry->id, path), entry->path) == 0)
 			return true;
 	return false;
 }

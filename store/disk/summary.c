@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <bid/summary.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "disk/find.h"
+#include "disk/layout.h"
+#include "disk/one.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { NO_BYTE = 256 };
+
+/* A store or a lower one, and its directories that are needed for more than one id: -1 if there is none; owned. */
+struct one {
+	struct bid_store *store; /* borrowed */
+	int fan; /* ".build-id/xx" */
+	int known[BID_PLACE_KNOWN_MAX]; /* of bid_place_known() */
+};
+
+struct bid_summaries {
+	unsigned first; /* byte of the ids whose fans are open, or NO_BYTE */
+	size_t n;
+	struct one ones[];
+};
+
+static int open_dir(struct bid_store *store, const char *path)
+{
+	int fd = -1;
+
+	return bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &fd) == 0 ? fd : -1;
+}
+
+int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summaries)
+{
+	struct bid_summaries *summaries;
+	size_t n = 0;
+
+	for (struct bid_store *one = store; one; one = bid_store_lower(one))
+		n++;
+	summaries = calloc(1, sizeof(*summaries) + n * sizeof(summaries->ones[0]));
+	if (!summaries)
+		return -ENOMEM;
+	summaries->first = NO_BYTE;
+	summaries->n = n;
+	for (struct one *one = summaries->ones; store; store = bid_store_lower(store), one++) {
+		*one = (struct one){ .store = store, .fan = -1 };
+		for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
+			one->known[i] = open_dir(store, bid_place_known(i));
+	}
+	*ret_summaries = summaries;
+	return 0;
+}
+
+void bid_summaries_free(struct bid_summaries *summaries)
+{
+	if (!summaries)
+		return;
+	for (size_t i = 0; i < summaries->n; i++) {
+		bid_close(summaries->ones[i].fan);
+		for (unsigned j = 0; j < BID_PLACE_KNOWN_MAX; j++)
+			bid_close(summaries->ones[i].known[j]);
+	}
+	free(summaries);
+}
+
+static void open_fans(struct bid_summaries *summaries, unsigned first)
+{
+	char path[sizeof(BID_LAYOUT_LINKS) + 4];
+
+	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first & 0xff);
+	for (size_t i = 0; i < summaries->n; i++) {
+		bid_close(summaries->ones[i].fan);
+		summaries->ones[i].fan = open_dir(summaries->ones[i].store, path);
+	}
+	summaries->first = first;
+}
+
+static void note(struct bid_summary *summary, enum bid_kind kind, const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode) || summary->kinds & 1U << kind)
+		return;
+	summary->kinds |= 1U << kind;
+	summary->size += (uint64_t)st->st_size;
+}
+
+/* What is at @path below @dir: a directory with artifacts, or in perf's old layout the one of @file_kind. */
+static void look_at(int dir, const char *path, enum bid_kind file_kind, struct bid_summary *summary, struct timespec *ret_changed)
+{
+	bid_auto_fd int fd = -1;
+	struct stat place, st;
+
+	if (bid_root_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &place) < 0)
+		return;
+	*ret_changed = place.st_mtim;
+	if (!S_ISDIR(place.st_mode)) {
+		note(summary, file_kind, &place);
+		return;
+	}
+	/* each name by itself: it is the kernel that knows which are not there, and reading a directory takes longer */
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (!(summary->kinds & 1U << kind) &&
+		    fstatat(fd, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0)
+			note(summary, (enum bid_kind)kind, &st);
+}
+
+/* Where perf's link for @filed leads. */
+static void look_along_link(const struct one *one, const char *rest, struct bid_summary *summary)
+{
+	struct timespec changed = { 0 };
+	char text[PATH_MAX];
+	const char *target;
+	int r = bid_root_readlink(one->fan, rest, text);
+
+	if (r == -EINVAL)
+		look_at(one->fan, rest, BID_KIND_ELF, summary, &changed);
+	target = r == 0 ? bid_layout_target(text) : NULL;
+	if (!target)
+		return;
+	look_at(bid_store_root(one->store), target, bid_place_file_kind(target), summary, &changed);
+	if (summary->where[0] || !bid_store_has_paths(one->store))
+		return;
+	memcpy(summary->where, target, strlen(target) + 1);
+	summary->changed = changed;
+}
+
+/* Of what lies where perf would not put it. */
+static void look_at_aliens(struct bid_store *store, const struct bid_id *filed, struct bid_summary *summary)
+{
+	unsigned kinds = (unsigned)bid_one_alien_kinds(store, filed) & ~summary->kinds;
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_request request = { .id = *filed, .kind = (enum bid_kind)kind };
+		struct bid_file file = BID_FILE_NONE;
+
+		if (!(kinds & 1U << kind))
+			continue;
+		summary->kinds |= 1U << kind;
+		if (bid_find_stored(store, &request, &file) == 0)
+			summary->size += (uint64_t)file.st.st_size;
+		bid_file_release(&file);
+	}
+}
+
+static void look_for(const struct one *one, const struct bid_id *filed, struct bid_summary *summary)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	bid_id_format(filed, hex);
+	if (one->fan >= 0)
+		look_along_link(one, hex + 2, summary);
+	for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++) {
+		char known[BID_LAYOUT_MAX];
+		struct timespec changed;
+
+		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_place_known(i), filed, known), summary->where) != 0)
+			look_at(one->known[i], hex, bid_place_file_kind(known), summary, &changed);
+	}
+	look_at_aliens(one->store, filed, summary);
+}
+
+void bid_summary_of(struct bid_summaries *summaries, const struct bid_id *id, struct bid_summary *ret_summary)
+{
+	ret_summary->kinds = 0;
+	ret_summary->size = 0;
+	ret_summary->changed = (struct timespec){ 0 };
+	ret_summary->where[0] = '\0';
+	if (summaries->first != id->bytes[0])
+		open_fans(summaries, id->bytes[0]);
+	for (size_t i = 0; i < summaries->n; i++) {
+		struct bid_spelling spelling = { 0 };
+		struct bid_id filed;
+
+		while (bid_spelling_next(&spelling, id, &filed))
+			look_for(&summaries->ones[i], &filed, ret_summary);
+	}
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What one more build costs whoever looks through a whole store: system calls, of which there are as many on every machine.
+
+usage: check_costs.py BIDCTL
+
+Exits 0 if all is as it should be, 1 if not, 77 without strace.
+"""
+import hashlib
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+FEW, MANY = 100, 600
+BUILDS_OF_A_PATH = 10
+TIMEOUT = 120
+
+# system calls a build; of a directory with an ELF file in it, and perf's link to it
+LIMITS = {
+    # the link; the directory: open, stat, close; which of five files are there
+    ("list",): 9.1,
+    ("list", "--json"): 9.1,
+    ("list", "--by=size"): 9.1,
+    ("list", "--by=time"): 9.1,
+    ("list", "--by=path"): 9.1,
+}
+
+
+def image(ident):
+    """The smallest file that carries an id."""
+    note = struct.pack("<III4s", 4, len(ident), 3, b"GNU\0") + ident
+    segment = struct.pack("<IIQQQQQQ", 4, 4, 64 + 56, 0, 0, len(note), len(note), 4)
+    return struct.pack("<4sBBB9xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 3, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0) + segment + note
+
+
+def fill(store, builds):
+    for number in range(builds):
+        # all of one first byte: what a directory of links costs is not what a build costs
+        ident = b"\xab" + hashlib.sha1(str(number).encode()).digest()[:18] + b"\x01"
+        directory = store / "usr" / "lib" / f"lib{number // BUILDS_OF_A_PATH}.so" / ident.hex()
+        directory.mkdir(parents=True)
+        (directory / "elf").write_bytes(image(ident))
+        link = store / ".build-id" / ident.hex()[:2] / ident.hex()[2:]
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(os.path.relpath(directory, link.parent))
+
+
+def calls(bidctl, store, command, log):
+    """How many it makes."""
+    # traces its own process, which fails under strace
+    environment = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0", "DEBUGINFOD_URLS": ""}
+    subprocess.run(["strace", "-f", "-qq", "-o", log, bidctl, "--store", store, *command], env=environment, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT)
+    # a call that another thread interrupted has a line for its end; memory is nobody's business
+    return sum("resumed>" not in line and not any(f" {name}(" in line for name in ("futex", "mmap", "munmap", "brk", "madvise"))
+               for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
+
+
+def main():
+    bidctl = pathlib.Path(sys.argv[1]).resolve()
+    if not shutil.which("strace"):
+        print("skipped: no strace")
+        return 77
+    failed = 0
+    with tempfile.TemporaryDirectory() as top:
+        top = pathlib.Path(top)
+        for builds in (FEW, MANY):
+            fill(top / str(builds), builds)
+        for command, limit in LIMITS.items():
+            few, many = (calls(bidctl, top / str(builds), command, top / "log") for builds in (FEW, MANY))
+            each = (many - few) / (MANY - FEW)
+            print(f"bidctl {' '.join(command)}: {each:.2f} calls a build, {limit} at most")
+            failed += not 0 < each <= limit
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
