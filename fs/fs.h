@@ -46,7 +46,7 @@ struct bid_fs {
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
-	const char *uring_reason; /* why requests do not come over io_uring; NULL if they do; written once, with the mode */
+	_Atomic(const char *) uring_reason; /* why requests do not come over io_uring; NULL if they do; see bid_mode_heard() */
 	bool greeted; /* the kernel was answered; see dirops_fix.c */
 	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
 	struct timespec started; /* wall clock */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* How data gets to readers: decided once, when the kernel says what it can do. */
+#include <errno.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -62,19 +63,45 @@ bool bid_uring_compiled(void)
 	return FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18);
 }
 
-/* Why requests do not come over io_uring; NULL if they do. */
+/* Both sides want io_uring; the first request will tell. */
+static const char uring_agreed[] = "no request has come yet";
+
+/* Why requests will not come over io_uring. */
 static const char *try_uring(const struct bid_fs *fs, struct fuse_conn_info *conn)
 {
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+	/* libfuse does not tell of interrupts there (3.18.3), and what waits keeps others of its processor waiting */
+	if (fs->options->io_uring && bid_broker_has_sources(fs->broker)) {
+		fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
+		return "there are servers to ask, and waiting for them could not be interrupted";
+	}
 	if (fs->options->io_uring)
 		return fuse_set_feature_flag(conn, FUSE_CAP_OVER_IO_URING)
-			       ? NULL
+			       ? uring_agreed
 			       : "the kernel does not offer it: see /sys/module/fuse/parameters/enable_uring";
 	/* libfuse may have been asked by the environment */
 	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
 	return "not asked for by the option 'io_uring'";
 #else
 	return "built with a libfuse before 3.18, which has no io_uring";
+#endif
+}
+
+void bid_mode_heard(struct bid_fs *fs, fuse_req_t req)
+{
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+	const char *expected = uring_agreed, *reason = NULL;
+	char *payload;
+	size_t size;
+
+	if (atomic_load_explicit(&fs->uring_reason, memory_order_relaxed) != uring_agreed)
+		return;
+	/* libfuse says nothing if it cannot start what it agreed to; one without liburing agrees, too */
+	if (!fuse_req_is_uring(req))
+		reason = fuse_req_get_payload(req, &payload, &size, NULL) == -ENOTSUP ? "libfuse was built without liburing"
+										      : "libfuse could not start it";
+	if (atomic_compare_exchange_strong(&fs->uring_reason, &expected, reason) && reason)
+		bid_warning("no io_uring: %s", reason);
 #endif
 }
 
@@ -102,7 +129,7 @@ static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *con
 void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct bid_fs *fs = userdata;
-	const char *missing = try_passthrough(fs, conn);
+	const char *missing = try_passthrough(fs, conn), *uring_reason;
 
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
@@ -119,9 +146,10 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	}
 	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
 
-	fs->uring_reason = try_uring(fs, conn);
-	if (fs->options->io_uring && fs->uring_reason)
-		bid_warning("no io_uring: %s", fs->uring_reason);
+	uring_reason = try_uring(fs, conn);
+	atomic_store(&fs->uring_reason, uring_reason);
+	if (fs->options->io_uring && uring_reason != uring_agreed)
+		bid_warning("no io_uring: %s", uring_reason);
 
 	if (missing && fs->options->passthrough == BID_PASSTHROUGH_ON) {
 		bid_error("%s: not mounted, because of 'passthrough=on'", missing);

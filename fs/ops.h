@@ -73,6 +73,9 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 /* mode.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 
+/* mode.c: the request @req came; the first one shows whether io_uring is used. Before status is made. */
+void bid_mode_heard(struct bid_fs *fs, fuse_req_t req);
+
 /*
  * mode.c: how many file systems lie on one another below the store; the kernel must allow as many. To be asked before mounting,
  * because the mount may be on the store.

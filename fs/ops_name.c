@@ -135,6 +135,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct stat section;
 	int r;
 
+	bid_mode_heard(fs, req);
 	if (inode && lookup_staged(req, &inode->node, name))
 		return;
 	if (up || strcmp(name, ".") == 0) {
@@ -225,6 +226,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_request artifact;
 	struct bid_fd *fd;
 
+	bid_mode_heard(fs, req);
 	if (!inode) {
 		fuse_reply_err(req, ESTALE);
 		return;

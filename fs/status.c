@@ -95,6 +95,7 @@ char *bid_status_json(const struct bid_fs *fs)
 	unsigned watched;
 	const char *not_watched = bid_beliefs_reason(fs, &watched);
 	json_t *flights = json_array(), *failures = json_array();
+	const char *uring_reason = atomic_load(&fs->uring_reason);
 	json_t *json;
 	char *text;
 
@@ -104,8 +105,8 @@ char *bid_status_json(const struct bid_fs *fs)
 	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:s, s:b, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
 			 bid_version(), "mount_point", bid_json_text(fs->options->mountpoint), "store",
 			 bid_json_text(bid_store_path(fs->store)), "mode", bid_mode_name(fs->mode), "mode_reason", fs->mode_reason,
-			 "io_uring", !fs->uring_reason, "io_uring_reason", fs->uring_reason ? fs->uring_reason : "", "read_only",
-			 !fs->writable, "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
+			 "io_uring", !uring_reason, "io_uring_reason", uring_reason ? uring_reason : "", "read_only", !fs->writable,
+			 "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
 			 (json_int_t)bid_inodes_count(fs->inodes), "watched", (json_int_t)watched, "watched_reason", not_watched,
 			 "counters", counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights",
 			 flights, "failures", failures);

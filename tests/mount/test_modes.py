@@ -48,7 +48,7 @@ def test_every_way_reads_the_same(mount, builds):
     digests = {}
     for way, option in WAYS.items():
         m = mount(option)
-        m.permit("no io_uring")
+        m.permit("io.uring")
         status = m.status()
         assert status["mode"] in ("passthrough", "no_open")
         assert (status["mode"] == "no_open") == bool(status["mode_reason"]), way

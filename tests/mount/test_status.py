@@ -259,17 +259,3 @@ def test_a_small_buffer_gets_it_all(mount, faults):
         assert len(text) > 100 and text.rstrip().endswith((b"}", b".", b"0", b"(8).")), text[-200:]
         if name == "status":
             json.loads(text)
-
-
-def test_io_uring_is_told_of(mount):
-    """Asked for or not: it is used, or there is a reason and a mount all the same."""
-    for options in ([], ["io_uring"]):
-        m = mount(*options)
-        status = m.status()
-        assert status["io_uring"] == (status["io_uring_reason"] == "")
-        if options and not status["io_uring"]:
-            m.expect(f"no io_uring: {status['io_uring_reason']}")
-            assert re.search("libfuse before 3.18|enable_uring", status["io_uring_reason"])
-        else:
-            assert status["io_uring"] or re.search("libfuse before 3.18|not asked for", status["io_uring_reason"])
-        m.unmount()

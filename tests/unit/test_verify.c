@@ -289,7 +289,7 @@ static void only_what_is_asked_for(void **state)
 	assert_int_equal(stats.records, 1);
 }
 
-static int stop(void *user, const struct bid_finding *finding)
+static int stop_at_first(void *user, const struct bid_finding *finding)
 {
 	assert_int_equal(finding->kind, BID_FINDING_WRONG);
 	assert_non_null(strstr(finding->text, ID_B));
@@ -299,7 +299,7 @@ static int stop(void *user, const struct bid_finding *finding)
 static void a_callback_ends_it_and_readers_do_not_repair(void **state)
 {
 	struct store_scene *scene = *state;
-	struct bid_verify_config config = { .found = stop };
+	struct bid_verify_config config = { .found = stop_at_first };
 	struct bid_verify_stats stats;
 	struct bid_store *reader;
 	char path[96];
