@@ -72,12 +72,12 @@ void bid_belief_seek(struct bid_fs *fs, const struct bid_request *request, struc
 	*file = found;
 }
 
-void bid_belief_read(struct bid_fs *fs, const struct bid_node *node, int fd, const struct stat *st)
+void bid_belief_read(struct bid_fs *fs, const struct bid_id *id, enum bid_kind kind, int fd, const struct stat *st)
 {
-	struct bid_file file = { .fd = fd, .st = *st, .kind = node->kind };
+	struct bid_file file = { .fd = fd, .st = *st, .kind = kind };
 
-	if (!bid_watch_has(fs->watch, &node->id))
-		bid_watch_add(fs->watch, &node->id, &file);
+	if (!bid_watch_has(fs->watch, id))
+		bid_watch_add(fs->watch, id, &file);
 }
 
 /* Does what is said of @node depend on no more than what is watched of its id? */

@@ -40,8 +40,11 @@ const char *bid_beliefs_reason(const struct bid_fs *fs, unsigned *ret_watched);
  */
 void bid_belief_seek(struct bid_fs *fs, const struct bid_request *request, struct bid_asked *asked, struct bid_file *file);
 
-/* The file with the attributes @st, open at @fd, is read as @node: watch its id. May block on disk. */
-void bid_belief_read(struct bid_fs *fs, const struct bid_node *node, int fd, const struct stat *st);
+/*
+ * The file with the attributes @st, open at @fd, is read as @id's: watch that. May block on disk, so it is for after the reply;
+ * what is told in that holds for no longer.
+ */
+void bid_belief_read(struct bid_fs *fs, const struct bid_id *id, enum bid_kind kind, int fd, const struct stat *st);
 
 /*
  * @entry is what the kernel is about to be told of @node, with the times that anything may be believed; the entry's time is of no

@@ -160,8 +160,8 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	bid_belief_read(fs, &call->inode.node, bid_fd_number(fd), &st);
 	open_file(req, &call->inode, bid_fd_number(fd), &st, &call->fi);
+	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
 	bid_fds_put(fs->fds, fd);
 }
 
@@ -303,8 +303,8 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	bid_belief_read(fs, &call->inode.node, bid_fd_number(fd), &st);
 	reply_fd(req, bid_fd_number(fd), call->size, call->offset);
+	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
 	bid_fds_put(fs->fds, fd);
 }
 
@@ -365,9 +365,9 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	}
 	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
 	if (fd) {
-		if (offset == 0)
-			bid_belief_read(fs, &inode->node, bid_fd_number(fd), &st);
 		reply_fd(req, bid_fd_number(fd), size, offset);
+		if (offset == 0)
+			bid_belief_read(fs, &inode->node.id, inode->node.kind, bid_fd_number(fd), &st);
 		bid_fds_put(fs->fds, fd);
 		return;
 	}

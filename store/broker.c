@@ -218,9 +218,13 @@ void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_flight *lead = NULL, *seen = NULL;
+	uint64_t fetched = atomic_load(&broker->counts.fetched);
 	int r = bid_broker_look(broker, request, &file, NULL);
+	bool stale;
 
 	pthread_mutex_lock(&broker->lock);
+	/* another flight may have published it since the look, and be gone: each counts before it goes */
+	stale = atomic_load(&broker->counts.fetched) != fetched;
 	if (waiter->cancelled || broker->ending)
 		r = -EINTR;
 	else if (r == -EINPROGRESS)
@@ -230,7 +234,7 @@ void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const
 	pthread_mutex_unlock(&broker->lock);
 
 	if (lead)
-		bid_flight_lead(lead);
+		bid_flight_lead(lead, stale);
 	if (r == -EINPROGRESS)
 		return;
 	bid_waiter_answer(broker, waiter, r, &file, seen);

@@ -371,13 +371,12 @@ void bid_flight_end_linger(struct bid_flight *flight)
 	bid_flight_unref(flight);
 }
 
-void bid_flight_lead(struct bid_flight *flight)
+void bid_flight_lead(struct bid_flight *flight, bool look)
 {
 	struct bid_broker *broker = flight->broker;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(broker->store, &flight->request, &file);
+	int r = look ? bid_store_find(broker->store, &flight->request, &file) : -ENOENT;
 
-	/* another flight may have published it between the first look and this flight's beginning */
 	if (r == -ENOENT || r == -EBADMSG) {
 		bid_race_line_up(flight);
 		bid_race_step(flight);

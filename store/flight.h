@@ -84,8 +84,8 @@ struct bid_flight {
 int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		    struct bid_flight **ret_lead, struct bid_flight **ret_seen);
 
-/* Look once more into the store, then ask. Without the lock, by whom bid_flight_join() told to; takes the reference. */
-void bid_flight_lead(struct bid_flight *flight);
+/* Ask; look into the store once more before, if @look. Without the lock, by whom bid_flight_join() told to; takes the reference. */
+void bid_flight_lead(struct bid_flight *flight, bool look);
 
 /* Take @waiter out of its flight, and detach it. Under the lock. */
 void bid_flight_leave(struct bid_waiter *waiter);

@@ -263,3 +263,24 @@ def test_who_removes_a_build_goes_on_through_its_names(mount, mode, store, progr
     assert left == []
     place.rmdir()
     tools.wait_until(lambda: is_gone(m, program), "the end of all names", 5)
+
+
+def test_a_miss_does_not_wait_for_its_watch(mount, mode, faults, place, needs_root):
+    """Whoever reads what was just fetched has it before it is watched."""
+    server = faults()
+    program = programs.small(place / "app", 1)
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    slow = 20  # seconds, of each watch
+    tracer = subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-e", "trace=inotify_add_watch", "-e",
+                               f"inject=inotify_add_watch:delay_enter={slow}s", "-p", str(m.pid)],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "attached" in tracer.stderr.readline()
+        begun = time.monotonic()
+        assert m.artifact(program.id).read_bytes() == program.read()
+        assert time.monotonic() - begun < slow
+    finally:
+        tracer.terminate()
+        tracer.communicate()
+    tools.wait_until(lambda: m.status()["watched"] == 1, "a watch", 10)

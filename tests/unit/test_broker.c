@@ -69,7 +69,7 @@ static void test_the_leader_looks_again(void **state)
 	pthread_mutex_unlock(&scene->broker->lock);
 	assert_int_equal(r, -EINPROGRESS);
 	assert_non_null(lead);
-	bid_flight_lead(lead);
+	bid_flight_lead(lead, true);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);

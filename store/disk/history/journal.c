@@ -136,9 +136,10 @@ void bid_journal_catch_up(struct bid_journal *journal)
 	if (journal->fd < 0 && (open_file(journal) < 0 || fstat(journal->fd, &st) < 0))
 		return;
 	while ((uint64_t)st.st_size >= journal->at + record_size(journal)) {
+		uint64_t rest = (uint64_t)st.st_size - journal->at;
 		size_t taken;
 
-		n = bid_pread_full(journal->fd, piece, sizeof(piece), (off_t)journal->at);
+		n = bid_pread_full(journal->fd, piece, rest < sizeof(piece) ? rest : sizeof(piece), (off_t)journal->at);
 		taken = n > 0 ? take_piece(journal, piece, (size_t)n) : 0;
 		journal->at += taken;
 		if (taken == 0)

@@ -7,11 +7,9 @@
 #include <time.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "disk/history/journal.h"
 #include "disk/layout.h"
 
-/* A fetch takes milliseconds at least: the file is read as a whole for each, rather than held in memory. */
 #define MAX_PINS 200000
 
 /* A record of the journal; the later one of a key counts. */
@@ -21,7 +19,8 @@ struct line {
 	uint32_t time; /* seconds since the epoch, for people */
 } __attribute__((packed));
 
-struct pins {
+/* A fetch takes milliseconds at least: the file is read as a whole, once for each, rather than held in memory. */
+struct bid_pins {
 	struct bid_journal journal;
 	struct line *lines; /* owned */
 	size_t n, room;
@@ -29,7 +28,7 @@ struct pins {
 
 static void take(void *user, const void *payload)
 {
-	struct pins *pins = user;
+	struct bid_pins *pins = user;
 
 	if (bid_array_grow(pins->lines, pins->n, pins->room) < 0)
 		return;
@@ -38,7 +37,7 @@ static void take(void *user, const void *payload)
 
 static void restart(void *user)
 {
-	struct pins *pins = user;
+	struct bid_pins *pins = user;
 
 	pins->n = 0;
 }
@@ -46,7 +45,7 @@ static void restart(void *user)
 /* The oldest half goes. */
 static int each(void *user, bid_journal_emit_fn emit, void *emitter)
 {
-	struct pins *pins = user;
+	struct bid_pins *pins = user;
 	size_t i = pins->n >= MAX_PINS ? pins->n - MAX_PINS / 2 : 0;
 	int r = 0;
 
@@ -70,19 +69,28 @@ static const struct bid_journal_ops ops = {
 	.count = count,
 };
 
-static void pins_open(struct pins *pins, struct bid_store *store)
+int bid_pins_open(struct bid_store *store, struct bid_pins **ret_pins)
 {
+	struct bid_pins *pins = calloc(1, sizeof(*pins));
+
+	if (!pins)
+		return -ENOMEM;
 	bid_journal_init(&pins->journal, store, &ops, pins);
 	bid_journal_catch_up(&pins->journal);
+	*ret_pins = pins;
+	return 0;
 }
 
-static void pins_close(struct pins *pins)
+void bid_pins_close(struct bid_pins *pins)
 {
+	if (!pins)
+		return;
 	bid_journal_release(&pins->journal);
 	free(pins->lines);
+	free(pins);
 }
 
-static XXH128_hash_t key_of(const struct pins *pins, const struct bid_request *request)
+static XXH128_hash_t key_of(const struct bid_pins *pins, const struct bid_request *request)
 {
 	uint8_t what[2 + BID_ID_MAX] = { (uint8_t)request->kind, request->id.len };
 	const char *detail = bid_detail_text(request->detail);
@@ -94,7 +102,7 @@ static XXH128_hash_t key_of(const struct pins *pins, const struct bid_request *r
 	return XXH3_128bits_withSeed(what, sizeof(what), seed);
 }
 
-static int find(const struct pins *pins, const struct bid_request *request, XXH128_hash_t *ret_digest)
+int bid_pin_get(const struct bid_pins *pins, const struct bid_request *request, XXH128_hash_t *ret_digest)
 {
 	XXH128_hash_t key = key_of(pins, request);
 
@@ -109,28 +117,19 @@ static int find(const struct pins *pins, const struct bid_request *request, XXH1
 	return -ENOENT;
 }
 
-int bid_pin_get(struct bid_store *store, const struct bid_request *request, XXH128_hash_t *ret_digest)
+int bid_pin_set(struct bid_pins *pins, const struct bid_request *request, XXH128_hash_t digest)
 {
-	bid_cleanup(pins_close) struct pins pins = { 0 };
-
-	pins_open(&pins, store);
-	return find(&pins, request, ret_digest);
-}
-
-int bid_pin_set(struct bid_store *store, const struct bid_request *request, XXH128_hash_t digest)
-{
-	bid_cleanup(pins_close) struct pins pins = { 0 };
 	XXH128_hash_t key, known;
 	struct line line;
 
-	pins_open(&pins, store);
-	if (find(&pins, request, &known) == 0 && XXH128_isEqual(known, digest))
+	bid_journal_catch_up(&pins->journal);
+	if (bid_pin_get(pins, request, &known) == 0 && XXH128_isEqual(known, digest))
 		return 0;
-	key = key_of(&pins, request);
+	key = key_of(pins, request);
 	line = (struct line){
 		.key = { key.high64, key.low64 },
 		.digest = { digest.high64, digest.low64 },
 		.time = (uint32_t)time(NULL),
 	};
-	return bid_journal_append(&pins.journal, &line);
+	return bid_journal_append(&pins->journal, &line);
 }

@@ -189,13 +189,18 @@ static void format_digest(XXH128_hash_t hash, char text[static BID_DIGEST_MAX])
 		 (unsigned long long)hash.low64);
 }
 
+static void close_pins(struct bid_pins **pins)
+{
+	bid_pins_close(*pins);
+}
+
 /* Against what was fetched first under this id, which may have been evicted since. */
-static int check_pin(struct bid_txn *txn, const struct bid_request *request, XXH128_hash_t digest)
+static int check_pin(struct bid_txn *txn, const struct bid_pins *pins, const struct bid_request *request, XXH128_hash_t digest)
 {
 	char first[BID_DIGEST_MAX], now[BID_DIGEST_MAX];
 	XXH128_hash_t pinned;
 
-	if (txn->accept || bid_pin_get(txn->store, request, &pinned) < 0 || XXH128_isEqual(pinned, digest))
+	if (txn->accept || bid_pin_get(pins, request, &pinned) < 0 || XXH128_isEqual(pinned, digest))
 		return 0;
 	format_digest(pinned, first);
 	format_digest(digest, now);
@@ -390,12 +395,34 @@ static mode_t mode_of(enum bid_kind kind)
 	return kind == BID_KIND_ELF || kind == BID_KIND_VDSO ? 0755 : 0644;
 }
 
+/* Remember what was published, and that there is more of it now. */
+static void note(struct bid_txn *txn, struct bid_pins *pins, const struct bid_request *request, const struct bid_origin *origin,
+		 XXH128_hash_t hash)
+{
+	char digest[BID_DIGEST_MAX];
+	int r = bid_pin_set(pins, request, hash);
+
+	if (r < 0)
+		bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
+	format_digest(hash, digest);
+	r = bid_record_write(txn->store, &(struct bid_record){
+						 .request = *request,
+						 .origin = origin,
+						 .digest = digest,
+						 .size = bid_filling_size(&txn->filling),
+					 });
+	if (r < 0)
+		bid_debug("%s: no record of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
+	/* not before there is a record: by that it counts */
+	bid_keeper_published(bid_store_keeper(txn->store), bid_filling_size(&txn->filling));
+}
+
 int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file)
 {
+	bid_cleanup(close_pins) struct bid_pins *pins = NULL;
 	struct bid_elf_info info;
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request request;
-	char digest[BID_DIGEST_MAX];
 	XXH128_hash_t hash;
 	struct stat st;
 	int r;
@@ -409,7 +436,9 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	hash = XXH3_128bits_digest(txn->filling.digest);
-	r = check_pin(txn, &request, hash);
+	r = bid_pins_open(txn->store, &pins);
+	if (r == 0)
+		r = check_pin(txn, pins, &request, hash);
 	if (r < 0)
 		return r;
 	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
@@ -420,25 +449,8 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	if (r < 0)
 		return r;
 	/* what somebody else put there meanwhile has its own record, or none */
-	if (fstat(txn->temp.fd, &st) < 0 || st.st_ino != file.st.st_ino || st.st_dev != file.st.st_dev) {
-		*ret_file = file;
-		return 0;
-	}
-
-	format_digest(hash, digest);
-	r = bid_pin_set(txn->store, &request, hash);
-	if (r < 0)
-		bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
-	r = bid_record_write(txn->store, &(struct bid_record){
-						 .request = request,
-						 .origin = origin,
-						 .digest = digest,
-						 .size = bid_filling_size(&txn->filling),
-					 });
-	if (r < 0)
-		bid_debug("%s: no record of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
-	/* not before there is a record: by that it counts */
-	bid_keeper_published(bid_store_keeper(txn->store), bid_filling_size(&txn->filling));
+	if (fstat(txn->temp.fd, &st) == 0 && st.st_ino == file.st.st_ino && st.st_dev == file.st.st_dev)
+		note(txn, pins, &request, origin, hash);
 	*ret_file = file;
 	return 0;
 }
