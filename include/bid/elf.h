@@ -31,7 +31,7 @@ struct bid_elf_info {
 	bool has_dwarf; /* has .debug_info or .zdebug_info, with bytes in it */
 	bool has_symtab; /* has SHT_SYMTAB with bytes in it */
 	bool has_code; /* has an executable section with bytes in it: not a separate debug file */
-	struct bid_id alt; /* build-id of the dwz file that .gnu_debugaltlink names; len 0 if none */
+	struct bid_id alt; /* build-id of the dwz file that its DWARF refers to, by .gnu_debugaltlink; len 0 if none */
 };
 
 /*

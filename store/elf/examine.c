@@ -32,6 +32,11 @@ void bid_elf_cleanup(Elf **elf)
 		elf_end(*elf);
 }
 
+static bool is_inside(uint64_t file_size, uint64_t offset, uint64_t size)
+{
+	return offset <= file_size && size <= file_size - offset;
+}
+
 /*
  * Are there more sections in the file than any has? libelf makes room for all of them as soon as it opens one. @head is what the
  * file begins with, of any class and byte order.
@@ -45,15 +50,17 @@ static int check_count(int fd, const uint8_t head[static sizeof(Elf64_Ehdr)])
 	struct stat st;
 	ssize_t n;
 
-	if (count != 0 || offset == 0 || offset > INT64_MAX)
+	if (count != 0 || offset == 0)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* what does not lie in the file is not counted */
+	if (!is_inside((uint64_t)st.st_size, offset, size))
 		return 0;
 	n = bid_pread_full(fd, first, size, (off_t)offset);
 	if (n < 0 || (size_t)n < size)
 		return n < 0 ? (int)n : 0;
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	count = BID_FORM_FIELD(&form, first, Shdr, sh_size);
-	/* what does not lie in the file is not counted */
 	return count > MAX_SECTIONS && count <= ((uint64_t)st.st_size - offset) / size ? -EBADMSG : 0;
 }
 
@@ -193,11 +200,6 @@ int bid_elf_identify_by_libelf(int fd, struct bid_id *ret_id)
 	return 0;
 }
 
-static bool is_inside(uint64_t file_size, uint64_t offset, uint64_t size)
-{
-	return offset <= file_size && size <= file_size - offset;
-}
-
 /* Are both tables of headers in the file, whole and of known form? */
 static int check_tables(Elf *elf, const GElf_Ehdr *ehdr, uint64_t file_size, size_t *ret_sections, size_t *ret_segments)
 {
@@ -306,6 +308,9 @@ static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *i
 		if (r < 0)
 			return r;
 	}
+	/* strip(1) leaves the link where it took away all that refers to it */
+	if (!info->has_dwarf)
+		info->alt = (struct bid_id){ 0 };
 	return 0;
 }
 

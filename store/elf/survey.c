@@ -27,6 +27,7 @@ struct survey {
 	uint64_t tail_len;
 	const uint8_t *names; /* of the sections; NUL is the last of them */
 	uint64_t names_len;
+	bool refers; /* has .gnu_debugaltlink */
 };
 
 struct section {
@@ -115,8 +116,7 @@ static int look_at(struct survey *survey, const struct section *section, struct 
 	if (!is_inside(survey, section->offset, section->size) || section->name >= survey->names_len)
 		return -EAGAIN;
 	name = (const char *)survey->names + section->name;
-	if (strcmp(name, ".gnu_debugaltlink") == 0)
-		return -EAGAIN;
+	survey->refers |= strcmp(name, ".gnu_debugaltlink") == 0;
 	info->has_symtab |= section->type == SHT_SYMTAB;
 	info->has_code |= (section->flags & SHF_EXECINSTR) != 0;
 	info->has_dwarf |= strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
@@ -138,7 +138,8 @@ static int survey_sections(struct survey *survey, struct bid_elf_info *info)
 		r = look_at(survey, &section, &found, info);
 	}
 	info->id = found.id;
-	return r == 0 && found.id.len == 0 ? -EAGAIN : r;
+	/* what the link says is libelf's to read, where it says anything */
+	return r == 0 && (found.id.len == 0 || (survey->refers && info->has_dwarf)) ? -EAGAIN : r;
 }
 
 /* -EAGAIN: ask libelf. */
@@ -153,6 +154,7 @@ static int survey_file(int fd, struct bid_elf_info *ret_info)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	survey.file_size = (uint64_t)st.st_size;
+	survey.refers = false;
 	r = bid_bytes_read(fd, survey.head, sizeof(Elf64_Ehdr), sizeof(survey.head), 0, &len);
 	if (r < 0)
 		return r;

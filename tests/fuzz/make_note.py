@@ -289,6 +289,7 @@ def files():
         "odd-shentsize": linked(e_shentsize=72),
         "phoff-wraps": linked(e_phoff=2 ** 64 - 8),
         "shoff-wraps": linked(e_shoff=2 ** 64 - 8),
+        "count-past-end": linked(e_phentsize=40, e_shoff=2 ** 63 - 1, shnum=0),
         "empty": b"",
         "magic": b"\x7fELF",
     }

@@ -51,6 +51,18 @@ def test_its_absence_is_no_trouble(mount, shrunk):
     assert tools.errno_of(m.debug_file(common.id).read_bytes) and server.count(common.id, "debuginfo") == 1, "remembered"
 
 
+def test_nothing_comes_along_with_a_stripped_program(mount, shrunk, place):
+    """strip(1) leaves the link, and nothing that refers to it."""
+    one, _, common, server = shrunk
+    link = place / "link"
+    link.write_bytes(b"common.debug\0" + bytes.fromhex(common.id))
+    tools.run("objcopy", "--add-section", f".gnu_debugaltlink={link}", one.path, server.root / one.id / "executable")
+    m = mount(f"url={server.url}", "wait=30")
+    assert m.artifact(one.id).read_bytes() == (server.root / one.id / "executable").read_bytes()
+    await_quiet(m)
+    assert server.count(common.id, "debuginfo") == 0 and server.count() == 1
+
+
 def test_no_chain(mount, shrunk, place):
     """A server could have each file refer to another one, for ever: what was not asked for brings nothing along."""
     one, two, common, server = shrunk

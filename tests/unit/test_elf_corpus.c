@@ -66,6 +66,7 @@ static const struct {
 	{ "odd-shentsize", SHA1, 0, NULL, -EBADMSG },
 	{ "phoff-wraps", SHA1, 0, NULL, -EBADMSG },
 	{ "shoff-wraps", SHA1, 0, NULL, -EBADMSG },
+	{ "count-past-end", SHA1, 0, NULL, -EBADMSG },
 	{ "empty", NULL, -ENOEXEC, NULL, -ENOEXEC },
 	{ "magic", NULL, -ENOEXEC, NULL, -ENOEXEC },
 };
