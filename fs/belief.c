@@ -72,6 +72,14 @@ void bid_belief_seek(struct bid_fs *fs, const struct bid_request *request, struc
 	*file = found;
 }
 
+void bid_belief_look(struct bid_fs *fs, const struct bid_node *dir, const char *name)
+{
+	struct bid_node link;
+
+	if (fs->watch && bid_tree_link(dir, name, &link) == 0 && !bid_watch_has(fs->watch, &link.id))
+		bid_watch_add_names(fs->watch, &link.id);
+}
+
 void bid_belief_read(struct bid_fs *fs, const struct bid_id *id, enum bid_kind kind, int fd, const struct stat *st)
 {
 	struct bid_file file = { .fd = fd, .st = *st, .kind = kind };
@@ -87,12 +95,10 @@ static bool is_watched(const struct bid_fs *fs, const struct bid_asked *asked, c
 	case BID_NODE_ID:
 	case BID_NODE_LINK:
 	case BID_NODE_PATH_ID:
+	case BID_NODE_PATH:
 		return true;
 	case BID_NODE_FILE:
-		/* those are written through the mount */
-		if (node->kind != BID_KIND_PROBES)
-			break;
-		return false;
+		break;
 	default:
 		return false;
 	}
@@ -107,7 +113,7 @@ static bool is_watched(const struct bid_fs *fs, const struct bid_asked *asked, c
 /* The directory that @node depends on, beside its id; NULL if on none. */
 static const char *dir_of(const struct bid_fs *fs, const struct bid_node *node, char buf[static PATH_MAX])
 {
-	if (node->type == BID_NODE_PATH_ID)
+	if (node->type == BID_NODE_PATH_ID || node->type == BID_NODE_PATH)
 		return bid_node_path(node);
 	if (node->type != BID_NODE_LINK)
 		return NULL;
@@ -141,33 +147,45 @@ static struct bid_told_name *name_new(const struct bid_asked *asked, const struc
 	return name;
 }
 
-struct bid_told_name *bid_believe(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node,
-				  const struct stat *st, struct fuse_entry_param *entry)
+/* Is the id that @node depends on watched? */
+static bool find_id(const struct bid_fs *fs, const struct bid_node *node, struct bid_id *ret_id)
+{
+	if (node->type == BID_NODE_PATH)
+		return bid_watch_id_in(fs->watch, bid_node_path(node), ret_id);
+	*ret_id = node->id;
+	return bid_watch_has(fs->watch, &node->id);
+}
+
+struct bid_told bid_believe(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
+			    struct fuse_entry_param *entry)
 {
 	bid_auto_free struct bid_told_name *noted = NULL, *name = NULL;
+	struct bid_told told = { 0 };
 	char buf[PATH_MAX];
 
 	if (!fs->watch || (asked->dir != BID_NODE_NONE && !asked->name) || !is_watched(fs, asked, node))
-		return NULL;
+		return told;
 	/* with servers to ask every id has its directory, always the same */
 	if (node->type == BID_NODE_ID && fs->tree.any_id) {
 		entry->attr_timeout = LONG;
-		return NULL;
+		return told;
 	}
-	if (!bid_watch_has(fs->watch, &node->id))
-		return NULL;
+	if (!find_id(fs, node, &told.id))
+		return told;
 	noted = name_new(asked, node, entry->ino);
 	name = name_new(asked, node, entry->ino);
-	if (!noted || !name || !bid_watch_note(fs->watch, &node->id, asked->mark, st, dir_of(fs, node, buf), note, &noted))
-		return NULL;
+	if (!noted || !name || !bid_watch_note(fs->watch, &told.id, asked->mark, st, dir_of(fs, node, buf), note, &noted))
+		return told;
 	entry->attr_timeout = entry->entry_timeout = LONG;
-	return bid_steal(name);
+	told.name = bid_steal(name);
+	return told;
 }
 
-void bid_belief_check(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_id *id, struct bid_told_name *name)
+void bid_belief_check(struct bid_fs *fs, const struct bid_asked *asked, struct bid_told *told)
 {
-	if (!name || bid_watch_note(fs->watch, id, asked->mark, NULL, NULL, NULL, NULL))
-		free(name);
+	if (!told->name || bid_watch_note(fs->watch, &told->id, asked->mark, NULL, NULL, NULL, NULL))
+		free(told->name);
 	else
-		bid_notify_names(fs->notifier, name);
+		bid_notify_names(fs->notifier, told->name);
+	told->name = NULL;
 }

@@ -11,6 +11,12 @@
 
 struct bid_told_name;
 
+/* What the kernel is told of, and may believe for long. */
+struct bid_told {
+	struct bid_id id; /* that it depends on */
+	struct bid_told_name *name; /* owned; NULL if there is nothing to believe */
+};
+
 /* A question of the kernel. What it is told counts from the moment that was taken before the store was looked at. */
 struct bid_asked {
 	uint64_t mark; /* bid_watch_mark() */
@@ -41,6 +47,12 @@ const char *bid_beliefs_reason(const struct bid_fs *fs, unsigned *ret_watched);
 void bid_belief_seek(struct bid_fs *fs, const struct bid_request *request, struct bid_asked *asked, struct bid_file *file);
 
 /*
+ * perf's link @name is about to be looked up in @dir, a directory of links: watch its id, if there is room, for who lists a cache
+ * looks at every link and at what it leads to, and lists it again. Before anything is asked of the store. May block on disk.
+ */
+void bid_belief_look(struct bid_fs *fs, const struct bid_node *dir, const char *name);
+
+/*
  * The file with the attributes @st, open at @fd, is read as @id's: watch that. May block on disk, so it is for after the reply;
  * what is told in that holds for no longer.
  */
@@ -49,15 +61,15 @@ void bid_belief_read(struct bid_fs *fs, const struct bid_id *id, enum bid_kind k
 /*
  * @entry is what the kernel is about to be told of @node, with the times that anything may be believed; the entry's time is of no
  * matter if @asked is about no name. @st is that of an artifact's file, else NULL. If it may be believed for longer, the times are
- * longer, and the result is not NULL but for bid_belief_check(), after the kernel has been told.
+ * longer. The result is for bid_belief_check(), after the kernel has been told.
  */
-struct bid_told_name *bid_believe(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node,
-				  const struct stat *st, struct fuse_entry_param *entry);
+struct bid_told bid_believe(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
+			    struct fuse_entry_param *entry);
 
 /*
- * The kernel has been told of @name, which is taken over and may be NULL, and of @id. If that does not hold any more, which may
- * have been noticed before it was told, it is taken back.
+ * The kernel has been told of @told, which is taken over. If that does not hold any more, which may have been noticed before it was
+ * told, it is taken back.
  */
-void bid_belief_check(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_id *id, struct bid_told_name *name);
+void bid_belief_check(struct bid_fs *fs, const struct bid_asked *asked, struct bid_told *told);
 
 #endif

@@ -35,13 +35,14 @@ static struct bid_node node_of(const struct bid_call *call, const struct bid_fil
 	};
 }
 
-/* Of what the kernel knows, and asks for again, it is worth while to know when it changes. */
+/* Of what the kernel knows and asks for again, or of an id that is watched anyway, it is worth while to know when it changes. */
 static void seek(struct bid_fs *fs, struct bid_call *call, struct bid_file *file)
 {
 	struct bid_node node = node_of(call, file);
 	struct bid_inode buffer;
 
-	if (call->asked.name && bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer))
+	if (call->asked.name &&
+	    (bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer) || bid_watch_has(fs->watch, &node.id)))
 		bid_belief_seek(fs, &call->artifact, &call->asked, file);
 }
 
@@ -130,12 +131,15 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, parent, &buffer);
 	bool up = strcmp(name, "..") == 0;
-	struct bid_asked asked = { .mark = bid_watch_mark(fs->watch) };
+	struct bid_asked asked = { 0 };
 	struct bid_node child;
 	struct stat section;
 	int r;
 
 	bid_mode_heard(fs, req);
+	if (inode && inode->node.type == BID_NODE_LINKS_FAN)
+		bid_belief_look(fs, &inode->node, name);
+	asked.mark = bid_watch_mark(fs->watch);
 	if (inode && lookup_staged(req, &inode->node, name))
 		return;
 	if (up || strcmp(name, ".") == 0) {

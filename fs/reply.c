@@ -146,7 +146,7 @@ void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct fuse_entry_param entry;
-	struct bid_told_name *told;
+	struct bid_told told;
 
 	if (bid_entry_make(fs, node, st, &entry) < 0) {
 		fuse_reply_err(req, ENOMEM);
@@ -155,7 +155,7 @@ void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct
 	told = bid_believe(fs, asked, node, st, &entry);
 	if (fuse_reply_entry(req, &entry) == -ENOENT)
 		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
-	bid_belief_check(fs, asked, &node->id, told);
+	bid_belief_check(fs, asked, &told);
 }
 
 void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct bid_inode *inode, const struct stat *st,
@@ -163,12 +163,12 @@ void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct 
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct fuse_entry_param entry = { .ino = inode->number, .attr_timeout = timeout };
-	struct bid_told_name *told;
+	struct bid_told told;
 
 	entry.attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode);
 	told = bid_believe(fs, asked, &inode->node, st, &entry);
 	fuse_reply_attr(req, &entry.attr, entry.attr_timeout);
-	bid_belief_check(fs, asked, &inode->node.id, told);
+	bid_belief_check(fs, asked, &told);
 }
 
 void bid_reply_negative(fuse_req_t req, double timeout)

@@ -45,6 +45,18 @@ bool bid_watch_has(struct bid_watch *watch, const struct bid_id *id);
 int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct bid_file *file);
 
 /*
+ * Watch @id, which the store itself has, but none of its files. As bid_watch_add(), but it takes no place of an id that was asked
+ * for in the last hour: -EAGAIN. A walk through all ids would leave none of those watched that are in use.
+ */
+int bid_watch_add_names(struct bid_watch *watch, const struct bid_id *id);
+
+/*
+ * An id that is watched, and of which the directory @dir, relative to the store, has a build: with it an answer about that
+ * directory may be noted.
+ */
+bool bid_watch_id_in(struct bid_watch *watch, const char *dir, struct bid_id *ret_id);
+
+/*
  * @id is about to be changed by the caller, who knows what follows from that: it is not watched any more, and nothing is told. The
  * note is the result, and the caller's own; NULL if there is none.
  */

@@ -103,6 +103,15 @@ static void assert_told(struct store_scene *scene, struct bid_watch *watch, cons
 	assert_false(bid_watch_has(watch, &id));
 }
 
+/* The same for an id of which no file is watched. */
+static void keep_names(struct bid_watch *watch, const char *hex)
+{
+	struct bid_id id = id_of(hex);
+
+	assert_int_equal(bid_watch_add_names(watch, &id), 0);
+	assert_true(bid_watch_has(watch, &id));
+}
+
 static void begin_anew(struct store_scene *scene)
 {
 	run(scene, "rm -rf store/usr store/usr2 'store/[debuginfod]' 'store/[vdso]' store/.build-id");
@@ -121,6 +130,7 @@ static void every_change_is_told(void **state)
 		"ln a.debug " PLACE "/debug",
 		"mv " PLACE " store/usr/bin/a/elsewhere",
 		"mv store/usr/bin/a store/usr/bin/c",
+		"mkdir store/usr/bin/a/" ID_LONG,
 		"rm -r store/usr/bin/a",
 		"rm store/.build-id/aa/*",
 		"mv store/.build-id/aa store/.build-id/ac",
@@ -193,7 +203,7 @@ static void what_leads_to_others_is_not_told(void **state)
 	keep(scene, watch, ID_A);
 	keep(scene, watch, ID_B);
 	run(scene, "mkdir -p store/usr/bin/c store/usr/lib store/.build-id/ab 'store/[debuginfod]/" ID_LONG "'");
-	run(scene, "touch store/.build-id/aa/0000 store/usr/bin/a/other store/.bidfs/x && cat " PLACE "/elf > /dev/null");
+	run(scene, "touch store/.build-id/aa/0000 store/usr/bin/other store/.bidfs/x && cat " PLACE "/elf > /dev/null");
 	/* those before it would have been told of first */
 	assert_told(scene, watch, ID_B, "touch store/usr/bin/b/" ID_B "/elf");
 	assert_int_equal(count(), 1);
@@ -222,6 +232,52 @@ static void the_least_recently_asked_for_goes(void **state)
 	assert_true(bid_id_equal(&told.ids[0], &b));
 	assert_false(told.changed[0]);
 	assert_false(bid_watch_has(watch, &b));
+	bid_watch_free(watch);
+}
+
+static void names_alone_are_watched(void **state)
+{
+	static const char *const commands[] = { "ln a.debug " PLACE "/debug", "mkdir store/usr/bin/a/" ID_LONG,
+						"mv store/usr/bin/a store/usr/bin/c", "rm store/.build-id/aa/*" };
+	struct store_scene *scene = *state;
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct bid_id id = id_of(ID_A), found;
+		struct bid_watch *watch;
+
+		begin_anew(scene);
+		watch = begin(scene, 10);
+		keep_names(watch, ID_A);
+		assert_true(bid_watch_id_in(watch, "usr/bin/a", &found));
+		assert_true(bid_id_equal(&found, &id));
+		assert_true(bid_watch_note(watch, &id, bid_watch_mark(watch), NULL, "usr/bin/a", NULL, NULL));
+		assert_false(bid_watch_id_in(watch, "usr/bin", &found));
+		assert_false(bid_watch_id_in(watch, "usr/bin/b", &found));
+		assert_false(bid_watch_id_in(watch, "", &found));
+		assert_told(scene, watch, ID_A, commands[i]);
+		assert_false(bid_watch_id_in(watch, "usr/bin/a", &found));
+		id = id_of(ID_SHORT);
+		assert_int_equal(bid_watch_add_names(watch, &id), -ENOENT);
+		bid_watch_free(watch);
+	}
+}
+
+static void names_alone_take_no_place(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id b = id_of(ID_B);
+	struct bid_watch *watch;
+	int error;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	watch = begin(scene, 1);
+	keep(scene, watch, ID_A);
+	assert_int_equal(bid_watch_add_names(watch, &b), -EAGAIN);
+	keep_names(watch, ID_A);
+	assert_int_equal(bid_watch_count(watch, &error), 1);
+	assert_int_equal(error, 0);
+	keep(scene, watch, ID_B);
 	bid_watch_free(watch);
 }
 
@@ -328,6 +384,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(written_by_another_name, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_leads_to_others_is_not_told, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(the_least_recently_asked_for_goes, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(names_alone_are_watched, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(names_alone_take_no_place, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(who_changes_it_himself_is_not_told, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_was_found_before_does_not_count, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(of_a_lower_store_nothing_is_watched, store_scene_begin, store_scene_end),

@@ -399,6 +399,26 @@ bool bid_holds_dir(const struct bid_hold *holds, const char *path)
 	return false;
 }
 
+void *bid_paths_holder(const struct bid_paths *paths, const char *path)
+{
+	const struct bid_paths_node *node = paths->top;
+	char name[NAME_MAX + 1];
+
+	for (;;) {
+		size_t len = strcspn(path, "/");
+
+		if (!is_plain(path, len))
+			return NULL;
+		snprintf(name, sizeof(name), "%.*s", (int)len, path);
+		node = find_child(paths, node, name);
+		if (!node || node->wd < 0)
+			return NULL;
+		if (!path[len])
+			return node->holds ? node->holds->holder : NULL;
+		path += len + 1;
+	}
+}
+
 void bid_paths_let_go(struct bid_paths *paths, struct bid_hold **holds)
 {
 	struct bid_hold *one, *other;

@@ -51,6 +51,9 @@ bool bid_holds_file(const struct bid_hold *holds, const struct stat *st, uint64_
 /* Is the directory @path, which exists, one of @holds? */
 bool bid_holds_dir(const struct bid_hold *holds, const char *path);
 
+/* One who has bid_paths_hold() of just the directory @path, which is there; NULL if nobody has. */
+void *bid_paths_holder(const struct bid_paths *paths, const char *path);
+
 /* Let go of all of *@holds. */
 void bid_paths_let_go(struct bid_paths *paths, struct bid_hold **holds);
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/watch/paths.h"
@@ -25,11 +26,13 @@
 enum {
 	BUCKETS = 4096, /* a power of two */
 	EVENTS = 64 << 10, /* bytes that are read at a time */
+	IN_USE_S = 3600,
 };
 
 struct entry {
 	struct bid_id id;
 	uint64_t since; /* the moment it was watched from */
+	time_t used; /* CLOCK_MONOTONIC */
 	void *note; /* the caller's */
 	struct bid_hold *holds; /* owned */
 	struct entry *next; /* in its bucket */
@@ -92,12 +95,21 @@ static void unchain(struct entry *entry)
 	entry->newer->older = entry->older;
 }
 
+static time_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+	return time.tv_sec;
+}
+
 static void make_newest(struct bid_watch *watch, struct entry *entry)
 {
 	entry->older = watch->ends.older;
 	entry->newer = &watch->ends;
 	entry->older->newer = entry;
 	watch->ends.older = entry;
+	entry->used = now();
 }
 
 /* The result is the note. */
@@ -270,6 +282,20 @@ bool bid_watch_has(struct bid_watch *watch, const struct bid_id *id)
 	return entry;
 }
 
+/* The original path that the place @path is in: its time is that of the last of its builds. Not what has all builds of a kind. */
+static int hold_parent(struct bid_watch *watch, struct entry *entry, char *path)
+{
+	char *slash = strrchr(path, '/');
+	int r = 0;
+
+	if (!slash || path[0] == '[' || strncmp(path, BID_LAYOUT_LINKS, strlen(BID_LAYOUT_LINKS)) == 0)
+		return 0;
+	*slash = '\0';
+	r = bid_paths_hold(watch->paths, path, entry, &entry->holds);
+	*slash = '/';
+	return r;
+}
+
 /* Every name that decides what is found for the id of @entry. */
 static int hold_names(struct bid_watch *watch, struct entry *entry)
 {
@@ -283,8 +309,11 @@ static int hold_names(struct bid_watch *watch, struct entry *entry)
 
 		/* before it is read */
 		r = bid_paths_hold(watch->paths, bid_layout_link(&filed, link), entry, &entry->holds);
-		while (r == 0 && bid_place_next(&place, watch->store, &filed, BID_KIND_NONE))
+		while (r == 0 && bid_place_next(&place, watch->store, &filed, BID_KIND_NONE)) {
 			r = bid_paths_hold(watch->paths, place.path, entry, &entry->holds);
+			if (r == 0)
+				r = hold_parent(watch, entry, place.path);
+		}
 	}
 	return r;
 }
@@ -355,7 +384,15 @@ static int add_file(struct bid_watch *watch, struct entry *entry, const struct b
 	return r;
 }
 
-/* What the system refuses it will refuse again, so that what is watched has to do. */
+/* What the system refuses it will refuse again, so that what is watched has to do. @r is what came of watching one more. */
+static void refused(struct bid_watch *watch, int r)
+{
+	if (r == -ENOSPC && watch->n < watch->max)
+		watch->max = watch->n > 1 ? watch->n : 1;
+	if (r < 0 && r != -ENOENT)
+		watch->error = r;
+}
+
 int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct bid_file *file)
 {
 	struct entry *entry, *made = NULL;
@@ -377,12 +414,49 @@ int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct
 	/* of an id that has no file here, nothing is said */
 	if (r < 0 && made)
 		drop(watch, made, false);
-	if (r == -ENOSPC && watch->n < watch->max)
-		watch->max = watch->n > 1 ? watch->n : 1;
-	if (r < 0 && r != -ENOENT)
-		watch->error = r;
+	refused(watch, r);
 	pthread_mutex_unlock(&watch->lock);
 	return r;
+}
+
+/* Is there room for one that is only looked at? */
+static bool has_room(const struct bid_watch *watch)
+{
+	return watch->n < watch->max || (watch->n > 0 && watch->ends.newer->used + IN_USE_S < now());
+}
+
+int bid_watch_add_names(struct bid_watch *watch, const struct bid_id *id)
+{
+	char where[PATH_MAX];
+	struct entry *entry;
+	int r = 0;
+
+	if (!watch)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&watch->lock);
+	if (!find(watch, id)) {
+		r = has_room(watch) ? bid_one_where(watch->store, id, where, sizeof(where)) : -EAGAIN;
+		if (r == 0) {
+			r = add(watch, id, &entry);
+			refused(watch, r);
+		}
+	}
+	pthread_mutex_unlock(&watch->lock);
+	return r;
+}
+
+bool bid_watch_id_in(struct bid_watch *watch, const char *dir, struct bid_id *ret_id)
+{
+	const struct entry *entry;
+
+	if (!watch)
+		return false;
+	pthread_mutex_lock(&watch->lock);
+	entry = bid_paths_holder(watch->paths, dir);
+	if (entry)
+		*ret_id = entry->id;
+	pthread_mutex_unlock(&watch->lock);
+	return entry;
 }
 
 void *bid_watch_end(struct bid_watch *watch, const struct bid_id *id)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What perf's listings look at, and read nothing of the build itself, is believed for long, too: until it is changed."""
+import os
+import shutil
+import time
+
+import pytest
+
+import programs
+import tools
+from test_watch import OLD, make_hot, requests
+
+PROBES = "%sdt_app:one=one\np:sdt_app/one /usr/bin/app:0x1000\n"
+
+
+@pytest.fixture
+def ids(place, store):
+    """Builds with probe definitions, each at an original path of its own."""
+    sample = programs.small(place / "app", 1)
+    made = [f"{number:040x}" for number in range(1, 31)]
+    for ident in made:
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", PROBES.encode(), "probes")
+    return made
+
+
+def look(m, ids):
+    """As 'perf list' does: every link, its text, and the definitions behind it."""
+    return [(os.readlink(m.link(ident)), os.stat(m.link(ident) / "probes").st_size) for ident in ids]
+
+
+def test_who_lists_twice_asks_once(mount, mode, store, ids):
+    m = mount()
+    first = look(m, ids)
+    assert m.status()["watched"] == len(ids)
+    time.sleep(OLD)
+    before = requests(m)
+    assert look(m, ids) == first
+    assert requests(m) - before < len(ids) // 2
+
+
+def link(store, ident):
+    return store / ".build-id" / ident[:2] / ident[2:]
+
+
+def rewrite(store, place):
+    with open(place / "probes", "a", encoding="ascii") as file:
+        file.write("%sdt_app:two=two\n")
+
+
+def replace(store, place):
+    (place / "new").write_text(PROBES * 2)
+    (place / "new").rename(place / "probes")
+
+
+def size_of(m, ident):
+    return os.stat(m.link(ident) / "probes").st_size
+
+
+CHANGES = {
+    "rewrite": (rewrite, lambda m, ident: size_of(m, ident) == len(PROBES) + len("%sdt_app:two=two\n")),
+    "replace": (replace, lambda m, ident: size_of(m, ident) == 2 * len(PROBES)),
+    "no probes": (lambda store, place: (place / "probes").unlink(), lambda m, ident: not (m.link(ident) / "probes").exists()),
+    "no link": (lambda store, place: link(store, place.name).unlink(), lambda m, ident: not os.path.lexists(m.link(ident))),
+    "no build": (lambda store, place: (link(store, place.name).unlink(), shutil.rmtree(place.parent)),
+                 lambda m, ident: not os.path.lexists(m.link(ident)) and not (m / f"usr/bin/app{ident}").exists()),
+    # the directory of the original path tells by its time that there is one more
+    "one more": (lambda store, place: shutil.copytree(place, place.with_name("f" * 40)),
+                 lambda m, ident: (m / f"usr/bin/app{ident}").stat().st_mtime_ns ==
+                 (m.store / f"usr/bin/app{ident}").stat().st_mtime_ns),
+    "one more file": (lambda store, place: (place / "kallsyms").touch(),
+                      lambda m, ident: (m / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns ==
+                      (m.store / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_behind_its_back_are_seen(mount, mode, store, ids, change):
+    m = mount()
+    ident = ids[0]
+    place = store / f"usr/bin/app{ident}" / ident
+    act, seen = CHANGES[change]
+    look(m, ids)
+    assert not seen(m, ident) or change.startswith("one more")
+    act(store, place)
+    tools.wait_until(lambda: seen(m, ident), "the change", 5)
+
+
+def test_what_perf_and_bidctl_do_to_the_store_is_seen(mount, mode, place, store):
+    program = programs.small(place / "app", 1, "-g")
+    m, env = mount(), tools.environment(place)
+    tools.run("perf", "--buildid-dir", store, "buildid-cache", "-a", program.path, env=env)
+    for argv in (["perf", "--buildid-dir", store, "buildid-cache", "-r", program.path],
+                 [tools.BIDCTL, "--store", store, "remove", program.id]):
+        tools.wait_until(lambda: os.path.lexists(m.link(program.id)), "it again", 5)
+        assert (m.link(program.id) / "elf").exists()
+        tools.run(*argv, env=env)
+        tools.wait_until(lambda: not os.path.lexists(m.link(program.id)), "its end", 5)
+        tools.run(tools.BIDCTL, "--store", store, "add", program.path)
+
+
+def test_definitions_that_are_written_through_the_mount(mount, mode, store, ids):
+    m = mount()
+    for ident in ids:
+        look(m, [ident])
+        with open(m.link(ident) / "probes", "r+", encoding="ascii") as file:
+            assert file.read() == PROBES
+            file.seek(0)
+            file.truncate()
+            file.write("%sdt_app:other=other\n")
+        assert (m.link(ident) / "probes").read_text() == "%sdt_app:other=other\n"
+        assert os.stat(m.link(ident) / "probes").st_size == len("%sdt_app:other=other\n")
+        assert (store / f"usr/bin/app{ident}" / ident / "probes").read_text() == "%sdt_app:other=other\n"
+
+
+def test_a_listing_takes_no_place_of_what_is_read(mount, mode, place, store):
+    limited = place / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -n 80\nexec {tools.MOUNT_BIDFS} "$@"\n')  # a fourth of them
+    limited.chmod(0o755)
+    sample = programs.small(place / "app", 1)
+    ids = [f"{number:040x}" for number in range(1, 41)]
+    for ident in ids:
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
+    m = mount(program=limited)
+    used = [m.artifact(ident) for ident in ids[:15]]
+    make_hot(m, used, len(used))
+    for ident in ids:
+        os.readlink(m.link(ident))
+    assert m.status()["watched"] == 20
+    for path in used:
+        os.lstat(path)  # the time of the reading before
+    time.sleep(OLD)
+    before = requests(m)
+    for path in used:
+        os.lstat(path)
+    assert requests(m) - before < len(used) // 2
