@@ -80,10 +80,14 @@ class Mount:
 class Bench:
     def __init__(self, build, store, point, ids, cold):
         self.build, self.store, self.point, self.cold = build, store, point, cold
+        self.one = store.with_name(f"{store.name}.names")  # one directory with as many names
         self.figures = Figures(ids)
         self.curve = {}  # us of lookups in each round, by name: for a plot
         self.ids = [fan.name + link for fan in os.scandir(store / ".build-id") for link in os.listdir(fan)]
         self.random = random.Random(1)
+        self.one.mkdir()
+        for ident in self.ids:
+            (self.one / ident).symlink_to("x")
 
     def lookup(self, paths, times):
         """Microseconds of a stat(2)."""
@@ -129,10 +133,15 @@ class Bench:
 
     def listings(self):
         """By one program on both sides: what ls(1) and find(1) do with names takes longer than to read them."""
-        native = self.floor("names", *(self.store / ".build-id").iterdir())
+        self.floor("names", self.one)
+        links, one = self.floor("names", *(self.store / ".build-id").iterdir()), self.floor("names", self.one)
         for name, target in (("first", 0.9), ("repeated", 0.25)):
-            self.figures.note(f"all names read, {name} / those of the links", self.floor("names", self.point / "buildid") / native,
-                              target)
+            took = self.floor("names", self.point / "buildid")
+            self.figures.note(f"all names read, {name} / of one ext4 directory", took / one, target)
+            self.figures.note(f"all names read, {name} / those of the links", took / links)
+        took = timed("find", self.point / "buildid", "-maxdepth", "1", "-type", "f")
+        self.figures.note("find -maxdepth 1 -type f / in one ext4 directory",
+                          took / timed("find", self.one, "-maxdepth", "1", "-type", "f"), 1.5)
 
     def memory(self, mount, before):
         """After a listing, after a lookup of every id, of its ELF file, too, and after the kernel forgot them."""

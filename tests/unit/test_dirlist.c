@@ -157,6 +157,25 @@ static void changes_do_not_move_the_others(void **state)
 	bid_dirlist_free(list);
 }
 
+/* rewinddir(3), wherever the listing is. */
+static void the_beginning_is_read_anew(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *list = list_ids(&tree);
+	unsigned seen[2 * IDS] = { 0 };
+	struct bid_dirname name;
+
+	assert_int_equal(bid_dirlist_at(list, 0, &name), 1);
+	remove_id(scene, 0);
+	assert_int_equal(count(list, 0, seen), IDS - 1 + DOTS);
+	assert_int_equal(seen[0], 0);
+	add_id(scene, IDS);
+	assert_int_equal(count(list, 0, seen), IDS + DOTS);
+	assert_int_equal(seen[IDS], 1);
+	bid_dirlist_free(list);
+}
+
 /* The mark says whether anything changed, and nothing of what is not among the ids. */
 static void marks_tell_changes(void **state)
 {
@@ -191,6 +210,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_id_once, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(offsets_hold_in_every_handle, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(changes_do_not_move_the_others, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(the_beginning_is_read_anew, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(marks_tell_changes, fill, store_scene_end),
 	};
 
