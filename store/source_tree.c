@@ -1,191 +1,147 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A directory as a source. It may be on a file system that takes its time, such as NFS or another mount.bidfs, so threads of its
- * own wait for it, and never the caller of start().
+ * own wait for it, and never the caller of start(). It may be on one that does not answer any more: then requests end without the
+ * threads that wait for it, which are left behind.
  */
-#include <bid/source.h>
-
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <unistd.h>
+#include <time.h>
 
-#include <bid/error.h>
-
-#include "base/cleanup.h"
-#include "base/io.h"
 #include "base/thread.h"
-#include "tree_files.h"
+#include "tree_job.h"
 
-#define THREADS 2
-#define PIECE	(256 * 1024)
-
-/* One request, from start() to the end of done(). */
-struct job {
-	TAILQ_ENTRY(job) link; /* in one of the lists below */
-	uint64_t number;
-	struct bid_request request; /* kept */
-	struct bid_receiver receiver;
-	void *user;
-	atomic_bool cancelled;
+enum {
+	THREADS = 2,
+	END_MS = 1000, /* how long the end waits for the file system */
 };
 
-TAILQ_HEAD(jobs, job);
-
-struct tree {
-	struct bid_source source;
-	char *name;
-	char *path;
-	dev_t own; /* from which nothing is taken; 0 if there is none */
-	pthread_t threads[THREADS];
-	unsigned n_threads;
-
-	pthread_mutex_t lock; /* guards everything below; not held during I/O, nor while a receiver is called */
-	pthread_cond_t has_job;
-	struct jobs waiting;
-	struct jobs running;
-	uint64_t last_number;
-	bool stopping;
-};
-
-/* What comes of one request. */
-struct finding {
-	struct bid_answer answer;
-	char text[256];
-	char url[256 + BID_TREE_NAME_MAX];
-};
-
-static struct tree *tree_of(struct bid_source *source)
+static struct bid_tree *tree_of(struct bid_source *source)
 {
-	return (struct tree *)source;
+	return (struct bid_tree *)source;
 }
 
-static void find_that(struct finding *finding, enum bid_outcome outcome, const char *what, int error)
+static void job_free(struct bid_tree_job *job)
 {
-	finding->answer.outcome = outcome;
-	if (error)
-		snprintf(finding->text, sizeof(finding->text), "%s: %s", what, bid_strerror(error));
-	else
-		snprintf(finding->text, sizeof(finding->text), "%s", what);
+	bid_request_release(&job->request);
+	free(job);
 }
 
-/* Hand the file over. Returns 0, what the receiver ended it with in @ret_refusal, or the error of a read. */
-static int deliver(const struct job *job, int fd, uint64_t size, int *ret_refusal)
+/* bid_tree_finish() for one that no thread has begun with: it is freed. */
+static void finish_waiting(struct bid_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
 {
-	bid_auto_free char *buffer = malloc(PIECE);
-	uint64_t at = 0;
-	int r;
-
-	if (!buffer)
-		return -ENOMEM;
-	r = job->receiver.head(job->user, size);
-	while (r == 0 && at < size && !job->cancelled) {
-		ssize_t n = bid_pread_full(fd, buffer, size - at < PIECE ? size - at : PIECE, (off_t)at);
-
-		if (n < 0)
-			return (int)n;
-		/* it was cut while we read it */
-		if (n == 0)
-			return -ESTALE;
-		r = job->receiver.body(job->user, buffer, (size_t)n);
-		at += (uint64_t)n;
-	}
-	*ret_refusal = r;
-	return 0;
+	TAILQ_REMOVE(&tree->waiting, job, link);
+	bid_tree_finish(tree, job, outcome, what);
+	job_free(job);
 }
 
-static void answer_file(const struct job *job, const struct bid_tree_file *file, struct finding *finding)
+static void tree_release(struct bid_tree *tree)
 {
-	int refusal = 0, r;
-
-	finding->answer.size = file->size;
-	finding->answer.modified = file->modified;
-	r = deliver(job, file->fd, file->size, &refusal);
-	if (r < 0)
-		find_that(finding, BID_OUTCOME_UNREACHABLE, "reading it", r);
-	else if (job->cancelled)
-		find_that(finding, BID_OUTCOME_CANCELLED, "cancelled", 0);
-	else if (refusal)
-		find_that(finding, refusal == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED, "could not keep it", refusal);
-	else
-		find_that(finding, BID_OUTCOME_FOUND, "read", 0);
+	pthread_cond_destroy(&tree->ends);
+	pthread_cond_destroy(&tree->has_time);
+	pthread_cond_destroy(&tree->has_job);
+	pthread_mutex_destroy(&tree->lock);
+	free(tree->name);
+	free(tree->path);
+	free(tree);
 }
 
-static void answer(const struct tree *tree, const struct job *job, struct finding *finding)
+/* The calling thread ends. With the lock, which it gives back. */
+static void leave(struct bid_tree *tree)
 {
-	bid_cleanup(bid_tree_file_release) struct bid_tree_file file = BID_TREE_FILE_NONE;
-	int r;
+	bool last = --tree->n_threads == 0 && tree->given_up;
 
-	if (job->cancelled) {
-		find_that(finding, BID_OUTCOME_CANCELLED, "cancelled", 0);
-		return;
-	}
-	r = bid_tree_open(tree->path, tree->own, &job->request, &file);
-	if (file.name[0])
-		snprintf(finding->url, sizeof(finding->url), "%s/%s", tree->name, file.name);
-	if (r == 0)
-		answer_file(job, &file, finding);
-	else if (r == -EDEADLK)
-		find_that(finding, BID_OUTCOME_ABSENT, "this mount itself", 0);
-	else if (r == -ENOENT && file.proves_absence)
-		find_that(finding, BID_OUTCOME_ABSENT, "no such file", 0);
-	else if (r == -ENOENT)
-		find_that(finding, BID_OUTCOME_UNREACHABLE, "no such file, which on a file system that fetches is no proof", 0);
-	else if (r == -ENOTDIR)
-		find_that(finding, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted", 0);
-	else if (r == -EACCES || r == -EPERM || r == -EXDEV || r == -ELOOP)
-		find_that(finding, BID_OUTCOME_REFUSED, "opening it", r);
-	else
-		find_that(finding, BID_OUTCOME_UNREACHABLE, "opening it", r);
-}
-
-static void run(struct tree *tree, struct job *job)
-{
-	struct finding finding = { .answer.size = BID_SIZE_UNKNOWN };
-
-	snprintf(finding.url, sizeof(finding.url), "%s", tree->name);
-	answer(tree, job, &finding);
-	finding.answer.text = finding.text;
-	finding.answer.url = finding.url;
-	job->receiver.done(job->user, &finding.answer);
+	pthread_cond_broadcast(&tree->ends);
+	pthread_mutex_unlock(&tree->lock);
+	if (last)
+		tree_release(tree);
 }
 
 static void *tree_main(void *argument)
 {
-	struct tree *tree = argument;
-	struct job *job;
+	struct bid_tree *tree = argument;
 
 	pthread_mutex_lock(&tree->lock);
-	for (;;) {
-		job = TAILQ_FIRST(&tree->waiting);
-		if (!job && tree->stopping)
-			break;
+	while (!tree->stopping) {
+		struct bid_tree_job *job = TAILQ_FIRST(&tree->waiting);
+
 		if (!job) {
 			pthread_cond_wait(&tree->has_job, &tree->lock);
 			continue;
 		}
 		TAILQ_REMOVE(&tree->waiting, job, link);
 		TAILQ_INSERT_TAIL(&tree->running, job, link);
+		bid_tree_begin_wait(tree, job);
 		pthread_mutex_unlock(&tree->lock);
-		run(tree, job);
+		bid_tree_run(tree, job);
 		pthread_mutex_lock(&tree->lock);
 		TAILQ_REMOVE(&tree->running, job, link);
-		bid_request_release(&job->request);
-		free(job);
+		job_free(job);
 	}
-	pthread_mutex_unlock(&tree->lock);
+	leave(tree);
+	return NULL;
+}
+
+/* How many threads have waited too long? @ret_job is the request of one that is not over, or NULL; @ret_next the next limit. */
+static unsigned count_lost(struct bid_tree *tree, struct bid_tree_job **ret_job, int64_t *ret_next)
+{
+	int64_t now = bid_tree_now();
+	unsigned lost = 0;
+	struct bid_tree_job *job;
+
+	*ret_job = NULL;
+	*ret_next = INT64_MAX;
+	for (job = TAILQ_FIRST(&tree->running); job; job = TAILQ_NEXT(job, link)) {
+		int64_t limit = job->since_ms + tree->limit_ms;
+
+		if (job->telling)
+			continue;
+		if (limit > now) {
+			*ret_next = limit < *ret_next ? limit : *ret_next;
+			continue;
+		}
+		lost++;
+		if (!job->over)
+			*ret_job = job;
+	}
+	return lost;
+}
+
+/* The keeper: ends what waits for a file system that does not answer. */
+static void *keep_time(void *argument)
+{
+	static const char silent[] = "the file system does not answer";
+	struct bid_tree *tree = argument;
+
+	pthread_mutex_lock(&tree->lock);
+	while (!tree->stopping) {
+		struct bid_tree_job *job, *waiting = TAILQ_FIRST(&tree->waiting);
+		int64_t next;
+		unsigned lost = count_lost(tree, &job, &next);
+		struct timespec until = { .tv_sec = next / 1000, .tv_nsec = next % 1000 * 1000000 };
+
+		if (job) {
+			bid_tree_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
+		} else if (waiting && lost == THREADS) {
+			finish_waiting(tree, waiting, BID_OUTCOME_UNREACHABLE, silent);
+		} else if (next != INT64_MAX) {
+			pthread_cond_clockwait(&tree->has_time, &tree->lock, CLOCK_MONOTONIC, &until);
+		} else {
+			tree->rests = true;
+			pthread_cond_wait(&tree->has_time, &tree->lock);
+			tree->rests = false;
+		}
+	}
+	leave(tree);
 	return NULL;
 }
 
 static int tree_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
 		      uint64_t *ret_transfer)
 {
-	struct tree *tree = tree_of(source);
-	struct job *job;
+	struct bid_tree *tree = tree_of(source);
+	struct bid_tree_job *job;
 
 	if (!bid_kind_fetchable(request->kind))
 		return -EOPNOTSUPP;
@@ -201,49 +157,83 @@ static int tree_start(struct bid_source *source, const struct bid_request *reque
 	*ret_transfer = job->number;
 	TAILQ_INSERT_TAIL(&tree->waiting, job, link);
 	pthread_cond_signal(&tree->has_job);
+	/* with threads that are all lost, the keeper rests */
+	if (tree->rests && !TAILQ_EMPTY(&tree->running))
+		pthread_cond_signal(&tree->has_time);
 	pthread_mutex_unlock(&tree->lock);
 	return 0;
 }
 
-/* Mark the job of that @number, or all of them if it is 0. Under the lock. */
-static void mark_cancelled(struct jobs *jobs, uint64_t number)
+/* One of @jobs that is that of @number, or any if that is 0, and can be ended without its thread. Those that cannot are told. */
+static struct bid_tree_job *find(struct bid_tree_jobs *jobs, uint64_t number)
 {
-	struct job *job;
+	struct bid_tree_job *job, *found = NULL;
 
-	for (job = TAILQ_FIRST(jobs); job; job = TAILQ_NEXT(job, link))
-		if (!number || job->number == number)
-			job->cancelled = true;
+	for (job = TAILQ_FIRST(jobs); job; job = TAILQ_NEXT(job, link)) {
+		if (number && job->number != number)
+			continue;
+		job->cancelled = true;
+		if (!job->telling && !job->over)
+			found = job;
+	}
+	return found;
+}
+
+/* End the request of that @number, or all if it is 0. Under the lock, which is released meanwhile. */
+static void cancel(struct bid_tree *tree, uint64_t number)
+{
+	struct bid_tree_job *job;
+
+	while ((job = find(&tree->waiting, number)))
+		finish_waiting(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+	while ((job = find(&tree->running, number)))
+		bid_tree_finish(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
 }
 
 static void tree_cancel(struct bid_source *source, uint64_t transfer)
 {
-	struct tree *tree = tree_of(source);
+	struct bid_tree *tree = tree_of(source);
 
 	if (!transfer)
 		return;
 	pthread_mutex_lock(&tree->lock);
-	mark_cancelled(&tree->waiting, transfer);
-	mark_cancelled(&tree->running, transfer);
+	cancel(tree, transfer);
 	pthread_mutex_unlock(&tree->lock);
+}
+
+/* Is there a thread that does not wait for the file system? Under the lock. */
+static bool is_busy(const struct bid_tree *tree)
+{
+	unsigned n_waiting = 0;
+	const struct bid_tree_job *job;
+
+	for (job = TAILQ_FIRST(&tree->running); job; job = TAILQ_NEXT(job, link))
+		n_waiting += !job->telling;
+	return tree->n_threads > n_waiting;
 }
 
 static void tree_free(struct bid_source *source)
 {
-	struct tree *tree = tree_of(source);
+	struct bid_tree *tree = tree_of(source);
+	int64_t end = bid_tree_now() + END_MS;
+	struct timespec until = { .tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000 };
+	bool given_up;
+	int r = 0;
 
 	pthread_mutex_lock(&tree->lock);
-	mark_cancelled(&tree->waiting, 0);
-	mark_cancelled(&tree->running, 0);
 	tree->stopping = true;
+	cancel(tree, 0);
 	pthread_cond_broadcast(&tree->has_job);
+	pthread_cond_signal(&tree->has_time);
+	/* what calls a receiver, or is about to end, is waited for; the file system only for a while */
+	while (is_busy(tree))
+		pthread_cond_wait(&tree->ends, &tree->lock);
+	while (tree->n_threads > 0 && r == 0)
+		r = pthread_cond_clockwait(&tree->ends, &tree->lock, CLOCK_MONOTONIC, &until);
+	given_up = tree->given_up = tree->n_threads > 0;
 	pthread_mutex_unlock(&tree->lock);
-	for (unsigned i = 0; i < tree->n_threads; i++)
-		pthread_join(tree->threads[i], NULL);
-	pthread_cond_destroy(&tree->has_job);
-	pthread_mutex_destroy(&tree->lock);
-	free(tree->name);
-	free(tree->path);
-	free(tree);
+	if (!given_up)
+		tree_release(tree);
 }
 
 static const struct bid_source_ops tree_ops = {
@@ -252,21 +242,33 @@ static const struct bid_source_ops tree_ops = {
 	.free = tree_free,
 };
 
-static int start_threads(struct tree *tree)
+static int start_thread(struct bid_tree *tree, const char *name, void *(*body)(void *))
 {
-	while (tree->n_threads < THREADS) {
-		int r = bid_thread_start(&tree->threads[tree->n_threads], "bid-tree", tree_main, tree);
+	pthread_t thread;
+	int r;
 
-		if (r < 0)
-			return r;
-		tree->n_threads++;
-	}
-	return 0;
+	tree->n_threads++;
+	r = bid_thread_start(&thread, name, body, tree);
+	if (r < 0)
+		tree->n_threads--;
+	else
+		pthread_detach(thread);
+	return r;
 }
 
-int bid_source_tree_new(const char *name, const char *path, dev_t own, struct bid_source **ret_source)
+/* With the lock: none of them is to end before all are counted. */
+static int start_threads(struct bid_tree *tree)
 {
-	struct tree *tree;
+	int r = start_thread(tree, "bid-tree-time", keep_time);
+
+	for (unsigned i = 0; r == 0 && i < THREADS; i++)
+		r = start_thread(tree, "bid-tree", tree_main);
+	return r;
+}
+
+int bid_source_tree_new(const char *name, const char *path, dev_t own, unsigned limit_ms, struct bid_source **ret_source)
+{
+	struct bid_tree *tree;
 	int r;
 
 	if (path[0] != '/')
@@ -276,13 +278,18 @@ int bid_source_tree_new(const char *name, const char *path, dev_t own, struct bi
 		return -ENOMEM;
 	pthread_mutex_init(&tree->lock, NULL);
 	pthread_cond_init(&tree->has_job, NULL);
+	pthread_cond_init(&tree->has_time, NULL);
+	pthread_cond_init(&tree->ends, NULL);
 	TAILQ_INIT(&tree->waiting);
 	TAILQ_INIT(&tree->running);
 	tree->own = own;
+	tree->limit_ms = limit_ms;
 	tree->name = strdup(name);
 	tree->path = strdup(path);
 	tree->source = (struct bid_source){ .ops = &tree_ops, .name = tree->name };
+	pthread_mutex_lock(&tree->lock);
 	r = tree->name && tree->path ? start_threads(tree) : -ENOMEM;
+	pthread_mutex_unlock(&tree->lock);
 	if (r < 0) {
 		tree_free(&tree->source);
 		return r;

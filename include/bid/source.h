@@ -100,8 +100,8 @@ struct bid_source_ops {
 	int (*start)(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
 		     uint64_t *ret_transfer);
 	/*
-	 * End that transfer soon: done() still comes, as BID_OUTCOME_CANCELLED unless it ended by itself. Unknown numbers are
-	 * ignored.
+	 * End that transfer soon: done() still comes, perhaps from inside this call, as BID_OUTCOME_CANCELLED unless it ended by
+	 * itself. Unknown numbers are ignored.
 	 */
 	void (*cancel)(struct bid_source *source, uint64_t transfer);
 	/* Give it up, with every transfer cancelled and every done() returned. */
@@ -117,12 +117,13 @@ struct bid_source {
 
 /*
  * A tree of files by build-id in the directory @path, which is absolute, as a source: in the layout of debuginfod's web API,
- * buildid/ID/debuginfo and so on, such as another mount.bidfs, or in the debuggers', .build-id/xx/rest.debug. It is looked for at
- * each request, so it may be mounted later; if there is no such tree, that is no proof that an artifact is absent. Starts threads,
- * which are those that wait for its file system. On the device @own, unless that is 0, it has nothing: a mount that was to fetch
- * from itself, by whatever name, would wait for itself.
+ * buildid/ID/debuginfo and so on, such as another mount.bidfs, or in the debuggers', .build-id/xx/rest.debug. It is looked for
+ * at each request, so it may be mounted later; if there is no such tree, that is no proof that an artifact is absent. Starts
+ * threads, which are those that wait for its file system; a request that waits for one answer of that for more than @limit_ms
+ * is told that it cannot be asked, and threads that it never answers outlive the source. On the device @own, unless that is 0,
+ * it has nothing: a mount that was to fetch from itself, by whatever name, would wait for itself.
  */
-int bid_source_tree_new(const char *name, const char *path, dev_t own, struct bid_source **ret_source);
+int bid_source_tree_new(const char *name, const char *path, dev_t own, unsigned limit_ms, struct bid_source **ret_source);
 
 /*
  * An in-memory source, for tests and as the example. It answers from inside start(), with what was put into it.

@@ -7,7 +7,7 @@ import signal
 
 import programs
 import tools
-from fetching import read
+from fetching import read, read_all
 
 
 def test_debug_directory(mount, place):
@@ -48,6 +48,34 @@ def test_mount_behind_mount(mount, faults, place):
     assert read(front.artifact(absent)) == errno.ENOENT
     front.expect(f"file://{back}")
     assert front.counter("fetched") == 1 and front.counter("remembered_absent") == 0
+
+
+def test_one_that_does_not_answer(mount, faults, place):
+    """As a server that is gone leaves an NFS mount: no request is left waiting, another server is asked, and the mount ends."""
+    made = [programs.small(place / f"app{number}", number) for number in range(4)]
+    server = faults()
+    for program in made:
+        server.serve(program)
+    (place / "front").mkdir()
+    back = mount()
+    front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "1"})
+    alone = mount(f"url=file://{back}", "wait=1", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "1"})
+    back.process.send_signal(signal.SIGSTOP)
+    try:
+        assert [read(front.artifact(program.id)) for program in made] == [program.read() for program in made]
+        assert [read(alone.artifact(f"{number:02x}" * 20)) for number in range(5)] == [errno.ENOENT] * 5
+        for m in (front, alone):
+            tools.wait_until(lambda m=m: m.status()["flights"] == [], "the end of all requests", 10)
+        alone.expect("the file system does not answer")
+        assert alone.counter("remembered_absent") == 0
+        # more than there are threads that wait for it
+        absent = [alone.artifact(f"{number:02x}" * 20) for number in range(16, 24)]
+        assert read_all(absent) == [errno.ENOENT] * 8
+        tools.wait_until(lambda: alone.status()["flights"] == [], "the end of these, too", 10)
+        front.unmount()
+        alone.unmount()
+    finally:
+        back.process.send_signal(signal.SIGCONT)
 
 
 def test_itself(mount, faults, place, env):

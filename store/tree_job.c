@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tree_job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bid/error.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "tree_files.h"
+
+enum { PIECE = 256 * 1024 };
+
+/* What comes of one request. */
+struct finding {
+	struct bid_answer answer;
+	char text[256];
+	char url[256 + BID_TREE_NAME_MAX];
+};
+
+static void find_that(struct finding *finding, enum bid_outcome outcome, const char *what, int error)
+{
+	finding->answer.outcome = outcome;
+	if (error)
+		snprintf(finding->text, sizeof(finding->text), "%s: %s", what, bid_strerror(error));
+	else
+		snprintf(finding->text, sizeof(finding->text), "%s", what);
+}
+
+int64_t bid_tree_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void bid_tree_begin_wait(struct bid_tree *tree, struct bid_tree_job *job)
+{
+	job->telling = false;
+	job->since_ms = bid_tree_now();
+	if (tree->rests)
+		pthread_cond_signal(&tree->has_time);
+	if (tree->stopping)
+		pthread_cond_broadcast(&tree->ends);
+}
+
+/* The same, without the lock. */
+static void wait_again(struct bid_tree *tree, struct bid_tree_job *job)
+{
+	pthread_mutex_lock(&tree->lock);
+	bid_tree_begin_wait(tree, job);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+/* The file system has answered the thread of @job. May it call the receiver? */
+static bool may_tell(struct bid_tree *tree, struct bid_tree_job *job)
+{
+	bool may;
+
+	pthread_mutex_lock(&tree->lock);
+	may = job->telling = !job->over;
+	pthread_mutex_unlock(&tree->lock);
+	return may;
+}
+
+/*
+ * Hand the file over. Returns 0, what the receiver ended it with in @ret_refusal, or the error of a read; -ECANCELED if the request
+ * is over.
+ */
+static int deliver(struct bid_tree *tree, struct bid_tree_job *job, int fd, uint64_t size, int *ret_refusal)
+{
+	bid_auto_free char *buffer = malloc(PIECE);
+	uint64_t at = 0;
+	int r;
+
+	if (!buffer)
+		return -ENOMEM;
+	r = job->receiver.head(job->user, size);
+	while (r == 0 && at < size && !job->cancelled) {
+		ssize_t n;
+
+		wait_again(tree, job);
+		n = bid_pread_full(fd, buffer, size - at < PIECE ? size - at : PIECE, (off_t)at);
+		if (!may_tell(tree, job))
+			return -ECANCELED;
+		if (n < 0)
+			return (int)n;
+		/* it was cut while we read it */
+		if (n == 0)
+			return -ESTALE;
+		r = job->receiver.body(job->user, buffer, (size_t)n);
+		at += (uint64_t)n;
+	}
+	*ret_refusal = r;
+	return 0;
+}
+
+static void answer_file(struct bid_tree *tree, struct bid_tree_job *job, const struct bid_tree_file *file, struct finding *finding)
+{
+	int refusal = 0, r;
+
+	finding->answer.size = file->size;
+	finding->answer.modified = file->modified;
+	r = deliver(tree, job, file->fd, file->size, &refusal);
+	if (r < 0)
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "reading it", r);
+	else if (job->cancelled)
+		find_that(finding, BID_OUTCOME_CANCELLED, "cancelled", 0);
+	else if (refusal)
+		find_that(finding, refusal == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED, "could not keep it", refusal);
+	else
+		find_that(finding, BID_OUTCOME_FOUND, "read", 0);
+}
+
+/* Without an answer, if the request is over. */
+static void answer(struct bid_tree *tree, struct bid_tree_job *job, struct bid_tree_file *file, struct finding *finding)
+{
+	int r = bid_tree_open(tree->path, tree->own, &job->request, file);
+
+	if (!may_tell(tree, job))
+		return;
+	if (file->name[0])
+		snprintf(finding->url, sizeof(finding->url), "%s/%s", tree->name, file->name);
+	if (r == 0)
+		answer_file(tree, job, file, finding);
+	else if (r == -EDEADLK)
+		find_that(finding, BID_OUTCOME_ABSENT, "this mount itself", 0);
+	else if (r == -ENOENT && file->proves_absence)
+		find_that(finding, BID_OUTCOME_ABSENT, "no such file", 0);
+	else if (r == -ENOENT)
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "no such file, which on a file system that fetches is no proof", 0);
+	else if (r == -ENOTDIR)
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted", 0);
+	else if (r == -EACCES || r == -EPERM || r == -EXDEV || r == -ELOOP)
+		find_that(finding, BID_OUTCOME_REFUSED, "opening it", r);
+	else
+		find_that(finding, BID_OUTCOME_UNREACHABLE, "opening it", r);
+}
+
+static void tell(const struct bid_receiver *receiver, void *user, struct finding *finding)
+{
+	finding->answer.text = finding->text;
+	finding->answer.url = finding->url;
+	receiver->done(user, &finding->answer);
+}
+
+static struct finding finding_of(const struct bid_tree *tree)
+{
+	struct finding finding = { .answer.size = BID_SIZE_UNKNOWN };
+
+	snprintf(finding.url, sizeof(finding.url), "%s", tree->name);
+	return finding;
+}
+
+void bid_tree_run(struct bid_tree *tree, struct bid_tree_job *job)
+{
+	bid_cleanup(bid_tree_file_release) struct bid_tree_file file = BID_TREE_FILE_NONE;
+	struct finding finding = finding_of(tree);
+
+	answer(tree, job, &file, &finding);
+	if (!job->telling)
+		return;
+	tell(&job->receiver, job->user, &finding);
+	/* to close a file may take as long as to read it */
+	pthread_mutex_lock(&tree->lock);
+	job->over = true;
+	bid_tree_begin_wait(tree, job);
+	pthread_mutex_unlock(&tree->lock);
+}
+
+void bid_tree_finish(struct bid_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
+{
+	struct finding finding = finding_of(tree);
+	struct bid_receiver receiver = job->receiver;
+	void *user = job->user;
+
+	job->over = true;
+	pthread_mutex_unlock(&tree->lock);
+	find_that(&finding, outcome, what, 0);
+	tell(&receiver, user, &finding);
+	pthread_mutex_lock(&tree->lock);
+}
