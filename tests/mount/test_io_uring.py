@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Requests over io_uring: asked for and had, or a reason that is true."""
 import concurrent.futures
-import contextlib
-import fcntl
 import hashlib
 import pathlib
 import re
@@ -11,23 +9,10 @@ import pytest
 
 import programs
 import tools
+from uring import PARAMETER, allowed
 
-PARAMETER = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
 N_BUILDS = 40
 SERVERS = "there are servers to ask"
-
-
-@contextlib.contextmanager
-def allowed():
-    """The kernel offers it, as long as this lasts: to mounts that are made meanwhile, which keep it. Others who do so wait."""
-    with open(PARAMETER, "r+", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        before = file.read()
-        try:
-            PARAMETER.write_text("Y", encoding="ascii")
-            yield
-        finally:
-            PARAMETER.write_text(before, encoding="ascii")
 
 
 @pytest.fixture

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Other file systems over the same store, built and mounted for one run, and the mounts of bidfs that not everybody can have."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "mount"))
+import uring  # noqa: E402  the tests' own
+
+LL = pathlib.Path("/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c")
+SOURCE = HERE.parents[1] / "contrib" / "fuse3-source"
+
+
+def compile_example(source, program, *command):
+    """None, or why not."""
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    command = [*map(str, command), "-O2", str(source), "-o", str(program), *flags.split(), "-pthread"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return f"no {command[0]}"
+    return f"it does not compile: {done.stderr.strip().splitlines()[-1]}" if done.returncode else None
+
+
+def build_ll(program):
+    if not LL.exists():
+        return f"no '{LL}'"
+    return compile_example(LL, program, "gcc", "-DFUSE_USE_VERSION=312")
+
+
+def build_hp(program):
+    """It is in C++, and in Debian's source package alone."""
+    source = program.with_name("fuse3-source")
+    done = subprocess.run([str(SOURCE), str(source)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1]
+    why = compile_example(source / "example/passthrough_hp.cc", program, "g++", "-std=c++17", "-D_FILE_OFFSET_BITS=64")
+    shutil.rmtree(source)
+    return why
+
+
+def mount(bench, stack, store):
+    """Mount them over `store`: {name: directory}, and {name: why not}."""
+    peers, missing = {}, {}
+    built = bench.top / "passthrough_ll", bench.top / "passthrough_hp"
+    for program, build in zip(built, (build_ll, build_hp)):
+        if why := build(program):
+            missing[program.name] = why
+    ll, hp = built
+    # both keep what they know for as long as bidfs
+    for program, command in ((ll, [ll, "-f", "-o", f"source={store},cache=always,timeout=3600", "@"]),
+                             (hp, [hp, "--foreground", store, "@"])):
+        if program.name not in missing:
+            peers[program.name] = stack.enter_context(bench.mounted(f"m-{program.name}", command, background=True))
+    if shutil.which("rclone"):
+        command = ["rclone", "mount", "--vfs-cache-mode", "full", "--cache-dir", bench.top / "rclone-cache",
+                   "--config", "/dev/null", "--dir-cache-time", "1h", "--links", store, "@"]
+        peers["rclone"] = stack.enter_context(bench.mounted("rclone", command, background=True))
+    else:
+        missing["rclone"] = "not installed"
+    return peers, missing
+
+
+def mount_uring(bench, stack, store):
+    """bidfs with passthrough over io_uring: its directory or None, and why not."""
+    if os.geteuid() != 0 or not uring.PARAMETER.exists():
+        return None, f"needs root and '{uring.PARAMETER}'"
+    with uring.allowed():
+        path = stack.enter_context(bench.bidfs("io_uring", store, "on", ",io_uring"))
+        status = json.loads((path / ".bidfs/status").read_text(encoding="utf-8"))
+    return (path, None) if status["io_uring"] else (None, status["io_uring_reason"])
