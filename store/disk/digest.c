@@ -10,8 +10,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-enum { PIECE = 1 << 20 };
-
 bool bid_digest_valid(const char *text)
 {
 	size_t prefix = strlen(BID_DIGEST_PREFIX);
@@ -20,32 +18,50 @@ bool bid_digest_valid(const char *text)
 	       strspn(text + prefix, "0123456789abcdef") == 32;
 }
 
-int bid_digest_file(int fd, int (*tick)(void *user, uint64_t bytes), void *user, char ret_text[static BID_DIGEST_MAX])
+static void write_text(XXH128_hash_t hash, char ret_text[static BID_DIGEST_MAX])
 {
-	bid_auto_free char *piece = malloc(PIECE);
-	XXH3_state_t *state = XXH3_createState();
-	XXH128_hash_t hash;
-	off_t at = 0;
-	ssize_t n = PIECE;
-	int r = piece && state ? 0 : -ENOMEM;
+	snprintf(ret_text, BID_DIGEST_MAX, BID_DIGEST_PREFIX "%016llx%016llx", (unsigned long long)hash.high64,
+		 (unsigned long long)hash.low64);
+}
 
-	if (r == 0)
-		XXH3_128bits_reset(state);
+int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uint64_t bytes), void *user,
+		    char ret_text[static BID_DIGEST_MAX])
+{
+	XXH3_state_t *state = NULL;
+	off_t at = 0;
+	ssize_t n = (ssize_t)len;
+	int r = 0;
+
+	/* most files are small */
+	if (len < BID_DIGEST_PIECE) {
+		write_text(XXH3_128bits(piece, len), ret_text);
+		return tick && len > 0 ? tick(user, len) : 0;
+	}
+	state = XXH3_createState();
+	if (!state)
+		return -ENOMEM;
+	XXH3_128bits_reset(state);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	/* a piece that is not full is the last */
-	while (r == 0 && n == PIECE && (n = bid_pread_full(fd, piece, PIECE, at)) > 0) {
+	while (r == 0 && n > 0) {
 		XXH3_128bits_update(state, piece, (size_t)n);
 		at += n;
 		if (tick)
 			r = tick(user, (uint64_t)n);
+		n = r == 0 && n == BID_DIGEST_PIECE ? bid_pread_full(fd, piece, BID_DIGEST_PIECE, at) : 0;
 	}
 	if (r == 0 && n < 0)
 		r = (int)n;
-	if (r == 0) {
-		hash = XXH3_128bits_digest(state);
-		snprintf(ret_text, BID_DIGEST_MAX, BID_DIGEST_PREFIX "%016llx%016llx", (unsigned long long)hash.high64,
-			 (unsigned long long)hash.low64);
-	}
+	if (r == 0)
+		write_text(XXH3_128bits_digest(state), ret_text);
 	XXH3_freeState(state);
 	return r;
+}
+
+int bid_digest_file(int fd, int (*tick)(void *user, uint64_t bytes), void *user, char ret_text[static BID_DIGEST_MAX])
+{
+	bid_auto_free char *piece = malloc(BID_DIGEST_PIECE);
+	ssize_t n = piece ? bid_pread_full(fd, piece, BID_DIGEST_PIECE, 0) : -ENOMEM;
+
+	return n < 0 ? (int)n : bid_digest_rest(fd, piece, (size_t)n, tick, user, ret_text);
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -136,34 +135,6 @@ bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint
 	return !atomic_exchange(&verify->shared->claimed[part][first], true);
 }
 
-static uint64_t hash(const struct bid_verify *verify, const struct bid_id *filed)
-{
-	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed);
-}
-
-int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed)
-{
-	if (bid_array_grow(verify->linked, verify->n_linked, verify->linked_room) < 0)
-		return -ENOMEM;
-	verify->linked[verify->n_linked++] = hash(verify, filed);
-	return 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const uint64_t *one = a, *other = b;
-
-	return (*one > *other) - (*one < *other);
-}
-
-bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed)
-{
-	const struct bid_verify_shared *shared = verify->shared;
-	uint64_t wanted = hash(verify, filed);
-
-	return shared->n_linked > 0 && bsearch(&wanted, shared->linked, shared->n_linked, sizeof(wanted), by_value);
-}
-
 static int visit_entry(void *user, const struct bid_place_of *entry)
 {
 	return bid_verify_entry(user, entry);
@@ -263,30 +234,18 @@ static int check_names(struct team *team)
 static int gather(struct team *team)
 {
 	struct bid_verify *first = &team->members[0];
-	struct bid_verify_shared *shared = first->shared;
-	size_t n = 0;
 
-	for (unsigned i = 0; i < team->n; i++)
-		n += team->members[i].n_linked;
-	shared->linked = n ? calloc(n, sizeof(*shared->linked)) : NULL;
-	if (n && !shared->linked)
-		return -ENOMEM;
-	for (unsigned i = 0; i < team->n; i++) {
+	for (unsigned i = 1; i < team->n; i++) {
 		struct bid_verify *member = &team->members[i];
 
-		if (member->n_linked)
-			memcpy(shared->linked + shared->n_linked, member->linked, member->n_linked * sizeof(*member->linked));
-		shared->n_linked += member->n_linked;
-		if (i == 0 || member->n_orphans == 0)
+		if (member->n_orphans == 0)
 			continue;
 		if (bid_array_reserve(first->orphans, first->n_orphans, member->n_orphans, first->orphan_room) < 0)
 			return -ENOMEM;
 		memcpy(first->orphans + first->n_orphans, member->orphans, member->n_orphans * sizeof(*member->orphans));
 		first->n_orphans += member->n_orphans;
 	}
-	if (n)
-		qsort(shared->linked, n, sizeof(*shared->linked), by_value);
-	return 0;
+	return bid_verify_seen_gather(team->members, team->n);
 }
 
 /* Names first: most links lead to one of them, which is all there is to say of them. */
@@ -340,7 +299,8 @@ static int run(struct team *team, struct bid_verify_stats *ret_stats)
 	for (unsigned i = 0; i < team->n; i++) {
 		tell(&team->members[i]);
 		free(team->members[i].orphans);
-		free(team->members[i].linked);
+		bid_verify_seen_free(team->members[i].seen);
+		free(team->members[i].piece);
 	}
 	if (r == 0)
 		*ret_stats = team->members[0].shared->told;
@@ -361,6 +321,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	struct team team = { .n = jobs_of(config) };
 	bid_auto_free struct bid_verify *members = calloc(team.n, sizeof(*members));
 	struct bid_idset wanted = { 0 };
+	struct stat st;
 	int r;
 
 	if (config->repair && !bid_store_writable(store))
@@ -375,6 +336,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 		shared->fans[i] = -1;
 	if (getrandom(&shared->seed, sizeof(shared->seed), GRND_NONBLOCK) != sizeof(shared->seed))
 		shared->seed = (uint64_t)time(NULL);
+	shared->recorded = bid_root_stat(bid_store_root(store), BID_LAYOUT_PRIVATE, &st) == 0;
 	team.members = members;
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =
@@ -382,7 +344,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	r = run(&team, ret_stats);
 	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
 		bid_close(shared->fans[i]);
-	free(shared->linked);
+	bid_verify_seen_free(shared->seen);
 	pthread_mutex_destroy(&shared->lock);
 	bid_idset_release(&wanted);
 	return r;

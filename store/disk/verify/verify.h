@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the passes of a check share: objects (verify_objects.c), links (verify_links.c), our own folder (verify_own.c), and in it
- * sources and sections (verify_pieces.c).
+ * sources and sections (verify_pieces.c); and what one pass leaves for the next (verify_seen.c).
  */
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
@@ -17,6 +17,7 @@
 #include "disk/idset.h"
 
 struct bid_entries_walk;
+struct bid_verify_seen;
 
 /* What is shared out among the threads by the first byte of an id: a directory is one thread's. */
 enum bid_verify_part {
@@ -40,8 +41,8 @@ struct bid_verify_shared {
 	atomic_int fans[BID_VERIFY_FANS]; /* the directories of links, as far as they were needed; else -1; owned */
 	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANS];
 	uint64_t seed; /* of the hashes of ids; random */
-	uint64_t *linked; /* ids whose link leads to a name that was looked at, hashed and sorted; owned */
-	size_t n_linked;
+	bool recorded; /* there may be records, in a folder of ours */
+	struct bid_verify_seen *seen; /* what all threads have seen; owned */
 };
 
 struct bid_verify {
@@ -53,8 +54,8 @@ struct bid_verify {
 	struct bid_verify_stats told; /* the part of stats that is in shared->told */
 	const struct bid_idset *wanted; /* of config->ids; borrowed */
 	struct bid_verify_stats stats;
-	uint64_t *linked; /* as in shared, of this thread alone; owned */
-	size_t n_linked, linked_room;
+	struct bid_verify_seen *seen; /* as in shared, of this thread alone; owned */
+	char *piece; /* BID_DIGEST_PIECE bytes, what is being read, once there is a need for them; owned */
 	bool unlinked; /* something went away, in whose place another name of that id may come */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
 	size_t n_orphans, orphan_room;
@@ -73,21 +74,38 @@ int bid_verify_progress(struct bid_verify *verify);
 /* Is what begins with the byte @first of @part this thread's? It is the first one's that asks. */
 bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first);
 
+/* Is @filed, by the links and objects that were seen, one whose link leads to a name that was looked at? */
+bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
+
 /* The link of @filed was seen to lead to a name that was looked at. */
 int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed);
 
-/* Was it? */
-bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
+/*
+ * The object of @request, in the name to which the link of its id leads, was seen to have @size bytes, or with
+ * BID_VERIFY_AS_RECORDED also to be as its record says, in which nothing is wrong.
+ */
+#define BID_VERIFY_AS_RECORDED UINT64_MAX
+int bid_verify_saw(struct bid_verify *verify, const struct bid_request *request, uint64_t size);
+
+/* Was it, and how large is it? To be asked once the threads' were made one. */
+bool bid_verify_has_seen(const struct bid_verify *verify, const struct bid_request *request, uint64_t *ret_size);
+
+/* What the @n threads have seen, each by itself, becomes what all know. */
+int bid_verify_seen_gather(struct bid_verify *members, unsigned n);
+
+/* @seen may be NULL. */
+void bid_verify_seen_free(struct bid_verify_seen *seen);
 
 /* The directory with the link of @filed; a negative errno if there is none. Stays open until the check is over. */
 int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
 
 /*
  * The object @path, which lies under the id of @request; it is @name in the directory open at @dir. One that is not right is set
- * aside when repairing. Returns 0 and whether it is right; else what the callback said, or -ENOMEM.
+ * aside when repairing. Returns 0 and whether it is right, and of one that is, in a store with records, what bid_verify_saw() wants
+ * to know; else what the callback said, or -ENOMEM.
  */
 int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
-		      bool *ret_right);
+		      bool *ret_right, uint64_t *ret_size);
 
 /* One name and all that lies under it. */
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry);

@@ -56,13 +56,29 @@ static int identify_packed(int fd, struct bid_id *ret_id)
 	return r < 0 ? r : bid_elf_identify(unpacked, ret_id);
 }
 
-/* What the file at @fd is judged to be. @ret_kind is set, and @text says why, if it is not right. Returns whether it is. */
-static bool judge(int fd, const struct bid_request *request, struct bid_id *ret_id, enum bid_finding_kind *ret_kind,
-		  char text[static TEXT_MAX])
+/* The beginning of the file open at @fd, of @size bytes, into verify->piece. Returns its length there, or a negative errno. */
+static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
+{
+	if (!verify->piece)
+		verify->piece = malloc(BID_DIGEST_PIECE);
+	if (!verify->piece)
+		return -ENOMEM;
+	/* no more than there is, so that nobody has to be told where it ends */
+	return bid_pread_full(fd, verify->piece, size < BID_DIGEST_PIECE ? (size_t)size : BID_DIGEST_PIECE, 0);
+}
+
+/*
+ * What the file at @fd is judged to be, of which the first @len bytes are in verify->piece. @ret_kind is set, and @text says why,
+ * if it is not right. Returns whether it is.
+ */
+static bool judge(struct bid_verify *verify, int fd, size_t len, const struct bid_request *request, struct bid_id *ret_id,
+		  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
-	int r = bid_elf_identify(fd, ret_id);
+	int r = len > 0 ? bid_elf_identify_head(verify->piece, len, ret_id) : -EAGAIN;
 
+	if (r < 0)
+		r = bid_elf_identify(fd, ret_id);
 	if (r == -ENOEXEC && request->kind == BID_KIND_ELF && bid_elf_is_packed(fd) > 0)
 		r = identify_packed(fd, ret_id);
 	*ret_kind = BID_FINDING_WRONG;
@@ -93,7 +109,9 @@ static int tick(void *user, uint64_t bytes)
 
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX])
 {
-	return bid_digest_file(fd, tick, verify, ret_digest);
+	ssize_t n = read_beginning(verify, fd, BID_DIGEST_PIECE);
+
+	return n < 0 ? (int)n : bid_digest_rest(fd, verify->piece, (size_t)n, tick, verify, ret_digest);
 }
 
 static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
@@ -106,13 +124,23 @@ static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[stati
 	return 0;
 }
 
+/* An object that is being looked at. */
+struct object {
+	int fd;
+	uint64_t size;
+	size_t len; /* of its beginning in verify->piece; 0: it was not read */
+	struct bid_request request; /* with the id that it carries, once that is known */
+	bool as_recorded; /* its record was compared, and has no fault */
+};
+
 /*
  * All of the bytes: against the digest that was recorded, and without one as an ELF file. *@ret_right is set; if it is not, the
  * kind and the text are too. Returns 0 or what ends the check.
  */
-static int judge_deep(struct bid_verify *verify, int fd, const struct stat *st, const struct bid_request *request, bool *ret_right,
-		      enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
+static int judge_deep(struct bid_verify *verify, struct object *object, bool *ret_right, enum bid_finding_kind *ret_kind,
+		      char text[static TEXT_MAX])
 {
+	const struct bid_request filed = { bid_layout_filed(&object->request.id), object->request.kind };
 	char digest[BID_DIGEST_MAX];
 	struct bid_elf_info info;
 	json_t *record = NULL;
@@ -121,13 +149,14 @@ static int judge_deep(struct bid_verify *verify, int fd, const struct stat *st, 
 	int r, examined;
 
 	*ret_right = false;
-	r = bid_verify_digest(verify, fd, digest);
+	r = bid_digest_rest(object->fd, verify->piece, object->len, tick, verify, digest);
 	if (r != 0)
 		return digest_failed(r, ret_kind, text);
-	if (bid_record_read(verify->store, request, &record) < 0)
+	if (verify->shared->recorded && bid_record_read(verify->store, &object->request, &record) < 0)
 		record = NULL;
 	recorded = json_string_value(json_object_get(record, "digest"));
-	same_size = json_integer_value(json_object_get(record, "size")) == (json_int_t)st->st_size;
+	same_size = json_integer_value(json_object_get(record, "size")) == (json_int_t)object->size;
+	object->as_recorded = record && !bid_verify_record_fault(record, &filed, (off_t)object->size);
 
 	*ret_kind = BID_FINDING_CORRUPT;
 	if (recorded && bid_digest_valid(recorded) && same_size) {
@@ -136,14 +165,34 @@ static int judge_deep(struct bid_verify *verify, int fd, const struct stat *st, 
 		snprintf(text, TEXT_MAX, "has other bytes than were recorded");
 	} else {
 		/* a packed file was read to its end already */
-		examined = bid_elf_examine(fd, &info);
+		examined = bid_elf_examine(object->fd, &info);
 		*ret_right = examined == 0 || examined == -ENOEXEC;
 		snprintf(text, TEXT_MAX, "is damaged or cut short");
 		/* from now on rot can be told: the record holds as long as the size is the recorded one */
 		if (*ret_right && verify->config->repair && record && same_size)
-			bid_record_set(verify->store, request, "digest", digest);
+			bid_record_set(verify->store, &object->request, "digest", digest);
 	}
 	json_decref(record);
+	return 0;
+}
+
+/* Its size, if anybody wants to know, and to be read as a whole its beginning. */
+static int begin(struct bid_verify *verify, struct object *object)
+{
+	ssize_t n;
+	struct stat st;
+
+	if (!verify->config->deep && !verify->shared->recorded)
+		return 0;
+	if (fstat(object->fd, &st) < 0)
+		return -errno;
+	object->size = (uint64_t)st.st_size;
+	if (!verify->config->deep)
+		return 0;
+	n = read_beginning(verify, object->fd, object->size);
+	if (n < 0)
+		return (int)n;
+	object->len = (size_t)n;
 	return 0;
 }
 
@@ -167,45 +216,53 @@ int bid_verify_rerecord(struct bid_verify *verify, const struct bid_request *req
 					       });
 }
 
-int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
-		      bool *ret_right)
+/* Set aside what is wrong, and add to the @text where. */
+static void set_aside(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
 {
-	char text[TEXT_MAX], aside[PATH_MAX];
+	const struct bid_request *request = &finding->request;
+	char aside[PATH_MAX];
+
+	if (bid_aside_move(verify->store, finding->path, fd, request, aside, sizeof(aside)) < 0)
+		return;
+	bid_records_drop(verify->store, &request->id, 1U << request->kind, request->kind == BID_KIND_ELF);
+	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; set aside as '%.150s'", aside);
+	finding->repaired = finding->vacated = true;
+}
+
+int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
+		      bool *ret_right, uint64_t *ret_size)
+{
+	char text[TEXT_MAX];
 	struct bid_finding finding = { .path = path, .request = *request, .text = text };
+	struct object object = { .request = *request };
 	bid_auto_fd int fd = -1;
-	struct stat st;
-	struct bid_id carried;
 	bool right = false;
 	int r;
 
 	*ret_right = false;
 	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-	if (r == 0 && verify->config->deep && fstat(fd, &st) < 0)
-		r = -errno;
-	if (r == -ENOENT)
-		return 0;
+	object.fd = fd;
+	if (r == 0)
+		r = begin(verify, &object);
+	if (r == -ENOENT || r == -ENOMEM)
+		return r == -ENOENT ? 0 : r;
 	if (r < 0) {
 		finding.kind = BID_FINDING_UNREADABLE;
 		snprintf(text, sizeof(text), "%s", bid_strerror(r));
 		return bid_verify_found(verify, &finding);
 	}
 	verify->stats.objects++;
-	right = judge(fd, request, &carried, &finding.kind, text);
-	r = 0;
+	right = judge(verify, fd, object.len, request, &object.request.id, &finding.kind, text);
 	if (right && verify->config->deep)
-		r = judge_deep(verify, fd, &st, &(struct bid_request){ carried, request->kind }, &right, &finding.kind, text);
+		r = judge_deep(verify, &object, &right, &finding.kind, text);
 	if (r == 0)
 		r = bid_verify_progress(verify);
 	*ret_right = right;
+	*ret_size = object.as_recorded ? BID_VERIFY_AS_RECORDED : object.size;
 	if (r != 0 || right)
 		return r;
 	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE)
-		finding.vacated = bid_aside_move(verify->store, path, fd, request, aside, sizeof(aside)) == 0;
-	if (finding.vacated) {
-		bid_records_drop(verify->store, &request->id, 1U << request->kind, request->kind == BID_KIND_ELF);
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "; set aside as '%.150s'", aside);
-	}
-	finding.repaired = finding.vacated;
+		set_aside(verify, fd, &finding, text);
 	return bid_verify_found(verify, &finding);
 }
 
@@ -260,7 +317,8 @@ static bool is_spelled_right(const char *path, const struct bid_id *id)
 	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
 }
 
-int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry)
+/* *@ret_linked is set if the link of its id leads to it. */
+static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bool *ret_linked)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
 	bool repair = verify->config->repair;
@@ -271,9 +329,10 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 		return 0;
 	fan = bid_verify_fan(verify, &entry->id);
 	/* so it is with most, and one system call says it */
-	if (fan >= 0 && bid_link_leads(fan, &entry->id, entry->path))
-		return verify->config->repair || !is_spelled_right(entry->path, &entry->id) ? 0
-											    : bid_verify_linked(verify, &entry->id);
+	if (fan >= 0 && bid_link_leads(fan, &entry->id, entry->path)) {
+		*ret_linked = is_spelled_right(entry->path, &entry->id);
+		return 0;
+	}
 	switch (bid_link_look(verify->store, &entry->id, target)) {
 	case BID_LINK_GOOD:
 		if (strcmp(target, entry->path) == 0 || is_known_place(entry))
@@ -304,6 +363,13 @@ int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry
 	return bid_verify_found(verify, &finding);
 }
 
+int bid_verify_adopt(struct bid_verify *verify, const struct bid_place_of *entry)
+{
+	bool linked;
+
+	return adopt(verify, entry, &linked);
+}
+
 /* Nothing lies in it, and nothing has for a while. */
 static int check_empty(struct bid_verify *verify, const struct bid_place_of *entry)
 {
@@ -324,10 +390,23 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 	return bid_verify_found(verify, &finding);
 }
 
+/* What was seen of the name @entry is all there is to say of its link and, by their @sizes, of its records. */
+static int leave_word(struct bid_verify *verify, const struct bid_place_of *entry, const uint64_t sizes[static BID_KIND_COUNT])
+{
+	int r = bid_verify_linked(verify, &entry->id);
+
+	for (int kind = BID_KIND_NONE + 1; r == 0 && verify->shared->recorded && kind < BID_KIND_COUNT; kind++)
+		if (entry->kinds & 1U << kind && bid_kind_is_elf((enum bid_kind)kind))
+			r = bid_verify_saw(verify, &(struct bid_request){ entry->id, (enum bid_kind)kind }, sizes[kind]);
+	return r;
+}
+
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry)
 {
 	struct bid_place_of left = *entry;
+	uint64_t sizes[BID_KIND_COUNT] = { 0 };
 	char path[PATH_MAX + 16];
+	bool linked = false;
 	int r;
 
 	if (!bid_verify_wants(verify, &entry->id))
@@ -337,15 +416,15 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 		return check_empty(verify, entry);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = entry->id, .kind = (enum bid_kind)kind };
+		const char *name = bid_kind_store_name(request.kind);
 		bool right;
 
 		if (!(entry->kinds & 1U << kind) || !bid_kind_is_elf(request.kind))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", entry->path, bid_kind_store_name(request.kind));
-		if (entry->is_file)
-			r = bid_verify_object(verify, bid_store_root(verify->store), entry->path, entry->path, &request, &right);
-		else
-			r = bid_verify_object(verify, entry->fd, bid_kind_store_name(request.kind), path, &request, &right);
+		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
+		r = bid_verify_object(verify, entry->is_file ? bid_store_root(verify->store) : entry->fd,
+				      entry->is_file ? entry->path : name, entry->is_file ? entry->path : path, &request, &right,
+				      &sizes[kind]);
 		if (r != 0)
 			return r;
 		if (!right)
@@ -358,5 +437,9 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 		verify->unlinked = true;
 		left.kinds = r > 0 ? (unsigned)r : 0;
 	}
-	return left.kinds ? bid_verify_adopt(verify, &left) : 0;
+	if (left.kinds == 0)
+		return 0;
+	r = adopt(verify, &left, &linked);
+	/* who repairs changes links and records afterwards */
+	return r == 0 && linked && !verify->config->repair ? leave_word(verify, &left, sizes) : r;
 }
