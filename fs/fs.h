@@ -27,6 +27,12 @@ enum bid_mode {
 	BID_MODE_NO_OPEN, /* the kernel opens without asking, and keeps the pages it read */
 };
 
+/* A directory of ids whose listing the kernel keeps. */
+struct bid_listed {
+	atomic_ullong mark; /* of the ids when it was opened last */
+	atomic_ullong changed; /* when they were found to be others than before: wall clock, in ns; 0 is never */
+};
+
 struct bid_fs {
 	const struct bid_options *options; /* borrowed */
 	struct bid_store *store; /* borrowed */
@@ -50,8 +56,8 @@ struct bid_fs {
 	bool greeted; /* the kernel was answered; see dirops_fix.c */
 	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
 	struct timespec started; /* wall clock */
-	atomic_ullong ids_mark; /* of the ids when the directory of all of them was opened last */
-	atomic_ullong ids_changed; /* when they were found to be others than before: wall clock, in ns */
+	struct bid_listed all_ids; /* buildid */
+	struct bid_listed links[UINT8_MAX + 1]; /* .build-id/xx */
 	mode_t file_mode; /* the bits that a file may have: never setuid, never writable */
 	uid_t uid; /* who owns what is in no store */
 	gid_t gid;

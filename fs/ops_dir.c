@@ -13,24 +13,28 @@
 #include "wait.h"
 
 /*
- * The directory of all ids is kept by the kernel, and read from there, as long as the store has the same ids. Who opens it looks
- * for that; what another process was reading then, and puts into the kernel's copy afterwards, is found out by the directory's
- * time, which is another one from then on.
+ * The directories of all ids, and those of their links, are kept by the kernel, and read from there, as long as the store has the
+ * same ids. Who opens one looks for that; what another process was reading then, and puts into the kernel's copy afterwards, is
+ * found out by the directory's time, which is another one from then on.
  */
-static void keep_ids(struct bid_fs *fs, fuse_ino_t number, struct fuse_file_info *fi)
+static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t number, struct fuse_file_info *fi)
 {
+	bool all = node->type == BID_NODE_IDS;
+	struct bid_listed *listed = all ? &fs->all_ids : &fs->links[node->fan];
 	struct timespec now;
 	uint64_t mark;
+	int r;
 
+	r = all ? bid_store_ids_mark(fs->store, &mark) : bid_store_ids_mark_in(fs->store, node->fan, &mark);
 	/* what changes at the moment is not worth keeping */
-	if (bid_store_ids_mark(fs->store, &mark) < 0)
+	if (r < 0)
 		return;
 	fi->cache_readdir = 1;
-	fi->keep_cache = atomic_exchange(&fs->ids_mark, mark) == mark;
+	fi->keep_cache = atomic_exchange(&listed->mark, mark) == mark;
 	if (fi->keep_cache)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
-	atomic_store(&fs->ids_changed, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	atomic_store(&listed->changed, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
 	/* the time only: what is kept from now on is kept under the new one */
 	fuse_lowlevel_notify_inval_inode(fs->session, number, -1, 0);
 }
@@ -45,8 +49,8 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 		fuse_reply_err(req, -r);
 		return;
 	}
-	if (inode->node.type == BID_NODE_IDS)
-		keep_ids(fs, number, fi);
+	if (inode->node.type == BID_NODE_IDS || inode->node.type == BID_NODE_LINKS_FAN)
+		keep_ids(fs, &inode->node, number, fi);
 	fi->fh = (uintptr_t)list;
 	if (fuse_reply_open(req, fi) == -ENOENT)
 		bid_dirlist_free(list);

@@ -7,10 +7,12 @@
 #include "notify.h"
 #include "text.h"
 
-static struct timespec ids_changed(const struct bid_fs *fs)
+static struct timespec changed(const struct bid_fs *fs, const struct bid_listed *listed)
 {
-	uint64_t ns = atomic_load(&fs->ids_changed);
+	uint64_t ns = atomic_load(&listed->changed);
 
+	if (ns == 0)
+		return fs->started;
 	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
 }
 
@@ -42,7 +44,9 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 		    bid_store_stat(fs->store, bid_node_path(node), &below) == 0)
 			st.st_mtim = below.st_mtim;
 		if (node->type == BID_NODE_IDS)
-			st.st_mtim = ids_changed(fs);
+			st.st_mtim = changed(fs, &fs->all_ids);
+		if (node->type == BID_NODE_LINKS_FAN)
+			st.st_mtim = changed(fs, &fs->links[node->fan]);
 		break;
 	case S_IFLNK:
 		st.st_mode = S_IFLNK | 0777;

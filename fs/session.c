@@ -270,7 +270,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	int status = BID_EXIT_SYSTEM;
 
 	clock_gettime(CLOCK_REALTIME, &fs.started);
-	atomic_init(&fs.ids_changed, (uint64_t)fs.started.tv_sec * 1000000000 + (uint64_t)fs.started.tv_nsec);
 	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
 	fs.max_kept = raise_limit();
 	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&

@@ -160,8 +160,8 @@ static int mark_dir(const struct stat *st, uint64_t *mark)
 	return stamp.racy ? -EAGAIN : 0;
 }
 
-/* The directories of links of one store, and its root, in which a cache of libdebuginfod has its own. */
-static int mark_store(struct bid_store *store, uint64_t *mark)
+/* The directories of links of one store from @first to @last, and its root, in which a cache of libdebuginfod has its own. */
+static int mark_store(struct bid_store *store, unsigned first, unsigned last, uint64_t *mark)
 {
 	bid_auto_fd int links = -1;
 	struct stat st;
@@ -180,7 +180,7 @@ static int mark_store(struct bid_store *store, uint64_t *mark)
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = mark_dir(&st, mark);
-	for (unsigned first = 0; first < 256 && r == 0; first++) {
+	for (; first <= last && r == 0; first++) {
 		char name[3];
 
 		snprintf(name, sizeof(name), "%02x", first);
@@ -192,18 +192,28 @@ static int mark_store(struct bid_store *store, uint64_t *mark)
 	return r;
 }
 
-int bid_store_ids_mark(struct bid_store *store, uint64_t *ret_mark)
+static int mark_ids(struct bid_store *store, unsigned first, unsigned last, uint64_t *ret_mark)
 {
 	uint64_t mark = 0;
 
 	for (; store; store = bid_store_lower(store)) {
-		int r = mark_store(store, &mark);
+		int r = mark_store(store, first, last, &mark);
 
 		if (r < 0)
 			return r;
 	}
 	*ret_mark = mark ? mark : 1;
 	return 0;
+}
+
+int bid_store_ids_mark(struct bid_store *store, uint64_t *ret_mark)
+{
+	return mark_ids(store, 0, UINT8_MAX, ret_mark);
+}
+
+int bid_store_ids_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_mark)
+{
+	return mark_ids(store, first, first, ret_mark);
 }
 
 /* Not part of the tree of original paths, though they lie beside it. */

@@ -39,6 +39,33 @@ def test_who_lists_twice_asks_once(mount, mode, store, ids):
     assert requests(m) - before < len(ids) // 2
 
 
+def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
+    """The kernel lists them again by itself, until there are others, wherever those come from."""
+    m = mount()
+    fans = sorted({ident[:2] for ident in ids})
+
+    def listed():
+        return {fan + rest for fan in fans for rest in os.listdir(m / ".build-id" / fan)}
+
+    for _ in range(2):
+        assert listed() == set(ids)
+
+    def is_kept():
+        before = requests(m)
+        assert listed() == set(ids)
+        # who opens one asks, and closes it: the kernel may drop what it keeps
+        return requests(m) - before <= 2 * len(fans)
+
+    tools.wait_until(is_kept, "a listing that asks for no name", 5)
+    for _ in range(3):
+        link(store, ids[0]).unlink()
+        assert listed() == set(ids[1:])
+        link(store, ids[0]).symlink_to(f"../../usr/bin/app{ids[0]}/{ids[0]}")
+        assert listed() == set(ids)
+    m.link(ids[0]).unlink()
+    assert listed() == set(ids[1:])
+
+
 def link(store, ident):
     return store / ".build-id" / ident[:2] / ident[2:]
 
