@@ -82,6 +82,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->jobs);
 	TAILQ_INIT(&broker->races);
 	TAILQ_INIT(&broker->windows);
+	TAILQ_INIT(&broker->limited);
 	TAILQ_INIT(&broker->lingering);
 	init_locks(broker);
 
@@ -253,6 +254,9 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 	}
 	if (request->kind == BID_KIND_SECTION)
 		r = bid_instead_new(request, &waiter->instead);
+	/* one after the other, three downloads could be waited for: all of it is one wait */
+	if (waiter->instead && broker->config.wait_ms > 0)
+		waiter->until_ms = bid_broker_now() + broker->config.wait_ms;
 	if (r == 0) {
 		bid_broker_seek(broker, waiter, request);
 		return;

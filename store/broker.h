@@ -72,10 +72,11 @@ struct bid_broker {
 	struct bid_asks jobs; /* what the publisher has to decide */
 	struct bid_flights races; /* those in which another source is to be asked, as below */
 	struct bid_flights windows; /* those with an open window; all are equally long: the first is the first to end */
+	struct bid_waiters limited; /* those who wait with an end of their own, by that */
 	struct bid_flights lingering; /* results still to be given to late comers, as above */
 	struct bid_failures failures;
 	pthread_cond_t has_job;
-	pthread_cond_t has_time; /* a new first one in races, windows or lingering */
+	pthread_cond_t has_time; /* a new first one in races, windows, limited or lingering */
 	pthread_cond_t idle; /* no flight is left, or no ask */
 	bool ending; /* bid_broker_free() is at work: nothing new begins */
 	bool stopping; /* and has seen the last flight end: threads return */

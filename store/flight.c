@@ -156,6 +156,20 @@ static bool admit(struct bid_flight *flight, int64_t now)
 	return true;
 }
 
+static void limit(struct bid_broker *broker, struct bid_waiter *waiter)
+{
+	struct bid_waiter *before = TAILQ_LAST(&broker->limited, bid_waiters);
+
+	while (before && before->until_ms > waiter->until_ms)
+		before = TAILQ_PREV(before, bid_waiters, limit);
+	if (before)
+		TAILQ_INSERT_AFTER(&broker->limited, before, waiter, limit);
+	else
+		TAILQ_INSERT_HEAD(&broker->limited, waiter, limit);
+	if (TAILQ_FIRST(&broker->limited) == waiter)
+		pthread_cond_signal(&broker->has_time);
+}
+
 static void queue(struct bid_flight *flight, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
@@ -164,6 +178,8 @@ static void queue(struct bid_flight *flight, struct bid_waiter *waiter)
 	TAILQ_INSERT_TAIL(&flight->waiters, waiter, link);
 	flight->n_waiters++;
 	flight->broker->n_waiting++;
+	if (waiter->until_ms)
+		limit(flight->broker, waiter);
 }
 
 int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
@@ -216,6 +232,8 @@ void bid_flight_leave(struct bid_waiter *waiter)
 	struct bid_flight *flight = waiter->flight;
 
 	TAILQ_REMOVE(&flight->waiters, waiter, link);
+	if (waiter->until_ms)
+		TAILQ_REMOVE(&flight->broker->limited, waiter, limit);
 	waiter->flight = NULL;
 	flight->n_waiters--;
 	flight->broker->n_waiting--;
@@ -359,6 +377,22 @@ void bid_flight_end_window(struct bid_flight *flight)
 	pthread_mutex_unlock(&broker->lock);
 
 	bid_flight_answer(flight, &waiters, -ETIMEDOUT, NULL);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_unref(flight);
+}
+
+void bid_flight_end_wait(struct bid_waiter *waiter)
+{
+	struct bid_flight *flight = waiter->flight;
+	struct bid_broker *broker = flight->broker;
+
+	bid_flight_leave(waiter);
+	flight->timed_out = true;
+	bid_flight_ref(flight);
+	pthread_mutex_unlock(&broker->lock);
+
+	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, flight);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_flight_unref(flight);

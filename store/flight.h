@@ -124,6 +124,9 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 /* A window of @flight is over. Under the lock, which is released while the waiters are answered. */
 void bid_flight_end_window(struct bid_flight *flight);
 
+/* The wait of @waiter, who has an end of his own, is over. Under the lock, which is released while he is answered. */
+void bid_flight_end_wait(struct bid_waiter *waiter);
+
 /* The lingering is over. Under the lock. */
 void bid_flight_end_linger(struct bid_flight *flight);
 

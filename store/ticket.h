@@ -31,6 +31,8 @@ struct bid_waiter {
 	bool cancelled; /* given up while NEW or BUSY */
 	struct bid_flight *flight; /* while QUEUED; it stays as long as it has waiters */
 	struct bid_instead *instead; /* of who waits for a section: what is asked for in its place; owned, else NULL */
+	int64_t until_ms; /* the end of its wait, however much is asked for in it; 0 if it ends with its flight's window */
+	TAILQ_ENTRY(bid_waiter) limit; /* while QUEUED, with an end of its own: in the broker's list of those */
 	TAILQ_ENTRY(bid_waiter) link; /* in its flight, or in the list of those who are being answered */
 };
 

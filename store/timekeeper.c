@@ -27,12 +27,15 @@ void *bid_broker_keep_time(void *user)
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
 		struct bid_flight *window = TAILQ_FIRST(&broker->windows);
+		struct bid_waiter *limited = TAILQ_FIRST(&broker->limited);
 		struct bid_flight *linger = TAILQ_FIRST(&broker->lingering);
 		struct bid_flight *race = TAILQ_FIRST(&broker->races);
 		int64_t now = bid_broker_now(), next = INT64_MAX;
 
 		if (window)
 			next = window->until_ms;
+		if (limited && limited->until_ms < next)
+			next = limited->until_ms;
 		if (linger && linger->until_ms < next)
 			next = linger->until_ms;
 		if (race && race->race_at_ms < next)
@@ -40,6 +43,8 @@ void *bid_broker_keep_time(void *user)
 
 		if (window && window->until_ms <= now)
 			bid_flight_end_window(window);
+		else if (limited && limited->until_ms <= now)
+			bid_flight_end_wait(limited);
 		else if (linger && linger->until_ms <= now)
 			bid_flight_end_linger(linger);
 		else if (race && race->race_at_ms <= now)

@@ -26,7 +26,8 @@ static bool hold_here(struct held_source *held, struct held_transfer *transfer, 
 		held->held++;
 		pthread_cond_broadcast(&held->changed);
 	}
-	while (held->hold == here && !held->stop && (!transfer || !transfer->cancelled || held->deaf))
+	while (held->hold == here && !held->stop && (!transfer || transfer->number >= held->hold_from) &&
+	       (!transfer || !transfer->cancelled || held->deaf))
 		pthread_cond_wait(&held->changed, &held->lock);
 	return !transfer || !transfer->cancelled;
 }
@@ -196,6 +197,14 @@ void held_hold(struct held_source *held, enum hold hold)
 	pthread_mutex_lock(&held->lock);
 	held->hold = hold;
 	held->deaf = false;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_hold_from(struct held_source *held, unsigned number)
+{
+	pthread_mutex_lock(&held->lock);
+	held->hold_from = number;
 	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);
 }

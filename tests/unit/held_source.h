@@ -58,6 +58,9 @@ void held_elf(struct held_source *held, uint8_t byte);
 /* Change where it holds; HOLD_NOWHERE lets go. */
 void held_hold(struct held_source *held, enum hold hold);
 
+/* Hold those with lower numbers no more. */
+void held_hold_from(struct held_source *held, unsigned number);
+
 /* Wait until @count transfers in all have come to the holding point. */
 void held_wait(struct held_source *held, unsigned count);
 

@@ -122,6 +122,32 @@ static void test_the_wait_for_a_whole_is_bounded(void **state)
 	bid_request_release(&section);
 }
 
+/* What is asked for in its place is waited for in the same wait, not in one of its own. */
+static void test_all_of_it_is_one_wait(void **state)
+{
+	static const struct bid_broker_config config = { .wait_ms = 2000 };
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
+	struct held_source *held;
+	struct call *call, *whole;
+
+	scene_broker(scene, &config);
+	held = scene_held(scene, "held");
+	held->hold = HOLD_HEAD;
+	call = call_for(scene, &section);
+	held_wait(held, 1);
+	sleep_ms(config.wait_ms / 2);
+	held_hold_from(held, 2);
+	held_wait(held, 2);
+	/* whoever comes for the whole itself has all of the time for it */
+	whole = call_for(scene, &debuginfo);
+	assert_int_equal(call_wait(call), -ETIMEDOUT);
+	assert_false(call_over(whole));
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(whole), -ENOENT);
+	bid_request_release(&section);
+}
+
 static void test_the_end_of_the_broker_answers(void **state)
 {
 	struct scene *scene = *state;
@@ -193,6 +219,7 @@ int main(void)
 		scene_test(test_an_outage_is_no_reason_for_more),
 		scene_test(test_cancel_while_the_whole_comes),
 		scene_test(test_the_wait_for_a_whole_is_bounded),
+		scene_test(test_all_of_it_is_one_wait),
 		scene_test(test_the_end_of_the_broker_answers),
 		scene_test(test_cancel_before_use),
 		scene_test(test_many_share),
