@@ -8,7 +8,7 @@ from lint import files, finish, name_of
 WIDTH = 132
 TAB = 8
 SPDX = "SPDX-License-Identifier: LGPL-2.1-or-later"
-CODE = {".c", ".h", ".py", ".sh", ".map", ".build", ".urls", ".gdb", ".bash", ".fish"}
+CODE = {".c", ".h", ".py", ".sh", ".map", ".build", ".urls", ".gdb", ".bash", ".fish", ".zsh"}
 MAN = re.compile(r"\.[1-8]")
 CURLY = re.compile("[\u2018\u2019\u201a-\u201f\u00ab\u00bb\u00a0]")
 # lines that cannot be broken: prose of one paragraph a line, data

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# fish completion of bidctl(1). What it offers it reads from the program's own help.
+
+# the command among the words before the cursor, and the operands behind it
+function __bidctl_words
+    set -l words (commandline -opc)
+    set -e words[1]
+    while set -q words[1]
+        switch $words[1]
+            case -s --store --lower --url --link --perf-data --core --pid --jobs --files-from --interval --notes -o --output --by \
+                    --path --cache-size --min-free
+                set -e words[1]
+            case '-*'
+            case '*'
+                echo $words[1]
+        end
+        set -e words[1]
+    end
+end
+
+function __bidctl_commands
+    bidctl --help | string replace -rf '^  ([a-z]+) .*?  +(.*)' '$1\t$2'
+end
+
+# options with an argument end with "="
+function __bidctl_options
+    bidctl $argv[1] --help | string replace -rf '^  (?:-., |    )(--[a-z-]+=?)\S* +(.*)' '$1\t$2'
+end
+
+# the ids in the store that begin with what is there; a list of all would help nobody
+function __bidctl_ids
+    set -l begin (commandline -ct)
+    set -l words (commandline -opc)
+    set -l store (string replace -rf '^--store=' '' -- $words)
+    if set -l at (contains -i -- -s $words; or contains -i -- --store $words)
+        set store $words[(math $at + 1)]
+    end
+    set -q store[1]; and set store --store=$store[1]
+    string match -qr '^[0-9a-f]{2,}$' -- $begin
+    and bidctl $store list 2>/dev/null | string match -r "^$begin\S*" | head -n 100
+end
+
+function __bidctl
+    set -l words (__bidctl_words)
+    set -l last (commandline -opc)[-1]
+    set -l current (commandline -ct)
+    switch $last
+        case --by
+            printf '%s\n' id path time size
+            return
+        case --link
+            printf '%s\n' auto reflink hard copy
+            return
+        case --pid
+            __fish_complete_pids
+            return
+    end
+    switch $current
+        case '-*'
+            __bidctl_options $words[1]
+        case '*'
+            switch "$words[1]:"(count $words)
+                case ':*'
+                    __bidctl_commands
+                case probe:1
+                    printf '%s\n' list show add remove apply
+                case probe:2
+                    echo kernel
+                    __bidctl_ids
+                case get:2
+                    printf '%s\n' debuginfo elf executable kallsyms probes vdso source section
+                case get:1 show:1 'remove:*' 'archive:*' 'missing:*' 'verify:*'
+                    __bidctl_ids
+            end
+    end
+end
+
+# where a file may be meant fish completes its name, too
+function __bidctl_takes_file
+    set -l words (__bidctl_words)
+    set -l last (commandline -opc)[-1]
+    contains -- $last --by --link --pid --jobs --url --interval --cache-size --min-free
+    and return 1
+    contains -- $last -s --store --lower --perf-data --core --files-from --notes -o --output --path
+    or string match -qr -- '^--(store|lower|perf-data|core|files-from|notes|output|path)=' (commandline -ct)
+    or contains -- "$words[1]" add update remove unarchive
+    or test "$words[1]" = probe -a (count $words) -eq 2
+end
+
+complete -c bidctl -n 'not __bidctl_takes_file' -f
+complete -c bidctl -a '(__bidctl)'
+# behind "=" only fish itself completes
+complete -c bidctl -n 'string match -q -- "--by=*" (commandline -ct)' -l by -x -a 'id path time size'
+complete -c bidctl -n 'string match -q -- "--link=*" (commandline -ct)' -l link -x -a 'auto reflink hard copy'
