@@ -21,18 +21,26 @@ struct listing {
 
 /*
  * Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file
- * under two names.
+ * under two names. @second is another name for the same, or NULL.
  */
-static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
+static int emit_artifact_twice(const struct listing *listing, const char *name, const char *second, const struct bid_id *id,
+			       enum bid_kind kind)
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
 	struct bid_file file = BID_FILE_NONE;
+	int r;
 
 	if (bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file) < 0)
 		return 0;
 	node.kind = file.kind;
 	bid_file_release(&file);
-	return listing->fn(listing->user, name, &node);
+	r = listing->fn(listing->user, name, &node);
+	return r == 0 && second ? listing->fn(listing->user, second, &node) : r;
+}
+
+static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
+{
+	return emit_artifact_twice(listing, name, NULL, id, kind);
 }
 
 /* Hand on what @name means, by asking lookup itself, so that a listing never disagrees with it. */
@@ -165,9 +173,8 @@ static int list_artifacts(const struct listing *listing)
 			continue;
 		}
 		if (may_have(kinds, kind))
-			r = emit_artifact(listing, bid_kind_name(kind), &dir->id, kind);
-		if (r == 0 && kind == BID_KIND_ELF && kinds & 1 << kind)
-			r = emit_artifact(listing, "executable", &dir->id, kind);
+			r = emit_artifact_twice(listing, bid_kind_name(kind), kind == BID_KIND_ELF ? "executable" : NULL, &dir->id,
+						kind);
 	}
 	if (r == 0 && dir->type == BID_NODE_ID)
 		r = list_pieces(listing, kinds);
