@@ -81,9 +81,9 @@ struct bid_perfdata_summary {
  * an id is left out if the same path in the same mode has one too, and so is what is no file: stacks, heaps, anonymous memory,
  * devices, data. @path is a file, a FIFO, a directory that perf record made, or "-" for standard input. May block on reading.
  *
- * Memory grows with the number of distinct combinations (at most 4 million, then -E2BIG), not with the size of the recording; the
- * table behind the data is held, at most 64 MiB of it, and zstd may need 128 MiB. Compressed data may grow to a thousand times its
- * size, the rest is left out as damaged. Nothing is mapped, so a file may shrink meanwhile.
+ * Memory grows with the number of distinct combinations, not with the size of the recording: at most 4 million of them, with 256
+ * MiB of paths, then it is -E2BIG. The table behind the data is held, at most 64 MiB of it, and zstd may need 128 MiB. Compressed
+ * data may grow to a thousand times its size, the rest is left out as damaged. Nothing is mapped, so a file may shrink meanwhile.
  *
  * Returns 0, with what was damaged and cut off in @ret_summary, or
  *   -EINVAL	this is no perf.data

@@ -18,14 +18,14 @@ enum { INPUT_MAX = 16 << 20 };
 
 static json_t *to_json(const struct bid_id *id, const struct ctl_probe *probe)
 {
+	bid_auto_free char *event = strndup(probe->text, ctl_probe_name_len(probe));
 	json_t *definitions = json_array();
 	char hex[BID_ID_HEX_MAX];
 
 	for (size_t i = 0; i < probe->n; i++)
 		json_array_append_new(definitions, ctl_json_text(probe->definitions[i]));
-	return json_pack("{s:s, s:s%, s:o, s:b, s:o}", "id", bid_id_format(id, hex), "event", probe->text,
-			 ctl_probe_name_len(probe), "command", ctl_json_text(probe->command), "static", probe->sdt, "definitions",
-			 definitions);
+	return json_pack("{s:s, s:o, s:o, s:b, s:o}", "id", bid_id_format(id, hex), "event", ctl_json_text(event), "command",
+			 ctl_json_text(probe->command), "static", probe->sdt, "definitions", definitions);
 }
 
 struct listing {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bid/error.h>
 #include <bid/remove.h>
@@ -131,15 +132,18 @@ static int show_build(void *user, const struct bid_id *id)
 	return showing->ctl->json ? ctl_array_add(&showing->array, json_loads(text, 0, NULL)) : show_text(text);
 }
 
-/* Every build that is stored of the absolute path @path, and what is only a guess. */
+/* Every build that is stored of @path, which is an original path or leads to one, and what is only a guess. */
 static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store, const char *path)
 {
 	struct showing showing = { .ctl = ctl, .store = store };
 	bid_auto_free char *real = realpath(path, NULL);
 	enum ctl_status status;
 	size_t cookies = 0;
-	int r = store ? bid_store_each_build(store, path, show_build, &showing) : 0;
+	int r;
 
+	if (path[0] != '/' && path[0] != '[' && real)
+		path = real;
+	r = store ? bid_store_each_build(store, path, show_build, &showing) : 0;
 	/* what is filed is filed under the real path */
 	if (r == -ENOENT && real)
 		r = bid_store_each_build(store, real, show_build, &showing);
@@ -166,9 +170,12 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 	status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
-	if (argv[0][0] == '/')
+	/* as the store has it: "/usr/bin/ls", "[vdso]" */
+	if (argv[0][0] == '/' || argv[0][0] == '[')
 		return show_path(ctl, store, argv[0]);
 	r = ctl_which(store, argv[0], &id);
+	if ((r == -EINVAL || r == -ENOENT) && access(argv[0], F_OK) == 0)
+		return show_path(ctl, store, argv[0]);
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
 	r = bid_store_info(store, &id, &text);

@@ -35,7 +35,7 @@ void bid_dsos_release(struct bid_dsos *dsos)
 		free(dsos->slots[i]);
 	free(dsos->slots);
 	dsos->slots = NULL;
-	dsos->n = dsos->room = 0;
+	dsos->n = dsos->room = dsos->names = 0;
 }
 
 /* SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF"), fed by the word */
@@ -160,7 +160,7 @@ int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enu
 		return 0;
 	}
 
-	if (dsos->n == BID_DSOS_MAX)
+	if (dsos->n == BID_DSOS_MAX || len > BID_DSOS_NAMES_MAX - dsos->names)
 		return -E2BIG;
 	if (2 * dsos->n >= dsos->room) {
 		r = grow(dsos);
@@ -175,6 +175,7 @@ int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enu
 	dso->path[len] = '\0';
 	*free_slot(dsos->slots, dsos->room, hash) = dso;
 	dsos->n++;
+	dsos->names += len;
 	return 0;
 }
 

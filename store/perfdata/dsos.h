@@ -5,13 +5,15 @@
 
 #include <bid/perfdata.h>
 
-#define BID_DSOS_MAX (4u << 20)
+#define BID_DSOS_MAX	   (4u << 20)
+#define BID_DSOS_NAMES_MAX (256u << 20) /* bytes */
 
 struct bid_dso;
 
 struct bid_dsos {
 	struct bid_dso **slots; /* owned, and what they point to; open addressing */
 	size_t n, room; /* room is a power of two, or 0 */
+	size_t names; /* bytes of all names */
 	uint64_t key[2]; /* of the hash: whoever made the recording must not choose what collides */
 };
 

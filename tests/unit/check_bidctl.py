@@ -400,6 +400,18 @@ def case_show_path(scene):
         text = scene.on_store("show", scene.home / name).stdout
         assert sorted(re.findall("^build-id +([0-9a-f]+)$", text, re.M)) == sorted([ID_ONE, ID_TWO]), text
     assert sorted(row["id"] for row in scene.json("show", program)) == sorted([ID_ONE, ID_TWO])
+    # as a shell has it; and perf's own names, as a list shows them
+    for name in ("alias", "./alias"):
+        found = subprocess.run([scene.bidctl, "--store", scene.store, "--json", "show", name], env=scene.environment,
+                               cwd=scene.home, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
+        assert sorted(row["id"] for row in json.loads(found.stdout)) == sorted([ID_ONE, ID_TWO]), name
+    vdso = scene.store / "[vdso]" / ID_FAR
+    vdso.mkdir(parents=True)
+    shutil.copy(scene.far, vdso / "vdso")
+    (scene.store / ".build-id" / ID_FAR[:2]).mkdir()
+    (scene.store / ".build-id" / ID_FAR[:2] / ID_FAR[2:]).symlink_to(f"../../[vdso]/{ID_FAR}")
+    assert [row["id"] for row in scene.json("show", "[vdso]")] == [ID_FAR]
+    scene.one_error("show", "nothing-here", status=USAGE, has="not a build-id")
     assert scene.json("show", scene.text, status=REFUSED) == []
     scene.one_error("show", scene.text, status=REFUSED, has="no build of this path")
     scene.run("show", scene.text, status=REFUSED)

@@ -59,6 +59,11 @@ def case_list_and_show(scene):
     scene.one_error("probe", "show", scene.id, "sdt_app:other", status=REFUSED, has="'sdt_app:other'")
     scene.one_error("probe", "list", scene.one, status=REFUSED, has="no probe definitions")
     scene.one_error("probe", "list", scene.home / "missing", status=REFUSED, has="nor a file")
+    # a name that is no text for JSON
+    static = scene.file.read_bytes()
+    scene.file.write_bytes(b"#a:caf\xe9=main\np:a/b /x:0x1\n" + static)
+    assert [row["event"] for row in scene.json("probe", "show", scene.id)] == ["a:caf\ufffd", "sdt_app:twice"]
+    scene.file.write_bytes(static)
     # a file that the store does not know
     other = pathlib.Path(shutil.copy(scene.program, scene.home / "other"))
     scene.on_store("remove", scene.id)

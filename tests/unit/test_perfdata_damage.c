@@ -3,8 +3,13 @@
 #include "perfdata_scene.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static void assert_damaged(const struct recording *recording, const char *text, const char *damage)
@@ -216,6 +221,48 @@ static void test_damaged_compression(void **state)
 	assert_damaged(&bomb, "user " ID_A " /bin/a\n", "compressed data that grows beyond reason");
 }
 
+/* A recording without an end of paths that are as long as paths can be, until nobody reads on. */
+static void *send_names(void *user)
+{
+	auto_recording head = { 0 }, mapping = { 0 };
+	char name[60001];
+	int fd = *(int *)user;
+	ssize_t n;
+
+	memset(name, '/', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	put_pipe_header(&head);
+	put_mmap(&mapping, USER, name);
+	n = send(fd, head.data, head.len, MSG_NOSIGNAL);
+	for (unsigned i = 0; n > 0; i++) {
+		char number[16];
+
+		memcpy(mapping.data + 40, number, (size_t)snprintf(number, sizeof(number), "/%08u", i));
+		n = send(fd, mapping.data, mapping.len, MSG_NOSIGNAL);
+	}
+	close(fd);
+	return NULL;
+}
+
+static int none(void *user, const struct bid_perfdata_dso *dso)
+{
+	fail_msg("told of one");
+	return 0;
+}
+
+static void test_endless_names(void **state)
+{
+	struct bid_perfdata_summary summary;
+	pthread_t sender;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(pthread_create(&sender, NULL, send_names, &pair[1]), 0);
+	assert_int_equal(bid_perfdata_read_fd(pair[0], none, NULL, &summary), -E2BIG);
+	close(pair[0]);
+	pthread_join(sender, NULL);
+}
+
 int main(void)
 {
 	static bool little = false, big = true;
@@ -227,6 +274,7 @@ int main(void)
 		IN_BOTH(test_damaged_sections),
 		IN_BOTH(test_damaged_jumps),
 		IN_BOTH(test_damaged_compression),
+		cmocka_unit_test_prestate(test_endless_names, &little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
