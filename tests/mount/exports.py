@@ -87,7 +87,7 @@ class NginxOverMount(Nginx):
         super().__init__(place)
 
     def site(self, port):
-        return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid(?=[;/])": str(self.mount)})
+        return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid(?=;)": str(self.mount)})
 
 
 class Ganesha:
