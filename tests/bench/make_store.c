@@ -9,7 +9,6 @@
  * a smaller one is a part of a larger one. Prints how much there is, and how long it took. A million ids are three million
  * inodes: a file system made with "mkfs.ext4 -I 512 -O inline_data" keeps them, with all that is in them, in 2 GB.
  */
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -19,18 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../random.h"
+#include "../small_elf.h"
 #include "base/cleanup.h"
 #include "rounds.h"
 
-enum { ID_LEN = 20, PATHS_OF_A_DIR = 100, FANS = 256 };
-
-struct image {
-	Elf64_Ehdr header;
-	Elf64_Phdr segment;
-	Elf64_Nhdr note;
-	char name[4];
-	uint8_t id[ID_LEN];
-};
+enum { ID_LEN = SMALL_ELF_ID_LEN, PATHS_OF_A_DIR = 100, FANS = 256 };
 
 struct maker {
 	int root, links; /* the store, and ".build-id" */
@@ -46,18 +39,10 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* splitmix64: no two numbers give one result, and neighbours have nothing in common. */
-static uint64_t scramble(uint64_t number)
-{
-	number += 0x9e3779b97f4a7c15U;
-	number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9U;
-	number = (number ^ number >> 27) * 0x94d049bb133111ebU;
-	return number ^ number >> 31;
-}
-
+/* Neighbours have nothing in common. */
 static void fill_id(unsigned long number, uint8_t id[static ID_LEN])
 {
-	uint64_t first = scramble(number), more = scramble(~number);
+	uint64_t state = number, other = ~(uint64_t)number, first = next_random(&state), more = next_random(&other);
 
 	memcpy(id, &first, 8);
 	memcpy(id + 8, &more, 8);
@@ -92,48 +77,33 @@ static void begin_path(struct maker *maker, unsigned long number)
 	maker->dirs += number % PATHS_OF_A_DIR == 0;
 }
 
-static void make_id(struct maker *maker, struct image *image, unsigned long number)
+static void make_id(struct maker *maker, unsigned long number)
 {
+	uint8_t id[ID_LEN];
+	struct small_elf elf;
 	char hex[2 * ID_LEN + 1], target[256], fan[3];
 	bid_auto_fd int dir = -1;
 	bid_auto_fd int file = -1;
 
-	fill_id(number, image->id);
+	fill_id(number, id);
+	elf = small_elf(id);
 	for (size_t i = 0; i < ID_LEN; i++)
-		snprintf(hex + 2 * i, 3, "%02x", image->id[i]);
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
 	dir = make_dir(maker->path, hex);
 	file = openat(dir, "elf", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
-	if (file < 0 || write(file, image, sizeof(*image)) != sizeof(*image))
+	if (file < 0 || write(file, &elf, sizeof(elf)) != sizeof(elf))
 		die(hex);
 	snprintf(fan, sizeof(fan), "%.2s", hex);
-	if (maker->fans[image->id[0]] < 0)
-		maker->fans[image->id[0]] = make_dir(maker->links, fan);
+	if (maker->fans[id[0]] < 0)
+		maker->fans[id[0]] = make_dir(maker->links, fan);
 	snprintf(target, sizeof(target), "../../%s/%s", maker->path_name, hex);
-	if (symlinkat(target, maker->fans[image->id[0]], hex + 2) < 0 && errno != EEXIST)
+	if (symlinkat(target, maker->fans[id[0]], hex + 2) < 0 && errno != EEXIST)
 		die(hex);
 	maker->ids++;
 }
 
 int main(int argc, char **argv)
 {
-	struct image image = {
-		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			    .e_type = ET_DYN,
-			    .e_machine = EM_X86_64,
-			    .e_version = EV_CURRENT,
-			    .e_phoff = offsetof(struct image, segment),
-			    .e_ehsize = sizeof(Elf64_Ehdr),
-			    .e_phentsize = sizeof(Elf64_Phdr),
-			    .e_phnum = 1 },
-		.segment = { .p_type = PT_NOTE,
-			     .p_flags = PF_R,
-			     .p_offset = offsetof(struct image, note),
-			     .p_filesz = sizeof(image) - offsetof(struct image, note),
-			     .p_memsz = sizeof(image) - offsetof(struct image, note),
-			     .p_align = 4 },
-		.note = { .n_namesz = 4, .n_descsz = ID_LEN, .n_type = NT_GNU_BUILD_ID },
-		.name = "GNU",
-	};
 	unsigned long ids = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, builds = argc > 3 ? strtoul(argv[3], NULL, 10) : 10;
 	struct maker maker = { .path = -1 };
 	double begun = now();
@@ -148,9 +118,9 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < ids; i++) {
 		if (i % builds == 0)
 			begin_path(&maker, i / builds);
-		make_id(&maker, &image, i);
+		make_id(&maker, i);
 	}
 	printf("%lu ids, %lu paths in %lu directories, %zu bytes a file, %.1f s\n", maker.ids, maker.paths, maker.dirs,
-	       sizeof(image), now() - begun);
+	       sizeof(struct small_elf), now() - begun);
 	return 0;
 }

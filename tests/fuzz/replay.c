@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../random.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "target.h"
@@ -24,16 +25,6 @@ struct replay {
 	int keep;		/* the file of -o, or -1 */
 	unsigned long inputs, runs;
 };
-
-/* splitmix64: good enough bits, and the same ones everywhere */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
 
 /* What parsers of headers stumble over: bits, bytes, lengths and offsets at their limits, blocks moved, ends missing. */
 static size_t mutate(uint8_t *data, size_t size, uint64_t *random)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "hostile_tree.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,25 +13,18 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../random.h"
+#include "../small_elf.h"
 #include "base/cleanup.h"
 
 enum {
-	ID_LEN = 20,
+	ID_LEN = SMALL_ELF_ID_LEN,
 	HEX_LEN = 2 * ID_LEN,
 	SPOTS_MIN = 20,
 	SPOTS_MAX = 60,
 	DEEP = 150, /* directories in each other */
 	CROWD = 100000,
 	LONG_TEXT = 4000, /* bytes of a link's */
-};
-
-/* The smallest file that carries an id. */
-struct image {
-	Elf64_Ehdr header;
-	Elf64_Phdr segment;
-	Elf64_Nhdr note;
-	char name[4];
-	uint8_t id[ID_LEN];
 };
 
 struct maker {
@@ -51,19 +43,9 @@ struct spot {
 	char link[128]; /* ".build-id/xx/rest" */
 };
 
-/* splitmix64 */
-static uint64_t draw(struct maker *maker)
-{
-	uint64_t number = maker->state += 0x9e3779b97f4a7c15U;
-
-	number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9U;
-	number = (number ^ number >> 27) * 0x94d049bb133111ebU;
-	return number ^ number >> 31;
-}
-
 static unsigned below(struct maker *maker, unsigned n)
 {
-	return (unsigned)(draw(maker) % n);
+	return (unsigned)(next_random(&maker->state) % n);
 }
 
 static void die(const char *what)
@@ -109,28 +91,9 @@ static bool put_bytes(int at, const char *path, const void *data, size_t len)
 
 static bool put_elf(int at, const char *path, const uint8_t id[static ID_LEN])
 {
-	struct image image = {
-		.header = { .e_type = ET_DYN,
-			    .e_machine = EM_X86_64,
-			    .e_version = EV_CURRENT,
-			    .e_phoff = offsetof(struct image, segment),
-			    .e_ehsize = sizeof(Elf64_Ehdr),
-			    .e_phentsize = sizeof(Elf64_Phdr),
-			    .e_phnum = 1 },
-		.segment = { .p_type = PT_NOTE,
-			     .p_offset = offsetof(struct image, note),
-			     .p_filesz = sizeof(image) - offsetof(struct image, note),
-			     .p_align = 4 },
-		.note = { .n_namesz = 4, .n_descsz = ID_LEN, .n_type = NT_GNU_BUILD_ID },
-		.name = "GNU",
-	};
+	struct small_elf elf = small_elf(id);
 
-	memcpy(image.header.e_ident, ELFMAG, SELFMAG);
-	image.header.e_ident[EI_CLASS] = ELFCLASS64;
-	image.header.e_ident[EI_DATA] = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-	image.header.e_ident[EI_VERSION] = EV_CURRENT;
-	memcpy(image.id, id, ID_LEN);
-	return put_bytes(at, path, &image, sizeof(image));
+	return put_bytes(at, path, &elf, sizeof(elf));
 }
 
 static void fill_hex(const uint8_t id[static ID_LEN], char hex[static HEX_LEN + 1])
@@ -142,7 +105,7 @@ static void fill_hex(const uint8_t id[static ID_LEN], char hex[static HEX_LEN + 
 static void fill_id(struct maker *maker, uint8_t id[static ID_LEN])
 {
 	for (size_t i = 0; i < ID_LEN; i++)
-		id[i] = (uint8_t)draw(maker);
+		id[i] = (uint8_t)next_random(&maker->state);
 }
 
 static struct spot make_spot(struct maker *maker)

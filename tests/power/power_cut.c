@@ -34,6 +34,7 @@
 #include <bid/store.h>
 #include <bid/verify.h>
 
+#include "../random.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -88,16 +89,6 @@ int fsync(int fd)
 int syncfs(int fd)
 {
 	return without_fsync ? 0 : (int)syscall(SYS_syncfs, fd);
-}
-
-static uint64_t next_random(uint64_t *state)
-{
-	*state += 0x9e3779b97f4a7c15U;
-	uint64_t z = *state;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebU;
-	return z ^ z >> 31;
 }
 
 static int load_template(struct template *ret_template)

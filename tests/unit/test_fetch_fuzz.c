@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../random.h"
 #include "base/cleanup.h"
 
 #define RESPONSES    4000
@@ -32,19 +33,9 @@ struct scribe {
 	uint64_t random;
 };
 
-/* splitmix64 */
-static uint64_t next_random(struct scribe *scribe)
-{
-	uint64_t z = (scribe->random += 0x9e3779b97f4a7c15u);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
 static size_t below(struct scribe *scribe, size_t n)
 {
-	return (size_t)(next_random(scribe) % n);
+	return (size_t)(next_random(&scribe->random) % n);
 }
 
 static void append(struct scribe *scribe, const char *text, size_t len)
@@ -183,7 +174,7 @@ static void damage(struct scribe *scribe)
 			scribe->text[at] ^= (char)(1 << below(scribe, 8));
 			break;
 		case 1:
-			scribe->text[at] = (char)next_random(scribe);
+			scribe->text[at] = (char)next_random(&scribe->random);
 			break;
 		case 2:
 			scribe->text[at] = '\0';
