@@ -5,7 +5,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <syslog.h>
+
+#include "base/control.h"
 
 static struct {
 	const char *name;
@@ -49,9 +52,12 @@ void bid_log(enum bid_log_level level, const char *format, ...)
 	va_end(arguments);
 
 	/* names come from outside: one message is one line, without a terminal's control characters */
-	for (char *c = message; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == '\177')
-			*c = '?';
+	for (char *c = message; *c;) {
+		size_t n = bid_control(c);
+
+		memset(c, '?', n);
+		c += n ? n : 1;
+	}
 
 	if (state.syslog)
 		syslog(levels[level].priority, "%s%s", levels[level].prefix, message);

@@ -142,8 +142,8 @@ static bool has_own_options(const char *command)
 static enum ctl_status print_help(const struct command *only)
 {
 	if (only)
-		printf("Usage: bidctl %s [OPTION...] %s\n%c%s.\n", only->name, only->operands, only->help[0] - 'a' + 'A',
-		       only->help + 1);
+		printf("Usage: bidctl %s [OPTION...]%s%s\n%c%s.\n", only->name, *only->operands ? " " : "", only->operands,
+		       only->help[0] - 'a' + 'A', only->help + 1);
 	else
 		printf("Usage: bidctl [OPTION...] COMMAND [OPERAND...]\nELF artifacts by build-id.\n\nCommands:\n");
 	for (size_t i = 0; !only && i < N_COMMANDS; i++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/control.h"
 #include "base/json.h"
 
 bool ctl_is_terminal(FILE *file)
@@ -28,8 +29,12 @@ const char *ctl_colour(FILE *file, enum ctl_colour colour)
 
 void ctl_print_text(FILE *file, const char *text)
 {
-	for (; *text; text++)
-		putc((unsigned char)*text < ' ' || *text == '\177' ? '?' : *text, file);
+	while (*text) {
+		size_t n = bid_control(text);
+
+		putc(n ? '?' : *text, file);
+		text += n ? n : 1;
+	}
 }
 
 void ctl_print_label(const char *label)

@@ -41,12 +41,16 @@ static int print_rows(struct listing *listing, const struct bid_id *id, const st
 
 	for (size_t i = 0; i < file->n && r == 0; i++) {
 		const struct ctl_probe *probe = &file->probes[i];
+		bid_auto_free char *event = NULL;
 
 		if (listing->ctl->json) {
 			r = ctl_array_add(&listing->array, to_json(id, probe));
 			continue;
 		}
-		printf("%s\t%.*s\t", bid_id_format(id, hex), (int)ctl_probe_name_len(probe), probe->text);
+		event = strndup(probe->text, ctl_probe_name_len(probe));
+		printf("%s\t", bid_id_format(id, hex));
+		ctl_print_text(stdout, event ? event : "");
+		putchar('\t');
 		ctl_print_text(stdout, probe->command);
 		putchar('\n');
 	}

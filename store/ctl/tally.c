@@ -42,6 +42,12 @@ const char *ctl_add_reason(int error, enum bid_link link)
 		return "it is being written";
 	case -ELOOP:
 		return "it is a store, or a mount of bidfs";
+	case -ENOSPC:
+		return "no space left where the store is";
+	case -EDQUOT:
+		return "the quota is used up where the store is";
+	case -EROFS:
+		return "the file system of the store is read-only";
 	case -EOPNOTSUPP:
 	case -EXDEV:
 		return link == BID_LINK_REFLINK ? "cannot be reflinked into this store" : "cannot be linked into this store";

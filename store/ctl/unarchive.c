@@ -64,9 +64,15 @@ static int tick(void *user, uint64_t done, uint64_t total)
 	return 0;
 }
 
-static enum ctl_status complain(const char *path, int error)
+static enum ctl_status complain(const struct bid_store *store, const char *path, int error)
 {
 	switch (error) {
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EROFS:
+		bid_error("%s: store '%s'; what came before that was taken: '%s'", bid_strerror(error), bid_store_path(store),
+			  path);
+		return CTL_TROUBLE;
 	case -EINVAL:
 		bid_error("not a tar archive, plain or packed once by bzip2, gzip, xz or zstd: '%s'", path);
 		return CTL_REFUSED;
@@ -102,7 +108,7 @@ static enum ctl_status unpack(struct taking *taking, struct bid_store *store, in
 		printf("added %" PRIu64 ", known %" PRIu64 ", refused %" PRIu64 ", %s\n", counts.added, counts.known,
 		       counts.refused, ctl_format_size(counts.size, size));
 	if (r < 0)
-		return complain(path, r);
+		return complain(store, path, r);
 	if (counts.added + counts.known + counts.refused == 0)
 		bid_warning("nothing of the layout of perf's cache is in it: '%s'", path);
 	return counts.refused > 0 || counts.added + counts.known == 0 ? CTL_REFUSED : CTL_DONE;

@@ -154,6 +154,22 @@ def case_whole_or_not(scene):
     assert target.read_text() == "older" and sorted(os.listdir(scene.home)) == before
 
 
+def case_full_disk(scene):
+    """It is the store that has no space left, and not what is added to it."""
+    cases.need(os.geteuid() == 0, "needs root to mount a small file system")
+    path, full = scene.home / "both.tar", scene.home / "full"
+    scene.on_store("add", scene.one, scene.two)
+    scene.on_store("archive", "--output", path, ID_ONE, ID_TWO)
+    full.mkdir()
+    for arguments, has in ((["unarchive", path], f"No space left on device: store '{full}'; what came before"),
+                           (["add", "--link=copy", scene.one, scene.two], "no space left where the store is: '")):
+        script = f'mount -t tmpfs -o size=24k tmpfs {full} && "$@"; status=$?; {scene.bidctl} -s {full} verify && exit $status'
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", scene.bidctl, "--store", full, *arguments],
+                              env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=TIMEOUT,
+                              check=False)
+        assert done.returncode == TROUBLE and has in done.stderr and "; found 0;" in done.stdout, done
+
+
 def case_closed_output(scene):
     """What is said on a standard output that is closed does not end up in the archive."""
     scene.on_store("add", scene.one)

@@ -43,6 +43,20 @@ static void test_section(void **state)
 	assert_int_equal(bid_elf_each_section(source, count_section, &seen), -ENOEXEC);
 }
 
+/* eu-elfcompress(1) compresses even the table of the names. */
+static void test_compressed_names(void **state)
+{
+	bid_auto_fd int fd = -1;
+	struct bid_elf_section section;
+	struct bid_elf_info info;
+
+	RUN("eu-elfcompress", "-f", "--name=.shstrtab", "-o", "compressed", "program");
+	fd = elf_scene_open("compressed");
+	assert_int_equal(bid_elf_find_section(fd, ".text", &section), 0);
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_true(info.has_dwarf);
+}
+
 static void check_debuglink(const char *name, const char *linked, uint32_t crc)
 {
 	bid_auto_fd int fd = elf_scene_open(name);
@@ -89,6 +103,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_section),
+		cmocka_unit_test(test_compressed_names),
 		cmocka_unit_test(test_debuglink),
 	};
 
