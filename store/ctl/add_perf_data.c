@@ -173,7 +173,8 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		int r = take(&adding, &adding.recording.builds[i]);
 
 		if (r < 0) {
-			bid_error("%s: '%s'", bid_strerror(r), adding.recording.builds[i].path);
+			bid_error("%s: adding '%s' to '%s'", bid_strerror(r), adding.recording.builds[i].path,
+				  bid_store_path(adding.store));
 			return CTL_TROUBLE;
 		}
 	}

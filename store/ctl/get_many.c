@@ -57,7 +57,7 @@ static enum ctl_status add_local(struct getting *getting)
 			continue;
 		r = ctl_add_build(getting->ctl, getting->store, build);
 		if (r < 0) {
-			bid_error("%s: '%s'", bid_strerror(r), build->path);
+			bid_error("%s: adding '%s' to '%s'", bid_strerror(r), build->path, bid_store_path(getting->store));
 			return CTL_TROUBLE;
 		}
 	}

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,47 +41,58 @@ static const struct command {
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
+/* What needs no more than to be noted in struct ctl. */
+enum noted { NOT, AS_FLAG, AS_TEXT };
+
+#define FLAG(field) AS_FLAG, offsetof(struct ctl, field)
+#define TEXT(field) AS_TEXT, offsetof(struct ctl, field)
+
 static const struct {
 	const char *name;
 	int letter; /* 0 if it has none */
 	const char *argument; /* NULL if it takes none */
 	const char *commands; /* whose it is, blanks between them; NULL for all */
 	const char *help;
+	enum noted noted;
+	size_t offset; /* of the bool or the const char * */
 } options[] = {
-	{ "store", 's', "DIR", NULL, "the store (default: perf's buildid.dir, then ~/.debug)" },
-	{ "json", 'j', NULL, NULL, "write JSON on standard output" },
-	{ "verbose", 'v', NULL, NULL, "say more on standard error" },
+	{ "store", 's', "DIR", NULL, "the store (default: perf's buildid.dir, then ~/.debug)", TEXT(store) },
+	{ "json", 'j', NULL, NULL, "write JSON on standard output", FLAG(json) },
+	{ "verbose", 'v', NULL, NULL, "say more on standard error", FLAG(verbose) },
 	{ "help", 'h', NULL, NULL, "show this help, of one command if it is named" },
 	{ "version", 'V', NULL, NULL, "show the version" },
 	{ "perf-data", 0, "FILE", "add archive get missing", "what a recording of perf names ('-': standard input)" },
-	{ "core", 0, "FILE", "get", "what a core file says was mapped" },
-	{ "pid", 0, "PID", "get", "what a process has mapped as code" },
-	{ "fetch", 0, NULL, "add archive", "fetch from the servers what is not here; for 'add' only with --perf-data" },
-	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar; or '-'" },
+	{ "core", 0, "FILE", "get", "what a core file says was mapped", TEXT(core) },
+	{ "pid", 0, "PID", "get", "what a process has mapped as code", TEXT(pid) },
+	{ "fetch", 0, NULL, "add archive", "fetch from the servers what is not here; for 'add' only with --perf-data",
+	  FLAG(fetch) },
+	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar; or '-'", TEXT(output) },
 	{ "link", 0, "WAY", "add watch", "auto, reflink, hard or copy (default: auto)" },
 	{ "jobs", 0, "N", "add verify", "search or check with N threads (default: one per CPU)" },
-	{ "cross", 0, NULL, "add", "search other file systems below a directory, too" },
-	{ "files-from", 0, "FILE", "add", "the ELF files among the paths in FILE, one on a line ('-': standard input)" },
-	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules" },
-	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file" },
-	{ "cookies", 0, NULL, "list", "list what is kept without a build-id, which is a guess" },
+	{ "cross", 0, NULL, "add", "search other file systems below a directory, too", FLAG(cross) },
+	{ "files-from", 0, "FILE", "add", "the ELF files among the paths in FILE, one on a line ('-': standard input)",
+	  TEXT(files_from) },
+	{ "running", 0, NULL, "add", "what every process has mapped as code, the kernel and its modules", FLAG(running) },
+	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file", FLAG(kernel) },
+	{ "cookies", 0, NULL, "list", "list what is kept without a build-id, which is a guess", FLAG(cookies) },
 	{ "lower", 0, "DIR", "archive list show get missing status", "look into DIR, too ('debuginfod': its cache; or 'none')" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
-	{ "once", 0, NULL, "watch", "look through all processes once, and end" },
+	{ "once", 0, NULL, "watch", "look through all processes once, and end", FLAG(once) },
 	{ "url", 0, "URL", "add archive get verify", "ask this server, not those of the environment; repeatable" },
-	{ "offline", 0, NULL, "get verify", "ask no server" },
-	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have" },
-	{ "accept", 0, NULL, "get", "take other bytes than were fetched first under this id" },
+	{ "offline", 0, NULL, "get verify", "ask no server", FLAG(offline) },
+	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have", FLAG(refresh) },
+	{ "accept", 0, NULL, "get", "take other bytes than were fetched first under this id", FLAG(accept) },
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)" },
 	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
-	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded" },
-	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found" },
+	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded", FLAG(deep) },
+	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found", FLAG(repair) },
 	{ "cache-size", 0, "SIZE", "gc", "as much of what was fetched may stay; with a suffix K, M, G or T" },
 	{ "min-free", 0, "SIZE", "gc", "as much is to be free on the file system" },
-	{ "print", 0, NULL, "probe", "of 'apply': print a script that checks the build and sets the probes, where it is run" },
-	{ "notes", 0, "FILE", "probe", "of 'apply': another machine's /sys/kernel/notes" },
+	{ "print", 0, NULL, "probe", "of 'apply': print a script that checks the build and sets the probes, where it is run",
+	  FLAG(print) },
+	{ "notes", 0, "FILE", "probe", "of 'apply': another machine's /sys/kernel/notes", TEXT(notes) },
 	{ "guru", 0, NULL, "probe", "of 'apply': set them in another build, too; twice: in one without a build-id" },
-	{ "dry-run", 0, NULL, "gc", "only show what would be evicted" },
+	{ "dry-run", 0, NULL, "gc", "only show what would be evicted", FLAG(dry_run) },
 };
 
 enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256, JOBS_MAX = 256, INTERVAL_MAX = 86400 };
@@ -222,14 +234,13 @@ struct wanted {
 static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index, const char *value)
 {
 	const char *name = options[index].name;
+	void *field = (char *)ctl + options[index].offset;
 
 	wanted->seen |= UINT64_C(1) << index;
-	if (strcmp(name, "store") == 0)
-		ctl->store = value;
-	else if (strcmp(name, "json") == 0)
-		ctl->json = true;
-	else if (strcmp(name, "verbose") == 0)
-		ctl->verbose = true;
+	if (options[index].noted == AS_FLAG)
+		*(bool *)field = true;
+	else if (options[index].noted == AS_TEXT)
+		*(const char **)field = value;
 	else if (strcmp(name, "help") == 0)
 		wanted->help = true;
 	else if (strcmp(name, "version") == 0)
@@ -238,57 +249,21 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->urls[ctl->n_urls++] = value;
 	else if (strcmp(name, "lower") == 0)
 		ctl->lowers[ctl->n_lowers++] = value;
-	else if (strcmp(name, "offline") == 0)
-		ctl->offline = true;
+	else if (strcmp(name, "path") == 0)
+		ctl->paths[ctl->n_paths++] = value;
+	else if (strcmp(name, "guru") == 0)
+		ctl->guru++;
 	else if (strcmp(name, "perf-data") == 0 && ctl->perf_data)
 		return ctl_usage("one recording at a time: '%s'", value);
 	else if (strcmp(name, "perf-data") == 0)
 		ctl->perf_data = value;
-	else if (strcmp(name, "core") == 0)
-		ctl->core = value;
-	else if (strcmp(name, "pid") == 0)
-		ctl->pid = value;
-	else if (strcmp(name, "output") == 0)
-		ctl->output = value;
-	else if (strcmp(name, "fetch") == 0)
-		ctl->fetch = true;
-	else if (strcmp(name, "refresh") == 0)
-		ctl->refresh = true;
-	else if (strcmp(name, "accept") == 0)
-		ctl->accept = true;
-	else if (strcmp(name, "path") == 0)
-		ctl->paths[ctl->n_paths++] = value;
 	else if (strcmp(name, "by") == 0 && parse_order(value, &ctl->order) < 0)
 		return ctl_usage("not an order, which is id, path, time or size: '%s'", value);
-	else if (strcmp(name, "deep") == 0)
-		ctl->deep = true;
-	else if (strcmp(name, "repair") == 0)
-		ctl->repair = true;
-	else if (strcmp(name, "dry-run") == 0)
-		ctl->dry_run = true;
-	else if (strcmp(name, "print") == 0)
-		ctl->print = true;
-	else if (strcmp(name, "notes") == 0)
-		ctl->notes = value;
-	else if (strcmp(name, "guru") == 0)
-		ctl->guru++;
 	else if ((strcmp(name, "cache-size") == 0 && ctl_parse_size(value, &ctl->cache_size) < 0) ||
 		 (strcmp(name, "min-free") == 0 && ctl_parse_size(value, &ctl->min_free) < 0))
 		return ctl_usage("not a size of a byte or more, such as '500M': '%s'", value);
-	else if (strcmp(name, "cookies") == 0)
-		ctl->cookies = true;
-	else if (strcmp(name, "cross") == 0)
-		ctl->cross = true;
-	else if (strcmp(name, "files-from") == 0)
-		ctl->files_from = value;
-	else if (strcmp(name, "running") == 0)
-		ctl->running = true;
-	else if (strcmp(name, "kernel") == 0)
-		ctl->kernel = true;
 	else if (strcmp(name, "jobs") == 0 && parse_number(value, JOBS_MAX, &ctl->jobs) < 0)
 		return ctl_usage("not a number of threads, 1 to %d: '%s'", JOBS_MAX, value);
-	else if (strcmp(name, "once") == 0)
-		ctl->once = true;
 	else if (strcmp(name, "interval") == 0 && parse_number(value, INTERVAL_MAX, &ctl->interval) < 0)
 		return ctl_usage("not a number of seconds, 1 to %d: '%s'", INTERVAL_MAX, value);
 	else if (strcmp(name, "link") == 0 && parse_link(value, &ctl->link) < 0)

@@ -54,6 +54,7 @@ enum ctl_status ctl_recording_read(struct ctl_recording *recording)
 	bid_error("%s: '%s'",
 		  r == -EINVAL	 ? "not a recording of perf"
 		  : r == -ENOENT ? "no such file"
+		  : r == -E2BIG	 ? "it names more files than any recording does"
 				 : strerror(-r),
 		  recording->path);
 	return r == -EINVAL || r == -ENOENT || r == -EACCES ? CTL_REFUSED : CTL_TROUBLE;
