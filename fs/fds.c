@@ -14,6 +14,7 @@ struct bid_fd {
 	uint64_t number;
 	struct bid_file file; /* owned; its stat is protected by the lock, as all below */
 	struct bid_stamp stamp; /* of when it was checked */
+	mode_t mode; /* which bid_fstat() made of the file then; a list or a mode that is changed shows in the stamp */
 	unsigned users; /* the table is one */
 	struct bid_fd *next; /* in its bucket */
 	struct bid_fd *older, *newer; /* by last use */
@@ -120,15 +121,22 @@ static void give_up(struct bid_fds *fds, struct bid_fd *fd)
 		bid_fds_put(fds, fd);
 }
 
-/* Is the file of @fd still the artifact? @stamp is the one it was checked with. */
-static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
+/* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @mode what it had then. */
+static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp, mode_t mode,
 		const struct bid_request *request, struct stat *ret_stat)
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stamp now;
-	int r;
+	mode_t mode_now;
+	int r = 0;
 
-	r = bid_fstat(file.fd, &file.st);
+	/* a hit makes this one call */
+	if (fstat(file.fd, &file.st) < 0)
+		return -errno;
+	if (bid_stamp_holds(stamp, &file.st))
+		file.st.st_mode = mode;
+	else
+		r = bid_fstat(file.fd, &file.st);
 	if (r < 0)
 		return r;
 	/* text is what its name leads to; only what carries its id is the same wherever it is */
@@ -136,11 +144,13 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 		return -ENOENT;
 	if (!bid_stamp_holds(stamp, &file.st)) {
 		now = bid_stamp_take(&file.st);
+		mode_now = file.st.st_mode;
 		r = bid_store_recheck(store, request, &file);
 		if (r < 0)
 			return r;
 		pthread_mutex_lock(&fds->lock);
 		fd->stamp = now;
+		fd->mode = mode_now;
 		pthread_mutex_unlock(&fds->lock);
 	}
 	if (ret_stat)
@@ -152,6 +162,7 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 			   struct stat *ret_stat)
 {
 	struct bid_stamp stamp;
+	mode_t mode = 0;
 	struct bid_fd *fd;
 
 	pthread_mutex_lock(&fds->lock);
@@ -161,11 +172,12 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 		unchain(fd);
 		make_newest(fds, fd);
 		stamp = fd->stamp;
+		mode = fd->mode;
 	}
 	pthread_mutex_unlock(&fds->lock);
 	if (!fd)
 		return NULL;
-	if (look(fds, store, fd, &stamp, request, ret_stat) == 0)
+	if (look(fds, store, fd, &stamp, mode, request, ret_stat) == 0)
 		return fd;
 	give_up(fds, fd);
 	bid_fds_put(fds, fd);
@@ -216,6 +228,7 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
 	fd->number = number;
 	fd->file = *file;
 	fd->stamp = bid_stamp_take(&file->st);
+	fd->mode = file->st.st_mode;
 	file->fd = -1;
 	fd->users = 2; /* the table, and the caller */
 

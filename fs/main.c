@@ -31,7 +31,7 @@ static int open_store(const char *path, bool fake, struct bid_store **ret_store)
 		bid_error("not a directory: '%s': name a build-id cache directory, as perf's ~/.debug", path);
 	else if (r == -EACCES)
 		bid_error("permission denied: '%s': let its owner give you the right to read it, or name another store", path);
-	else if (r == -ENOTCONN)
+	else if (r == -ENOTCONN || r == -ECONNABORTED)
 		bid_error("a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'", path, path);
 	else if (r < 0)
 		bid_error("%s: cannot open the store '%s': name another", strerror(-r), path);

@@ -98,7 +98,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 			  path, path);
 		return CTL_TROUBLE;
 	}
-	if (r == -ENOTCONN) {
+	if (r == -ENOTCONN || r == -ECONNABORTED) {
 		bid_error("the daemon of a mount that covers the store '%s' is gone: end the mount with 'umount %s'", path, path);
 		return CTL_TROUBLE;
 	}

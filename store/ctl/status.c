@@ -92,6 +92,7 @@ static const char *why_unknown(int error)
 	case -ETIMEDOUT:
 		return "its daemon does not answer";
 	case -ENOTCONN:
+	case -ECONNABORTED:
 		return "its daemon is gone";
 	case -EBADMSG:
 		return "its daemon answers with something else than JSON";

@@ -38,7 +38,10 @@ def test_before_the_network(mount, mode, world, store):
     assert m.artifact(here.id).read_bytes() == here.read()
     assert server.count(here.id) == 1, "the client's request is the only one"
     assert m.artifact(absent.id).read_bytes() == absent.read(), "an empty file is no answer"
-    assert not list(store.rglob(here.id)) and sorted(path.name for path in cache.glob("*/*")) == ["executable", "executable"]
+    assert not list(store.rglob(here.id))
+    # newer clients keep the header of an answer, too
+    names = sorted(path.name for path in cache.glob("*/*") if not path.name.startswith("hdr-"))
+    assert names == ["executable", "executable"]
     m.unmount()
     # no server, no client: it is found all the same
     assert mount("offline").artifact(here.id).read_bytes() == here.read()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import struct
+import time
 
 import pytest
 
@@ -111,3 +112,22 @@ def test_access_control_lists(needs_root, mount, mode, files, what):
         for path, through in zip(paths, told(user, paths)):
             assert source != 13 or through == 13, (user, path)
             assert user != "alice" or through != 13
+
+
+def test_a_list_that_comes_later(needs_root, mount, mode, files):
+    """The rights of a file that was read before, and is kept open, are looked at again."""
+    build, stored = files[MODES.index(0o444)]
+    m = mount("allow_other")
+    path = m.artifact(build.id)
+    with open(path, "rb") as file:
+        for _ in range(3):
+            assert told("carol", [path]) == told("carol", [stored]) != [13]
+            time.sleep(0.03)  # longer than a tick: what is younger is looked at each time anyway
+        try:
+            os.setxattr(stored, "system.posix_acl_access", LISTS["a user refused whom the mode lets in"])
+        except OSError as trouble:
+            pytest.skip(f"no access control lists on this file system: {trouble}")
+        assert told("carol", [stored]) == [13]
+        # what is open is not looked up: its rights are those of the descriptor that is kept
+        tools.wait_until(lambda: os.fstat(file.fileno()).st_mode & 0o077 == 0, "the list is seen")
+    tools.wait_until(lambda: told("carol", [path]) == [13], "carol is refused")
