@@ -40,7 +40,8 @@ struct bid_evict_stats {
 
 /*
  * Evict, until the limits are kept or nothing more may be evicted. Other processes may use, fetch and evict meanwhile. Returns 0
- * and what was done, -EROFS for a store that is open for reading, or a negative errno if the store could not be looked through.
+ * and what was done, -EROFS for a store that is open for reading unless it is only asked what would be, or a negative errno if the
+ * store could not be looked through.
  */
 int bid_store_evict(struct bid_store *store, const struct bid_evict_config *config, struct bid_evict_stats *ret_stats);
 

@@ -91,14 +91,17 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	ctl_auto_store struct bid_store *store = NULL;
 	struct bid_evict_stats stats = { 0 };
 	struct evidence evidence = { 0 };
-	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE, &store);
-	int r;
+	/* what would be is to be known of a store that cannot be written, too */
+	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ : CTL_WRITE, &store);
+	int r = 0;
 
 	if (status != CTL_DONE)
 		return status;
 	collecting.evicted = ctl->json ? json_array() : NULL;
-	forget_evidence(ctl, store, &evidence);
-	r = bid_store_evict(store, &config, &stats);
+	if (store) {
+		forget_evidence(ctl, store, &evidence);
+		r = bid_store_evict(store, &config, &stats);
+	}
 	if (r < 0)
 		bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
 	else

@@ -248,7 +248,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 	struct statvfs space;
 	int r;
 
-	if (!bid_store_writable(store))
+	if (!config->dry_run && !bid_store_writable(store))
 		return -EROFS;
 	r = bid_store_statfs(store, &space);
 	if (r == 0)

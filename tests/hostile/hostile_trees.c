@@ -6,7 +6,7 @@
  *	hostile-trees [--trees=N] [--seed=N] [--make=DIRECTORY]
  *
  * 100 trees if not said otherwise, fewer in the build's tests, 5000 by hand; the N-th has the seed plus N. --make leaves the
- * first of them there, to look at.
+ * first of them there, to look at. They are made in TMPDIR, else in /dev/shm, else in /tmp.
  * That something outside was opened is told by inotify(7). Exits 0, 1, or 77 where it cannot run.
  */
 #include "hostile_tree.h"
@@ -32,6 +32,7 @@
 #include <bid/evict.h>
 #include <bid/piece.h>
 #include <bid/store.h>
+#include <bid/summary.h>
 #include <bid/verify.h>
 
 #include "base/cleanup.h"
@@ -51,6 +52,7 @@ struct trial {
 	struct hostile_counts made;
 	unsigned ids, served;
 	struct bid_store *store;
+	struct bid_summaries *summaries; /* while the ids are listed */
 };
 
 static uint64_t running; /* the seed, for the one who is told that it hangs */
@@ -134,12 +136,16 @@ static int check_id(void *user, const struct bid_id *id)
 {
 	struct trial *trial = user;
 	bid_auto_free char *text = NULL;
+	struct bid_summary summary;
 	char where[PATH_MAX];
 	json_t *json;
 
 	trial->ids++;
-	bid_store_kinds(trial->store, id);
 	bid_store_where(trial->store, id, where, sizeof(where));
+	bid_summary_of(trial->summaries, id, &summary);
+	/* a writer makes directories while it looks, which those who began before need not see */
+	if (!bid_store_writable(trial->store) && summary.kinds != (unsigned)bid_store_kinds(trial->store, id))
+		fail(trial, "a summary with other kinds");
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
@@ -189,8 +195,9 @@ static void look(struct trial *trial)
 	struct listing top = { .trial = trial, .path = "" };
 
 	trial->ids = trial->served = 0;
-	if (bid_store_each_id(trial->store, check_id, trial) < 0)
+	if (bid_summaries_new(trial->store, &trial->summaries) < 0 || bid_store_each_id(trial->store, check_id, trial) < 0)
 		fail(trial, "the ids cannot be listed");
+	bid_summaries_free(trial->summaries);
 	if (bid_store_each_entry(trial->store, "", check_entry, &top) < 0)
 		fail(trial, "the paths cannot be listed");
 	if (trial->served < trial->made.good)
@@ -326,7 +333,10 @@ int main(int argc, char **argv)
 						 { "make", required_argument, NULL, 'm' },
 						 { 0 } };
 	unsigned long trees = 100, seed = 1, spots = 0, wrong = 0, good = 0;
-	const char *make = NULL, *parent = getenv("TMPDIR");
+	/* in memory if that can be: a disk that others write to makes each sync of a tree as slow as all they wrote */
+	const char *make = NULL, *parent = getenv("TMPDIR")		   ? getenv("TMPDIR")
+					   : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+									   : "/tmp";
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -350,7 +360,7 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < trees; i++) {
 		struct trial trial = { .seed = seed + i };
 
-		snprintf(trial.directory, sizeof(trial.directory), "%.40s/bid-hostile-XXXXXX", parent ? parent : "/tmp");
+		snprintf(trial.directory, sizeof(trial.directory), "%.40s/bid-hostile-XXXXXX", parent);
 		if (!mkdtemp(trial.directory)) {
 			perror(trial.directory);
 			return 1;

@@ -196,7 +196,14 @@ def case_gc(scene):
     before = scene.files()
     text = scene.on_store("gc").stdout
     assert text.startswith("fetched 2 artifacts, ") and text.endswith("; evicted 0, 0 B\n"), text
+    # who writes sweeps this away; who only wants to know does not write
+    abandoned = scene.store / ".bidfs" / "tmp" / "temp-0123456789abcdef"
+    abandoned.parent.mkdir(exist_ok=True)
+    abandoned.touch()
     lines = scene.on_store("gc", "--dry-run", "--cache-size=1").stdout.splitlines()
+    assert abandoned.exists()
+    abandoned.unlink()
+    assert json.loads(scene.run("gc", "--dry-run", "--json").stdout)["evicted"] == 0, "the default store is not there"
     assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
     assert scene.on_store("gc", "--cache-size=1G").stdout.endswith("evicted 0, 0 B\n")
     assert scene.files() == before

@@ -74,6 +74,20 @@ static unsigned evict_all(const struct store_scene *scene, bool dry_run)
 	return (unsigned)stats.evicted;
 }
 
+static void who_only_reads_is_told_what_would_go(const struct store_scene *scene, unsigned n)
+{
+	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = true };
+	struct bid_evict_stats stats;
+	struct bid_store *reader;
+
+	assert_int_equal(bid_store_open(bid_store_path(scene->store), 0, &reader), 0);
+	assert_int_equal(bid_store_evict(reader, &config, &stats), 0);
+	assert_int_equal(stats.evicted, n);
+	config.dry_run = false;
+	assert_int_equal(bid_store_evict(reader, &config, &stats), -EROFS);
+	bid_store_free(reader);
+}
+
 static void what_was_fetched_goes_without_a_trace(void **state)
 {
 	struct store_scene *scene = *state;
@@ -84,6 +98,7 @@ static void what_was_fetched_goes_without_a_trace(void **state)
 	run(scene, "touch 'store/[debuginfod]/" ID_A "/probes'"); /* as perf does whenever it looks */
 	assert_int_equal(evict_all(scene, true), 3);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	who_only_reads_is_told_what_would_go(scene, 3);
 	assert_int_equal(evict_all(scene, false), 3);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store -type f ! -name pins -o -type l)\"");
