@@ -121,7 +121,7 @@ def test_symbols_in_the_vdso(mount, place, store, env, report):
     other = programs.forge(programs.Program(image), "05d0" * 10, place / "other.so")
     programs.into_store(store, other.id, "[vdso]", other.path, "vdso")
     data = place / "clock.data"
-    tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock:u", "-o", data, place / "clock", env=env)
+    tools.run("perf", "record", "-q", "-N", "--no-buildid-mmap", "-e", "cpu-clock:u", "-o", data, place / "clock", env=env)
     content, ident = data.read_bytes(), bytes.fromhex(image.parent.name)
     assert content.count(ident) == 1
     m = mount()
