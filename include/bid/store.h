@@ -80,10 +80,10 @@ void bid_file_release(struct bid_file *file);
 int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
- * Check @file, which bid_store_find() found for @request, once more, as it is open: it may have been changed or lost its name
- * since. Returns 0 and a new stat in it, -EBADMSG if it is not the artifact any more, or as pread(2).
+ * Check @file, which bid_store_find() found for @request, once more, as it is open: it may have been changed, or lost its name.
+ * Its stat was taken just now. Returns 0, -EBADMSG if it is not the artifact any more, or as pread(2).
  */
-int bid_store_recheck(struct bid_store *store, const struct bid_request *request, struct bid_file *file);
+int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file);
 
 /* Does the store have anything under @id, by any spelling of bid_id_answers()? 1, 0 or a negative errno. */
 int bid_store_has(struct bid_store *store, const struct bid_id *id);

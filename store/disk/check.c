@@ -226,22 +226,15 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 	return 0;
 }
 
-int bid_store_recheck(struct bid_store *store, const struct bid_request *request, struct bid_file *file)
+int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
 {
 	struct bid_verdict_on verdict;
-	struct stat st;
 	int r;
 
-	r = bid_fstat(file->fd, &st);
+	if (!bid_kind_is_elf(request->kind))
+		return 0;
+	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, false, &verdict);
 	if (r < 0)
 		return r;
-	if (bid_kind_is_elf(request->kind)) {
-		r = bid_verdict(bid_store_verdicts(store), file->fd, &st, false, &verdict);
-		if (r < 0)
-			return r;
-		if (verdict.packed || !bid_id_answers(&verdict.id, &request->id))
-			return -EBADMSG;
-	}
-	file->st = st;
-	return 0;
+	return verdict.packed || !bid_id_answers(&verdict.id, &request->id) ? -EBADMSG : 0;
 }

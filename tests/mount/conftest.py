@@ -182,10 +182,10 @@ def mountpoint(place):
 def faults(place):
     """Starts a server that misbehaves as it is told."""
     with servers.stopping() as keep:
-        def start(*behaviours, root=None, port=0):
+        def start(*behaviours, root=None, port=0, certificate=None):
             root = pathlib.Path(root or place / "served")
             root.mkdir(exist_ok=True)
-            return keep(servers.Faults(root, behaviours, port))
+            return keep(servers.Faults(root, behaviours, port, certificate))
 
         yield start
 

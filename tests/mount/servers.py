@@ -48,17 +48,18 @@ def free_port():
 class Faults:
     """tests/faults/server.py; see its --help."""
 
-    def __init__(self, root, behaviours=(), port=0):
+    def __init__(self, root, behaviours=(), port=0, certificate=None):
         self.root = pathlib.Path(root)
         argv = [sys.executable, str(tools.FAULTS), "--root", str(root), "--port", str(port)]
         for behaviour in behaviours:
             argv += ["--behaviour", behaviour]
+        argv += ["--tls", str(certificate)] if certificate else []
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         readable, _, _ = select.select([self.process.stdout], [], [], 10)
         line = self.process.stdout.readline() if readable else b""
         assert line.strip().isdigit(), "the server did not start"
         self.port = int(line)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.port}"
 
     def serve(self, program, *kinds):
         """Offer a program, or what it was split into, under its id."""

@@ -120,6 +120,37 @@ def test_untrusted(mount, front, place):
     assert "/buildid/" not in server.log("access.log")
 
 
+def test_no_way_back_from_tls(mount, faults, place, certificate):
+    """A server with HTTPS that leads to one without is not followed."""
+    program = programs.small(place / "app")
+    plain = faults(root=place / "plain")
+    plain.serve(program)
+    secure = faults(f"redirect:{plain.url}{{path}}", root=place / "secure", certificate=certificate)
+    m = mount(f"url={secure.url}", "wait=30", env_more={"SSL_CERT_FILE": str(certificate)})
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    m.expect("redirected to where we do not follow")
+    assert plain.count() == m.counter("fetched") == m.counter("remembered_absent") == 0
+
+
+def test_silence_behind_tls(mount, faults, place, certificate):
+    """A server that agrees on a key and says nothing more is paid for once; another is asked meanwhile."""
+    wanted = [programs.small(place / f"app{seed}", seed) for seed in range(4)]
+    good = faults(root=place / "good")
+    for program in wanted:
+        good.serve(program)
+    silent = faults("stall-headers", root=place / "silent", certificate=certificate)
+    env = {"SSL_CERT_FILE": str(certificate), "DEBUGINFOD_TIMEOUT": "1"}
+    m = mount(f"url={silent.url}", f"url={good.url}", "wait=30", env_more=env)
+    assert read_all([m.artifact(program.id) for program in wanted]) == [program.read() for program in wanted]
+    assert m.counter("fetched") == 4
+    m.permit(silent.url)
+    (place / "other").mkdir()
+    alone = mount(f"url={silent.url}", "wait=30", on=place / "other", env_more=env)
+    assert read_all([alone.artifact(program.id) for program in wanted]) == [errno.ENOENT] * 4
+    alone.expect(silent.url)
+    assert alone.counter("remembered_absent") == 0 and alone.status()["sources"][0]["breaker"] != "closed"
+
+
 @pytest.mark.limit(60)
 def test_rest_of_plain_file(mount, plain, place, store):
     """A mirror whose connections break in the middle: what is here already is not sent again."""
