@@ -120,6 +120,51 @@ def test_untrusted(mount, front, place):
     assert "/buildid/" not in server.log("access.log")
 
 
+@pytest.fixture
+def between(place, env):
+    """Takes a server; gives a debuginfod that has next to nothing but what it gets from that."""
+    (place / "own").mkdir()
+    programs.small(place / "own/app", 99)
+    with servers.stopping() as keep:
+        def start(upstream):
+            more = {"DEBUGINFOD_URLS": upstream.url, "DEBUGINFOD_CACHE_PATH": str(place / "between-cache")}
+            server = keep(servers.Debuginfod([place / "own"], place, {**env, **more}))
+            server.await_scan()
+            return server
+
+        yield start
+
+
+def test_what_another_server_spoiled(mount, faults, between, place):
+    """A debuginfod whose own server broke off puts the second answer behind what there was of the first, and serves both as one."""
+    original = programs.burn(place / "app")
+    size = original.path.stat().st_size
+    made = {cut: programs.forge(original, f"{cut:08x}" * 5, place / f"app-{cut}") for cut in (64, 5000, size // 2, size - 64)}
+    upstream = faults()
+    for cut, program in made.items():
+        upstream.serve(program)
+        upstream.behave(f"reset:{cut}*1", ident=program.id)
+    server = between(upstream)
+    m = mount(f"url={server.url}", "wait=30")
+    m.permit(server.url)
+    answers = {cut: read(m.artifact(program.id)) for cut, program in made.items()}
+    assert {cut: answer for cut, answer in answers.items() if answer not in (errno.ENOENT, made[cut].read())} == {}
+    # a version that minds what it keeps may come
+    assert m.counter("rejected") + m.counter("fetched") == len(made)
+    assert all(upstream.count(program.id) > 1 for program in made.values())
+
+
+def test_a_server_that_asks_another(mount, faults, between, place):
+    """It begins to answer when it has all of the file: what does not come in time comes later, and is fetched once."""
+    program = programs.small(place / "app")
+    upstream = faults("delay:3")
+    upstream.serve(program)
+    m = mount(f"url={between(upstream).url}", "wait=1")
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file", 30)
+    assert upstream.count(program.id) == m.counter("fetched") == 1
+
+
 def test_no_way_back_from_tls(mount, faults, place, certificate):
     """A server with HTTPS that leads to one without is not followed."""
     program = programs.small(place / "app")
