@@ -13,6 +13,7 @@
 #include "disk/layout.h"
 #include "disk/names.h"
 #include "disk/piece.h"
+#include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -159,8 +160,7 @@ void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsig
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (kinds & 1U << kind)
-			bid_entry_unlink(store,
-					 bid_layout_fanned(BID_LAYOUT_RECORDS, filed, bid_kind_name((enum bid_kind)kind), path));
+			bid_record_drop(store, &(struct bid_request){ .id = *filed, .kind = (enum bid_kind)kind });
 	if (last) {
 		bid_pieces_remove(store, filed);
 		bid_names_forget(store, filed);

@@ -15,58 +15,23 @@
 #include "base/io.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
+#include "disk/pack/packs.h"
 #include "disk/publish/temp.h"
+#include "disk/record_text.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum {
 	MAX_RECORD = 64 * 1024, /* bytes */
 	SUFFIX_MAX = 32, /* bytes of a record's, with its end */
-	SUM_MAX = 24, /* bytes of its text, with its end; 16 are digits */
+	VOID = 1, /* an empty file: what packs say of it is no more */
 };
 
-static const char *link_name(enum bid_link link)
+static struct bid_pack_key key_of(const struct bid_request *request)
 {
-	static const char *const names[] = {
-		[BID_LINK_AUTO] = NULL, [BID_LINK_REFLINK] = "reflink", [BID_LINK_HARD] = "hard", [BID_LINK_COPY] = "copy"
-	};
+	struct bid_id filed = bid_layout_filed(&request->id);
 
-	return names[link];
-}
-
-/* Strings come from servers: what is not UTF-8 is left out rather than the whole record. */
-static void set_string(json_t *object, const char *key, const char *value)
-{
-	if (value)
-		json_object_set_new(object, key, json_string(value));
-}
-
-static json_t *to_json(const struct bid_record *record)
-{
-	const struct bid_origin *origin = record->origin;
-	char hex[BID_ID_HEX_MAX];
-	json_t *json = json_object();
-
-	set_string(json, "id", bid_id_format(&record->request.id, hex));
-	set_string(json, "kind", bid_kind_name(record->request.kind));
-	set_string(json, "detail", record->request.detail ? bid_detail_text(record->request.detail) : NULL);
-	json_object_set_new(json, "size", json_integer((json_int_t)record->size));
-	json_object_set_new(json, "time", json_integer((json_int_t)time(NULL)));
-	set_string(json, "digest", record->digest);
-	set_string(json, "how", origin->how);
-	set_string(json, "link", link_name(record->link));
-	set_string(json, "server", origin->server);
-	set_string(json, "url", origin->url);
-	set_string(json, "file", origin->file);
-	set_string(json, "archive", origin->archive);
-	set_string(json, "ima_signature", origin->ima_signature);
-	if (record->source)
-		json_object_set_new(json, "source",
-				    json_pack("{s:I, s:I, s:I, s:I, s:I}", "device", (json_int_t)record->source->st_dev, "inode",
-					      (json_int_t)record->source->st_ino, "size", (json_int_t)record->source->st_size,
-					      "mtime", (json_int_t)record->source->st_mtim.tv_sec, "mtime_ns",
-					      (json_int_t)record->source->st_mtim.tv_nsec));
-	return json;
+	return bid_pack_key(&filed, request->kind);
 }
 
 /* "elf", "source-0123456789abcdef": by the hash of its detail, which may be longer than a name can be. */
@@ -97,19 +62,6 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 	return bid_dir_open(store, path, make, NULL, ret_dir);
 }
 
-/* What is recorded, but the sum itself, as a sum: by it a record that rotted is told from one that says something. */
-static int sum(json_t *json, char ret_text[static SUM_MAX])
-{
-	bid_auto_free char *text = NULL;
-
-	json_object_del(json, "sum");
-	text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
-	if (!text)
-		return -ENOMEM;
-	snprintf(ret_text, SUM_MAX, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
-	return 0;
-}
-
 /*
  * Write @text as @name in @dir: in the place of what has that name, or -EEXIST if anything has. The latter is much cheaper, where
  * files without a name are to be had. With @times, it looks as if last written then.
@@ -130,53 +82,53 @@ static int write_text(struct bid_store *store, const char *text, const struct ti
 	return r;
 }
 
-/* Write @json as the record of @request. Takes it over. With @times, it looks as if last written then. */
-static int put(struct bid_store *store, const struct bid_request *request, json_t *json, const struct timespec *times)
+/* Write @text as the record of @request. With @times, it looks as if last written then. */
+static int put_text(struct bid_store *store, const struct bid_request *request, const char *text, const struct timespec *times)
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	bid_auto_free char *text = NULL;
-	char sum_text[SUM_MAX];
-	int r = sum(json, sum_text);
+	int r = open_place(store, request, true, &dir, name);
 
-	if (r == 0)
-		set_string(json, "sum", sum_text);
-	if (r == 0)
-		text = json_dumps(json, JSON_INDENT(1));
-	json_decref(json);
-	if (!text)
-		return -ENOMEM;
-	r = open_place(store, request, true, &dir, name);
 	if (r < 0)
 		return r;
 	r = times ? -EEXIST : write_text(store, text, NULL, dir.fd, name, false);
 	return r == -EEXIST ? write_text(store, text, times, dir.fd, name, true) : r;
 }
 
+/* The same of @json, which is taken over. */
+static int put(struct bid_store *store, const struct bid_request *request, json_t *json, const struct timespec *times)
+{
+	bid_auto_free char *text = NULL;
+	int r = bid_record_print(json, &text);
+
+	return r < 0 ? r : put_text(store, request, text, times);
+}
+
+int bid_record_write_text(struct bid_store *store, const struct bid_request *request, const char *text)
+{
+	return put_text(store, request, text, NULL);
+}
+
 int bid_record_write(struct bid_store *store, const struct bid_record *record)
 {
-	return put(store, &record->request, to_json(record), NULL);
+	return put(store, &record->request, bid_record_json(record), NULL);
 }
 
 int bid_record_set(struct bid_store *store, const struct bid_request *request, const char *key, const char *value)
 {
-	char name[BID_LAYOUT_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	struct stat st;
+	bool own;
 	json_t *json;
 	int r;
 
-	r = open_place(store, request, false, &dir, name);
-	if (r < 0)
-		return r;
-	if (fstatat(dir.fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+	/* one out of a pack gets a file of its own, whose times say nothing */
+	own = bid_record_stat(store, request, &st) == 0;
 	r = bid_record_read(store, request, &json);
 	if (r < 0)
 		return r;
-	set_string(json, key, value);
+	bid_record_set_string(json, key, value);
 	/* the time of the last use stays */
-	return put(store, request, json, (struct timespec[]){ st.st_atim, st.st_mtim });
+	return put(store, request, json, own ? (struct timespec[]){ st.st_atim, st.st_mtim } : NULL);
 }
 
 void bid_store_claim(struct bid_store *store, const struct bid_request *request)
@@ -292,29 +244,12 @@ int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct 
 	return r;
 }
 
-/* Is @json what was written? One without a sum is older than these. */
-static int check_sum(json_t *json)
-{
-	const char *text = json_string_value(json_object_get(json, "sum"));
-	char written[SUM_MAX], computed[SUM_MAX];
-	int r;
-
-	if (!text)
-		return json_object_get(json, "sum") ? -EBADMSG : 0;
-	snprintf(written, sizeof(written), "%s", text);
-	r = sum(json, computed);
-	if (r < 0)
-		return r;
-	return strcmp(written, computed) == 0 ? 0 : -EBADMSG;
-}
-
-/* The record called @name in @dir. */
+/* The record called @name in @dir. 0, VOID, or a negative errno. */
 static int read_named(int dir, const char *name, json_t **ret_json)
 {
 	bid_auto_fd int fd = -1;
 	bid_auto_free char *text = NULL;
 	size_t len;
-	json_t *json;
 	int r;
 
 	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
@@ -322,24 +257,38 @@ static int read_named(int dir, const char *name, json_t **ret_json)
 		r = bid_read_file(fd, MAX_RECORD, &text, &len);
 	if (r < 0)
 		return r == -EFBIG || r == -EISDIR ? -EBADMSG : r;
-
-	json = json_loadb(text, len, 0, NULL);
-	r = json_is_object(json) ? check_sum(json) : -EBADMSG;
-	if (r < 0) {
-		json_decref(json);
-		return r;
-	}
-	*ret_json = json;
-	return 0;
+	return len == 0 ? VOID : bid_record_parse(text, len, ret_json);
 }
 
-int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+/* A file of its own goes before what packs have. */
+static int read_own(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	int r = open_place(store, request, false, &dir, name);
 
 	return r < 0 ? r : read_named(dir.fd, name, ret_json);
+}
+
+static int read_packed(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+{
+	struct bid_pack_key key = key_of(request);
+	bid_auto_free char *text = NULL;
+	size_t len;
+	int r = bid_packs_find(store, &key, &text, &len);
+
+	return r < 0 ? r : bid_record_parse_packed(text, len, request, ret_json);
+}
+
+int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+{
+	int r = read_own(store, request, ret_json);
+
+	if (request->detail)
+		return r == VOID ? -EBADMSG : r;
+	if (r == -ENOENT)
+		return read_packed(store, request, ret_json);
+	return r == VOID ? -ENOENT : r;
 }
 
 bool bid_record_has_name(const struct bid_request *request, const char *name)
@@ -366,8 +315,8 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	r = bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir);
 	if (r == 0)
 		r = read_named(dir, name, &json);
-	if (r < 0)
-		return r;
+	if (r != 0)
+		return r == VOID ? -EBADMSG : r;
 	text = json_string_value(json_object_get(json, "detail"));
 	r = -EBADMSG;
 	if (text)
@@ -384,11 +333,47 @@ int bid_record_detail(struct bid_store *store, const char *first, const char *na
 	return 0;
 }
 
+void bid_record_fans(struct bid_store *store, struct bid_record_fans *ret_fans)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_RECORDS, &dir);
+
+	/* one that cannot be read is looked into */
+	memset(ret_fans, r < 0 && r != -ENOENT, sizeof(*ret_fans));
+	for (errno = 0; r == 0 && (entry = readdir(dir));) {
+		struct bid_id first;
+
+		if (bid_id_parse_str(entry->d_name, &first) == 0 && first.len == 1)
+			ret_fans->any[first.bytes[0]] = true;
+	}
+	if (r == 0 && errno != 0)
+		memset(ret_fans, true, sizeof(*ret_fans));
+}
+
+bool bid_record_has_own(struct bid_store *store, const struct bid_record_fans *fans, const struct bid_request *request)
+{
+	struct stat st;
+
+	return fans->any[request->id.bytes[0]] && bid_record_stat(store, request, &st) != -ENOENT;
+}
+
+/* Is it in a pack? No piece is. */
+static bool is_packed(struct bid_store *store, const struct bid_request *request)
+{
+	struct bid_pack_key key = key_of(request);
+
+	return !request->detail && bid_packs_find(store, &key, NULL, NULL) != -ENOENT;
+}
+
 void bid_record_drop(struct bid_store *store, const struct bid_request *request)
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 
-	if (open_place(store, request, false, &dir, name) == 0)
+	/* a pack is never changed: what is in it is voided */
+	if (is_packed(store, request))
+		put_text(store, request, "", NULL);
+	else if (open_place(store, request, false, &dir, name) == 0)
 		unlinkat(dir.fd, name, 0);
 }

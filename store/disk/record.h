@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What is remembered of an artifact besides its bytes: ".bidfs/record/xx/rest.KIND", a JSON object (docs/FORMAT.md, "record"). A
- * record that is missing or damaged costs nothing but what it says: nothing is served because of a record.
+ * What is remembered of an artifact besides its bytes: ".bidfs/record/xx/rest.KIND", a JSON object (docs/FORMAT.md, "record"), or
+ * the same in a pack of many, which the file, if there is one, goes before. A record that is missing or damaged costs nothing but
+ * what it says: nothing is served because of a record. What can be evicted has a file, never a pack.
  */
 #ifndef BID_DISK_RECORD_H
 #define BID_DISK_RECORD_H
@@ -22,6 +23,9 @@ struct bid_record {
 /* Write it, in the place of an earlier one. */
 int bid_record_write(struct bid_store *store, const struct bid_record *record);
 
+/* The same with its text. @request has no detail. */
+int bid_record_write_text(struct bid_store *store, const struct bid_request *request, const char *text);
+
 /*
  * Set the string @key of the record of @request, and leave the rest of it, and the time of its last use, as it is. -ENOENT and
  * -EBADMSG as bid_record_read().
@@ -30,14 +34,23 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
 
 /*
  * The artifact was used now. That is the modification time of its record, which is set if it is before @if_before. -ENOENT if there
- * is no record.
+ * is no record with a file of its own.
  */
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
 
-/* lstat(2) of the record of @request. */
+/* lstat(2) of the file that the record of @request has for itself. */
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 
-/* Remove the record of @request. */
+/* By the first byte of an id: may there be records with a file of their own? For those who ask of many. */
+struct bid_record_fans {
+	bool any[256];
+};
+void bid_record_fans(struct bid_store *store, struct bid_record_fans *ret_fans);
+
+/* Has the record of @request a file of its own, whatever is in it? */
+bool bid_record_has_own(struct bid_store *store, const struct bid_record_fans *fans, const struct bid_request *request);
+
+/* Remove the record of @request. In the place of one that is in a pack is an empty file then. */
 void bid_record_drop(struct bid_store *store, const struct bid_request *request);
 
 /* What the record "xx/NAME" is of, by its name alone: of a piece all but the detail, which only the record itself tells. */
@@ -53,8 +66,8 @@ bool bid_record_has_name(const struct bid_request *request, const char *name);
 int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail);
 
 /*
- * Call @fn for every record, unread but for that of a piece, with the lstat(2) of it; a piece whose record is damaged is left out.
- * A non-zero return ends it and is returned. What is called for may be removed.
+ * Call @fn for every record that has a file of its own, unread but for that of a piece, with the lstat(2) of it; a piece whose
+ * record is damaged is left out. A non-zero return ends it and is returned. What is called for may be removed.
  */
 int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
 		    void *user);

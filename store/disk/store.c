@@ -10,6 +10,7 @@
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/one.h"
+#include "disk/pack/packs.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/verdict.h"
@@ -20,6 +21,7 @@ struct bid_store {
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
 	struct bid_dirs *dirs; /* owned; has its own lock */
+	struct bid_packs *packs; /* owned; has its own lock */
 	atomic_ullong no_reflink; /* see bid_store_no_reflink() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
@@ -52,6 +54,11 @@ struct bid_dirs *bid_store_dirs(struct bid_store *store)
 	return store->dirs;
 }
 
+struct bid_packs *bid_store_packs(struct bid_store *store)
+{
+	return store->packs;
+}
+
 atomic_ullong *bid_store_no_reflink(struct bid_store *store)
 {
 	return &store->no_reflink;
@@ -80,9 +87,9 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 /* What is in the way of a folder of ours in our private one: a damaged file system may have made it, and nobody else may. */
 static void clear_way(int root)
 {
-	static const char *const folders[] = { BID_LAYOUT_TEMP,	    BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,
-					       BID_LAYOUT_UNPACKED, BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS,
-					       BID_LAYOUT_ASIDE,    BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES };
+	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS,	BID_LAYOUT_SCANS, BID_LAYOUT_UNPACKED,
+					       BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE, BID_LAYOUT_COOKIES,
+					       BID_LAYOUT_NAMES,   BID_LAYOUT_PACKS };
 	bid_auto_fd int private = -1;
 
 	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
@@ -132,6 +139,8 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	r = bid_verdicts_new(&store->verdicts);
 	if (r == 0)
 		r = bid_dirs_new(&store->dirs);
+	if (r == 0)
+		r = bid_packs_new(&store->packs);
 	if (r < 0)
 		goto fail;
 	if (flags & BID_STORE_WRITE) {
@@ -183,6 +192,7 @@ void bid_store_free(struct bid_store *store)
 	bid_store_free(store->lower);
 	bid_verdicts_free(store->verdicts);
 	bid_dirs_free(store->dirs);
+	bid_packs_free(store->packs);
 	bid_close(store->root);
 	free(store->path);
 	free(store);

@@ -9,6 +9,7 @@
 
 struct bid_dirs;
 struct bid_keeper;
+struct bid_packs;
 struct bid_verdicts;
 
 /*
@@ -42,6 +43,9 @@ struct bid_keeper *bid_store_keeper(struct bid_store *store);
 
 /* Its directories that are kept open. */
 struct bid_dirs *bid_store_dirs(struct bid_store *store);
+
+/* Its packs of records. */
+struct bid_packs *bid_store_packs(struct bid_store *store);
 
 /* The verdicts that were reached on files of this store. */
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store);

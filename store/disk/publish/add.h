@@ -41,6 +41,7 @@ struct bid_adding {
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;
+	struct bid_record_batch *records; /* where its record goes; borrowed. NULL: to a file of its own */
 	enum bid_adding_stage stage;
 	struct bid_added added; /* complete when placed */
 	char path[PATH_MAX]; /* absolute: the real one, or the one to file it under */

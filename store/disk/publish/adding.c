@@ -22,7 +22,7 @@
 #include "disk/one.h"
 #include "disk/publish/join.h"
 #include "disk/publish/txn.h"
-#include "disk/record.h"
+#include "disk/record_batch.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -261,10 +261,26 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	return r;
 }
 
+static void record(struct bid_store *store, const struct bid_adding *adding)
+{
+	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
+	struct bid_record record = {
+		.request = { .id = adding->added.id, .kind = adding->added.kind },
+		.origin = &origin,
+		.link = adding->added.link,
+		.source = &adding->st,
+		.size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size,
+	};
+
+	if (adding->records)
+		bid_record_batch_add(adding->records, &record);
+	else
+		bid_record_write(store, &record);
+}
+
 /* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */
 static int settle(struct bid_store *store, struct bid_adding *adding, int published, enum bid_durability durability)
 {
-	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
 	char own[PATH_MAX];
 	int r = published;
 
@@ -279,17 +295,10 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 	if (r < 0)
 		return r;
 	adding->stage = BID_ADDING_PLACED;
-	if (adding->added.known) {
+	if (adding->added.known)
 		adding->added.link = BID_LINK_AUTO;
-		return 0;
-	}
-	bid_record_write(store, &(struct bid_record){
-					.request = { .id = adding->added.id, .kind = adding->added.kind },
-					.origin = &origin,
-					.link = adding->added.link,
-					.source = &adding->st,
-					.size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size,
-				});
+	else
+		record(store, adding);
 	return 0;
 }
 

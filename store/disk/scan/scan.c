@@ -238,6 +238,7 @@ static void release(struct bid_scan *scan)
 	bid_scan_found_release(&scan->settled);
 	bid_walk_free(scan->walk);
 	bid_settle_free(scan->settle);
+	bid_record_batch_free(scan->records);
 	bid_scan_cache_free(scan->cache);
 	free(scan->mounts);
 	pthread_mutex_destroy(&scan->clean_lock);
@@ -267,7 +268,9 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	if (r == 0)
 		r = bid_scan_cache_load(store, real, config->forget, &scan.cache);
 	if (r == 0)
-		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, &scan.settle);
+		r = bid_record_batch_new(store, &scan.records);
+	if (r == 0)
+		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, scan.records, &scan.settle);
 	if (r == 0)
 		r = bid_walk_new(fd, real, &walk_ops, &scan, &scan.walk);
 	if (r == 0) {

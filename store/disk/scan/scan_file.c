@@ -222,6 +222,7 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 	r = bid_adding_open(&(struct bid_add){ .path = settling->path, .fd = fd }, adding);
 	adding->own_fd = true;
 	adding->is_elf = is_elf;
+	adding->records = scan->records;
 	if (r == 0)
 		r = place(scan, file, settling, st);
 	if (is_fatal(r)) {

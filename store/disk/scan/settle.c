@@ -9,12 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/trouble.h"
 
 enum {
 	PREPARED_FEW = 64, /* files that hold a descriptor each; as many again may be in the queue */
 	PREPARED_MANY = 512, /* the same, where so many may be open */
 	FILES_MANY = 8 * PREPARED_MANY,
+	RECORDS_MAX = 4096, /* that are only in memory, more or less */
 	UNSYNCED_MAX = 8000, /* published, and not on disk yet */
 	QUEUE_MAX = 4096,
 	TICK_MS = 100,
@@ -29,6 +31,7 @@ struct bid_settle {
 	struct bid_store *store;
 	const struct bid_settle_ops *ops;
 	void *user;
+	struct bid_record_batch *records; /* borrowed */
 	unsigned prepared_max;
 	struct list unsynced; /* of the settling thread: to be reported after the next sync */
 	struct list prepared; /* of the settling thread: to be published after the next sync */
@@ -93,7 +96,7 @@ static void drop(struct list *list)
 }
 
 int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_settle_ops *ops, void *user,
-		   struct bid_settle **ret_settle)
+		   struct bid_record_batch *records, struct bid_settle **ret_settle)
 {
 	struct bid_settle *settle = calloc(1, sizeof(*settle));
 	pthread_condattr_t monotonic;
@@ -104,6 +107,7 @@ int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_s
 	settle->store = store;
 	settle->ops = ops;
 	settle->user = user;
+	settle->records = records;
 	settle->workers = workers;
 	settle->prepared_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= FILES_MANY ? PREPARED_MANY : PREPARED_FEW;
 	pthread_mutex_init(&settle->lock, NULL);
@@ -200,12 +204,26 @@ static int sort_in(struct bid_settle *settle, struct list *list)
 	return r;
 }
 
+/* What is added is there without them, too. */
+static void write_records(struct bid_settle *settle)
+{
+	size_t n = bid_record_batch_n(settle->records);
+	int r = bid_record_batch_write(settle->records);
+
+	if (r < 0)
+		bid_warning("%s: where %zu files were added from is not recorded", strerror(-r), n);
+}
+
 /* One syncfs(2) for all: what was published is settled by it, and what was prepared can be published. */
 static int flush(struct bid_settle *settle)
 {
 	struct bid_settling *settling;
-	int r = bid_store_sync(settle->store);
+	int r;
 
+	/* those of what is prepared are still to come */
+	if (settle->prepared.n == 0 || bid_record_batch_n(settle->records) >= RECORDS_MAX)
+		write_records(settle);
+	r = bid_store_sync(settle->store);
 	while (r == 0 && (settling = shift(&settle->unsynced)))
 		r = report(settle, settling);
 	while (r == 0 && (settling = shift(&settle->prepared))) {
@@ -250,7 +268,9 @@ int bid_settle_run(struct bid_settle *settle, void (*failed)(void *user, int err
 			failed(user, r);
 		}
 	}
-	while (r == 0 && (settle->prepared.n > 0 || settle->unsynced.n > 0))
+	while (r == 0 && (settle->prepared.n > 0 || settle->unsynced.n > 0 || bid_record_batch_n(settle->records) > 0))
 		r = flush(settle);
+	/* what had its names before something went wrong is added, too */
+	write_records(settle);
 	return r;
 }

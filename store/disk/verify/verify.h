@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the passes of a check share: objects (verify_objects.c), links (verify_links.c), our own folder (verify_own.c), and in it
- * sources and sections (verify_pieces.c); and what one pass leaves for the next (verify_seen.c).
+ * sources and sections (verify_pieces.c) and packs of records (verify_packs.c); and what one pass leaves for the next
+ * (verify_seen.c).
  */
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
@@ -23,6 +24,7 @@ struct bid_verify_seen;
 enum bid_verify_part {
 	BID_VERIFY_LINKS,
 	BID_VERIFY_RECORDS,
+	BID_VERIFY_PACKS,
 	BID_VERIFY_UNPACKED,
 	BID_VERIFY_SOURCES,
 	BID_VERIFY_SECTIONS,
@@ -128,6 +130,20 @@ int bid_verify_piece_record(struct bid_verify *verify, const char *path, const c
 
 /* The pieces of the id and kind @of that have no record at all. */
 int bid_verify_pieces(struct bid_verify *verify, const struct bid_request *of);
+
+/*
+ * The record of @request, which is no piece: the file @path, or with @packed, which stays the caller's, what the pack @path says.
+ */
+int bid_verify_record(struct bid_verify *verify, const char *path, const struct bid_request *request, json_t *packed);
+
+/* What is in packs, but for what has a file of its own; to be called by each thread. */
+int bid_verify_packs(struct bid_verify *verify);
+
+/* Void the record of @request, which is in a pack. Returns whether it is. */
+bool bid_verify_void(struct bid_verify *verify, const struct bid_request *request);
+
+/* The packs themselves. */
+int bid_verify_packs_whole(struct bid_verify *verify);
 
 /* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. Static. */
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size);

@@ -78,7 +78,15 @@ static struct bid_id carried(int fd, const struct bid_request *request)
 														     : request->id;
 }
 
-static int check_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
+/* Is the file @path, which stands for a record, empty: is what packs say of it to be no more? */
+static bool is_void(struct bid_verify *verify, const char *path)
+{
+	struct stat st;
+
+	return bid_root_stat(bid_store_root(verify->store), path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+int bid_verify_record(struct bid_verify *verify, const char *path, const struct bid_request *request, json_t *packed)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
 	bool repair = verify->config->repair;
@@ -95,16 +103,17 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 	if (seen) {
 		st.st_size = (off_t)size;
 	} else if (open_artifact(verify, request, &fd, &st) < 0) {
-		if (bid_idset_find(verify->orphaned, &request->id))
+		if (bid_idset_find(verify->orphaned, &request->id) || (!packed && is_void(verify, path)))
 			return 0;
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
-		finding.repaired = repair && bid_verify_drop(verify, path);
+		finding.repaired = repair && (packed ? bid_verify_void(verify, request) : bid_verify_drop(verify, path));
 		return bid_verify_found(verify, &finding);
 	}
-	r = bid_record_read(verify->store, request, &record);
+	record = packed ? json_incref(packed) : NULL;
+	r = packed ? 0 : bid_record_read(verify->store, request, &record);
 	/* gone meanwhile, or a link in the place of a file */
-	if (r == -ENOENT && bid_root_stat(bid_store_root(verify->store), path, &now) == 0)
+	if (r == -ENOENT && !is_void(verify, path) && bid_root_stat(bid_store_root(verify->store), path, &now) == 0)
 		r = -EBADMSG;
 	if (r == -EBADMSG) {
 		finding.text = "is damaged";
@@ -170,7 +179,7 @@ static int visit_record(struct bid_verify *verify, const char *path, const char 
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
 	return bid_kind_has_detail(request.kind) ? bid_verify_piece_record(verify, path, first, entry->d_name, &request)
-						 : check_record(verify, path, &request);
+						 : bid_verify_record(verify, path, &request, NULL);
 }
 
 /* "xx/rest": the id that something is filed under. */
@@ -338,7 +347,7 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 static int check_foreign(struct bid_verify *verify)
 {
 	static const char *const known[] = { ".",	   "..",   "tmp",  "record", "unpacked", "source", "section",
-					     "quarantine", "name", "scan", "absent", "cookie",	 "pins" };
+					     "quarantine", "name", "pack", "scan",   "absent",	 "cookie", "pins" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -373,7 +382,8 @@ int bid_verify_own(struct bid_verify *verify)
 
 	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
 		r = check_fans(verify, folders[i].part, folders[i].base, folders[i].visit);
-	return r;
+	/* after those with a file, some of which may go */
+	return r == 0 ? bid_verify_packs(verify) : r;
 }
 
 int bid_verify_own_rest(struct bid_verify *verify)
@@ -383,6 +393,8 @@ int bid_verify_own_rest(struct bid_verify *verify)
 	if (verify->config->ids)
 		return 0;
 	r = check_temps(verify);
+	if (r == 0)
+		r = bid_verify_packs_whole(verify);
 	if (r == 0 && verify->config->deep)
 		r = bid_store_each_cookie(verify->store, check_cookie, verify);
 	return r == 0 ? check_foreign(verify) : r;

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Packs of records: what is in one is found, what is damaged counts as none, and who merges them loses nothing. */
+#include "store_scene.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "disk/pack/pack.h"
+#include "disk/record_batch.h"
+
+enum { MANY = 20000, FLIPPED = 5, BATCHES = 40, WRITERS = 3, EACH_WRITES = 25 };
+
+static struct bid_request request_of(unsigned number)
+{
+	struct bid_request request = { .kind = number % 3 == 2 ? BID_KIND_DEBUGINFO : BID_KIND_ELF };
+	unsigned char bytes[20] = { 0x17 };
+
+	/* as good as the same for the eye: it is the keys that are spread */
+	memcpy(bytes + 12, &number, sizeof(number));
+	assert_int_equal(bid_id_from_bytes(bytes, sizeof(bytes), &request.id), 0);
+	return request;
+}
+
+static struct bid_pack_key key_of(unsigned number)
+{
+	struct bid_request request = request_of(number);
+
+	return bid_pack_key(&request.id, request.kind);
+}
+
+/* The caller frees it. */
+static char *text_of(unsigned number, size_t *ret_len)
+{
+	char *text;
+	int len = asprintf(&text, "{\"number\":%u,\"of\":\"%0*d\"}%32s", number, (int)(number % 300) + 1, 0, "");
+
+	assert_true(len > 0);
+	*ret_len = bid_pack_seal(text, (size_t)len - 32);
+	return text;
+}
+
+/* A pack of the first @n numbers, in memory. */
+static struct bid_pack pack_of(unsigned n)
+{
+	struct bid_pack_item *items = calloc(n + 1, sizeof(*items));
+	struct bid_pack pack;
+	int fd = memfd_create("pack", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	for (unsigned i = 0; i < n; i++) {
+		size_t len;
+
+		items[i].text = text_of(i, &len);
+		items[i].len = (uint32_t)len;
+		items[i].key = key_of(i);
+	}
+	assert_int_equal(bid_pack_write(fd, items, n), n);
+	/* the order is another now */
+	for (unsigned i = 0; i < n; i++)
+		free(items[i].text);
+	free(items);
+	assert_int_equal(bid_pack_open(fd, &pack), 0);
+	return pack;
+}
+
+/* 0 if it is there, and it must be right then; else what was said. */
+static int look_up(const struct bid_pack *pack, unsigned number)
+{
+	struct bid_pack_key key = key_of(number);
+	struct bid_pack_entry entry;
+	char *text, *wanted;
+	size_t len;
+	int r = bid_pack_find(pack, &key, &entry);
+
+	if (r == 0)
+		r = bid_pack_read(pack, &entry, &text);
+	if (r < 0)
+		return r;
+	wanted = text_of(number, &len);
+	assert_int_equal(entry.len, len);
+	assert_string_equal(text, wanted);
+	free(wanted);
+	free(text);
+	return 0;
+}
+
+static int count_one(void *user, const struct bid_pack_entry *entry, char *text)
+{
+	unsigned *count = user;
+
+	assert_non_null(text);
+	++*count;
+	return 0;
+}
+
+static void each_record_is_found_in_a_pack_of_any_size(void **state)
+{
+	static const unsigned sizes[] = { 0, 1, 2, 63, 64, 65, 129, 1023, 1024, 1025, MANY };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct bid_pack pack = pack_of(sizes[i]);
+		unsigned all = 0, parts = 0;
+
+		assert_int_equal(pack.n, sizes[i]);
+		for (unsigned number = 0; number < sizes[i]; number++)
+			assert_int_equal(look_up(&pack, number), 0);
+		for (unsigned number = sizes[i]; number < sizes[i] + 200; number++)
+			assert_int_equal(look_up(&pack, number), -ENOENT);
+		assert_int_equal(bid_pack_check(&pack), 0);
+		assert_int_equal(bid_pack_each(&pack, BID_PACK_ALL, count_one, &all), 0);
+		for (unsigned first = 0; first < 256; first++)
+			assert_int_equal(bid_pack_each(&pack, first, count_one, &parts), 0);
+		assert_int_equal(all, sizes[i]);
+		assert_int_equal(parts, sizes[i]);
+		bid_pack_release(&pack);
+	}
+}
+
+/* Of several records with one key the one of the lowest rank counts, and what is damaged is not carried over. */
+static void what_is_merged_is_the_first_and_the_sound(void **state)
+{
+	struct bid_pack pack = pack_of(3), merged;
+	struct bid_pack_item items[5];
+	struct bid_pack_key key = key_of(0);
+	struct bid_pack_entry entry;
+	char *found;
+	size_t len;
+	char *text = text_of(2, &len), *damaged = text_of(3, &len);
+	int fd = memfd_create("merged", MFD_CLOEXEC);
+
+	assert_int_equal(bid_pack_items(&pack, 1, items), 0);
+	items[3] = (struct bid_pack_item){ .key = key_of(0), .text = text, .len = (uint32_t)strlen(text) };
+	damaged[3] ^= 1;
+	items[4] = (struct bid_pack_item){ .key = key_of(3), .text = damaged, .len = (uint32_t)len };
+	assert_int_equal(bid_pack_write(fd, items, 5), 3);
+	assert_int_equal(bid_pack_open(fd, &merged), 0);
+	assert_int_equal(bid_pack_check(&merged), 0);
+	assert_int_equal(look_up(&merged, 1), 0);
+	assert_int_equal(look_up(&merged, 2), 0);
+	assert_int_equal(look_up(&merged, 3), -ENOENT);
+	/* number 0 has the text of 2 now: as told */
+	assert_int_equal(bid_pack_find(&merged, &key, &entry), 0);
+	assert_int_equal(bid_pack_read(&merged, &entry, &found), 0);
+	assert_string_equal(found, text);
+	free(found);
+	free(text);
+	free(damaged);
+	bid_pack_release(&pack);
+	bid_pack_release(&merged);
+}
+
+static int note_damage(void *user, const struct bid_pack_entry *entry, char *text)
+{
+	bool *damaged = user;
+
+	*damaged = *damaged || !text;
+	return 0;
+}
+
+/* Whatever is in the file: no crash, and no record but the right one. Returns whether it shows that something is wrong. */
+static bool shows(int fd)
+{
+	bool damaged = false;
+	struct bid_pack pack;
+
+	if (bid_pack_open(fd, &pack) < 0)
+		return true;
+	for (unsigned number = 0; number < FLIPPED; number++)
+		look_up(&pack, number);
+	assert_int_not_equal(look_up(&pack, FLIPPED), 0);
+	damaged = bid_pack_check(&pack) < 0;
+	if (bid_pack_each(&pack, BID_PACK_ALL, note_damage, &damaged) < 0)
+		damaged = true;
+	return damaged;
+}
+
+static void every_flipped_bit_and_every_cut_shows(void **state)
+{
+	struct bid_pack pack = pack_of(FLIPPED);
+	char *data;
+	size_t len;
+
+	assert_int_equal(bid_read_file(pack.fd, 1 << 20, &data, &len), 0);
+	assert_false(shows(pack.fd));
+	for (size_t at = 0; at < len; at++) {
+		for (unsigned bit = 0; bit < 8; bit++) {
+			char byte = (char)(data[at] ^ 1 << bit);
+
+			assert_int_equal(bid_pwrite_full(pack.fd, &byte, 1, (off_t)at), 0);
+			if (!shows(pack.fd))
+				fail_msg("bit %u of byte %zu of %zu", bit, at, len);
+		}
+		assert_int_equal(bid_pwrite_full(pack.fd, data + at, 1, (off_t)at), 0);
+	}
+	for (size_t cut = len; cut-- > 0;) {
+		assert_int_equal(ftruncate(pack.fd, (off_t)cut), 0);
+		assert_true(shows(pack.fd));
+	}
+	free(data);
+	bid_pack_release(&pack);
+}
+
+static struct bid_record record_of(unsigned number)
+{
+	static const struct bid_origin origin = { .how = "added", .file = "/usr/bin/program" };
+
+	return (struct bid_record){ .request = request_of(number), .origin = &origin, .size = number };
+}
+
+static void write_batch(struct bid_store *store, unsigned first, unsigned n)
+{
+	struct bid_record_batch *batch;
+
+	assert_int_equal(bid_record_batch_new(store, &batch), 0);
+	for (unsigned i = first; i < first + n; i++) {
+		struct bid_record record = record_of(i);
+
+		assert_int_equal(bid_record_batch_add(batch, &record), 0);
+	}
+	assert_int_equal(bid_record_batch_n(batch), n);
+	assert_int_equal(bid_record_batch_write(batch), 0);
+	assert_int_equal(bid_record_batch_n(batch), 0);
+	bid_record_batch_free(batch);
+}
+
+/* The size that is recorded, or a negative errno. */
+static json_int_t recorded(struct bid_store *store, unsigned number)
+{
+	struct bid_request request = request_of(number);
+	json_int_t size;
+	json_t *json;
+	int r = bid_record_read(store, &request, &json);
+
+	if (r < 0)
+		return r;
+	size = json_integer_value(json_object_get(json, "size"));
+	json_decref(json);
+	return size;
+}
+
+static unsigned count_files(const struct store_scene *scene, const char *path)
+{
+	char *whole;
+	unsigned n = 0;
+	DIR *dir;
+
+	assert_true(asprintf(&whole, "%s/store/%s", scene->directory, path) >= 0);
+	dir = opendir(whole);
+	free(whole);
+	for (struct dirent *entry; dir && (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+static struct bid_store *open_again(const struct store_scene *scene, unsigned flags)
+{
+	struct bid_store *store;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	assert_int_equal(bid_store_open(path, flags, &store), 0);
+	return store;
+}
+
+static void what_changes_gets_a_file_of_its_own(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_of(7);
+	struct bid_store *other = open_again(scene, 0);
+	struct bid_record record = record_of(7);
+	json_t *json;
+
+	assert_int_equal(recorded(other, 7), -ENOENT);
+	write_batch(scene->store, 0, 100);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 1);
+	assert_int_equal(count_files(scene, ".bidfs/record"), 0);
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(recorded(scene->store, i) == i && recorded(other, i) == i);
+	assert_int_equal(recorded(other, 100), -ENOENT);
+
+	/* dropped, and recorded again, by itself and in a batch */
+	bid_record_drop(scene->store, &request);
+	assert_int_equal(recorded(other, 7), -ENOENT);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 1);
+	record.size = 777;
+	assert_int_equal(bid_record_write(scene->store, &record), 0);
+	assert_int_equal(recorded(other, 7), 777);
+	bid_record_drop(scene->store, &request);
+	assert_int_equal(recorded(other, 7), -ENOENT);
+	write_batch(scene->store, 7, 2);
+	assert_int_equal(recorded(other, 7), 7);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 1);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 2);
+
+	/* one word of it changes, the others stay */
+	request = request_of(9);
+	assert_int_equal(bid_record_set(scene->store, &request, "digest", "xxh3-128:0"), 0);
+	assert_int_equal(bid_record_read(other, &request, &json), 0);
+	assert_string_equal(json_string_value(json_object_get(json, "digest")), "xxh3-128:0");
+	assert_string_equal(json_string_value(json_object_get(json, "file")), "/usr/bin/program");
+	json_decref(json);
+
+	/* what has no pack leaves nothing behind */
+	record = record_of(5000);
+	assert_int_equal(bid_record_write(scene->store, &record), 0);
+	bid_record_drop(scene->store, &record.request);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 3);
+	bid_store_free(other);
+}
+
+static void packs_become_one_before_they_are_many(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_store *other = open_again(scene, 0);
+	unsigned n = 0, most = 0;
+
+	for (unsigned i = 1; i <= BATCHES; i++) {
+		unsigned files;
+
+		write_batch(scene->store, n, i % 7 + 2);
+		n += i % 7 + 2;
+		files = count_files(scene, ".bidfs/pack");
+		most = files > most ? files : most;
+		/* who had them open finds all, too */
+		for (unsigned j = 0; j < n; j += 13)
+			assert_int_equal(recorded(other, j), j);
+	}
+	for (unsigned j = 0; j < n; j++)
+		assert_int_equal(recorded(other, j), j);
+	assert_true(most <= 6);
+	bid_store_free(other);
+}
+
+/* Its own numbers; exits. */
+static void writer(const struct store_scene *scene, unsigned number)
+{
+	struct bid_store *store = open_again(scene, BID_STORE_WRITE);
+
+	for (unsigned i = 0; i < EACH_WRITES; i++) {
+		unsigned first = 10000 + (i * WRITERS + number) * 10;
+
+		write_batch(store, first, 10);
+		for (unsigned j = 0; j < 10; j++)
+			if (recorded(store, first + j) != first + j)
+				_exit(1);
+	}
+	_exit(0);
+}
+
+static void several_who_merge_at_once_lose_nothing(void **state)
+{
+	struct store_scene *scene = *state;
+	pid_t writers[WRITERS];
+	unsigned running = WRITERS;
+
+	write_batch(scene->store, 0, 10);
+	for (unsigned i = 0; i < WRITERS; i++) {
+		writers[i] = fork();
+		assert_true(writers[i] >= 0);
+		if (writers[i] == 0)
+			writer(scene, i);
+	}
+	while (running > 0) {
+		int status;
+
+		for (unsigned i = 0; i < 10; i++)
+			assert_int_equal(recorded(scene->store, i), i);
+		if (waitpid(-1, &status, WNOHANG) > 0) {
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+			running--;
+		}
+	}
+	for (unsigned i = 10000; i < 10000 + WRITERS * EACH_WRITES * 10; i++)
+		assert_int_equal(recorded(scene->store, i), i);
+}
+
+/* Anything may lie in the place of packs. */
+static void what_is_no_pack_is_passed_over(void **state)
+{
+	struct store_scene *scene = *state;
+
+	write_batch(scene->store, 0, 10);
+	run(scene, "cd store/.bidfs/pack && mkdir 0123456789abcdef && mkfifo 1123456789abcdef && touch 2123456789abcdef other && "
+		   "ln -s /etc/passwd 3123456789abcdef && head -c 99999 /dev/urandom > 4123456789abcdef");
+	assert_int_equal(recorded(scene->store, 9), 9);
+	write_batch(scene->store, 10, 10);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(recorded(scene->store, i), i);
+	run(scene, "rm -rf store/.bidfs/pack");
+	assert_int_equal(recorded(scene->store, 9), -ENOENT);
+	write_batch(scene->store, 0, 10);
+	assert_int_equal(recorded(scene->store, 9), 9);
+	run(scene, "rm -rf store/.bidfs/pack && touch store/.bidfs/pack");
+	assert_int_equal(recorded(scene->store, 9), -ENOENT);
+	bid_store_free(scene->store);
+	scene->store = open_again(scene, BID_STORE_WRITE);
+	write_batch(scene->store, 0, 10);
+	assert_int_equal(recorded(scene->store, 9), 9);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_record_is_found_in_a_pack_of_any_size),
+		cmocka_unit_test(what_is_merged_is_the_first_and_the_sound),
+		cmocka_unit_test(every_flipped_bit_and_every_cut_shows),
+		TEST(what_changes_gets_a_file_of_its_own),
+		TEST(packs_become_one_before_they_are_many),
+		TEST(several_who_merge_at_once_lose_nothing),
+		TEST(what_is_no_pack_is_passed_over),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
