@@ -114,7 +114,8 @@ def case_copies(scene):
     for number in range(40):
         (tree / str(number)).mkdir(parents=True)
         shutil.copy(scene.one, tree / str(number) / "program")
-    scene.on_store("add", "--jobs=16", tree)
+    (_, added, known, refused), _ = summary(scene.on_store("add", "--jobs=16", tree))
+    assert (added, known, refused) == (1, 39, 0), (added, known, refused)
     objects = [path for path in scene.store.rglob("elf") if path.is_file()]
     assert len(objects) >= 40 and len({path.stat().st_ino for path in objects}) == 1, objects
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1

@@ -23,6 +23,9 @@
 #include "base/io.h"
 #include "base/log.h"
 
+#define ID_E "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+#define ID_F "ffffffffffffffffffffffffffffffffffffffff"
+
 /* Which call is to fail: the one that finds 1 here. 0: none. */
 static unsigned countdown;
 static int fault;
@@ -215,7 +218,7 @@ static const struct operation {
 	{ "remove", remove_name, ID_A }, { "evict", evict, ID_A }, { "repair", repair, ID_A },
 };
 
-/* A build under two names, one of them an orphan of perf's; and a fetched one. */
+/* A build under two names, one of them an orphan of perf's; a fetched one; and two that a scan has added, whose records are packed. */
 static void prepare(struct store_scene *scene)
 {
 	char path[96];
@@ -245,7 +248,29 @@ static void prepare_once(struct store_scene *scene)
 	bid_file_release(&file);
 	bid_txn_free(txn);
 	free(data);
-	run(scene, "rm -rf prepared && cp -a store prepared && mkdir -p tree && cp b long tree");
+	run(scene,
+	    "gcc -Wl,--build-id=0x" ID_E " -o e a.c && gcc -Wl,--build-id=0x" ID_F " -o f a.c && rm -rf tree && mkdir tree && "
+	    "cp e short tree");
+	assert_int_equal(scan(scene), 0);
+	/* the next has more than one record to write, and takes those along */
+	run(scene, "test $(ls store/.bidfs/pack | wc -l) = 1 && rm -rf prepared && cp -a store prepared && cp b f long tree");
+}
+
+static int note_fact(void *user, const char *key, const char *value)
+{
+	bool *any = user;
+
+	*any = true;
+	return 0;
+}
+
+static bool is_recorded(const struct store_scene *scene, const char *id)
+{
+	struct bid_request request = request_for(id, BID_KIND_ELF);
+	bool any = false;
+
+	bid_store_each_fact(scene->store, &request, note_fact, &any);
+	return any;
 }
 
 /* Whatever happened: nothing is wrong, nothing is lost, and what is untidy can be put right. */
@@ -266,6 +291,8 @@ static void check_after(struct store_scene *scene, const struct operation *opera
 	/* what was there before is there, whether it came to an end or not */
 	if (find(scene, ID_A, BID_KIND_ELF) != 0 || find(scene, ID_A, BID_KIND_DEBUGINFO) != 0)
 		fail_msg("%s, call %u, %s: something is lost that was there before", operation->name, n, bid_strerror(-fault));
+	if (!is_recorded(scene, ID_E) || !is_recorded(scene, ID_SHORT))
+		fail_msg("%s, call %u, %s: what was recorded is lost", operation->name, n, bid_strerror(-fault));
 	if (r == 0 && find(scene, operation->served, BID_KIND_ELF) != 0)
 		fail_msg("%s, call %u, %s: done, and not there", operation->name, n, bid_strerror(-fault));
 	config.repair = true;

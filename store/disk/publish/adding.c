@@ -212,8 +212,8 @@ static int choose_place(struct bid_store *store, struct bid_adding *adding)
 	return own_place(adding, adding->where);
 }
 
-/* Another copy of the build, of the name @target, got perf's link first: one object, several names. */
-static void join(struct bid_store *store, const struct bid_adding *adding, const char *target)
+/* Another copy of the build, of the name @target, got perf's link first: one object, several names. Returns whether it is one. */
+static bool join(struct bid_store *store, const struct bid_adding *adding, const char *target)
 {
 	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
 	struct bid_place_of entry = {
@@ -222,16 +222,19 @@ static void join(struct bid_store *store, const struct bid_adding *adding, const
 	struct bid_file file = BID_FILE_NONE;
 	bid_auto_fd int dir = -1;
 	char path[PATH_MAX + 16];
+	bool joined = false;
 
 	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
 	/* nobody has looked at it yet */
 	if (bid_check_open(store, path, &request, &file) == 0 &&
 	    bid_root_open(bid_store_root(store), adding->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
 		entry.fd = dir;
-		if (bid_join(store, &entry, target) == 0)
+		joined = bid_join(store, &entry, target) == 0;
+		if (joined)
 			bid_names_note(store, &request.id, adding->where);
 	}
 	bid_file_release(&file);
+	return joined;
 }
 
 /*
@@ -257,7 +260,7 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	}
 	if (r == 0 && strcmp(where, adding->where) != 0 &&
 	    bid_publish(store, id, adding->added.kind, where, durable, put, adding) == -EEXIST)
-		join(store, adding, where);
+		adding->added.known = join(store, adding, where);
 	return r;
 }
 
