@@ -18,7 +18,7 @@
 #include "disk/pack/pack.h"
 #include "disk/record_batch.h"
 
-enum { MANY = 20000, FLIPPED = 5, BATCHES = 40, WRITERS = 3, EACH_WRITES = 25 };
+enum { MANY = 20000, FLIPPED = 5, BATCHES = 40, WRITERS = 3, EACH_WRITES = 25, CHANGES = 1000 };
 
 static struct bid_request request_of(unsigned number)
 {
@@ -343,6 +343,24 @@ static void packs_become_one_before_they_are_many(void **state)
 	bid_store_free(other);
 }
 
+/* The times of the directory do not tell two changes apart between which its clock has not ticked. */
+static void changes_in_quick_succession_are_seen(void **state)
+{
+	struct store_scene *scene = *state;
+	char here[128], away[128];
+
+	write_batch(scene->store, 0, 10);
+	run(scene, "mv store/.bidfs/pack/* store/.bidfs/pack/0123456789abcdef");
+	snprintf(here, sizeof(here), "%s/store/.bidfs/pack/0123456789abcdef", scene->directory);
+	snprintf(away, sizeof(away), "%s/store/.bidfs/pack/away", scene->directory);
+	for (unsigned i = 0; i < CHANGES; i++) {
+		assert_int_equal(recorded(scene->store, 5), 5);
+		assert_int_equal(rename(here, away), 0);
+		assert_int_equal(recorded(scene->store, 5), -ENOENT);
+		assert_int_equal(rename(away, here), 0);
+	}
+}
+
 /* Its own numbers; exits. */
 static void writer(const struct store_scene *scene, unsigned number)
 {
@@ -419,6 +437,7 @@ int main(void)
 		cmocka_unit_test(every_flipped_bit_and_every_cut_shows),
 		TEST(what_changes_gets_a_file_of_its_own),
 		TEST(packs_become_one_before_they_are_many),
+		TEST(changes_in_quick_succession_are_seen),
 		TEST(several_who_merge_at_once_lose_nothing),
 		TEST(what_is_no_pack_is_passed_over),
 	};
