@@ -218,7 +218,7 @@ static const struct operation {
 	{ "remove", remove_name, ID_A }, { "evict", evict, ID_A }, { "repair", repair, ID_A },
 };
 
-/* A build under two names, one of them an orphan of perf's; a fetched one; and two that a scan has added, whose records are packed. */
+/* A build under two names, one an orphan of perf's; a fetched one; and two that a scan has added, with their records in a pack. */
 static void prepare(struct store_scene *scene)
 {
 	char path[96];
