@@ -9,6 +9,7 @@
 enum { NONE = -1 };
 
 struct bid_dirlist {
+	struct bid_dirlist *next, **link; /* of bid_dirlists; .link is what points here */
 	struct bid_node node; /* owned */
 	struct bid_dirahead *ahead; /* owned */
 	unsigned parts;
@@ -87,4 +88,32 @@ void bid_dirlist_free(struct bid_dirlist *list)
 	bid_dirahead_free(list->ahead);
 	bid_node_release(&list->node);
 	free(list);
+}
+
+void bid_dirlists_add(struct bid_dirlists *lists, struct bid_dirlist *list)
+{
+	pthread_mutex_lock(&lists->lock);
+	list->next = lists->first;
+	list->link = &lists->first;
+	if (list->next)
+		list->next->link = &list->next;
+	lists->first = list;
+	pthread_mutex_unlock(&lists->lock);
+}
+
+void bid_dirlists_close(struct bid_dirlists *lists, struct bid_dirlist *list)
+{
+	pthread_mutex_lock(&lists->lock);
+	*list->link = list->next;
+	if (list->next)
+		list->next->link = list->link;
+	pthread_mutex_unlock(&lists->lock);
+	/* not with the lock held: it waits for what is being read */
+	bid_dirlist_free(list);
+}
+
+void bid_dirlists_close_all(struct bid_dirlists *lists)
+{
+	while (lists->first)
+		bid_dirlists_close(lists, lists->first);
 }

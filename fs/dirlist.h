@@ -10,9 +10,20 @@
 #ifndef BID_FS_DIRLIST_H
 #define BID_FS_DIRLIST_H
 
+#include <pthread.h>
+
 #include "tree.h"
 
 struct bid_dirlist;
+
+/*
+ * Those that are open. The kernel need not say that one is closed before the session ends, and a thread that reads ahead must not
+ * outlive the store.
+ */
+struct bid_dirlists {
+	pthread_mutex_t lock; /* protects .first, and all links between lists */
+	struct bid_dirlist *first; /* owned */
+};
 
 /* One name, and where the listing goes on behind it. */
 struct bid_dirname {
@@ -31,7 +42,16 @@ int bid_dirlist_new(const struct bid_tree *tree, const struct bid_node *node, ui
  */
 int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname *ret_name);
 
-/* @list may be NULL. */
+/* @list may be NULL, and is not in a bid_dirlists. */
 void bid_dirlist_free(struct bid_dirlist *list);
+
+/* Take over @list, until it is closed, or all are. */
+void bid_dirlists_add(struct bid_dirlists *lists, struct bid_dirlist *list);
+
+/* Free @list, which is one of @lists. */
+void bid_dirlists_close(struct bid_dirlists *lists, struct bid_dirlist *list);
+
+/* Free all, when nobody uses any of them any more. */
+void bid_dirlists_close_all(struct bid_dirlists *lists);
 
 #endif

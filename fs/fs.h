@@ -10,6 +10,7 @@
 #include <bid/watch.h>
 
 #include "budget.h"
+#include "dirlist.h"
 #include "fds.h"
 #include "handle.h"
 #include "inode.h"
@@ -38,6 +39,7 @@ struct bid_fs {
 	struct bid_store *store; /* borrowed */
 	struct bid_broker *broker; /* owned; made after daemonising */
 	struct bid_tree tree;
+	struct bid_dirlists listings; /* has its own lock */
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */

@@ -176,6 +176,28 @@ static void the_beginning_is_read_anew(void **state)
 	bid_dirlist_free(list);
 }
 
+/* One that is closed goes, wherever it is among the others, and in the end all do: a leak or worse is for AddressSanitizer. */
+static void none_is_left_open(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlists lists = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct bid_dirlist *list[5];
+	struct bid_dirname name;
+
+	for (unsigned i = 0; i < 5; i++) {
+		list[i] = list_ids(&tree);
+		bid_dirlists_add(&lists, list[i]);
+		assert_int_equal(bid_dirlist_at(list[i], 0, &name), 1);
+	}
+	bid_dirlists_close(&lists, list[2]);
+	bid_dirlists_close(&lists, list[4]);
+	bid_dirlists_close(&lists, list[0]);
+	assert_ptr_equal(lists.first, list[3]);
+	bid_dirlists_close_all(&lists);
+	assert_null(lists.first);
+}
+
 /* The mark says whether anything changed, and nothing of what is not among the ids. */
 static void marks_tell_changes(void **state)
 {
@@ -211,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(offsets_hold_in_every_handle, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(changes_do_not_move_the_others, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(the_beginning_is_read_anew, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(none_is_left_open, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(marks_tell_changes, fill, store_scene_end),
 	};
 
