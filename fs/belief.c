@@ -84,7 +84,8 @@ void bid_belief_read(struct bid_fs *fs, const struct bid_id *id, enum bid_kind k
 {
 	struct bid_file file = { .fd = fd, .st = *st, .kind = kind };
 
-	if (!bid_watch_has(fs->watch, id))
+	/* a listing reads the definitions of every id */
+	if (!bid_watch_has(fs->watch, id) && kind != BID_KIND_PROBES)
 		bid_watch_add(fs->watch, id, &file);
 }
 

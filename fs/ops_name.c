@@ -35,14 +35,17 @@ static struct bid_node node_of(const struct bid_call *call, const struct bid_fil
 	};
 }
 
-/* Of what the kernel knows and asks for again, or of an id that is watched anyway, it is worth while to know when it changes. */
+/*
+ * Of what the kernel knows and asks for again, or of an id that is watched anyway, it is worth while to know when it changes. Not
+ * of definitions alone: who lists asks for those of every id, and none would be watched by the time of the next listing.
+ */
 static void seek(struct bid_fs *fs, struct bid_call *call, struct bid_file *file)
 {
 	struct bid_node node = node_of(call, file);
 	struct bid_inode buffer;
+	bool known = node.kind != BID_KIND_PROBES && bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer);
 
-	if (call->asked.name &&
-	    (bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer) || bid_watch_has(fs->watch, &node.id)))
+	if (call->asked.name && (known || bid_watch_has(fs->watch, &node.id)))
 		bid_belief_seek(fs, &call->artifact, &call->asked, file);
 }
 

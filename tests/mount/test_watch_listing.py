@@ -148,11 +148,15 @@ def test_a_listing_takes_no_place_of_what_is_read(mount, mode, place, store):
     ids = [f"{number:040x}" for number in range(1, 41)]
     for ident in ids:
         programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
+    for ident in ids:
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", PROBES.encode(), "probes")
     m = mount(program=limited)
     used = [m.artifact(ident) for ident in ids[:15]]
     make_hot(m, used, len(used))
-    for ident in ids:
-        os.readlink(m.link(ident))
+    for _ in range(2):
+        for ident in ids:
+            assert (m.link(ident) / "probes").read_text() == PROBES
+        time.sleep(OLD)
     assert m.status()["watched"] == 20
     for path in used:
         os.lstat(path)  # the time of the reading before
