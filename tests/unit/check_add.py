@@ -228,11 +228,35 @@ def case_debug_directory(scene):
     debug = scene.home / "debug"
     by_id = with_debug_file(scene.home, "by-id", IDS[0], debug / ".build-id" / IDS[0][:2] / f"{IDS[0][2:]}.debug")
     by_path = with_debug_file(scene.home, "by-path", IDS[1], debug / str(scene.home)[1:] / "by-path.debug")
-    script = 'mkdir -p /usr/lib/debug; mount --bind "$1" /usr/lib/debug; "$2" -s "$3" add "$4" "$5"'
-    done = in_namespace(script, debug, scene.bidctl, scene.store, by_id, by_path, scene=scene)
+    script = 'mkdir -p /usr/lib/debug; mount --bind "$1" /usr/lib/debug; shift; bidctl="$1"; shift; "$bidctl" "$@"'
+    done = in_namespace(script, debug, scene.bidctl, "-s", scene.store, "add", by_id, by_path, scene=scene)
     assert done.returncode == DONE and summary(done)[0] == (4, 4, 0, 0), done
     for build_id in IDS[:2]:
         assert (stored(scene, build_id) / "debug").is_file()
+    # one of many in a tree: that there is none for the others says nothing of this one
+    tree = scene.home / "tree"
+    tree.mkdir()
+    for number in range(2, 9):
+        lies = debug / ".build-id" / IDS[number][:2] if number == 5 else scene.home / "away"
+        with_debug_file(tree, f"program{number}", IDS[number], lies / f"{IDS[number][2:]}.debug")
+    done = in_namespace(script, debug, scene.bidctl, "-s", scene.store, "add", tree, scene=scene)
+    assert done.returncode == DONE and summary(done)[0] == (8, 8, 0, 0), done
+    assert (stored(scene, IDS[5]) / "debug").is_file()
+
+
+def case_debug_links_of_a_few(scene):
+    """In a tree of many directories there are debug files in some: what is remembered of one is not true of the others."""
+    tree, few = scene.home / "tree", (3, 6)
+    for number in range(9):
+        directory = tree / f"directory{number}"
+        directory.mkdir(parents=True)
+        away = scene.home / "away" / f"program{number}.debug"
+        with_debug_file(directory, f"program{number}", IDS[number], away)
+        if number in few:
+            (directory / away.name).symlink_to(away)
+    assert summary(scene.on_store("add", tree))[0] == (11, 11, 0, 0)
+    for number in range(9):
+        assert (stored(scene, IDS[number]) / "debug").exists() == (number in few), number
 
 
 def without_leaks(scene):

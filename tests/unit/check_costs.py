@@ -9,6 +9,7 @@ Exits 0 if all is as it should be, 1 if not, 77 without strace.
 import hashlib
 import os
 import pathlib
+import resource
 import shutil
 import struct
 import subprocess
@@ -18,6 +19,7 @@ import tempfile
 FEW, MANY = 100, 600
 BUILDS_OF_A_PATH = 10
 TIMEOUT = 120
+FILES_WANTED, SYNCS_MAX = 4096, 6
 
 # system calls a build; of a directory with an ELF file in it, and perf's link to it
 LIMITS = {
@@ -78,6 +80,13 @@ def add(bidctl, store, tree, builds):
     run(bidctl, "--store", store, "verify", "--deep", "--repair")
 
 
+def syncs(bidctl, store, tree, log):
+    """How often all is brought to disk to add the files of a tree as copies: twice for each 512, once more in the end."""
+    store.mkdir()
+    run("strace", "-f", "-qq", "-e", "trace=syncfs", "-o", log, bidctl, "--store", store, "add", "--link=copy", tree)
+    return sum(" syncfs(" in line for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
+
+
 def calls(bidctl, store, command, log):
     """How many it makes."""
     run("strace", "-f", "-qq", "-o", log, bidctl, "--store", store, *command)
@@ -103,6 +112,11 @@ def main():
                 each = (many - few) / (MANY - FEW)
                 print(f"bidctl {' '.join(command)}, {kind}: {each:.2f} calls a build, {limit} at most")
                 failed += not 0 < each <= limit
+        # those who may not open so many files at once do with smaller batches
+        if resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= FILES_WANTED:
+            n = syncs(bidctl, top / "copies", top / f"tree-{MANY}", top / "log")
+            print(f"bidctl add --link=copy of {MANY}: {n} times syncfs, {SYNCS_MAX} at most")
+            failed += not 2 <= n <= SYNCS_MAX
     return failed > 0
 
 
