@@ -20,6 +20,9 @@
 
 struct bid_backings;
 struct bid_notifier;
+struct bid_sandbox;
+struct bid_servers;
+struct bid_unmounter;
 
 /* How data gets to readers. */
 enum bid_mode {
@@ -37,7 +40,10 @@ struct bid_listed {
 struct bid_fs {
 	const struct bid_options *options; /* borrowed */
 	struct bid_store *store; /* borrowed */
+	struct bid_servers *servers; /* owned; started after daemonising; NULL if there are none */
 	struct bid_broker *broker; /* owned; made after daemonising */
+	struct bid_sandbox *sandbox; /* owned; entered after daemonising */
+	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
 	struct bid_tree tree;
 	struct bid_dirlists listings; /* has its own lock */
 	struct bid_handles *handles; /* owned; has its own lock */

@@ -44,6 +44,7 @@ static const char usage[] =
 	"  -o cache_size=BYTES     evict what was fetched above this, longest unused first; with a suffix K, M or G\n"
 	"  -o min_free=BYTES       evict what was fetched when less is free on the store's file system\n"
 	"  -o passthrough=auto|on|off  let the kernel read opened files from the store itself (default auto)\n"
+	"  -o sandbox=auto|on|off  have the daemon give up all rights that it does not need (default auto)\n"
 	"  -o max_threads=NUMBER   threads that answer the kernel (default: 2)\n"
 	"  -o io_uring             get requests over io_uring, where libfuse (3.18) and the kernel have it\n"
 	"  -o allow_other          let other users in\n"
@@ -155,7 +156,7 @@ static int add_kernel(struct bid_options *options, const char *option)
 static int set_value(struct bid_options *options, const char *name, const char *value)
 {
 	static const char *const errors[] = { "enoent", "strict" };
-	static const char *const passthrough[] = { "auto", "on", "off" };
+	static const char *const autos[] = { "auto", "on", "off" };
 	static const char *const levels[] = { "error", "warning", "info", "debug" };
 	uint64_t seconds, rate, threads;
 	int choice;
@@ -188,10 +189,15 @@ static int set_value(struct bid_options *options, const char *name, const char *
 			return -EINVAL;
 		options->strict = choice == 1;
 	} else if (strcmp(name, "passthrough") == 0) {
-		choice = choose(name, value, passthrough, 3);
+		choice = choose(name, value, autos, 3);
 		if (choice < 0)
 			return -EINVAL;
 		options->passthrough = (enum bid_passthrough)choice;
+	} else if (strcmp(name, "sandbox") == 0) {
+		choice = choose(name, value, autos, 3);
+		if (choice < 0)
+			return -EINVAL;
+		options->sandbox = (enum bid_sandbox_use)choice;
 	} else if (strcmp(name, "log_level") == 0) {
 		choice = choose(name, value, levels, 4);
 		if (choice < 0)

@@ -13,6 +13,12 @@ enum bid_passthrough {
 	BID_PASSTHROUGH_OFF,
 };
 
+enum bid_sandbox_use {
+	BID_SANDBOX_AUTO = 0, /* as much as there is */
+	BID_SANDBOX_ON,
+	BID_SANDBOX_OFF,
+};
+
 struct bid_options {
 	char store[PATH_MAX];
 	char mountpoint[PATH_MAX];
@@ -27,6 +33,7 @@ struct bid_options {
 	bool read_only; /* ro */
 	bool owner_only; /* what the owner alone may read where it is, he alone reads here; not an option of the user */
 	enum bid_passthrough passthrough;
+	enum bid_sandbox_use sandbox;
 	unsigned wait_ms; /* 0 is for ever */
 	unsigned max_threads; /* that answer the kernel, at least one */
 	unsigned miss_rate; /* misses a second for each other user; 0 is no limit */

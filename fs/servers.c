@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "servers.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -12,6 +14,13 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+
+struct bid_servers {
+	const struct bid_options *options; /* borrowed */
+	struct bid_fetch_config config; /* its strings are the environment's */
+	char **configured; /* URLs, by the environment; NULL if the options have some; owned */
+	struct bid_fetch *fetch; /* owned; NULL before the start */
+};
 
 int bid_servers_check(const char *url)
 {
@@ -48,17 +57,17 @@ static dev_t own_device(const char *mountpoint)
 	return makedev(st.stx_dev_major, st.stx_dev_minor);
 }
 
-static int add(struct bid_broker *broker, struct bid_fetch *fetch, const struct bid_options *options, const char *url)
+static int add(struct bid_servers *servers, struct bid_broker *broker, const char *url)
 {
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	struct bid_source *source;
 	int r;
 
-	if (is_this_mount(url, options->mountpoint)) {
+	if (is_this_mount(url, servers->options->mountpoint)) {
 		bid_warning("this mount itself, server ignored: '%s'", shown ? shown : "");
 		return 0;
 	}
-	r = bid_fetch_server_new(fetch, url, &source);
+	r = bid_fetch_server_new(servers->fetch, url, &source);
 	if (r == 0) {
 		r = bid_broker_add_source(broker, source);
 		if (r < 0)
@@ -69,33 +78,90 @@ static int add(struct bid_broker *broker, struct bid_fetch *fetch, const struct 
 	return r;
 }
 
-int bid_servers_add(struct bid_broker *broker, const struct bid_options *options, struct bid_servers **ret_servers)
+/* None at all, if there is nobody to ask. */
+static char **urls_of(const struct bid_servers *servers)
 {
-	struct bid_fetch_config config;
-	struct bid_fetch *fetch = NULL;
-	char **configured = NULL, **urls = options->urls;
+	return servers->configured ? servers->configured : servers->options->urls;
+}
+
+int bid_servers_new(const struct bid_options *options, struct bid_servers **ret_servers)
+{
+	struct bid_servers *servers;
 	int r = 0;
 
-	if (!options->offline && !urls) {
-		r = bid_fetch_urls_from_environment(NULL, &configured);
-		urls = configured;
+	*ret_servers = NULL;
+	if (options->offline)
+		return 0;
+	servers = calloc(1, sizeof(*servers));
+	if (!servers)
+		return -ENOMEM;
+	servers->options = options;
+	if (!options->urls)
+		r = bid_fetch_urls_from_environment(NULL, &servers->configured);
+	if (r < 0 || !urls_of(servers)[0]) {
+		bid_servers_free(servers);
+		return r < 0 ? r : 0;
 	}
-	if (!options->offline && r >= 0 && urls && *urls) {
-		bid_fetch_config_from_environment(&config);
-		if (options->max_size)
-			config.max_size = options->max_size;
-		config.own_device = own_device(options->mountpoint);
-		r = bid_fetch_new(&config, &fetch);
-		for (; r >= 0 && *urls; urls++)
-			r = add(broker, fetch, options, *urls);
-	}
-	bid_fetch_urls_free(configured);
+	bid_fetch_config_from_environment(&servers->config);
+	if (options->max_size)
+		servers->config.max_size = options->max_size;
+	*ret_servers = servers;
+	return 0;
+}
+
+int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker)
+{
+	int r;
+
+	if (!servers)
+		return 0;
+	servers->config.own_device = own_device(servers->options->mountpoint);
 	/* kept even after a failure: sources made before it live until the broker goes */
-	*ret_servers = (struct bid_servers *)fetch;
+	r = bid_fetch_new(&servers->config, &servers->fetch);
+	for (char **url = urls_of(servers); r >= 0 && *url; url++)
+		r = add(servers, broker, *url);
 	return r < 0 ? r : 0;
 }
 
 void bid_servers_free(struct bid_servers *servers)
 {
-	bid_fetch_free((struct bid_fetch *)servers);
+	if (!servers)
+		return;
+	bid_fetch_free(servers->fetch);
+	bid_fetch_urls_free(servers->configured);
+	free(servers);
+}
+
+bool bid_servers_are_remote(const struct bid_servers *servers)
+{
+	bid_auto_free char *path = NULL;
+
+	for (char **url = servers ? urls_of(servers) : NULL; url && *url; url++) {
+		if (bid_fetch_url_tree(*url, &path) < 0)
+			return true;
+		free(bid_steal(path));
+	}
+	return false;
+}
+
+int bid_servers_each_path(const struct bid_servers *servers, int (*fn)(void *user, const char *path, bool tree), void *user)
+{
+	const char *files[4] = { NULL };
+	int r = 0;
+
+	if (!servers)
+		return 0;
+	files[0] = servers->config.headers_file;
+	files[1] = servers->config.netrc_file;
+	files[2] = servers->config.ca_file;
+	files[3] = servers->config.ca_directory;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && r == 0; i++)
+		r = files[i] ? fn(user, files[i], false) : 0;
+	for (char **url = urls_of(servers); r == 0 && *url; url++) {
+		bid_auto_free char *path = NULL;
+
+		if (bid_fetch_url_tree(*url, &path) == 0)
+			r = fn(user, path, true);
+	}
+	return r;
 }

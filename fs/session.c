@@ -20,8 +20,10 @@
 #include "dirops.h"
 #include "notify.h"
 #include "ops.h"
+#include "sandbox.h"
 #include "servers.h"
 #include "text.h"
+#include "unmounter.h"
 
 /* Files that nobody has open and that are kept so, at most; a fourth of what the process may have leaves enough for all else. */
 enum { FDS_MAX = 8192, FDS_SHARE = 4 };
@@ -83,6 +85,17 @@ static int keep_limits(struct bid_fs *fs)
 	return bid_store_writable(fs->store) ? bid_store_keep_limits(fs->store, &limits) : 0;
 }
 
+/* Give up what is not needed, but for one process that can still unmount. Before any thread is started. */
+static int confine(struct bid_fs *fs)
+{
+	int r;
+
+	if (!bid_sandbox_confines(fs->sandbox))
+		return 0;
+	r = bid_unmounter_new(fs->session, fs->options->mountpoint, &fs->unmounter);
+	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
+}
+
 /* What needs threads or knows the final process: everything after the fork. */
 static int serve(struct bid_fs *fs, int ready)
 {
@@ -92,14 +105,15 @@ static int serve(struct bid_fs *fs, int ready)
 		.along = true,
 	};
 	struct fuse_loop_config *loop = NULL;
-	struct bid_servers *servers = NULL;
 	int r;
 
-	r = bid_broker_new(fs->store, &config, &fs->broker);
+	r = confine(fs);
+	if (r == 0)
+		r = bid_broker_new(fs->store, &config, &fs->broker);
 	if (r == 0)
 		r = keep_limits(fs);
 	if (r == 0)
-		r = bid_servers_add(fs->broker, fs->options, &servers);
+		r = bid_servers_start(fs->servers, fs->broker);
 	if (r == 0)
 		r = bid_notifier_new(fs->session, &fs->notifier);
 	if (r == 0)
@@ -130,7 +144,6 @@ static int serve(struct bid_fs *fs, int ready)
 	fs->notifier = NULL;
 	/* in no_open mode to be unmounted is the first sign that a file was closed; a signal is none */
 	bid_settle_idle(fs, 0, loop && r == 0);
-	bid_servers_free(servers);
 	/* a signal that ended the loop is the usual way to unmount */
 	return loop && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }
@@ -236,14 +249,18 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 	if (fuse_set_signal_handlers(fs->session) == 0) {
 		if (fuse_session_mount(fs->session, fs->options->mountpoint) == 0) {
 			status = fs->options->foreground ? serve_here(fs) : serve_behind(fs);
-			fuse_session_unmount(fs->session);
+			if (!fs->unmounter)
+				fuse_session_unmount(fs->session);
 		} else {
 			bid_error("cannot mount on '%s': see the line above", fs->options->mountpoint);
 		}
 		fuse_remove_signal_handlers(fs->session);
 	}
 	bid_backings_end(fs->backings);
-	fuse_session_destroy(fs->session);
+	if (fs->unmounter)
+		bid_unmounter_end(fs->unmounter);
+	else
+		fuse_session_destroy(fs->session);
 	return status;
 }
 
@@ -269,19 +286,27 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.uid = geteuid(),
 		.gid = getegid(),
 	};
-	int status = BID_EXIT_SYSTEM;
+	int status = BID_EXIT_SYSTEM, r;
 
 	clock_gettime(CLOCK_REALTIME, &fs.started);
 	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
 	fs.max_kept = raise_limit();
-	if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&
-	    bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
-	    bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
-	    add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
+	r = bid_servers_new(options, &fs.servers);
+	if (r == 0)
+		r = bid_sandbox_new(options, store, fs.servers, options->passthrough != BID_PASSTHROUGH_OFF && !bid_mode_obstacle(),
+				    &fs.sandbox);
+	if (r < 0)
+		status = BID_EXIT_MOUNT;
+	else if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&
+		 bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
+		 bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
+		 add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
 		status = mount_and_serve(&fs, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
 
+	bid_servers_free(fs.servers);
+	bid_sandbox_free(fs.sandbox);
 	bid_staging_free(fs.staging);
 	bid_fds_free(fs.fds);
 	bid_handles_free(fs.handles);

@@ -9,6 +9,8 @@ function __mount_bidfs_mount_options
             printf '%s\n' "$before"(printf 'errors=%s\n' enoent strict)
         case 'passthrough=*'
             printf '%s\n' "$before"(printf 'passthrough=%s\n' auto on off)
+        case 'sandbox=*'
+            printf '%s\n' "$before"(printf 'sandbox=%s\n' auto on off)
         case 'log_level=*'
             printf '%s\n' "$before"(printf 'log_level=%s\n' error warning info debug)
         case '*'

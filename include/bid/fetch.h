@@ -51,6 +51,12 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 int bid_fetch_check_url(const char *url);
 
 /*
+ * The directory of a file:// URL, for the caller to free. 0; -EPROTONOSUPPORT for any other URL, -EINVAL for one that names none,
+ * -ENOMEM.
+ */
+int bid_fetch_url_tree(const char *url, char **ret_path);
+
+/*
  * @url without user name and password; every message that names a URL is to have it so. It need not be a valid one. The caller
  * frees it; NULL if memory ran out.
  */

@@ -51,12 +51,15 @@ static const char *format_duration(int64_t ms, char buf[static DURATION_MAX])
 	return buf;
 }
 
-static void print_mode(const json_t *state)
+/* What is in use, and why it is not something better, if so. */
+static void print_choice(const json_t *state, const char *label, const char *key, const char *reason_key)
 {
-	const char *reason = text_of(state, "mode_reason");
+	const char *used = text_of(state, key), *reason = text_of(state, reason_key);
 
-	ctl_print_label("  data");
-	printf("%s", text_of(state, "mode"));
+	if (!*used)
+		return;
+	ctl_print_label(label);
+	ctl_print_text(stdout, used);
 	if (*reason)
 		printf("%s (", ctl_colour(stdout, CTL_DIM));
 	ctl_print_text(stdout, reason);
@@ -165,7 +168,8 @@ void ctl_print_mount_state(const json_t *state)
 	ctl_print_label("  state");
 	printf("%sserving%s for %s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN),
 	       uptime > 0 ? format_duration(1000 * uptime, duration) : "a moment");
-	print_mode(state);
+	print_choice(state, "  data", "mode", "mode_reason");
+	print_choice(state, "  sandbox", "sandbox", "sandbox_reason");
 	print_counters(json_object_get(state, "counters"));
 	print_each(json_object_get(state, "sources"), print_source);
 	print_each(json_object_get(state, "flights"), print_flight);

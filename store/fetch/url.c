@@ -65,6 +65,11 @@ int bid_url_tree_path(const char *url, char **ret_path)
 	return r;
 }
 
+int bid_fetch_url_tree(const char *url, char **ret_path)
+{
+	return bid_url_is_tree(url) ? bid_url_tree_path(url, ret_path) : -EPROTONOSUPPORT;
+}
+
 static int check_tree(const char *url)
 {
 	bid_auto_free char *path = NULL;

@@ -26,6 +26,19 @@ def is_mounted(path):
     return str(path) in mount_points()
 
 
+def is_unmounter(pid):
+    """Is it the process that unmounts for a daemon, and has its command line?"""
+    return pathlib.Path(f"/proc/{pid}/comm").read_text() == "bidfs-unmount\n"
+
+
+def unmounters_of(pid):
+    """The processes that unmount when the daemon `pid` is gone."""
+    found = []
+    for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(child) for child in children.read_text().split() if is_unmounter(child)]
+    return found
+
+
 def daemons_of(path):
     """The processes that serve the mount at `path`, by their command line."""
     found = []
@@ -34,7 +47,8 @@ def daemons_of(path):
             continue
         with contextlib.suppress(OSError):
             argv = (entry / "cmdline").read_bytes().split(b"\0")
-            if os.path.basename(argv[0]) in (b"mount.bidfs", b"bidfs") and os.fsencode(str(path)) in argv:
+            if os.path.basename(argv[0]) in (b"mount.bidfs", b"bidfs") and os.fsencode(str(path)) in argv \
+                    and not is_unmounter(entry.name):
                 found.append(int(entry.name))
     return found
 
@@ -137,7 +151,9 @@ class Mount:
         self.permitted.append(pattern)
 
     def die(self):
-        """As a crash would end it: the mount stays, without a daemon."""
+        """As a crash of all of it would end it: the mount stays, without a daemon."""
+        for pid in unmounters_of(self.pid):
+            os.kill(pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait(10)
         self.process.stdout.close()
@@ -150,9 +166,11 @@ class Mount:
         self.gone = True
         # a program that has ended may take a moment to let go
         end = time.monotonic() + 3
-        while (done := unmount(self.path)).returncode != 0 and time.monotonic() < end:
+        done = None
+        # what was cut off by force, the daemon's helper may have unmounted
+        while is_mounted(self.path) and (done := unmount(self.path)).returncode != 0 and time.monotonic() < end:
             time.sleep(0.05)
-        busy = done.returncode and f"{done.stderr.strip()}; in use by {users_of(self.path)}"
+        busy = done and done.returncode and is_mounted(self.path) and f"{done.stderr.strip()}; in use by {users_of(self.path)}"
         if busy:
             unmount(self.path, "-l")
         try:

@@ -12,8 +12,8 @@ import programs
 import tools
 from fetching import await_waiters, read, reader
 
-KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "read_only", "uptime_s", "inodes", "counters", "sources",
-        "flights", "failures"}
+KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
+        "counters", "sources", "flights", "failures"}
 COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "remembered_absent"}
 READERS, READS = 8, 125  # 1000 in all
 
@@ -134,7 +134,8 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     assert metrics[f'bidfs_source_breaker_open{{source="{dead}"}}'] == (first["breaker"] != "closed")
     assert metrics.get(f'bidfs_source_latency_seconds{{source="{well.url}"}}', 0) < 60
     text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
-    for words in ("serving for", f"server   {well.url}", f"server   {dead}", "asked first, asked ", "failure "):
+    for words in ("serving for", f"sandbox  {status['sandbox']}", f"server   {well.url}", f"server   {dead}", "asked first, asked ",
+                  "failure "):
         assert words in text, (words, text)
 
 

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "unmounter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000U /* Linux 6.8 */
+#endif
+
+struct bid_unmounter {
+	struct fuse_session *session; /* borrowed, until the end */
+	const char *path; /* borrowed */
+	uint64_t mount; /* its number; 0 if the kernel has none */
+	int life; /* what is open for as long as the daemon lives */
+	pid_t pid;
+};
+
+/* The number of the mount that @path is on, in the directory @fd; 0 if it cannot be told. Asks no file system. */
+static uint64_t number_of(int fd, const char *path)
+{
+	struct statx st;
+
+	if (statx(fd, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_MNT_ID_UNIQUE, &st) < 0 ||
+	    !(st.stx_mask & STATX_MNT_ID_UNIQUE))
+		return 0;
+	return st.stx_mnt_id;
+}
+
+/* What was looked at is what is unmounted: another mount may come to that place at any time. */
+static void unmount_by_root(const struct bid_unmounter *unmounter)
+{
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	bid_auto_fd int fd = open(unmounter->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || number_of(fd, "") != unmounter->mount)
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (umount2(path, MNT_DETACH) < 0)
+		bid_warning("%s: cannot unmount '%s'", strerror(errno), unmounter->path);
+}
+
+/*
+ * Others only have fusermount3(1), which takes a path. Between the look and the call somebody would have to remove the dead mount
+ * by force and to make one of his own.
+ */
+static void unmount_by_name(const struct bid_unmounter *unmounter)
+{
+	if (!unmounter->mount || number_of(AT_FDCWD, unmounter->path) == unmounter->mount)
+		fuse_session_unmount(unmounter->session);
+}
+
+static void clear_signals(void)
+{
+	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
+
+	/* what ends the daemon may be sent to all of its group, and there is work to do then */
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+}
+
+/* The process itself, to its end. @life is readable when the daemon says that it ends, and closed when it did. */
+_Noreturn static void wait_and_unmount(const struct bid_unmounter *unmounter, int life)
+{
+	bool told = false;
+	char byte;
+	ssize_t n;
+
+	clear_signals();
+	/* what is open here would stay so without the daemon: its mount, its store, its caller's pipe */
+	if (dup2(life, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || chdir("/") < 0)
+		bid_debug("%s: what unmounts holds on to what it need not", strerror(errno));
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	while ((n = read(STDIN_FILENO, &byte, 1)) != 0)
+		if (n > 0)
+			told = true;
+		else if (errno != EINTR)
+			break;
+	if (unmounter->mount && geteuid() == 0)
+		unmount_by_root(unmounter);
+	else if (unmounter->mount || told)
+		unmount_by_name(unmounter);
+	_exit(0);
+}
+
+int bid_unmounter_new(struct fuse_session *session, const char *path, struct bid_unmounter **ret_unmounter)
+{
+	bid_auto_free struct bid_unmounter *unmounter = calloc(1, sizeof(*unmounter));
+	char name[16];
+	int life[2];
+
+	if (!unmounter)
+		return -ENOMEM;
+	unmounter->session = session;
+	unmounter->path = path;
+	unmounter->mount = number_of(AT_FDCWD, path);
+	if (pipe2(life, O_CLOEXEC) < 0)
+		return -errno;
+	/* from its first moment it has a name of its own: who kills the daemon by name must not mean it, too */
+	prctl(PR_GET_NAME, name);
+	prctl(PR_SET_NAME, "bidfs-unmount");
+	unmounter->pid = fork();
+	if (unmounter->pid == 0)
+		wait_and_unmount(unmounter, life[0]);
+	prctl(PR_SET_NAME, name);
+	bid_close(life[0]);
+	unmounter->life = life[1];
+	if (unmounter->pid < 0) {
+		bid_close(life[1]);
+		return -errno;
+	}
+	*ret_unmounter = bid_steal(unmounter);
+	return 0;
+}
+
+/* Is the mount still there? Once it is not, the kernel says so at the session's descriptor. */
+static bool is_mounted(struct fuse_session *session)
+{
+	struct pollfd device = { .fd = fuse_session_fd(session) };
+
+	return poll(&device, 1, 0) != 1 || !(device.revents & POLLERR);
+}
+
+void bid_unmounter_end(struct bid_unmounter *unmounter)
+{
+	bool mounted = is_mounted(unmounter->session);
+
+	/* as the device is closed, whoever waits for an answer goes on, and so does umount2(2), which may wait for one, too */
+	fuse_session_destroy(unmounter->session);
+	if (mounted && write(unmounter->life, "u", 1) < 0)
+		bid_warning("%s: '%s' stays mounted", strerror(errno), unmounter->path);
+	close(unmounter->life);
+	while (waitpid(unmounter->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	free(unmounter);
+}

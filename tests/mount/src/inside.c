@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Preloaded into the daemon: at SIGUSR1 it tries what a daemon that somebody else has got hold of would try, and writes a line
+ * "probe NAME TAGS ERRNO" of each try to standard error. None of them does any harm where it is not refused. TAGS are who refuses
+ * it: "L4", Landlock of version 4 and up; "N", Landlock without passthrough; "S", seccomp; and "R", what only root might do
+ * without them. With PROBE_NO_LANDLOCK in the environment, the kernel has no Landlock.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *beside, *store; /* a directory that is no business of the daemon's, and its store */
+static int port, victim; /* somebody listens on that one, and this is another process of the same user */
+
+static const char *in(const char *dir, const char *name)
+{
+	static char buf[2][512];
+	static int turn;
+
+	turn = !turn;
+	snprintf(buf[turn], sizeof(buf[turn]), "%s/%s", dir, name);
+	return buf[turn];
+}
+
+/* What is opened for a try is not kept. */
+static long shut(long fd)
+{
+	if (fd >= 0)
+		close((int)fd);
+	return fd;
+}
+
+static long local(const char *name, size_t len, int act(int, const struct sockaddr *, socklen_t))
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	long r;
+
+	memcpy(address.sun_path, name, len);
+	r = act(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	shut(fd);
+	return r;
+}
+
+static long tcp(int to, int act(int, const struct sockaddr *, socklen_t))
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((unsigned short)to) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0), error;
+	long r;
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	r = fd < 0 ? -1 : act(fd, (struct sockaddr *)&address, sizeof(address));
+	error = errno;
+	shut(fd);
+	errno = error;
+	return r;
+}
+
+static char *const nothing[] = { NULL };
+static char byte;
+static const struct iovec here = { &byte, 1 }, there = { NULL, 1 };
+static char abstract[108]; /* the name of somebody's socket, behind a zero byte */
+
+#define PROBES \
+	PROBE("write-beside", "L", shut(open(in(beside, "new"), O_WRONLY | O_CREAT, 0600))) \
+	PROBE("write-shadow", "L R", shut(open("/etc/shadow", O_WRONLY))) \
+	PROBE("write-passwd", "L R", shut(open("/etc/passwd", O_RDWR))) \
+	PROBE("write-program", "L R", shut(open("/usr/bin/perf", O_WRONLY))) \
+	PROBE("truncate", "L3", truncate(in(beside, "file"), 0)) \
+	PROBE("read-beside", "L", shut(open(in(beside, "file"), O_RDONLY))) \
+	PROBE("list-beside", "L", shut(open(beside, O_RDONLY | O_DIRECTORY))) \
+	PROBE("read-process", "L", shut(open(in("/proc/1", "status"), O_RDONLY))) \
+	PROBE("open-device", "L", shut(open("/dev/fuse", O_RDWR))) \
+	PROBE("make-directory", "L", mkdir(in(beside, "dir"), 0700)) \
+	PROBE("make-link", "L", symlink("/etc", in(beside, "etc"))) \
+	PROBE("make-pipe", "L", mknod(in(beside, "pipe"), S_IFIFO | 0600, 0)) \
+	PROBE("make-pipe-in-store", "L", mknod(in(store, "pipe"), S_IFIFO | 0600, 0)) \
+	PROBE("make-socket-in-store", "L", local(in(store, "s"), strlen(store) + 2, bind)) \
+	PROBE("remove", "L", unlink(in(beside, "old"))) \
+	PROBE("link-out", "L", link(in(store, "mine"), in(beside, "mine"))) \
+	PROBE("rename-out", "L", rename(in(store, "mine2"), in(beside, "mine2"))) \
+	PROBE("rename-in", "L", rename(in(beside, "theirs"), in(store, "theirs"))) \
+	PROBE("execute", "L S", execve(in(beside, "text"), nothing, nothing)) \
+	PROBE("execute-at", "N S", syscall(SYS_execveat, AT_FDCWD, in(store, "text"), nothing, nothing, 0)) \
+	PROBE("connect", "L4 S", tcp(port, connect)) \
+	PROBE("listen", "L4 S", tcp(0, bind)) \
+	PROBE("abstract-socket", "L6", local(abstract, 1 + strlen(abstract + 1), connect)) \
+	PROBE("signal", "L6", kill(victim, SIGCONT)) \
+	PROBE("trace", "S", ptrace(PTRACE_PEEKDATA, victim, NULL, NULL)) \
+	PROBE("read-memory", "L S", process_vm_readv(victim, &here, 1, &there, 1, 0)) \
+	PROBE("raw-socket", "S R", shut(socket(AF_PACKET, SOCK_RAW, 0))) \
+	PROBE("crypto-socket", "S", shut(socket(AF_ALG, SOCK_SEQPACKET, 0))) \
+	PROBE("mount", "L S R", syscall(SYS_mount, "none", beside, "no-such-type", 0, NULL)) \
+	PROBE("unmount", "S R", syscall(SYS_umount2, beside, 0)) \
+	PROBE("fsopen", "S R", shut(syscall(SYS_fsopen, "no-such-type", 0))) \
+	PROBE("chroot", "S R", chroot(in(beside, "none"))) \
+	PROBE("unshare", "S", unshare(CLONE_NEWUSER | CLONE_VM)) \
+	PROBE("clone", "S", syscall(SYS_clone, CLONE_NEWUSER | CLONE_FS | SIGCHLD, NULL, NULL, NULL, NULL)) \
+	PROBE("setns", "S", setns(-1, 0)) \
+	PROBE("handle", "S R", syscall(SYS_open_by_handle_at, -1, NULL, 0)) \
+	PROBE("module", "S R", syscall(SYS_init_module, NULL, 0, NULL)) \
+	PROBE("kexec", "S R", syscall(SYS_kexec_load, 0, 1000, NULL, 0)) \
+	PROBE("reboot", "S R", syscall(SYS_reboot, 0, 0, 0, NULL)) \
+	PROBE("bpf", "S R", syscall(SYS_bpf, -1, NULL, 0)) \
+	PROBE("perf-event", "S R", syscall(SYS_perf_event_open, NULL, -1, -1, -1, 0)) \
+	PROBE("userfaultfd", "S", syscall(SYS_userfaultfd, -1)) \
+	PROBE("io_uring", "S", syscall(SYS_io_uring_setup, 0, NULL)) \
+	PROBE("keys", "S", syscall(SYS_keyctl, -1, 0, 0, 0, 0)) \
+	PROBE("setuid", "S", syscall(SYS_setuid, geteuid())) \
+	PROBE("setresgid", "S", syscall(SYS_setresgid, -1, -1, -1)) \
+	PROBE("clock", "S R", syscall(SYS_clock_settime, CLOCK_MONOTONIC, NULL)) \
+	PROBE("host-name", "S R", syscall(SYS_sethostname, NULL, -1)) \
+	PROBE("type-ahead", "S", ioctl(STDIN_FILENO, TIOCSTI, "x"))
+
+static void probe_all(int sig)
+{
+	char line[128];
+	int saved = errno;
+
+#define PROBE(name, tags, call) \
+	errno = 0; \
+	if ((call) >= 0) \
+		errno = 0; \
+	snprintf(line, sizeof(line), "probe %s %s %d\n", name, tags, errno); \
+	if (write(STDERR_FILENO, line, strlen(line)) < 0) \
+		abort();
+	PROBES
+	snprintf(line, sizeof(line), "probed\n");
+	if (write(STDERR_FILENO, line, strlen(line)) < 0)
+		abort();
+	errno = saved;
+}
+
+static void lose_landlock(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	/* root may do so without no_new_privs, which would be inherited */
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		abort();
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	struct sigaction action = { .sa_handler = probe_all, .sa_flags = SA_RESTART };
+
+	beside = getenv("PROBE_BESIDE");
+	store = getenv("PROBE_STORE");
+	if (!beside || !store)
+		return;
+	port = atoi(getenv("PROBE_PORT"));
+	victim = atoi(getenv("PROBE_VICTIM"));
+	snprintf(abstract + 1, sizeof(abstract) - 1, "%s", getenv("PROBE_SOCKET"));
+	if (getenv("PROBE_NO_LANDLOCK"))
+		lose_landlock();
+	sigaction(SIGUSR1, &action, NULL);
+}

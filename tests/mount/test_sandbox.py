@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""R28: what a daemon that somebody else has got hold of could do; and that what it is for goes on as ever."""
+import contextlib
+import errno
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+
+import daemon
+import programs
+import tools
+from fetching import read
+from namespace import NOBODY, as_user, isolated
+
+DENIED = {errno.EPERM, errno.EACCES}
+SECCOMP = "built without libseccomp"
+SANITIZERS = {"trace", "read-beside", "list-beside", "read-process"}  # what these do themselves when the daemon ends
+
+
+def has_ended(pid):
+    """Nobody may be there to reap it."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+@pytest.fixture(scope="session")
+def inside(tmp_path_factory):
+    """What is preloaded into the daemon; the whole of it is in src/inside.c."""
+    return programs.compile_c("inside.c", tmp_path_factory.mktemp("inside") / "inside.so", "-shared", "-fPIC")
+
+
+@pytest.fixture
+def confined(mount):
+    """This machine has something to confine a daemon by."""
+    reason = mount().status()
+    if reason["sandbox"] == "none":
+        pytest.skip(reason["sandbox_reason"])
+
+
+@pytest.fixture
+def probed(mount, inside, place, store, env):
+    """Mounts with the probes in the daemon. Returns the mount, and a function that tries them: {name: (tags, errno)}."""
+    beside = place / "beside"
+    beside.mkdir()
+    theirs, ours = ("file", "old", "theirs", "text"), ("mine", "mine2", "text")
+    for path in (*(beside / name for name in theirs), *(store / name for name in ours)):
+        path.write_text("neither a program nor a script\n")
+        path.chmod(0o755)
+    with contextlib.ExitStack() as stack:
+        victim = stack.enter_context(subprocess.Popen(["sleep", "1000"]))
+        stack.callback(victim.kill)
+        listening, abstract = stack.enter_context(socket.socket()), stack.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind(("127.0.0.1", 0))
+        abstract.bind(f"\0{place}")
+        for one in (listening, abstract):
+            one.listen()
+
+        def make(*options, **more):
+            m = mount("offline", *options, env_more={
+                "LD_PRELOAD": str(inside), "PROBE_BESIDE": str(beside), "PROBE_STORE": str(store), "PROBE_VICTIM": str(victim.pid),
+                "PROBE_PORT": str(listening.getsockname()[1]), "PROBE_SOCKET": str(place),
+                # or the sanitizer insists on being the first library
+                "ASAN_OPTIONS": f"{env.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0", **more})
+
+            def probe():
+                m.process.send_signal(signal.SIGUSR1)
+                tools.wait_until(lambda: "\nprobed\n" in m.log(), "the probes")
+                return {name: (tags.split(), int(number))
+                        for name, tags, number in re.findall(r"^probe (\S+) (.*) (\d+)$", m.log(), re.M)}
+
+            return m, probe
+
+        yield make
+
+
+def expected(tags, status):
+    """Is what has these tags to be refused by the sandbox of a mount with that status?"""
+    version = re.search(r"landlock (\d+)", status["sandbox"])
+    for tag in tags:
+        if tag == "S" and "seccomp" in status["sandbox"] or tag == "N" and version and status["mode"] == "no_open":
+            return True
+        if tag.startswith("L") and version and int(version[1]) >= int(tag[1:] or 1):
+            return True
+    return False
+
+
+def is_sanitized():
+    return b"__asan_init" in tools.MOUNT_BIDFS.read_bytes()
+
+
+def test_probes_are_refused(probed, mode):
+    """Each that the sandbox is said to hold against, and the daemon serves on."""
+    m, probe = probed()
+    status = m.status()
+    results = probe()
+    must = {name for name, (tags, _) in results.items() if expected(tags, status)}
+    if is_sanitized():
+        must -= SANITIZERS
+    assert len(results) >= 45 and len(must) >= (45 if "seccomp" in status["sandbox"] else 20 if status["sandbox"] != "none" else 0)
+    let = {name: os.strerror(results[name][1]) for name in must if results[name][1] not in DENIED}
+    assert not let, f"'{status['sandbox']}' let through {let}"
+    assert m.status()["counters"] == status["counters"]
+
+
+def test_the_same_without_a_sandbox(probed):
+    """Or those who refuse above are not the sandbox."""
+    m, probe = probed("sandbox=off")
+    assert (m.status()["sandbox"], m.status()["sandbox_reason"]) == ("none", "switched off by sandbox=off")
+    refused = {name for name, (tags, number) in probe().items() if number in DENIED and (tools.IS_ROOT or "R" not in tags)}
+    assert not refused, refused
+
+
+def test_without_landlock(needs_root, probed, mount, store, place, env):
+    """As on an older kernel: what else there is holds, the reason is told, and who insists is refused."""
+    m, probe = probed(PROBE_NO_LANDLOCK="1")
+    status = m.status()
+    compiled = SECCOMP not in status["sandbox_reason"]
+    assert status["sandbox"] == ("seccomp" if compiled else "none") and "landlock" in status["sandbox_reason"]
+    results = probe()
+    let = {name: os.strerror(number) for name, (tags, number) in results.items()
+           if compiled and "S" in tags and number not in DENIED and not (name in SANITIZERS and is_sanitized())}
+    assert not let, let
+
+
+def test_on_is_all_or_nothing(mount, store, mountpoint, env):
+    """sandbox=on mounts with all that there can be, or says what is missing."""
+    reason = mount().status()["sandbox_reason"]
+    done = tools.run(tools.MOUNT_BIDFS, store, mountpoint, "-o", "sandbox=on", env=env, status=None)
+    if reason:
+        assert done.returncode == 32 and done.stderr == f"mount.bidfs: error: {reason}: not mounted, because of 'sandbox=on'\n"
+        assert not daemon.is_mounted(mountpoint)
+    else:
+        assert done.returncode == 0 and '"sandbox_reason": ""' in (mountpoint / ".bidfs/status").read_text()
+
+
+def test_all_threads_are_confined(confined, mount, faults, place):
+    """Those of the network, of the broker, of the kernel's requests, and the first."""
+    program = programs.small(place / "app")
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}", "cache_size=1G")
+    assert read(m.artifact(program.id)) == program.read()
+    threads = [(path / "status").read_text() for path in pathlib.Path(f"/proc/{m.pid}/task").iterdir()]
+    assert len(threads) >= 5
+    for text in threads:
+        assert "\nNoNewPrivs:\t1\n" in text
+        assert ("\nSeccomp:\t2\n" in text) == ("seccomp" in m.status()["sandbox"])
+        # of root's rights, those over files, and what passthrough needs
+        assert int(re.search(r"CapPrm:\t(\w+)", text)[1], 16) & ~0x120001f == 0
+
+
+@pytest.mark.parametrize("way", ["umount", "umount -l", "fusermount3 -u", "SIGTERM", "SIGINT", "SIGKILL"])
+def test_every_way_to_end_it(confined, mount, mode, way, place):
+    """Nothing is left: not the mount, not the process that unmounts for it."""
+    m = mount()
+    (helper,) = daemon.unmounters_of(m.pid)
+    if way.startswith("SIG"):
+        # as from a terminal, to the whole group; what unmounts goes on until it has done so
+        if way != "SIGKILL":
+            os.kill(helper, getattr(signal, way))
+        status, _ = m.end(getattr(signal, way))
+        assert status == (-signal.SIGKILL if way == "SIGKILL" else 0)
+    else:
+        if way.startswith("umount") and not tools.IS_ROOT:
+            pytest.skip("needs root")
+        tools.run(*way.split(), m.path)
+        assert m.process.wait(10) == 0
+        m.gone = True
+    if way != "SIGKILL":
+        assert not daemon.is_mounted(m.path), "the daemon has ended, so the mount has"
+    tools.wait_until(lambda: not daemon.is_mounted(m.path), "the end of the mount")
+    tools.wait_until(lambda: has_ended(helper), "the end of what unmounts")
+    m.check_log()
+
+
+def test_another_mount_is_not_taken_for_its_own(confined, mount, store):
+    """Somebody unmounts what a killed daemon left, and mounts again, before the process comes to it."""
+    first = mount()
+    (helper,) = daemon.unmounters_of(first.pid)
+    os.kill(helper, signal.SIGSTOP)
+    first.end(signal.SIGKILL)
+    assert daemon.unmount(first.path, "-l").returncode == 0
+    second = mount(at=first.path)
+    os.kill(helper, signal.SIGCONT)
+    tools.wait_until(lambda: has_ended(helper), "the end of what unmounts")
+    assert second.status()["store"] == str(store)
+
+
+def test_open_files_outlive_a_killed_daemon(confined, mount, place, store):
+    """What is open when the dead mount goes: with passthrough it is read on, without it is an error, never a wait."""
+    program = programs.small(place / "app", 1, "-DBALLAST=3000000")
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    m = mount()
+    with open(m.artifact(program.id), "rb", buffering=0) as file:
+        passthrough = m.status()["mode"] == "passthrough"
+        m.end(signal.SIGKILL)
+        tools.wait_until(lambda: not daemon.is_mounted(m.path), "the end of the mount")
+        number = tools.errno_of(file.read)
+        assert number in (0, errno.ENOTCONN) and (number == 0 or not passthrough)
+
+
+def test_a_tree_that_is_mounted_later(needs_root, store, place, env):
+    """A rule for a directory does not hold for what is mounted on it; what a file:// server names may be."""
+    program = programs.small(place / "app")
+    tree = place / "made/buildid" / program.id
+    tree.mkdir(parents=True)
+    shutil.copy(program.path, tree / "executable")
+    (place / "later").mkdir()
+    (place / "mnt").mkdir()
+    isolated(f"""{tools.MOUNT_BIDFS} {store} {place}/mnt -o url=file://{place}/later
+        mount --bind {place}/made {place}/later
+        cmp {place}/mnt/buildid/{program.id}/elf {program.path}
+        umount {place}/mnt""", env)
+
+
+def test_a_tree_that_is_there(mount, store, place):
+    """Of it, and not of what is beside it, there is a rule."""
+    program = programs.small(place / "app")
+    tree = place / "made/buildid" / program.id
+    tree.mkdir(parents=True)
+    shutil.copy(program.path, tree / "executable")
+    m = mount(f"url=file://{place}/made")
+    assert read(m.artifact(program.id)) == program.read()
+
+
+def test_unprivileged(needs_root, confined, store, env, place):
+    """A user's daemon cannot call fusermount3(1), and its mount goes with it all the same, whether it ends or is killed."""
+    mine, point = place / "mount.bidfs", place / "mnt"
+    shutil.copy(tools.MOUNT_BIDFS, mine)
+    point.mkdir()
+    os.chown(point, NOBODY, NOBODY)
+    user = as_user(NOBODY)
+    wait = f"for i in $(seq 200); do findmnt -n {point} || break; sleep 0.05; done; ! findmnt -n {point}"
+    done = isolated(f"""
+        mount -t tmpfs -o mode=755 none {place}/home
+        mknod -m 666 {place}/home/fuse c 10 229
+        mount --bind {place}/home/fuse /dev/fuse
+        for signal in TERM KILL; do
+            {user} {mine} {store} {point}
+            {user} grep -o '"sandbox": ".*"' {point}/.bidfs/status
+            kill -$signal $(pgrep -x mount.bidfs)
+            {wait}
+        done""", env)
+    assert done.stdout.count('"sandbox": "landlock') == 2, done.stdout
