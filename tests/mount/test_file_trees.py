@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """url=file://DIR: a directory as a server, also where it is another mount."""
 import errno
+import os
 import pathlib
 import shutil
 import signal
@@ -61,6 +62,7 @@ def test_one_that_does_not_answer(mount, faults, place):
     front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "1"})
     alone = mount(f"url=file://{back}", "wait=1", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "1"})
     back.process.send_signal(signal.SIGSTOP)
+    os.waitpid(back.pid, os.WUNTRACED)  # all of its threads have
     try:
         assert [read(front.artifact(program.id)) for program in made] == [program.read() for program in made]
         assert [read(alone.artifact(f"{number:02x}" * 20)) for number in range(5)] == [errno.ENOENT] * 5
