@@ -30,7 +30,26 @@ static int take(struct bid_dirlist *list, unsigned index, bool anew)
 	return r;
 }
 
-int bid_dirlist_new(const struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list)
+static void free_list(struct bid_dirlist *list)
+{
+	bid_dirahead_free(list->ahead);
+	bid_node_release(&list->node);
+	free(list);
+}
+
+static void enter(struct bid_dirlists *lists, struct bid_dirlist *list)
+{
+	pthread_mutex_lock(&lists->lock);
+	list->next = lists->first;
+	list->link = &lists->first;
+	if (list->next)
+		list->next->link = &list->next;
+	lists->first = list;
+	pthread_mutex_unlock(&lists->lock);
+}
+
+int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, const struct bid_node *node, uint64_t number,
+		     struct bid_dirlist **ret_list)
 {
 	struct bid_dirlist *list = calloc(1, sizeof(*list));
 	int r = list ? bid_node_copy(node, &list->node) : -ENOMEM;
@@ -45,9 +64,10 @@ int bid_dirlist_new(const struct bid_tree *tree, const struct bid_node *node, ui
 	if (r == 0 && list->parts == 1)
 		r = take(list, 0, false);
 	if (r < 0) {
-		bid_dirlist_free(list);
+		free_list(list);
 		return r;
 	}
+	enter(lists, list);
 	*ret_list = list;
 	return 0;
 }
@@ -81,27 +101,7 @@ int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname
 	return 0;
 }
 
-void bid_dirlist_free(struct bid_dirlist *list)
-{
-	if (!list)
-		return;
-	bid_dirahead_free(list->ahead);
-	bid_node_release(&list->node);
-	free(list);
-}
-
-void bid_dirlists_add(struct bid_dirlists *lists, struct bid_dirlist *list)
-{
-	pthread_mutex_lock(&lists->lock);
-	list->next = lists->first;
-	list->link = &lists->first;
-	if (list->next)
-		list->next->link = &list->next;
-	lists->first = list;
-	pthread_mutex_unlock(&lists->lock);
-}
-
-void bid_dirlists_close(struct bid_dirlists *lists, struct bid_dirlist *list)
+void bid_dirlist_close(struct bid_dirlists *lists, struct bid_dirlist *list)
 {
 	pthread_mutex_lock(&lists->lock);
 	*list->link = list->next;
@@ -109,11 +109,11 @@ void bid_dirlists_close(struct bid_dirlists *lists, struct bid_dirlist *list)
 		list->next->link = list->link;
 	pthread_mutex_unlock(&lists->lock);
 	/* not with the lock held: it waits for what is being read */
-	bid_dirlist_free(list);
+	free_list(list);
 }
 
 void bid_dirlists_close_all(struct bid_dirlists *lists)
 {
 	while (lists->first)
-		bid_dirlists_close(lists, lists->first);
+		bid_dirlist_close(lists, lists->first);
 }

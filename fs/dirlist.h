@@ -33,8 +33,12 @@ struct bid_dirname {
 	const char *name; /* until the next call */
 };
 
-/* List @node, whose number is @number. @tree is borrowed. May block on disk. Errors as of bid_tree_list(), and -ENOMEM. */
-int bid_dirlist_new(const struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list);
+/*
+ * List @node, whose number is @number, until it is closed, or all of @lists are. @tree is borrowed. May block on disk. Errors as of
+ * bid_tree_list(), and -ENOMEM.
+ */
+int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, const struct bid_node *node, uint64_t number,
+		     struct bid_dirlist **ret_list);
 
 /*
  * The first name at or behind @offset, which is 0 or the .next of a name. Returns 1 and that, 0 at the end, or a negative errno.
@@ -42,14 +46,8 @@ int bid_dirlist_new(const struct bid_tree *tree, const struct bid_node *node, ui
  */
 int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname *ret_name);
 
-/* @list may be NULL, and is not in a bid_dirlists. */
-void bid_dirlist_free(struct bid_dirlist *list);
-
-/* Take over @list, until it is closed, or all are. */
-void bid_dirlists_add(struct bid_dirlists *lists, struct bid_dirlist *list);
-
 /* Free @list, which is one of @lists. */
-void bid_dirlists_close(struct bid_dirlists *lists, struct bid_dirlist *list);
+void bid_dirlist_close(struct bid_dirlists *lists, struct bid_dirlist *list);
 
 /* Free all, when nobody uses any of them any more. */
 void bid_dirlists_close_all(struct bid_dirlists *lists);

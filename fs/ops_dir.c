@@ -43,7 +43,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_dirlist *list = NULL;
-	int r = inode ? bid_dirlist_new(&fs->tree, &inode->node, number, &list) : -ESTALE;
+	int r = inode ? bid_dirlist_open(&fs->listings, &fs->tree, &inode->node, number, &list) : -ESTALE;
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -52,9 +52,8 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 	if (inode->node.type == BID_NODE_IDS || inode->node.type == BID_NODE_LINKS_FAN)
 		keep_ids(fs, &inode->node, number, fi);
 	fi->fh = (uintptr_t)list;
-	bid_dirlists_add(&fs->listings, list);
 	if (fuse_reply_open(req, fi) == -ENOENT)
-		bid_dirlists_close(&fs->listings, list);
+		bid_dirlist_close(&fs->listings, list);
 }
 
 /* Somebody opened what might be a directory of sources, to read it, and it was found not to be one. */
@@ -122,6 +121,6 @@ void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset
 
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	bid_dirlists_close(&bid_fs_of(req)->listings, (struct bid_dirlist *)(uintptr_t)fi->fh);
+	bid_dirlist_close(&bid_fs_of(req)->listings, (struct bid_dirlist *)(uintptr_t)fi->fh);
 	fuse_reply_err(req, 0);
 }

@@ -59,12 +59,15 @@ static int fill(void **state)
 	return r;
 }
 
+/* All that are open in a test, which closes them. */
+static struct bid_dirlists lists = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
 static struct bid_dirlist *list_ids(const struct bid_tree *tree)
 {
 	struct bid_node ids = { .type = BID_NODE_IDS };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_new(tree, &ids, bid_inode_number(&ids), &list), 0);
+	assert_int_equal(bid_dirlist_open(&lists, tree, &ids, bid_inode_number(&ids), &list), 0);
 	return list;
 }
 
@@ -96,7 +99,7 @@ static void every_id_once(void **state)
 	assert_int_equal(count(list, 0, seen), IDS + DOTS);
 	for (unsigned i = 0; i < IDS; i++)
 		assert_int_equal(seen[i], 1);
-	bid_dirlist_free(list);
+	bid_dirlist_close(&lists, list);
 }
 
 /* telldir(3) at every place, seekdir(3) in another handle. */
@@ -120,8 +123,8 @@ static void offsets_hold_in_every_handle(void **state)
 	}
 	assert_int_equal(bid_dirlist_at(list, offset, &name), 0);
 	assert_int_equal(bid_dirlist_at(list, UINT64_MAX, &name), 0);
-	bid_dirlist_free(list);
-	bid_dirlist_free(other);
+	bid_dirlist_close(&lists, list);
+	bid_dirlist_close(&lists, other);
 }
 
 /* What is there all the time is listed once, whatever comes and goes. */
@@ -141,7 +144,7 @@ static void changes_do_not_move_the_others(void **state)
 			seen[strtoul(name.name + 30, NULL, 16)]++;
 		offset = name.next;
 		/* one handle for each name: as NFS, which has no open directories */
-		bid_dirlist_free(list);
+		bid_dirlist_close(&lists, list);
 		list = list_ids(&tree);
 		if (n % 2 == 0 && n / 2 < IDS / 2) {
 			remove_id(scene, n);
@@ -154,7 +157,7 @@ static void changes_do_not_move_the_others(void **state)
 		assert_int_equal(seen[i], 1);
 	for (unsigned i = 0; i < IDS; i++)
 		assert_true(seen[i] <= 1 && seen[IDS + i] <= 1);
-	bid_dirlist_free(list);
+	bid_dirlist_close(&lists, list);
 }
 
 /* rewinddir(3), wherever the listing is. */
@@ -173,7 +176,7 @@ static void the_beginning_is_read_anew(void **state)
 	add_id(scene, IDS);
 	assert_int_equal(count(list, 0, seen), IDS + DOTS);
 	assert_int_equal(seen[IDS], 1);
-	bid_dirlist_free(list);
+	bid_dirlist_close(&lists, list);
 }
 
 /* One that is closed goes, wherever it is among the others, and in the end all do: a leak or worse is for AddressSanitizer. */
@@ -181,18 +184,16 @@ static void none_is_left_open(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
-	struct bid_dirlists lists = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	struct bid_dirlist *list[5];
 	struct bid_dirname name;
 
 	for (unsigned i = 0; i < 5; i++) {
 		list[i] = list_ids(&tree);
-		bid_dirlists_add(&lists, list[i]);
 		assert_int_equal(bid_dirlist_at(list[i], 0, &name), 1);
 	}
-	bid_dirlists_close(&lists, list[2]);
-	bid_dirlists_close(&lists, list[4]);
-	bid_dirlists_close(&lists, list[0]);
+	bid_dirlist_close(&lists, list[2]);
+	bid_dirlist_close(&lists, list[4]);
+	bid_dirlist_close(&lists, list[0]);
 	assert_ptr_equal(lists.first, list[3]);
 	bid_dirlists_close_all(&lists);
 	assert_null(lists.first);
