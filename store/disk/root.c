@@ -160,6 +160,7 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 {
 	bid_auto_fd int at = -1;
 	char name[NAME_MAX + 1];
+	struct stat st;
 	int r;
 
 	while (*rest) {
@@ -179,8 +180,8 @@ static int make_below(int dir, const char *rest, struct bid_touched *touched, in
 		}
 		r = bid_root_open(dir, name, O_RDONLY | O_DIRECTORY, &next);
 		if (r == -ENOENT)
-			/* a symbolic link or a file, or removed in this moment */
-			return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? -ENOTDIR : -ESTALE;
+			/* a symbolic link or a file, or removed in this moment, and perhaps made again since */
+			return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) ? -ENOTDIR : -ESTALE;
 		if (r < 0)
 			return r;
 		bid_close(at);
