@@ -83,7 +83,7 @@ static char abstract[108]; /* the name of somebody's socket, behind a zero byte 
 	PROBE("write-beside", "L", shut(open(in(beside, "new"), O_WRONLY | O_CREAT, 0600))) \
 	PROBE("write-shadow", "L R", shut(open("/etc/shadow", O_WRONLY))) \
 	PROBE("write-passwd", "L R", shut(open("/etc/passwd", O_RDWR))) \
-	PROBE("write-program", "L R", shut(open("/usr/bin/perf", O_WRONLY))) \
+	PROBE("write-program", "L R", shut(open("/usr/bin/bashbug", O_WRONLY))) \
 	PROBE("truncate", "L3", truncate(in(beside, "file"), 0)) \
 	PROBE("read-beside", "L", shut(open(in(beside, "file"), O_RDONLY))) \
 	PROBE("list-beside", "L", shut(open(beside, O_RDONLY | O_DIRECTORY))) \
