@@ -18,9 +18,10 @@ static void shell(const char *command)
 
 int store_scene_compile(void **state)
 {
+	const char *parent = getenv("TMPDIR");
 	char *command;
 
-	snprintf(directory, sizeof(directory), "/tmp/bid-store-XXXXXX");
+	snprintf(directory, sizeof(directory), "%s/bid-store-XXXXXX", parent ? parent : "/tmp");
 	if (!mkdtemp(directory))
 		return -1;
 	if (asprintf(&command,
