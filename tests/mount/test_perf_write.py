@@ -149,7 +149,8 @@ def test_record_fills_it(view, native, scene, store):
     scene.record(native)
     scene.record(view.path)
     burnt = str(scene.burn.path)[1:]
-    wanted = {path: what for path, what in seen(native, False).items() if path.startswith((burnt, "["))}
+    # not all that was sampled: a call of the vDSO is in one recording, perhaps, and not in the other
+    wanted = {path: what for path, what in seen(native, False).items() if path.startswith((burnt, "[kernel"))}
     assert any(path.endswith("/elf") for path in wanted)
     got = seen(view.path, False)
     assert {path: got.get(path) for path in wanted} == wanted

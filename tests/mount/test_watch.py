@@ -179,7 +179,11 @@ def test_more_ids_than_are_watched(mount, mode, place, store):
 
 
 def deleted_files(m):
-    return [link for link in pathlib.Path(f"/proc/{m.pid}/fd").iterdir() if os.readlink(link).endswith("/elf (deleted)")]
+    links = []
+    for descriptor in pathlib.Path(f"/proc/{m.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            links.append(os.readlink(descriptor))
+    return [link for link in links if link.endswith("/elf (deleted)")]
 
 
 def test_a_removed_file_is_given_back_when_nobody_reads_it(mount, mode, store, program):
