@@ -195,7 +195,7 @@ def image(directory, ids):
     path, point = directory / "image", directory / "stores"
     point.mkdir()
     subprocess.run(["truncate", "-s", f"{1 + ids * 12 // 1000000}G", path], check=True)
-    subprocess.run(["mkfs.ext4", "-q", "-I", "512", "-O", "inline_data", "-N", str(10000 + ids * 4), path], check=True)
+    subprocess.run(["mkfs.ext4", "-q", "-I", "512", "-O", "inline_data", "-N", str(10000 + ids * 5), path], check=True)
     subprocess.run(["mount", "-o", "loop", path, point], check=True)
     try:
         yield point
