@@ -27,8 +27,13 @@ struct bid_stamp bid_stamp_take(const struct stat *st)
 	};
 }
 
+bool bid_stamp_is_of(const struct bid_stamp *stamp, const struct stat *st)
+{
+	return stamp->ino == st->st_ino && stamp->dev == st->st_dev && stamp->size == st->st_size &&
+	       same_time(stamp->mtime, st->st_mtim) && same_time(stamp->changed, st->st_ctim);
+}
+
 bool bid_stamp_holds(const struct bid_stamp *stamp, const struct stat *st)
 {
-	return !stamp->racy && stamp->ino == st->st_ino && stamp->dev == st->st_dev && stamp->size == st->st_size &&
-	       same_time(stamp->mtime, st->st_mtim) && same_time(stamp->changed, st->st_ctim);
+	return !stamp->racy && bid_stamp_is_of(stamp, st);
 }

@@ -21,7 +21,10 @@ struct bid_stamp {
 /* To be taken between fstat(2) and reading the content that is to be judged by it. */
 struct bid_stamp bid_stamp_take(const struct stat *st);
 
-/* Is a file with @st the one @stamp was taken of, unchanged as far as can be told? Never, if it was racy. */
+/* Is a file with @st the one @stamp was taken of, and are its size and times the same? */
+bool bid_stamp_is_of(const struct bid_stamp *stamp, const struct stat *st);
+
+/* The same, unchanged as far as can be told: never, if it was racy. */
 bool bid_stamp_holds(const struct bid_stamp *stamp, const struct stat *st);
 
 #endif

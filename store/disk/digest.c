@@ -18,7 +18,7 @@ bool bid_digest_valid(const char *text)
 	       strspn(text + prefix, "0123456789abcdef") == 32;
 }
 
-static void write_text(XXH128_hash_t hash, char ret_text[static BID_DIGEST_MAX])
+void bid_digest_format(XXH128_hash_t hash, char ret_text[static BID_DIGEST_MAX])
 {
 	snprintf(ret_text, BID_DIGEST_MAX, BID_DIGEST_PREFIX "%016llx%016llx", (unsigned long long)hash.high64,
 		 (unsigned long long)hash.low64);
@@ -34,7 +34,7 @@ int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uin
 
 	/* most files are small */
 	if (len < BID_DIGEST_PIECE) {
-		write_text(XXH3_128bits(piece, len), ret_text);
+		bid_digest_format(XXH3_128bits(piece, len), ret_text);
 		return tick && len > 0 ? tick(user, len) : 0;
 	}
 	state = XXH3_createState();
@@ -53,7 +53,7 @@ int bid_digest_rest(int fd, char *piece, size_t len, int (*tick)(void *user, uin
 	if (r == 0 && n < 0)
 		r = (int)n;
 	if (r == 0)
-		write_text(XXH3_128bits_digest(state), ret_text);
+		bid_digest_format(XXH3_128bits_digest(state), ret_text);
 	XXH3_freeState(state);
 	return r;
 }

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <xxhash.h>
 
 #define BID_DIGEST_PREFIX "xxh3-128:"
 #define BID_DIGEST_MAX	  48 /* bytes of the text, with its end */
+
+void bid_digest_format(XXH128_hash_t hash, char ret_text[static BID_DIGEST_MAX]);
 
 /* Is @text a digest of this form? */
 bool bid_digest_valid(const char *text);

@@ -8,26 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/stamp.h"
 #include "disk/layout.h"
 #include "disk/pack/packs_list.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum {
-	RACY_NS = 20 * 1000 * 1000, /* a change within one tick of the clock does not show in the times */
-	RACY_S = 2, /* nor within this, where times have no fractions */
-	TRIES = 16, /* to read a directory that changes meanwhile */
-};
+enum { TRIES = 16 }; /* to read a directory that changes meanwhile */
 
 struct bid_packs {
 	pthread_mutex_t lock; /* protects all below; held while the directory is read, not while a pack is */
 	int dir; /* -1 before there is one; owned */
-	struct timespec changed; /* the directory, when it was read */
-	bool settled; /* a change since then shows in its times */
+	struct bid_stamp stamp; /* of the directory, when .list was read */
 	struct bid_packs_list *list; /* a reference, or NULL */
 };
 
@@ -137,19 +132,6 @@ static int read_packs(struct bid_packs *packs, struct bid_packs_list *list)
 	return errno != 0 ? -errno : missed;
 }
 
-/* Was it changed so lately, at @now, that another change could leave the same times? */
-static bool is_racy(const struct timespec *changed, const struct timespec *now)
-{
-	int64_t ns = (int64_t)(now->tv_sec - changed->tv_sec) * 1000000000 + (now->tv_nsec - changed->tv_nsec);
-
-	return ns < (changed->tv_nsec == 0 ? RACY_S * INT64_C(1000000000) : RACY_NS);
-}
-
-static bool same(const struct timespec *one, const struct timespec *other)
-{
-	return one->tv_sec == other->tv_sec && one->tv_nsec == other->tv_nsec;
-}
-
 /* Read the directory until it does not change meanwhile: of two packs that become one, either would be missed otherwise. */
 static int read_again(struct bid_packs *packs, const struct stat *found)
 {
@@ -157,21 +139,20 @@ static int read_again(struct bid_packs *packs, const struct stat *found)
 
 	for (int i = 0; i < TRIES; i++) {
 		bid_auto_packs struct bid_packs_list *list = calloc(1, sizeof(*list));
-		struct timespec now;
+		struct bid_stamp stamp = bid_stamp_take(&before);
 		int r;
 
 		if (!list)
 			return -ENOMEM;
 		atomic_init(&list->refs, 1);
-		clock_gettime(CLOCK_REALTIME, &now);
 		r = read_packs(packs, list);
 		if (r < 0)
 			return r;
 		if (fstat(packs->dir, &after) < 0)
 			return -errno;
-		if (i + 1 == TRIES || (r == 0 && same(&before.st_mtim, &after.st_mtim))) {
-			packs->settled = r == 0 && !is_racy(&before.st_mtim, &now);
-			packs->changed = before.st_mtim;
+		if (i + 1 == TRIES || (r == 0 && bid_stamp_is_of(&stamp, &after))) {
+			packs->stamp = stamp;
+			packs->stamp.racy = stamp.racy || r != 0;
 			list_unref(packs->list);
 			packs->list = bid_steal(list);
 			return 0;
@@ -197,7 +178,7 @@ static int look(struct bid_store *store, struct bid_packs *packs)
 	}
 	if (r < 0)
 		return r;
-	return packs->list && packs->settled && same(&packs->changed, &st.st_mtim) ? 0 : read_again(packs, &st);
+	return packs->list && bid_stamp_holds(&packs->stamp, &st) ? 0 : read_again(packs, &st);
 }
 
 struct bid_packs_list *bid_packs_list(struct bid_store *store)

@@ -183,12 +183,6 @@ int bid_examine_for(int fd, const struct bid_request *request, char *reason, siz
 	return reason[0] ? -EBADMSG : 0;
 }
 
-static void format_digest(XXH128_hash_t hash, char text[static BID_DIGEST_MAX])
-{
-	snprintf(text, BID_DIGEST_MAX, BID_DIGEST_PREFIX "%016llx%016llx", (unsigned long long)hash.high64,
-		 (unsigned long long)hash.low64);
-}
-
 static void close_pins(struct bid_pins **pins)
 {
 	bid_pins_close(*pins);
@@ -202,8 +196,8 @@ static int check_pin(struct bid_txn *txn, const struct bid_pins *pins, const str
 
 	if (txn->accept || bid_pin_get(pins, request, &pinned) < 0 || XXH128_isEqual(pinned, digest))
 		return 0;
-	format_digest(pinned, first);
-	format_digest(digest, now);
+	bid_digest_format(pinned, first);
+	bid_digest_format(digest, now);
 	snprintf(txn->reason, sizeof(txn->reason), "other bytes than were fetched first under this id: %s, not %s", now, first);
 	return -ESTALE;
 }
@@ -404,7 +398,7 @@ static void note(struct bid_txn *txn, struct bid_pins *pins, const struct bid_re
 
 	if (r < 0)
 		bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
-	format_digest(hash, digest);
+	bid_digest_format(hash, digest);
 	r = bid_record_write(txn->store, &(struct bid_record){
 						 .request = *request,
 						 .origin = origin,

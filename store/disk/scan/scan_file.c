@@ -15,6 +15,7 @@
 #include <bid/evict.h>
 
 #include "base/cleanup.h"
+#include "base/stamp.h"
 #include "base/trouble.h"
 #include "disk/dirs.h"
 #include "disk/find.h"
@@ -22,8 +23,6 @@
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-
-enum { RACY_NS = 20 * 1000 * 1000 }; /* a change within one tick of the clock does not show in the times */
 
 /* Is it named as a compressed kernel module, or as a kernel image? Nothing else that is compressed is looked into. */
 static bool is_packed_kernel_file(const char *name)
@@ -48,10 +47,7 @@ static bool is_packed_kernel_file(const char *name)
 /* Was it changed so lately that another change could leave the same times? */
 static bool is_racy(const struct stat *st)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)(now.tv_sec - st->st_ctim.tv_sec) * 1000000000 + (now.tv_nsec - st->st_ctim.tv_nsec) < RACY_NS;
+	return bid_stamp_take(st).racy;
 }
 
 static int push(struct bid_scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
