@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 struct wait {
 	fuse_req_t req; /* not yet answered */
@@ -35,14 +35,6 @@ static void over(void *user, const struct bid_result *result)
 static void interrupted(fuse_req_t req, void *data)
 {
 	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)data);
-}
-
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static int ask(struct wait *wait, const struct bid_request *artifact)
@@ -75,7 +67,7 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 	}
 
 	/* not for a read, which is of something that was found before and has gone since */
-	if (call->size == 0 && !bid_budget_take(&fs->budget, fuse_req_ctx(req)->uid, now_ms())) {
+	if (call->size == 0 && !bid_budget_take(&fs->budget, fuse_req_ctx(req)->uid, bid_clock_ms())) {
 		answer(req, &local, -EHOSTUNREACH, &file);
 		return;
 	}

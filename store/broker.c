@@ -9,6 +9,7 @@
 #include <bid/evict.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "flight.h"
@@ -256,7 +257,7 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 		r = bid_instead_new(request, &waiter->instead);
 	/* one after the other, three downloads could be waited for: all of it is one wait */
 	if (waiter->instead && broker->config.wait_ms > 0)
-		waiter->until_ms = bid_broker_now() + broker->config.wait_ms;
+		waiter->until_ms = bid_clock_ms() + broker->config.wait_ms;
 	if (r == 0) {
 		bid_broker_seek(broker, waiter, request);
 		return;
@@ -330,7 +331,7 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_p
 	pthread_mutex_lock(&broker->lock);
 	waiter = bid_tickets_get(&broker->tickets, ticket);
 	if (waiter && waiter->flight) {
-		describe(waiter->flight, bid_broker_now(), ret_progress);
+		describe(waiter->flight, bid_clock_ms(), ret_progress);
 		r = 0;
 	}
 	pthread_mutex_unlock(&broker->lock);
@@ -341,7 +342,7 @@ void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, con
 {
 	bid_auto_free struct bid_progress *copies = NULL;
 	struct bid_flight *flight;
-	int64_t now = bid_broker_now();
+	int64_t now = bid_clock_ms();
 	size_t n = 0;
 
 	pthread_mutex_lock(&broker->lock);

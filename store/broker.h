@@ -95,9 +95,6 @@ int bid_broker_look(struct bid_broker *broker, const struct bid_request *request
 /* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */
 void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
-/* CLOCK_MONOTONIC in milliseconds. */
-int64_t bid_broker_now(void);
-
 /* The bodies of the two threads; @broker is a struct bid_broker. */
 void *bid_broker_publish(void *broker);
 void *bid_broker_keep_time(void *broker);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "instead.h"
 #include "request.h"
@@ -50,7 +51,7 @@ static struct bid_flight *flight_new(struct bid_broker *broker, const struct bid
 	}
 	flight->broker = broker;
 	flight->request = bid_request_keep(request);
-	flight->started_ms = bid_broker_now();
+	flight->started_ms = bid_clock_ms();
 	flight->width = 1;
 	flight->refs = 1;
 	TAILQ_INIT(&flight->waiters);
@@ -185,7 +186,7 @@ static void queue(struct bid_flight *flight, struct bid_waiter *waiter)
 int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		    struct bid_flight **ret_lead, struct bid_flight **ret_seen)
 {
-	int64_t now = bid_broker_now();
+	int64_t now = bid_clock_ms();
 	struct bid_flight *flight = find(broker, request);
 	int error;
 
@@ -326,7 +327,7 @@ static void settle(struct bid_flight *flight, int error, struct bid_waiters *wai
 		retire(flight);
 		bid_flight_unref(flight);
 	} else {
-		flight->until_ms = bid_broker_now() + BID_FLIGHT_LINGER;
+		flight->until_ms = bid_clock_ms() + BID_FLIGHT_LINGER;
 		TAILQ_INSERT_TAIL(&broker->lingering, flight, timer);
 		if (TAILQ_FIRST(&broker->lingering) == flight)
 			pthread_cond_signal(&broker->has_time);

@@ -7,6 +7,7 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "flight.h"
 
 void bid_endings_add(struct bid_endings *endings, const struct bid_ask *ask)
@@ -62,7 +63,7 @@ static bool said_no(struct bid_flight *flight, size_t source)
 void bid_race_line_up(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
-	int64_t now = bid_broker_now();
+	int64_t now = bid_clock_ms();
 
 	pthread_mutex_lock(&broker->lock);
 	for (enum rank rank = RANK_FAVOURITE; rank < RANK_COUNT; rank++)
@@ -101,7 +102,7 @@ static void start_timer(struct bid_flight *flight)
 	stop_timer(flight);
 	if (broker->config.race_ms == BID_RACE_NEVER || flight->width >= BID_RACE_MAX || !next(flight))
 		return;
-	flight->race_at_ms = bid_broker_now() + broker->config.race_ms;
+	flight->race_at_ms = bid_clock_ms() + broker->config.race_ms;
 	flight->timed = true;
 	TAILQ_INSERT_TAIL(&broker->races, flight, race);
 	if (TAILQ_FIRST(&broker->races) == flight)
@@ -117,7 +118,7 @@ static struct bid_ask *ask_new(struct bid_flight *flight, struct bid_runner *run
 		return NULL;
 	ask->flight = flight;
 	ask->source = runner->source;
-	ask->started_ms = bid_broker_now();
+	ask->started_ms = bid_clock_ms();
 	ask->size = BID_SIZE_UNKNOWN;
 	ask->head_checked = !bid_kind_is_elf(flight->request.kind);
 	bid_flight_ref(flight);

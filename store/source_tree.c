@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "tree_job.h"
 
@@ -17,9 +18,9 @@ enum {
 	END_MS = 1000, /* how long the end waits for the file system */
 };
 
-static struct bid_tree *tree_of(struct bid_source *source)
+static struct bid_source_tree *tree_of(struct bid_source *source)
 {
-	return (struct bid_tree *)source;
+	return (struct bid_source_tree *)source;
 }
 
 static void job_free(struct bid_tree_job *job)
@@ -28,15 +29,15 @@ static void job_free(struct bid_tree_job *job)
 	free(job);
 }
 
-/* bid_tree_finish() for one that no thread has begun with: it is freed. */
-static void finish_waiting(struct bid_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
+/* bid_tree_job_finish() for one that no thread has begun with: it is freed. */
+static void finish_waiting(struct bid_source_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
 {
 	TAILQ_REMOVE(&tree->waiting, job, link);
-	bid_tree_finish(tree, job, outcome, what);
+	bid_tree_job_finish(tree, job, outcome, what);
 	job_free(job);
 }
 
-static void tree_release(struct bid_tree *tree)
+static void tree_release(struct bid_source_tree *tree)
 {
 	pthread_cond_destroy(&tree->ends);
 	pthread_cond_destroy(&tree->has_time);
@@ -48,7 +49,7 @@ static void tree_release(struct bid_tree *tree)
 }
 
 /* The calling thread ends. With the lock, which it gives back. */
-static void leave(struct bid_tree *tree)
+static void leave(struct bid_source_tree *tree)
 {
 	bool last = --tree->n_threads == 0 && tree->given_up;
 
@@ -60,7 +61,7 @@ static void leave(struct bid_tree *tree)
 
 static void *tree_main(void *argument)
 {
-	struct bid_tree *tree = argument;
+	struct bid_source_tree *tree = argument;
 
 	pthread_mutex_lock(&tree->lock);
 	while (!tree->stopping) {
@@ -72,9 +73,9 @@ static void *tree_main(void *argument)
 		}
 		TAILQ_REMOVE(&tree->waiting, job, link);
 		TAILQ_INSERT_TAIL(&tree->running, job, link);
-		bid_tree_begin_wait(tree, job);
+		bid_tree_job_wait(tree, job);
 		pthread_mutex_unlock(&tree->lock);
-		bid_tree_run(tree, job);
+		bid_tree_job_run(tree, job);
 		pthread_mutex_lock(&tree->lock);
 		TAILQ_REMOVE(&tree->running, job, link);
 		job_free(job);
@@ -84,9 +85,9 @@ static void *tree_main(void *argument)
 }
 
 /* How many threads have waited too long? @ret_job is the request of one that is not over, or NULL; @ret_next the next limit. */
-static unsigned count_lost(struct bid_tree *tree, struct bid_tree_job **ret_job, int64_t *ret_next)
+static unsigned count_lost(struct bid_source_tree *tree, struct bid_tree_job **ret_job, int64_t *ret_next)
 {
-	int64_t now = bid_tree_now();
+	int64_t now = bid_clock_ms();
 	unsigned lost = 0;
 	struct bid_tree_job *job;
 
@@ -112,7 +113,7 @@ static unsigned count_lost(struct bid_tree *tree, struct bid_tree_job **ret_job,
 static void *keep_time(void *argument)
 {
 	static const char silent[] = "the file system does not answer";
-	struct bid_tree *tree = argument;
+	struct bid_source_tree *tree = argument;
 
 	pthread_mutex_lock(&tree->lock);
 	while (!tree->stopping) {
@@ -122,7 +123,7 @@ static void *keep_time(void *argument)
 		struct timespec until = { .tv_sec = next / 1000, .tv_nsec = next % 1000 * 1000000 };
 
 		if (job) {
-			bid_tree_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
+			bid_tree_job_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
 		} else if (waiting && lost == THREADS) {
 			finish_waiting(tree, waiting, BID_OUTCOME_UNREACHABLE, silent);
 		} else if (next != INT64_MAX) {
@@ -140,7 +141,7 @@ static void *keep_time(void *argument)
 static int tree_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
 		      uint64_t *ret_transfer)
 {
-	struct bid_tree *tree = tree_of(source);
+	struct bid_source_tree *tree = tree_of(source);
 	struct bid_tree_job *job;
 
 	if (!bid_kind_fetchable(request->kind))
@@ -180,19 +181,19 @@ static struct bid_tree_job *find(struct bid_tree_jobs *jobs, uint64_t number)
 }
 
 /* End the request of that @number, or all if it is 0. Under the lock, which is released meanwhile. */
-static void cancel(struct bid_tree *tree, uint64_t number)
+static void cancel(struct bid_source_tree *tree, uint64_t number)
 {
 	struct bid_tree_job *job;
 
 	while ((job = find(&tree->waiting, number)))
 		finish_waiting(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
 	while ((job = find(&tree->running, number)))
-		bid_tree_finish(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+		bid_tree_job_finish(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
 }
 
 static void tree_cancel(struct bid_source *source, uint64_t transfer)
 {
-	struct bid_tree *tree = tree_of(source);
+	struct bid_source_tree *tree = tree_of(source);
 
 	if (!transfer)
 		return;
@@ -202,7 +203,7 @@ static void tree_cancel(struct bid_source *source, uint64_t transfer)
 }
 
 /* Is there a thread that does not wait for the file system? Under the lock. */
-static bool is_busy(const struct bid_tree *tree)
+static bool is_busy(const struct bid_source_tree *tree)
 {
 	unsigned n_waiting = 0;
 	const struct bid_tree_job *job;
@@ -214,8 +215,8 @@ static bool is_busy(const struct bid_tree *tree)
 
 static void tree_free(struct bid_source *source)
 {
-	struct bid_tree *tree = tree_of(source);
-	int64_t end = bid_tree_now() + END_MS;
+	struct bid_source_tree *tree = tree_of(source);
+	int64_t end = bid_clock_ms() + END_MS;
 	struct timespec until = { .tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000 };
 	bool given_up;
 	int r = 0;
@@ -242,7 +243,7 @@ static const struct bid_source_ops tree_ops = {
 	.free = tree_free,
 };
 
-static int start_thread(struct bid_tree *tree, const char *name, void *(*body)(void *))
+static int start_thread(struct bid_source_tree *tree, const char *name, void *(*body)(void *))
 {
 	pthread_t thread;
 	int r;
@@ -257,7 +258,7 @@ static int start_thread(struct bid_tree *tree, const char *name, void *(*body)(v
 }
 
 /* With the lock: none of them is to end before all are counted. */
-static int start_threads(struct bid_tree *tree)
+static int start_threads(struct bid_source_tree *tree)
 {
 	int r = start_thread(tree, "bid-tree-time", keep_time);
 
@@ -268,7 +269,7 @@ static int start_threads(struct bid_tree *tree)
 
 int bid_source_tree_new(const char *name, const char *path, dev_t own, unsigned limit_ms, struct bid_source **ret_source)
 {
-	struct bid_tree *tree;
+	struct bid_source_tree *tree;
 	int r;
 
 	if (path[0] != '/')

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #define TROUBLE_QUIET_MS 10000
@@ -15,7 +16,7 @@
 static bool said_lately(struct bid_asked *asked, const char *text)
 {
 	struct bid_trouble *oldest = &asked->troubles[0];
-	int64_t now = bid_broker_now();
+	int64_t now = bid_clock_ms();
 	struct bid_trouble trouble = { .logged_ms = now };
 
 	snprintf(trouble.text, sizeof(trouble.text), "%s", text);
@@ -116,7 +117,7 @@ static void judge(const struct bid_ask *ask, enum bid_outcome outcome)
 		asked->stats.strikes = 0;
 		asked->benched_until_ms = 0;
 	} else if (outcome == BID_OUTCOME_REJECTED && !ask->changed && ++asked->stats.strikes >= BID_STRIKES_MAX) {
-		asked->benched_until_ms = bid_broker_now() + BID_BENCH_MS;
+		asked->benched_until_ms = bid_clock_ms() + BID_BENCH_MS;
 	}
 }
 
@@ -156,7 +157,7 @@ void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid
 				    .text = text,
 				    .url = bid_steal(ask->said.url),
 				    .bytes = ask->delivered,
-				    .elapsed_ms = (unsigned)(bid_broker_now() - ask->started_ms),
+				    .elapsed_ms = (unsigned)(bid_clock_ms() - ask->started_ms),
 			    });
 	count(ask, outcome);
 	due = note_trouble(ask, outcome, text);
@@ -216,7 +217,7 @@ int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_
 	pthread_mutex_lock(&broker->lock);
 	*ret_stats = broker->asked[index].stats;
 	ret_stats->preferred = index == broker->favourite;
-	left = broker->asked[index].benched_until_ms - bid_broker_now();
+	left = broker->asked[index].benched_until_ms - bid_clock_ms();
 	ret_stats->benched_s = left > 0 ? (unsigned)((left + 999) / 1000) : 0;
 	pthread_mutex_unlock(&broker->lock);
 	source = broker->asked[index].source;

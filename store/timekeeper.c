@@ -5,13 +5,7 @@
 
 #include <time.h>
 
-int64_t bid_broker_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+#include "base/clock.h"
 
 static void sleep_until(struct bid_broker *broker, int64_t ms)
 {
@@ -30,7 +24,7 @@ void *bid_broker_keep_time(void *user)
 		struct bid_waiter *limited = TAILQ_FIRST(&broker->limited);
 		struct bid_flight *linger = TAILQ_FIRST(&broker->lingering);
 		struct bid_flight *race = TAILQ_FIRST(&broker->races);
-		int64_t now = bid_broker_now(), next = INT64_MAX;
+		int64_t now = bid_clock_ms(), next = INT64_MAX;
 
 		if (window)
 			next = window->until_ms;

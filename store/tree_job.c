@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bid/error.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "tree_files.h"
 
@@ -31,18 +31,10 @@ static void find_that(struct finding *finding, enum bid_outcome outcome, const c
 		snprintf(finding->text, sizeof(finding->text), "%s", what);
 }
 
-int64_t bid_tree_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void bid_tree_begin_wait(struct bid_tree *tree, struct bid_tree_job *job)
+void bid_tree_job_wait(struct bid_source_tree *tree, struct bid_tree_job *job)
 {
 	job->telling = false;
-	job->since_ms = bid_tree_now();
+	job->since_ms = bid_clock_ms();
 	if (tree->rests)
 		pthread_cond_signal(&tree->has_time);
 	if (tree->stopping)
@@ -50,15 +42,15 @@ void bid_tree_begin_wait(struct bid_tree *tree, struct bid_tree_job *job)
 }
 
 /* The same, without the lock. */
-static void wait_again(struct bid_tree *tree, struct bid_tree_job *job)
+static void wait_again(struct bid_source_tree *tree, struct bid_tree_job *job)
 {
 	pthread_mutex_lock(&tree->lock);
-	bid_tree_begin_wait(tree, job);
+	bid_tree_job_wait(tree, job);
 	pthread_mutex_unlock(&tree->lock);
 }
 
 /* The file system has answered the thread of @job. May it call the receiver? */
-static bool may_tell(struct bid_tree *tree, struct bid_tree_job *job)
+static bool may_tell(struct bid_source_tree *tree, struct bid_tree_job *job)
 {
 	bool may;
 
@@ -72,7 +64,7 @@ static bool may_tell(struct bid_tree *tree, struct bid_tree_job *job)
  * Hand the file over. Returns 0, what the receiver ended it with in @ret_refusal, or the error of a read; -ECANCELED if the request
  * is over.
  */
-static int deliver(struct bid_tree *tree, struct bid_tree_job *job, int fd, uint64_t size, int *ret_refusal)
+static int deliver(struct bid_source_tree *tree, struct bid_tree_job *job, int fd, uint64_t size, int *ret_refusal)
 {
 	bid_auto_free char *buffer = malloc(PIECE);
 	uint64_t at = 0;
@@ -100,7 +92,8 @@ static int deliver(struct bid_tree *tree, struct bid_tree_job *job, int fd, uint
 	return 0;
 }
 
-static void answer_file(struct bid_tree *tree, struct bid_tree_job *job, const struct bid_tree_file *file, struct finding *finding)
+static void answer_file(struct bid_source_tree *tree, struct bid_tree_job *job, const struct bid_tree_file *file,
+			struct finding *finding)
 {
 	int refusal = 0, r;
 
@@ -118,7 +111,7 @@ static void answer_file(struct bid_tree *tree, struct bid_tree_job *job, const s
 }
 
 /* Without an answer, if the request is over. */
-static void answer(struct bid_tree *tree, struct bid_tree_job *job, struct bid_tree_file *file, struct finding *finding)
+static void answer(struct bid_source_tree *tree, struct bid_tree_job *job, struct bid_tree_file *file, struct finding *finding)
 {
 	int r = bid_tree_open(tree->path, tree->own, &job->request, file);
 
@@ -149,7 +142,7 @@ static void tell(const struct bid_receiver *receiver, void *user, struct finding
 	receiver->done(user, &finding->answer);
 }
 
-static struct finding finding_of(const struct bid_tree *tree)
+static struct finding finding_of(const struct bid_source_tree *tree)
 {
 	struct finding finding = { .answer.size = BID_SIZE_UNKNOWN };
 
@@ -157,7 +150,7 @@ static struct finding finding_of(const struct bid_tree *tree)
 	return finding;
 }
 
-void bid_tree_run(struct bid_tree *tree, struct bid_tree_job *job)
+void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job)
 {
 	bid_cleanup(bid_tree_file_release) struct bid_tree_file file = BID_TREE_FILE_NONE;
 	struct finding finding = finding_of(tree);
@@ -169,11 +162,11 @@ void bid_tree_run(struct bid_tree *tree, struct bid_tree_job *job)
 	/* to close a file may take as long as to read it */
 	pthread_mutex_lock(&tree->lock);
 	job->over = true;
-	bid_tree_begin_wait(tree, job);
+	bid_tree_job_wait(tree, job);
 	pthread_mutex_unlock(&tree->lock);
 }
 
-void bid_tree_finish(struct bid_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
+void bid_tree_job_finish(struct bid_source_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what)
 {
 	struct finding finding = finding_of(tree);
 	struct bid_receiver receiver = job->receiver;

@@ -29,7 +29,7 @@ struct bid_tree_job {
 
 TAILQ_HEAD(bid_tree_jobs, bid_tree_job);
 
-struct bid_tree {
+struct bid_source_tree {
 	struct bid_source source;
 	char *name;
 	char *path;
@@ -49,19 +49,16 @@ struct bid_tree {
 	bool given_up; /* by its owner: the last thread frees it */
 };
 
-/* CLOCK_MONOTONIC in milliseconds. */
-int64_t bid_tree_now(void);
-
 /* The thread of @job is about to wait for the file system. Under the lock. */
-void bid_tree_begin_wait(struct bid_tree *tree, struct bid_tree_job *job);
+void bid_tree_job_wait(struct bid_source_tree *tree, struct bid_tree_job *job);
 
-/* Answer @job, in its thread, after bid_tree_begin_wait(). It waits again, or is over, when this returns. Without the lock. */
-void bid_tree_run(struct bid_tree *tree, struct bid_tree_job *job);
+/* Answer @job, in its thread, after bid_tree_job_wait(). It waits again, or is over, when this returns. Without the lock. */
+void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job);
 
 /*
  * End @job, which is not over and does not tell, without its thread, and say @what. Under the lock, which is released meanwhile;
  * the thread may have freed it then.
  */
-void bid_tree_finish(struct bid_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what);
+void bid_tree_job_finish(struct bid_source_tree *tree, struct bid_tree_job *job, enum bid_outcome outcome, const char *what);
 
 #endif

@@ -9,8 +9,8 @@
 #include <sys/signalfd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "ctl/clock.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
 
@@ -104,8 +104,8 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 		give_up(fetching, (int)caught.ssi_signo);
 	if (fds[0].revents & POLLIN && eventfd_read(fetching->event, &ended) == 0)
 		fetching->ended += (size_t)ended;
-	if (ctl_progress_wanted() && ctl_clock_ms() >= fetching->redraw_ms) {
-		fetching->redraw_ms = ctl_clock_ms() + REDRAW_MS;
+	if (ctl_progress_wanted() && bid_clock_ms() >= fetching->redraw_ms) {
+		fetching->redraw_ms = bid_clock_ms() + REDRAW_MS;
 		draw(fetching, line);
 	}
 }

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "ctl/clock.h"
+#include "base/clock.h"
 #include "ctl/output.h"
 
 enum { BAR_MAX = 30, COLUMNS = 80, LINE_ROOM = 256, REDRAW_MS = 100 };
@@ -53,7 +53,7 @@ bool ctl_progress_wanted(void)
 
 static void show(struct ctl_progress *progress, const char *line, int columns)
 {
-	int64_t now = ctl_clock_ms();
+	int64_t now = bid_clock_ms();
 
 	if (ctl_is_terminal(stderr)) {
 		/* a line that wraps could not be taken back */
@@ -69,7 +69,7 @@ static void show(struct ctl_progress *progress, const char *line, int columns)
 /* ", 3.2 MiB/s" behind @line, when there was time enough to measure it. */
 static void add_rate(struct ctl_progress *progress, char *line, size_t size, uint64_t received)
 {
-	int64_t now = ctl_clock_ms();
+	int64_t now = bid_clock_ms();
 	size_t at = strlen(line);
 	char rate[CTL_SIZE_MAX];
 
@@ -125,7 +125,7 @@ void ctl_progress_draw(struct ctl_progress *progress, const struct bid_progress 
 
 void ctl_progress_text(struct ctl_progress *progress, const char *format, ...)
 {
-	int64_t now = ctl_clock_ms();
+	int64_t now = bid_clock_ms();
 	char line[LINE_ROOM];
 	va_list arguments;
 

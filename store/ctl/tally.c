@@ -8,9 +8,9 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "ctl/add.h"
-#include "ctl/clock.h"
 
 enum { REDRAW_MS = 100 };
 
@@ -137,7 +137,7 @@ void ctl_tally_refused(struct ctl_tally *tally, const char *path, const char *wh
 
 void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
 {
-	int64_t now = ctl_clock_ms();
+	int64_t now = bid_clock_ms();
 
 	if (tally->form == CTL_TALLY_STREAM || now < tally->drawn_ms + REDRAW_MS)
 		return;

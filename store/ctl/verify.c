@@ -10,8 +10,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "ctl/clock.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 #include "ctl/refetch.h"
@@ -82,7 +82,7 @@ static int found(void *user, const struct bid_finding *finding)
 static int show_progress(void *user, const struct bid_verify_stats *stats)
 {
 	struct checking *checking = user;
-	int64_t now = ctl_clock_ms();
+	int64_t now = bid_clock_ms();
 	char bytes[CTL_SIZE_MAX];
 
 	if (now - checking->drawn_ms < REDRAW_MS || !checking->terminal)

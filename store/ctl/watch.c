@@ -15,8 +15,8 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
-#include "ctl/clock.h"
 #include "ctl/exec_events.h"
 #include "ctl/notify.h"
 #include "ctl/running.h"
@@ -88,7 +88,7 @@ static int look_at_all(struct watch *watch)
 	struct stat modules = { 0 };
 	int r;
 
-	watch->all_ms = ctl_clock_ms() + watch->interval_ms;
+	watch->all_ms = bid_clock_ms() + watch->interval_ms;
 	r = ctl_running_all(&watch->running);
 	/* once, and again after one was loaded */
 	if (r == 0 && stat("/sys/module", &modules) == 0 && modules.st_nlink != watch->modules) {
@@ -112,7 +112,7 @@ static int look_at_file(void *user, pid_t pid, int fd)
 	struct watch *watch = user;
 
 	if (watch->started_ms == 0)
-		watch->started_ms = ctl_clock_ms() + STARTED_MS;
+		watch->started_ms = bid_clock_ms() + STARTED_MS;
 	if (pid > 0 && watch->n_started < STARTED_MAX)
 		watch->started[watch->n_started++] = pid;
 	/* while the store takes nothing, only what still runs then can be caught up with */
@@ -176,7 +176,7 @@ static void turn(struct watch *watch)
 		{ .fd = watch->events.mounts, .events = POLLPRI },
 	};
 	int64_t due = watch->started_ms && watch->started_ms < watch->all_ms ? watch->started_ms : watch->all_ms;
-	int64_t wait = due - ctl_clock_ms();
+	int64_t wait = due - bid_clock_ms();
 
 	if (poll(fds, sizeof(fds) / sizeof(fds[0]), wait > 0 ? (int)wait : 0) < 0 && errno != EINTR) {
 		note(watch, -errno);
@@ -192,9 +192,9 @@ static void turn(struct watch *watch)
 	/* one sync for all that was started in that time */
 	if (fds[1].revents)
 		pass(watch, look_at_events, false);
-	if (watch->started_ms && watch->started_ms <= ctl_clock_ms())
+	if (watch->started_ms && watch->started_ms <= bid_clock_ms())
 		pass(watch, look_at_started, true);
-	if (watch->all_ms <= ctl_clock_ms())
+	if (watch->all_ms <= bid_clock_ms())
 		pass(watch, look_at_all, true);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "fetch/headers.h"
 #include "fetch/network.h"
@@ -96,7 +97,7 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 		curl_global_cleanup();
 		return -ENOMEM;
 	}
-	fetch->seed = (unsigned)bid_transfer_clock() ^ (unsigned)getpid();
+	fetch->seed = (unsigned)bid_clock_ms() ^ (unsigned)getpid();
 	pthread_mutex_init(&fetch->lock, NULL);
 	pthread_cond_init(&fetch->settled, NULL);
 	TAILQ_INIT(&fetch->arrivals);

@@ -7,6 +7,7 @@
 
 #include <curl/curl.h>
 
+#include "base/clock.h"
 #include "fetch/judge.h"
 
 #define BACKOFF_MS     200
@@ -48,7 +49,7 @@ static bool finish(struct bid_transfer *transfer)
 static void dispatch(struct bid_server *server)
 {
 	struct bid_fetch *fetch = server->fetch;
-	int64_t now = bid_transfer_clock();
+	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer;
 
 	while (server->running < fetch->config.parallel && now >= server->rest_until) {
@@ -88,7 +89,7 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 /* Let @transfer rest before another try. False if there is to be none. */
 static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	int64_t at = bid_transfer_clock() + backoff(fetch, transfer, transfer->retry_after_s);
+	int64_t at = bid_clock_ms() + backoff(fetch, transfer, transfer->retry_after_s);
 
 	/* a probe is one request, and no more */
 	if (!transfer->judgement.retry || transfer->probe || transfer->tries > fetch->config.retries)
@@ -113,7 +114,7 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	bid_transfer_stop(transfer);
 	if (rest(fetch, transfer))
 		return;
-	bid_server_note_end(server, transfer, bid_transfer_clock());
+	bid_server_note_end(server, transfer, bid_clock_ms());
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
 		size_t len = strlen(judgement->text);
 
@@ -150,7 +151,7 @@ static void reap(struct bid_fetch *fetch)
 
 static void expire(struct bid_fetch *fetch)
 {
-	int64_t now = bid_transfer_clock();
+	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer, *next;
 
 	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = next) {
@@ -233,7 +234,7 @@ static void cancel(struct bid_fetch *fetch)
 		TAILQ_REMOVE(&cancelled, transfer, queue);
 		bid_transfer_stop(transfer);
 		transfer->judgement = (struct bid_judgement){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
-		bid_server_note_end(server, transfer, bid_transfer_clock());
+		bid_server_note_end(server, transfer, bid_clock_ms());
 		if (finish(transfer))
 			dispatch(server);
 	}
@@ -241,7 +242,7 @@ static void cancel(struct bid_fetch *fetch)
 
 static int wait_ms(const struct bid_fetch *fetch)
 {
-	int64_t now = bid_transfer_clock(), wait = INT_MAX;
+	int64_t now = bid_clock_ms(), wait = INT_MAX;
 	const struct bid_transfer *transfer;
 
 	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue))

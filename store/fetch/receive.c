@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "fetch/judge.h"
 #include "fetch/network.h"
 
@@ -15,7 +16,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 	struct bid_transfer *transfer = user;
 
 	transfer->phase = BID_PHASE_WAITING;
-	transfer->asked_at = bid_transfer_clock();
+	transfer->asked_at = bid_clock_ms();
 	bid_transfer_set_deadline(transfer, transfer->asked_at + bid_transfer_config(transfer)->first_byte_ms);
 	return CURL_PREREQFUNC_OK;
 }
@@ -67,7 +68,7 @@ static int begin_whole(struct bid_transfer *transfer)
 /* Returns 0 if the body may come. */
 static int begin_body(struct bid_transfer *transfer)
 {
-	int64_t now = bid_transfer_clock();
+	int64_t now = bid_clock_ms();
 	int r = 0;
 
 	transfer->phase = BID_PHASE_BODY;
@@ -138,7 +139,7 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 		return 0;
 	}
 	transfer->received += len;
-	transfer->stall_at = bid_transfer_clock() + bid_transfer_config(transfer)->stall_ms;
+	transfer->stall_at = bid_clock_ms() + bid_transfer_config(transfer)->stall_ms;
 	bid_transfer_set_body_deadline(transfer);
 	if (bid_response_has_artifact(&transfer->response))
 		return take_body(transfer, data, len) == 0 ? len : 0;

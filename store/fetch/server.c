@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
@@ -57,7 +58,7 @@ static void server_health(struct bid_source *source, struct bid_source_health *r
 	*ret_health = (struct bid_source_health){
 		.breaker = breaker->state,
 		.failures = breaker->failures,
-		.next_probe_s = bid_breaker_remaining_s(breaker, bid_transfer_clock()),
+		.next_probe_s = bid_breaker_remaining_s(breaker, bid_clock_ms()),
 		.latency_ms = server->latency_ms,
 		.refused = server->refused,
 		.ranges = server->ranges,
@@ -157,7 +158,7 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	server->fetch = fetch;
 	server->url = bid_steal(normal);
 	server->name = bid_steal(name);
-	bid_breaker_init(&server->breaker, (unsigned)bid_transfer_clock() ^ (unsigned)getpid());
+	bid_breaker_init(&server->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	server->source.ops = &server_ops;
 	server->source.name = server->name;
 	TAILQ_INIT(&server->waiting);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "fetch/headers.h"
 #include "fetch/judge.h"
 #include "fetch/network.h"
@@ -18,14 +18,6 @@
 #define REDIRECTS_MAX	   5
 #define RETRY_AFTER_SANE_S 86400 /* what is longer is as good as this */
 #define CONNECT_GRACE_MS   250 /* so that libcurl's own timer, which has the better words, comes first */
-
-int64_t bid_transfer_clock(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer)
 {
@@ -41,7 +33,7 @@ void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 static void begin_connecting(struct bid_transfer *transfer)
 {
 	transfer->phase = BID_PHASE_CONNECTING;
-	bid_transfer_set_deadline(transfer, bid_transfer_clock() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
+	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
 }
 
 void bid_transfer_set_body_deadline(struct bid_transfer *transfer)
@@ -176,7 +168,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	int r = 0;
 
 	if (transfer->tries++ == 0)
-		transfer->ends_at = max_time_ms ? bid_transfer_clock() + max_time_ms : INT64_MAX;
+		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
 	look_for_rest(transfer);
 	bid_response_init(&transfer->response);
 	transfer->hops = 0;

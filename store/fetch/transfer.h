@@ -101,9 +101,6 @@ int64_t bid_transfer_modified(const struct bid_transfer *transfer);
 /* End the try, whatever its state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
 
-/* Milliseconds of the monotonic clock. */
-int64_t bid_transfer_clock(void);
-
 /* The times and limits. */
 const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer);
 

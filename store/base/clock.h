@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef BID_CTL_CLOCK_H
-#define BID_CTL_CLOCK_H
+#ifndef BID_BASE_CLOCK_H
+#define BID_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
 /* Milliseconds of a clock that nobody sets. */
-static inline int64_t ctl_clock_ms(void)
+static inline int64_t bid_clock_ms(void)
 {
 	struct timespec now;
 
