@@ -171,7 +171,7 @@ int bid_pack_read(const struct bid_pack *pack, const struct bid_pack_entry *entr
 	bid_auto_free char *text = NULL;
 	ssize_t n;
 
-	if (entry->len > BID_PACK_TEXT_MAX || entry->offset > INT64_MAX)
+	if (!bid_pack_may_be_at(entry->offset, entry->len))
 		return -EBADMSG;
 	text = malloc(entry->len + 1);
 	if (!text)
@@ -197,7 +197,7 @@ struct texts {
 static int text_of(const struct bid_pack *pack, struct texts *texts, const struct bid_pack_entry *entry, char **ret_text)
 {
 	*ret_text = NULL;
-	if (entry->len > BID_PACK_TEXT_MAX || entry->offset > INT64_MAX)
+	if (!bid_pack_may_be_at(entry->offset, entry->len))
 		return 0;
 	if (entry->offset < texts->offset || entry->offset + entry->len > texts->offset + texts->len) {
 		ssize_t n = bid_pread_full(pack->fd, texts->data, TEXTS, (off_t)entry->offset);

@@ -92,7 +92,7 @@ int bid_pack_items(const struct bid_pack *pack, unsigned rank, struct bid_pack_i
 
 /*
  * Write the @n items, in any order, as a pack to the empty file @fd. Those whose text is damaged are left out. Returns how many are
- * in it, or a negative errno.
+ * in it, or a negative errno. If that is none of any the file is no pack.
  */
 int64_t bid_pack_write(int fd, struct bid_pack_item *items, size_t n);
 

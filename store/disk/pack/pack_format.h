@@ -37,6 +37,12 @@ static inline uint64_t bid_pack_index_sum(const struct bid_pack_entry *entries, 
 	return XXH3_64bits_withSeed(entries, n * sizeof(*entries), sum);
 }
 
+/* May a text be there? pread(2) fails where offset and length go beyond what off_t holds, instead of finding the end. */
+static inline bool bid_pack_may_be_at(uint64_t offset, uint32_t len)
+{
+	return len <= BID_PACK_TEXT_MAX && offset < UINT64_C(1) << 62;
+}
+
 /* @n entries of the index from the @at-th on. Returns 0, -EBADMSG if there are not so many, or as pread(2). */
 int bid_pack_read_entries(const struct bid_pack *pack, uint64_t at, size_t n, struct bid_pack_entry *entries);
 

@@ -75,7 +75,7 @@ static int put_text(struct part *texts, const struct bid_pack_item *item)
 	char *to;
 	int r;
 
-	if (item->len > BID_PACK_TEXT_MAX || item->offset > INT64_MAX)
+	if (!bid_pack_may_be_at(item->offset, item->len))
 		return -EBADMSG;
 	r = room(texts, item->len, &to);
 	if (r < 0)
