@@ -102,12 +102,12 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 		bid_error("the daemon of a mount that covers the store '%s' is gone: end the mount with 'umount %s'", path, path);
 		return CTL_TROUBLE;
 	}
+	if (r == -ENOENT) {
+		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
+		return CTL_TROUBLE;
+	}
 	if (r < 0) {
-		bid_error("%s: store '%s'",
-			  r == -ENOENT	  ? "no such directory"
-			  : r == -ENOTDIR ? "it, or '.bidfs' in it, is no directory"
-					  : strerror(-r),
-			  path);
+		bid_error("%s: store '%s'", r == -ENOTDIR ? "it, or '.bidfs' in it, is no directory" : strerror(-r), path);
 		return CTL_TROUBLE;
 	}
 	return add_lowers(ctl, *ret_store);

@@ -241,7 +241,8 @@ def case_stores(scene):
     missing = scene.home / "missing"
     for command in (["add", scene.one], ["list"], ["show", ID_ONE], ["get", ID_ONE], ["status"]):
         done = scene.run("--store", missing, *command, status=TROUBLE)
-        assert done.stderr == f"bidctl: error: no such directory: store '{missing}'\n", done.stderr
+        assert done.stderr == (f"bidctl: error: no such store: '{missing}': create it with 'mkdir -p {missing}', or name another\n"
+                               ), done.stderr
         assert not missing.exists()
 
 

@@ -307,7 +307,7 @@ def case_confined(scene):
 
 def case_no_store(scene):
     done = scene.run("-s", scene.home / "none", "watch", "--once", status=TROUBLE)
-    assert "no such directory" in done.stderr, done
+    assert "no such store" in done.stderr, done
 
 
 if __name__ == "__main__":
