@@ -7,7 +7,7 @@
  *
  * each longer by up to a half, so that clients who lost a server together do not come back to it together. The first pause begins
  *
- *   at once			when there is no connection to be had, or no answer on one: each try costs its whole time limit
+ *   at once			when there is no connection to be had, or no answer on one, nor to others: each costs a whole limit
  *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP
  *   as the server says		with a Retry-After that is too long to wait for; five minutes is the most that is granted
  *

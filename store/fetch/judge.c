@@ -182,6 +182,15 @@ static bool is_reused(const struct bid_transfer *transfer)
 	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
 }
 
+/*
+ * Did the server answer another request in the later half of the wait? Then it is not the server that is gone: one that has to get
+ * the file from elsewhere first, or out of a large archive, says nothing before that is done.
+ */
+static bool answers_others(const struct bid_transfer *transfer)
+{
+	return transfer->server->answered_at > transfer->asked_at + bid_transfer_config(transfer)->first_byte_ms / 2;
+}
+
 static void judge_slow_body(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
@@ -220,7 +229,7 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 		/* a connection that lay idle may have been forgotten on the way; a silent server is not asked twice */
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, is_reused(transfer), "no answer within %g s",
 			  config->first_byte_ms / 1000.0);
-		transfer->judgement.sign = BID_SIGN_DEAD;
+		transfer->judgement.sign = answers_others(transfer) ? BID_SIGN_NONE : BID_SIGN_DEAD;
 		break;
 	case BID_PHASE_BODY:
 		judge_slow_body(transfer, now);

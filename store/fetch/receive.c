@@ -72,7 +72,7 @@ static int begin_body(struct bid_transfer *transfer)
 	int r = 0;
 
 	transfer->phase = BID_PHASE_BODY;
-	bid_server_note_latency(transfer->server, now - transfer->asked_at);
+	bid_server_note_answer(transfer->server, transfer->asked_at, now);
 	if (transfer->response.status == 206)
 		r = begin_rest(transfer);
 	else if (transfer->response.status == 200)

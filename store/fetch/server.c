@@ -101,13 +101,15 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 	return admitted;
 }
 
-void bid_server_note_latency(struct bid_server *server, int64_t ms)
+void bid_server_note_answer(struct bid_server *server, int64_t asked_at, int64_t now)
 {
+	int64_t ms = now - asked_at;
 	unsigned sample = ms < 1 ? 1 : ms > 3600 * 1000 ? 3600 * 1000 : (unsigned)ms;
 
 	pthread_mutex_lock(&server->fetch->lock);
 	server->latency_ms = server->latency_ms ? (7 * server->latency_ms + sample + 4) / 8 : sample;
 	pthread_mutex_unlock(&server->fetch->lock);
+	server->answered_at = now;
 }
 
 void bid_server_note_ranges(struct bid_server *server, bool honoured)

@@ -67,6 +67,44 @@ static void test_outage(void **state)
 	tear_down(&setting);
 }
 
+static bool is_done(struct capture *capture)
+{
+	bool done;
+
+	pthread_mutex_lock(&capture->lock);
+	done = capture->dones > 0;
+	pthread_mutex_unlock(&capture->lock);
+	return done;
+}
+
+/* It has to get one artifact from elsewhere, which takes it too long, and answers for the others: those are not kept from it. */
+static void test_one_is_slow(void **state)
+{
+	struct bid_source_health health;
+	struct capture slow, capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	behave("ok");
+	control("POST", "?behaviour=stall-headers&id=" OTHER_ID);
+	capture_init(&slow);
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
+	while (!is_done(&slow)) {
+		ask(setting.source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		usleep(20000);
+	}
+	assert_string_equal(slow.text, "no answer within 0.6 s");
+	health = health_of(setting.source);
+	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(health.failures, 0);
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(health_of(setting.source).refused, 0);
+	control("POST", "/release");
+	tear_down(&setting);
+}
+
 /* Servers that are not there in other ways: one attempt, and then none for a while. */
 static void test_dead(void **state)
 {
@@ -277,7 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outage),		cmocka_unit_test(test_dead),	    cmocka_unit_test(test_wait_for_probe),
 		cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_unsupported),
-		cmocka_unit_test(test_retry_after),	cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_retry_after),	cmocka_unit_test(test_rest),	    cmocka_unit_test(test_one_is_slow),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
