@@ -54,6 +54,9 @@ void bid_judge_status(struct bid_transfer *transfer)
 	judgement->broken = false;
 	judgement->sign = bid_response_is_trouble(&transfer->response) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	judgement->outcome = bid_response_outcome(&transfer->response, &judgement->retry);
+	/* no limit was told that it could be above: it speaks of something else (RFC 9110, 15.5.7) */
+	if (judgement->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
+		judgement->outcome = BID_OUTCOME_REFUSED;
 	bid_response_describe(&transfer->response, judgement->text, sizeof(judgement->text));
 }
 

@@ -91,7 +91,8 @@ static void test_behaviours(void **state)
 		{ "truncate-bare:5000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, false },
 		{ "absent", BID_OUTCOME_ABSENT, "HTTP 404", 1, 0, false },
 		{ "gone", BID_OUTCOME_ABSENT, "HTTP 410", 1, 0, false },
-		{ "error:406", BID_OUTCOME_TOO_LARGE, "HTTP 406: trouble on purpose", 1, 0, false },
+		/* without a limit nothing is above it */
+		{ "error:406", BID_OUTCOME_REFUSED, "HTTP 406: trouble on purpose", 1, 0, false },
 		{ "error:501", BID_OUTCOME_UNSUPPORTED, "HTTP 501", 1, 0, false },
 		{ "error:422", BID_OUTCOME_UNSUPPORTED, "HTTP 422", 1, 0, false },
 		{ "error:503::invalid%20buildid", BID_OUTCOME_UNSUPPORTED, "HTTP 503: invalid buildid", 1, 0, false },
