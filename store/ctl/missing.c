@@ -90,7 +90,8 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 	asking.store = store;
 	for (int i = 0; status == CTL_DONE && i < argc; i++) {
 		if (bid_id_parse_str(argv[i], &id) < 0)
-			return ctl_usage("not a build-id in lower-case hex: '%s'", argv[i]);
+			return ctl_usage("not a build-id in lower-case hex, and a recording goes with '--perf-data': '%s'",
+					 argv[i]);
 	}
 	for (int i = 0; status == CTL_DONE && i < argc; i++)
 		if (bid_id_parse_str(argv[i], &id) == 0)

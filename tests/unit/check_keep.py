@@ -132,6 +132,9 @@ def case_missing(scene):
     assert [row["name"] for row in json.loads(done.stdout)] == ["/usr/bin/far away", None], done
     done = subprocess.run(command, input="hello\n", env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == USAGE and "line 1" in done.stderr, done
+    # perf's option takes a recording
+    done = scene.on_store("missing", "perf.data", status=USAGE)
+    assert "--perf-data" in done.stderr, done
 
 
 def case_list_by(scene):
