@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -17,6 +18,8 @@ enum {
 	THREADS = 2,
 	END_MS = 1000, /* how long the end waits for the file system */
 };
+
+static const char silent[] = "the file system does not answer";
 
 static struct bid_source_tree *tree_of(struct bid_source *source)
 {
@@ -35,6 +38,21 @@ static void finish_waiting(struct bid_source_tree *tree, struct bid_tree_job *jo
 	TAILQ_REMOVE(&tree->waiting, job, link);
 	bid_tree_job_finish(tree, job, outcome, what);
 	job_free(job);
+}
+
+/* Is what comes now refused? Then @ret_text says why. */
+static bool is_refused(const struct bid_source_tree *tree, char *ret_text, size_t size)
+{
+	if (bid_breaker_remaining_s(&tree->breaker, bid_clock_ms()) == 0)
+		return false;
+	bid_breaker_describe(&tree->breaker, ret_text, size);
+	return true;
+}
+
+static void refuse(struct bid_source_tree *tree, struct bid_tree_job *job, const char *text)
+{
+	tree->refused++;
+	finish_waiting(tree, job, BID_OUTCOME_UNREACHABLE, text);
 }
 
 static void tree_release(struct bid_source_tree *tree)
@@ -67,7 +85,8 @@ static void *tree_main(void *argument)
 	while (!tree->stopping) {
 		struct bid_tree_job *job = TAILQ_FIRST(&tree->waiting);
 
-		if (!job) {
+		/* what the breaker refuses is the keeper's, and what waits for the probe is not to be begun */
+		if (!job || !bid_breaker_admits(&tree->breaker, bid_clock_ms(), &job->probe)) {
 			pthread_cond_wait(&tree->has_job, &tree->lock);
 			continue;
 		}
@@ -109,11 +128,23 @@ static unsigned count_lost(struct bid_source_tree *tree, struct bid_tree_job **r
 	return lost;
 }
 
+/*
+ * @job has waited too long. For a file system that answers others, such as one that fetches, that says nothing: as long as one did
+ * in the later half of the wait.
+ */
+static void end_silence(struct bid_source_tree *tree, struct bid_tree_job *job)
+{
+	bool answers = tree->answered_ms > job->since_ms + tree->limit_ms / 2;
+
+	bid_tree_job_note(tree, job, answers ? BID_SIGN_NONE : BID_SIGN_DEAD, silent);
+	bid_tree_job_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
+}
+
 /* The keeper: ends what waits for a file system that does not answer. */
 static void *keep_time(void *argument)
 {
-	static const char silent[] = "the file system does not answer";
 	struct bid_source_tree *tree = argument;
+	char text[256];
 
 	pthread_mutex_lock(&tree->lock);
 	while (!tree->stopping) {
@@ -123,7 +154,9 @@ static void *keep_time(void *argument)
 		struct timespec until = { .tv_sec = next / 1000, .tv_nsec = next % 1000 * 1000000 };
 
 		if (job) {
-			bid_tree_job_finish(tree, job, BID_OUTCOME_UNREACHABLE, silent);
+			end_silence(tree, job);
+		} else if (waiting && is_refused(tree, text, sizeof(text))) {
+			refuse(tree, waiting, text);
 		} else if (waiting && lost == THREADS) {
 			finish_waiting(tree, waiting, BID_OUTCOME_UNREACHABLE, silent);
 		} else if (next != INT64_MAX) {
@@ -143,6 +176,7 @@ static int tree_start(struct bid_source *source, const struct bid_request *reque
 {
 	struct bid_source_tree *tree = tree_of(source);
 	struct bid_tree_job *job;
+	char text[256];
 
 	if (!bid_kind_fetchable(request->kind))
 		return -EOPNOTSUPP;
@@ -157,7 +191,10 @@ static int tree_start(struct bid_source *source, const struct bid_request *reque
 	job->number = ++tree->last_number;
 	*ret_transfer = job->number;
 	TAILQ_INSERT_TAIL(&tree->waiting, job, link);
-	pthread_cond_signal(&tree->has_job);
+	if (is_refused(tree, text, sizeof(text)))
+		refuse(tree, job, text);
+	else
+		pthread_cond_signal(&tree->has_job);
 	/* with threads that are all lost, the keeper rests */
 	if (tree->rests && !TAILQ_EMPTY(&tree->running))
 		pthread_cond_signal(&tree->has_time);
@@ -237,10 +274,21 @@ static void tree_free(struct bid_source *source)
 		tree_release(tree);
 }
 
+static void tree_health(struct bid_source *source, struct bid_source_health *ret_health)
+{
+	struct bid_source_tree *tree = tree_of(source);
+
+	pthread_mutex_lock(&tree->lock);
+	*ret_health = (struct bid_source_health){ .refused = tree->refused };
+	bid_breaker_tell(&tree->breaker, bid_clock_ms(), ret_health);
+	pthread_mutex_unlock(&tree->lock);
+}
+
 static const struct bid_source_ops tree_ops = {
 	.start = tree_start,
 	.cancel = tree_cancel,
 	.free = tree_free,
+	.health = tree_health,
 };
 
 static int start_thread(struct bid_source_tree *tree, const char *name, void *(*body)(void *))
@@ -285,6 +333,7 @@ int bid_source_tree_new(const char *name, const char *path, dev_t own, unsigned 
 	TAILQ_INIT(&tree->running);
 	tree->own = own;
 	tree->limit_ms = limit_ms;
+	bid_breaker_init(&tree->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	tree->name = strdup(name);
 	tree->path = strdup(path);
 	tree->source = (struct bid_source){ .ops = &tree_ops, .name = tree->name };

@@ -49,12 +49,48 @@ static void wait_again(struct bid_source_tree *tree, struct bid_tree_job *job)
 	pthread_mutex_unlock(&tree->lock);
 }
 
-/* The file system has answered the thread of @job. May it call the receiver? */
-static bool may_tell(struct bid_source_tree *tree, struct bid_tree_job *job)
+void bid_tree_job_note(struct bid_source_tree *tree, struct bid_tree_job *job, enum bid_sign sign, const char *text)
+{
+	int64_t now = bid_clock_ms();
+
+	if (sign == BID_SIGN_HEALTHY)
+		tree->answered_ms = now;
+	/* there is nothing to tell a breaker that is closed */
+	else if (sign == BID_SIGN_NONE && !job->probe)
+		return;
+	bid_breaker_note(&tree->breaker, now, job->probe, sign, 0, text);
+	/* those who wait for the probe may go, or another of them is the probe */
+	if (job->probe)
+		pthread_cond_broadcast(&tree->has_job);
+	job->probe = false;
+}
+
+/* Does the file system answer, whatever it says, or report a trouble of its own? @r is a negative errno. */
+static bool is_answer(int r)
+{
+	switch (r) {
+	case 0:
+	case -ENOENT:
+	case -ENOTDIR:
+	case -EDEADLK:
+	case -EACCES:
+	case -EPERM:
+	case -EXDEV:
+	case -ELOOP:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The thread of @job has waited for the file system, with the result @r. May it call the receiver? */
+static bool may_tell(struct bid_source_tree *tree, struct bid_tree_job *job, int r)
 {
 	bool may;
 
 	pthread_mutex_lock(&tree->lock);
+	if (is_answer(r))
+		bid_tree_job_note(tree, job, BID_SIGN_HEALTHY, "");
 	may = job->telling = !job->over;
 	pthread_mutex_unlock(&tree->lock);
 	return may;
@@ -78,7 +114,7 @@ static int deliver(struct bid_source_tree *tree, struct bid_tree_job *job, int f
 
 		wait_again(tree, job);
 		n = bid_pread_full(fd, buffer, size - at < PIECE ? size - at : PIECE, (off_t)at);
-		if (!may_tell(tree, job))
+		if (!may_tell(tree, job, n < 0 ? (int)n : 0))
 			return -ECANCELED;
 		if (n < 0)
 			return (int)n;
@@ -115,7 +151,7 @@ static void answer(struct bid_source_tree *tree, struct bid_tree_job *job, struc
 {
 	int r = bid_tree_open(tree->path, tree->own, &job->request, file);
 
-	if (!may_tell(tree, job))
+	if (!may_tell(tree, job, r))
 		return;
 	if (file->name[0])
 		snprintf(finding->url, sizeof(finding->url), "%s/%s", tree->name, file->name);
@@ -162,6 +198,7 @@ void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job)
 	/* to close a file may take as long as to read it */
 	pthread_mutex_lock(&tree->lock);
 	job->over = true;
+	bid_tree_job_note(tree, job, BID_SIGN_NONE, "");
 	bid_tree_job_wait(tree, job);
 	pthread_mutex_unlock(&tree->lock);
 }
@@ -172,6 +209,7 @@ void bid_tree_job_finish(struct bid_source_tree *tree, struct bid_tree_job *job,
 	struct bid_receiver receiver = job->receiver;
 	void *user = job->user;
 
+	bid_tree_job_note(tree, job, BID_SIGN_NONE, "");
 	job->over = true;
 	pthread_mutex_unlock(&tree->lock);
 	find_that(&finding, outcome, what, 0);

@@ -12,6 +12,8 @@
 
 #include <bid/source.h>
 
+#include "base/breaker.h"
+
 /* One request. Whoever takes it out of its list owns it; from the running ones, that is its thread. */
 struct bid_tree_job {
 	TAILQ_ENTRY(bid_tree_job) link; /* in one of the lists below */
@@ -22,6 +24,7 @@ struct bid_tree_job {
 	atomic_bool cancelled;
 
 	/* under the tree's lock */
+	bool probe; /* of the tree's breaker, which was not told yet how it ends */
 	bool telling; /* its thread calls the receiver; a running one that is not waits for the file system */
 	bool over; /* who set this calls done(), and nobody calls the receiver after that */
 	int64_t since_ms; /* when it began to wait */
@@ -43,6 +46,9 @@ struct bid_source_tree {
 	struct bid_tree_jobs waiting;
 	struct bid_tree_jobs running; /* as many as there are threads, at most */
 	uint64_t last_number;
+	struct bid_breaker breaker; /* of what is on a file system that does not answer */
+	uint64_t refused; /* requests that ended because of it */
+	int64_t answered_ms; /* when the file system answered last */
 	unsigned n_threads; /* the keeper is one */
 	bool rests; /* the keeper, without a limit to wait for */
 	bool stopping;
@@ -54,6 +60,9 @@ void bid_tree_job_wait(struct bid_source_tree *tree, struct bid_tree_job *job);
 
 /* Answer @job, in its thread, after bid_tree_job_wait(). It waits again, or is over, when this returns. Without the lock. */
 void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job);
+
+/* What the end of a wait of @job, or of @job itself, says of the file system: @text. Under the lock. */
+void bid_tree_job_note(struct bid_source_tree *tree, struct bid_tree_job *job, enum bid_sign sign, const char *text);
 
 /*
  * End @job, which is not over and does not tell, without its thread, and say @what. Under the lock, which is released meanwhile;

@@ -52,18 +52,14 @@ static void server_free(struct bid_source *source)
 static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
 {
 	struct bid_server *server = server_of(source);
-	const struct bid_breaker *breaker = &server->breaker;
 
 	pthread_mutex_lock(&server->fetch->lock);
 	*ret_health = (struct bid_source_health){
-		.breaker = breaker->state,
-		.failures = breaker->failures,
-		.next_probe_s = bid_breaker_remaining_s(breaker, bid_clock_ms()),
 		.latency_ms = server->latency_ms,
 		.refused = server->refused,
 		.ranges = server->ranges,
 	};
-	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
+	bid_breaker_tell(&server->breaker, bid_clock_ms(), ret_health);
 	pthread_mutex_unlock(&server->fetch->lock);
 }
 

@@ -7,7 +7,7 @@
 
 #include <bid/fetch.h>
 
-#include "fetch/breaker.h"
+#include "base/breaker.h"
 
 #define BID_RETRY_AFTER_WAIT_S 10 /* whoever wants to be left alone for longer is, and the request ends */
 

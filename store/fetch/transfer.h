@@ -8,7 +8,7 @@
 #include <bid/fetch.h>
 #include <curl/curl.h>
 
-#include "fetch/breaker.h"
+#include "base/breaker.h"
 #include "fetch/response.h"
 
 struct bid_server;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import threading
 
 import programs
 import tools
@@ -72,6 +73,10 @@ def test_one_that_does_not_answer(mount, faults, place):
             tools.wait_until(lambda m=m: m.status()["flights"] == [], "the end of all requests", 10)
         alone.expect("the file system does not answer")
         assert alone.counter("remembered_absent") == 0
+        # one of them has paid for all
+        (tree,) = alone.status()["sources"]
+        assert (tree["breaker"], tree["trouble"]) == ("open", "the file system does not answer"), tree
+        assert tree["failures_in_a_row"] == 1 and tree["kept_from"] == 4 and tree["next_probe_s"] > 0, tree
         # more than there are threads that wait for it
         absent = [alone.artifact(f"{number:02x}" * 20) for number in range(16, 24)]
         assert read_all(absent) == [errno.ENOENT] * 8
@@ -80,6 +85,50 @@ def test_one_that_does_not_answer(mount, faults, place):
         alone.unmount()
     finally:
         back.process.send_signal(signal.SIGCONT)
+
+
+def test_one_that_answers_again(mount, place):
+    """It is not its next turn that is waited for: that it answers is seen by those who still wait for it."""
+    program = programs.small(place / "app")
+    (place / "front").mkdir()
+    back = mount()
+    programs.into_store(place / "store", program.id, "/usr/bin/app", program.path)
+    front = mount(f"url=file://{back}", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "1"})
+    back.process.send_signal(signal.SIGSTOP)
+    os.waitpid(back.pid, os.WUNTRACED)
+    try:
+        assert read(front.artifact("ab" * 20)) == errno.ENOENT
+        assert front.status()["sources"][0]["breaker"] == "open"
+    finally:
+        back.process.send_signal(signal.SIGCONT)
+    tools.wait_until(lambda: front.status()["sources"][0]["breaker"] == "closed", "an answer", 4)
+    assert read(front.artifact(program.id)) == program.read()
+    front.expect("the file system does not answer")
+
+
+def test_one_is_slow(mount, faults, place):
+    """A tree that has to fetch one file for longer than it is waited for, and has the others."""
+    made = [programs.small(place / f"app{number}", number) for number in range(8)]
+    slow, *others = made
+    server = faults()
+    for program in made:
+        server.serve(program)
+    server.behave("stall-headers", ident=slow.id)
+    (place / "front").mkdir()
+    back = mount(f"url={server.url}", "wait=30")
+    front = mount(f"url=file://{back}", "wait=30", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "1"})
+    reader = threading.Thread(target=read, args=(front.artifact(slow.id),))
+    reader.start()
+    for program in others:
+        assert read(front.artifact(program.id)) == program.read()
+        reader.join(0.2)
+    reader.join()
+    (tree,) = front.status()["sources"]
+    assert (tree["breaker"], tree["kept_from"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, len(others)), tree
+    front.expect("the file system does not answer")
+    # for its end the server may be gone first
+    back.permit(server.url)
+    server.control("/release")
 
 
 def test_itself(mount, faults, place, env):

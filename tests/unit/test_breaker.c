@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "fetch/breaker.h"
+#include "base/breaker.h"
 
 #define START 1000000
 

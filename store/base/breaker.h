@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Whether a server is asked. One that cannot be reached is left alone for a while, and then gets a single request, the probe; so
- * an outage costs one connection per probe, however many artifacts are wanted meanwhile. The pauses are about
+ * Whether a server is asked, or a file system that may be gone. One that cannot be reached is left alone for a while, and then
+ * gets a single request, the probe; so an outage costs one connection per probe, however many artifacts are wanted meanwhile. The
+ * pauses are about
  *
  *   5 s, 10 s, 20 s, ... 5 min
  *
@@ -15,8 +16,8 @@
  *
  * Works on times that are passed in, without a clock, a lock or libcurl.
  */
-#ifndef BID_FETCH_BREAKER_H
-#define BID_FETCH_BREAKER_H
+#ifndef BID_BASE_BREAKER_H
+#define BID_BASE_BREAKER_H
 
 #include <time.h>
 
@@ -59,5 +60,8 @@ void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t s
 
 /* Seconds until the next probe, rounded up; 0 if it is not open. */
 unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now);
+
+/* Write its part of @health. */
+void bid_breaker_tell(const struct bid_breaker *breaker, int64_t now, struct bid_source_health *health);
 
 #endif

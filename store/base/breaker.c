@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fetch/breaker.h"
+#include "base/breaker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,4 +100,12 @@ unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now)
 	if (breaker->state != BID_BREAKER_OPEN || breaker->until <= now)
 		return 0;
 	return (unsigned)((breaker->until - now + 999) / 1000);
+}
+
+void bid_breaker_tell(const struct bid_breaker *breaker, int64_t now, struct bid_source_health *health)
+{
+	health->breaker = breaker->state;
+	health->failures = breaker->failures;
+	health->next_probe_s = bid_breaker_remaining_s(breaker, now);
+	snprintf(health->trouble, sizeof(health->trouble), "%s", breaker->trouble);
 }
