@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """nginx over a mount, with the configuration of contrib/nginx, is a debuginfod server: for every client of it, and for bidfs."""
+import errno
 import itertools
+import re
 import urllib.error
 import urllib.request
 
@@ -11,6 +13,10 @@ import fetching
 import programs
 import servers
 import tools
+
+# what docs/TEAM.md mounts with, apart from what is the server's own; a second is long enough to wait here
+TEAM_OPTIONS = [option for option in re.search(r"mount -t bidfs \S+ \S+ -o (\S+)", (tools.ROOT / "docs" / "TEAM.md").read_text())[1]
+                .split(",") if not re.match("url=|cache_size=|wait=|allow_other", option)] + ["wait=1"]
 
 
 @pytest.fixture
@@ -52,6 +58,8 @@ def test_headers_that_clients_use(mount, mode, nginx, split):
     status, headers, body = get(url, Range="bytes=100-199", If_Range=tag)
     assert (status, body) == (206, content[100:200])
     assert headers["Content-Range"] == f"bytes 100-199/{len(content)}" and headers["X-DEBUGINFOD-SIZE"] == str(len(content))
+    assert get(url, Range="bytes=0-99")[2] == content[:100]
+    assert get(url, Range=f"bytes={len(content)}-")[0] == 416
     assert get(url, If_None_Match=tag)[0] == 304
 
 
@@ -97,3 +105,28 @@ def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
     assert upstream.count(program.id) == 1
     assert fetching.read(member.artifact("00" * 20)) == 2
     assert upstream.count("00" * 20) == 1
+
+
+@pytest.mark.limit(90)
+@pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
+def test_an_outage_upstream_is_no_absence_for_the_team(mount, nginx, faults, place, trouble):
+    """What the shared mount could not ask for, or not yet, no member remembers as absent; and all else is there all the time."""
+    upstream = faults()
+    program, kept, *others = [programs.small(place / f"app{number}", number) for number in range(8)]
+    upstream.serve(program, "executable")
+    upstream.serve(kept, "executable")
+    exported = mount(f"url={upstream.url}", *TEAM_OPTIONS)
+    shared = nginx(exported)
+    assert fetching.read(exported.artifact(kept.id)) == kept.read()
+    own = place / "own"
+    own.mkdir()
+    member = mount(f"url={shared.url}", on=own)
+    exported.permit(upstream.url)
+    member.permit(shared.url)
+    upstream.behave(trouble)
+    # more than it takes to leave a server alone that has nothing but trouble
+    assert fetching.read_all([member.artifact(one.id) for one in (program, *others)]) == [errno.ENOENT] * 7
+    assert fetching.read(member.artifact(kept.id)) == kept.read()
+    upstream.behave()
+    upstream.release()
+    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file", 20)
