@@ -48,6 +48,12 @@ static void enter(struct bid_dirlists *lists, struct bid_dirlist *list)
 	pthread_mutex_unlock(&lists->lock);
 }
 
+/* What has many parts is read one by one, and what the kernel keeps is mostly not asked for at all. */
+static bool is_read_later(const struct bid_dirlist *list)
+{
+	return list->parts > 1 || list->node.type == BID_NODE_LINKS_FAN;
+}
+
 int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, const struct bid_node *node, uint64_t number,
 		     struct bid_dirlist **ret_list)
 {
@@ -61,7 +67,7 @@ int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, co
 	list->parts = bid_tree_parts(node);
 	list->index = NONE;
 	r = bid_dirahead_new(tree, &list->node, number, &list->ahead);
-	if (r == 0 && list->parts == 1)
+	if (r == 0 && !is_read_later(list))
 		r = take(list, 0, false);
 	if (r < 0) {
 		free_list(list);

@@ -22,7 +22,7 @@ static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t 
 	bool all = node->type == BID_NODE_IDS;
 	struct bid_listed *listed = all ? &fs->all_ids : &fs->links[node->fan];
 	struct timespec now;
-	uint64_t mark;
+	uint64_t mark, before;
 	int r;
 
 	r = all ? bid_store_ids_mark(fs->store, &mark) : bid_store_ids_mark_in(fs->store, node->fan, &mark);
@@ -30,8 +30,10 @@ static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t 
 	if (r < 0)
 		return;
 	fi->cache_readdir = 1;
-	fi->keep_cache = atomic_exchange(&listed->mark, mark) == mark;
-	if (fi->keep_cache)
+	before = atomic_exchange(&listed->mark, mark);
+	fi->keep_cache = before == mark;
+	/* until the first who lists it has opened it, there is nothing that could be kept under its time */
+	if (fi->keep_cache || before == 0)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	atomic_store(&listed->changed, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);

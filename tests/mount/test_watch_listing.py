@@ -47,8 +47,11 @@ def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
     def listed():
         return {fan + rest for fan in fans for rest in os.listdir(m / ".build-id" / fan)}
 
+    times = [os.stat(m / ".build-id" / fan).st_mtime_ns for fan in fans]
     for _ in range(2):
         assert listed() == set(ids)
+    # to be listed is no change
+    assert [os.stat(m / ".build-id" / fan).st_mtime_ns for fan in fans] == times
 
     def is_kept():
         before = requests(m)

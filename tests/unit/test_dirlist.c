@@ -102,6 +102,23 @@ static void every_id_once(void **state)
 	bid_dirlist_close(&lists, list);
 }
 
+/* The kernel keeps it, so that who opens it often asks for none of its names. */
+static void links_are_read_when_asked_for(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_node fan = { .type = BID_NODE_LINKS_FAN };
+	unsigned seen[2 * IDS] = { 0 };
+	struct bid_dirlist *list;
+
+	assert_int_equal(bid_dirlist_open(&lists, &tree, &fan, bid_inode_number(&fan), &list), 0);
+	/* those of which the number's low byte is zero */
+	add_id(scene, 768);
+	assert_int_equal(count(list, 0, seen), DOTS + 4);
+	assert_int_equal(seen[768], 1);
+	bid_dirlist_close(&lists, list);
+}
+
 /* telldir(3) at every place, seekdir(3) in another handle. */
 static void offsets_hold_in_every_handle(void **state)
 {
@@ -234,6 +251,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(offsets_hold_in_every_handle, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(changes_do_not_move_the_others, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(the_beginning_is_read_anew, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(links_are_read_when_asked_for, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(none_is_left_open, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(marks_tell_changes, fill, store_scene_end),
 	};
