@@ -2,6 +2,7 @@
 #include "tree.h"
 
 #include <bid/piece.h>
+#include <bid/watch.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -40,9 +41,10 @@ static int lookup_fixed(const char *parent, const char *name, struct bid_node *c
 /* Is there a directory for @id? */
 static int exists(const struct bid_tree *tree, const struct bid_id *id)
 {
+	char where[PATH_MAX];
 	int r;
 
-	if (tree->any_id)
+	if (tree->any_id || bid_watch_where(tree->watch, id, where, sizeof(where)) == 0)
 		return 0;
 	r = bid_store_has(tree->store, id);
 	return r > 0 ? 0 : -ENOENT;
@@ -360,6 +362,17 @@ static bool is_shadowed(const char *path)
 	return false;
 }
 
+/* Where perf's link for @id leads, if it is to a build. */
+static int find_build(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
+{
+	int r = bid_watch_where(tree->watch, id, ret_path, PATH_MAX);
+
+	if (r == 0)
+		return 0;
+	r = bid_store_where(tree->store, id, ret_path, PATH_MAX);
+	return r == 0 && bid_store_classify(tree->store, ret_path) != BID_ENTRY_ID ? -ENOENT : r;
+}
+
 int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size)
 {
 	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
@@ -370,12 +383,12 @@ int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, 
 		len = snprintf(ret_text, size, "%s", bid_node_path(node));
 		break;
 	case BID_NODE_LINK:
-		r = bid_store_where(tree->store, &node->id, where, sizeof(where));
+		r = find_build(tree, &node->id, where);
 		/*
 		 * perf wants a link that leads to a directory; one that is not of its making, or not there yet, leads to one of
 		 * ours
 		 */
-		if (r < 0 || is_shadowed(where) || bid_store_classify(tree->store, where) != BID_ENTRY_ID)
+		if (r < 0 || is_shadowed(where))
 			len = snprintf(ret_text, size, "../../" BID_STORE_NAMELESS "/%s", bid_id_format(&node->id, hex));
 		else
 			len = snprintf(ret_text, size, "../../%s", where);

@@ -11,8 +11,11 @@
 
 #include "node.h"
 
+struct bid_watch;
+
 struct bid_tree {
 	struct bid_store *store; /* borrowed */
+	struct bid_watch *watch; /* of the store; borrowed; NULL if it is not watched */
 	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 

@@ -57,6 +57,13 @@ int bid_watch_add_names(struct bid_watch *watch, const struct bid_id *id);
 bool bid_watch_id_in(struct bid_watch *watch, const char *dir, struct bid_id *ret_id);
 
 /*
+ * Where perf's link for @id leads, if the id is watched and a build lies there: as bid_store_where() and bid_store_classify() would
+ * say now, for whatever was changed before this call is taken into account, but without asking the file system. Returns 0,
+ * -ENOENT if that is not known, -ENAMETOOLONG.
+ */
+int bid_watch_where(struct bid_watch *watch, const struct bid_id *id, char *ret_path, size_t size);
+
+/*
  * @id is about to be changed by the caller, who knows what follows from that: it is not watched any more, and nothing is told. The
  * note is the result, and the caller's own; NULL if there is none.
  */

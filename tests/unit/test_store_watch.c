@@ -3,6 +3,7 @@
 #include "store_scene.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -282,6 +283,40 @@ static void names_alone_take_no_place(void **state)
 }
 
 /* bid_watch_note_fn */
+/* Take the build away that perf_adds() made, and return at once. */
+static void take_away(const struct store_scene *scene, bool all)
+{
+	char from[PATH_MAX], to[PATH_MAX];
+
+	snprintf(from, sizeof(from), "%s/%s", scene->directory, all ? "store/usr" : PLACE "/elf");
+	snprintf(to, sizeof(to), "%s/%s", scene->directory, all ? "store/usr2" : "elf");
+	assert_int_equal(rename(from, to), 0);
+}
+
+/* And is not any more as soon as the call that changes it has returned. */
+static void where_a_build_lies_is_known(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_watch *watch = begin(scene, 8);
+	struct bid_id a = id_of(ID_A);
+	char where[PATH_MAX];
+
+	for (unsigned turn = 0; turn < 50; turn++) {
+		begin_anew(scene);
+		assert_int_equal(bid_watch_where(watch, &a, where, sizeof(where)), -ENOENT);
+		keep_names(watch, ID_A);
+		assert_int_equal(bid_watch_where(watch, &a, where, sizeof(where)), 0);
+		assert_string_equal(where, "usr/bin/a/" ID_A);
+		assert_int_equal(bid_watch_where(watch, &a, where, strlen(where)), -ENAMETOOLONG);
+		take_away(scene, turn % 2);
+		assert_int_equal(bid_watch_where(watch, &a, where, sizeof(where)), -ENOENT);
+	}
+	/* a link that leads to no build */
+	keep_names(watch, ID_A);
+	assert_int_equal(bid_watch_where(watch, &a, where, sizeof(where)), -ENOENT);
+	bid_watch_free(watch);
+}
+
 static void leave(void *user, void **note)
 {
 	*note = user;
@@ -386,6 +421,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_least_recently_asked_for_goes, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(names_alone_are_watched, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(names_alone_take_no_place, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(where_a_build_lies_is_known, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(who_changes_it_himself_is_not_told, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_was_found_before_does_not_count, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(of_a_lower_store_nothing_is_watched, store_scene_begin, store_scene_end),

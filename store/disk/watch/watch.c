@@ -34,6 +34,7 @@ struct entry {
 	uint64_t since; /* the moment it was watched from */
 	time_t used; /* CLOCK_MONOTONIC */
 	void *note; /* the caller's */
+	char *where; /* perf's link leads to this build; owned, NULL if not known */
 	struct bid_hold *holds; /* owned */
 	struct entry *next; /* in its bucket */
 	struct entry *older, *newer; /* by last use */
@@ -112,6 +113,13 @@ static void make_newest(struct bid_watch *watch, struct entry *entry)
 	entry->used = now();
 }
 
+static void entry_free(struct bid_watch *watch, struct entry *entry)
+{
+	bid_paths_let_go(watch->paths, &entry->holds);
+	free(entry->where);
+	free(entry);
+}
+
 /* The result is the note. */
 static void *take_out(struct bid_watch *watch, struct entry *entry)
 {
@@ -123,8 +131,7 @@ static void *take_out(struct bid_watch *watch, struct entry *entry)
 	*at = entry->next;
 	unchain(entry);
 	watch->n--;
-	bid_paths_let_go(watch->paths, &entry->holds);
-	free(entry);
+	entry_free(watch, entry);
 	return note;
 }
 
@@ -146,13 +153,12 @@ static void drop_all(struct bid_watch *watch, bool changed)
 		drop(watch, watch->ends.newer, changed);
 }
 
-/* Take in what the kernel has to tell. */
+/* Take in what the kernel has to tell: all that was done before this call. The lock is held. */
 static void hear(struct bid_watch *watch)
 {
 	_Alignas(struct inotify_event) char buffer[EVENTS];
 	ssize_t n;
 
-	pthread_mutex_lock(&watch->lock);
 	while ((n = read(bid_paths_fd(watch->paths), buffer, sizeof(buffer))) > 0) {
 		for (char *at = buffer; at < buffer + n;) {
 			const struct inotify_event *event = (const struct inotify_event *)(void *)at;
@@ -164,7 +170,6 @@ static void hear(struct bid_watch *watch)
 			at += sizeof(*event) + event->len;
 		}
 	}
-	pthread_mutex_unlock(&watch->lock);
 }
 
 static void *work(void *user)
@@ -180,8 +185,11 @@ static void *work(void *user)
 			break;
 		if (fds[1].revents)
 			return NULL;
-		if (fds[0].revents)
+		if (fds[0].revents) {
+			pthread_mutex_lock(&watch->lock);
 			hear(watch);
+			pthread_mutex_unlock(&watch->lock);
+		}
 	}
 	/* never seen; deaf, nothing may be believed any more */
 	bid_warning("%s: changes of the store '%s' are not heard of any more", strerror(errno), bid_store_path(watch->store));
@@ -296,6 +304,13 @@ static int hold_parent(struct bid_watch *watch, struct entry *entry, char *path)
 	return r;
 }
 
+/* perf's link for the id of @entry leads to @path, which is watched. */
+static void remember(struct bid_watch *watch, struct entry *entry, const char *path)
+{
+	if (bid_one_classify(watch->store, path) == BID_ENTRY_ID)
+		entry->where = strdup(path); /* without memory it is asked for */
+}
+
 /* Every name that decides what is found for the id of @entry. */
 static int hold_names(struct bid_watch *watch, struct entry *entry)
 {
@@ -313,6 +328,9 @@ static int hold_names(struct bid_watch *watch, struct entry *entry)
 			r = bid_paths_hold(watch->paths, place.path, entry, &entry->holds);
 			if (r == 0)
 				r = hold_parent(watch, entry, place.path);
+			/* where the link itself leads: in perf's old layout it is the file */
+			if (r == 0 && spelling.step == 1 && place.step == 1 && strcmp(place.path, link) != 0)
+				remember(watch, entry, place.path);
 		}
 	}
 	return r;
@@ -334,8 +352,7 @@ static int add(struct bid_watch *watch, const struct bid_id *id, struct entry **
 		drop(watch, watch->ends.newer, false);
 	r = hold_names(watch, entry);
 	if (r < 0) {
-		bid_paths_let_go(watch->paths, &entry->holds);
-		free(entry);
+		entry_free(watch, entry);
 		return r;
 	}
 	/* only now: nothing that was found before counts */
@@ -372,12 +389,13 @@ static bool is_filed(struct bid_store *store, const struct bid_id *id, enum bid_
 	return false;
 }
 
-/* If @file, by whatever way it was found, is one that is filed under the id of @entry. */
-static int add_file(struct bid_watch *watch, struct entry *entry, const struct bid_file *file)
+/* If @file, by whatever way it was found, is one that is filed under the id of @entry. It was at the moment @mark. */
+static int add_file(struct bid_watch *watch, struct entry *entry, const struct bid_file *file, uint64_t mark)
 {
 	int r = -ENOENT;
 
-	if (is_filed(watch->store, &entry->id, file->kind, &file->st))
+	/* of the names that lead to it everything is heard from when they were watched on */
+	if (entry->since <= mark || is_filed(watch->store, &entry->id, file->kind, &file->st))
 		r = bid_paths_hold_file(watch->paths, file->fd, entry, &entry->holds);
 	if (r == 0)
 		entry->holds->since = ++watch->clock;
@@ -396,6 +414,7 @@ static void refused(struct bid_watch *watch, int r)
 int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct bid_file *file)
 {
 	struct entry *entry, *made = NULL;
+	uint64_t mark = bid_watch_mark(watch);
 	int r = 0;
 
 	if (!watch)
@@ -410,7 +429,7 @@ int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct
 		entry = made;
 	}
 	if (r == 0 && !bid_holds_file(entry->holds, &file->st, watch->clock))
-		r = add_file(watch, entry, file);
+		r = add_file(watch, entry, file, mark);
 	/* of an id that has no file here, nothing is said */
 	if (r < 0 && made)
 		drop(watch, made, false);
@@ -457,6 +476,29 @@ bool bid_watch_id_in(struct bid_watch *watch, const char *dir, struct bid_id *re
 		*ret_id = entry->id;
 	pthread_mutex_unlock(&watch->lock);
 	return entry;
+}
+
+int bid_watch_where(struct bid_watch *watch, const struct bid_id *id, char *ret_path, size_t size)
+{
+	const struct entry *entry;
+	int r = -ENOENT;
+
+	if (!watch)
+		return -ENOENT;
+	pthread_mutex_lock(&watch->lock);
+	entry = find(watch, id);
+	if (entry && entry->where) {
+		/* an event is there to be read before the call that made it returns */
+		hear(watch);
+		entry = find(watch, id);
+	}
+	if (entry && entry->where) {
+		r = strlen(entry->where) < size ? 0 : -ENAMETOOLONG;
+		if (r == 0)
+			memcpy(ret_path, entry->where, strlen(entry->where) + 1);
+	}
+	pthread_mutex_unlock(&watch->lock);
+	return r;
 }
 
 void *bid_watch_end(struct bid_watch *watch, const struct bid_id *id)
