@@ -32,6 +32,23 @@ static void add_health(json_t *json, const struct bid_source_health *health)
 		json_object_set_new(json, "trouble", bid_json_text(health->trouble));
 }
 
+/* What it was seen to be able to. */
+static void add_abilities(json_t *json, const struct bid_source_health *health)
+{
+	json_t *lacks = json_array();
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_END; kind++)
+		if (health->lacks & 1U << kind)
+			json_array_append_new(lacks, json_string(bid_kind_name((enum bid_kind)kind)));
+	if (health->protocol)
+		json_object_set_new(json, "protocol", json_string(health->protocol));
+	if (health->ranges != BID_RANGES_UNKNOWN)
+		json_object_set_new(json, "ranges", json_string(bid_ranges_name(health->ranges)));
+	if (json_array_size(lacks) > 0)
+		json_object_set(json, "lacks", lacks);
+	json_decref(lacks);
+}
+
 static json_t *sources(struct bid_broker *broker)
 {
 	json_t *all = json_array();
@@ -46,6 +63,7 @@ static json_t *sources(struct bid_broker *broker)
 				json_object_set_new(one, bid_outcome_name((enum bid_outcome)outcome),
 						    json_integer((json_int_t)stats.outcomes[outcome]));
 		add_health(one, &stats.health);
+		add_abilities(one, &stats.health);
 		json_object_set_new(one, "preferred", json_boolean(stats.preferred));
 		if (stats.strikes)
 			json_object_set_new(one, "strikes", json_integer((json_int_t)stats.strikes));

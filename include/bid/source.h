@@ -80,6 +80,18 @@ enum bid_breaker_state {
 /* "closed", "open", "probing". Static. */
 const char *bid_breaker_state_name(enum bid_breaker_state state);
 
+/* Can a source send the rest of a file that broke off? Learned from its answers, without asking. */
+enum bid_ranges {
+	BID_RANGES_UNKNOWN = 0, /* it has sent no file yet */
+	BID_RANGES_NONE, /* it does not say so, or nothing by which the file could be told from a later one */
+	BID_RANGES_OFFERED, /* it says so */
+	BID_RANGES_SENT, /* it did */
+	BID_RANGES_IGNORED, /* it says so, and does not: it is not asked to any more */
+};
+
+/* "unknown", "none", "offered", "sent", "ignored". Static. */
+const char *bid_ranges_name(enum bid_ranges ranges);
+
 /* How a source fares, for people. What it answered is counted by the broker. */
 struct bid_source_health {
 	enum bid_breaker_state breaker;
@@ -87,7 +99,9 @@ struct bid_source_health {
 	unsigned next_probe_s; /* while open: until it may be asked again */
 	unsigned latency_ms; /* moving average, from the request to the header of the answer; 0 if it never answered */
 	uint64_t refused; /* requests that ended because of the breaker */
-	bool ranges; /* it was seen to send the rest of a file that broke off */
+	const char *protocol; /* of its last answer, "HTTP/2"; static; NULL if it never answered, or has none */
+	enum bid_ranges ranges;
+	unsigned lacks; /* kinds that it said lately not to know at all: bits 1 << enum bid_kind */
 	char trouble[128]; /* what the failures were, the last one; "" if there are none */
 };
 

@@ -83,6 +83,34 @@ static void print_counters(const json_t *counters)
 	putchar('\n');
 }
 
+/* What a server was seen to be able to: "HTTP/2, continues what breaks off, knows no section". */
+static void print_abilities(const json_t *source)
+{
+	static const struct {
+		const char *ranges, *words;
+	} resumes[] = {
+		{ "none", "sends what breaks off all again" },
+		{ "offered", "offers to continue what breaks off" },
+		{ "sent", "continues what breaks off" },
+		{ "ignored", "sends what breaks off all again, unlike it says" },
+	};
+	const char *protocol = text_of(source, "protocol"), *ranges = text_of(source, "ranges");
+	const json_t *lacks = json_object_get(source, "lacks");
+
+	if (!*protocol)
+		return;
+	printf("%11s", "");
+	ctl_print_text(stdout, protocol);
+	for (size_t i = 0; i < sizeof(resumes) / sizeof(resumes[0]); i++)
+		if (strcmp(ranges, resumes[i].ranges) == 0)
+			printf(", %s", resumes[i].words);
+	for (size_t i = 0; i < json_array_size(lacks); i++) {
+		fputs(i ? ", no " : ", knows no ", stdout);
+		ctl_print_text(stdout, json_string_value(json_array_get(lacks, i)));
+	}
+	putchar('\n');
+}
+
 /* Is it asked, and how often did it have what was wanted? */
 static void print_source(const json_t *source)
 {
@@ -102,6 +130,7 @@ static void print_source(const json_t *source)
 	if (latency > 0)
 		printf(", answers in %s", format_duration(latency, duration));
 	printf(", %s received\n", ctl_format_size(size_of(source, "bytes"), size));
+	print_abilities(source);
 	if (number_of(source, "strikes") > 0)
 		printf("%11s%swrong answers in a row: %" JSON_INTEGER_FORMAT "%s%s\n", "", ctl_colour(stdout, CTL_RED),
 		       number_of(source, "strikes"), number_of(source, "benched_s") ? ", so that it is asked last" : "",

@@ -72,7 +72,7 @@ static int begin_body(struct bid_transfer *transfer)
 	int r = 0;
 
 	transfer->phase = BID_PHASE_BODY;
-	bid_server_note_answer(transfer->server, transfer->asked_at, now);
+	bid_server_note_answer(transfer->server, transfer, now);
 	if (transfer->response.status == 206)
 		r = begin_rest(transfer);
 	else if (transfer->response.status == 200)

@@ -49,17 +49,31 @@ static void server_free(struct bid_source *source)
 	free(server);
 }
 
+/* Bits of kinds. Under the lock. */
+static unsigned kinds_lacking(const struct bid_server *server, int64_t now)
+{
+	unsigned lacks = 0;
+
+	for (int kind = 0; kind < BID_KIND_END; kind++)
+		if (now < server->unsupported_until[kind])
+			lacks |= 1U << kind;
+	return lacks;
+}
+
 static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
 {
 	struct bid_server *server = server_of(source);
+	int64_t now = bid_clock_ms();
 
 	pthread_mutex_lock(&server->fetch->lock);
 	*ret_health = (struct bid_source_health){
 		.latency_ms = server->latency_ms,
 		.refused = server->refused,
+		.protocol = server->protocol,
 		.ranges = server->ranges,
+		.lacks = kinds_lacking(server, now),
 	};
-	bid_breaker_tell(&server->breaker, bid_clock_ms(), ret_health);
+	bid_breaker_tell(&server->breaker, now, ret_health);
 	pthread_mutex_unlock(&server->fetch->lock);
 }
 
@@ -97,13 +111,34 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 	return admitted;
 }
 
-void bid_server_note_answer(struct bid_server *server, int64_t asked_at, int64_t now)
+static const char *protocol_of(const struct bid_transfer *transfer)
 {
-	int64_t ms = now - asked_at;
+	long version = CURL_HTTP_VERSION_NONE;
+
+	curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
+	switch (version) {
+	case CURL_HTTP_VERSION_1_0:
+		return "HTTP/1.0";
+	case CURL_HTTP_VERSION_1_1:
+		return "HTTP/1.1";
+	case CURL_HTTP_VERSION_2_0:
+		return "HTTP/2";
+	default:
+		return "HTTP/3";
+	}
+}
+
+void bid_server_note_answer(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
+{
+	int64_t ms = now - transfer->asked_at;
 	unsigned sample = ms < 1 ? 1 : ms > 3600 * 1000 ? 3600 * 1000 : (unsigned)ms;
 
 	pthread_mutex_lock(&server->fetch->lock);
 	server->latency_ms = server->latency_ms ? (7 * server->latency_ms + sample + 4) / 8 : sample;
+	server->protocol = protocol_of(transfer);
+	/* what was seen counts more than what is said */
+	if (transfer->response.status == 200 && server->ranges < BID_RANGES_SENT)
+		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
 }
@@ -111,9 +146,8 @@ void bid_server_note_answer(struct bid_server *server, int64_t asked_at, int64_t
 void bid_server_note_ranges(struct bid_server *server, bool honoured)
 {
 	pthread_mutex_lock(&server->fetch->lock);
-	server->ranges = honoured;
+	server->ranges = honoured ? BID_RANGES_SENT : BID_RANGES_IGNORED;
 	pthread_mutex_unlock(&server->fetch->lock);
-	server->no_ranges = !honoured;
 }
 
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
@@ -121,9 +155,9 @@ void bid_server_note_end(struct bid_server *server, const struct bid_transfer *t
 	const struct bid_judgement *judgement = &transfer->judgement;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
+	pthread_mutex_lock(&server->fetch->lock);
 	if (bid_response_lacks_kind(&transfer->response))
 		server->unsupported_until[transfer->kind] = now + UNSUPPORTED_MS;
-	pthread_mutex_lock(&server->fetch->lock);
 	bid_breaker_note(&server->breaker, now, transfer->probe, judgement->sign, retry_after_s, judgement->text);
 	pthread_mutex_unlock(&server->fetch->lock);
 }

@@ -25,15 +25,15 @@ struct bid_server {
 	struct bid_breaker breaker;
 	uint64_t refused; /* requests that ended because of it */
 	unsigned latency_ms; /* moving average; 0 before the first answer */
-	bool ranges; /* it was seen to send the rest of a file */
+	const char *protocol; /* of its last answer; NULL before the first */
+	enum bid_ranges ranges;
+	int64_t unsupported_until[BID_KIND_END]; /* there is no use in asking for this kind */
 
 	/* of the network thread */
 	struct bid_transfer_list waiting; /* for one of the `parallel` turns */
 	unsigned running; /* turns taken */
 	int64_t answered_at; /* when the header of its last answer came */
 	int64_t rest_until; /* it asked for a short rest: who waits in line waits so long */
-	bool no_ranges; /* it was seen to send all of a file when asked for its rest */
-	int64_t unsupported_until[BID_KIND_END]; /* there is no use in asking for this kind */
 };
 
 /* All of what follows is for the network thread. */
@@ -44,8 +44,8 @@ struct bid_server {
  */
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* The header of an answer has come @now, to a request of @asked_at. */
-void bid_server_note_answer(struct bid_server *server, int64_t asked_at, int64_t now);
+/* The header of the answer to @transfer has come @now. */
+void bid_server_note_answer(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);
 
 /* It was asked for the rest of a file that it had offered in parts, and sent that, or all of it. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);

@@ -149,11 +149,11 @@ static void look_for_rest(struct bid_transfer *transfer)
 	uint64_t size = bid_response_size(response);
 	bool has_part = bid_response_has_artifact(response) && transfer->received && transfer->received < size;
 
-	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->no_ranges) {
+	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->ranges == BID_RANGES_IGNORED) {
 		transfer->rest = (struct bid_rest){ 0 };
 	} else if (response->status == 206) {
 		transfer->rest.offset = transfer->received;
-	} else if (response->accepts_ranges && response->etag[0] && !response->chunked) {
+	} else if (bid_response_offers_rest(response)) {
 		transfer->rest = (struct bid_rest){ .offset = transfer->received, .size = size };
 		memcpy(transfer->rest.etag, response->etag, sizeof(transfer->rest.etag));
 	} else {

@@ -102,6 +102,7 @@ def test_http2(mount, mode, front, place, store, certificate):
     assert answers == [program.read() for program in wanted]
     assert read(m.artifact("ab" * 20)) == errno.ENOENT
     assert m.counter("fetched") == 12 and m.counter("remembered_absent") == 1 and leftovers(store) == []
+    assert m.status()["sources"][0]["protocol"] == "HTTP/2"
     lines = [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
     assert len(lines) == 13 and all(line.startswith("HTTP/2.0 ") for line in lines), lines
     # what the header says of the file came through
@@ -223,6 +224,7 @@ def test_rest_of_plain_file(mount, plain, place, store):
     parts = [line for line in server.log("access.log").splitlines() if line.startswith("206 bytes ")]
     assert len(parts) == 1 and parts[0].endswith(f"-{size - 1}/{size}") and int(parts[0].split()[2].split("-")[0]) >= 1 << 20
     assert m.counter("fetched") == 1 and leftovers(store) == []
+    assert m.status()["sources"][0]["ranges"] == "sent"
 
 
 def test_plain_absent(mount, plain, place):

@@ -139,6 +139,24 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
         assert words in text, (words, text)
 
 
+def test_what_a_server_can_is_shown(mount, faults, place, store, env, program):
+    """As its answers tell: nobody asks it for that."""
+    server = faults("static")
+    server.serve(program)
+    server.behave("error:501", ident="ab" * 20)
+    m = mount(f"url={server.url}")
+    (before,) = m.status()["sources"]
+    assert not {"protocol", "ranges", "lacks"} & before.keys(), before
+    assert read(m.artifact(program.id)) == program.read()
+    assert read(m / "buildid" / ("ab" * 20) / "section/.text") == 2
+    (after,) = m.status()["sources"]
+    assert (after["protocol"], after["ranges"], after["lacks"]) == ("HTTP/1.1", "offered", ["elf", "debuginfo", "section"]), after
+    text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
+    words = "\n           HTTP/1.1, offers to continue what breaks off, knows no elf, no debuginfo, no section\n"
+    assert words in text, text
+    m.permit(server.url)
+
+
 def test_a_password_is_not_shown(mount, faults, program):
     server = faults()
     server.serve(program)

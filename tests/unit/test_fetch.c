@@ -9,6 +9,7 @@
 static void test_healthy(void **state)
 {
 	struct bid_fetch_config config = quick;
+	struct bid_source_health health;
 	struct capture capture;
 	struct setting setting;
 	char expected[256];
@@ -18,7 +19,14 @@ static void test_healthy(void **state)
 	config.max_size = 5 * BODY_SIZE;
 	set_up(&setting, &config);
 	assert_string_equal(setting.source->name, world.url);
+	setting.source->ops->health(setting.source, &health);
+	assert_null(health.protocol);
+	assert_int_equal(health.ranges, BID_RANGES_UNKNOWN);
 	ask(setting.source, ID, &capture);
+	setting.source->ops->health(setting.source, &health);
+	assert_string_equal(health.protocol, "HTTP/1.1");
+	assert_int_equal(health.ranges, BID_RANGES_NONE);
+	assert_int_equal(health.lacks, 0);
 
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	assert_body(&capture);

@@ -237,6 +237,7 @@ static void test_unsupported(void **state)
 	ask(setting.source, OTHER_ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNSUPPORTED);
 	assert_int_equal(requests(), 1);
+	assert_int_equal(health_of(setting.source).lacks, 1U << BID_KIND_DEBUGINFO);
 	capture_init(&capture);
 	start(setting.source, ID, BID_KIND_ELF, &capture);
 	await_done(&capture);

@@ -134,24 +134,24 @@ static void test_rest(void **state)
 	static const struct {
 		const char *behaviours; /* as a query */
 		unsigned requests, heads;
-		bool ranges;
+		enum bid_ranges ranges;
 	} cases[] = {
-		{ "?behaviour=static:30000*1", 2, 1, true },
-		{ "?behaviour=static:30000*2", 3, 1, true },
-		{ "?behaviour=static-truncate:30000*1", 2, 1, true },
+		{ "?behaviour=static:30000*1", 2, 1, BID_RANGES_SENT },
+		{ "?behaviour=static:30000*2", 3, 1, BID_RANGES_SENT },
+		{ "?behaviour=static-truncate:30000*1", 2, 1, BID_RANGES_SENT },
 		/* one that speaks debuginfod, or offers no parts, or cannot tell files apart */
-		{ "?behaviour=reset:30000*1", 2, 2, false },
-		{ "?behaviour=static-no-ranges:30000*1", 2, 2, false },
-		{ "?behaviour=static-weak:30000*1", 2, 2, false },
+		{ "?behaviour=reset:30000*1", 2, 2, BID_RANGES_OFFERED },
+		{ "?behaviour=static-no-ranges:30000*1", 2, 2, BID_RANGES_OFFERED },
+		{ "?behaviour=static-weak:30000*1", 2, 2, BID_RANGES_OFFERED },
 		/* the file has changed: all of it comes, or none of that part is left */
-		{ "?behaviour=static-old:30000*1", 2, 2, false },
-		{ "?behaviour=static:30000*1&behaviour=error:416*1", 3, 2, false },
+		{ "?behaviour=static-old:30000*1", 2, 2, BID_RANGES_OFFERED },
+		{ "?behaviour=static:30000*1&behaviour=error:416*1", 3, 2, BID_RANGES_OFFERED },
 		/* servers that say more than they can do, and are not asked for a part again */
-		{ "?behaviour=static:30000*1&behaviour=part-ignored:60000*1&behaviour=ok", 3, 3, false },
-		{ "?behaviour=static:30000*1&behaviour=part-shifted*1", 3, 2, false },
-		{ "?behaviour=static:30000*1&behaviour=part-short*1", 3, 2, false },
-		{ "?behaviour=static:30000*1&behaviour=part-other*1", 3, 2, false },
-		{ "?behaviour=static:30000*1&behaviour=part-encoded*1", 3, 2, false },
+		{ "?behaviour=static:30000*1&behaviour=part-ignored:60000*1&behaviour=ok", 3, 3, BID_RANGES_IGNORED },
+		{ "?behaviour=static:30000*1&behaviour=part-shifted*1", 3, 2, BID_RANGES_IGNORED },
+		{ "?behaviour=static:30000*1&behaviour=part-short*1", 3, 2, BID_RANGES_IGNORED },
+		{ "?behaviour=static:30000*1&behaviour=part-other*1", 3, 2, BID_RANGES_IGNORED },
+		{ "?behaviour=static:30000*1&behaviour=part-encoded*1", 3, 2, BID_RANGES_IGNORED },
 	};
 	struct bid_fetch_config config = quick;
 
@@ -170,8 +170,8 @@ static void test_rest(void **state)
 		assert_body(&capture);
 		setting.source->ops->health(setting.source, &health);
 		if (requests() != cases[i].requests || capture.heads != cases[i].heads || health.ranges != cases[i].ranges)
-			fail_msg("%s: %u requests, %u heads, ranges %d", cases[i].behaviours, requests(), capture.heads,
-				 health.ranges);
+			fail_msg("%s: %u requests, %u heads, ranges %s", cases[i].behaviours, requests(), capture.heads,
+				 bid_ranges_name(health.ranges));
 		tear_down(&setting);
 	}
 }
