@@ -155,6 +155,33 @@ int bid_record_stat(struct bid_store *store, const struct bid_request *request, 
 	return fstatat(dir.fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
+bool bid_record_is_void(struct bid_store *store, const struct bid_request *request)
+{
+	struct stat st;
+
+	return bid_record_stat(store, request, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+int bid_record_unvoid(struct bid_store *store, const struct bid_request *request)
+{
+	bid_cleanup(bid_temp_release) struct bid_temp temp = BID_TEMP_NONE;
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	char name[BID_LAYOUT_MAX];
+	struct stat st;
+	int r = open_place(store, request, false, &dir, name);
+
+	if (r == 0)
+		r = bid_temp_new(store, true, &temp);
+	if (r == 0 && renameat(dir.fd, name, temp.dir, temp.name) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	/* somebody has written a record there meanwhile: back with it, unless there is a newer one */
+	if (fstatat(temp.dir, temp.name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size > 0)
+		linkat(temp.dir, temp.name, dir.fd, name, 0);
+	return 0;
+}
+
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
 {
 	char name[BID_LAYOUT_MAX];

@@ -41,6 +41,15 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 /* lstat(2) of the file that the record of @request has for itself. */
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
 
+/* Has the record of @request an empty file: is what packs say of it to be no more? */
+bool bid_record_is_void(struct bid_store *store, const struct bid_request *request);
+
+/*
+ * Remove that file, once no pack says anything. A record that somebody writes there meanwhile is missing for a moment, which who is
+ * killed in that very moment makes for good.
+ */
+int bid_record_unvoid(struct bid_store *store, const struct bid_request *request);
+
 /* By the first byte of an id: may there be records with a file of their own? For those who ask of many. */
 struct bid_record_fans {
 	bool any[256];

@@ -66,7 +66,7 @@ static void write_pack(int fd, unsigned n)
 		items[i] =
 			(struct bid_pack_item){ .key = key_of(i), .text = text, .len = (uint32_t)bid_pack_seal(text, (size_t)len) };
 	}
-	require(bid_pack_write(fd, items, n) == n);
+	require(bid_pack_write(fd, items, n, NULL) == n);
 }
 
 static void damage(int fd, const struct change *change)
@@ -134,7 +134,7 @@ static void check_written_anew(const struct seen *seen)
 	int64_t n;
 
 	require(items && bid_pack_items(seen->pack, 0, items) == 0);
-	n = bid_pack_write(fd, items, seen->pack->n);
+	n = bid_pack_write(fd, items, seen->pack->n, NULL);
 	/* a key that damage made twice is written once */
 	require(n >= 0 && (uint64_t)n <= seen->sound && (!seen->whole || (uint64_t)n == seen->sound));
 	if (n == 0) {

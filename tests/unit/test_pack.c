@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "disk/pack/pack.h"
+#include "disk/pack/packs.h"
+#include "disk/record_amend.h"
 #include "disk/record_batch.h"
 
 enum { MANY = 20000, FLIPPED = 5, BATCHES = 40, WRITERS = 3, EACH_WRITES = 25, CHANGES = 1000 };
@@ -64,7 +65,7 @@ static struct bid_pack pack_of(unsigned n)
 		items[i].len = (uint32_t)len;
 		items[i].key = key_of(i);
 	}
-	assert_int_equal(bid_pack_write(fd, items, n), n);
+	assert_int_equal(bid_pack_write(fd, items, n, NULL), n);
 	/* the order is another now */
 	for (unsigned i = 0; i < n; i++)
 		free(items[i].text);
@@ -142,7 +143,7 @@ static void what_is_merged_is_the_first_and_the_sound(void **state)
 	items[3] = (struct bid_pack_item){ .key = key_of(0), .text = text, .len = (uint32_t)strlen(text) };
 	damaged[3] ^= 1;
 	items[4] = (struct bid_pack_item){ .key = key_of(3), .text = damaged, .len = (uint32_t)len };
-	assert_int_equal(bid_pack_write(fd, items, 5), 3);
+	assert_int_equal(bid_pack_write(fd, items, 5, NULL), 3);
 	assert_int_equal(bid_pack_open(fd, &merged), 0);
 	assert_int_equal(bid_pack_check(&merged), 0);
 	assert_int_equal(look_up(&merged, 1), 0);
@@ -320,6 +321,142 @@ static void what_changes_gets_a_file_of_its_own(void **state)
 	bid_store_free(other);
 }
 
+/* What is said in a record of its digest; "" if nothing is. */
+static void recorded_digest(struct bid_store *store, unsigned number, char ret_digest[static 64])
+{
+	struct bid_request request = request_of(number);
+	const char *digest;
+	json_t *json;
+
+	assert_int_equal(bid_record_read(store, &request, &json), 0);
+	digest = json_string_value(json_object_get(json, "digest"));
+	snprintf(ret_digest, 64, "%s", digest ? digest : "");
+	json_decref(json);
+}
+
+static struct bid_record_amends *amends_of(struct bid_store *store)
+{
+	struct bid_record_amends *amends;
+
+	assert_int_equal(bid_record_amends_new(store, &amends), 0);
+	return amends;
+}
+
+static void digests_are_amended_in_the_pack(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_store *other = open_again(scene, 0);
+	struct bid_record_amends *amends = amends_of(scene->store);
+	struct bid_record record = record_of(3);
+	char digest[64], said[64];
+
+	write_batch(scene->store, 0, 100);
+	write_batch(scene->store, 100, 20);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 2);
+	record.size = 333;
+	assert_int_equal(bid_record_write(scene->store, &record), 0);
+	for (unsigned i = 0; i < 120; i += 3) {
+		struct bid_request request = request_of(i);
+
+		snprintf(digest, sizeof(digest), "xxh3-128:%032x", i);
+		assert_int_equal(bid_record_amends_digest(amends, &request, digest), 0);
+	}
+	/* one changes meanwhile, which the digest is not of, perhaps */
+	record = record_of(6);
+	record.size = 666;
+	assert_int_equal(bid_record_write(scene->store, &record), 0);
+	assert_int_equal(bid_record_amends_write(amends), 0);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 1);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 2);
+	for (unsigned i = 0; i < 120; i++) {
+		snprintf(digest, sizeof(digest), "xxh3-128:%032x", i);
+		recorded_digest(other, i, said);
+		assert_string_equal(said, i % 3 == 0 && i != 6 ? digest : "");
+		assert_int_equal(recorded(other, i), i == 3 ? 333 : i == 6 ? 666 : i);
+	}
+	bid_record_amends_free(amends);
+	bid_store_free(other);
+}
+
+static void drop(struct bid_store *store, struct bid_record_amends *amends, unsigned number)
+{
+	struct bid_request request = request_of(number);
+
+	bid_record_drop(store, &request);
+	assert_true(bid_record_is_void(store, &request));
+	assert_int_equal(bid_record_amends_void(amends, &request), 0);
+}
+
+static void voided_records_leave_the_packs(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_store *other = open_again(scene, 0);
+	struct bid_record_amends *amends = amends_of(scene->store);
+	struct bid_record record = record_of(8);
+
+	write_batch(scene->store, 0, 100);
+	write_batch(scene->store, 100, 20);
+	for (unsigned i = 5; i < 120; i += 50)
+		drop(scene->store, amends, i);
+	drop(scene->store, amends, 8);
+	record.size = 888;
+	assert_int_equal(bid_record_write(scene->store, &record), 0);
+	assert_int_equal(bid_record_amends_write(amends), 0);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 1);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 1);
+	for (unsigned i = 0; i < 120; i++)
+		assert_int_equal(recorded(other, i), i % 50 == 5 ? -ENOENT : i == 8 ? 888 : (json_int_t)i);
+	/* it comes again as any other */
+	write_batch(scene->store, 5, 1);
+	assert_int_equal(recorded(other, 5), 5);
+
+	/* nothing is left of the last */
+	for (unsigned i = 0; i < 120; i++)
+		if (recorded(scene->store, i) >= 0 && i != 5 && i != 8)
+			drop(scene->store, amends, i);
+	drop(scene->store, amends, 8);
+	assert_int_equal(bid_record_amends_write(amends), 0);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 1);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 0);
+	bid_record_amends_free(amends);
+	bid_store_free(other);
+}
+
+/* What cannot be read may say what is to be no more. */
+static void beside_an_unknown_pack_voids_stay(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_record_amends *amends = amends_of(scene->store);
+
+	write_batch(scene->store, 0, 10);
+	run(scene, "cd store/.bidfs/pack && cp * 0123456789abcdef && printf '\\002' | "
+		   "dd of=0123456789abcdef bs=1 seek=8 conv=notrunc status=none");
+	drop(scene->store, amends, 3);
+	assert_int_equal(bid_record_amends_write(amends), 0);
+	assert_int_equal(recorded(scene->store, 3), -ENOENT);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 1);
+	/* and it would have come again */
+	run(scene, "printf '\\001' | dd of=store/.bidfs/pack/0123456789abcdef bs=1 seek=8 conv=notrunc status=none");
+	assert_int_equal(recorded(scene->store, 3), -ENOENT);
+	bid_record_amends_free(amends);
+}
+
+static void who_merges_does_so_alone(void **state)
+{
+	struct store_scene *scene = *state;
+	int hold;
+
+	write_batch(scene->store, 0, 10);
+	assert_int_equal(bid_packs_hold(scene->store, &hold), 0);
+	write_batch(scene->store, 10, 10);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 2);
+	close(hold);
+	write_batch(scene->store, 20, 10);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 1);
+	for (unsigned i = 0; i < 30; i++)
+		assert_int_equal(recorded(scene->store, i), i);
+}
+
 static void packs_become_one_before_they_are_many(void **state)
 {
 	struct store_scene *scene = *state;
@@ -436,6 +573,10 @@ int main(void)
 		cmocka_unit_test(what_is_merged_is_the_first_and_the_sound),
 		cmocka_unit_test(every_flipped_bit_and_every_cut_shows),
 		TEST(what_changes_gets_a_file_of_its_own),
+		TEST(digests_are_amended_in_the_pack),
+		TEST(voided_records_leave_the_packs),
+		TEST(beside_an_unknown_pack_voids_stay),
+		TEST(who_merges_does_so_alone),
 		TEST(packs_become_one_before_they_are_many),
 		TEST(changes_in_quick_succession_are_seen),
 		TEST(several_who_merge_at_once_lose_nothing),

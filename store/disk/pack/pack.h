@@ -51,6 +51,16 @@ struct bid_pack_item {
 	uint32_t len;
 };
 
+/* What becomes of records on their way from one pack into another. */
+struct bid_pack_amender {
+	/*
+	 * May change @text, of *@len bytes, in room of BID_PACK_TEXT_MAX; what it leaves there ends with its sum again. Returns
+	 * whether it goes into the new pack.
+	 */
+	bool (*amend)(void *user, const struct bid_pack_key *key, char *text, size_t *len);
+	void *user;
+};
+
 struct bid_pack_key bid_pack_key(const struct bid_id *filed, enum bid_kind kind);
 
 /*
@@ -91,9 +101,9 @@ size_t bid_pack_seal(char *text, size_t len);
 int bid_pack_items(const struct bid_pack *pack, unsigned rank, struct bid_pack_item *items);
 
 /*
- * Write the @n items, in any order, as a pack to the empty file @fd. Those whose text is damaged are left out. Returns how many are
- * in it, or a negative errno. If that is none of any the file is no pack.
+ * Write the @n items, in any order, as a pack to the empty file @fd, as @amender, if not NULL, wants them. Those whose text is
+ * damaged are left out. Returns how many are in it, or a negative errno. If that is none of any the file is no pack.
  */
-int64_t bid_pack_write(int fd, struct bid_pack_item *items, size_t n);
+int64_t bid_pack_write(int fd, struct bid_pack_item *items, size_t n, const struct bid_pack_amender *amender);
 
 #endif

@@ -10,7 +10,10 @@
 #include "base/io.h"
 #include "disk/pack/pack_format.h"
 
-enum { PIECE = 4 * BID_PACK_TEXT_MAX }; /* bytes that are written at a time */
+enum {
+	PIECE = 4 * BID_PACK_TEXT_MAX, /* bytes that are written at a time */
+	LEFT_OUT = 1,
+};
 
 /* A part of the file that is written from its beginning to its end. */
 struct part {
@@ -68,16 +71,20 @@ static int by_key(const void *a, const void *b)
 	return order != 0 ? order : (one->rank > other->rank) - (one->rank < other->rank);
 }
 
-/* Put the text of @item where there is room. Returns 0, -EBADMSG if it is damaged, or as pread(2) and pwrite(2). */
-static int put_text(struct part *texts, const struct bid_pack_item *item)
+/*
+ * Put the text of @item where there is room, and the length of what it became into *@ret_len. Returns 0, LEFT_OUT if it is damaged
+ * or not wanted, or as pread(2) and pwrite(2).
+ */
+static int put_text(struct part *texts, const struct bid_pack_item *item, const struct bid_pack_amender *amender, uint32_t *ret_len)
 {
 	ssize_t n = item->len;
+	size_t len = item->len;
 	char *to;
 	int r;
 
 	if (!bid_pack_may_be_at(item->offset, item->len))
-		return -EBADMSG;
-	r = room(texts, item->len, &to);
+		return LEFT_OUT;
+	r = room(texts, amender ? BID_PACK_TEXT_MAX : item->len, &to);
 	if (r < 0)
 		return r;
 	if (item->from)
@@ -86,29 +93,35 @@ static int put_text(struct part *texts, const struct bid_pack_item *item)
 		memcpy(to, item->text, item->len);
 	if (n < 0)
 		return (int)n;
-	return (size_t)n == item->len && bid_pack_is_sound(to, item->len) ? 0 : -EBADMSG;
+	if ((size_t)n != item->len || !bid_pack_is_sound(to, item->len))
+		return LEFT_OUT;
+	if (amender && !amender->amend(amender->user, &item->key, to, &len))
+		return LEFT_OUT;
+	*ret_len = (uint32_t)len;
+	return 0;
 }
 
 /* The texts, and an entry for each in the index before them, which has room for all. */
 static int put_all(struct part *texts, struct part *index, const struct bid_pack_item *items, size_t n,
-		   struct bid_pack_header *header)
+		   const struct bid_pack_amender *amender, struct bid_pack_header *header)
 {
 	struct bid_pack_entry entry = { 0 };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
+		uint32_t len = 0;
 		char *to;
 
 		if (header->n > 0 && bid_pack_compare(&entry.key, &items[i].key) == 0)
 			continue;
-		r = put_text(texts, &items[i]);
-		if (r == -EBADMSG) {
+		r = put_text(texts, &items[i], amender, &len);
+		if (r == LEFT_OUT) {
 			r = 0;
 			continue;
 		}
 		if (r < 0)
 			return r;
-		entry = (struct bid_pack_entry){ .key = items[i].key, .offset = texts->at + texts->len, .len = items[i].len };
+		entry = (struct bid_pack_entry){ .key = items[i].key, .offset = texts->at + texts->len, .len = len };
 		texts->len += entry.len;
 		header->n++;
 		r = room(index, sizeof(entry), &to);
@@ -120,7 +133,7 @@ static int put_all(struct part *texts, struct part *index, const struct bid_pack
 	return r == 0 ? flush(index) : r;
 }
 
-int64_t bid_pack_write(int fd, struct bid_pack_item *items, size_t n)
+int64_t bid_pack_write(int fd, struct bid_pack_item *items, size_t n, const struct bid_pack_amender *amender)
 {
 	bid_auto_free char *pieces = malloc(2 * PIECE);
 	bid_auto_free struct bid_pack_entry *entries = calloc(BID_PACK_BLOCK, sizeof(*entries));
@@ -134,7 +147,7 @@ int64_t bid_pack_write(int fd, struct bid_pack_item *items, size_t n)
 		return -ENOMEM;
 	if (n > 0)
 		qsort(items, n, sizeof(*items), by_key);
-	r = put_all(&texts, &index, items, n, &header);
+	r = put_all(&texts, &index, items, n, amender, &header);
 	header.size = texts.at;
 	pack.n = header.n;
 	for (uint64_t at = 0; r == 0 && at < header.n; at += BID_PACK_BLOCK) {

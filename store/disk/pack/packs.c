@@ -109,7 +109,7 @@ static int hold(struct bid_packs *packs, const char *name, struct bid_packs_held
 
 /*
  * All packs that the directory has now. One that cannot be read as one is passed over; 1 if a name was not there any more, or
- * could not be opened for now.
+ * could not be opened for now. list->whole is set.
  */
 static int read_packs(struct bid_packs *packs, struct bid_packs_list *list)
 {
@@ -120,6 +120,7 @@ static int read_packs(struct bid_packs *packs, struct bid_packs_list *list)
 
 	if (r < 0)
 		return r;
+	list->whole = true;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
 		if (!bid_packs_is_name(entry->d_name))
 			continue;
@@ -127,6 +128,7 @@ static int read_packs(struct bid_packs *packs, struct bid_packs_list *list)
 			return -ENOMEM;
 		r = hold(packs, entry->d_name, &list->packs[list->n]);
 		list->n += r == 0;
+		list->whole = list->whole && r == 0;
 		missed = missed || (r < 0 && r != -EBADMSG && r != -EPROTONOSUPPORT);
 	}
 	return errno != 0 ? -errno : missed;

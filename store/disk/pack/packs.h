@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The packs of a store, ".bidfs/pack/NAME". They are kept open, and looked for again when the directory has changed. Any number of
- * processes read, write and merge them without a lock: a merged pack has its name before those that went into it lose theirs, and
- * who has one of these open reads on. A record may be in two packs for that reason; whichever is met first counts, because a
- * record that is new under its key is never written to a pack.
+ * processes read and write them without a lock: a merged pack has its name before those that went into it lose theirs, and who has
+ * one of these open reads on. A record may be in two packs for that reason; whichever is met first counts, because a record that
+ * is new under its key is never written to a pack, and one that is amended loses no more than that. Only one at a time merges.
  */
 #ifndef BID_DISK_PACKS_H
 #define BID_DISK_PACKS_H
@@ -31,6 +31,18 @@ int bid_packs_find(struct bid_store *store, const struct bid_pack_key *key, char
  * bid_store_sync(), unless others were merged into it. The items are put in order.
  */
 int bid_packs_add(struct bid_store *store, struct bid_pack_item *items, size_t n);
+
+/*
+ * From now on, nobody else merges packs or writes them anew, until the descriptor @ret_hold is closed. Waits for who does.
+ * -EOPNOTSUPP where the file system cannot tell.
+ */
+int bid_packs_hold(struct bid_store *store, int *ret_hold);
+
+/*
+ * Write all packs that there are anew, as one, as @amender wants its records. On disk on return of 0. Under @hold, of
+ * bid_packs_hold().
+ */
+int bid_packs_rewrite(struct bid_store *store, int hold, const struct bid_pack_amender *amender);
 
 /*
  * The pack @name, or what is in the place of one, is damaged: write what is sound in it to another, and remove it. Returns 0 if it

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,12 +64,27 @@ static int publish(struct bid_temp *temp, int dir)
 	return r;
 }
 
-/* Write @items, and with them the first @n_merged of @packs, which go then. */
-static int write_merged(struct bid_store *store, struct bid_pack_item *items, size_t n, struct bid_packs_held **packs,
-			size_t n_merged)
+/*
+ * Open the directory of packs, and lock it: who merges may not bring back what somebody else leaves out meanwhile. *@ret_locked
+ * says whether it is, which with LOCK_NB it is not while somebody else merges, and never where the file system knows no locks.
+ */
+static int open_locked(struct bid_store *store, int operation, int *ret_dir, bool *ret_locked)
+{
+	int r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_PACKS, false, ret_dir);
+
+	if (r < 0)
+		return r;
+	do
+		*ret_locked = flock(*ret_dir, operation) == 0;
+	while (!*ret_locked && errno == EINTR);
+	return 0;
+}
+
+/* Write @items to @dir, and with them the first @n_merged of @packs, which go then. */
+static int write_merged(struct bid_store *store, int dir, struct bid_pack_item *items, size_t n, struct bid_packs_held **packs,
+			size_t n_merged, const struct bid_pack_amender *amender)
 {
 	bid_cleanup(bid_temp_release) struct bid_temp temp = BID_TEMP_NONE;
-	bid_auto_fd int dir = -1;
 	int64_t written = 0;
 	int r;
 
@@ -78,11 +94,9 @@ static int write_merged(struct bid_store *store, struct bid_pack_item *items, si
 			return r;
 		n += packs[i]->pack.n;
 	}
-	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_PACKS, false, &dir);
-	if (r == 0)
-		r = bid_temp_new(store, false, &temp);
+	r = bid_temp_new(store, false, &temp);
 	if (r == 0) {
-		written = bid_pack_write(temp.fd, items, n);
+		written = bid_pack_write(temp.fd, items, n, amender);
 		r = written < 0 ? (int)written : 0;
 	}
 	/* what goes is on disk, and so must be what comes */
@@ -97,19 +111,13 @@ static int write_merged(struct bid_store *store, struct bid_pack_item *items, si
 	return r;
 }
 
-int bid_packs_add(struct bid_store *store, struct bid_pack_item *items, size_t n)
+/* The same with room for all that the first @n_merged of @packs have. */
+static int merge(struct bid_store *store, int dir, const struct bid_pack_item *items, size_t n, struct bid_packs_held **packs,
+		 size_t n_merged, const struct bid_pack_amender *amender)
 {
-	bid_auto_packs struct bid_packs_list *list = bid_packs_list(store);
-	size_t n_packs = list ? list->n : 0, total = n, n_merged;
-	bid_auto_free struct bid_packs_held **packs = calloc(n_packs + 1, sizeof(struct bid_packs_held *));
 	bid_auto_free struct bid_pack_item *all = NULL;
-	int r;
+	size_t total = n;
 
-	if (!packs)
-		return -ENOMEM;
-	if (n_packs > 0)
-		memcpy(packs, list->packs, n_packs * sizeof(struct bid_packs_held *));
-	n_merged = choose(packs, n_packs, n);
 	for (size_t i = 0; i < n_merged; i++)
 		total += packs[i]->pack.n;
 	all = calloc(total + 1, sizeof(*all));
@@ -117,9 +125,56 @@ int bid_packs_add(struct bid_store *store, struct bid_pack_item *items, size_t n
 		return -ENOMEM;
 	if (n > 0)
 		memcpy(all, items, n * sizeof(*all));
-	r = write_merged(store, all, n, packs, n_merged);
+	return write_merged(store, dir, all, n, packs, n_merged, amender);
+}
+
+int bid_packs_add(struct bid_store *store, struct bid_pack_item *items, size_t n)
+{
+	bid_auto_packs struct bid_packs_list *list = NULL;
+	bid_auto_free struct bid_packs_held **packs = NULL;
+	bid_auto_fd int dir = -1;
+	size_t n_merged = 0;
+	bool locked;
+	int r = open_locked(store, LOCK_EX | LOCK_NB, &dir, &locked);
+
+	if (r < 0)
+		return r;
+	/* who comes after the one that merges now takes this along */
+	if (locked || errno != EWOULDBLOCK)
+		list = bid_packs_list(store);
+	packs = calloc(list ? list->n + 1 : 1, sizeof(struct bid_packs_held *));
+	if (!packs)
+		return -ENOMEM;
+	if (list && list->n > 0) {
+		memcpy(packs, list->packs, list->n * sizeof(struct bid_packs_held *));
+		n_merged = choose(packs, list->n, n);
+	}
+	r = merge(store, dir, items, n, packs, n_merged, NULL);
 	/* as it is, then: what cannot be read may not be in the way of what is new */
-	return r < 0 && n_merged > 0 ? write_merged(store, items, n, NULL, 0) : r;
+	return r < 0 && n_merged > 0 ? write_merged(store, dir, items, n, NULL, 0, NULL) : r;
+}
+
+int bid_packs_hold(struct bid_store *store, int *ret_hold)
+{
+	bid_auto_fd int dir = -1;
+	bool locked;
+	int r = open_locked(store, LOCK_EX, &dir, &locked);
+
+	if (r < 0)
+		return r;
+	if (!locked || bid_temp_is_shared(dir))
+		return -EOPNOTSUPP;
+	*ret_hold = bid_steal_fd(&dir);
+	return 0;
+}
+
+int bid_packs_rewrite(struct bid_store *store, int hold, const struct bid_pack_amender *amender)
+{
+	bid_auto_packs struct bid_packs_list *list = bid_packs_list(store);
+	int r = list && list->n > 0 ? merge(store, hold, NULL, 0, list->packs, list->n, amender) : 0;
+
+	/* also that those are gone which were left out */
+	return r == 0 && fsync(hold) < 0 ? -errno : r;
 }
 
 int bid_packs_mend(struct bid_store *store, const char *name)
@@ -127,7 +182,8 @@ int bid_packs_mend(struct bid_store *store, const char *name)
 	struct bid_packs_held damaged = { .pack = BID_PACK_NONE }, *packs = &damaged;
 	bid_auto_free struct bid_pack_item *items = NULL;
 	bid_auto_fd int dir = -1, fd = -1;
-	int r = bid_root_open(bid_store_root(store), BID_LAYOUT_PACKS, O_RDONLY | O_DIRECTORY, &dir);
+	bool locked;
+	int r = open_locked(store, LOCK_EX, &dir, &locked);
 
 	if (r < 0)
 		return r;
@@ -138,7 +194,7 @@ int bid_packs_mend(struct bid_store *store, const char *name)
 	if (r == 0)
 		items = calloc(damaged.pack.n + 1, sizeof(*items));
 	if (r == 0)
-		r = items ? write_merged(store, items, 0, &packs, 1) : -ENOMEM;
+		r = items ? write_merged(store, dir, items, 0, &packs, 1, NULL) : -ENOMEM;
 	if (r == -EPROTONOSUPPORT || bid_is_trouble(r))
 		return r;
 	/* nothing of it can be read */

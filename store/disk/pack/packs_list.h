@@ -21,6 +21,7 @@ struct bid_packs_list {
 	atomic_uint refs;
 	struct bid_packs_held **packs; /* owned, each a reference */
 	size_t n, room;
+	bool whole; /* none that is there was passed over because it could not be read */
 };
 
 /* Those that @store has now, for bid_packs_list_release(); NULL if there are none or they cannot be read. */

@@ -130,8 +130,7 @@ static int open_to_lock(int dir, const char *name)
 	return fd < 0 && (errno == EACCES || errno == EISDIR) ? openat(dir, name, O_RDONLY | flags) : fd;
 }
 
-/* May other machines write here, of whose locks this one is not told? That is up to the server, and to how it is mounted. */
-static bool is_shared(int fd)
+bool bid_temp_is_shared(int fd)
 {
 	struct statfs st;
 
@@ -154,7 +153,7 @@ static bool is_still(int fd)
 {
 	struct stat st;
 
-	return !is_shared(fd) || (fstat(fd, &st) == 0 && st.st_mtim.tv_sec + STILL_S < time(NULL));
+	return !bid_temp_is_shared(fd) || (fstat(fd, &st) == 0 && st.st_mtim.tv_sec + STILL_S < time(NULL));
 }
 
 bool bid_temp_is_abandoned(int dir, const char *name, bool remove)

@@ -15,6 +15,7 @@
 #include "base/cpus.h"
 #include "base/thread.h"
 #include "disk/layout.h"
+#include "disk/record_amend.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -288,6 +289,9 @@ static int check(struct team *team)
 		r = together(team, bid_verify_own);
 	if (r == 0)
 		r = bid_verify_own_rest(first);
+	/* what could not be written is as it was, and no finding */
+	if (r == 0 && first->amends)
+		bid_record_amends_write(first->amends);
 	bid_idset_release(&orphaned);
 	return r;
 }
@@ -301,6 +305,7 @@ static int run(struct team *team, struct bid_verify_stats *ret_stats)
 		free(team->members[i].orphans);
 		bid_verify_seen_free(team->members[i].seen);
 		free(team->members[i].piece);
+		bid_record_amends_free(team->members[i].amends);
 	}
 	if (r == 0)
 		*ret_stats = team->members[0].shared->told;
@@ -341,7 +346,9 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =
 			(struct bid_verify){ .store = store, .config = config, .shared = shared, .worker = i, .wanted = &wanted };
-	r = run(&team, ret_stats);
+	r = config->repair ? bid_record_amends_new(store, &members[0].amends) : 0;
+	if (r == 0)
+		r = run(&team, ret_stats);
 	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
 		bid_close(shared->fans[i]);
 	bid_verify_seen_free(shared->seen);

@@ -18,6 +18,7 @@
 #include "disk/idset.h"
 
 struct bid_entries_walk;
+struct bid_record_amends;
 struct bid_verify_seen;
 
 /* What is shared out among the threads by the first byte of an id: a directory is one thread's. */
@@ -57,6 +58,7 @@ struct bid_verify {
 	const struct bid_idset *wanted; /* of config->ids; borrowed */
 	struct bid_verify_stats stats;
 	struct bid_verify_seen *seen; /* as in shared, of this thread alone; owned */
+	struct bid_record_amends *amends; /* what becomes of records in packs; NULL unless repairing; owned */
 	char *piece; /* BID_DIGEST_PIECE bytes, what is being read, once there is a need for them; owned */
 	bool unlinked; /* something went away, in whose place another name of that id may come */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */

@@ -18,6 +18,7 @@
 #include "disk/names.h"
 #include "disk/publish/join.h"
 #include "disk/record.h"
+#include "disk/record_amend.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/aside.h"
@@ -170,7 +171,7 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 		snprintf(text, TEXT_MAX, "is damaged or cut short");
 		/* from now on rot can be told: the record holds as long as the size is the recorded one */
 		if (*ret_right && verify->config->repair && record && same_size)
-			bid_record_set(verify->store, &object->request, "digest", digest);
+			bid_record_amends_digest(verify->amends, &object->request, digest);
 	}
 	json_decref(record);
 	return 0;

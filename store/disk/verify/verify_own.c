@@ -15,6 +15,7 @@
 #include "disk/names.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
+#include "disk/record_amend.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
@@ -78,14 +79,6 @@ static struct bid_id carried(int fd, const struct bid_request *request)
 														     : request->id;
 }
 
-/* Is the file @path, which stands for a record, empty: is what packs say of it to be no more? */
-static bool is_void(struct bid_verify *verify, const char *path)
-{
-	struct stat st;
-
-	return bid_root_stat(bid_store_root(verify->store), path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
-}
-
 int bid_verify_record(struct bid_verify *verify, const char *path, const struct bid_request *request, json_t *packed)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
@@ -103,7 +96,7 @@ int bid_verify_record(struct bid_verify *verify, const char *path, const struct 
 	if (seen) {
 		st.st_size = (off_t)size;
 	} else if (open_artifact(verify, request, &fd, &st) < 0) {
-		if (bid_idset_find(verify->orphaned, &request->id) || (!packed && is_void(verify, path)))
+		if (bid_idset_find(verify->orphaned, &request->id) || (!packed && bid_record_is_void(verify->store, request)))
 			return 0;
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
@@ -113,7 +106,8 @@ int bid_verify_record(struct bid_verify *verify, const char *path, const struct 
 	record = packed ? json_incref(packed) : NULL;
 	r = packed ? 0 : bid_record_read(verify->store, request, &record);
 	/* gone meanwhile, or a link in the place of a file */
-	if (r == -ENOENT && !is_void(verify, path) && bid_root_stat(bid_store_root(verify->store), path, &now) == 0)
+	if (r == -ENOENT && !bid_record_is_void(verify->store, request) &&
+	    bid_root_stat(bid_store_root(verify->store), path, &now) == 0)
 		r = -EBADMSG;
 	if (r == -EBADMSG) {
 		finding.text = "is damaged";
@@ -178,6 +172,9 @@ static int visit_record(struct bid_verify *verify, const char *path, const char 
 		return foreign(verify);
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
+	if (verify->config->repair && !bid_kind_has_detail(request.kind) && bid_record_is_void(verify->store, &request) &&
+	    bid_record_amends_void(verify->amends, &request) < 0)
+		return -ENOMEM;
 	return bid_kind_has_detail(request.kind) ? bid_verify_piece_record(verify, path, first, entry->d_name, &request)
 						 : bid_verify_record(verify, path, &request, NULL);
 }

@@ -11,6 +11,7 @@
 #include "disk/layout.h"
 #include "disk/pack/packs_list.h"
 #include "disk/record.h"
+#include "disk/record_amend.h"
 #include "disk/record_text.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -26,10 +27,8 @@ struct slice {
 
 bool bid_verify_void(struct bid_verify *verify, const struct bid_request *request)
 {
-	struct stat st;
-
 	bid_record_drop(verify->store, request);
-	return bid_record_stat(verify->store, request, &st) == 0;
+	return bid_record_is_void(verify->store, request) && bid_record_amends_void(verify->amends, request) == 0;
 }
 
 static const char *path_of(const char *name, char buf[static PATH_SIZE])
