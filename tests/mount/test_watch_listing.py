@@ -39,6 +39,19 @@ def test_who_lists_twice_asks_once(mount, mode, store, ids):
     assert requests(m) - before < len(ids) // 2
 
 
+def test_definitions_that_are_opened_and_not_written_are_the_same(mount, mode, store, ids):
+    """perf opens those of every build for writing, whether it lists the mount or the store."""
+    m = mount()
+    first = look(m, ids)
+    for place in (m / ".build-id", store / ".build-id"):
+        for ident in ids:
+            os.close(os.open(place / ident[:2] / ident[2:] / "probes", os.O_RDWR | os.O_CREAT))
+    time.sleep(OLD)
+    before = requests(m)
+    assert look(m, ids) == first
+    assert requests(m) - before < len(ids) // 2
+
+
 def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
     """The kernel lists them again by itself, until there are others, wherever those come from."""
     m = mount()

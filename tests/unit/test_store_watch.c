@@ -3,12 +3,15 @@
 #include "store_scene.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <bid/watch.h>
 
@@ -282,7 +285,6 @@ static void names_alone_take_no_place(void **state)
 	bid_watch_free(watch);
 }
 
-/* bid_watch_note_fn */
 /* Take the build away that perf_adds() made, and return at once. */
 static void take_away(const struct store_scene *scene, bool all)
 {
@@ -317,6 +319,48 @@ static void where_a_build_lies_is_known(void **state)
 	bid_watch_free(watch);
 }
 
+/* Open the definitions of the one build for writing, as perf does, and write one byte through a mapping or none. */
+static void use_probes(const struct store_scene *scene, bool writes)
+{
+	char path[PATH_MAX], *mapped;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s/probes", scene->directory, PLACE);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	if (writes) {
+		mapped = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		assert_true(mapped != MAP_FAILED);
+		*mapped = '#';
+		munmap(mapped, 1);
+	}
+	close(fd);
+}
+
+static void only_who_writes_definitions_changes_them(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_id a = id_of(ID_A);
+	struct bid_watch *watch;
+	char where[PATH_MAX];
+	bool holds;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "echo '%%sdt_a:one=one' > " PLACE "/probes; sleep 0.1");
+	watch = begin(scene, 8);
+	assert_int_equal(watch_one(scene, watch, ID_A, BID_KIND_PROBES, &holds), 0);
+	assert_true(holds);
+	use_probes(scene, false);
+	/* has heard of it then */
+	assert_int_equal(bid_watch_where(watch, &a, where, sizeof(where)), 0);
+	assert_int_equal(count(), 0);
+	use_probes(scene, true);
+	assert_int_equal(bid_watch_where(watch, &a, where, sizeof(where)), -ENOENT);
+	await(1);
+	bid_watch_free(watch);
+}
+
+/* bid_watch_note_fn */
 static void leave(void *user, void **note)
 {
 	*note = user;
@@ -422,6 +466,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_alone_are_watched, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(names_alone_take_no_place, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(where_a_build_lies_is_known, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(only_who_writes_definitions_changes_them, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(who_changes_it_himself_is_not_told, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_was_found_before_does_not_count, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(of_a_lower_store_nothing_is_watched, store_scene_begin, store_scene_end),

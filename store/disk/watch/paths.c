@@ -27,8 +27,7 @@ struct bid_paths_node {
 	struct bid_hold *holds;
 	unsigned busy; /* not to be freed, though nobody holds it */
 	int wd; /* the kernel's watch; -1 if it is no directory, and no file */
-	dev_t dev; /* of a file */
-	ino_t ino;
+	struct bid_stamp stamp; /* of a file */
 	char name[];
 };
 
@@ -339,6 +338,7 @@ int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, stru
 int bid_paths_hold_file(struct bid_paths *paths, int fd, void *holder, struct bid_hold **holds)
 {
 	struct bid_paths_node *node;
+	struct bid_stamp stamp;
 	struct stat st;
 	int wd;
 
@@ -346,6 +346,7 @@ int bid_paths_hold_file(struct bid_paths *paths, int fd, void *holder, struct bi
 		return -errno;
 	if (st.st_dev != paths->dev)
 		return -EXDEV;
+	stamp = bid_stamp_take(&st);
 	/* one that is watched already, for another holder, has the same watch */
 	wd = add_watch(paths, fd, FILE_EVENTS);
 	if (wd < 0)
@@ -358,8 +359,7 @@ int bid_paths_hold_file(struct bid_paths *paths, int fd, void *holder, struct bi
 			return -ENOMEM;
 		}
 		node->wd = wd;
-		node->dev = st.st_dev;
-		node->ino = st.st_ino;
+		node->stamp = stamp;
 		enter(paths, &paths->wds, node);
 	}
 	return hold(paths, node, holder, holds);
@@ -368,8 +368,8 @@ int bid_paths_hold_file(struct bid_paths *paths, int fd, void *holder, struct bi
 bool bid_holds_file(const struct bid_hold *holds, const struct stat *st, uint64_t mark)
 {
 	for (; holds; holds = holds->other)
-		if (!holds->node->parent && holds->since <= mark && holds->node->ino == st->st_ino &&
-		    holds->node->dev == st->st_dev)
+		if (!holds->node->parent && holds->since <= mark && holds->node->stamp.ino == st->st_ino &&
+		    holds->node->stamp.dev == st->st_dev)
 			return true;
 	return false;
 }
@@ -453,6 +453,16 @@ static void tell_below(struct bid_paths *paths, struct bid_paths_node *node, voi
 	}
 	node->busy--;
 	release(paths, node);
+}
+
+void *bid_paths_closed(const struct bid_paths *paths, const struct inotify_event *event, const struct bid_stamp **ret_stamp)
+{
+	struct bid_paths_node *node = event->mask == IN_CLOSE_WRITE ? find_wd(paths, event->wd) : NULL;
+
+	if (!node || node->parent || !node->holds)
+		return NULL;
+	*ret_stamp = &node->stamp;
+	return node->holds->holder;
 }
 
 void bid_paths_event(struct bid_paths *paths, const struct inotify_event *event, void (*fn)(void *user, void *holder), void *user)

@@ -11,6 +11,8 @@
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
+#include "base/stamp.h"
+
 struct bid_paths;
 struct bid_paths_node;
 
@@ -56,6 +58,12 @@ void *bid_paths_holder(const struct bid_paths *paths, const char *path);
 
 /* Let go of all of *@holds. */
 void bid_paths_let_go(struct bid_paths *paths, struct bid_hold **holds);
+
+/*
+ * If @event says no more than that a file was closed by somebody who could write to it: one of the file's holders, and the stamp of
+ * it from before it was watched, which lives as long as it is held. Else NULL.
+ */
+void *bid_paths_closed(const struct bid_paths *paths, const struct inotify_event *event, const struct bid_stamp **ret_stamp);
 
 /*
  * Call @fn for each holder of what @event is about. It lets go of all of the holder's. With IN_Q_OVERFLOW, which concerns all, it

@@ -153,6 +153,23 @@ static void drop_all(struct bid_watch *watch, bool changed)
 		drop(watch, watch->ends.newer, changed);
 }
 
+/*
+ * perf opens the definitions of each build that it lists for writing, and mostly writes nothing. What is written through a mapping
+ * makes no event but that of the end, and gives the file another time.
+ */
+static bool is_only_closed(const struct bid_watch *watch, const struct inotify_event *event)
+{
+	const struct bid_stamp *stamp;
+	const struct entry *entry = bid_paths_closed(watch->paths, event, &stamp);
+	char path[PATH_MAX + 16];
+	struct stat st;
+
+	if (!entry || !entry->where)
+		return false;
+	snprintf(path, sizeof(path), "%s/%s", entry->where, bid_kind_store_name(BID_KIND_PROBES));
+	return bid_root_stat(bid_store_root(watch->store), path, &st) == 0 && bid_stamp_holds(stamp, &st);
+}
+
 /* Take in what the kernel has to tell: all that was done before this call. The lock is held. */
 static void hear(struct bid_watch *watch)
 {
@@ -165,7 +182,7 @@ static void hear(struct bid_watch *watch)
 
 			if (event->mask & IN_Q_OVERFLOW)
 				drop_all(watch, true);
-			else
+			else if (!is_only_closed(watch, event))
 				bid_paths_event(watch->paths, event, drop_changed, watch);
 			at += sizeof(*event) + event->len;
 		}
