@@ -7,7 +7,8 @@
  *	floor names DIRECTORY...	read the names in directories
  *	floor link STORE	files that standard input names, "ID PATH" a line, into perf's layout: mkdir(2), link(2), symlink(2)
  *	floor batch STORE	the same and syncfs(2)
- *	floor each STORE	link, with fsync(2) of the file, and of each directory that has got a name, deepest first
+ *	floor each STORE	link, with fsync(2) of the file, and of each directory that has got a name, deepest first: also of
+ *				those above the ones that had to be made
  *
  * Prints how many files there were, and the seconds that it took.
  */
@@ -84,20 +85,25 @@ static int names(char **dirs, size_t *n)
 	return 0;
 }
 
-/* mkdir(2) of every component of @path that is not there, from the deepest one that is. */
+/* mkdir(2) of every component of @path that is not there, from the deepest one that is. Returns how many were not. */
 static int make_dirs(char *path)
 {
 	char *slash;
+	int above;
 
-	if (mkdir(path, 0755) == 0 || errno == EEXIST)
+	if (mkdir(path, 0755) == 0)
+		return 1;
+	if (errno == EEXIST)
 		return 0;
 	slash = strrchr(path, '/');
 	if (errno != ENOENT || !slash || slash == path)
 		return -errno;
 	*slash = '\0';
-	make_dirs(path);
+	above = make_dirs(path);
 	*slash = '/';
-	return mkdir(path, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+	if (above < 0)
+		return above;
+	return mkdir(path, 0755) == 0 ? above + 1 : errno == EEXIST ? above : -errno;
 }
 
 static int sync_path(const char *path)
@@ -108,11 +114,11 @@ static int sync_path(const char *path)
 }
 
 /* The directory @path and those above it, @levels altogether. */
-static int sync_dirs(char *path, size_t levels)
+static int sync_dirs(char *path, int levels)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < levels; i++) {
+	for (int i = 0; r == 0 && i < levels; i++) {
 		r = sync_path(path);
 		*strrchr(path, '/') = '\0';
 	}
@@ -122,6 +128,7 @@ static int sync_dirs(char *path, size_t levels)
 static int put(const char *store, const struct file *file, bool each)
 {
 	char dir[PATH_MAX], link_path[2 * PATH_MAX], target[2 * PATH_MAX], links[PATH_MAX];
+	int made, made_links;
 
 	if (snprintf(dir, sizeof(dir), "%s%s/%s", store, file->path, file->id) >= (int)sizeof(dir) ||
 	    snprintf(links, sizeof(links), "%s/.build-id/%.2s", store, file->id) >= (int)sizeof(links))
@@ -130,13 +137,17 @@ static int put(const char *store, const struct file *file, bool each)
 	snprintf(target, sizeof(target), "../..%s/%s", file->path, file->id);
 	if (each && sync_path(file->path) < 0)
 		return -errno;
-	if (make_dirs(dir) < 0 || (link(file->path, link_path) < 0 && errno != EEXIST) || make_dirs(links) < 0)
+	made = make_dirs(dir);
+	if (made < 0 || (link(file->path, link_path) < 0 && errno != EEXIST))
+		return -errno;
+	made_links = make_dirs(links);
+	if (made_links < 0)
 		return -errno;
 	snprintf(link_path, sizeof(link_path), "%s/%s", links, file->id + 2);
 	if (symlink(target, link_path) < 0 && errno != EEXIST)
 		return -errno;
-	/* of the file, of its path, and the one that this is in; and the link's */
-	return each && (sync_dirs(dir, 3) < 0 || sync_path(links) < 0) ? -errno : 0;
+	/* those with the names of the file and of the link, and above each directory that was made the one with its name */
+	return each && (sync_dirs(dir, made + 1) < 0 || sync_dirs(links, made_links + 1) < 0) ? -errno : 0;
 }
 
 static size_t read_list(struct file *files)
