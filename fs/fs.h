@@ -10,6 +10,7 @@
 #include <bid/watch.h>
 
 #include "budget.h"
+#include "channel.h"
 #include "dirlist.h"
 #include "fds.h"
 #include "handle.h"
@@ -43,6 +44,7 @@ struct bid_fs {
 	struct bid_servers *servers; /* owned; started after daemonising; NULL if there are none */
 	struct bid_broker *broker; /* owned; made after daemonising */
 	struct bid_sandbox *sandbox; /* owned; entered after daemonising */
+	struct bid_channel channel; /* opened after daemonising */
 	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
 	struct bid_tree tree;
 	struct bid_dirlists listings; /* has its own lock */
@@ -61,7 +63,6 @@ struct bid_fs {
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
 	_Atomic(const char *) uring_reason; /* why requests do not come over io_uring; NULL if they do; see bid_mode_heard() */
-	bool greeted; /* the kernel was answered; see dirops_fix.c */
 	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
 	struct timespec started; /* wall clock */
 	struct bid_listed all_ids; /* buildid */

@@ -22,6 +22,8 @@ enum {
 	 */
 	THREADS = 2,
 	THREADS_MAX = 64,
+	BUSY_POLL = 50, /* microseconds; some more than a change from one process to another takes */
+	BUSY_POLL_MAX = 1000,
 };
 
 static const char usage[] =
@@ -46,6 +48,7 @@ static const char usage[] =
 	"  -o passthrough=auto|on|off  let the kernel read opened files from the store itself (default auto)\n"
 	"  -o sandbox=auto|on|off  have the daemon give up all rights that it does not need (default auto)\n"
 	"  -o max_threads=NUMBER   threads that answer the kernel (default: 2)\n"
+	"  -o busy_poll=MICROSECONDS  look so long for the next request before sleeping; 0 is not at all (default: 50)\n"
 	"  -o io_uring             get requests over io_uring, where libfuse (3.18) and the kernel have it\n"
 	"  -o allow_other          let other users in\n"
 	"  -o nonempty             mount on a directory that is not empty\n"
@@ -158,7 +161,7 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	static const char *const errors[] = { "enoent", "strict" };
 	static const char *const autos[] = { "auto", "on", "off" };
 	static const char *const levels[] = { "error", "warning", "info", "debug" };
-	uint64_t seconds, rate, threads;
+	uint64_t seconds, rate, threads, microseconds;
 	int choice;
 
 	if (strcmp(name, "url") == 0)
@@ -177,6 +180,10 @@ static int set_value(struct bid_options *options, const char *name, const char *
 		if (number(name, value, false, 1, THREADS_MAX, &threads) < 0)
 			return -EINVAL;
 		options->max_threads = (unsigned)threads;
+	} else if (strcmp(name, "busy_poll") == 0) {
+		if (number(name, value, false, 0, BUSY_POLL_MAX, &microseconds) < 0)
+			return -EINVAL;
+		options->busy_poll_us = (unsigned)microseconds;
 	} else if (strcmp(name, "max_size") == 0) {
 		return number(name, value, true, 0, INT64_MAX, &options->max_size) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "cache_size") == 0) {
@@ -368,6 +375,7 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 	*options = (struct bid_options){
 		.wait_ms = 10000,
 		.max_threads = THREADS,
+		.busy_poll_us = BUSY_POLL,
 		.miss_rate = 50,
 		.log_level = BID_LOG_WARNING,
 	};

@@ -36,6 +36,7 @@ struct bid_options {
 	enum bid_sandbox_use sandbox;
 	unsigned wait_ms; /* 0 is for ever */
 	unsigned max_threads; /* that answer the kernel, at least one */
+	unsigned busy_poll_us; /* how long they look for a request before they sleep; 0 is not at all */
 	unsigned miss_rate; /* misses a second for each other user; 0 is no limit */
 	uint64_t max_size; /* bytes; 0 is no limit */
 	uint64_t cache_size; /* bytes of what was fetched; 0 is no limit */

@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "belief.h"
-#include "dirops.h"
 #include "notify.h"
 #include "ops.h"
 #include "sandbox.h"
@@ -107,6 +106,8 @@ static int serve(struct bid_fs *fs, int ready)
 	struct fuse_loop_config *loop = NULL;
 	int r;
 
+	fs->channel = BID_CHANNEL_NONE;
+
 	r = confine(fs);
 	if (r == 0)
 		r = bid_broker_new(fs->store, &config, &fs->broker);
@@ -117,7 +118,7 @@ static int serve(struct bid_fs *fs, int ready)
 	if (r == 0)
 		r = bid_notifier_new(fs->session, &fs->notifier);
 	if (r == 0)
-		r = bid_dirops_parallel(fs->session);
+		r = bid_channel_init(&fs->channel, fs->session, fs->options->busy_poll_us, fs->options->max_threads);
 	loop = r == 0 ? fuse_loop_cfg_create() : NULL;
 	if (loop) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
@@ -136,6 +137,7 @@ static int serve(struct bid_fs *fs, int ready)
 		bid_error("%s: cannot serve the mount", strerror(r < 0 ? -r : ENOMEM));
 		bid_close(ready);
 	}
+	bid_channel_release(&fs->channel);
 	bid_dirlists_close_all(&fs->listings);
 	/* answers what still waits, so before the session goes */
 	bid_broker_free(fs->broker);

@@ -188,6 +188,7 @@ BAD_OPTIONS = {
     "wait=99999999999999999999": "bad value '9+'",
     "max_threads=0": "bad value '0'",
     "max_threads=65": "bad value '65'",
+    "busy_poll=1001": "bad value '1001'",
     "max_size=1X": "bad value '1X'",
     "max_size=9999999999G": "bad value '9999999999G'",
     "max_size=1KK": "bad value '1KK'",

@@ -22,6 +22,7 @@ WAYS = {
     "io_uring": "io_uring",
     "one thread": "max_threads=1",
     "ten threads": "max_threads=10",
+    "no busy polling": "busy_poll=0",
     "ro": "ro",
 }
 
