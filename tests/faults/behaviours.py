@@ -5,6 +5,7 @@
   chunked                   the file, in chunks
   no-length                 the file, ended by closing the connection
   close                     the file, and the connection is closed behind it
+  old                       the file, as HTTP/1.0: the end is that of the connection
   lower-case                the file, with field names as HTTP/2 has them
   absent, gone              404, 410
   error:CODE[:RETRY[:TEXT]] that status, with Retry-After: RETRY unless it is empty, and TEXT as the body; a RETRY of "dateN" is
@@ -100,6 +101,14 @@ def no_length(handler, arg, data):
 def close(handler, arg, data):
     handler.close_connection = True
     handler.begin(200, handler.artifact_fields(len(data)) + [("Connection", "close")])
+    handler.send(data)
+
+
+@with_artifact
+def old(handler, arg, data):
+    handler.protocol_version = "HTTP/1.0"
+    handler.close_connection = True
+    handler.begin(200, [field for field in handler.artifact_fields(len(data)) if field[0] != "Content-Length"])
     handler.send(data)
 
 
@@ -396,6 +405,7 @@ BEHAVIOURS = {
     "chunked": (chunked, False),
     "no-length": (no_length, False),
     "close": (close, False),
+    "old": (old, False),
     "lower-case": (lower_case, False),
     "absent": (absent, False),
     "gone": (gone, False),

@@ -46,6 +46,25 @@ static void test_healthy(void **state)
 	tear_down(&setting);
 }
 
+/* The protocol is the server's choice. */
+static void test_protocol(void **state)
+{
+	static const char *const answers[][2] = { { "old", "HTTP/1.0" }, { "ok", "HTTP/1.1" } };
+	struct bid_source_health health;
+	struct capture capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		behave(answers[i][0]);
+		ask(setting.source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		setting.source->ops->health(setting.source, &health);
+		assert_string_equal(health.protocol, answers[i][1]);
+	}
+	tear_down(&setting);
+}
+
 static void test_kinds(void **state)
 {
 	static const enum bid_kind others[] = { BID_KIND_NONE, BID_KIND_KALLSYMS, BID_KIND_PROBES, BID_KIND_VDSO, BID_KIND_END };
@@ -84,6 +103,7 @@ static void test_behaviours(void **state)
 		{ "chunked", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "no-length", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "close", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
+		{ "old", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "lower-case", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "early-hints", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "delay:0.2", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
@@ -331,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_healthy),	    cmocka_unit_test(test_kinds),	cmocka_unit_test(test_behaviours),
 		cmocka_unit_test(test_healing),	    cmocka_unit_test(test_retry_after), cmocka_unit_test(test_max_size),
 		cmocka_unit_test(test_credentials), cmocka_unit_test(test_bad_servers), cmocka_unit_test(test_ends_of_text),
+		cmocka_unit_test(test_protocol),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
