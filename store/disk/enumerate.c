@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/dents.h"
 #include "base/stamp.h"
 #include "disk/layout.h"
 #include "disk/one.h"
@@ -66,21 +67,24 @@ static bool strip_suffix(int dir, char *hex)
 
 int bid_one_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
 {
-	bid_auto_dir DIR *dir = NULL;
 	char path[sizeof(BID_LAYOUT_LINKS) + 4], hex[2 + NAME_MAX + 1];
-	struct dirent *entry;
+	bid_auto_fd int dir = -1;
+	struct bid_dents dents;
+	struct bid_dent *entry;
 	int r;
 
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first);
-	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	snprintf(hex, sizeof(hex), "%02x", first);
-	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+	/* many callers look at the first id only, of each directory: readdir(3) reads eight times as much ahead */
+	bid_dents_init(&dents, dir);
+	for (errno = 0; (entry = bid_dents_next(&dents)); errno = 0) {
 		struct bid_id id;
 
-		memcpy(hex + 2, entry->d_name, strlen(entry->d_name) + 1);
-		if (bid_store_flags(store) & BID_STORE_LOWER && !strip_suffix(dirfd(dir), hex))
+		memcpy(hex + 2, entry->name, strlen(entry->name) + 1);
+		if (bid_store_flags(store) & BID_STORE_LOWER && !strip_suffix(dir, hex))
 			continue;
 		if (bid_id_parse_str(hex, &id) < 0)
 			continue;
