@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <xxhash.h>
 
@@ -162,14 +163,39 @@ bool bid_record_is_void(struct bid_store *store, const struct bid_request *reque
 	return bid_record_stat(store, request, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
+/*
+ * Open the empty file @name, and lock it: under a temporary name it is not swept away then. -EBUSY for a record, which is never
+ * moved there, where it could be swept, and for what is just being written.
+ */
+static int open_void(int dir, const char *name, int *ret_fd)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+
+	if (r < 0)
+		return r;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -EBUSY;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size > 0)
+		return -EBUSY;
+	*ret_fd = bid_steal_fd(&fd);
+	return 0;
+}
+
 int bid_record_unvoid(struct bid_store *store, const struct bid_request *request)
 {
 	bid_cleanup(bid_temp_release) struct bid_temp temp = BID_TEMP_NONE;
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int fd = -1;
 	struct stat st;
 	int r = open_place(store, request, false, &dir, name);
 
+	if (r == 0)
+		r = open_void(dir.fd, name, &fd);
 	if (r == 0)
 		r = bid_temp_new(store, true, &temp);
 	if (r == 0 && renameat(dir.fd, name, temp.dir, temp.name) < 0)

@@ -45,8 +45,8 @@ int bid_record_stat(struct bid_store *store, const struct bid_request *request, 
 bool bid_record_is_void(struct bid_store *store, const struct bid_request *request);
 
 /*
- * Remove that file, once no pack says anything. A record that somebody writes there meanwhile is missing for a moment, which who is
- * killed in that very moment makes for good.
+ * Remove that file, once no pack says anything. -EBUSY if a record is there by now. One that somebody writes between that look and
+ * the removal is missing for a moment, which who is killed or sweeps (bid_temp_sweep()) in that very moment makes for good.
  */
 int bid_record_unvoid(struct bid_store *store, const struct bid_request *request);
 
