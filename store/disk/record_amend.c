@@ -17,10 +17,14 @@
 #include "disk/record_text.h"
 #include "disk/store.h"
 
-enum { MANY = 1 << 16 }; /* digests: 5 MB; all packs are written for them, which is little beside reading as many artifacts */
+enum {
+	MANY = 1 << 16, /* digests: 10 MB; all packs are written for them, which is little beside reading as many artifacts */
+	FEW = 64, /* for digests of less than one of so many records in packs, these are not written anew */
+};
 
 struct digested {
 	struct bid_pack_key key;
+	struct bid_request request; /* without a detail */
 	uint64_t was; /* XXH3-64 of the text that it goes into, and into no other */
 	char digest[BID_DIGEST_MAX];
 };
@@ -32,19 +36,21 @@ struct voided {
 
 struct bid_record_amends {
 	struct bid_store *store; /* borrowed */
+	bool whole; /* packs may be written */
 	struct digested *digests; /* owned, as is the other */
 	size_t n_digests, digests_room;
 	struct voided *voids;
 	size_t n_voids, voids_room;
 };
 
-int bid_record_amends_new(struct bid_store *store, struct bid_record_amends **ret_amends)
+int bid_record_amends_new(struct bid_store *store, bool whole, struct bid_record_amends **ret_amends)
 {
 	struct bid_record_amends *amends = calloc(1, sizeof(*amends));
 
 	if (!amends)
 		return -ENOMEM;
 	amends->store = store;
+	amends->whole = whole;
 	*ret_amends = amends;
 	return 0;
 }
@@ -67,13 +73,14 @@ static struct bid_pack_key key_of(const struct bid_request *request)
 
 int bid_record_amends_digest(struct bid_record_amends *amends, const struct bid_request *request, const char *digest)
 {
-	struct digested digested = { .key = key_of(request) };
+	struct digested digested = { .key = key_of(request), .request = *request };
 	bid_auto_free char *text = NULL;
 	struct stat st;
 	size_t len;
 	int r;
 
-	if (bid_record_stat(amends->store, request, &st) == 0 || bid_temp_is_shared(bid_store_root(amends->store)))
+	if (!amends->whole || bid_record_stat(amends->store, request, &st) == 0 ||
+	    bid_temp_is_shared(bid_store_root(amends->store)))
 		return bid_record_set(amends->store, request, "digest", digest);
 	r = bid_packs_find(amends->store, &digested.key, &text, &len);
 	if (r < 0)
@@ -88,6 +95,8 @@ int bid_record_amends_digest(struct bid_record_amends *amends, const struct bid_
 
 int bid_record_amends_void(struct bid_record_amends *amends, const struct bid_request *request)
 {
+	if (!amends->whole)
+		return 0;
 	if (bid_array_grow(amends->voids, amends->n_voids, amends->voids_room) < 0)
 		return -ENOMEM;
 	amends->voids[amends->n_voids++] = (struct voided){ key_of(request), *request };
@@ -157,29 +166,63 @@ static void unvoid(const struct bid_record_amends *amends)
 	}
 }
 
+/* Are the digests so many that packs are written for them? */
+static bool is_much(const struct bid_record_amends *amends)
+{
+	bid_auto_packs struct bid_packs_list *list = bid_packs_list(amends->store);
+	uint64_t n = 0;
+
+	for (size_t i = 0; list && i < list->n; i++)
+		n += list->packs[i]->pack.n;
+	return amends->n_digests > 0 && amends->n_digests >= n / FEW;
+}
+
 static int write_held(struct bid_record_amends *amends)
 {
 	const struct bid_pack_amender amender = { .amend = amend, .user = amends };
 	bid_auto_fd int hold = -1;
-	int r = bid_packs_hold(amends->store, &hold);
+	int r = bid_temp_is_shared(bid_store_root(amends->store)) ? -EOPNOTSUPP : 0;
 
+	if (r == 0)
+		r = bid_packs_hold(amends->store, BID_PACKS_WAIT_MS, &hold);
 	if (r < 0)
 		return r;
 	if (amends->n_digests > 0)
 		qsort(amends->digests, amends->n_digests, sizeof(*amends->digests), by_key);
 	if (amends->n_voids > 0)
 		qsort(amends->voids, amends->n_voids, sizeof(*amends->voids), by_key);
-	if (amends->n_digests > 0 || is_any_packed(amends))
-		r = bid_packs_rewrite(amends->store, hold, &amender);
+	if (is_much(amends) || is_any_packed(amends)) {
+		r = bid_packs_rewrite(amends->store, &amender);
+		amends->n_digests = r == 0 ? 0 : amends->n_digests;
+	}
 	if (r == 0)
 		unvoid(amends);
 	return r;
 }
 
+/* Give the record a file of its own, unless it has changed meanwhile. */
+static int set_alone(struct bid_store *store, const struct digested *digested)
+{
+	bid_auto_free char *text = NULL;
+	struct stat st;
+	size_t len;
+
+	if (bid_record_stat(store, &digested->request, &st) == 0 || bid_packs_find(store, &digested->key, &text, &len) < 0 ||
+	    digested->was != XXH3_64bits(text, len))
+		return 0;
+	return bid_record_set(store, &digested->request, "digest", digested->digest);
+}
+
 int bid_record_amends_write(struct bid_record_amends *amends)
 {
-	int r = amends->n_digests + amends->n_voids > 0 ? write_held(amends) : 0;
+	int r = amends->n_voids > 0 || is_much(amends) ? write_held(amends) : 0;
 
+	/* those for which no pack was written */
+	for (size_t i = 0; i < amends->n_digests; i++) {
+		int s = set_alone(amends->store, &amends->digests[i]);
+
+		r = r == 0 ? s : r;
+	}
 	amends->n_digests = amends->n_voids = 0;
 	return r;
 }

@@ -10,12 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "disk/pack/packs.h"
+#include "disk/record.h"
 #include "disk/record_amend.h"
 #include "disk/record_batch.h"
 
@@ -338,7 +341,7 @@ static struct bid_record_amends *amends_of(struct bid_store *store)
 {
 	struct bid_record_amends *amends;
 
-	assert_int_equal(bid_record_amends_new(store, &amends), 0);
+	assert_int_equal(bid_record_amends_new(store, true, &amends), 0);
 	return amends;
 }
 
@@ -376,6 +379,65 @@ static void digests_are_amended_in_the_pack(void **state)
 	}
 	bid_record_amends_free(amends);
 	bid_store_free(other);
+}
+
+/* Digests of a few records: to write all packs for them would be out of proportion. */
+static void few_digests_leave_the_packs_alone(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_record_amends *amends = amends_of(scene->store);
+	struct bid_request request = request_of(5), changed = request_of(6);
+	char said[64];
+
+	write_batch(scene->store, 0, 1000);
+	write_batch(scene->store, 1000, 100);
+	assert_int_equal(bid_record_amends_digest(amends, &request, "xxh3-128:5"), 0);
+	assert_int_equal(bid_record_amends_digest(amends, &changed, "xxh3-128:6"), 0);
+	assert_int_equal(bid_record_set(scene->store, &changed, "how", "fetched"), 0);
+	assert_int_equal(bid_record_amends_write(amends), 0);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 2);
+	assert_int_equal(count_files(scene, ".bidfs/record/17"), 2);
+	recorded_digest(scene->store, 5, said);
+	assert_string_equal(said, "xxh3-128:5");
+	recorded_digest(scene->store, 6, said);
+	assert_string_equal(said, "");
+	bid_record_amends_free(amends);
+}
+
+/* Who was asked for some ids does not write what is of others. */
+static void amends_of_some_ids_leave_the_packs_alone(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_of(5), voided = request_of(6);
+	struct bid_record_amends *amends;
+	char said[64];
+
+	write_batch(scene->store, 0, 10);
+	write_batch(scene->store, 10, 2);
+	assert_int_equal(bid_record_amends_new(scene->store, false, &amends), 0);
+	assert_int_equal(bid_record_amends_digest(amends, &request, "xxh3-128:5"), 0);
+	bid_record_drop(scene->store, &voided);
+	assert_int_equal(bid_record_amends_void(amends, &voided), 0);
+	assert_int_equal(bid_record_amends_write(amends), 0);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 2);
+	recorded_digest(scene->store, 5, said);
+	assert_string_equal(said, "xxh3-128:5");
+	assert_true(bid_record_is_void(scene->store, &voided));
+	bid_record_amends_free(amends);
+}
+
+/* What was written there meanwhile is no empty file any more. */
+static void a_record_is_not_taken_for_a_void_one(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_of(5);
+	struct bid_record record = record_of(5);
+
+	assert_int_equal(bid_record_write(scene->store, &record), 0);
+	run(scene, "cd store/.bidfs/record/17 && ls -i > ../../../../before");
+	assert_int_equal(bid_record_unvoid(scene->store, &request), -EBUSY);
+	run(scene, "cd store/.bidfs/record/17 && ls -i | cmp - ../../../../before");
+	assert_int_equal(recorded(scene->store, 5), 5);
 }
 
 static void drop(struct bid_store *store, struct bid_record_amends *amends, unsigned number)
@@ -447,7 +509,7 @@ static void who_merges_does_so_alone(void **state)
 	int hold;
 
 	write_batch(scene->store, 0, 10);
-	assert_int_equal(bid_packs_hold(scene->store, &hold), 0);
+	assert_int_equal(bid_packs_hold(scene->store, 0, &hold), 0);
 	write_batch(scene->store, 10, 10);
 	assert_int_equal(count_files(scene, ".bidfs/pack"), 2);
 	close(hold);
@@ -455,6 +517,60 @@ static void who_merges_does_so_alone(void **state)
 	assert_int_equal(count_files(scene, ".bidfs/pack"), 1);
 	for (unsigned i = 0; i < 30; i++)
 		assert_int_equal(recorded(scene->store, i), i);
+}
+
+/* Who may read the directory may lock it, and that is everybody. */
+static void who_may_only_read_is_in_nobodys_way(void **state)
+{
+	struct store_scene *scene = *state;
+	char path[128];
+	struct stat st;
+	int dir, hold, other;
+
+	write_batch(scene->store, 0, 10);
+	snprintf(path, sizeof(path), "%s/store/.bidfs/pack", scene->directory);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir >= 0);
+	assert_int_equal(flock(dir, LOCK_EX | LOCK_NB), 0);
+	write_batch(scene->store, 10, 10);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 1);
+	assert_int_equal(bid_packs_hold(scene->store, 0, &hold), 0);
+	assert_int_equal(fstat(hold, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	/* and who may write waits for a while only */
+	assert_int_equal(bid_packs_hold(scene->store, 50, &other), -EBUSY);
+	close(hold);
+
+	run(scene, "rm store/.bidfs/pack.lock && chmod 0775 store/.bidfs/pack");
+	assert_int_equal(bid_packs_hold(scene->store, 0, &hold), 0);
+	assert_int_equal(fstat(hold, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0660);
+	close(hold);
+	close(dir);
+}
+
+/* Packs stay as they are, and digests go to files. */
+static void without_the_lock_nothing_is_merged_or_lost(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_record_amends *amends = amends_of(scene->store);
+	struct bid_request request = request_of(5);
+	char said[64];
+	int hold;
+
+	write_batch(scene->store, 0, 10);
+	run(scene, "rm store/.bidfs/pack.lock && mkdir store/.bidfs/pack.lock");
+	assert_int_equal(bid_packs_hold(scene->store, BID_PACKS_WAIT_MS, &hold), -EISDIR);
+	write_batch(scene->store, 10, 10);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 2);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(recorded(scene->store, i), i);
+	assert_int_equal(bid_record_amends_digest(amends, &request, "xxh3-128:5"), 0);
+	assert_int_equal(bid_record_amends_write(amends), -EISDIR);
+	assert_int_equal(count_files(scene, ".bidfs/pack"), 2);
+	recorded_digest(scene->store, 5, said);
+	assert_string_equal(said, "xxh3-128:5");
+	bid_record_amends_free(amends);
 }
 
 static void packs_become_one_before_they_are_many(void **state)
@@ -576,7 +692,12 @@ int main(void)
 		TEST(digests_are_amended_in_the_pack),
 		TEST(voided_records_leave_the_packs),
 		TEST(beside_an_unknown_pack_voids_stay),
+		TEST(few_digests_leave_the_packs_alone),
+		TEST(amends_of_some_ids_leave_the_packs_alone),
+		TEST(a_record_is_not_taken_for_a_void_one),
 		TEST(who_merges_does_so_alone),
+		TEST(who_may_only_read_is_in_nobodys_way),
+		TEST(without_the_lock_nothing_is_merged_or_lost),
 		TEST(packs_become_one_before_they_are_many),
 		TEST(changes_in_quick_succession_are_seen),
 		TEST(several_who_merge_at_once_lose_nothing),

@@ -296,6 +296,26 @@ static void a_damaged_pack_never_does_harm(void **state)
 	close_target(&object);
 }
 
+/* To repair one build is no reason to write what is recorded of others, and whose damage nobody looks for. */
+static void repair_of_one_build_leaves_its_pack_alone(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_verify_config config = { .deep = true, .repair = true, .ids = &request.id, .n_ids = 1 };
+	struct bid_verify_stats stats;
+	char name[PATH_MAX];
+
+	scan_two(scene, name, sizeof(name));
+	run(scene, "ls -i store/.bidfs/pack > before");
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.digests, 0);
+	run(scene, "ls -i store/.bidfs/pack | cmp - before");
+	/* it has its digest all the same */
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.digests, 1);
+	assert_true(is_recorded(scene, ID_A) && is_recorded(scene, ID_B));
+}
+
 /* A build that goes takes its record with it, though it is in a pack with others. */
 static void records_in_packs_go_with_what_they_are_of(void **state)
 {
@@ -363,6 +383,7 @@ int main(void)
 		TEST(every_cut_is_found),
 		TEST(a_damaged_record_never_does_harm),
 		TEST(a_damaged_pack_never_does_harm),
+		TEST(repair_of_one_build_leaves_its_pack_alone),
 		TEST(records_in_packs_go_with_what_they_are_of),
 		TEST(records_that_are_no_files),
 	};

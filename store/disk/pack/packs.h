@@ -33,20 +33,24 @@ int bid_packs_find(struct bid_store *store, const struct bid_pack_key *key, char
 int bid_packs_add(struct bid_store *store, struct bid_pack_item *items, size_t n);
 
 /*
- * From now on, nobody else merges packs or writes them anew, until the descriptor @ret_hold is closed. Waits for who does.
- * -EOPNOTSUPP where the file system cannot tell.
+ * From now on, nobody else merges packs or writes them anew, until the descriptor @ret_hold is closed: a lock on
+ * ".bidfs/pack.lock", which is made if there is none. Waits @wait_ms milliseconds at most for who does, -EBUSY after that.
+ * -EOPNOTSUPP where the file system knows no locks, or as open(2) for who may not write packs. What is not held after waiting is
+ * logged, but for -EOPNOTSUPP.
  */
-int bid_packs_hold(struct bid_store *store, int *ret_hold);
+int bid_packs_hold(struct bid_store *store, int wait_ms, int *ret_hold);
+
+enum { BID_PACKS_WAIT_MS = 10 * 1000 }; /* of who repairs; who adds does not wait */
 
 /*
- * Write all packs that there are anew, as one, as @amender wants its records. On disk on return of 0. Under @hold, of
- * bid_packs_hold().
+ * Write all packs that there are anew, as one, as @amender wants its records. On disk on return of 0. To be called under
+ * bid_packs_hold(), and not where the locks of other machines may not be seen (bid_temp_is_shared()).
  */
-int bid_packs_rewrite(struct bid_store *store, int hold, const struct bid_pack_amender *amender);
+int bid_packs_rewrite(struct bid_store *store, const struct bid_pack_amender *amender);
 
 /*
  * The pack @name, or what is in the place of one, is damaged: write what is sound in it to another, and remove it. Returns 0 if it
- * is gone.
+ * is gone. Waits as bid_packs_hold() with BID_PACKS_WAIT_MS.
  */
 int bid_packs_mend(struct bid_store *store, const char *name);
 

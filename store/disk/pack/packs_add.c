@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,20 +63,17 @@ static int publish(struct bid_temp *temp, int dir)
 	return r;
 }
 
-/*
- * Open the directory of packs, and lock it: who merges may not bring back what somebody else leaves out meanwhile. *@ret_locked
- * says whether it is, which with LOCK_NB it is not while somebody else merges, and never where the file system knows no locks.
- */
-static int open_locked(struct bid_store *store, int operation, int *ret_dir, bool *ret_locked)
+static int open_packs(struct bid_store *store, int *ret_dir)
 {
-	int r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_PACKS, false, ret_dir);
+	return bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_PACKS, false, ret_dir);
+}
 
-	if (r < 0)
-		return r;
-	do
-		*ret_locked = flock(*ret_dir, operation) == 0;
-	while (!*ret_locked && errno == EINTR);
-	return 0;
+/* Who merges may not bring back what somebody else leaves out meanwhile; where the file system knows no locks, nobody does. */
+static int hold_to_merge(struct bid_store *store, int wait_ms, int *ret_hold)
+{
+	int r = bid_packs_hold(store, wait_ms, ret_hold);
+
+	return r == -EOPNOTSUPP ? 0 : r;
 }
 
 /* Write @items to @dir, and with them the first @n_merged of @packs, which go then. */
@@ -132,15 +128,14 @@ int bid_packs_add(struct bid_store *store, struct bid_pack_item *items, size_t n
 {
 	bid_auto_packs struct bid_packs_list *list = NULL;
 	bid_auto_free struct bid_packs_held **packs = NULL;
-	bid_auto_fd int dir = -1;
+	bid_auto_fd int dir = -1, hold = -1;
 	size_t n_merged = 0;
-	bool locked;
-	int r = open_locked(store, LOCK_EX | LOCK_NB, &dir, &locked);
+	int r = open_packs(store, &dir);
 
 	if (r < 0)
 		return r;
-	/* who comes after the one that merges now takes this along */
-	if (locked || errno != EWOULDBLOCK)
+	/* who comes after the one that merges now, or may lock, takes this along */
+	if (hold_to_merge(store, 0, &hold) == 0)
 		list = bid_packs_list(store);
 	packs = calloc(list ? list->n + 1 : 1, sizeof(struct bid_packs_held *));
 	if (!packs)
@@ -154,37 +149,27 @@ int bid_packs_add(struct bid_store *store, struct bid_pack_item *items, size_t n
 	return r < 0 && n_merged > 0 ? write_merged(store, dir, items, n, NULL, 0, NULL) : r;
 }
 
-int bid_packs_hold(struct bid_store *store, int *ret_hold)
-{
-	bid_auto_fd int dir = -1;
-	bool locked;
-	int r = open_locked(store, LOCK_EX, &dir, &locked);
-
-	if (r < 0)
-		return r;
-	if (!locked || bid_temp_is_shared(dir))
-		return -EOPNOTSUPP;
-	*ret_hold = bid_steal_fd(&dir);
-	return 0;
-}
-
-int bid_packs_rewrite(struct bid_store *store, int hold, const struct bid_pack_amender *amender)
+int bid_packs_rewrite(struct bid_store *store, const struct bid_pack_amender *amender)
 {
 	bid_auto_packs struct bid_packs_list *list = bid_packs_list(store);
-	int r = list && list->n > 0 ? merge(store, hold, NULL, 0, list->packs, list->n, amender) : 0;
+	bid_auto_fd int dir = -1;
+	int r = open_packs(store, &dir);
 
+	if (r == 0 && list && list->n > 0)
+		r = merge(store, dir, NULL, 0, list->packs, list->n, amender);
 	/* also that those are gone which were left out */
-	return r == 0 && fsync(hold) < 0 ? -errno : r;
+	return r == 0 && fsync(dir) < 0 ? -errno : r;
 }
 
 int bid_packs_mend(struct bid_store *store, const char *name)
 {
 	struct bid_packs_held damaged = { .pack = BID_PACK_NONE }, *packs = &damaged;
 	bid_auto_free struct bid_pack_item *items = NULL;
-	bid_auto_fd int dir = -1, fd = -1;
-	bool locked;
-	int r = open_locked(store, LOCK_EX, &dir, &locked);
+	bid_auto_fd int dir = -1, hold = -1, fd = -1;
+	int r = open_packs(store, &dir);
 
+	if (r == 0)
+		r = hold_to_merge(store, BID_PACKS_WAIT_MS, &hold);
 	if (r < 0)
 		return r;
 	snprintf(damaged.name, sizeof(damaged.name), "%s", name);

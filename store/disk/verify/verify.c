@@ -263,9 +263,12 @@ static int check_in_turn(struct bid_verify *verify)
 {
 	struct bid_visitor adoptable = { .entry = visit_adoptable, .user = verify };
 	struct team alone = { .members = verify, .n = 1 };
-	/* links first: who lost a link that led elsewhere is an orphan then, and is adopted */
-	int r = bid_verify_links(verify);
+	/* before they are written anew, which leaves out what is damaged without a word */
+	int r = verify->config->ids ? 0 : bid_verify_packs_whole(verify);
 
+	/* links first: who lost a link that led elsewhere is an orphan then, and is adopted */
+	if (r == 0)
+		r = bid_verify_links(verify);
 	if (r == 0)
 		r = check_names(&alone);
 	verify->again = true;
@@ -346,7 +349,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =
 			(struct bid_verify){ .store = store, .config = config, .shared = shared, .worker = i, .wanted = &wanted };
-	r = config->repair ? bid_record_amends_new(store, &members[0].amends) : 0;
+	r = config->repair ? bid_record_amends_new(store, !config->ids, &members[0].amends) : 0;
 	if (r == 0)
 		r = run(&team, ret_stats);
 	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)

@@ -144,7 +144,7 @@ int bid_verify_packs(struct bid_verify *verify);
 /* Void the record of @request, which is in a pack. Returns whether it is. */
 bool bid_verify_void(struct bid_verify *verify, const struct bid_request *request);
 
-/* The packs themselves. */
+/* The packs themselves; before anything writes them anew, which leaves out what is damaged. */
 int bid_verify_packs_whole(struct bid_verify *verify);
 
 /* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. Static. */

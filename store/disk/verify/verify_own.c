@@ -343,8 +343,8 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".",	   "..",   "tmp",  "record", "unpacked", "source", "section",
-					     "quarantine", "name", "pack", "scan",   "absent",	 "cookie", "pins" };
+	static const char *const known[] = { ".",    "..",   "tmp",	  "record", "unpacked", "source", "section", "quarantine",
+					     "name", "pack", "pack.lock", "scan",   "absent",	"cookie", "pins" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -390,7 +390,7 @@ int bid_verify_own_rest(struct bid_verify *verify)
 	if (verify->config->ids)
 		return 0;
 	r = check_temps(verify);
-	if (r == 0)
+	if (r == 0 && !verify->config->repair)
 		r = bid_verify_packs_whole(verify);
 	if (r == 0 && verify->config->deep)
 		r = bid_store_each_cookie(verify->store, check_cookie, verify);
