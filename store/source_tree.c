@@ -277,10 +277,18 @@ static void tree_free(struct bid_source *source)
 static void tree_health(struct bid_source *source, struct bid_source_health *ret_health)
 {
 	struct bid_source_tree *tree = tree_of(source);
+	const struct bid_breaker *breaker = &tree->breaker;
 
 	pthread_mutex_lock(&tree->lock);
-	*ret_health = (struct bid_source_health){ .refused = tree->refused };
-	bid_breaker_tell(&tree->breaker, bid_clock_ms(), ret_health);
+	*ret_health = (struct bid_source_health){
+		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
+			   : breaker->probing ? BID_BREAKER_PROBING
+					      : BID_BREAKER_OPEN,
+		.failures = breaker->failures,
+		.next_probe_s = bid_breaker_remaining_s(breaker, bid_clock_ms()),
+		.refused = tree->refused,
+	};
+	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
 	pthread_mutex_unlock(&tree->lock);
 }
 

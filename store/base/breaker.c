@@ -11,13 +11,13 @@ void bid_breaker_init(struct bid_breaker *breaker, unsigned seed)
 
 bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_probe)
 {
-	if (breaker->state == BID_BREAKER_CLOSED) {
+	if (!breaker->open) {
 		*ret_probe = false;
 		return true;
 	}
-	if (breaker->state == BID_BREAKER_PROBING || now < breaker->until)
+	if (breaker->probing || now < breaker->until)
 		return false;
-	breaker->state = BID_BREAKER_PROBING;
+	breaker->probing = true;
 	*ret_probe = true;
 	return true;
 }
@@ -44,7 +44,8 @@ static void leave_alone(struct bid_breaker *breaker, int64_t now, int64_t wanted
 	breaker->asked_for = wanted_ms > 0;
 	if (pause < wanted_ms)
 		pause = wanted_ms;
-	breaker->state = BID_BREAKER_OPEN;
+	breaker->open = true;
+	breaker->probing = false;
 	breaker->until = now + pause;
 	/* to the second that is over, and not to the one that has begun */
 	breaker->until_wall = time(NULL) + (pause + 999) / 1000;
@@ -53,9 +54,10 @@ static void leave_alone(struct bid_breaker *breaker, int64_t now, int64_t wanted
 static void note_health(struct bid_breaker *breaker, bool probe)
 {
 	/* what was on its way when the server asked for peace is no sign that it has changed its mind */
-	if (breaker->state != BID_BREAKER_CLOSED && breaker->asked_for && !probe)
+	if (breaker->open && breaker->asked_for && !probe)
 		return;
-	breaker->state = BID_BREAKER_CLOSED;
+	breaker->open = false;
+	breaker->probing = false;
 	breaker->failures = 0;
 	breaker->pauses = 0;
 	breaker->trouble[0] = '\0';
@@ -64,7 +66,7 @@ static void note_health(struct bid_breaker *breaker, bool probe)
 void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_sign sign, int64_t retry_after_s,
 		      const char *text)
 {
-	bool admitted = probe || breaker->state == BID_BREAKER_CLOSED;
+	bool admitted = probe || !breaker->open;
 
 	if (sign == BID_SIGN_HEALTHY) {
 		note_health(breaker, probe);
@@ -73,7 +75,7 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 	if (sign == BID_SIGN_NONE) {
 		/* the probe has found out nothing: the next request is another */
 		if (probe)
-			breaker->state = BID_BREAKER_OPEN;
+			breaker->probing = false;
 		return;
 	}
 	/* a request from before the pause has nothing new to say, and must not make it longer */
@@ -97,15 +99,7 @@ void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t s
 
 unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now)
 {
-	if (breaker->state != BID_BREAKER_OPEN || breaker->until <= now)
+	if (!breaker->open || breaker->probing || breaker->until <= now)
 		return 0;
 	return (unsigned)((breaker->until - now + 999) / 1000);
-}
-
-void bid_breaker_tell(const struct bid_breaker *breaker, int64_t now, struct bid_source_health *health)
-{
-	health->breaker = breaker->state;
-	health->failures = breaker->failures;
-	health->next_probe_s = bid_breaker_remaining_s(breaker, now);
-	snprintf(health->trouble, sizeof(health->trouble), "%s", breaker->trouble);
 }

@@ -19,9 +19,10 @@
 #ifndef BID_BASE_BREAKER_H
 #define BID_BASE_BREAKER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <time.h>
-
-#include <bid/source.h>
 
 #define BID_BREAKER_PAUSE_MIN_MS 5000
 #define BID_BREAKER_PAUSE_MAX_MS 300000
@@ -36,11 +37,12 @@ enum bid_sign {
 };
 
 struct bid_breaker {
-	enum bid_breaker_state state;
+	bool open; /* only the probe may be sent */
+	bool probing; /* while open: it is on its way */
 	unsigned failures; /* in a row */
 	unsigned pauses; /* in a row */
 	bool asked_for; /* the pause is one that the server asked for */
-	int64_t until; /* while open: when the next request is the probe, in milliseconds of the monotonic clock */
+	int64_t until; /* while open, and not probing: when the next request is the probe, in milliseconds of the monotonic clock */
 	time_t until_wall; /* the same, for people */
 	unsigned seed; /* of the jitter */
 	char trouble[128]; /* what the last failure was; "" after a success */
@@ -58,10 +60,7 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 /* "breaker open until 14:03:27: could not connect: ...": the same text as long as it is open. */
 void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t size);
 
-/* Seconds until the next probe, rounded up; 0 if it is not open. */
+/* Seconds until the next probe, rounded up; 0 if requests are admitted, or it is on its way. */
 unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now);
-
-/* Write its part of @health. */
-void bid_breaker_tell(const struct bid_breaker *breaker, int64_t now, struct bid_source_health *health);
 
 #endif

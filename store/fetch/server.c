@@ -63,17 +63,23 @@ static unsigned kinds_lacking(const struct bid_server *server, int64_t now)
 static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
 {
 	struct bid_server *server = server_of(source);
+	const struct bid_breaker *breaker = &server->breaker;
 	int64_t now = bid_clock_ms();
 
 	pthread_mutex_lock(&server->fetch->lock);
 	*ret_health = (struct bid_source_health){
+		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
+			   : breaker->probing ? BID_BREAKER_PROBING
+					      : BID_BREAKER_OPEN,
+		.failures = breaker->failures,
+		.next_probe_s = bid_breaker_remaining_s(breaker, now),
 		.latency_ms = server->latency_ms,
 		.refused = server->refused,
 		.protocol = server->protocol,
 		.ranges = server->ranges,
 		.lacks = kinds_lacking(server, now),
 	};
-	bid_breaker_tell(&server->breaker, now, ret_health);
+	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
 	pthread_mutex_unlock(&server->fetch->lock);
 }
 
@@ -101,7 +107,7 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 	}
 	pthread_mutex_lock(&server->fetch->lock);
 	admitted = bid_breaker_admits(&server->breaker, now, &transfer->probe);
-	if (!admitted && server->breaker.state == BID_BREAKER_OPEN) {
+	if (!admitted && !server->breaker.probing) {
 		server->refused++;
 		refuse(transfer, BID_OUTCOME_UNREACHABLE);
 		transfer->retry_after_s = bid_breaker_remaining_s(&server->breaker, now);
@@ -123,8 +129,10 @@ static const char *protocol_of(const struct bid_transfer *transfer)
 		return "HTTP/1.1";
 	case CURL_HTTP_VERSION_2_0:
 		return "HTTP/2";
-	default:
+	case CURL_HTTP_VERSION_3:
 		return "HTTP/3";
+	default:
+		return NULL;
 	}
 }
 

@@ -31,7 +31,6 @@ LIBRARIES = {
 RULES = [
     (r"include/bid/.*", "", ["include/bid"]),
     (r"store/base/json\.h", "jansson", ["store/base"]),
-    (r"store/base/breaker\.[ch]", "", ["include/bid", "store/base"]),
     (r"store/base/.*", "", ["store/base"]),
     (r"store/elf/.*", "elf archive zlib", ["include/bid", "store/base", "store/elf"]),
     (r"store/disk/.*", "xxhash jansson", ["include/bid", "store/base", "store/disk"]),
