@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
+#include "base/log.h"
 #include "fs.h"
-
-enum { NAP_US = 500 };
 
 static bool is_nothing(ssize_t n)
 {
@@ -26,41 +27,58 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* As read(2) that does not block, after so long at most. */
+/*
+ * Whether the next request wakes one of those who sleep, which is off again once it has. If there is one already, that counts. The
+ * end of the connection always wakes.
+ */
+static void set_alarm(const struct bid_channel *channel, int fd, bool on)
+{
+	struct epoll_event event = { .events = on ? EPOLLIN | EPOLLONESHOT : EPOLLONESHOT };
+	int saved = errno;
+
+	if (epoll_ctl(channel->epoll, EPOLL_CTL_MOD, fd, &event) < 0)
+		bid_debug("%s: no thread will be woken for a request", strerror(errno));
+	errno = saved;
+}
+
+/* As read(2) that does not block, after a while at most. Nobody else need be woken for what comes meanwhile. */
 static ssize_t look(const struct bid_channel *channel, int fd, void *buffer, size_t size)
 {
 	uint64_t end = now_ns() + channel->look_us * UINT64_C(1000);
 	ssize_t n;
 
+	set_alarm(channel, fd, false);
 	do {
 		/* whoever is to ask may wait for this processor */
 		sched_yield();
 		n = read(fd, buffer, size);
 	} while (is_nothing(n) && now_ns() < end);
+	set_alarm(channel, fd, true);
 	return n;
 }
 
+/*
+ * While nobody looks the alarm is on, or a thread that it has just woken is about to set it. So a request never waits for a thread
+ * that is at work as long as another one sleeps.
+ */
 static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
 {
 	struct bid_channel *channel = &((struct bid_fs *)userdata)->channel;
-	struct timespec nap = { .tv_nsec = channel->nap_us * 1000L };
 	struct epoll_event event;
 	ssize_t n = read(fd, buffer, size);
 
 	/* a thread that is cancelled in here leaves nothing that the others would wait for: all are */
 	while (is_nothing(n)) {
-		if (atomic_exchange(&channel->looking, true)) {
-			nanosleep(&nap, NULL);
-			n = read(fd, buffer, size);
-			continue;
+		if (!atomic_exchange(&channel->looking, true)) {
+			n = look(channel, fd, buffer, size);
+			atomic_store(&channel->looking, false);
+			if (!is_nothing(n))
+				break;
 		}
-		n = look(channel, fd, buffer, size);
-		atomic_store(&channel->looking, false);
-		if (!is_nothing(n))
-			return n;
 		if (epoll_wait(channel->epoll, &event, 1, -1) < 0)
 			return -1;
 		n = read(fd, buffer, size);
+		set_alarm(channel, fd, true);
 	}
 	return n;
 }
@@ -77,10 +95,10 @@ static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata
 	return writev(fd, iov, count);
 }
 
-/* Reads of the device return at once from now on, and who sleeps does so in epoll_wait(2), which wakes one thread for a request. */
+/* From now on reads of the device return at once, and whoever sleeps does so in epoll_wait(2). */
 static int poll_for(struct bid_channel *channel, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
 	int flags = fcntl(fd, F_GETFL);
 
 	channel->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -90,19 +108,22 @@ static int poll_for(struct bid_channel *channel, int fd)
 	return 0;
 }
 
-int bid_channel_init(struct bid_channel *channel, struct fuse_session *session, unsigned look_us, unsigned threads)
+int bid_channel_init(struct bid_channel *channel, struct fuse_session *session, unsigned look_us)
 {
 	static const struct fuse_custom_io io = { .read = read_request, .writev = write_answer };
-	int r = 0;
+	int r;
 
 	*channel = BID_CHANNEL_NONE;
 	/* on one processor, whoever is to ask cannot do so while we look */
-	if (look_us > 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+	if (look_us > 0 && bid_cpus() > 1) {
 		channel->look_us = look_us;
-		channel->nap_us = NAP_US * (threads > 1 ? threads - 1 : 1);
 		r = poll_for(channel, fuse_session_fd(session));
+		if (r < 0) {
+			bid_warning("%s: threads sleep after each request", strerror(-r));
+			bid_channel_release(channel);
+		}
 	}
-	return r < 0 ? r : bid_channel_use(session, &io);
+	return bid_channel_use(session, &io);
 }
 
 void bid_channel_release(struct bid_channel *channel)

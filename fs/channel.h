@@ -2,8 +2,7 @@
 /*
  * Where requests come from and answers go: /dev/fuse. To sleep and be woken is most of what a request costs, so after each one a
  * thread looks for the next for a moment before it sleeps, as sockets do (SO_BUSY_POLL in socket(7)): who opens one file after
- * another waits about half as long for each. Only one thread looks; the others take a nap meanwhile, so that a request does not
- * wake them for nothing. What comes while that one is at work, maybe for long, is seen after a nap at the latest.
+ * another waits about half as long for each. Only one thread looks, and as long as it does the others are not woken.
  */
 #ifndef BID_FS_CHANNEL_H
 #define BID_FS_CHANNEL_H
@@ -15,7 +14,6 @@
 struct bid_channel {
 	int epoll; /* tells one thread of each request; owned; -1 if threads sleep in read(2) */
 	unsigned look_us; /* how long to look, 0 if nobody does */
-	unsigned nap_us;
 	atomic_bool looking; /* a thread does */
 	bool greeted; /* the kernel was answered */
 };
@@ -23,11 +21,10 @@ struct bid_channel {
 #define BID_CHANNEL_NONE ((struct bid_channel){ .epoll = -1 })
 
 /*
- * Have the requests of @session read as above by @threads threads, which look for @look_us microseconds. To be called between
- * mounting and the loop. @channel is that of the session's user data, and is released after the loop. Returns 0 or a negative
- * errno.
+ * Have the requests of @session read as above, looking for @look_us microseconds. To be called between mounting and the loop.
+ * @channel is that of the session's user data, and is released after the loop. Returns 0 or a negative errno.
  */
-int bid_channel_init(struct bid_channel *channel, struct fuse_session *session, unsigned look_us, unsigned threads);
+int bid_channel_init(struct bid_channel *channel, struct fuse_session *session, unsigned look_us);
 
 /* Answers can still be sent. */
 void bid_channel_release(struct bid_channel *channel);

@@ -118,7 +118,7 @@ static int serve(struct bid_fs *fs, int ready)
 	if (r == 0)
 		r = bid_notifier_new(fs->session, &fs->notifier);
 	if (r == 0)
-		r = bid_channel_init(&fs->channel, fs->session, fs->options->busy_poll_us, fs->options->max_threads);
+		r = bid_channel_init(&fs->channel, fs->session, fs->options->busy_poll_us);
 	loop = r == 0 ? fuse_loop_cfg_create() : NULL;
 	if (loop) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);

@@ -58,7 +58,7 @@ def stopped(m):
 
 
 def requests(m):
-    """What the daemon has read: each time a request."""
+    """What a daemon without busy polling has read: each time a request."""
     return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{m.pid}/io").read_text())[1])
 
 
@@ -67,7 +67,7 @@ def test_what_is_watched_is_believed_for_long(mount, mode, store, place):
     ids = [f"{number:040x}" for number in range(1, 31)]
     for ident in ids:
         programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
-    m = mount()
+    m = mount("busy_poll=0")
     views = (m.artifact, m.link, m.elf_file, lambda ident: m.link(ident) / "elf")
     everything = [view(ident) for view in views for ident in ids]
     make_hot(m, everything, len(ids))

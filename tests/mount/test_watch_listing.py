@@ -30,7 +30,7 @@ def look(m, ids):
 
 
 def test_who_lists_twice_asks_once(mount, mode, store, ids):
-    m = mount()
+    m = mount("busy_poll=0")
     first = look(m, ids)
     assert m.status()["watched"] == len(ids)
     time.sleep(OLD)
@@ -41,7 +41,7 @@ def test_who_lists_twice_asks_once(mount, mode, store, ids):
 
 def test_definitions_that_are_opened_and_not_written_are_the_same(mount, mode, store, ids):
     """perf opens those of every build for writing, whether it lists the mount or the store."""
-    m = mount()
+    m = mount("busy_poll=0")
     first = look(m, ids)
     for place in (m / ".build-id", store / ".build-id"):
         for ident in ids:
@@ -54,7 +54,7 @@ def test_definitions_that_are_opened_and_not_written_are_the_same(mount, mode, s
 
 def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
     """The kernel lists them again by itself, until there are others, wherever those come from."""
-    m = mount()
+    m = mount("busy_poll=0")
     fans = sorted({ident[:2] for ident in ids})
 
     def listed():
@@ -166,7 +166,7 @@ def test_a_listing_takes_no_place_of_what_is_read(mount, mode, place, store):
         programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
     for ident in ids:
         programs.into_store(store, ident, f"/usr/bin/app{ident}", PROBES.encode(), "probes")
-    m = mount(program=limited)
+    m = mount("busy_poll=0", program=limited)
     used = [m.artifact(ident) for ident in ids[:15]]
     make_hot(m, used, len(used))
     for _ in range(2):

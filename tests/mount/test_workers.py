@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Those who answer the kernel: one that is held up holds up nobody else, as long as there is another."""
+import concurrent.futures
+import os
+import time
+
+import pytest
+
+import programs
+from test_watch import stopped
+
+THREADS = 3
+LIMIT = 5  # seconds; the rest of the test's time is for a request that was lost
+HITS = 60
+
+
+@pytest.fixture
+def builds(place):
+    sample = programs.small(place / "app", 1)
+    (place / "slow").mkdir()
+    (place / "quick").mkdir()
+
+    def into(store, first, n):
+        made = [f"{number:040x}" for number in range(first, first + n)]
+        for ident in made:
+            programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
+        return made
+
+    return into(place / "slow", 1, THREADS), into(place / "quick", 100, HITS)
+
+
+@pytest.mark.parametrize("polling", ["busy_poll=50", "busy_poll=0"])
+@pytest.mark.parametrize("held", range(1, THREADS))
+def test_one_that_is_held_up_holds_up_nobody(mount, mode, place, builds, held, polling):
+    """What a stopped file system has not answered keeps its thread; the others answer, at once and after they fell asleep."""
+    slow, quick = builds
+    lower = mount(on=place / "slow")
+    m = mount(f"lower={lower}", f"max_threads={THREADS}", polling, on=place / "quick")
+    with concurrent.futures.ThreadPoolExecutor(THREADS + 4) as pool:
+        with stopped(lower):
+            waiting = [pool.submit(os.stat, m.artifact(ident)) for ident in slow[:held]]
+            time.sleep(0.3)
+            for pause in (0, 0.01, 0.1):
+                for start in range(0, HITS // 3, 4):
+                    begun = time.monotonic()
+                    some = quick[start:start + 4]
+                    for done in [pool.submit(os.stat, m.artifact(ident)) for ident in some]:
+                        done.result(LIMIT)
+                    assert time.monotonic() - begun < LIMIT
+                    time.sleep(pause)
+                quick = quick[HITS // 3:]
+            assert not any(request.done() for request in waiting)
+        for request in waiting:
+            assert request.result(LIMIT).st_size
