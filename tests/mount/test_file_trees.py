@@ -63,7 +63,8 @@ def test_one_that_does_not_answer(mount, faults, place):
     # who looks for leaks stops all threads, and would wait for those that are left behind
     env = {"DEBUGINFOD_TIMEOUT": "1", "ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
     front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more=env)
-    alone = mount(f"url=file://{back}", "wait=1", on=place / "front", env_more=env)
+    # a wait of its own that is over first would let the next one ask before the first has failed
+    alone = mount(f"url=file://{back}", "wait=5", on=place / "front", env_more=env)
     back.process.send_signal(signal.SIGSTOP)
     os.waitpid(back.pid, os.WUNTRACED)  # all of its threads have
     try:
