@@ -155,7 +155,8 @@ static void drop_all(struct bid_watch *watch, bool changed)
 
 /*
  * perf opens the definitions of each build that it lists for writing, and mostly writes nothing. What is written through a mapping
- * makes no event but that of the end, and gives the file another time.
+ * makes no event but that of the end, and gives the file another time; but not a page that was written to before the watch was set,
+ * and not to disk yet. perf writes by write(2).
  */
 static bool is_only_closed(const struct bid_watch *watch, const struct inotify_event *event)
 {
@@ -361,6 +362,8 @@ static int add(struct bid_watch *watch, const struct bid_id *id, struct entry **
 
 	if (watch->max == 0)
 		return watch->error ? watch->error : -ENOSPC;
+	/* or what was done before would count as done after */
+	hear(watch);
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
