@@ -62,6 +62,14 @@ def requests(m):
     return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{m.pid}/io").read_text())[1])
 
 
+def most_requests(names):
+    """
+    For so many names that are believed: what is not takes three and more. Only the text of a link may be asked for again, as it
+    lies in the page cache, which the kernel reclaims; before that is told it is read whether something has changed.
+    """
+    return 5 * len(names) // 2
+
+
 def test_what_is_watched_is_believed_for_long(mount, mode, store, place):
     sample = programs.small(place / "app", 1)
     ids = [f"{number:040x}" for number in range(1, 31)]
@@ -79,7 +87,7 @@ def test_what_is_watched_is_believed_for_long(mount, mode, store, place):
         before = requests(m)
         for path in paths:
             os.lstat(path)
-        assert requests(m) - before < len(ids) // 2, paths[0]
+        assert requests(m) - before < most_requests(ids), paths[0]
 
 
 def rewrite(place, store, program):
