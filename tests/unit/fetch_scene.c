@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "scratch.h"
 
 struct fetch_world world;
 
@@ -316,14 +317,6 @@ int begin_world(void **state)
 
 int end_world(void **state)
 {
-	static const char *const files[] = { ID "/debuginfo",	    ID "/executable", ID "/section/.text", ID "/section", ID,
-					     OTHER_ID "/debuginfo", OTHER_ID };
-	char path[PATH_MAX];
-
 	stop_server(world.server);
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", world.root, files[i]);
-		remove(path);
-	}
-	return rmdir(world.root);
+	return scratch_remove(world.root);
 }
