@@ -60,6 +60,7 @@ static void release(struct bid_broker *broker)
 	free(broker->asked);
 	bid_tickets_release(&broker->tickets);
 	bid_absences_free(broker->absences);
+	bid_absences_free(broker->unsupported);
 	bid_absences_free(broker->too_large);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
@@ -88,6 +89,8 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	init_locks(broker);
 
 	r = bid_absences_new(store, NEGATIVE_MAX, NULL, NULL, &broker->absences);
+	if (r == 0)
+		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->unsupported);
 	if (r == 0)
 		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->too_large);
 	if (r == 0)

@@ -56,6 +56,7 @@ struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
 	struct bid_absences *absences; /* by source; have their own lock */
+	struct bid_absences *unsupported; /* what a source cannot be asked at all, by source, for a while; have their own lock */
 	struct bid_absences *too_large; /* there, above the limit, whatever the source; have their own lock */
 	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;

@@ -102,6 +102,21 @@ static void note_absent(const struct bid_ask *ask)
 		bid_warning("out of memory: what is absent is not remembered as that");
 }
 
+/*
+ * That a source cannot be asked this tells nothing of the artifact, and may be over with its next update, or once a proxy is set
+ * right: it is kept from being asked again and again, but never for longer than at first, and not beyond this program.
+ */
+static void note_unsupported(const struct bid_ask *ask)
+{
+	const struct bid_request *request = &ask->flight->request;
+	struct bid_broker *broker = ask->flight->broker;
+	const char *name = broker->asked[ask->source].source->name;
+
+	bid_absences_forget(broker->unsupported, request, name);
+	if (bid_absences_add(broker->unsupported, request, name) < 0)
+		bid_warning("out of memory: what a server cannot be asked is not remembered");
+}
+
 /* What was refused is worth a look: by whom it was sent, and what it is. */
 static void keep_evidence(struct bid_ask *ask, const char *reason)
 {
@@ -130,8 +145,10 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 	if (outcome == BID_OUTCOME_FOUND) {
 		note_fetched(ask);
 		alt = bid_txn_alt(ask->txn);
-	} else if (bid_outcome_is_no(outcome)) {
+	} else if (outcome == BID_OUTCOME_ABSENT) {
 		note_absent(ask);
+	} else if (outcome == BID_OUTCOME_UNSUPPORTED) {
+		note_unsupported(ask);
 	}
 	/* our own disk's trouble ends it, too: another source's bytes would meet the same */
 	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0);

@@ -42,8 +42,8 @@ static enum rank rank_of(const struct bid_broker *broker, size_t source, int64_t
 	return source == broker->favourite ? RANK_FAVOURITE : RANK_PLAIN;
 }
 
-/* Did @source say "no" a while ago? Then that is its verdict. Without the lock. */
-static bool said_no(struct bid_flight *flight, size_t source)
+/* Did @source say @outcome a while ago, by @said? Then that is its verdict. Without the lock. */
+static bool said_before(struct bid_flight *flight, size_t source, struct bid_absences *said, enum bid_outcome outcome)
 {
 	struct bid_broker *broker = flight->broker;
 	const char *name = broker->asked[source].source->name;
@@ -51,13 +51,21 @@ static bool said_no(struct bid_flight *flight, size_t source)
 	unsigned ttl;
 
 	if (broker->config.no_negative)
-		bid_absences_forget(broker->absences, &flight->request, name);
-	ttl = bid_absences_ttl(broker->absences, &flight->request, name);
+		bid_absences_forget(said, &flight->request, name);
+	ttl = bid_absences_ttl(said, &flight->request, name);
 	if (ttl == 0)
 		return false;
 	snprintf(text, sizeof(text), "it said so before, and is asked again in %u s", ttl);
-	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_ABSENT, text);
+	bid_flight_verdict_unasked(flight, source, outcome, text);
 	return true;
+}
+
+static bool said_no(struct bid_flight *flight, size_t source)
+{
+	struct bid_broker *broker = flight->broker;
+
+	return said_before(flight, source, broker->absences, BID_OUTCOME_ABSENT) ||
+	       said_before(flight, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED);
 }
 
 void bid_race_line_up(struct bid_flight *flight)

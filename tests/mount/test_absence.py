@@ -79,6 +79,22 @@ def test_an_outage_is_not_remembered(mount, faults, place, program):
     assert healthy.count(program.id) == 1
 
 
+@pytest.mark.parametrize("answer", ["error:501", "error:405", "error:422", "error:503::invalid buildid"])
+def test_what_cannot_be_asked_is_not_absent(mount, mode, faults, program, answer):
+    """That a server does not offer this, or not under this name, keeps it from being asked in a burst; it is no "no" that stays."""
+    server = faults(answer)
+    m = mount(f"url={server.url}")
+    for name in names(m, program.id) * 3:
+        assert read(name) == errno.ENOENT
+    assert server.count(program.id) == 1
+    assert m.counter("remembered_absent") == 0
+    m.unmount()
+    server.behave()
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    assert read(m.artifact(program.id)) == program.read()
+
+
 def test_a_damaged_memory(mount, faults, program, store):
     """Whatever is in the file: it is a memory of "no", not a reason to fail."""
     server = faults()

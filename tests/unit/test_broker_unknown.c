@@ -27,10 +27,9 @@ static void test_absent_everywhere_is_remembered(void **state)
 	scene_broker(scene, &patient);
 	source[0] = scene_memory(scene, "first");
 	source[1] = scene_memory(scene, "second");
-	bid_source_memory_set_default(source[1], BID_OUTCOME_UNSUPPORTED);
 	assert_int_equal(fetch(scene, &request, &call), -ENOENT);
 	assert_int_equal(call->n_verdicts, 2);
-	assert_int_equal(call->outcomes[1], BID_OUTCOME_UNSUPPORTED);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 
 	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
 	assert_in_range(ttl, 80, 90);
@@ -135,6 +134,48 @@ static void test_each_source_is_remembered(void **state)
 	scene_memory(scene, "down");
 	put_elf(scene_memory(scene, "new"), 0xa, 0xa);
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+}
+
+/* What a source cannot be asked is a "no", which keeps it from being asked again in a burst; but it proves nothing for long. */
+static void test_unsupported_is_not_remembered_as_absent(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *source;
+	int64_t now = 5000;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	bid_source_memory_set_default(source, BID_OUTCOME_UNSUPPORTED);
+	bid_absences_free(scene->broker->unsupported);
+	assert_int_equal(bid_absences_new(NULL, 100, read_clock, &now, &scene->broker->unsupported), 0);
+	/* however often: its time does not grow */
+	for (unsigned times = 1; times <= 3; times++) {
+		assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+		sleep_ms(300); /* the lingering */
+		assert_int_equal(fetch(scene, &request, &call), -ENOENT);
+		assert_int_equal(call->n_verdicts, 1);
+		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
+		assert_int_equal(bid_source_memory_asked(source), times);
+		assert_int_equal(stats_of(scene).negative_entries, 0);
+		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+		now += 90;
+		sleep_ms(300);
+	}
+	put_elf(source, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	scene_end_broker(scene);
+
+	/* nor is it known to whoever comes next */
+	request = elf_of(0xb);
+	scene_broker(scene, &patient);
+	bid_source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNSUPPORTED);
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	scene_end_broker(scene);
+	scene_broker(scene, &patient);
+	put_elf(scene_memory(scene, "memory"), 0xb, 0xb);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
 
@@ -359,6 +400,7 @@ int main(void)
 		scene_test(test_absent_everywhere_is_remembered),
 		scene_test(test_remembered_absence_expires),
 		scene_test(test_each_source_is_remembered),
+		scene_test(test_unsupported_is_not_remembered_as_absent),
 		scene_test(test_a_section_is_never_remembered),
 		scene_test(test_no_negative_asks_again),
 		scene_test(test_unreachable_is_not_remembered),
