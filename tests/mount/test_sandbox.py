@@ -92,17 +92,13 @@ def expected(tags, status):
     return False
 
 
-def is_sanitized():
-    return b"__asan_init" in tools.MOUNT_BIDFS.read_bytes()
-
-
 def test_probes_are_refused(probed, mode):
     """Each that the sandbox is said to hold against, and the daemon serves on."""
     m, probe = probed()
     status = m.status()
     results = probe()
     must = {name for name, (tags, _) in results.items() if expected(tags, status)}
-    if is_sanitized():
+    if tools.is_sanitized():
         must -= SANITIZERS
     assert len(results) >= 45 and len(must) >= (45 if "seccomp" in status["sandbox"] else 20 if status["sandbox"] != "none" else 0)
     let = {name: os.strerror(results[name][1]) for name in must if results[name][1] not in DENIED}
@@ -126,7 +122,7 @@ def test_without_landlock(needs_root, probed, mount, store, place, env):
     assert status["sandbox"] == ("seccomp" if compiled else "none") and "landlock" in status["sandbox_reason"]
     results = probe()
     let = {name: os.strerror(number) for name, (tags, number) in results.items()
-           if compiled and "S" in tags and number not in DENIED and not (name in SANITIZERS and is_sanitized())}
+           if compiled and "S" in tags and number not in DENIED and not (name in SANITIZERS and tools.is_sanitized())}
     assert not let, let
 
 

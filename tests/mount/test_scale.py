@@ -31,10 +31,6 @@ def memory_of(m):
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
 
 
-def is_sanitized(m):
-    return "libasan" in pathlib.Path(f"/proc/{m.pid}/maps").read_text()
-
-
 @pytest.fixture
 def store(memory):
     tools.run(MAKE_STORE, memory / "store", MANY)
@@ -53,7 +49,7 @@ def test_listing_many_ids_is_kept_and_taken_back(mount, mode, store, place):
     # the first of these came from us; the last was at most looked at whether it holds
     assert counts[3] - counts[2] < (counts[1] - counts[0]) / 2, counts
     # a name and its number would be a megabyte; AddressSanitizer keeps as much of what was freed
-    assert is_sanitized(m) or memory_of(m) - before < 512
+    assert tools.is_sanitized() or memory_of(m) - before < 512
 
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)

@@ -58,6 +58,11 @@ def version(text):
     return tuple(int(number) for number in re.match(r"[\d.]+", text)[0].strip(".").split("."))
 
 
+def is_sanitized():
+    """Is what is tested built with the address sanitizer?"""
+    return b"__asan_init" in MOUNT_BIDFS.read_bytes()
+
+
 def why_no_passthrough():
     """What passthrough lacks here; None if it must work."""
     libfuse = run("pkg-config", "--modversion", "fuse3").stdout.strip()

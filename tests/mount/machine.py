@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A machine of its own, started by systemd, in which what was built is installed."""
+import os
+import pathlib
+import signal
+import subprocess
+
+import tools
+
+SYSTEMD = pathlib.Path("/lib/systemd/systemd")
+
+# What is written is in memory. systemd wants a tree of control groups that is its own, here one below this process's.
+START = r"""
+top=$1 group=$2 build=$3
+mount -t tmpfs -o mode=0755 tmpfs "$top"
+mkdir "$top/upper" "$top/work" "$top/root" "$top/groups"
+mount -t cgroup2 cgroup2 "$top/groups"
+mkdir "$top/groups/$group"
+echo $$ >"$top/groups/$group/cgroup.procs"
+mount -t overlay -o "lowerdir=/,upperdir=$top/upper,workdir=$top/work" overlay "$top/root"
+meson install -C "$build" --no-rebuild --quiet --destdir "$top/root" >&2
+chroot "$top/root" ldconfig
+exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup --propagation private sh -euc '
+	cd "$1"
+	mount -t proc proc proc
+	mount -t sysfs sysfs sys
+	mount -t cgroup2 cgroup2 sys/fs/cgroup
+	mount -t tmpfs -o mode=0755 tmpfs run
+	mount -t tmpfs -o mode=0755 tmpfs dev
+	for device in null zero full random urandom tty fuse; do
+		: >"dev/$device"
+		mount --bind "/dev/$device" "dev/$device"
+	done
+	exec chroot . /usr/bin/env -i container=other PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --unit=basic.target
+' sh "$top/root"
+"""
+
+# the groups that systemd made are empty once it is gone, which the kernel notices a little later
+REMOVE = r"""
+mount -t cgroup2 cgroup2 "$1"
+[ ! -e "$1/$2" ] || find "$1/$2" -depth -type d -exec rmdir {} +
+"""
+
+
+def why_none():
+    """What is missing for a machine; None if it must work."""
+    if not tools.IS_ROOT:
+        return "needs root"
+    if not SYSTEMD.exists():
+        return f"not installed: '{SYSTEMD}'"
+    if tools.is_sanitized():
+        return "what is installed is not built with sanitizers"
+    return None
+
+
+class Machine:
+    def __init__(self, place):
+        self.place = place / "machine"
+        self.place.mkdir()
+        self.group = f"bidfs-test-{os.getpid()}"
+        self.log_path = place / "machine-log"
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-euc", START, "sh",
+                                             str(self.place), self.group, str(tools.BUILD)],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.init = tools.wait_until(self.find_init, "systemd")
+        tools.wait_until(lambda: self.run("systemctl", "is-system-running", status=None).stdout in ("running\n", "degraded\n"),
+                         "a machine that is up", 40)
+
+    def find_init(self):
+        """The process that is the first one in there, as this namespace numbers it."""
+        assert self.process.poll() is None, self.log_path.read_text(errors="replace")
+        children = tools.run("ps", "-o", "pid=,comm=", "--ppid", self.process.pid, status=None).stdout.split()
+        return children[0] if children[1:] == ["systemd"] else None
+
+    def run(self, *argv, status=0):
+        return tools.run("nsenter", "--all", "--root", "--wd", "-t", self.init, "/usr/bin/env", "-i", "LC_ALL=C.UTF-8",
+                         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *argv, status=status)
+
+    def property(self, unit, name):
+        return self.run("systemctl", "show", f"--property={name}", "--value", unit).stdout.strip()
+
+    def journal(self, unit):
+        return self.run("journalctl", "--no-pager", f"--unit={unit}", "--output=cat").stdout
+
+    def end(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        tools.wait_until(lambda: tools.run("unshare", "--mount", "--propagation", "private", "sh", "-euc", REMOVE, "sh",
+                                           self.place, self.group, status=None).returncode == 0, "the end of the machine")

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The units, in a machine that systemd has started."""
+import pytest
+
+import tools
+from machine import Machine, why_none
+
+STORE, POINT = "/var/lib/bidfs", "/mnt/bid"
+
+
+@pytest.fixture
+def machine(place):
+    if why_none():
+        pytest.skip(why_none())
+    made = Machine(place)
+    yield made
+    made.end()
+
+
+def is_mounted(machine):
+    return machine.run("findmnt", "--noheadings", "--types", "fuse.bidfs", POINT, status=None).returncode == 0
+
+
+def stored(machine):
+    """The ids in the store, by path."""
+    rows = [line.split("\t") for line in machine.run("bidctl", f"--store={STORE}", "list").stdout.splitlines()]
+    return {row[-1]: row[0] for row in rows}
+
+
+def is_served(machine, path):
+    """Is it what is read under its id?"""
+    served = f"{POINT}/buildid/{stored(machine)[path]}/elf"
+    return machine.run("cmp", path, served, status=None).returncode == 0
+
+
+@pytest.mark.limit(120)
+def test_mounts_and_mounts_again(machine):
+    machine.run("systemctl", "start", "bidfs")
+    assert is_mounted(machine)
+    machine.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
+    assert is_served(machine, "/usr/bin/true")
+    # others than root look, too
+    machine.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "ls", f"{POINT}/buildid")
+
+    pid = machine.property("bidfs", "MainPID")
+    machine.run("kill", "-KILL", pid)
+    tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 40)
+    tools.wait_until(lambda: machine.property("bidfs", "ActiveState") == "active", "a mount", 40)
+    assert is_served(machine, "/usr/bin/true")
+
+    machine.run("systemctl", "stop", "bidfs")
+    tools.wait_until(lambda: not is_mounted(machine), "the end of the mount")
+    assert machine.property("bidfs", "Result") == "success", machine.journal("bidfs")
+    tools.wait_until(lambda: machine.run("pgrep", "-x", "mount.bidfs", status=None).returncode == 1, "the end of the daemon")
+
+
+@pytest.mark.limit(120)
+def test_keeps_what_runs(machine):
+    machine.run("systemctl", "start", "bidfs-watch")
+    assert "/usr/lib/systemd/systemd" in stored(machine), machine.journal("bidfs-watch")
+    machine.run("cp", "/usr/bin/true", "/usr/local/bin/started-later")
+    machine.run("/usr/local/bin/started-later")
+    tools.wait_until(lambda: "/usr/local/bin/started-later" in stored(machine), "what was started", 40)
+    machine.run("systemctl", "stop", "bidfs-watch")
+    assert machine.property("bidfs-watch", "Result") == "success", machine.journal("bidfs-watch")
