@@ -15,12 +15,12 @@
 #include "options.h"
 #include "session.h"
 
-static int open_store(const char *path, bool fake, struct bid_store **ret_store)
+static int open_store(const char *path, unsigned flags, struct bid_store **ret_store)
 {
 	int r;
 
 	/* what is fetched goes into the store; where nothing can be written, what is there is served all the same */
-	r = bid_store_open(path, fake ? 0 : BID_STORE_WRITE, ret_store);
+	r = bid_store_open(path, flags, ret_store);
 	if (r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOSPC || r == -EDQUOT) {
 		bid_info("%s: nothing will be fetched into the store '%s', which cannot be written", strerror(-r), path);
 		r = bid_store_open(path, 0, ret_store);
@@ -33,6 +33,9 @@ static int open_store(const char *path, bool fake, struct bid_store **ret_store)
 		bid_error("permission denied: '%s': let its owner give you the right to read it, or name another store", path);
 	else if (r == -ENOTCONN || r == -ECONNABORTED)
 		bid_error("a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'", path, path);
+	else if (r == -ENOSYS)
+		bid_error("no openat2(2), for the store '%s': it needs Linux 5.6, and no filter of system calls that refuses it",
+			  path);
 	else if (r < 0)
 		bid_error("%s: cannot open the store '%s': name another", strerror(-r), path);
 	return r;
@@ -69,10 +72,11 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 
 static int run(struct bid_options *options)
 {
+	unsigned flags = options->fake ? 0 : BID_STORE_WRITE | (options->store_named ? 0 : BID_STORE_CREATE);
 	struct bid_store *store;
 	int status;
 
-	if (open_store(options->store, options->fake, &store) < 0)
+	if (open_store(options->store, flags, &store) < 0)
 		return BID_EXIT_MOUNT;
 	check_way(bid_store_path(store), options);
 	if (add_lowers(store, options) < 0 ||

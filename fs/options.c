@@ -326,6 +326,7 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 	if (n >= 1 && strcmp(arguments[0], "none") != 0) {
 		if (copy_path(options->store, arguments[0]) < 0)
 			return -1;
+		options->store_named = true;
 	} else {
 		int r = bid_store_default_path(options->store, sizeof(options->store));
 

@@ -21,6 +21,7 @@ enum bid_sandbox_use {
 
 struct bid_options {
 	char store[PATH_MAX];
+	bool store_named; /* by the user: it is not the default one */
 	char mountpoint[PATH_MAX];
 	bool fake; /* -f: check all, mount nothing */
 	bool verbose;

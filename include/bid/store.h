@@ -25,6 +25,7 @@ struct bid_store;
 enum bid_store_flags {
 	BID_STORE_WRITE = 1 << 0, /* may be added to; makes ".bidfs" and sweeps what a dead writer left there */
 	BID_STORE_NAMED_TEMP = 1 << 1, /* write without O_TMPFILE, as on file systems that lack it */
+	BID_STORE_CREATE = 1 << 2, /* make its directory if there is none, but not those above: for a store that nobody named */
 };
 
 /* The directory of fetched artifacts without a path, and of ids without a name in the mount. */
@@ -32,7 +33,8 @@ enum bid_store_flags {
 
 /*
  * Open the store at @path, which must exist. Returns 0, or -ENOENT, -ENOTDIR, -EACCES, or with BID_STORE_WRITE -EROFS or -EACCES
- * for a store that cannot be written. The caller frees @ret_store with bid_store_free().
+ * for a store that cannot be written; -ENOSYS where there is no openat2(2), because Linux is older than 5.6 or a filter of system
+ * calls refuses it. The caller frees @ret_store with bid_store_free().
  */
 int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store);
 

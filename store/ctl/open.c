@@ -5,7 +5,6 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -74,6 +73,7 @@ static bool is_covered(const char *path)
 
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)
 {
+	unsigned writing = BID_STORE_WRITE | (ctl->store ? 0 : BID_STORE_CREATE);
 	char path[PATH_MAX];
 	enum ctl_status status;
 	int r;
@@ -82,15 +82,13 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	if (status != CTL_DONE)
 		return status;
 
-	r = bid_store_open(path, how == CTL_READ ? 0 : BID_STORE_WRITE, ret_store);
+	r = bid_store_open(path, how == CTL_READ ? 0 : writing, ret_store);
 	if (r == -ENOENT && !ctl->store && how == CTL_READ && ctl->n_lowers == 0) {
 		*ret_store = NULL;
 		return CTL_DONE;
 	}
-	if (r == -ENOENT && !ctl->store) {
-		/* as perf would make it */
-		r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : bid_store_open(path, BID_STORE_WRITE, ret_store);
-	}
+	if (r == -ENOENT && !ctl->store)
+		r = bid_store_open(path, writing, ret_store);
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
 	if (is_unwritable(r) && is_covered(path)) {
@@ -104,6 +102,11 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	}
 	if (r == -ENOENT) {
 		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
+		return CTL_TROUBLE;
+	}
+	if (r == -ENOSYS) {
+		bid_error("no openat2(2), for the store '%s': it needs Linux 5.6, and no filter of system calls that refuses it",
+			  path);
 		return CTL_TROUBLE;
 	}
 	if (r < 0) {

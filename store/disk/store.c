@@ -122,21 +122,50 @@ static int prepare_private(struct bid_store *store)
 	return 0;
 }
 
+static int open_directory(const char *path, bool create, int *ret_fd)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT && create) {
+		/* with the mode that perf gives it */
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Are there paths that lead nowhere else? Better told now than by whatever is looked for first. */
+static int try_paths(const struct bid_store *store)
+{
+	bid_auto_fd int fd = -1;
+
+	return bid_root_open(store->root, "", O_PATH | O_DIRECTORY, &fd);
+}
+
 int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store)
 {
 	struct bid_store *store = calloc(1, sizeof(*store));
-	int r = -ENOMEM;
+	int r;
 
 	if (!store)
 		return -ENOMEM;
 	store->flags = flags;
-	store->root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	store->path = store->root >= 0 ? realpath(path, NULL) : NULL;
+	store->root = -1;
+	r = open_directory(path, flags & BID_STORE_CREATE, &store->root);
+	if (r < 0)
+		goto fail;
+	store->path = realpath(path, NULL);
 	if (!store->path) {
 		r = -errno;
 		goto fail;
 	}
-	r = bid_verdicts_new(&store->verdicts);
+	r = try_paths(store);
+	if (r == 0)
+		r = bid_verdicts_new(&store->verdicts);
 	if (r == 0)
 		r = bid_dirs_new(&store->dirs);
 	if (r == 0)

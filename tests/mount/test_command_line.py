@@ -153,6 +153,23 @@ def test_refuses_bad_places(store, mountpoint, env, place):
     tools.run(tools.MOUNT_BIDFS, "-f", "-o", "nonempty", store, place / "full", env=env)
 
 
+def test_makes_the_default_store(mountpoint, env):
+    """As perf does, and 'bidctl add'; one that somebody named may be misspelt."""
+    store = pathlib.Path(env["HOME"], ".debug")
+    tools.run(tools.MOUNT_BIDFS, "none", mountpoint, env=env)
+    assert os.listdir(mountpoint / "buildid") == [] and store.stat().st_mode & 0o777 == 0o755
+    shutil.rmtree(store)
+    assert refused(env, store, mountpoint / "buildid")[1].startswith(f"no such store: '{store}'")
+    assert not store.exists()
+
+
+def test_a_kernel_without_openat2(store, mountpoint, env):
+    """Or a filter that takes it away, as RestrictSUIDSGID= of systemd does: said at once, not by whatever is looked for first."""
+    done = tools.run("strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat2", "-e", "inject=openat2:error=ENOSYS",
+                     tools.MOUNT_BIDFS, store, mountpoint, env=env, status=FAILED)
+    assert done.stderr.startswith("mount.bidfs: error: no openat2(2), ") and "Linux 5.6" in done.stderr
+
+
 def test_refuses_a_second_mount(mount, store, env, place):
     m = mount()
     assert refused(env, store, m.path)[1].startswith(f"already mounted: there is a file system of type 'fuse.bidfs' on '{m.path}'")
