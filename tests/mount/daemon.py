@@ -110,7 +110,7 @@ class Mount:
     def __str__(self):
         return str(self.path)
 
-    def await_ready(self, deadline=10):
+    def await_ready(self, deadline=30):
         """The daemon's helper prints the mount point when the mount answers; without it, the daemon said why."""
         readable, _, _ = select.select([self.process.stdout], [], [], deadline)
         line = self.process.stdout.readline().decode() if readable else ""
@@ -159,13 +159,13 @@ class Mount:
         self.process.stdout.close()
         self.gone = True
 
-    def unmount(self, deadline=10):
+    def unmount(self, deadline=20):
         """End the mount as an administrator does, and look at what the daemon left."""
         if self.gone:
             return
         self.gone = True
         # a program that has ended may take a moment to let go
-        end = time.monotonic() + 3
+        end = time.monotonic() + 10
         done = None
         # what was cut off by force, the daemon's helper may have unmounted
         while is_mounted(self.path) and (done := unmount(self.path)).returncode != 0 and time.monotonic() < end:

@@ -43,7 +43,7 @@ class Nginx:
             port = servers.free_port()
             self.url = f"{self.scheme}://127.0.0.1:{port}"
             self.start(port)
-            if tools.wait_until(lambda: self.process.poll() is not None or self.is_ready(), "nginx", 10) and \
+            if tools.wait_until(lambda: self.process.poll() is not None or self.is_ready(), "nginx") and \
                     self.process.poll() is None:
                 return
         raise AssertionError(f"nginx does not start:\n{self.log()}")
@@ -113,7 +113,7 @@ class Ganesha:
         try:
             assert self.network.stdout.readline() == b"up\n", "no network of its own"
             self.spawn("rpcbind", "-f")
-            tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind", 10)
+            tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind")
             self.start()
         except BaseException:
             self.stop()

@@ -33,13 +33,12 @@ def names(mount, ident, kind="elf"):
 
 
 def await_waiters(mount, number):
-    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers",
-                     10)
+    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers")
 
 
 def await_transfer(mount):
     """Wait until a body is coming in."""
-    tools.wait_until(lambda: any(flight["received"] > 0 for flight in mount.status()["flights"]), "bytes of a download", 10)
+    tools.wait_until(lambda: any(flight["received"] > 0 for flight in mount.status()["flights"]), "bytes of a download")
 
 
 def contents(store):

@@ -27,7 +27,7 @@ def stopping():
         yield keep
 
 
-def http(url, data=None, timeout=5):
+def http(url, data=None, timeout=20):
     """Status and body; the status is 0 if there is no answer."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -55,7 +55,7 @@ class Faults:
             argv += ["--behaviour", behaviour]
         argv += ["--tls", str(certificate)] if certificate else []
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        readable, _, _ = select.select([self.process.stdout], [], [], 10)
+        readable, _, _ = select.select([self.process.stdout], [], [], 30)
         line = self.process.stdout.readline() if readable else b""
         assert line.strip().isdigit(), "the server did not start"
         self.port = int(line)
@@ -93,7 +93,7 @@ class Faults:
 
     def wait_active(self):
         """Wait until somebody waits for an answer."""
-        tools.wait_until(lambda: self.active() > 0, "a request", 10)
+        tools.wait_until(lambda: self.active() > 0, "a request")
 
     def stop(self):
         self.process.kill()
@@ -114,7 +114,7 @@ class Debuginfod:
                     ["debuginfod", "-v", "-p", str(self.port), "-d", str(self.log_path) + ".sqlite", "-t", "0", "-F",
                      *map(str, directories)],
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**env, "LD_PRELOAD": str(library)})
-            if tools.wait_until(lambda: self.process.poll() is not None or http(self.url)[0] == 200, "debuginfod", 10) and \
+            if tools.wait_until(lambda: self.process.poll() is not None or http(self.url)[0] == 200, "debuginfod") and \
                     self.process.poll() is None:
                 return
         raise AssertionError(f"debuginfod does not start:\n{self.log_path.read_text()}")

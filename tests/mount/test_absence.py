@@ -44,7 +44,7 @@ def test_refresh_is_for_everybody(mount, mode, faults, program, env):
     get(m, env, program, f"--url={server.url}", status=1)
     assert server.count(program.id) == 2
     get(m, env, program, f"--url={server.url}", "--refresh")
-    tools.wait_until(lambda: read(first) == read(second) == program.read(), "the file", 5)
+    tools.wait_until(lambda: read(first) == read(second) == program.read(), "the file")
     assert server.count(program.id) == 3
 
 

@@ -135,7 +135,7 @@ def test_every_truncation_is_refused(mount, faults, place, store):
     server.behave()
     last = forged[cuts[-1]]
     server.behave("truncate-bare:99999999", ident=last.id)
-    tools.wait_until(lambda: m.elf_file(last.id).exists(), "the whole file", 3)
+    tools.wait_until(lambda: m.elf_file(last.id).exists(), "the whole file")
 
 
 def test_strict_errors(mount, faults, place):
@@ -186,4 +186,4 @@ def test_other_bytes_are_reported(mount, mode, faults, place, store, env):
     assert read(first) == errno.ENOENT
     assert [path.name.split(".")[0] for path in (store / ".bidfs/quarantine").glob("*.json")] == [program.id]
     tools.run(tools.BIDCTL, "--store", store, "get", f"--url={server.url}", "--accept", program.id, "elf", env=env)
-    tools.wait_until(lambda: read(first) == read(second) == served.read_bytes(), "the other bytes", 10)
+    tools.wait_until(lambda: read(first) == read(second) == served.read_bytes(), "the other bytes")

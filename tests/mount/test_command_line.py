@@ -54,8 +54,8 @@ def test_closed_standard_streams(store, mountpoint, program, env, closed):
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_unmounts(mount, sig):
     m = mount()
-    status, seconds = m.end(sig)
-    assert status == 0 and seconds < 2
+    status, _ = m.end(sig)
+    assert status == 0
     assert not daemon.is_mounted(m.path)
     m.check_log()
 

@@ -22,14 +22,14 @@ def shrunk(place, faults):
 
 
 def await_quiet(m):
-    tools.wait_until(lambda: not m.status()["flights"], "the end of all downloads", 10)
+    tools.wait_until(lambda: not m.status()["flights"], "the end of all downloads")
 
 
 def test_it_comes_along(mount, shrunk):
     one, two, common, server = shrunk
     m = mount(f"url={server.url}", "wait=30")
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
-    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for", 10)
+    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for")
     assert server.count(common.id, "debuginfo") == 1 and server.count() == 2
     # the second program needs it, too, and it is here
     assert m.debug_file(two.id).read_bytes() == two.debug.read_bytes()
@@ -45,7 +45,7 @@ def test_its_absence_is_no_trouble(mount, shrunk):
     (server.root / common.id / "debuginfo").unlink()
     m = mount(f"url={server.url}", "wait=30")
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
-    tools.wait_until(lambda: server.count(common.id, "debuginfo") == 1, "a request for it", 10)
+    tools.wait_until(lambda: server.count(common.id, "debuginfo") == 1, "a request for it")
     await_quiet(m)
     assert m.counter("fetched") == 1 and m.counter("absent") == 0, "nobody was told that"
     assert tools.errno_of(m.debug_file(common.id).read_bytes) and server.count(common.id, "debuginfo") == 1, "remembered"
@@ -71,7 +71,7 @@ def test_no_chain(mount, shrunk, place):
     tools.run("objcopy", "--add-section", f".gnu_debugaltlink={link}", common.path, server.root / common.id / "debuginfo")
     m = mount(f"url={server.url}", "wait=30")
     assert m.debug_file(one.id).read_bytes() == one.debug.read_bytes()
-    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for", 10)
+    tools.wait_until(lambda: m.counter("fetched") == 2, "what was not asked for")
     await_quiet(m)
     assert server.count(two.id, "debuginfo") == 0
     # it is asked for by whoever wants the link's end himself

@@ -45,7 +45,7 @@ def test_sees_what_was_fetched(mount, mode, faults, program, store):
     # a look at the name is enough, and tells the true size
     assert os.stat(m.artifact(program.id, "debuginfo")).st_size == program.debug.stat().st_size
     assert os.listdir(m / "buildid") == [program.id]
-    tools.wait_until(lambda: sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "info", "section"], "the listing", 2)
+    tools.wait_until(lambda: sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "info", "section"], "the listing")
     assert read(m / "buildid" / program.id / "executable") == program.read()
     assert sorted(os.listdir(m / "buildid" / program.id)) == ["debuginfo", "elf", "executable", "info", "section"]
     # and it is there without the server, under every name
@@ -131,7 +131,7 @@ def test_trouble_is_not_remembered(mount, faults, program, trouble):
     m.expect(server.url)
     assert m.counter("remembered_absent") == 0 and m.counter("unknown") == 1
     server.behave()
-    tools.wait_until(lambda: read(second) == program.read(), "the file, once the server is well", 3)
+    tools.wait_until(lambda: read(second) == program.read(), "the file, once the server is well")
 
 
 def test_too_large(mount, mode, faults, place, program, store):

@@ -3,7 +3,6 @@
 import errno
 import os
 import pathlib
-import time
 
 import pytest
 
@@ -184,14 +183,12 @@ def test_hostile_store(mount, mode, store, place):
     (store / "usr/bin/line\nbreak\x1b[31m").mkdir()
 
     m = mount()
-    began = time.monotonic()
     for name, ident in planted.items():
         for path in (m.artifact(ident), m.artifact(ident, "debuginfo"), m.debug_file(ident)):
             assert tools.errno_of(open, path, "rb") == errno.ENOENT, f"{name}: {path}"
         # in the tree of original paths, a directory without artifacts is just a directory
         for path in (m / "evil" / name / ident / "elf", m / "by-path/evil" / name / ident, m.link(ident) / "elf"):
             assert tools.errno_of(open, path, "rb") in (errno.ENOENT, errno.EISDIR), f"{name}: {path}"
-    assert time.monotonic() - began < 5
     everything = [pathlib.Path(at) / file for at, _, files in os.walk(m.path) for file in files]
     # perf's links are listed without a second look, other names only if they stand for something
     for path in everything:
@@ -222,8 +219,8 @@ def test_content_is_checked_again_when_it_changed(mount, mode, store, place):
     m = mount()
     assert m.artifact(first.id).read_bytes() == first.path.read_bytes()
     stored.write_bytes(second.path.read_bytes())
-    tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == errno.ENOENT, "refusal of what was changed", 3)
+    tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == errno.ENOENT, "refusal of what was changed")
     m.expect(f"wrong content: .*{first.id}")
     stored.write_bytes(first.path.read_bytes())
-    tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == 0, "service of what was put right", 3)
+    tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == 0, "service of what was put right")
     assert m.artifact(first.id).read_bytes() == first.path.read_bytes()

@@ -40,7 +40,7 @@ def test_cache_size(mount, mode, faults, place, store):
     for build in builds:
         assert read(m.artifact(build.id)) == build.read()
     # behind the readers' backs, so it may take a moment
-    tools.wait_until(lambda: fetched(store) <= 3 << 20, "the eviction", 10)
+    tools.wait_until(lambda: fetched(store) <= 3 << 20, "the eviction")
     assert 0 < fetched(store) <= 3 << 20
     # who has a file open keeps it, and what was evicted comes again
     assert os.pread(first, SIZE * 2, 0) == mapped[:] == builds[0].read()
@@ -60,7 +60,7 @@ def test_min_free(mount, faults, place, store):
     m = mount(f"url={server.url}", "min_free=1000000G")
     for _ in range(3):
         assert read(m.artifact(build.id)) == build.read()
-    tools.wait_until(lambda: fetched(store) == 0, "the eviction", 10)
+    tools.wait_until(lambda: fetched(store) == 0, "the eviction")
 
 
 READERS, FETCHERS = 64, 8

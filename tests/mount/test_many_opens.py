@@ -83,7 +83,7 @@ def test_ten_thousand_open_at_once(mount, mode, limited, ids):
         for fd in files:
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    tools.wait_until(lambda: descriptors_of(m) <= KEPT + OURS, "files are let go", 10)
+    tools.wait_until(lambda: descriptors_of(m) <= KEPT + OURS, "files are let go")
     # the kernel tells of closed files when it has time to, and not at all once it is unmounted
     tools.wait_until(lambda: is_idle(m), "the kernel has told of all that were closed")
 
@@ -115,4 +115,4 @@ def test_a_daemon_without_descriptors_says_so(needs_root, mount, mode, ids):
     assert any(isinstance(result, int) for result in results), "nothing ran out"
     for ident, result in zip(ids, results):
         assert isinstance(result, int) or bytes.fromhex(ident) in result
-    tools.wait_until(lambda: all(isinstance(read(m.artifact(ident)), bytes) for ident in ids[:50]), "all is served again", 10)
+    tools.wait_until(lambda: all(isinstance(read(m.artifact(ident)), bytes) for ident in ids[:50]), "all is served again")

@@ -109,4 +109,4 @@ def test_open_and_mapped_files_stay(mount, mode, store, place, faults, builds, h
     assert hashlib.sha256(os.pread(fd, 2 * BALLAST, 0)).hexdigest() == right
     os.close(fd)
     if how == "remove":
-        tools.wait_until(lambda: read(m.artifact(build.id)) == 2, "its name is gone", 10)
+        tools.wait_until(lambda: read(m.artifact(build.id)) == 2, "its name is gone")

@@ -417,7 +417,7 @@ def test_killed_while_perf_adds(mount, mode, scene, store):
         m = mount()
         perf = subprocess.Popen(["perf", "--buildid-dir", str(m.path), "buildid-cache", "-a", joined], env=scene.env,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or perf.poll() is not None, "some builds", 10)
+        tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or perf.poll() is not None, "some builds")
         m.die()
         tools.run("umount", "-l", m.path) if tools.IS_ROOT else tools.run("fusermount3", "-uz", m.path)
         perf.wait(20)

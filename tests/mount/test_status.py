@@ -107,7 +107,7 @@ def test_a_download_under_way_is_shown(mount, mode, faults, store, env, program)
     assert f"download {program.id} elf\n" in text and "1 waiting, from" in text, text
     assert parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
     process.kill()
-    process.wait(5)
+    process.wait(20)
     process.stderr.close()
     tools.wait_until(lambda: m.status()["flights"] == [], "the end of the download")
 
@@ -252,7 +252,7 @@ def test_each_look_is_one_text(mount, mode, faults, place):
         assert json.loads(first + rest)["flights"] == [] and len(m.status()["flights"]) == 1
         assert os.fstat(file.fileno()).st_size == len(first + rest)
     process.kill()
-    process.wait(5)
+    process.wait(20)
     process.stderr.close()
     # the number of the file is that of its name, which cp(1) insists on
     numbers = {os.stat(m / ".bidfs/status").st_ino for _ in range(3)}

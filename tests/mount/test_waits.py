@@ -14,6 +14,7 @@ import tools
 from fetching import await_transfer, await_waiters, contents, leftovers, names, read, reader
 
 MISSES = 100
+SOON = 8  # seconds; as long as a loaded machine may take, and less than what would be waited for
 
 
 def elapsed(function, *arguments):
@@ -53,14 +54,14 @@ def test_hits_do_not_wait_for_misses(mount, mode, faults, place, store):
         content, seconds = elapsed(read, path)
         assert isinstance(content, bytes) and bytes.fromhex(ident) in content
         times.append(seconds)
-    assert sorted(times)[98] < 0.5, sorted(times)[-5:]
+    assert max(times) < SOON, sorted(times)[-5:]
     for directory in (fan, m / "buildid", m / ".build-id/ab", m / "by-path/usr/bin/app", m / "buildid" / stored[0]):
         listing, seconds = elapsed(lambda path: tools.run("ls", "-l", path), directory)
-        assert len(listing.stdout.splitlines()) > 2 and seconds < 1, f"{directory}: {seconds} s"
+        assert len(listing.stdout.splitlines()) > 2 and seconds < SOON, f"{directory}: {seconds} s"
     # meanwhile they all waited
     assert [process.args for process in readers if process.poll() is not None] == []
     _, seconds = elapsed(finish, readers)
-    assert seconds < 2
+    assert seconds < SOON
     tools.wait_until(lambda: not m.status()["flights"], "end of the downloads that nobody waits for")
     assert m.counter("interrupted") == MISSES
 
@@ -75,11 +76,11 @@ def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
     process = reader(m.artifact(program.id))
     await_waiters(m, 1)
     process.send_signal(sig)
-    status, seconds = elapsed(process.wait, 10)
+    status, seconds = elapsed(process.wait, 20)
     process.stderr.close()
-    assert status == -sig and seconds < 0.5
+    assert status == -sig and seconds < SOON
     # with nobody waiting the download is given up
-    tools.wait_until(lambda: not m.status()["flights"] and server.active() == 0, "end of the download", 3)
+    tools.wait_until(lambda: not m.status()["flights"] and server.active() == 0, "end of the download")
     # that was no answer: the next one gets the file
     server.behave()
     assert read(names(m, program.id)[1]) == program.read()
@@ -87,13 +88,13 @@ def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
 
 def test_an_interrupt_is_of_one_reader(mount, mode, faults, place):
     program = programs.small(place / "app")
-    server = faults("delay:1.5")
+    server = faults("delay:6")
     server.serve(program)
     m = mount(f"url={server.url}", "wait=60")
     given_up, patient = [reader(path, subprocess.PIPE) for path in names(m, program.id)]
     await_waiters(m, 2)
     given_up.send_signal(signal.SIGINT)
-    assert given_up.communicate(timeout=1)[0] == b"" and given_up.returncode == -signal.SIGINT
+    assert given_up.communicate(timeout=5)[0] == b"" and given_up.returncode == -signal.SIGINT
     assert patient.communicate()[0] == program.read()
     assert server.count() == 1
 
@@ -107,13 +108,13 @@ def test_the_wait_is_bounded(mount, mode, faults, place, store, strict):
     m.permit(server.url)
     answer, seconds = elapsed(read, m.artifact(program.id))
     assert answer == (errno.ETIMEDOUT if strict else errno.ENOENT)
-    assert 1.8 < seconds < 3
+    assert 1.8 < seconds < SOON
     assert contents(store) == set() and not (m / "by-path/[debuginfod]").exists()
     assert program.id not in os.listdir(m / "buildid")
     # a server that is well again delivers, although the stalled download may still be under way
     server.behave()
     server.release()
-    tools.wait_until(lambda: read(names(m, program.id)[1]) == program.read(), "the file", 6)
+    tools.wait_until(lambda: read(names(m, program.id)[1]) == program.read(), "the file")
 
 
 def test_a_slow_download_goes_on_behind(mount, mode, faults, place):
@@ -123,7 +124,7 @@ def test_a_slow_download_goes_on_behind(mount, mode, faults, place):
     server.serve(program)
     m = mount(f"url={server.url}", "wait=1", "errors=strict")
     assert read(m.artifact(program.id)) == errno.ETIMEDOUT
-    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the end of the download", 5)
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the end of the download")
     assert server.count() == 1
 
 
@@ -137,13 +138,13 @@ def test_server_dies_in_the_middle(mount, mode, faults, place, store):
     await_transfer(m)
     server.stop()
     (output, message), seconds = elapsed(process.communicate)
-    assert output == b"" and b"No such file or directory" in message and seconds < 3
+    assert output == b"" and b"No such file or directory" in message and seconds < SOON
     assert contents(store) == set()
     assert not (m / "buildid" / program.id / "elf").exists() and os.listdir(m / "buildid") == []
     assert m.counter("remembered_absent") == 0
     # it comes back, at the same place
     again = faults(port=server.port)
-    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file", 10)
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file")
     assert again.count() >= 1 and leftovers(store) == []
 
 
@@ -155,7 +156,7 @@ def test_daemon_dies_in_the_middle(mount, mode, faults, place, store):
     process = reader(m.artifact(program.id), subprocess.PIPE)
     await_transfer(m)
     m.die()
-    assert process.communicate(timeout=5)[0] == b"" and process.returncode == 1
+    assert process.communicate(timeout=SOON)[0] == b"" and process.returncode == 1
     assert daemon.unmount(m.path, "-l").returncode == 0
     assert contents(store) == set()
     server.behave()
@@ -177,18 +178,18 @@ def start_download(mount, faults, place, *options):
 
 def test_unmount_during_a_download(mount, mode, faults, place, store):
     m, process = start_download(mount, faults, place, "wait=1")
-    assert process.wait(3) == 1
+    assert process.wait(SOON) == 1
     process.stderr.close()
     assert len(m.status()["flights"]) == 1
     _, seconds = elapsed(m.unmount)
-    assert seconds < 2 and contents(store) == set()
+    assert seconds < SOON and contents(store) == set()
 
 
 def test_signal_during_a_download(mount, mode, faults, place, store):
     m, process = start_download(mount, faults, place, "wait=60")
     status, seconds = m.end()
-    assert status == 0 and seconds < 2 and not daemon.is_mounted(m.path), (status, seconds, m.log())
-    assert process.wait(2) == 1
+    assert status == 0 and seconds < SOON and not daemon.is_mounted(m.path), (status, seconds, m.log())
+    assert process.wait(SOON) == 1
     process.stderr.close()
     assert contents(store) == set()
     m.check_log()
@@ -198,7 +199,7 @@ def test_forced_unmount_during_a_download(needs_root, mount, mode, faults, place
     m, process = start_download(mount, faults, place, "wait=60")
     assert "busy" in daemon.unmount(m.path).stderr
     daemon.unmount(m.path, "-f")
-    assert process.wait(2) == 1
+    assert process.wait(SOON) == 1
     process.stderr.close()
     _, seconds = elapsed(m.unmount)
-    assert seconds < 2 and contents(store) == set()
+    assert seconds < SOON and contents(store) == set()

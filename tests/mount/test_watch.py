@@ -135,7 +135,7 @@ def test_changes_behind_its_back_are_seen(mount, mode, place, store, program, ch
     make_hot(m, names_of(m, program))
     act, seen = CHANGES[change]
     act(place, store, program)
-    tools.wait_until(lambda: seen(m, program), "the change", 5)
+    tools.wait_until(lambda: seen(m, program), "the change")
 
 
 def test_a_link_that_leads_elsewhere(mount, mode, store, program):
@@ -147,7 +147,7 @@ def test_a_link_that_leads_elsewhere(mount, mode, store, program):
         programs.into_store(store, program.id, f"/{path}", program.path)
         (native.parent / "new").symlink_to(f"../../{path}/{program.id}")
         (native.parent / "new").rename(native)
-        tools.wait_until(lambda path=path: os.readlink(link) == f"../../{path}/{program.id}", "the new text", 5)
+        tools.wait_until(lambda path=path: os.readlink(link) == f"../../{path}/{program.id}", "the new text")
         make_hot(m, [link, link / "elf"])
 
 
@@ -163,7 +163,7 @@ def test_more_happens_than_the_kernel_remembers(mount, mode, store, program):
             for file in noise:
                 file.unlink()
         (store / "usr/bin/app" / program.id / "elf").unlink()
-    tools.wait_until(lambda: read(path) == errno.ENOENT, "the change", 5)
+    tools.wait_until(lambda: read(path) == errno.ENOENT, "the change")
 
 
 def test_more_ids_than_are_watched(mount, mode, place, store):
@@ -183,7 +183,7 @@ def test_more_ids_than_are_watched(mount, mode, place, store):
     assert m.status()["watched"] == 40
     for elf in elfs.values():
         elf.unlink()
-    tools.wait_until(lambda: not any(path.exists() for path in paths), "the end of all", 5)
+    tools.wait_until(lambda: not any(path.exists() for path in paths), "the end of all")
 
 
 def deleted_files(m):
@@ -201,10 +201,10 @@ def test_a_removed_file_is_given_back_when_nobody_reads_it(mount, mode, store, p
     content = program.read()
     with open(path, "rb", buffering=0) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         tools.run("rm", "-r", store / "usr", store / ".build-id")
-        tools.wait_until(lambda: not path.exists(), "the end of the name", 5)
+        tools.wait_until(lambda: not path.exists(), "the end of the name")
         assert os.fstat(file.fileno()).st_size == len(content)
         assert os.pread(file.fileno(), len(content), 0) == mapped[:] == content
-    tools.wait_until(lambda: not deleted_files(m), "the end of the file", 5)
+    tools.wait_until(lambda: not deleted_files(m), "the end of the file")
 
 
 def test_what_bidctl_does_is_seen(mount, mode, store, program):
@@ -213,9 +213,9 @@ def test_what_bidctl_does_is_seen(mount, mode, store, program):
     make_hot(m, paths)
     for _ in range(2):
         tools.run(tools.BIDCTL, "--store", store, "remove", program.id)
-        tools.wait_until(lambda: is_gone(m, program), "its end", 5)
+        tools.wait_until(lambda: is_gone(m, program), "its end")
         tools.run(tools.BIDCTL, "--store", store, "add", program.path)
-        tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "it again", 5)
+        tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "it again")
         make_hot(m, [m.artifact(program.id)])
 
 
@@ -229,7 +229,7 @@ def test_a_lower_store_is_not_watched(mount, mode, place, store):
     make_hot(m, [path], 0)
     assert m.status()["watched"] == 0
     elf.unlink()
-    tools.wait_until(lambda: read(path) == errno.ENOENT, "its end", 5)
+    tools.wait_until(lambda: read(path) == errno.ENOENT, "its end")
 
 
 @pytest.mark.parametrize("last", ["there", "away"])
@@ -249,12 +249,12 @@ def test_the_last_of_many_changes_counts(mount, mode, store, program, last):
         if last == "away":
             elf.rename(away)
         expected = program.read() if last == "there" else errno.ENOENT
-        tools.wait_until(lambda: read(paths[0]) == expected, "the last change", 5)
+        tools.wait_until(lambda: read(paths[0]) == expected, "the last change")
     finally:
         for process in asking:
             process.kill()
             process.wait()
-    tools.wait_until(lambda: all(read(path) == expected for path in paths if path != m.link(program.id)), "the last change", 5)
+    tools.wait_until(lambda: all(read(path) == expected for path in paths if path != m.link(program.id)), "the last change")
 
 
 def test_who_removes_a_build_goes_on_through_its_names(mount, mode, store, program):
@@ -273,7 +273,7 @@ def test_who_removes_a_build_goes_on_through_its_names(mount, mode, store, progr
         programs.into_store(store, program.id, "/usr/bin/app", program.path)
     assert left == []
     place.rmdir()
-    tools.wait_until(lambda: is_gone(m, program), "the end of all names", 5)
+    tools.wait_until(lambda: is_gone(m, program), "the end of all names")
 
 
 def test_a_miss_does_not_wait_for_its_watch(mount, mode, faults, place, needs_root):
@@ -294,4 +294,4 @@ def test_a_miss_does_not_wait_for_its_watch(mount, mode, faults, place, needs_ro
     finally:
         tracer.terminate()
         tracer.communicate()
-    tools.wait_until(lambda: m.status()["watched"] == 1, "a watch", 10)
+    tools.wait_until(lambda: m.status()["watched"] == 1, "a watch")

@@ -72,7 +72,7 @@ def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
         # who opens one asks, and closes it: the kernel may drop what it keeps
         return requests(m) - before <= 2 * len(fans)
 
-    tools.wait_until(is_kept, "a listing that asks for no name", 5)
+    tools.wait_until(is_kept, "a listing that asks for no name")
     for _ in range(3):
         link(store, ids[0]).unlink()
         assert listed() == set(ids[1:])
@@ -126,7 +126,7 @@ def test_changes_behind_its_back_are_seen(mount, mode, store, ids, change):
     look(m, ids)
     assert not seen(m, ident) or change.startswith("one more")
     act(store, place)
-    tools.wait_until(lambda: seen(m, ident), "the change", 5)
+    tools.wait_until(lambda: seen(m, ident), "the change")
 
 
 def test_what_perf_and_bidctl_do_to_the_store_is_seen(mount, mode, place, store):
@@ -135,10 +135,10 @@ def test_what_perf_and_bidctl_do_to_the_store_is_seen(mount, mode, place, store)
     tools.run("perf", "--buildid-dir", store, "buildid-cache", "-a", program.path, env=env)
     for argv in (["perf", "--buildid-dir", store, "buildid-cache", "-r", program.path],
                  [tools.BIDCTL, "--store", store, "remove", program.id]):
-        tools.wait_until(lambda: os.path.lexists(m.link(program.id)), "it again", 5)
+        tools.wait_until(lambda: os.path.lexists(m.link(program.id)), "it again")
         assert (m.link(program.id) / "elf").exists()
         tools.run(*argv, env=env)
-        tools.wait_until(lambda: not os.path.lexists(m.link(program.id)), "its end", 5)
+        tools.wait_until(lambda: not os.path.lexists(m.link(program.id)), "its end")
         tools.run(tools.BIDCTL, "--store", store, "add", program.path)
 
 
