@@ -75,13 +75,24 @@ def users_of(path):
 
 
 def other_namespaces_with(path):
-    """Processes that still have the mount: in a namespace that somebody else made while it was there."""
-    others = []
+    """Other mount namespaces that still have the mount, by a process of each: somebody made them while it was there."""
+    ours, others = os.stat("/proc/self/ns/mnt").st_ino, {}
     for entry in pathlib.Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit() and f" {path} " in (entry / "mountinfo").read_text(errors="replace"):
-                others.append(entry.name)
-    return others
+            if entry.name.isdigit() and (number := os.stat(entry / "ns/mnt").st_ino) != ours:
+                others[number] = entry
+    return [entry.name for entry in others.values() if f" {path} " in mounts_seen_by(entry)]
+
+
+def mounts_seen_by(process):
+    """All mounts of its namespace; for who may not enter that, those below the root directory of the process."""
+    done = subprocess.run(["nsenter", f"--mount={process}/ns/mnt", "cat", "/proc/self/mountinfo"], stdin=subprocess.DEVNULL,
+                          capture_output=True, check=False)
+    if done.returncode == 0:
+        return done.stdout.decode(errors="replace")
+    with contextlib.suppress(OSError):
+        return (process / "mountinfo").read_text(errors="replace")
+    return ""
 
 
 def stacks_of(pid):
