@@ -9,9 +9,13 @@ import tools
 
 SYSTEMD = pathlib.Path("/lib/systemd/systemd")
 
-# What is written is in memory. systemd wants a tree of control groups that is its own, here one below this process's.
+# A copy of another test's mount would keep its daemon alive. What is written is in memory. systemd wants a tree of control groups
+# that is its own.
 START = r"""
 top=$1 group=$2 build=$3
+while read -r _ point type _; do
+	case $type in fuse.*) umount --lazy --no-canonicalize "$point" || true ;; esac
+done </proc/mounts
 mount -t tmpfs -o mode=0755 tmpfs "$top"
 mkdir "$top/upper" "$top/work" "$top/root" "$top/groups"
 mount -t cgroup2 cgroup2 "$top/groups"
