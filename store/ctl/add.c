@@ -22,9 +22,10 @@ static void allow_many_files(void)
 	}
 }
 
-/* What one operand adds. */
+/* What one tree adds, or all files that are named. */
 struct adding {
 	struct ctl_tally *tally;
+	struct ctl_batch *batch; /* of the files, if there may be several; borrowed */
 	struct ctl_debug_files debug_files;
 };
 
@@ -73,39 +74,87 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 	return r;
 }
 
+/* Alone it is on disk on return; several files are when their batch is settled. */
 static int add_file(struct adding *adding, struct bid_store *store, const char *path)
 {
+	struct ctl_batch *batch = adding->batch;
+	struct bid_add add = { .path = path, .fd = -1, .link = adding->tally->ctl->link, .batch = batch != NULL };
 	bid_auto_free char *real = NULL;
 	struct bid_added added;
-	int r = bid_store_add(store, path, adding->tally->ctl->link, &added);
+	int r = 0;
 
 	adding->tally->seen++;
+	/* what is known or copied need not be clean, and one file is synced as fast as all */
+	if (batch && batch->n_new > 0 && add.link != BID_LINK_COPY)
+		r = ctl_batch_clean(batch);
+	if (batch)
+		add.clean_before = batch->clean_before;
+	if (r == 0)
+		r = bid_store_add_file(store, &add, &added);
+	if (r == 0 && batch)
+		r = ctl_batch_put(batch, path, &added);
 	if (r < 0)
 		return r;
-	ctl_tally_taken(adding->tally, path, &added);
+	if (!batch)
+		ctl_tally_taken(adding->tally, path, &added);
 	real = added.kind == BID_KIND_ELF ? realpath(path, NULL) : NULL;
 	return real ? ctl_debug_files_want(&adding->debug_files, real, &added.id) : 0;
 }
 
-/* One operand. */
-static enum ctl_status add(struct ctl_tally *tally, struct bid_store *store, const char *path)
+static bool is_tree(const char *path)
 {
-	struct adding adding = { .tally = tally };
 	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* One operand: a tree, or one of @files. */
+static enum ctl_status add(struct adding *files, struct bid_store *store, const char *path)
+{
+	struct ctl_tally *tally = files->tally;
+	struct adding tree = { .tally = tally };
 	int r;
 
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		r = add_tree(&adding, store, path);
-	else
-		r = add_file(&adding, store, path);
-	/* after all of a tree, because they may be in it */
-	if (r == 0)
-		r = ctl_debug_files_add(&adding.debug_files, tally, store);
-	ctl_debug_files_release(&adding.debug_files);
+	if (!is_tree(path)) {
+		r = add_file(files, store, path);
+	} else {
+		r = add_tree(&tree, store, path);
+		/* after all of it, because they may be in it */
+		if (r == 0)
+			r = ctl_debug_files_add(&tree.debug_files, tally, store);
+		ctl_debug_files_release(&tree.debug_files);
+	}
 	if (r == 0)
 		return CTL_DONE;
 	ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), true);
 	return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+}
+
+static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *store, int argc, char **argv)
+{
+	struct ctl_batch batch;
+	struct adding files = { .tally = tally, .batch = argc > 1 ? &batch : NULL };
+	enum ctl_status status = CTL_DONE;
+	int r;
+
+	ctl_batch_begin(&batch, tally, store);
+	for (int i = 0; i < argc && status != CTL_TROUBLE; i++) {
+		enum ctl_status one = add(&files, store, argv[i]);
+
+		if (one != CTL_DONE)
+			status = one;
+	}
+	/* what came before trouble, too */
+	r = ctl_batch_settle(&batch);
+	/* after all of them, because they may be among them */
+	if (r == 0 && status != CTL_TROUBLE)
+		r = ctl_debug_files_add(&files.debug_files, tally, store);
+	ctl_debug_files_release(&files.debug_files);
+	ctl_batch_release(&batch);
+	if (r == 0)
+		return status;
+	bid_error("%s: adding to '%s'", strerror(-r), bid_store_path(store));
+	return CTL_TROUBLE;
 }
 
 static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_store *store)
@@ -152,11 +201,11 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 		status = add_whole_kernel(&tally, store);
 	if (ctl->files_from && status == CTL_DONE)
 		status = ctl_add_listed(&tally, store, ctl->files_from);
-	for (int i = 0; i < argc && status != CTL_TROUBLE; i++) {
-		enum ctl_status one = add(&tally, store, argv[i]);
+	if (argc > 0 && status != CTL_TROUBLE) {
+		enum ctl_status operands = add_operands(&tally, store, argc, argv);
 
-		if (one != CTL_DONE)
-			status = one;
+		if (operands != CTL_DONE)
+			status = operands;
 	}
 	return ctl_tally_end(&tally, status);
 }

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bid/elf.h>
@@ -186,21 +185,6 @@ static bool is_linked(struct look *look)
 	return false;
 }
 
-/* One sync for all that was written before it, and not one for each file. */
-static int be_clean(struct ctl_running *adding)
-{
-	struct timespec now;
-	int r;
-
-	if (adding->clean_before.tv_sec)
-		return 0;
-	clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	r = bid_store_sync(adding->store);
-	if (r == 0)
-		adding->clean_before = now;
-	return r;
-}
-
 static int add(struct ctl_running *adding, const struct ctl_debug_of *of, struct nowhere *nowhere, bool scanned)
 {
 	bool by_id = !is_nowhere_by_id(nowhere, of->id.bytes[0]);
@@ -209,7 +193,7 @@ static int add(struct ctl_running *adding, const struct ctl_debug_of *of, struct
 	int r = 0;
 
 	if ((by_id && is_by_id(&look)) || (linked && is_linked(&look))) {
-		r = be_clean(adding);
+		r = ctl_batch_clean(&adding->batch);
 		if (r == 0)
 			r = ctl_running_file(adding, look.fd);
 	} else if (look.other[0]) {

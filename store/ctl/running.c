@@ -10,17 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trouble.h"
 #include "ctl/maps.h"
 #include "ctl/mounts.h"
-
-struct ctl_taken {
-	struct bid_added added;
-	char *path; /* owned */
-};
 
 /* One process of a pass. */
 struct look {
@@ -31,19 +25,12 @@ struct look {
 void ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store)
 {
 	*running = (struct ctl_running){ .tally = tally, .store = store, .interrupt = -1 };
-}
-
-static void forget_taken(struct ctl_running *running)
-{
-	for (size_t i = 0; i < running->n_taken; i++)
-		free(running->taken[i].path);
-	running->n_taken = 0;
+	ctl_batch_begin(&running->batch, tally, store);
 }
 
 void ctl_running_release(struct ctl_running *running)
 {
-	forget_taken(running);
-	free(running->taken);
+	ctl_batch_release(&running->batch);
 	free(running->mounts);
 	ctl_seen_release(&running->seen);
 }
@@ -66,19 +53,6 @@ static bool is_interrupted(const struct ctl_running *running)
 	struct pollfd fd = { .fd = running->interrupt, .events = POLLIN };
 
 	return running->interrupt >= 0 && poll(&fd, 1, 0) > 0;
-}
-
-static int take(struct ctl_running *running, const char *path, const struct bid_added *added)
-{
-	char *copy;
-
-	if (bid_array_grow(running->taken, running->n_taken, running->room) < 0)
-		return -ENOMEM;
-	copy = strdup(path);
-	if (!copy)
-		return -ENOMEM;
-	running->taken[running->n_taken++] = (struct ctl_taken){ .added = *added, .path = copy };
-	return 0;
 }
 
 static const char *reason(const struct ctl_running *running, int error)
@@ -109,7 +83,7 @@ static int add(struct ctl_running *running, int fd, const char *path, struct ctl
 		.fd = fd,
 		.link = running->tally->ctl->link,
 		.batch = true,
-		.clean_before = running->clean_before,
+		.clean_before = running->batch.clean_before,
 	};
 	struct bid_added added;
 	struct stat before, after;
@@ -125,7 +99,7 @@ static int add(struct ctl_running *running, int fd, const char *path, struct ctl
 	/* to be linked into the store changes nothing but ctime; anything else happened to it from outside */
 	if (fstat(fd, &after) == 0)
 		seen->stamp.changed = after.st_ctim;
-	return take(running, path, &added);
+	return ctl_batch_put(&running->batch, path, &added);
 }
 
 /* It, and nothing else, was looked at before, and did not change since. Looking at a file costs a stat(2) once in a pass. */
@@ -271,12 +245,9 @@ void ctl_running_warn_hidden(const struct ctl_running *running)
 
 int ctl_running_settle(struct ctl_running *running)
 {
-	int r = running->n_taken > 0 ? bid_store_sync(running->store) : 0;
+	int r = ctl_batch_settle(&running->batch);
 
 	if (r < 0)
 		ctl_seen_release(&running->seen);
-	for (size_t i = 0; i < running->n_taken && r == 0; i++)
-		ctl_tally_taken(running->tally, running->taken[i].path, &running->taken[i].added);
-	forget_taken(running);
 	return r;
 }

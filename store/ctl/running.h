@@ -3,10 +3,8 @@
 #ifndef BID_CTL_RUNNING_H
 #define BID_CTL_RUNNING_H
 
-#include "ctl/add.h"
+#include "ctl/batch.h"
 #include "ctl/seen.h"
-
-struct ctl_taken;
 
 struct ctl_running {
 	struct ctl_tally *tally;
@@ -14,9 +12,7 @@ struct ctl_running {
 	int interrupt; /* what can be read from it ends a pass: -EINTR; -1 for none */
 	struct ctl_seen seen; /* owned */
 	unsigned pass;
-	struct ctl_taken *taken; /* added, and on disk with the next sync; owned */
-	size_t n_taken, room;
-	struct timespec clean_before; /* as in struct bid_add */
+	struct ctl_batch batch; /* what was added */
 	dev_t *mounts; /* of bidfs; owned */
 	size_t n_mounts;
 	size_t hidden; /* processes that could not be looked into, in the last pass over all */

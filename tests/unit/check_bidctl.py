@@ -181,7 +181,9 @@ def case_add(scene):
     link = scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
     assert os.readlink(link) == f"../..{scene.one}/{ID_ONE}", "perf would not find it"
 
-    one, known, text = scene.json("add", scene.far, scene.one, scene.text, status=REFUSED)["files"]
+    files = scene.json("add", scene.far, scene.one, scene.text, status=REFUSED)["files"]
+    # what is refused is said at once
+    text, one, known = files
     assert (one["file"], one["id"], one["kind"], one["known"]) == (str(scene.far), ID_FAR, "elf", False), one
     assert known["known"] and known["link"] is None, known
     assert text == {"file": str(scene.text), "refused": "not an ELF file"}, text
