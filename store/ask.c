@@ -25,12 +25,12 @@ int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
 	bid_race_begun(ask);
-	if (ask->txn)
-		return bid_txn_reset(ask->txn);
 	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
-	r = bid_txn_begin(broker->store, &ask->flight->request, &ask->txn);
+	r = ask->txn ? bid_txn_reset(ask->txn) : bid_txn_begin(broker->store, &ask->flight->request, &ask->txn);
 	if (r == 0 && broker->config.accept)
 		bid_txn_accept(ask->txn);
+	if (r == 0 && size != BID_SIZE_UNKNOWN)
+		r = bid_txn_expect(ask->txn, size);
 	return r;
 }
 
@@ -101,6 +101,7 @@ static int take_body(struct bid_ask *ask, const void *data, size_t len)
 
 static int refuse(struct bid_ask *ask, int error)
 {
+	const char *reason = error == -ENOSPC && ask->txn ? bid_txn_reason(ask->txn) : "";
 	uint64_t max = ask->flight->broker->config.max_size;
 
 	error = bid_local_error(error);
@@ -108,7 +109,7 @@ static int refuse(struct bid_ask *ask, int error)
 	if (error == -EFBIG && max > 0)
 		snprintf(ask->reason, sizeof(ask->reason), "larger than the limit of %llu bytes", (unsigned long long)max);
 	else if (error != -EBADMSG)
-		snprintf(ask->reason, sizeof(ask->reason), "%s", bid_strerror(error));
+		snprintf(ask->reason, sizeof(ask->reason), "%s", *reason ? reason : bid_strerror(error));
 	return error;
 }
 

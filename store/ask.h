@@ -68,6 +68,12 @@ struct bid_ask {
 /* Ask. Returns 0, and the ask is not the caller's any more, or what start() said. Without the lock, by who made it. */
 int bid_ask_start(struct bid_ask *ask);
 
+/* Was it refused before it began, because there is no room for what was announced? By the one whose turn it is. */
+static inline bool bid_ask_has_no_room(const struct bid_ask *ask)
+{
+	return ask->receive_error == -ENOSPC && ask->received == 0;
+}
+
 /* Free what it holds; without the lock. */
 void bid_ask_free(struct bid_ask *ask);
 

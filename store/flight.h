@@ -58,6 +58,7 @@ struct bid_flight {
 	bool cancelled; /* nobody wants it: it ends with the next step, and nobody can join it */
 	bool wanted; /* somebody has waited for it, at least for a while */
 	bool timed_out; /* somebody was sent away, and may come back for it */
+	bool no_room; /* a source has it, and there is no room for as much as it says */
 	bool windowed; /* in the broker's list of windows */
 	int error; /* when ENDED */
 	int64_t until_ms; /* the end of the last window; when ENDED, of the lingering */

@@ -150,8 +150,8 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 	} else if (outcome == BID_OUTCOME_UNSUPPORTED) {
 		note_unsupported(ask);
 	}
-	/* our own disk's trouble ends it, too: another source's bytes would meet the same */
-	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0);
+	/* our own disk's trouble ends it, too: another source's bytes would meet the same; but one may announce more than it has */
+	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_ask_has_no_room(ask));
 	/* while the ask is still in it, or whoever looks at the race next would find it at its end */
 	if (over)
 		bid_flight_claim(flight);

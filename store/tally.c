@@ -160,6 +160,7 @@ void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid
 				    .elapsed_ms = (unsigned)(bid_clock_ms() - ask->started_ms),
 			    });
 	count(ask, outcome);
+	flight->no_room |= bid_ask_has_no_room(ask);
 	due = note_trouble(ask, outcome, text);
 	judge(ask, outcome);
 	pthread_mutex_unlock(&broker->lock);
@@ -185,6 +186,8 @@ int bid_flight_conclusion(const struct bid_flight *flight)
 	}
 	if (all_no)
 		return -ENOENT;
+	if (flight->no_room)
+		return -ENOSPC;
 	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
 }
 

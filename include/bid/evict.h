@@ -11,7 +11,7 @@
 
 struct bid_limits {
 	uint64_t cache_size; /* bytes on disk of what was fetched; 0: any number */
-	uint64_t min_free; /* bytes that the file system is to have left for its users; 0: any number */
+	uint64_t min_free; /* bytes that the file system is to have left for its other users; 0: any number */
 };
 
 /* One artifact that is evicted. Dies when the callback returns. */

@@ -188,6 +188,13 @@ struct bid_txn;
  */
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn);
 
+/*
+ * @size bytes are to be written: is there room for them, beside those that others are going to write and those that are to stay
+ * free (<bid/evict.h>)? If not, what was fetched is evicted, if that is enough. Returns 0, or -ENOSPC and a bid_txn_reason(). May
+ * be left out, and then a full disk is met by bid_txn_write(). Holds until bid_txn_reset(), or what came is as much.
+ */
+int bid_txn_expect(struct bid_txn *txn, uint64_t size);
+
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
 
 /*
@@ -233,7 +240,7 @@ int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence)
 /* Drop the evidence that is older than @before (seconds since the epoch; INT64_MIN: none of it), and count. */
 int bid_store_forget_evidence(struct bid_store *store, int64_t before, unsigned *ret_left, unsigned *ret_forgotten);
 
-/* Why the last bid_txn_commit() on @txn said -EBADMSG or -ESTALE, in words. "" if it did not. Lives as long as @txn. */
+/* Why bid_txn_expect() said -ENOSPC or the last bid_txn_commit() -EBADMSG or -ESTALE, in words, or "". Lives as long as @txn. */
 const char *bid_txn_reason(const struct bid_txn *txn);
 
 /* @txn may be NULL. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +18,7 @@
 enum {
 	USES = 4096, /* a power of two; 64 KiB, of which pages never used are never touched */
 	HOUR_S = 3600,
-	FRUITLESS_S = 10, /* a full disk on which nothing could be evicted is not searched again so soon */
+	FRUITLESS_S = 10, /* a disk on which not enough could be evicted is not searched again so soon */
 	ROOM_MIN = 64 << 20, /* bytes; one search makes room for more than one write */
 };
 
@@ -36,9 +37,10 @@ struct bid_keeper {
 	bool stopping, kicked;
 	struct bid_limits limits; /* written before the thread starts */
 	uint64_t pending; /* bytes published since the thread looked */
-	bool fruitless; /* the last search for room found none, at this time */
+	uint64_t evictable; /* bytes that could still be evicted after the last search for room, at this time */
 	int64_t searched_s;
 	struct use uses[USES];
+	_Atomic uint64_t promised; /* bytes that are to be written; has no need of the lock */
 };
 
 static int64_t seconds(void)
@@ -57,6 +59,7 @@ int bid_keeper_new(struct bid_store *store, struct bid_keeper **ret_keeper)
 	if (!keeper)
 		return -ENOMEM;
 	keeper->store = store;
+	keeper->searched_s = -FRUITLESS_S;
 	pthread_mutex_init(&keeper->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -87,16 +90,25 @@ static void note_evicted(void *user, const struct bid_eviction *eviction)
 	bid_info("evicted: '%s', %llu bytes", eviction->path, (unsigned long long)eviction->size);
 }
 
+/* How many bytes are missing until @needed are free? Of a disk that does not tell it is found out by writing. */
+static uint64_t missing(struct bid_keeper *keeper, uint64_t needed)
+{
+	struct statvfs space;
+	uint64_t free_now;
+
+	if (bid_store_statfs(keeper->store, &space) < 0 || space.f_blocks == 0)
+		return 0;
+	free_now = (uint64_t)space.f_bavail * space.f_frsize;
+	return needed > free_now ? needed - free_now : 0;
+}
+
 /* Are the limits broken, as far as can be told without looking through the store? */
 static bool is_over(struct bid_keeper *keeper, uint64_t used)
 {
 	const struct bid_limits *limits = &keeper->limits;
-	struct statvfs space;
 
-	if (limits->cache_size > 0 && used > limits->cache_size)
-		return true;
-	return limits->min_free > 0 && bid_store_statfs(keeper->store, &space) == 0 &&
-	       (uint64_t)space.f_bavail * space.f_frsize < limits->min_free;
+	return (limits->cache_size > 0 && used > limits->cache_size) ||
+	       (limits->min_free > 0 && missing(keeper, limits->min_free) > 0);
 }
 
 /* Look through the store and evict. Returns what is left of what was fetched. */
@@ -160,8 +172,28 @@ void bid_keeper_published(struct bid_keeper *keeper, uint64_t bytes)
 		return;
 	pthread_mutex_lock(&keeper->lock);
 	keeper->pending += bytes;
+	keeper->evictable += bytes;
 	keeper->kicked = true;
 	pthread_cond_signal(&keeper->kick);
+	pthread_mutex_unlock(&keeper->lock);
+}
+
+/* Is a search worth while that is to free @bytes? */
+static bool may_search(struct bid_keeper *keeper, uint64_t bytes)
+{
+	bool may;
+
+	pthread_mutex_lock(&keeper->lock);
+	may = keeper->evictable >= bytes || seconds() - keeper->searched_s >= FRUITLESS_S;
+	pthread_mutex_unlock(&keeper->lock);
+	return may;
+}
+
+static void note_search(struct bid_keeper *keeper, const struct bid_evict_stats *stats)
+{
+	pthread_mutex_lock(&keeper->lock);
+	keeper->evictable = stats->size - stats->evicted_size;
+	keeper->searched_s = seconds();
 	pthread_mutex_unlock(&keeper->lock);
 }
 
@@ -169,25 +201,62 @@ bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes)
 {
 	struct bid_evict_config config = { .evicted = note_evicted };
 	struct bid_evict_stats stats = { 0 };
-	bool again;
 	int r;
 
-	if (!keeper)
-		return false;
-	pthread_mutex_lock(&keeper->lock);
-	again = !keeper->fruitless || seconds() - keeper->searched_s >= FRUITLESS_S;
-	pthread_mutex_unlock(&keeper->lock);
-	if (!again)
+	if (!keeper || !may_search(keeper, 1))
 		return false;
 	r = bid_evict(keeper->store, &config, bytes > ROOM_MIN ? bytes : ROOM_MIN, false, &stats);
 	if (r == 0)
 		bid_warning("no space left for '%s': evicted %llu artifacts, %llu bytes", bid_store_path(keeper->store),
 			    (unsigned long long)stats.evicted, (unsigned long long)stats.evicted_size);
-	pthread_mutex_lock(&keeper->lock);
-	keeper->fruitless = stats.evicted == 0;
-	keeper->searched_s = seconds();
-	pthread_mutex_unlock(&keeper->lock);
+	note_search(keeper, &stats);
 	return stats.evicted > 0;
+}
+
+/*
+ * Evict until @needed bytes are free; nothing if that cannot be, or a server that says too much would cost all that was fetched.
+ * What somebody still has open takes its room until he closes it, as we do when we hear of it: it is not waited for.
+ */
+static bool evict_for(struct bid_keeper *keeper, uint64_t needed)
+{
+	struct bid_evict_config config = { .limits = { .min_free = needed }, .dry_run = true };
+	struct bid_evict_stats stats = { 0 };
+	int r = bid_evict(keeper->store, &config, 0, false, &stats);
+	bool enough = r == 0 && stats.free + stats.evicted_size >= needed;
+
+	stats.evicted_size = 0;
+	if (enough) {
+		config.dry_run = false;
+		config.evicted = note_evicted;
+		r = bid_evict(keeper->store, &config, ROOM_MIN, false, &stats);
+	}
+	if (r < 0)
+		bid_warning("%s: evicting from '%s'", strerror(-r), bid_store_path(keeper->store));
+	note_search(keeper, &stats);
+	return enough && r == 0;
+}
+
+int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, uint64_t *ret_left)
+{
+	uint64_t needed, lacks;
+
+	if (!keeper)
+		return 0;
+	needed = keeper->limits.min_free + atomic_load(&keeper->promised) + bytes;
+	lacks = missing(keeper, needed);
+	if (lacks > 0 && !(may_search(keeper, lacks) && evict_for(keeper, needed))) {
+		*ret_left = bytes > lacks ? bytes - lacks : 0;
+		return -ENOSPC;
+	}
+	/* two at once may be promised the same room: the second finds that out by writing, as does who said nothing */
+	atomic_fetch_add(&keeper->promised, bytes);
+	return 0;
+}
+
+void bid_keeper_settle(struct bid_keeper *keeper, uint64_t bytes)
+{
+	if (keeper)
+		atomic_fetch_sub(&keeper->promised, bytes);
 }
 
 static uint64_t hash_of(const struct bid_request *request)

@@ -22,4 +22,14 @@ void bid_keeper_published(struct bid_keeper *keeper, uint64_t bytes);
  */
 bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes);
 
+/*
+ * @bytes are to be written. Returns 0 if there is room for them, beside what was promised to others and what is to stay free, and
+ * then they are promised, until they are settled; or else -ENOSPC, and in @ret_left how many there is room for. If evicting is
+ * enough for it, it is done, and may block for long. @keeper may be NULL, that of a store to which nothing is written.
+ */
+int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, uint64_t *ret_left);
+
+/* Of what was promised, @bytes were written, or will not be. @keeper may be NULL. */
+void bid_keeper_settle(struct bid_keeper *keeper, uint64_t bytes);
+
 #endif

@@ -53,14 +53,38 @@ def test_cache_size(mount, mode, faults, place, store):
 
 
 def test_min_free(mount, faults, place, store):
-    """With more to be free than the file system has, nothing that was fetched stays for long; it is served all the same."""
+    """With more to be free than the file system has, nothing that was fetched stays, nor is fetched if its size is said."""
     build = programs.small(place / "large", 1, f"-DBALLAST={SIZE}")
-    server = faults()
+    server = faults("truncate-bare:99999999")  # all of it, without saying how much
     server.serve(build)
     m = mount(f"url={server.url}", "min_free=1000000G")
     for _ in range(3):
         assert read(m.artifact(build.id)) == build.read()
     tools.wait_until(lambda: fetched(store) == 0, "the eviction")
+    m.permit(f"No space left on device for .*{build.id}")
+    server.behave()
+    tools.wait_until(lambda: read(m.artifact(build.id)) == errno.ENOSPC, "the refusal")
+
+
+def test_what_cannot_fit_is_not_begun(needs_root, mount, mode, faults, place, store):
+    """A file that is said to be larger than what is free is refused before it fills the disk; nothing is evicted for nothing."""
+    large, small = (programs.small(place / f"app{size}", size, f"-DBALLAST={size * SIZE}") for size in (24, 3))
+    server = faults()
+    server.serve(small)
+    server.serve(large)
+    # it would never be had: whoever begins with it waits
+    server.behave("stall:100000", ident=large.id)
+    tools.run("mount", "-t", "tmpfs", "-o", "size=16m", "store", store)
+    try:
+        m = mount(f"url={server.url}", "min_free=4M", "wait=0")
+        m.permit(f"No space left on device for .*'{large.id}")
+        assert read(m.artifact(small.id)) == small.read()
+        assert read(m.artifact(large.id)) == errno.ENOSPC
+        assert read(m.elf_file(small.id)) == small.read() and server.count(small.id) == 1
+        m.unmount()
+    finally:
+        # the daemon of a test that failed may still have it
+        tools.run("umount", "-l", store)
 
 
 READERS, FETCHERS = 64, 8

@@ -306,6 +306,34 @@ static void test_local_trouble_ends_it(void **state)
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 }
 
+/* What is announced as larger than the disk is not begun. It need not be true, so others are asked. */
+static void test_no_room_for_what_is_announced(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_source *second;
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	second = scene_memory(scene, "second");
+	held_elf(held, 0xa);
+	held->announce = UINT64_MAX / 16;
+	put_elf(second, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
+	assert_int_equal(held->accepted, 0);
+
+	/* the second is the one that delivered last, and is asked first */
+	assert_int_equal(fetch(scene, &other, &call), -ENOSPC);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_FAILED);
+	assert_non_null(strstr(call->texts[1], "No space left on device for 1152921504606846975 bytes"));
+	assert_int_equal(held->accepted, 0);
+	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
+}
+
 static const char *doomed;
 
 static void remove_store(void)
@@ -407,6 +435,7 @@ int main(void)
 		scene_test(test_unknown_lingers),
 		scene_test(test_a_source_that_cannot_start),
 		scene_test(test_local_trouble_ends_it),
+		scene_test(test_no_room_for_what_is_announced),
 		scene_test(test_a_store_that_vanishes_is_not_absence),
 		scene_test(test_messages),
 	};

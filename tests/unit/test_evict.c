@@ -264,10 +264,9 @@ static void readers_do_not_evict(void **state)
 	bid_store_free(reader);
 }
 
-/* On a file system of one MiB, the third file of 400 KiB has no room, unless one of the others goes. */
-static void a_full_disk_evicts_once(void **state)
+/* A store on a file system of one MiB. */
+static void small_disk_begin(struct store_scene *scene)
 {
-	struct store_scene *scene = *state;
 	char path[96];
 	int r;
 
@@ -285,7 +284,25 @@ static void a_full_disk_evicts_once(void **state)
 	if (r < 0)
 		skip();
 	bid_log_init("test", BID_LOG_ERROR);
+}
 
+static void small_disk_end(struct store_scene *scene)
+{
+	char path[96];
+
+	bid_log_init("test", BID_LOG_WARNING);
+	snprintf(path, sizeof(path), "%s/store", scene->directory);
+	bid_store_free(scene->store);
+	scene->store = NULL;
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+}
+
+/* The third file of 400 KiB has no room, unless one of the others goes. */
+static void a_full_disk_evicts_once(void **state)
+{
+	struct store_scene *scene = *state;
+
+	small_disk_begin(scene);
 	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
 	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
 	assert_int_equal(try_fetch(scene, ID_B, BID_KIND_ELF, "b", 400 * 1024), 0);
@@ -298,10 +315,74 @@ static void a_full_disk_evicts_once(void **state)
 	assert_int_equal(find(scene, ID_SHORT, BID_KIND_ELF), -ENOENT);
 	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
 	nothing_is_wrong(scene);
-	bid_log_init("test", BID_LOG_WARNING);
-	bid_store_free(scene->store);
-	scene->store = NULL;
-	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	small_disk_end(scene);
+}
+
+/* What is known to come is made room for beforehand; what cannot fit costs nobody anything, however much it is said to be. */
+static void room_is_looked_for_beforehand(void **state)
+{
+	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
+	struct store_scene *scene = *state;
+	struct bid_txn *txn, *other;
+
+	small_disk_begin(scene);
+	assert_int_equal(try_fetch(scene, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &other), 0);
+	assert_int_equal(bid_txn_expect(txn, 500 * 1024), 0);
+	assert_int_equal(bid_txn_expect(txn, 2 << 20), -ENOSPC);
+	assert_non_null(strstr(bid_txn_reason(txn), "No space left on device for 2097152 bytes"));
+	assert_int_equal(bid_txn_expect(txn, UINT64_MAX / 16), -ENOSPC);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(bid_txn_expect(txn, 800 * 1024), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	nothing_is_wrong(scene);
+	bid_txn_free(txn);
+	bid_txn_free(other);
+	small_disk_end(scene);
+}
+
+/* Two that each fit do not if they come at once, before what the one was promised is written, or given up. */
+static void room_is_promised_once(void **state)
+{
+	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
+	struct store_scene *scene = *state;
+	char zeros[300 * 1024] = { 1 };
+	struct bid_txn *txn, *other;
+
+	small_disk_begin(scene);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &other), 0);
+	assert_int_equal(bid_txn_expect(txn, 600 * 1024), 0);
+	assert_int_equal(bid_txn_expect(other, 600 * 1024), -ENOSPC);
+	assert_int_equal(bid_txn_expect(other, 300 * 1024), 0);
+	/* what is written is on the disk, and counts there */
+	assert_int_equal(bid_txn_write(other, zeros, sizeof(zeros)), 0);
+	assert_int_equal(bid_txn_expect(txn, 700 * 1024), 0);
+	assert_int_equal(bid_txn_reset(other), 0);
+	assert_int_equal(bid_txn_expect(other, 600 * 1024), -ENOSPC);
+	assert_int_equal(bid_txn_reset(txn), 0);
+	assert_int_equal(bid_txn_expect(other, 600 * 1024), 0);
+	bid_txn_free(other);
+	assert_int_equal(bid_txn_expect(txn, 900 * 1024), 0);
+	bid_txn_free(txn);
+	small_disk_end(scene);
+}
+
+static void what_is_to_stay_free_is_no_room(void **state)
+{
+	struct bid_limits limits = { .min_free = 512 * 1024 };
+	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
+	struct store_scene *scene = *state;
+	struct bid_txn *txn;
+
+	small_disk_begin(scene);
+	assert_int_equal(bid_store_keep_limits(scene->store, &limits), 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_expect(txn, 600 * 1024), -ENOSPC);
+	assert_int_equal(bid_txn_expect(txn, 400 * 1024), 0);
+	bid_txn_free(txn);
+	small_disk_end(scene);
 }
 
 int main(void)
@@ -319,6 +400,9 @@ int main(void)
 		TEST(limits_are_kept_behind_the_writers_back),
 		TEST(readers_do_not_evict),
 		TEST(a_full_disk_evicts_once),
+		TEST(room_is_looked_for_beforehand),
+		TEST(room_is_promised_once),
+		TEST(what_is_to_stay_free_is_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);

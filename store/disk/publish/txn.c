@@ -25,6 +25,7 @@
 #include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/publish/filling.h"
+#include "disk/publish/room.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -36,20 +37,17 @@ struct bid_txn {
 	struct bid_request request;
 	struct bid_temp temp;
 	struct bid_filling filling; /* of it */
+	struct bid_room room; /* for it */
 	bool accept; /* other bytes than the first ones */
 	char path[PATH_MAX]; /* to file it under, as below the store; "" if nobody said */
-	bool made_room; /* the disk was full, and something was evicted for this */
 	struct bid_id alt; /* of the dwz file that it needs; len 0 if none */
 	char reason[256];
 };
 
-/* The disk is full: may it be tried again? Once for each transaction, and if anything could be evicted. */
+/* It came to @r with @len bytes more: may it be tried again? */
 static bool may_retry(struct bid_txn *txn, int r, size_t len)
 {
-	if ((r != -ENOSPC && r != -EDQUOT) || txn->made_room)
-		return false;
-	txn->made_room = true;
-	return bid_keeper_make_room(bid_store_keeper(txn->store), 2 * (bid_filling_size(&txn->filling) + len));
+	return bid_room_retry(&txn->room, r, bid_filling_size(&txn->filling) + len);
 }
 
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn)
@@ -65,6 +63,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	txn->store = store;
 	txn->request = bid_request_keep(request);
 	txn->temp = BID_TEMP_NONE;
+	txn->room.keeper = bid_store_keeper(store);
 	do
 		r = bid_temp_new(store, false, &txn->temp);
 	while (may_retry(txn, r, 0));
@@ -78,6 +77,17 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	return 0;
 }
 
+int bid_txn_expect(struct bid_txn *txn, uint64_t size)
+{
+	uint64_t left = 0;
+	int r = bid_room_expect(&txn->room, size, &left);
+
+	if (r == -ENOSPC)
+		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(-r),
+			 (unsigned long long)size, (unsigned long long)left);
+	return r;
+}
+
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 {
 	const uint8_t *at = data;
@@ -89,6 +99,7 @@ int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 		do
 			r = bid_filling_take(&txn->filling, at, len, &taken);
 		while (may_retry(txn, r, len));
+		bid_room_took(&txn->room, taken);
 		at += taken;
 		len -= taken;
 	}
@@ -119,6 +130,7 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path)
 
 int bid_txn_reset(struct bid_txn *txn)
 {
+	bid_room_release(&txn->room);
 	return bid_filling_reset(&txn->filling);
 }
 
@@ -148,6 +160,7 @@ void bid_txn_free(struct bid_txn *txn)
 {
 	if (!txn)
 		return;
+	bid_room_release(&txn->room);
 	bid_filling_release(&txn->filling);
 	bid_temp_release(&txn->temp);
 	bid_request_release(&txn->request);
