@@ -27,6 +27,8 @@ class TimeLimit(Exception):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
+    # who is started in the background of a shell ignores it, and so would all that is started from here
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config):
