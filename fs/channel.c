@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cpus.h"
 #include "base/log.h"
 #include "fs.h"
@@ -17,14 +17,6 @@
 static bool is_nothing(ssize_t n)
 {
 	return n < 0 && errno == EAGAIN;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /*
@@ -44,7 +36,7 @@ static void set_alarm(const struct bid_channel *channel, int fd, bool on)
 /* As read(2) that does not block, after a while at most. Nobody else need be woken for what comes meanwhile. */
 static ssize_t look(const struct bid_channel *channel, int fd, void *buffer, size_t size)
 {
-	uint64_t end = now_ns() + channel->look_us * UINT64_C(1000);
+	int64_t end = bid_clock_ns() + channel->look_us * INT64_C(1000);
 	ssize_t n;
 
 	set_alarm(channel, fd, false);
@@ -52,7 +44,7 @@ static ssize_t look(const struct bid_channel *channel, int fd, void *buffer, siz
 		/* whoever is to ask may wait for this processor */
 		sched_yield();
 		n = read(fd, buffer, size);
-	} while (is_nothing(n) && now_ns() < end);
+	} while (is_nothing(n) && bid_clock_ns() < end);
 	set_alarm(channel, fd, true);
 	return n;
 }

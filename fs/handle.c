@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "inode.h"
 #include "kcore.h"
 #include "names.h"
@@ -26,16 +26,8 @@ struct bid_handles {
 	pthread_mutex_t lock; /* protects all below, and is held while the directories are read */
 	struct place *places; /* of original paths, by number; owned */
 	size_t n, room;
-	uint64_t fresh_until; /* in ns of the monotonic clock */
+	int64_t fresh_until; /* bid_clock_ns() */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 int bid_handles_new(const struct bid_tree *tree, struct bid_handles **ret_handles)
 {
@@ -112,7 +104,7 @@ static int compare(const void *a, const void *b)
 static int read_places(struct bid_handles *handles)
 {
 	static const struct bid_node root = { .type = BID_NODE_PATH }, by_path = { .type = BID_NODE_BY_PATH };
-	uint64_t begun = now_ns(), ended;
+	int64_t begun = bid_clock_ns(), ended;
 	int r;
 
 	clear(handles);
@@ -125,7 +117,7 @@ static int read_places(struct bid_handles *handles)
 	}
 	if (handles->n > 1)
 		qsort(handles->places, handles->n, sizeof(*handles->places), compare);
-	ended = now_ns();
+	ended = bid_clock_ns();
 	handles->fresh_until = ended + (ended - begun) * REST;
 	return 0;
 }
@@ -139,7 +131,7 @@ static int resolve_place(struct bid_handles *handles, uint64_t number, struct bi
 	pthread_mutex_lock(&handles->lock);
 	if (handles->n)
 		place = bsearch(&key, handles->places, handles->n, sizeof(key), compare);
-	if (!place && now_ns() >= handles->fresh_until) {
+	if (!place && bid_clock_ns() >= handles->fresh_until) {
 		r = read_places(handles);
 		if (r == 0 && handles->n)
 			place = bsearch(&key, handles->places, handles->n, sizeof(key), compare);

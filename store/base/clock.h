@@ -5,13 +5,19 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Milliseconds of a clock that nobody sets. */
-static inline int64_t bid_clock_ms(void)
+/* Nanoseconds of a clock that nobody sets. */
+static inline int64_t bid_clock_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Its milliseconds. */
+static inline int64_t bid_clock_ms(void)
+{
+	return bid_clock_ns() / 1000000;
 }
 
 #endif
