@@ -26,6 +26,8 @@ enum {
 	MAX_RECORD = 64 * 1024, /* bytes */
 	SUFFIX_MAX = 32, /* bytes of a record's, with its end */
 	VOID = 1, /* an empty file: what packs say of it is no more */
+	LOCK_TRIES = 50, /* for one that is about to be removed */
+	LOCK_PAUSE_NS = 1000 * 1000,
 };
 
 static struct bid_pack_key key_of(const struct bid_request *request)
@@ -83,6 +85,49 @@ static int write_text(struct bid_store *store, const char *text, const struct ti
 	return r;
 }
 
+/*
+ * Open the empty file @name, and lock it: with the lock it is the one that has the name, until who has it gives it another. -EBUSY
+ * for a record, -EAGAIN if somebody else has the lock, or had it until now.
+ */
+static int lock_void(int dir, const char *name, int *ret_fd)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st, there;
+	int r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+
+	if (r < 0)
+		return r;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (st.st_size > 0)
+		return -EBUSY;
+	if (st.st_ino != there.st_ino || st.st_dev != there.st_dev)
+		return -EAGAIN;
+	*ret_fd = bid_steal_fd(&fd);
+	return 0;
+}
+
+/*
+ * Write @text in the place of what is called @name. Not of an empty file that somebody is about to remove: what came to that name
+ * would go. Who may read the file may also hold the lock, for ever; so it is waited for as long as to remove takes, and some more.
+ */
+static int replace_text(struct bid_store *store, const char *text, const struct timespec *times, int dir, const char *name)
+{
+	bid_auto_fd int fd = -1;
+	int locked = -EAGAIN;
+
+	for (int i = 0; locked == -EAGAIN && i < LOCK_TRIES; i++) {
+		struct stat st;
+
+		if (i > 0)
+			nanosleep(&(struct timespec){ .tv_nsec = LOCK_PAUSE_NS }, NULL);
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size > 0)
+			break;
+		locked = lock_void(dir, name, &fd);
+	}
+	return write_text(store, text, times, dir, name, true);
+}
+
 /* Write @text as the record of @request. With @times, it looks as if last written then. */
 static int put_text(struct bid_store *store, const struct bid_request *request, const char *text, const struct timespec *times)
 {
@@ -93,7 +138,7 @@ static int put_text(struct bid_store *store, const struct bid_request *request, 
 	if (r < 0)
 		return r;
 	r = times ? -EEXIST : write_text(store, text, NULL, dir.fd, name, false);
-	return r == -EEXIST ? write_text(store, text, times, dir.fd, name, true) : r;
+	return r == -EEXIST ? replace_text(store, text, times, dir.fd, name) : r;
 }
 
 /* The same of @json, which is taken over. */
@@ -163,49 +208,18 @@ bool bid_record_is_void(struct bid_store *store, const struct bid_request *reque
 	return bid_record_stat(store, request, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
-/*
- * Open the empty file @name, and lock it: under a temporary name it is not swept away then. -EBUSY for a record, which is never
- * moved there, where it could be swept, and for what is just being written.
- */
-static int open_void(int dir, const char *name, int *ret_fd)
-{
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-
-	if (r < 0)
-		return r;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return -EBUSY;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size > 0)
-		return -EBUSY;
-	*ret_fd = bid_steal_fd(&fd);
-	return 0;
-}
-
 int bid_record_unvoid(struct bid_store *store, const struct bid_request *request)
 {
-	bid_cleanup(bid_temp_release) struct bid_temp temp = BID_TEMP_NONE;
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int fd = -1;
-	struct stat st;
 	int r = open_place(store, request, false, &dir, name);
 
 	if (r == 0)
-		r = open_void(dir.fd, name, &fd);
-	if (r == 0)
-		r = bid_temp_new(store, true, &temp);
-	if (r == 0 && renameat(dir.fd, name, temp.dir, temp.name) < 0)
+		r = lock_void(dir.fd, name, &fd);
+	if (r == 0 && unlinkat(dir.fd, name, 0) < 0)
 		r = -errno;
-	if (r < 0)
-		return r;
-	/* somebody has written a record there meanwhile: back with it, unless there is a newer one */
-	if (fstatat(temp.dir, temp.name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size > 0)
-		linkat(temp.dir, temp.name, dir.fd, name, 0);
-	return 0;
+	return r;
 }
 
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)

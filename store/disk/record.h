@@ -45,8 +45,8 @@ int bid_record_stat(struct bid_store *store, const struct bid_request *request, 
 bool bid_record_is_void(struct bid_store *store, const struct bid_request *request);
 
 /*
- * Remove that file, once no pack says anything. -EBUSY if a record is there by now. One that somebody writes between that look and
- * the removal is missing for a moment, which who is killed or sweeps (bid_temp_sweep()) in that very moment makes for good.
+ * Remove that file, once no pack says anything. -EBUSY if a record is there by now, -EAGAIN if somebody is about to write one. The
+ * lock is not seen by other machines (bid_temp_is_shared()).
  */
 int bid_record_unvoid(struct bid_store *store, const struct bid_request *request);
 
