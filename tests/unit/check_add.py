@@ -344,6 +344,31 @@ def case_rescan(scene):
     assert len(list((scene.store / str(tree)[1:] / "moved").iterdir())) == len(ids)
 
 
+def case_forgotten(scene):
+    """Without what was seen before, a copy is known by its id alone, if it is the same still and what the store has is right."""
+    tree = scene.home / "tree"
+    tree.mkdir()
+    names = ["same", "shorter", "wrong"]
+    for number, name in enumerate(names):
+        build(tree, name, IDS[number])
+        (tree / f"{name}.c").unlink()
+    assert summary(scene.on_store("add", "--link=copy", tree))[0] == (3, 3, 0, 0)
+    os.truncate(tree / "shorter", (tree / "shorter").stat().st_size - 64)
+    wrong = stored(scene, IDS[2]) / "elf"
+    content = bytearray(wrong.read_bytes())
+    content[content.index(bytes.fromhex(IDS[2]))] ^= 0xff
+    wrong.chmod(0o644)
+    wrong.write_bytes(content)
+    shutil.rmtree(scene.store / ".bidfs" / "scan")
+
+    done, log = traced(scene, "add", "--jobs=1", tree, calls="pread64")
+    (seen, added, known, refused), reasons = summary(done)
+    assert (seen, added, known, refused) == (3, 0, 1, 2) and set(reasons) == {"damaged or cut short"}, done
+    read = [line for line in log if f"<{tree / 'same'}>" in line]
+    # for its first bytes, and for its id: not at its end, which may have to come from the disk
+    assert len(read) == 2 and all(re.search(r", 0\) += ", line) for line in read), read
+
+
 def case_cache_damage(scene):
     """Whatever becomes of the cache, the result is the same."""
     tree, ids = system_tree(scene, 5)

@@ -169,13 +169,34 @@ static bool is_fatal(int r)
 	return bid_is_trouble(r) && r != -EIO;
 }
 
-/* Is it in the store by this very name and inode? Then its id is the right one, because it was read from that inode. */
-static bool is_linked(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, const struct stat *st)
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-	struct stat stored;
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
 
-	return stat_stored(scan, file, id, BID_KIND_ELF, &stored) == 0 && stored.st_ino == st->st_ino &&
-	       stored.st_dev == st->st_dev;
+/*
+ * Is the ELF file, which carries @id, in the store by this very name? If it is by its inode, too, the id was read from what is
+ * there. Else that is a copy, if it is as long and is what readers get: then no more of the file itself is read than its id.
+ */
+static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, const struct stat *st)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
+	struct bid_file found = BID_FILE_NONE;
+	struct stat stored;
+	bool same;
+
+	if (stat_stored(scan, file, id, BID_KIND_ELF, &stored) < 0)
+		return false;
+	if (is_same(&stored, st))
+		return true;
+	if (stored.st_size != st->st_size || bid_store_find(scan->store, &request, &found) < 0)
+		return false;
+	same = is_same(&found.st, &stored);
+	bid_file_release(&found);
+	/* from now on it is not what can be fetched again */
+	if (same)
+		bid_store_claim(scan->store, &request);
+	return same;
 }
 
 /* The rest of adding the file open at adding->fd, whose stat was @st. */
@@ -281,7 +302,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 		return is_fatal(opened) ? opened : push(scan, file, opened, NULL, NULL);
 
 	r = identify(fd, &added.id);
-	if (r == 0 && is_linked(scan, file, &added.id, &st)) {
+	if (r == 0 && is_placed(scan, file, &added.id, &st)) {
 		key = bid_scan_key(file->dir_path, file->name, &st);
 		return push(scan, file, 0, &added, is_racy(&st) ? NULL : &key);
 	}
