@@ -27,11 +27,6 @@ void bid_beliefs_begin(struct bid_fs *fs)
 	fs->tree.watch = fs->watch;
 }
 
-void bid_beliefs_expire(struct bid_fs *fs, const struct bid_id *id)
-{
-	bid_notify_names_later(fs->notifier, bid_watch_end(fs->watch, id));
-}
-
 void bid_beliefs_end(struct bid_fs *fs)
 {
 	bid_watch_free(fs->watch);

@@ -28,12 +28,6 @@ struct bid_asked {
 /* Watch the store, with the session's notifier there. Without success everything is as if nothing ever was watched. */
 void bid_beliefs_begin(struct bid_fs *fs);
 
-/*
- * The build @id is about to be removed by who goes on to remove what its names still lead to, as perf does: they hold for a while,
- * as names that are not watched.
- */
-void bid_beliefs_expire(struct bid_fs *fs, const struct bid_id *id);
-
 /* Before the notifier goes. */
 void bid_beliefs_end(struct bid_fs *fs);
 

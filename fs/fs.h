@@ -15,6 +15,7 @@
 #include "fds.h"
 #include "handle.h"
 #include "inode.h"
+#include "leaving.h"
 #include "options.h"
 #include "staged.h"
 #include "tree.h"
@@ -47,6 +48,7 @@ struct bid_fs {
 	struct bid_channel channel; /* opened after daemonising */
 	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
 	struct bid_tree tree;
+	struct bid_leaving leaving; /* has its own lock */
 	struct bid_dirlists listings; /* has its own lock */
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */

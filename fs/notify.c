@@ -20,13 +20,6 @@ struct change {
 	char path[]; /* "" if there is none */
 };
 
-/* Names that are to be taken back, but not yet. */
-struct later {
-	struct later *next;
-	struct timespec due; /* CLOCK_MONOTONIC */
-	struct bid_told_name *names; /* owned */
-};
-
 struct bid_notifier {
 	struct fuse_session *session; /* borrowed */
 	pthread_t thread;
@@ -34,7 +27,6 @@ struct bid_notifier {
 	pthread_cond_t more;
 	struct change *first, **last;
 	struct bid_told_name *names; /* to be taken back; owned */
-	struct later *first_later, **last_later;
 	bool ends;
 };
 
@@ -99,60 +91,6 @@ static void take_back(struct bid_notifier *notifier, const struct bid_told_name 
 			tell_name(notifier, one->dir, one->name);
 }
 
-/* Put @names before what is to be taken back at once. The lock is held. */
-static void add_names(struct bid_notifier *notifier, struct bid_told_name *names)
-{
-	struct bid_told_name **last = &names;
-
-	while (*last)
-		last = &(*last)->next;
-	*last = notifier->names;
-	notifier->names = names;
-}
-
-static struct later *remove_first_later(struct bid_notifier *notifier)
-{
-	struct later *later = notifier->first_later;
-
-	notifier->first_later = later->next;
-	if (!notifier->first_later)
-		notifier->last_later = &notifier->first_later;
-	return later;
-}
-
-static bool is_due(const struct later *later)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > later->due.tv_sec || (now.tv_sec == later->due.tv_sec && now.tv_nsec >= later->due.tv_nsec);
-}
-
-/* What is to be taken back by now. The lock is held. */
-static struct bid_told_name *take_names(struct bid_notifier *notifier)
-{
-	struct bid_told_name *names;
-
-	while (notifier->first_later && is_due(notifier->first_later)) {
-		struct later *later = remove_first_later(notifier);
-
-		add_names(notifier, later->names);
-		free(later);
-	}
-	names = notifier->names;
-	notifier->names = NULL;
-	return names;
-}
-
-/* The lock is held. */
-static void wait_for_more(struct bid_notifier *notifier)
-{
-	if (notifier->first_later)
-		pthread_cond_clockwait(&notifier->more, &notifier->lock, CLOCK_MONOTONIC, &notifier->first_later->due);
-	else
-		pthread_cond_wait(&notifier->more, &notifier->lock);
-}
-
 static void free_names(struct bid_told_name *names)
 {
 	while (names) {
@@ -179,13 +117,14 @@ static void *work(void *user)
 
 	pthread_mutex_lock(&notifier->lock);
 	while (!notifier->ends) {
-		struct bid_told_name *names = take_names(notifier);
+		struct bid_told_name *names = notifier->names;
 		struct change *change = notifier->first;
 
 		if (!change && !names) {
-			wait_for_more(notifier);
+			pthread_cond_wait(&notifier->more, &notifier->lock);
 			continue;
 		}
+		notifier->names = NULL;
 		if (change)
 			notifier->first = change->next;
 		if (!notifier->first)
@@ -211,7 +150,6 @@ int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_not
 		return -ENOMEM;
 	notifier->session = session;
 	notifier->last = &notifier->first;
-	notifier->last_later = &notifier->first_later;
 	pthread_mutex_init(&notifier->lock, NULL);
 	pthread_cond_init(&notifier->more, NULL);
 	r = bid_thread_start(&notifier->thread, "bid-notify", work, notifier);
@@ -245,12 +183,6 @@ void bid_notifier_free(struct bid_notifier *notifier)
 		next = change->next;
 		free(change);
 	}
-	while (notifier->first_later) {
-		struct later *later = remove_first_later(notifier);
-
-		free_names(later->names);
-		free(later);
-	}
 	free_names(notifier->names);
 	pthread_cond_destroy(&notifier->more);
 	pthread_mutex_destroy(&notifier->lock);
@@ -283,28 +215,15 @@ void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, co
 
 void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names)
 {
+	struct bid_told_name **last = &names;
+
+	while (*last)
+		last = &(*last)->next;
 	if (!names)
 		return;
 	pthread_mutex_lock(&notifier->lock);
-	add_names(notifier, names);
-	pthread_cond_signal(&notifier->more);
-	pthread_mutex_unlock(&notifier->lock);
-}
-
-void bid_notify_names_later(struct bid_notifier *notifier, struct bid_told_name *names)
-{
-	struct later *later = names ? calloc(1, sizeof(*later)) : NULL;
-
-	if (!later) {
-		bid_notify_names(notifier, names);
-		return;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &later->due);
-	later->due.tv_sec += (time_t)BID_STALE;
-	later->names = names;
-	pthread_mutex_lock(&notifier->lock);
-	*notifier->last_later = later;
-	notifier->last_later = &later->next;
+	*last = notifier->names;
+	notifier->names = names;
 	pthread_cond_signal(&notifier->more);
 	pthread_mutex_unlock(&notifier->lock);
 }

@@ -34,9 +34,6 @@ void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, co
 /* Take back all of the list @names, which is taken over and may be NULL. Does not block. */
 void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names);
 
-/* The same, in BID_STALE from now. */
-void bid_notify_names_later(struct bid_notifier *notifier, struct bid_told_name *names);
-
 /* The kernel is to forget the text of the symbolic link of that number. */
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "belief.h"
 #include "kcore.h"
@@ -114,17 +115,18 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		bid_op_getattr(req, number, NULL);
 }
 
-/* perf removes the link first, and takes it well if nothing else is there then. */
+/* perf removes the link first, and then the directory with all that is in it, which need be no more than an empty one. */
 static int drop(struct bid_fs *fs, const struct bid_node *link)
 {
 	char text[PATH_MAX];
-	bool linked = bid_tree_readlink(&fs->tree, link, text, sizeof(text)) == 0;
+	const char *path = bid_tree_readlink(&fs->tree, link, text, sizeof(text)) == 0 ? text + strlen("../../") : NULL;
 	int r;
 
-	bid_beliefs_expire(fs, &link->id);
+	if (path)
+		bid_leaving_begin(&fs->leaving, path, bid_clock_ms());
 	r = bid_store_drop(fs->store, &link->id);
 	if (r == 0)
-		bid_notify_build(fs->notifier, &link->id, linked ? text + strlen("../../") : NULL);
+		bid_notify_build(fs->notifier, &link->id, path);
 	return r;
 }
 
@@ -191,6 +193,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	} else if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
 		r = -EPERM;
 	} else if (r == 0) {
+		bid_leaving_end(&fs->leaving, bid_node_path(&node));
 		r = bid_store_rmdir(fs->store, bid_node_path(&node));
 	}
 	/* with its link a build is gone, and whoever removes it goes on through what the kernel still knows */

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "kcore.h"
+#include "leaving.h"
 #include "names.h"
 #include "source_name.h"
 
@@ -68,6 +70,12 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
 	return bid_kcore_has(tree, &child->id) > 0 ? 0 : -ENOENT;
 }
 
+/* Was a build in @path, which is not there, removed a moment ago? */
+static bool is_leaving(const struct bid_tree *tree, const char *path)
+{
+	return tree->leaving && bid_leaving_has(tree->leaving, path, bid_clock_ms());
+}
+
 static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
 {
 	enum bid_entry entry;
@@ -83,8 +91,10 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		return r;
 
 	entry = bid_store_classify(tree->store, child->path);
+	if (entry == BID_ENTRY_NONE && is_leaving(tree, child->path))
+		entry = BID_ENTRY_DIR;
 	r = bid_id_parse_str(name, &child->id);
-	/* one that perf made a moment ago is empty */
+	/* one that perf made a moment ago is empty, or is about to remove */
 	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && *parent && child->id.len >= PATH_ID_MIN))) {
 		child->type = BID_NODE_PATH_ID;
 		return 0;

@@ -63,12 +63,6 @@ bool bid_watch_id_in(struct bid_watch *watch, const char *dir, struct bid_id *re
  */
 int bid_watch_where(struct bid_watch *watch, const struct bid_id *id, char *ret_path, size_t size);
 
-/*
- * @id is about to be changed by the caller, who knows what follows from that: it is not watched any more, and nothing is told. The
- * note is the result, and the caller's own; NULL if there is none.
- */
-void *bid_watch_end(struct bid_watch *watch, const struct bid_id *id);
-
 /* Changes the caller's note, which is NULL at first. With a lock held, as bid_watch_fn. */
 typedef void (*bid_watch_note_fn)(void *user, void **note);
 

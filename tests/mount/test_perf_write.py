@@ -407,6 +407,42 @@ def test_natively_and_through_the_mount_at_once(mount, mode, scene, store):
     tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env)
 
 
+SLOW = {"look": "?lstat,?newfstatat,?statx", "open": "openat", "unlink": "?unlink,?unlinkat", "rmdir": "?rmdir,?unlinkat"}
+
+
+@pytest.mark.parametrize("calls", SLOW.values(), ids=SLOW.keys())
+def test_perf_that_is_slow_to_remove(mount, mode, scene, store, calls):
+    """Before it looks at the directory of the build, opens it or removes it, all that the kernel believed is forgotten."""
+    m = mount()
+    scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
+    link, log = m.link(scene.burn.id), scene.place / "calls"
+    done = tools.run("strace", "-f", "-o", log, "-P", link, "-P", f"{link.parent}/../..{scene.burn.path}/{scene.burn.id}",
+                     "-e", f"trace={calls}", "-e", f"inject={calls}:delay_enter=1300000",
+                     "perf", "--buildid-dir", m.path, "buildid-cache", "-v", "-r", scene.burn.path, env=scene.env, cwd=scene.place)
+    assert "(DELAYED)" in log.read_text()
+    assert f"Removing {scene.burn.id} {scene.burn.path}: Ok" in done.stderr.splitlines()
+    assert not os.path.lexists(m / str(scene.burn.path)[1:] / scene.burn.id) and not os.path.lexists(link)
+    m.unmount()
+    assert not list(store.rglob(scene.burn.id))
+
+
+def test_added_again_before_it_is_gone(mount, mode, scene, store):
+    """Whoever removed the link wants it back, and leaves the directory where it is."""
+    m = mount()
+    left = m / str(scene.burn.path)[1:] / scene.burn.id
+    for _ in range(2):
+        scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
+        assert (left / "elf").read_bytes() == scene.burn.read()
+        m.link(scene.burn.id).unlink()
+        assert os.listdir(left) == []
+        # perf adds no file that it sees
+        tools.wait_until(lambda: not os.path.lexists(left / "elf"), "the end of the file")
+    scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
+    m.unmount()
+    assert tools.run(tools.BIDCTL, "--store", store, "verify", "--deep", env=scene.env).returncode == 0
+    assert (store / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:] / "elf").read_bytes() == scene.burn.read()
+
+
 @pytest.mark.limit(90)
 def test_killed_while_perf_adds(mount, mode, scene, store):
     """kill -9 of the daemon at many moments: each build is there as a whole or not at all, and nothing else is."""

@@ -360,35 +360,6 @@ static void only_who_writes_definitions_changes_them(void **state)
 	bid_watch_free(watch);
 }
 
-/* bid_watch_note_fn */
-static void leave(void *user, void **note)
-{
-	*note = user;
-}
-
-static void who_changes_it_himself_is_not_told(void **state)
-{
-	struct store_scene *scene = *state;
-	struct bid_id a = id_of(ID_A);
-	struct bid_watch *watch;
-	int note;
-
-	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
-	watch = begin(scene, 10);
-	assert_null(bid_watch_end(watch, &a));
-	keep(scene, watch, ID_A);
-	keep(scene, watch, ID_B);
-	assert_true(bid_watch_note(watch, &a, bid_watch_mark(watch), NULL, NULL, leave, &note));
-	assert_ptr_equal(bid_watch_end(watch, &a), &note);
-	assert_false(bid_watch_has(watch, &a));
-	run(scene, "rm -r store/usr/bin/a");
-	/* it would have been told of first */
-	assert_told(scene, watch, ID_B, "touch store/usr/bin/b/" ID_B "/elf");
-	assert_int_equal(count(), 1);
-	bid_watch_free(watch);
-}
-
 static void what_was_found_before_does_not_count(void **state)
 {
 	struct store_scene *scene = *state;
@@ -467,7 +438,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_alone_take_no_place, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(where_a_build_lies_is_known, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(only_who_writes_definitions_changes_them, store_scene_begin, store_scene_end),
-		cmocka_unit_test_setup_teardown(who_changes_it_himself_is_not_told, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_was_found_before_does_not_count, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(of_a_lower_store_nothing_is_watched, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(nothing_is_missed_when_much_happens, store_scene_begin, store_scene_end),

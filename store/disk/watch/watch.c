@@ -120,10 +120,10 @@ static void entry_free(struct bid_watch *watch, struct entry *entry)
 	free(entry);
 }
 
-/* The result is the note. */
-static void *take_out(struct bid_watch *watch, struct entry *entry)
+static void drop(struct bid_watch *watch, struct entry *entry, bool changed)
 {
 	struct entry **at = bucket_of(watch, &entry->id);
+	struct bid_id id = entry->id;
 	void *note = entry->note;
 
 	while (*at != entry)
@@ -132,14 +132,7 @@ static void *take_out(struct bid_watch *watch, struct entry *entry)
 	unchain(entry);
 	watch->n--;
 	entry_free(watch, entry);
-	return note;
-}
-
-static void drop(struct bid_watch *watch, struct entry *entry, bool changed)
-{
-	struct bid_id id = entry->id;
-
-	watch->fn(watch->user, &id, changed, take_out(watch, entry));
+	watch->fn(watch->user, &id, changed, note);
 }
 
 static void drop_changed(void *user, void *holder)
@@ -519,21 +512,6 @@ int bid_watch_where(struct bid_watch *watch, const struct bid_id *id, char *ret_
 	}
 	pthread_mutex_unlock(&watch->lock);
 	return r;
-}
-
-void *bid_watch_end(struct bid_watch *watch, const struct bid_id *id)
-{
-	struct entry *entry;
-	void *note = NULL;
-
-	if (!watch)
-		return NULL;
-	pthread_mutex_lock(&watch->lock);
-	entry = find(watch, id);
-	if (entry)
-		note = take_out(watch, entry);
-	pthread_mutex_unlock(&watch->lock);
-	return note;
 }
 
 bool bid_watch_note(struct bid_watch *watch, const struct bid_id *id, uint64_t mark, const struct stat *st, const char *dir,
