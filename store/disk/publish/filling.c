@@ -11,7 +11,7 @@
 
 enum {
 	PIECE = 64 << 10, /* bytes to write at a time */
-	PUSH = 1 << 20, /* bytes to tell the kernel to bring to the disk at a time; what is smaller waits for the fsync */
+	PUSH = 1 << 20, /* bytes to tell the kernel to bring to the disk at a time; what is smaller waits for the end */
 };
 
 int bid_filling_init(struct bid_filling *filling, int fd)
@@ -30,6 +30,13 @@ void bid_filling_release(struct bid_filling *filling)
 	*filling = (struct bid_filling){ .fd = -1 };
 }
 
+void bid_filling_push(struct bid_filling *filling)
+{
+	/* a file system that does not know this loses nothing; what goes wrong on the way fsync tells */
+	sync_file_range(filling->fd, (off_t)filling->pushed, (off_t)(filling->written - filling->pushed), SYNC_FILE_RANGE_WRITE);
+	filling->pushed = filling->written;
+}
+
 static int put(struct bid_filling *filling, const void *data, size_t len)
 {
 	int r = bid_pwrite_full(filling->fd, data, len, (off_t)filling->written);
@@ -38,12 +45,8 @@ static int put(struct bid_filling *filling, const void *data, size_t len)
 		return r;
 	XXH3_128bits_update(filling->digest, data, len);
 	filling->written += len;
-	if (filling->written - filling->pushed >= PUSH) {
-		/* a file system that does not know this loses nothing; what goes wrong on the way fsync tells */
-		sync_file_range(filling->fd, (off_t)filling->pushed, (off_t)(filling->written - filling->pushed),
-				SYNC_FILE_RANGE_WRITE);
-		filling->pushed = filling->written;
-	}
+	if (filling->written - filling->pushed >= PUSH)
+		bid_filling_push(filling);
 	return 0;
 }
 

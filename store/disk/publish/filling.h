@@ -34,6 +34,9 @@ int bid_filling_take(struct bid_filling *filling, const void *data, size_t len, 
 /* Let all that was taken be in the file. May be called again if it fails. */
 int bid_filling_flush(struct bid_filling *filling);
 
+/* Let the kernel begin to bring to the disk what is in the file, for an fsync that is near. */
+void bid_filling_push(struct bid_filling *filling);
+
 /* Begin anew, with an empty file. Returns 0 or as ftruncate(2). */
 int bid_filling_reset(struct bid_filling *filling);
 

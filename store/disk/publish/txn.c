@@ -437,6 +437,8 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	r = flush(txn);
 	if (r < 0)
 		return r;
+	/* of a small file this is all of it, and the disk is at work while it is examined */
+	bid_filling_push(&txn->filling);
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r < 0)
 		return r;
