@@ -5,15 +5,17 @@
 usage: bench_scan.py BUILD_DIRECTORY [--tree /usr] [--rounds 5] [--image-in DIRECTORY] [--peers debuginfod,perf]
 
 Every figure is a ratio, of two things that took turns in the same round: the median over the rounds, with the smallest and the
-largest. As root it hides /usr/lib/debug, of which perf and bidctl take along what belongs to a program, and no floor does. Adding
-is measured in an ext4 image of its own, mounted by root: nothing is ever deleted in it, because ext4 is slow to reuse inodes that
-were deleted a moment ago.
+largest. It is time by the clock, unless it says "busy": that is processor time, which other programs disturb less. As root it
+hides /usr/lib/debug, of which perf and bidctl take along what belongs to a program, and no floor does. Adding is measured in an
+ext4 image of its own, mounted by root: nothing is ever deleted in it, because ext4 is slow to reuse inodes that were deleted a
+moment ago.
 """
 import argparse
 import contextlib
 import json
 import os
 import pathlib
+import resource
 import shutil
 import socket
 import statistics
@@ -37,16 +39,28 @@ def seconds(*command, **keywords):
     return took
 
 
+def busy(*command):
+    """How much processor time it took, with its start."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds(*command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 class Bench:
     def __init__(self, build):
         self.bidctl = build / "store" / "ctl" / "bidctl"
         self.floor = build / "tests" / "bench" / "floor"
+        self.each = build / "tests" / "bench" / "add-each"
         self.figures = {}
 
-    def measured_floor(self, *arguments, text=None):
+    def measured(self, *command, text=None):
         """Seconds, as the program itself has measured them: without its start."""
-        done = subprocess.run([self.floor, *map(str, arguments)], input=text, capture_output=True, text=True, check=True)
+        done = subprocess.run([*map(str, command)], input=text, capture_output=True, text=True, check=True)
         return float(done.stdout.split()[1])
+
+    def measured_floor(self, *arguments, text=None):
+        return self.measured(self.floor, *arguments, text=text)
 
     def note(self, name, ratio, target, better_above=False):
         self.figures.setdefault(name, (target, better_above, []))[2].append(ratio)
@@ -105,6 +119,11 @@ def bench_scan(bench, tree, rounds, peers, directory):
             took[jobs] = seconds(bench.bidctl, "-s", store, "add", f"--jobs={jobs}", tree)
         bench.note("scan, one thread / walk, open, read 4 bytes", took[1] / floor, 1.2)
         bench.note("scan, two threads: times as fast as one", took[1] / took[2], 1.7, True)
+        floor = busy(bench.floor, "walk", tree)
+        for jobs, threads in ((1, "one thread"), (2, "two threads")):
+            shutil.rmtree(cache)
+            bench.note(f"scan, {threads}, busy / walk, open, read 4 bytes, busy",
+                       busy(bench.bidctl, "-s", store, "add", f"--jobs={jobs}", tree) / floor, None)
         if "debuginfod" in peers:
             with debuginfod(tree, directory) as other:
                 bench.note("scan, two threads: times as fast as debuginfod -F", other / took[2], 8, True)
@@ -136,7 +155,8 @@ def bench_add(bench, tree, rounds, peers, top):
     if "perf" in peers:
         print("perf neither examines a file as a whole, nor records where it is from, nor brings it to disk")
     for turn in range(rounds):
-        stores = {name: top / f"{name}-{turn}" for name in ("link", "batch", "perf", "ours", "each", "ours-each")}
+        names_of_stores = ("link", "batch", "perf", "ours", "each", "ours-each", "some", "ours-some")
+        stores = {name: top / f"{name}-{turn}" for name in names_of_stores}
         for store in stores.values():
             store.mkdir()
 
@@ -158,9 +178,14 @@ def bench_add(bench, tree, rounds, peers, top):
             synced = perf + seconds("sync", "-f", stores["perf"])
             bench.note("add: times as fast as perf buildid-cache -a, which is not durable", perf / ours, 3, True)
             bench.note("add: the same, perf with one syncfs in the end", synced / ours, None)
-        each = after_sync(bench.measured_floor, "each", stores["each"], text="".join(f"{i} {path}\n" for i, path in single))
-        ours_each = after_sync(seconds, bench.bidctl, "-s", stores["ours-each"], "add", *names)
+        some = "".join(f"{build_id} {path}\n" for build_id, path in single)
+        each = after_sync(bench.measured_floor, "each", stores["each"], text=some)
+        ours_each = after_sync(bench.measured, bench.each, stores["ours-each"], text="\n".join(names))
         bench.note("add, durable one by one / floor with fsync of file and directories", ours_each / each, 1.2)
+        batch = after_sync(bench.measured_floor, "batch", stores["some"], text=some)
+        ours_some = after_sync(seconds, bench.bidctl, "-s", stores["ours-some"], "add", *names)
+        bench.note("add, as many by name / floor with fsync of file and directories", ours_some / each, None)
+        bench.note("add, as many by name / floor with one syncfs", ours_some / batch, None)
         bench_verify(bench, stores["ours"])
     bench.report()
 
