@@ -163,7 +163,8 @@ static int take(struct bid_store *store, const struct bid_request *request, cons
 	r = bid_entry_take(store, ret_found->place, 1U << request->kind);
 	if (r < 0)
 		return r;
-	bid_records_drop(store, &request->id, 1U << request->kind, false);
+	/* who was without it may have fetched it again meanwhile */
+	bid_record_drop_unchanged(store, request, &record);
 	return r == 0;
 }
 

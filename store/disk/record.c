@@ -444,3 +444,15 @@ void bid_record_drop(struct bid_store *store, const struct bid_request *request)
 	else if (open_place(store, request, false, &dir, name) == 0)
 		unlinkat(dir.fd, name, 0);
 }
+
+void bid_record_drop_unchanged(struct bid_store *store, const struct bid_request *request, const struct stat *was)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	struct stat now;
+
+	/* one in its place is another file; its times change when the artifact is used */
+	if (open_place(store, request, false, &dir, name) == 0 && fstatat(dir.fd, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    now.st_ino == was->st_ino && now.st_dev == was->st_dev)
+		unlinkat(dir.fd, name, 0);
+}

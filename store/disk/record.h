@@ -62,6 +62,9 @@ bool bid_record_has_own(struct bid_store *store, const struct bid_record_fans *f
 /* Remove the record of @request. In the place of one that is in a pack is an empty file then. */
 void bid_record_drop(struct bid_store *store, const struct bid_request *request);
 
+/* Remove the record of @request that has a file of its own, unless another was written since bid_record_stat() told of @was. */
+void bid_record_drop_unchanged(struct bid_store *store, const struct bid_request *request, const struct stat *was);
+
 /* What the record "xx/NAME" is of, by its name alone: of a piece all but the detail, which only the record itself tells. */
 bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
 

@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "disk/record.h"
 
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
@@ -103,6 +104,24 @@ static void what_was_fetched_goes_without_a_trace(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store -type f ! -name pins -o -type l)\"");
 	nothing_is_wrong(scene);
+}
+
+static void what_is_fetched_again_meanwhile_keeps_its_record(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct stat first, second;
+
+	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+	assert_int_equal(bid_record_stat(scene->store, &request, &first), 0);
+	run(scene, "rm 'store/[debuginfod]/" ID_A "/elf'");
+	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+	bid_record_drop_unchanged(scene->store, &request, &first);
+	assert_int_equal(bid_record_stat(scene->store, &request, &second), 0);
+	/* that it is used meanwhile does not keep it */
+	assert_int_equal(bid_record_used(scene->store, &request, second.st_mtim.tv_sec + 1), 0);
+	bid_record_drop_unchanged(scene->store, &request, &second);
+	assert_int_equal(bid_record_stat(scene->store, &request, &first), -ENOENT);
 }
 
 static void what_was_added_stays(void **state)
@@ -390,6 +409,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_fetched_goes_without_a_trace),
+		TEST(what_is_fetched_again_meanwhile_keeps_its_record),
 		TEST(what_was_added_stays),
 		TEST(debuginfo_that_was_fetched_beside_a_users_file_goes),
 		TEST(what_is_not_known_to_be_fetched_stays),
