@@ -2,11 +2,13 @@
 #include "notify.h"
 
 #include <errno.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/thread.h"
@@ -32,10 +34,8 @@ struct bid_notifier {
 
 static void tell_name(struct bid_notifier *notifier, uint64_t dir, const char *name)
 {
-	int r = fuse_lowlevel_notify_inval_entry(notifier->session, dir, name, strlen(name));
-
-	if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-		bid_debug("%s: the kernel was not told of a change of '%s'", strerror(-r), name);
+	/* a name that it does not know is as good as told; and what the log goes to is not open in this thread */
+	fuse_lowlevel_notify_inval_entry(notifier->session, dir, name, strlen(name));
 }
 
 static void tell(struct bid_notifier *notifier, const struct bid_node *dir, const char *name)
@@ -111,10 +111,24 @@ static void tell_change(struct bid_notifier *notifier, struct change *change)
 	}
 }
 
+/*
+ * Of what is open keep the device alone, in a table of descriptors of this thread's own. If the daemon is killed, this thread may
+ * have to wait in the kernel for somebody who waits for an answer: all else is closed then, and the unmounter, which sees that,
+ * ends the connection, and so both waits. Linux 5.9.
+ */
+static void leave_descriptors(const struct bid_notifier *notifier)
+{
+	unsigned device = (unsigned)fuse_session_fd(notifier->session);
+
+	if (close_range(device + 1, ~0U, CLOSE_RANGE_UNSHARE) == 0 && device > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, device - 1, 0);
+}
+
 static void *work(void *user)
 {
 	struct bid_notifier *notifier = user;
 
+	leave_descriptors(notifier);
 	pthread_mutex_lock(&notifier->lock);
 	while (!notifier->ends) {
 		struct bid_told_name *names = notifier->names;

@@ -32,28 +32,48 @@ struct bid_unmounter {
 	pid_t pid;
 };
 
-/* The number of the mount that @path is on, in the directory @fd; 0 if it cannot be told. Asks no file system. */
-static uint64_t number_of(int fd, const char *path)
+/*
+ * The number of the mount that @path is on, in the directory @fd; 0 if it cannot be told. @ret_device is the minor number of its
+ * device, or NULL. Asks no file system.
+ */
+static uint64_t number_of(int fd, const char *path, unsigned *ret_device)
 {
 	struct statx st;
 
 	if (statx(fd, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_MNT_ID_UNIQUE, &st) < 0 ||
 	    !(st.stx_mask & STATX_MNT_ID_UNIQUE))
 		return 0;
+	if (ret_device)
+		*ret_device = st.stx_dev_minor;
 	return st.stx_mnt_id;
 }
 
-/* What was looked at is what is unmounted: another mount may come to that place at any time. */
+/*
+ * What was looked at is what is unmounted: another mount may come to that place at any time. Nobody answers any more, which is what
+ * force tells those who wait, before the kernel itself does: see fs/notify.c.
+ */
 static void unmount_by_root(const struct bid_unmounter *unmounter)
 {
 	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
 	bid_auto_fd int fd = open(unmounter->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0 || number_of(fd, "") != unmounter->mount)
+	if (fd < 0 || number_of(fd, "", NULL) != unmounter->mount)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (umount2(path, MNT_DETACH) < 0)
+	if (umount2(path, MNT_FORCE | MNT_DETACH) < 0)
 		bid_warning("%s: cannot unmount '%s'", strerror(errno), unmounter->path);
+}
+
+/* The same for those who may not use force: the file is theirs, where somebody has mounted the file system that it is in. */
+static void abort_connection(unsigned device)
+{
+	char path[sizeof("/sys/fs/fuse/connections//abort") + 3 * sizeof(device)];
+	bid_auto_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", device);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || write(fd, "1", 1) < 0)
+		bid_debug("%s: '%s'", strerror(errno), path);
 }
 
 /*
@@ -62,8 +82,13 @@ static void unmount_by_root(const struct bid_unmounter *unmounter)
  */
 static void unmount_by_name(const struct bid_unmounter *unmounter)
 {
-	if (!unmounter->mount || number_of(AT_FDCWD, unmounter->path) == unmounter->mount)
-		fuse_session_unmount(unmounter->session);
+	unsigned device;
+
+	if (unmounter->mount && number_of(AT_FDCWD, unmounter->path, &device) != unmounter->mount)
+		return;
+	if (unmounter->mount)
+		abort_connection(device);
+	fuse_session_unmount(unmounter->session);
 }
 
 static void clear_signals(void)
@@ -109,7 +134,7 @@ int bid_unmounter_new(struct fuse_session *session, const char *path, struct bid
 		return -ENOMEM;
 	unmounter->session = session;
 	unmounter->path = path;
-	unmounter->mount = number_of(AT_FDCWD, path);
+	unmounter->mount = number_of(AT_FDCWD, path, NULL);
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return -errno;
 	/* from its first moment it has a name of its own: who kills the daemon by name must not mean it, too */

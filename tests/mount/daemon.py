@@ -161,6 +161,13 @@ class Mount:
         """The log may have warnings and errors that match."""
         self.permitted.append(pattern)
 
+    def kill(self):
+        """As the kernel does when memory is short: what unmounts for the daemon is left, and does so."""
+        self.process.kill()
+        self.process.wait(20)
+        self.process.stdout.close()
+        self.gone = True
+
     def die(self):
         """As a crash of all of it would end it: the mount stays, without a daemon."""
         for pid in unmounters_of(self.pid):

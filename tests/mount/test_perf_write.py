@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+import daemon
 import programs
 import tools
 from fetching import leftovers
@@ -454,9 +455,9 @@ def test_killed_while_perf_adds(mount, mode, scene, store):
         perf = subprocess.Popen(["perf", "--buildid-dir", str(m.path), "buildid-cache", "-a", joined], env=scene.env,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or perf.poll() is not None, "some builds")
-        m.die()
-        tools.run("umount", "-l", m.path) if tools.IS_ROOT else tools.run("fusermount3", "-uz", m.path)
+        m.kill()
         perf.wait(20)
+        tools.wait_until(lambda: not daemon.is_mounted(m.path), "the end of the mount")
         for path, (_, content) in seen(store).items():
             owner = [program for program in builds if program.id in path or program.id[2:] in path]
             assert len(owner) == 1, path

@@ -2,6 +2,8 @@
 """Nothing hangs: what waits for a server can be interrupted and comes to an end, and nobody else waits with it."""
 import errno
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -164,6 +166,29 @@ def test_daemon_dies_in_the_middle(mount, mode, faults, place, store):
     assert os.listdir(again / "buildid") == [] and leftovers(store) == []
     assert read(again.artifact(program.id)) == program.read()
     assert leftovers(store) == []
+
+
+def state_of_thread(m, name):
+    for task in pathlib.Path(f"/proc/{m.pid}/task").iterdir():
+        if (task / "comm").read_text() == f"{name}\n":
+            return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    raise AssertionError(f"no thread '{name}'")
+
+
+def test_killed_while_it_tells_the_kernel(mount, mode, faults, place, store):
+    """The kernel takes a change of a name only when nobody uses the directory, and who does waits for an answer of the daemon."""
+    program = programs.small(place / "app", 1, "-s")
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    m = mount(f"url={faults('stall-headers').url}", "wait=60")
+    assert read(m.artifact(program.id)) == program.read()
+    process = reader(m.artifact(program.id, "debuginfo"))
+    await_waiters(m, 1)
+    shutil.rmtree(store / "usr")
+    tools.wait_until(lambda: state_of_thread(m, "bid-notify") == "D", "a thread that waits in the kernel")
+    m.kill()
+    assert process.wait(SOON) == 1
+    process.stderr.close()
+    tools.wait_until(lambda: not daemon.is_mounted(m.path), "the end of the mount")
 
 
 def start_download(mount, faults, place, *options):
