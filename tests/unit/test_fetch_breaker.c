@@ -144,14 +144,17 @@ static void test_wait_for_probe(void **state)
 {
 	enum { N = 6 };
 	static struct capture captures[N];
+	struct bid_fetch_config patient = quick;
 	struct capture capture;
 	struct setting setting;
 
-	set_up(&setting, &quick);
+	/* the probe is to be on its way for as long as a busy machine takes to begin the others, and is not to be given up */
+	patient.first_byte_ms = 3000;
+	set_up(&setting, &patient);
 	behave("stall-headers*1");
 	ask(setting.source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	behave("delay:0.4*1");
+	behave("delay:1*1");
 	while (health_of(setting.source).next_probe_s > 0)
 		usleep(20000);
 	for (size_t i = 0; i < N; i++) {
