@@ -8,13 +8,14 @@ Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs r
 """
 import contextlib
 import os
+import pathlib
 import shutil
 import struct
 import threading
 
 import cases
 import check_bidctl
-from add_scene import IDS, call, readelf_id, stored, summary, system_tree
+from add_scene import IDS, call, everything_is_right, readelf_id, stored, summary, system_tree
 from cases import need
 from check_bidctl import DONE, REFUSED, Scene, build
 
@@ -108,6 +109,31 @@ def case_restless(scene):
         got = call(scene.bidctl, "-s", scene.store, "get", "--offline", build_id, "elf", env=scene.environment)
         assert got.returncode in (DONE, REFUSED), got
         assert got.returncode == REFUSED or readelf_id(got.stdout.rstrip("\n")) == build_id, got
+
+
+def case_written_in_place(scene):
+    """What was hard-linked and is another file now goes to the quarantine, as soon as the right one is there to be added."""
+    tree, copies = scene.home / "tree", scene.home / "copies"
+    for how in ("by name", "in a tree"):
+        for directory in (tree, copies):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir()
+            shutil.copy(scene.one, directory / "program")
+        assert summary(scene.on_store("add", "--link=hard", tree / "program"))[0][1] == 1
+        with open(tree / "program", "r+b") as file:
+            file.write(scene.two.read_bytes())
+            file.truncate()
+        scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf", status=REFUSED)
+        done = scene.on_store("add", copies / "program" if how == "by name" else copies)
+        assert summary(done) == ((1, 1, 0, 0), {}), done
+        assert "set aside as '.bidfs/quarantine/" in done.stderr, done.stderr
+        got = scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf").stdout.rstrip("\n")
+        assert pathlib.Path(got).read_bytes() == scene.one.read_bytes()
+        (aside,) = (scene.store / ".bidfs/quarantine").iterdir()
+        assert aside.samefile(tree / "program"), "nothing is lost"
+        assert everything_is_right(scene) == 2
+        scene.on_store("remove", check_bidctl.ID_ONE)
+        aside.unlink()
 
 
 if __name__ == "__main__":

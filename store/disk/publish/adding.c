@@ -25,6 +25,7 @@
 #include "disk/record_batch.h"
 #include "disk/root.h"
 #include "disk/store.h"
+#include "disk/verify/aside.h"
 
 enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
 
@@ -264,6 +265,20 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	return r;
 }
 
+/* The same, and if what has its place is not it, in the place of that: nobody reads it, and it would be in the way of all. */
+static int publish_instead(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability,
+			   int (*put)(void *user, int dir, const char *name))
+{
+	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
+	int r = publish(store, adding, durability, put);
+	char path[PATH_MAX + 16];
+
+	if (r != -EEXIST)
+		return r;
+	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(request.kind));
+	return bid_aside_wrong(store, path, &request) ? publish(store, adding, durability, put) : r;
+}
+
 static void record(struct bid_store *store, const struct bid_adding *adding)
 {
 	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
@@ -290,7 +305,7 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 	if (r == -EEXIST) {
 		r = recognise(store, adding, durability);
 		if (r == 0)
-			r = -EBADMSG; /* what is there is not it, and is not ours to replace */
+			r = -EBADMSG; /* what is there is not it, and could not be set aside */
 	} else if (r == 0 && own_place(adding, own) == 0 && strcmp(own, adding->where) != 0) {
 		r = recognise(store, adding, durability);
 		adding->added.known = false;
@@ -309,7 +324,7 @@ int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum b
 {
 	int r = choose_place(store, adding);
 
-	return r < 0 ? r : settle(store, adding, publish(store, adding, durability, put_temp), durability);
+	return r < 0 ? r : settle(store, adding, publish_instead(store, adding, durability, put_temp), durability);
 }
 
 static int finish_or_leave(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
@@ -347,7 +362,7 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		if (r == 0)
 			r = choose_place(store, adding);
 		if (r == 0)
-			r = publish(store, adding, durability, put_hard);
+			r = publish_instead(store, adding, durability, put_hard);
 		if (r == 0 || r == -EEXIST || wanted == BID_LINK_HARD || !not_to_be_had(r))
 			return settle(store, adding, r, durability);
 	}

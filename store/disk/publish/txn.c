@@ -325,18 +325,6 @@ static int put_temp(void *user, int dir, const char *name)
 	return bid_temp_link(user, dir, name);
 }
 
-/* Our own directory holds a file under this name that does not carry the id: keep it apart, for the one who wants to know. */
-static void set_aside(struct bid_txn *txn, const char *path)
-{
-	char file[PATH_MAX + 16], aside[PATH_MAX];
-	bid_auto_fd int fd = -1;
-
-	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(txn->request.kind));
-	if (bid_root_open(bid_store_root(txn->store), file, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) == 0 &&
-	    bid_aside_move(txn->store, file, fd, &txn->request, aside, sizeof(aside)) == 0)
-		bid_warning("wrong content: '%s' set aside as '%s'", file, aside);
-}
-
 /* Does this errno speak of the disk, so that another place on it would meet the same? */
 static bool is_of_the_disk(int r)
 {
@@ -371,7 +359,7 @@ static int under_path(const struct bid_txn *txn, const struct bid_id *filed, cha
 /* Publish where it belongs; where that cannot be, in the directory of the nameless, which is looked into next. */
 static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
-	char path[PATH_MAX], nameless[BID_LAYOUT_MAX];
+	char path[PATH_MAX], nameless[BID_LAYOUT_MAX], file[PATH_MAX];
 	struct bid_id filed = bid_layout_filed(id);
 	int r;
 
@@ -392,7 +380,9 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 		r = publish_at(txn, id, nameless, ret_file);
 		if (r != -EBADMSG)
 			return r;
-		set_aside(txn, nameless);
+		/* our own directory: what is wrong there is in the way of all that would be right */
+		snprintf(file, sizeof(file), "%s/%s", nameless, bid_kind_store_name(txn->request.kind));
+		bid_aside_wrong(txn->store, file, &txn->request);
 	}
 	return r;
 }

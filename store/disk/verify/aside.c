@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -71,6 +73,24 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 	}
 	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_ASIDE, aside);
 	return 0;
+}
+
+bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request)
+{
+	struct bid_file file = BID_FILE_NONE;
+	char aside[PATH_MAX];
+	bid_auto_fd int fd = -1;
+	int r;
+
+	/* opened before it is judged: another that comes to its name meanwhile stays there */
+	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0)
+		return false;
+	r = bid_check_open(store, path, request, &file);
+	bid_file_release(&file);
+	if (r != -EBADMSG || bid_aside_move(store, path, fd, request, aside, sizeof(aside)) < 0)
+		return false;
+	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
+	return true;
 }
 
 int bid_aside_clear(struct bid_store *store, int dir, const char *name)

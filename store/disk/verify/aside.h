@@ -12,6 +12,12 @@
 int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
 		   size_t size);
 
+/*
+ * Move the file @path there if it does not answer @request, under whose id it lies, with a warning. Returns whether it did: false for
+ * what does, or cannot be read.
+ */
+bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request);
+
 /* Remove the empty directory @name in @dir, or move it to the quarantine if it is not empty. */
 int bid_aside_clear(struct bid_store *store, int dir, const char *name);
 
