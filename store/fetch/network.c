@@ -118,7 +118,7 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
 		size_t len = strlen(judgement->text);
 
-		snprintf(judgement->text + len, sizeof(judgement->text) - len, " (to be asked again in %lld s)",
+		snprintf(judgement->text + len, sizeof(judgement->text) - len, " (it wants to be left alone for %lld s)",
 			 (long long)transfer->retry_after_s);
 	}
 	TAILQ_REMOVE(&fetch->active, transfer, queue);

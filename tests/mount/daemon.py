@@ -76,11 +76,12 @@ def users_of(path):
 
 def other_namespaces_with(path):
     """Other mount namespaces that still have the mount, by a process of each: somebody made them while it was there."""
+    # the oldest process of each, because a young one may be gone at once
     ours, others = os.stat("/proc/self/ns/mnt").st_ino, {}
     for entry in pathlib.Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             if entry.name.isdigit() and (number := os.stat(entry / "ns/mnt").st_ino) != ours:
-                others[number] = entry
+                others.setdefault(number, entry)
     return [entry.name for entry in others.values() if f" {path} " in mounts_seen_by(entry)]
 
 
@@ -194,22 +195,26 @@ class Mount:
         try:
             status = self.wait_end(deadline)
         except subprocess.TimeoutExpired:
-            stacks = stacks_of(self.pid)
+            mounted, stacks = is_mounted(self.path), stacks_of(self.pid)
             self.process.kill()
             self.process.wait(10)
-            raise AssertionError(f"the daemon was still there {deadline} s after its mount; log:\n{self.log()}\n{stacks}") from None
+            raise AssertionError(f"the daemon was still there {deadline} s after its mount, which is {'' if mounted else 'not '}there; "
+                                 f"log:\n{self.log()}\n{stacks}") from None
         self.process.stdout.close()
         assert not busy, f"could not be unmounted: {busy}"
         assert status == 0, f"the daemon ended with {status}; log:\n{self.log()}"
         self.check_log()
 
     def wait_end(self, deadline):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.process.wait(1)
-        # such a mount is none of ours any more, and does not end by itself
-        if other_namespaces_with(self.path):
-            self.permit("fuse: failed to unmount")
-            self.process.terminate()
+        end = time.monotonic() + deadline
+        while time.monotonic() < end:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self.process.wait(1)
+            # such a mount is none of ours any more, and does not end by itself
+            if other_namespaces_with(self.path):
+                self.permit("fuse: failed to unmount")
+                self.process.terminate()
+                break
         return self.process.wait(deadline)
 
     def check_log(self):

@@ -208,8 +208,8 @@ void assert_body(const struct capture *capture)
 
 const struct bid_fetch_config quick = {
 	.connect_ms = 1000,
-	.first_byte_ms = 600,
-	.stall_ms = 400,
+	.first_byte_ms = 1500,
+	.stall_ms = 1000,
 	.retries = 0,
 	.parallel = 2,
 };

@@ -133,7 +133,7 @@ static void test_behaviours(void **state)
 		{ "error:503", BID_OUTCOME_UNREACHABLE, "HTTP 503", 2, 0, false },
 		{ "error:522", BID_OUTCOME_UNREACHABLE, "HTTP 522", 2, 0, false },
 		{ "error:429", BID_OUTCOME_UNREACHABLE, "HTTP 429", 2, 0, false },
-		{ "error:503:120", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose (to be asked again in 120 s)", 1, 0,
+		{ "error:503:120", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose (it wants to be left alone for 120 s)", 1, 0,
 		  false },
 		{ "error:503:junk", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
 		{ "error:503:-1", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
@@ -160,8 +160,8 @@ static void test_behaviours(void **state)
 		  false },
 		{ "stall:5000", BID_OUTCOME_UNREACHABLE, "stalled after 5000 of 100000 bytes", 2, 2, false },
 		{ "stall:0", BID_OUTCOME_UNREACHABLE, "stalled after 0 of 100000 bytes", 2, 2, false },
-		{ "stall-headers", BID_OUTCOME_UNREACHABLE, "no answer within 0.6 s", 1, 0, false },
-		{ "slow-headers:0.05", BID_OUTCOME_UNREACHABLE, "no answer within 0.6 s", 1, 0, false },
+		{ "stall-headers", BID_OUTCOME_UNREACHABLE, "no answer within 1.5 s", 1, 0, false },
+		{ "slow-headers:0.05", BID_OUTCOME_UNREACHABLE, "no answer within 1.5 s", 1, 0, false },
 		/* a byte every 50 ms is no stall, but 30 hours for this file */
 		{ "slow:20", BID_OUTCOME_UNREACHABLE, "too slow: ", 1, 1, false },
 	};
