@@ -82,18 +82,19 @@ def other_namespaces_with(path):
         with contextlib.suppress(OSError):
             if entry.name.isdigit() and (number := os.stat(entry / "ns/mnt").st_ino) != ours:
                 others.setdefault(number, entry)
-    return [entry.name for entry in others.values() if f" {path} " in mounts_seen_by(entry)]
+    return [entry.name for entry in others.values() if has_mount(entry, path)]
 
 
-def mounts_seen_by(process):
-    """All mounts of its namespace; for who may not enter that, those below the root directory of the process."""
-    done = subprocess.run(["nsenter", f"--mount={process}/ns/mnt", "cat", "/proc/self/mountinfo"], stdin=subprocess.DEVNULL,
-                          capture_output=True, check=False)
-    if done.returncode == 0:
-        return done.stdout.decode(errors="replace")
+def has_mount(process, path):
+    """
+    Is there the mount in its namespace? What the process tells of are the mounts below its root directory; whoever enters sees all,
+    with more before the path if that of this test is below a root directory, too.
+    """
+    entered = subprocess.run(["nsenter", f"--mount={process}/ns/mnt", "cat", "/proc/self/mountinfo"], stdin=subprocess.DEVNULL,
+                             capture_output=True, check=False).stdout
     with contextlib.suppress(OSError):
-        return (process / "mountinfo").read_text(errors="replace")
-    return ""
+        entered += (process / "mountinfo").read_bytes()
+    return any(line.split(b" ")[4].endswith(os.fsencode(path)) for line in entered.splitlines())
 
 
 def stacks_of(pid):
@@ -195,11 +196,11 @@ class Mount:
         try:
             status = self.wait_end(deadline)
         except subprocess.TimeoutExpired:
-            mounted, stacks = is_mounted(self.path), stacks_of(self.pid)
+            mounted, stacks = ", which is too" if is_mounted(self.path) else "", stacks_of(self.pid)
             self.process.kill()
             self.process.wait(10)
-            raise AssertionError(f"the daemon was still there {deadline} s after its mount, which is {'' if mounted else 'not '}there; "
-                                 f"log:\n{self.log()}\n{stacks}") from None
+            raise AssertionError(f"the daemon was still there {deadline} s after its mount{mounted}; log:\n{self.log()}\n"
+                                 f"{stacks}") from None
         self.process.stdout.close()
         assert not busy, f"could not be unmounted: {busy}"
         assert status == 0, f"the daemon ended with {status}; log:\n{self.log()}"

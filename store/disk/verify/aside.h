@@ -13,8 +13,8 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 		   size_t size);
 
 /*
- * Move the file @path there if it does not answer @request, under whose id it lies, with a warning. Returns whether it did: false for
- * what does, or cannot be read.
+ * Move the file @path there, with a warning, if it does not answer @request, under whose id it lies. Returns whether it was moved:
+ * false also for what cannot be read.
  */
 bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request);
 
