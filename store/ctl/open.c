@@ -83,12 +83,14 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 		return status;
 
 	r = bid_store_open(path, how == CTL_READ ? 0 : writing, ret_store);
-	if (r == -ENOENT && !ctl->store && how == CTL_READ && ctl->n_lowers == 0) {
-		*ret_store = NULL;
-		return CTL_DONE;
-	}
-	if (r == -ENOENT && !ctl->store)
+	if (r == -ENOENT && !ctl->store && how == CTL_READ) {
+		if (ctl->n_lowers == 0) {
+			*ret_store = NULL;
+			return CTL_DONE;
+		}
+		/* there has to be one for the lower stores to be below */
 		r = bid_store_open(path, writing, ret_store);
+	}
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
 	if (is_unwritable(r) && is_covered(path)) {

@@ -249,6 +249,14 @@ static void test_unknown_lingers(void **state)
 	assert_int_equal(bid_source_memory_asked(source), 2);
 }
 
+/* Two sources, of which @ret_held is asked first, and that in memory, the result, after it. */
+static struct bid_source *second_to_held(struct scene *scene, struct held_source **ret_held)
+{
+	scene_broker(scene, &patient);
+	*ret_held = scene_held(scene, "held");
+	return scene_memory(scene, "second");
+}
+
 static void test_a_source_that_cannot_start(void **state)
 {
 	struct scene *scene = *state;
@@ -257,9 +265,7 @@ static void test_a_source_that_cannot_start(void **state)
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	second = scene_memory(scene, "second");
+	second = second_to_held(scene, &held);
 	held->start_error = -ENOBUFS;
 	put_elf(second, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
@@ -288,9 +294,7 @@ static void test_local_trouble_ends_it(void **state)
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	second = scene_memory(scene, "second");
+	second = second_to_held(scene, &held);
 	held_elf(held, 0xa);
 	held->before_head = exhaust_descriptors;
 	put_elf(second, 0xa, 0xa);
@@ -315,9 +319,7 @@ static void test_no_room_for_what_is_announced(void **state)
 	struct held_source *held;
 	struct call *call;
 
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	second = scene_memory(scene, "second");
+	second = second_to_held(scene, &held);
 	held_elf(held, 0xa);
 	held->announce = UINT64_MAX / 16;
 	put_elf(second, 0xa, 0xa);

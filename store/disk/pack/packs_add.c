@@ -13,12 +13,12 @@
 
 #include "base/cleanup.h"
 #include "base/trouble.h"
+#include "disk/aside.h"
 #include "disk/layout.h"
 #include "disk/pack/packs_list.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify/aside.h"
 
 enum {
 	GROWTH = 2, /* how many times as many records a pack has at least than all smaller ones together */

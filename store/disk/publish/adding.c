@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "disk/aside.h"
 #include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -25,7 +26,6 @@
 #include "disk/record_batch.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify/aside.h"
 
 enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
 

@@ -12,10 +12,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/aside.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify/aside.h"
 
 enum { SWEPT_MAX = 8 };
 

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "disk/aside.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify/aside.h"
 
 #define PREFIX "temp-"
 

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trouble.h"
+#include "disk/aside.h"
 #include "disk/digest.h"
 #include "disk/dirs.h"
 #include "disk/history/evidence.h"
@@ -30,7 +31,6 @@
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify/aside.h"
 
 struct bid_txn {
 	struct bid_store *store;

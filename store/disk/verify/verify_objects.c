@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/aside.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/names.h"
@@ -21,7 +22,6 @@
 #include "disk/record_amend.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/verify/aside.h"
 #include "disk/verify/verify.h"
 
 enum {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/verify/aside.h"
+#include "disk/aside.h"
 
 #include <errno.h>
 #include <fcntl.h>

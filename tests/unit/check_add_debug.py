@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Add separate debug files with bidctl: in the tree that is added, beside a program, and where debuggers look.
+
+usage: check_add_debug.py BIDCTL [CASE...]
+
+Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
+"""
+import json
+import shutil
+import subprocess
+
+import cases
+from add_scene import IDS, everything_is_right, in_namespace, stored, summary
+from check_bidctl import DONE, TIMEOUT, Scene, build
+
+
+def case_debug_files(scene):
+    """A separate debug file goes to its program, whichever of them comes first."""
+    tree = scene.home / "tree"
+    (tree / "usr" / "lib" / "debug").mkdir(parents=True)
+    (tree / "bin").mkdir()
+    for number, name in enumerate(("first", "second")):
+        program = build(tree / "bin", name, IDS[number])
+        subprocess.run(["objcopy", "--only-keep-debug", program, tree / "usr" / "lib" / "debug" / f"{name}.debug"], check=True)
+        subprocess.run(["strip", "-s", program], check=True)
+        (tree / "bin" / f"{name}.c").unlink()
+    done = scene.on_store("add", tree)
+    assert summary(done)[0] == (4, 4, 0, 0), done.stdout
+    for build_id in IDS[:2]:
+        assert scene.on_store("get", "--offline", build_id).stdout.endswith("/debug\n")
+        artifacts = scene.json("show", build_id)["artifacts"]
+        assert set(artifacts) == {"elf", "debuginfo"} and "same_as" not in artifacts["debuginfo"], artifacts
+    assert summary(scene.on_store("add", tree))[0] == (4, 0, 4, 0), "a second scan does not know them"
+
+
+def with_debug_file(directory, name, build_id, debug, *options):
+    """A program without its debug information, which is in @debug, and a link to it."""
+    program = build(directory, name, build_id)
+    (directory / f"{name}.c").unlink()
+    debug.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["objcopy", "--only-keep-debug", *options, program, debug], check=True, timeout=TIMEOUT)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", program], check=True, timeout=TIMEOUT)
+    return program
+
+
+def case_debug_links(scene):
+    """A debug file that is elsewhere is found by the program's link, and taken if its build-id and its checksum are right."""
+    tree = scene.home / "tree"
+    tree.mkdir()
+    with_debug_file(tree, "beside", IDS[0], tree / "beside.debug")
+    with_debug_file(tree, "below", IDS[1], tree / ".debug" / "below.debug")
+    alone = with_debug_file(scene.home, "alone", IDS[2], scene.home / ".debug" / "alone.debug")
+    # with the right name and checksum, and without an id
+    with_debug_file(scene.home, "nameless-debug", IDS[3], scene.home / ".debug" / "none", "--remove-section=.note.gnu.build-id")
+    other = with_debug_file(scene.home, "other", IDS[4], scene.home / ".debug" / "other.debug")
+    shutil.copy(tree / "beside.debug", scene.home / ".debug" / "other.debug")
+    # the right build, in which a bit has flipped that no header tells of
+    rotten = with_debug_file(scene.home, "rotten", IDS[10], scene.home / "rotten.debug")
+    content = bytearray((scene.home / "rotten.debug").read_bytes())
+    content[content.index(b"GNU C")] ^= 1
+    (scene.home / "rotten.debug").write_bytes(content)
+    lost = with_debug_file(scene.home, "lost", IDS[5], scene.home / "lost.debug")
+    (scene.home / "lost.debug").unlink()
+
+    # of a tree that has them they are no more than its files
+    assert summary(scene.on_store("add", tree))[0] == (4, 4, 0, 0)
+    done = scene.on_store("add", alone)
+    assert summary(done) == ((2, 2, 0, 0), {}), done.stdout
+    assert (stored(scene, IDS[2]) / "debug").read_bytes() == (scene.home / ".debug" / "alone.debug").read_bytes()
+    done = scene.on_store("add", scene.home / "nameless-debug", other, lost, rotten)
+    assert summary(done) == ((7, 4, 0, 3), {"a debug file without a build-id": 1, "a debug file of another build": 1,
+                                            "a debug file with another checksum than its program has": 1}), done.stdout
+    for build_id in (*IDS[3:6], IDS[10]):
+        assert set(scene.json("show", build_id)["artifacts"]) == {"elf"}, build_id
+    # with the program known, and the file there at last
+    shutil.copy(scene.home / ".debug" / "alone.debug", scene.home / "lost.debug")
+    assert summary(scene.on_store("add", lost))[1] == {"a debug file of another build": 1}
+
+    # a tree of programs alone
+    bare = scene.home / "bare"
+    (bare / ".debug").mkdir(parents=True)
+    for number in range(6, 9):
+        with_debug_file(bare, f"bare{number}", IDS[number], scene.home / "away" / f"bare{number}.debug")
+        (bare / f"bare{number}.debug").symlink_to(scene.home / "away" / f"bare{number}.debug")
+    done = scene.on_store("add", bare)
+    assert summary(done)[0] == (6, 6, 0, 0), done.stdout
+    # a debug file that came before its program keeps a place of its own
+    assert everything_is_right(scene) >= 2 * 2 + 2 + 3 + 3 * 2, scene.files()
+    # an endless name, and one that leads elsewhere
+    for name in (b"../../etc/passwd\0", b"x" * 300):
+        (scene.home / "section").write_bytes(name + b"\0" * 8)
+        program = build(scene.home, "strange", IDS[9])
+        subprocess.run(["objcopy", "--strip-all", f"--add-section=.gnu_debuglink={scene.home}/section", program], check=True,
+                       timeout=TIMEOUT)
+        assert summary(scene.on_store("add", program))[0][3] == 0
+        program.unlink()
+
+
+def case_debug_directory(scene):
+    """And below /usr/lib/debug, by its build-id or by the path and the link of the program."""
+    debug = scene.home / "debug"
+    by_id = with_debug_file(scene.home, "by-id", IDS[0], debug / ".build-id" / IDS[0][:2] / f"{IDS[0][2:]}.debug")
+    by_path = with_debug_file(scene.home, "by-path", IDS[1], debug / str(scene.home)[1:] / "by-path.debug")
+    script = 'mkdir -p /usr/lib/debug; mount --bind "$1" /usr/lib/debug; shift; bidctl="$1"; shift; "$bidctl" "$@"'
+    done = in_namespace(script, debug, scene.bidctl, "-s", scene.store, "add", by_id, by_path, scene=scene)
+    assert done.returncode == DONE and summary(done)[0] == (4, 4, 0, 0), done
+    for build_id in IDS[:2]:
+        assert (stored(scene, build_id) / "debug").is_file()
+    # one of many in a tree: that there is none for the others says nothing of this one
+    tree = scene.home / "tree"
+    tree.mkdir()
+    for number in range(2, 9):
+        lies = debug / ".build-id" / IDS[number][:2] if number == 5 else scene.home / "away"
+        with_debug_file(tree, f"program{number}", IDS[number], lies / f"{IDS[number][2:]}.debug")
+    done = in_namespace(script, debug, scene.bidctl, "-s", scene.store, "add", tree, scene=scene)
+    assert done.returncode == DONE and summary(done)[0] == (8, 8, 0, 0), done
+    assert (stored(scene, IDS[5]) / "debug").is_file()
+
+
+def case_debug_links_of_a_few(scene):
+    """In a tree of many directories there are debug files in some: what is remembered of one is not true of the others."""
+    tree, few = scene.home / "tree", (3, 6)
+    for number in range(9):
+        directory = tree / f"directory{number}"
+        directory.mkdir(parents=True)
+        away = scene.home / "away" / f"program{number}.debug"
+        with_debug_file(directory, f"program{number}", IDS[number], away)
+        if number in few:
+            (directory / away.name).symlink_to(away)
+    assert summary(scene.on_store("add", tree))[0] == (11, 11, 0, 0)
+    for number in range(9):
+        assert (stored(scene, IDS[number]) / "debug").exists() == (number in few), number
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene)
