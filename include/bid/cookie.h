@@ -30,9 +30,18 @@ struct bid_cookie {
 int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_cookie *ret_cookie);
 
 /*
- * Call @fn for every cookie of the store, in no order; a non-zero return ends it and is returned. Nothing of the files is read.
- * Returns 0 or a negative errno otherwise.
+ * Call @fn for every cookie of the store, in no order; a non-zero return ends it and is returned. What is called for may be
+ * removed. Nothing of the files is read. Returns 0 or a negative errno otherwise.
  */
 int bid_store_each_cookie(struct bid_store *store, int (*fn)(void *user, const struct bid_cookie *cookie), void *user);
+
+/* Has @text the form of a cookie's name? */
+bool bid_cookie_is_name(const char *text);
+
+/*
+ * Remove what is kept under @cookie, of which only the place is looked at, and the directories that are empty then. Returns 0,
+ * -EROFS, -ENOENT if it is not there, or as unlink(2).
+ */
+int bid_store_remove_cookie(struct bid_store *store, const struct bid_cookie *cookie);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* bidctl list --cookies, and show of a path: what is kept of files that do not say which build they are. */
+/* bidctl list --cookies, and show and remove of a path: what is kept of files that do not say which build they are. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include <bid/cookie.h>
 
 #include "base/log.h"
+#include "ctl/cookies.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
@@ -97,4 +98,58 @@ enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store,
 
 	*ret_n = listing.n;
 	return status;
+}
+
+struct taking {
+	const struct ctl_cookies *which;
+	struct bid_store *store;
+	json_t *removed; /* borrowed */
+	bool verbose;
+	bool failed;
+	struct ctl_taken taken;
+};
+
+static int take(void *user, const struct bid_cookie *cookie)
+{
+	struct taking *taking = user;
+	const struct ctl_cookies *which = taking->which;
+	int r;
+
+	if ((which->path && strcmp(which->path, cookie->path) != 0) || (which->name && strcmp(which->name, cookie->name) != 0))
+		return 0;
+	r = bid_store_remove_cookie(taking->store, cookie);
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		taking->failed = true;
+		bid_error("%s: removing '%s'", strerror(-r), cookie->stored);
+	} else {
+		taking->taken.n++;
+		taking->taken.size += cookie->size;
+	}
+	json_array_append_new(taking->removed,
+			      json_pack("{s:o, s:n, s:s, s:o, s:i, s:i, s:I, s:o}", "operand", ctl_json_text(which->operand), "id",
+					"cookie", cookie->name, "path", ctl_json_text(cookie->path), "names", r == 0, "left", r < 0,
+					"size", (json_int_t)(r == 0 ? cookie->size : 0), "error",
+					r < 0 ? json_string(strerror(-r)) : json_null()));
+	if (taking->verbose && r == 0) {
+		printf("%s 1 0 ", cookie->name);
+		ctl_print_text(stdout, which->operand);
+		putchar('\n');
+	}
+	return 0;
+}
+
+enum ctl_status ctl_remove_cookies(const struct ctl *ctl, struct bid_store *store, const struct ctl_cookies *which, json_t *removed,
+				   struct ctl_taken *taken)
+{
+	struct taking taking = {
+		.which = which, .store = store, .removed = removed, .verbose = ctl->verbose && !ctl->json, .taken = *taken
+	};
+	int r = bid_store_each_cookie(store, take, &taking);
+
+	*taken = taking.taken;
+	if (r < 0)
+		bid_error("%s: reading store '%s'", strerror(-r), bid_store_path(store));
+	return r < 0 || taking.failed ? CTL_TROUBLE : CTL_DONE;
 }

@@ -79,15 +79,6 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv);
 /* What "add --perf-data" does. */
 enum ctl_status ctl_add_perf_data(const struct ctl *ctl);
 
-struct ctl_array;
-
-/* What "list --cookies" does. @store may be NULL for an empty one. */
-enum ctl_status ctl_list_cookies(const struct ctl *ctl, struct bid_store *store);
-
-/* Show all cookies of the absolute path @path, with --json in @array, and count them. @store may be NULL. */
-enum ctl_status ctl_show_cookies(const struct ctl *ctl, struct bid_store *store, const char *path, struct ctl_array *array,
-				 size_t *ret_n);
-
 /* Complain of the command line, with a hint where to read on. Returns CTL_USAGE. */
 enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/cookies.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 

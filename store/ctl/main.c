@@ -27,7 +27,7 @@ static const struct command {
 	{ "list", "", "list what is in the store", 0, 0, ctl_list },
 	{ "show", "ID|PATH", "show what is known of a build, or of all builds of a path", 1, 1, ctl_show },
 	{ "get", "ID|- [KIND [NAME]]", "fetch an artifact if it is not there, print its path; or many", 0, 3, ctl_get },
-	{ "remove", "FILE|ID...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
+	{ "remove", "FILE|ID|COOKIE...", "take builds, or names of builds, out of the store", 0, -1, ctl_remove },
 	{ "update", "FILE...", "add files in the place of what the store has of their build", 1, -1, ctl_update },
 	{ "missing", "[ID...]", "list which of these ids, or of those on standard input, the store lacks", 0, -1, ctl_missing },
 	{ "archive", "[ID...]", "pack builds, or what a recording of perf names, for another machine", 0, -1, ctl_archive },

@@ -7,17 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bid/cookie.h>
 #include <bid/elf.h>
 #include <bid/error.h>
 #include <bid/remove.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/cookies.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-/* What the operands ask to be removed. */
+/* What the operands ask to be removed. Cookies go at once, builds together. */
 struct list {
+	const struct ctl *ctl;
+	json_t *removed; /* with --json an object for each; owned */
+	struct ctl_taken cookies;
 	struct bid_removal *removals; /* owned */
 	char **texts; /* of each, what was typed; owned, with its strings */
 	size_t n, room;
@@ -31,6 +36,7 @@ static void list_release(struct list *list)
 	}
 	free(list->texts);
 	free(list->removals);
+	json_decref(list->removed);
 }
 
 static int list_add(struct list *list, const struct bid_id *id, const char *path, const char *text)
@@ -73,11 +79,23 @@ static int equal_id(void *user, const struct bid_id *id)
 	return bid_id_answers(user, id) || bid_id_answers(id, user);
 }
 
+/* The cookies that are meant; *@ret_n of them are gone. */
+static enum ctl_status take_cookies(struct list *list, struct bid_store *store, const struct ctl_cookies *which, size_t *ret_n)
+{
+	size_t before = list->cookies.n;
+	enum ctl_status status = ctl_remove_cookies(list->ctl, store, which, list->removed, &list->cookies);
+
+	*ret_n = list->cookies.n - before;
+	return status;
+}
+
 /* --path PATH: what the path was when it was added, so it need not exist; where it does, it is the real one that counts. */
 static enum ctl_status add_path(struct bid_store *store, const char *path, struct list *list)
 {
 	bid_auto_free char *real = realpath(path, NULL);
 	struct build_of_path build = { .list = list, .path = real ? real : path };
+	enum ctl_status status;
+	size_t cookies;
 	int r;
 
 	if (path[0] != '/' && path[0] != '[' && !real)
@@ -87,26 +105,36 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 		build.path = path;
 		r = bid_store_each_build(store, build.path, add_build, &build);
 	}
-	if (r == -ENOENT) {
-		bid_error("no build of this path in the store: '%s'", path);
+	if (r < 0 && r != -ENOENT) {
+		bid_error("%s: looking for builds of '%s'", bid_strerror(r), path);
+		return CTL_TROUBLE;
+	}
+	status = take_cookies(list, store, &(struct ctl_cookies){ .path = build.path, .operand = path }, &cookies);
+	if (status == CTL_DONE && r == -ENOENT && cookies == 0) {
+		bid_error("no build of this path in the store, nor a guess: '%s'", path);
 		return CTL_REFUSED;
 	}
-	if (r < 0)
-		bid_error("%s: looking for builds of '%s'", bid_strerror(r), path);
-	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+	return status;
 }
 
-/* A file: its path's name of its build, or if it was added from elsewhere the build. */
+/* A file: its path's name of its build, or if it was added from elsewhere the build; without a build-id, what is kept of it. */
 static enum ctl_status add_file(struct bid_store *store, const char *file, struct list *list)
 {
 	bid_auto_fd int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	bid_auto_free char *real = realpath(file, NULL);
+	enum ctl_status status;
 	struct bid_id id;
+	size_t cookies;
 	int r = fd < 0 || !real ? -errno : bid_elf_identify(fd, &id);
 
 	if (r == -ENOENT) {
 		bid_error("neither a build-id in the store nor a file ('--path' removes every build of a path): '%s'", file);
 		return CTL_REFUSED;
+	}
+	if (r == -ENODATA) {
+		status = take_cookies(list, store, &(struct ctl_cookies){ .path = real, .operand = file }, &cookies);
+		if (status != CTL_DONE || cookies > 0)
+			return status;
 	}
 	if (r < 0) {
 		bid_error("%s: '%s'", bid_strerror(r), file);
@@ -120,12 +148,26 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
+static enum ctl_status add_cookie(struct bid_store *store, const char *name, struct list *list)
+{
+	size_t cookies;
+	enum ctl_status status = take_cookies(list, store, &(struct ctl_cookies){ .name = name, .operand = name }, &cookies);
+
+	if (status != CTL_DONE || cookies > 0)
+		return status;
+	bid_error("no such cookie in the store: '%s'", name);
+	return CTL_REFUSED;
+}
+
 /* An operand: an id if there is such a one, else a file; and else an id that only an orphan may have. */
 static enum ctl_status add_operand(struct bid_store *store, const char *operand, struct list *list)
 {
 	struct bid_id id;
-	int r = ctl_which(store, operand, &id);
+	int r;
 
+	if (bid_cookie_is_name(operand))
+		return add_cookie(store, operand, list);
+	r = ctl_which(store, operand, &id);
 	if (r == -EINVAL || (r == -ENOENT && faccessat(AT_FDCWD, operand, F_OK, AT_EACCESS) == 0))
 		return add_file(store, operand, list);
 	if (r == -ENOENT)
@@ -135,12 +177,13 @@ static enum ctl_status add_operand(struct bid_store *store, const char *operand,
 	return list_add(list, &id, NULL, operand) < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-static enum ctl_status report(const struct ctl *ctl, const struct list *list, json_t *removed)
+static enum ctl_status report(const struct list *list)
 {
+	const struct ctl *ctl = list->ctl;
 	enum ctl_status status = CTL_DONE;
 	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX];
-	uint64_t freed = 0;
-	unsigned names = 0;
+	uint64_t freed = list->cookies.size;
+	size_t names = list->cookies.n;
 
 	for (size_t i = 0; i < list->n; i++) {
 		const struct bid_removal *removal = &list->removals[i];
@@ -148,11 +191,12 @@ static enum ctl_status report(const struct ctl *ctl, const struct list *list, js
 		bid_id_format(&removal->id, hex);
 		freed += removal->size;
 		names += removal->names;
-		json_array_append_new(removed, json_pack("{s:o, s:s, s:o, s:I, s:I, s:I, s:o}", "operand",
-							 ctl_json_text(list->texts[i]), "id", hex, "path",
-							 ctl_json_text(removal->path), "names", (json_int_t)removal->names, "left",
-							 (json_int_t)removal->left, "size", (json_int_t)removal->size, "error",
-							 removal->error ? json_string(bid_strerror(removal->error)) : json_null()));
+		json_array_append_new(list->removed,
+				      json_pack("{s:o, s:s, s:o, s:I, s:I, s:I, s:o}", "operand", ctl_json_text(list->texts[i]),
+						"id", hex, "path", ctl_json_text(removal->path), "names",
+						(json_int_t)removal->names, "left", (json_int_t)removal->left, "size",
+						(json_int_t)removal->size, "error",
+						removal->error ? json_string(bid_strerror(removal->error)) : json_null()));
 		if (removal->error == -ENOENT)
 			bid_error("not in the store: '%s'", list->texts[i]);
 		else if (removal->error < 0)
@@ -166,38 +210,35 @@ static enum ctl_status report(const struct ctl *ctl, const struct list *list, js
 		}
 	}
 	if (!ctl->json)
-		printf("removed %u names, %s\n", names, ctl_format_size(freed, size));
+		printf("removed %zu names, %s\n", names, ctl_format_size(freed, size));
 	return status;
 }
 
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct list list = { 0 };
+	struct list list = { .ctl = ctl };
 	enum ctl_status status, worst = CTL_DONE;
-	json_t *removed = json_array();
 	int r;
 
-	if (argc == 0 && ctl->n_paths == 0) {
-		json_decref(removed);
-		return ctl_usage("'remove' needs FILE|ID..., or '--path'");
-	}
+	if (argc == 0 && ctl->n_paths == 0)
+		return ctl_usage("'remove' needs FILE|ID|COOKIE..., or '--path'");
+	list.removed = json_array();
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
 	for (size_t i = 0; status != CTL_TROUBLE && store && i < ctl->n_paths + (size_t)argc; i++) {
 		status = i < ctl->n_paths ? add_path(store, ctl->paths[i], &list)
 					  : add_operand(store, argv[i - ctl->n_paths], &list);
 		worst = status > worst ? status : worst;
 	}
-	if (status != CTL_TROUBLE && list.n > 0) {
+	if (status != CTL_TROUBLE && list.n + list.cookies.n > 0) {
 		r = bid_store_remove(store, list.removals, list.n);
 		if (r < 0)
 			bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
-		status = r < 0 ? CTL_TROUBLE : report(ctl, &list, removed);
+		status = r < 0 ? CTL_TROUBLE : report(&list);
 	}
 	worst = status > worst ? status : worst;
 	if (ctl->json && worst != CTL_TROUBLE)
-		ctl_print_json(json_incref(removed));
-	json_decref(removed);
+		ctl_print_json(json_incref(list.removed));
 	list_release(&list);
 	return worst;
 }

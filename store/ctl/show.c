@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/cookies.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 

@@ -37,10 +37,10 @@ static int move(int from, const char *name, int to, const char *stem, char aside
 	return -EEXIST;
 }
 
-int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
-		   size_t size)
+int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
+		      size_t size)
 {
-	char parent[PATH_MAX], hex[BID_ID_HEX_MAX], stem[NAME_MAX + 1], aside[NAME_MAX + 1];
+	char parent[PATH_MAX], stem[NAME_MAX + 1], aside[NAME_MAX + 1];
 	bid_auto_fd int from = -1, to = -1;
 	struct stat wanted, moved;
 	const char *name;
@@ -59,8 +59,7 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 	if (r < 0)
 		return r;
 
-	snprintf(stem, sizeof(stem), "%s.%s.%lld", bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
-		 (long long)time(NULL));
+	snprintf(stem, sizeof(stem), "%s.%s.%lld", what, kind, (long long)time(NULL));
 	r = move(from, name, to, stem, aside);
 	if (r < 0)
 		return r;
@@ -73,6 +72,15 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 	}
 	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_ASIDE, aside);
 	return 0;
+}
+
+int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
+		   size_t size)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	return bid_aside_move_as(store, path, fd, bid_id_format(&request->id, hex), bid_kind_store_name(request->kind), ret_path,
+				 size);
 }
 
 bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request)

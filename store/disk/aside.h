@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The quarantine: where files go that lay under an id and are not what they should be. Nothing reads it; people may. */
+/* The quarantine: where files go that are not what the name says under which they lay. Nothing reads it; people may. */
 #ifndef BID_DISK_ASIDE_H
 #define BID_DISK_ASIDE_H
 
@@ -11,6 +11,10 @@
  */
 int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
 		   size_t size);
+
+/* The same for what lay there under no id, but as the @kind of @what. */
+int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
+		      size_t size);
 
 /*
  * Move the file @path there, with a warning, if it does not answer @request, under whose id it lies. Returns whether it was moved:

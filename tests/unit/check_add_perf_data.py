@@ -298,9 +298,16 @@ def case_guessed(scene):
     scene.one_error("show", scene.text, status=REFUSED, has=str(scene.text))
     assert cookie not in scene.on_store("list").stdout and [row["id"] for row in scene.json("list")] == [ID_TWO]
     scene.on_store("verify", "--deep")
-    kept.chmod(0o644)
-    kept.write_bytes(b"\0" + kept.read_bytes()[1:])
+    damaged = damage(kept)
     assert "cookie" in scene.on_store("verify", "--deep", status=REFUSED | 4).stdout  # corrupt
+    # what is damaged is set aside, and kept anew from the next recording that names it
+    scene.on_store("verify", "--deep", "--repair", status=REFUSED | 4)
+    aside, = (scene.store / ".bidfs" / "quarantine").iterdir()
+    assert aside.name.startswith(f"{cookie}.cookie.") and aside.read_bytes() == damaged, aside
+    assert not (scene.store / ".bidfs" / "cookie").exists() and scene.on_store("list", "--cookies").stdout == ""
+    scene.on_store("verify", "--deep")
+    scene.on_store("add", "--perf-data", path)
+    assert kept.read_bytes() == scene.nameless.read_bytes() and scene.on_store("list", "--cookies").stdout == listed
     # what was changed after the recording is not it
     shutil.rmtree(scene.store / ".bidfs" / "cookie")
     os.utime(path, (1500000000, 1500000000))
@@ -308,6 +315,40 @@ def case_guessed(scene):
     assert (builds[str(scene.nameless)]["state"], found["guessed"]) == ("unidentified", 0), builds
     # one that does not list what was sampled is answered in part only
     read(scene, Recording(scene.home).maps(scene.nameless), status=REFUSED)
+
+
+def damage(kept):
+    kept.chmod(0o644)
+    kept.write_bytes(b"\0" + kept.read_bytes()[1:])
+    return kept.read_bytes()
+
+
+def case_guess_removed(scene):
+    """By its cookie, by the path that was kept and by the file, sound or damaged; and beside builds of the same path."""
+    recording = Recording(scene.home).maps(scene.nameless).maps(scene.text).lists(scene.two, ID_TWO).write()
+
+    def keep():
+        scene.on_store("add", "--perf-data", recording)
+        listed, = scene.json("list", "--cookies")
+        return listed
+
+    for operand in (lambda kept: kept["cookie"], lambda kept: f"--path={kept['path']}", lambda kept: kept["path"]):
+        for harm in (False, True):
+            kept = keep()
+            if harm:
+                damage(scene.store / kept["stored"])
+            done = scene.on_store("--verbose", "remove", operand(kept)).stdout.splitlines()
+            named = operand(kept).removeprefix("--path=")
+            assert done[0] == f"{kept['cookie']} 1 0 {named}" and done[1].startswith("removed 1 names, "), done
+            assert not (scene.store / ".bidfs" / "cookie").exists() and scene.on_store("list", "--cookies").stdout == ""
+    kept = keep()
+    removed = {row["operand"]: row for row in scene.json("remove", kept["cookie"], ID_TWO)}
+    assert removed[kept["cookie"]] == {"operand": kept["cookie"], "id": None, "cookie": kept["cookie"], "path": kept["path"],
+                                       "names": 1, "left": 0, "size": kept["size"], "error": None}, removed
+    assert removed[ID_TWO]["names"] == 1 and scene.files() == [], removed
+    scene.one_error("remove", kept["cookie"], status=REFUSED, has="no such cookie in the store")
+    scene.one_error("remove", kept["path"], status=REFUSED, has=kept["path"])
+    scene.on_store("verify", "--deep")
 
 
 def read_as_it_is(scene, path):

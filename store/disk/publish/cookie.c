@@ -9,13 +9,19 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/aside.h"
 #include "disk/digest.h"
+#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/publish/add.h"
+#include "disk/publish/cookie.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum { DIGEST_DIGITS = 32 };
+enum {
+	DIGEST_DIGITS = 32,
+	SWEPT_MAX = 8, /* how often the directory is made again that somebody removes as empty */
+};
 
 struct walk {
 	struct bid_store *store;
@@ -66,9 +72,13 @@ static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_co
 	if (snprintf(dir, sizeof(dir), "%s%s", BID_LAYOUT_COOKIES, cookie->path) >= (int)sizeof(dir) ||
 	    snprintf(cookie->stored, sizeof(cookie->stored), "%s/%s", dir, cookie->name) >= (int)sizeof(cookie->stored))
 		return -ENAMETOOLONG;
-	r = bid_root_mkdirs(bid_store_root(store), dir, true, &fd);
-	if (r == 0)
-		r = bid_temp_link(temp, fd, cookie->name);
+	r = -ENOENT;
+	for (int tries = 0; tries < SWEPT_MAX && r == -ENOENT; tries++) {
+		bid_close(bid_steal_fd(&fd));
+		r = bid_root_mkdirs(bid_store_root(store), dir, true, &fd);
+		if (r == 0)
+			r = bid_temp_link(temp, fd, cookie->name);
+	}
 	cookie->known = r == -EEXIST;
 	if (r < 0)
 		return r == -EEXIST ? 0 : r;
@@ -116,6 +126,13 @@ static bool parse(const char *name, struct bid_cookie *cookie)
 	return name[end] == '\0' && strlen(digest) == DIGEST_DIGITS;
 }
 
+bool bid_cookie_is_name(const char *text)
+{
+	struct bid_cookie cookie;
+
+	return parse(text, &cookie);
+}
+
 /* Below walk->cookie.stored. What is no cookie is passed by. */
 static int walk_directory(struct walk *walk)
 {
@@ -154,4 +171,31 @@ int bid_store_each_cookie(struct bid_store *store, int (*fn)(void *user, const s
 	struct walk walk = { .store = store, .fn = fn, .user = user, .cookie = { .stored = BID_LAYOUT_COOKIES } };
 
 	return walk_directory(&walk);
+}
+
+/* Its directory goes with it, and those above, if it was the last. */
+static void prune(struct bid_store *store, const struct bid_cookie *cookie)
+{
+	char parent[PATH_MAX];
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(cookie->stored, '/') - cookie->stored), cookie->stored);
+	bid_entry_prune(store, parent);
+}
+
+int bid_store_remove_cookie(struct bid_store *store, const struct bid_cookie *cookie)
+{
+	int r = bid_store_writable(store) ? bid_entry_unlink(store, cookie->stored) : -EROFS;
+
+	if (r == 0)
+		prune(store, cookie);
+	return r;
+}
+
+int bid_cookie_aside(struct bid_store *store, const struct bid_cookie *cookie, int fd, char *ret_path, size_t size)
+{
+	int r = bid_aside_move_as(store, cookie->stored, fd, cookie->name, "cookie", ret_path, size);
+
+	if (r == 0)
+		prune(store, cookie);
+	return r;
 }

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/file.h>
 
-#include <bid/cookie.h>
 #include <bid/elf.h>
 
 #include "base/cleanup.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/names.h"
+#include "disk/publish/cookie.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/record_amend.h"
@@ -327,16 +327,21 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 	struct bid_verify *verify = user;
 	struct bid_finding finding = { .path = cookie->stored };
 	const char *digest = strrchr(cookie->name, '-') + 1;
-	char found[BID_DIGEST_MAX];
+	char found[BID_DIGEST_MAX], aside[PATH_MAX], text[256];
 	bid_auto_fd int fd = -1;
 	int r = bid_root_open(bid_store_root(verify->store), cookie->stored, O_RDONLY, &fd);
 
 	if (r == 0)
 		r = bid_digest_file(fd, NULL, NULL, found);
-	if (r == 0 && strcmp(found + strlen(BID_DIGEST_PREFIX), digest) == 0)
+	if (r == -ENOENT || (r == 0 && strcmp(found + strlen(BID_DIGEST_PREFIX), digest) == 0))
 		return bid_verify_progress(verify);
 	finding.kind = r < 0 ? BID_FINDING_UNREADABLE : BID_FINDING_CORRUPT;
-	finding.text = r < 0 ? strerror(-r) : "other bytes than its cookie says";
+	finding.text = r < 0 ? strerror(-r) : "has other bytes than its cookie says";
+	if (r == 0 && verify->config->repair && bid_cookie_aside(verify->store, cookie, fd, aside, sizeof(aside)) == 0) {
+		snprintf(text, sizeof(text), "%s; set aside as '%.150s'", finding.text, aside);
+		finding.text = text;
+		finding.repaired = true;
+	}
 	return bid_verify_found(verify, &finding);
 }
 
