@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Power cuts in the middle of adding, fetching, removing and evicting (row R25): the file system on a loop image is shut down
- * (ioctl, nothing flushed), unmounted, and mounted again as after a crash.
+ * Power cuts in the middle of adding, alone, in batches and by scanning, of fetching, removing and evicting (row R25): the file
+ * system on a loop image is shut down (ioctl, nothing flushed), unmounted, and mounted again as after a crash.
  *
- *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync]
+ *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs]
  *
  * After each cut, no file under a final name may have other bytes than it should, and everything whose addition was acknowledged
- * before the cut must be there. --without-fsync is the saboteur: with it, this must fail. Exits 0, 1, or 77 where it cannot run.
+ * before the cut must be there, with what is recorded of it if it was added together with others. --without-fsync and
+ * --without-syncfs are the saboteurs: with one of them, the latter of which spares what is added alone, this must fail. Exits 0, 1,
+ * or 77 where it cannot run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +40,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "ctl/batch.h"
 
 /* The same number for ext4 (EXT4_IOC_SHUTDOWN) and xfs (XFS_IOC_GOINGDOWN), and the same flag: do not flush the log. */
 #define SHUTDOWN _IOR('X', 125, uint32_t)
@@ -46,6 +49,7 @@ enum { NO_LOG_FLUSH = 2 };
 enum {
 	SKIPPED = 77,
 	OBJECTS_MAX = 20000, /* in one trial */
+	TOGETHER_MAX = 12, /* that are added by one command */
 	EXTRA_MAX = 64 * 1024, /* bytes behind the template */
 	ALIVE_MIN_US = 10000,
 	ALIVE_MAX_US = 400000,
@@ -72,14 +76,24 @@ struct trial {
 /* What the worker says on its pipe once an addition has returned. */
 struct acknowledgement {
 	uint32_t number;
+	bool together; /* with others */
+};
+
+/* The process that adds. */
+struct worker {
+	const struct trial *trial;
+	struct bid_store *store;
+	int pipe;
+	uint64_t state; /* of the random numbers */
+	uint32_t number; /* of the next object */
 };
 
 struct totals {
-	unsigned acknowledged, lost, torn, findings, present;
+	unsigned acknowledged, together, lost, torn, findings, present;
 };
 
-/* In the place of the C library's, so that the saboteur can take it out. */
-static bool without_fsync;
+/* In the place of the C library's, so that a saboteur can take them out. */
+static bool without_fsync, without_syncfs;
 
 int fsync(int fd)
 {
@@ -88,7 +102,7 @@ int fsync(int fd)
 
 int syncfs(int fd)
 {
-	return without_fsync ? 0 : (int)syscall(SYS_syncfs, fd);
+	return without_fsync || without_syncfs ? 0 : (int)syscall(SYS_syncfs, fd);
 }
 
 static int load_template(struct template *ret_template)
@@ -135,34 +149,118 @@ static int write_source(const char *path, const char *data, size_t len)
 	return fd < 0 ? -errno : bid_pwrite_full(fd, data, len, 0);
 }
 
-/* Add the object from a file that is not synced: on the file system of the store, or on another one. */
-static int add(const struct trial *trial, struct bid_store *store, uint32_t number, bool near)
+/* The next object, as a file that is not synced: "DIRECTORY/NUMBER". */
+static int make_source(struct worker *worker, const char *directory, char *ret_path, size_t size)
 {
-	struct bid_added added;
 	struct bid_id id;
-	char path[PATH_MAX + 32];
 	size_t len;
-	bid_auto_free char *data = make_object(trial, number, &id, &len);
-	int r;
+	bid_auto_free char *data = make_object(worker->trial, worker->number, &id, &len);
 
-	snprintf(path, sizeof(path), "%s/source-%u", near ? trial->mountpoint : trial->scratch, number);
-	r = write_source(path, data, len);
+	snprintf(ret_path, size, "%s/source-%u", directory, worker->number++);
+	return write_source(ret_path, data, len);
+}
+
+/* The number of the object that was made as the file @path. */
+static uint32_t number_of(const char *path)
+{
+	return (uint32_t)strtoul(strrchr(path, '-') + 1, NULL, 10);
+}
+
+static int acknowledge(const struct worker *worker, const char *path, bool together)
+{
+	struct acknowledgement acknowledgement = { .number = number_of(path), .together = together };
+
+	return write(worker->pipe, &acknowledgement, sizeof(acknowledgement)) < 0 ? -errno : 0;
+}
+
+/* Add the next object alone: from the file system of the store, or from another one. */
+static int add(struct worker *worker, bool near)
+{
+	const struct trial *trial = worker->trial;
+	struct bid_added added;
+	char path[PATH_MAX + 32];
+	int r = make_source(worker, near ? trial->mountpoint : trial->scratch, path, sizeof(path));
+
 	if (r == 0)
-		r = bid_store_add(store, path, BID_LINK_AUTO, &added);
-	if (!near || number % 3 == 0)
+		r = bid_store_add(worker->store, path, BID_LINK_AUTO, &added);
+	if (!near || number_of(path) % 3 == 0)
 		unlink(path);
+	return r < 0 ? r : acknowledge(worker, path, false);
+}
+
+/* What the worker's batch is settled with, in the place of bidctl's, which would print it. */
+struct reporting {
+	struct ctl_tally tally; /* the first, by which the rest is found */
+	const struct worker *worker;
+};
+
+void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
+{
+	const struct reporting *reporting = (const struct reporting *)tally;
+
+	if (acknowledge(reporting->worker, path, true) < 0)
+		_exit(1);
+}
+
+/* Several, as "bidctl add FILE..." does. */
+static int add_batch(struct worker *worker, bool near, unsigned n)
+{
+	const struct trial *trial = worker->trial;
+	struct reporting reporting = { .worker = worker };
+	struct ctl_batch batch;
+	int r = 0;
+
+	ctl_batch_begin(&batch, &reporting.tally, worker->store);
+	for (unsigned i = 0; r == 0 && i < n; i++) {
+		struct bid_added added;
+		char path[PATH_MAX + 32];
+		struct bid_add file = { .path = path, .fd = -1, .batch = true };
+
+		r = make_source(worker, near ? trial->mountpoint : trial->scratch, path, sizeof(path));
+		if (r == 0 && batch.n_new > 0)
+			r = ctl_batch_clean(&batch);
+		file.clean_before = batch.clean_before;
+		if (r == 0)
+			r = bid_store_add_file(worker->store, &file, &added);
+		if (r == 0)
+			r = ctl_batch_put(&batch, path, &added);
+	}
+	if (r == 0)
+		r = ctl_batch_settle(&batch);
+	ctl_batch_release(&batch);
 	return r;
 }
 
-static int fetch(const struct trial *trial, struct bid_store *store, uint32_t number, struct bid_id *ret_id)
+static int scanned(void *user, const struct bid_scan_file *file)
+{
+	return file->error < 0 ? file->error : acknowledge(user, file->path, true);
+}
+
+/* A tree of several, whose records go into a pack. */
+static int scan(struct worker *worker, bool near, unsigned n)
+{
+	const struct trial *trial = worker->trial;
+	struct bid_scan_config config = { .jobs = 2, .cross = true, .file = scanned, .user = worker };
+	struct bid_scan_counts counts;
+	char tree[PATH_MAX], path[PATH_MAX + 32];
+	int r;
+
+	snprintf(tree, sizeof(tree), "%.1024s/source-tree-%u", near ? trial->mountpoint : trial->scratch, worker->number);
+	r = mkdir(tree, 0755) < 0 ? -errno : 0;
+	for (unsigned i = 0; r == 0 && i < n; i++)
+		r = make_source(worker, tree, path, sizeof(path));
+	return r < 0 ? r : bid_store_scan(worker->store, tree, &config, &counts);
+}
+
+static int fetch(struct worker *worker, struct bid_id *ret_id)
 {
 	struct bid_origin origin = { .how = "fetched", .server = "memory" };
 	struct bid_request request = { .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_txn *txn = NULL;
 	size_t len;
-	bid_auto_free char *data = make_object(trial, number, &request.id, &len);
-	int r = bid_txn_begin(store, &request, &txn);
+	bid_auto_free char *data = make_object(worker->trial, worker->number++, &request.id, &len);
+	int r = bid_txn_begin(worker->store, &request, &txn);
 
 	for (size_t at = 0; r == 0 && at < len; at += 16384)
 		r = bid_txn_write(txn, data + at, len - at < 16384 ? len - at : 16384);
@@ -174,34 +272,42 @@ static int fetch(const struct trial *trial, struct bid_store *store, uint32_t nu
 	return r;
 }
 
-/* Until the disk is gone. */
-static void work(const struct trial *trial, int pipe)
+/* One thing that somebody does to a store. */
+static int step(struct worker *worker)
 {
 	struct bid_evict_config all = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats evicted;
-	uint64_t state = trial->seed;
-	struct bid_store *store;
+	struct bid_removal removal = { .id = { 0 } };
+	unsigned what = next_random(&worker->state) % 11;
+	bool near = next_random(&worker->state) % 5 < 3;
+	unsigned n = 2 + next_random(&worker->state) % (TOGETHER_MAX - 1);
+	int r;
+
+	if (what < 5)
+		return add(worker, near);
+	if (what == 5)
+		return add_batch(worker, near, n);
+	if (what == 6)
+		return scan(worker, near, n);
+	r = fetch(worker, &removal.id);
+	if (r == 0 && what == 9)
+		r = bid_store_evict(worker->store, &all, &evicted);
+	else if (r == 0 && what == 10)
+		r = bid_store_remove(worker->store, &removal, 1);
+	return r;
+}
+
+/* Until the disk is gone. */
+static void work(const struct trial *trial, int pipe)
+{
+	struct worker worker = { .trial = trial, .pipe = pipe, .state = trial->seed };
 	int r;
 
 	bid_log_init("power-cut", BID_LOG_ERROR);
-	r = bid_store_open(trial->store, BID_STORE_WRITE | (next_random(&state) % 2 ? BID_STORE_NAMED_TEMP : 0), &store);
-	for (uint32_t number = 0; r == 0 && number < OBJECTS_MAX; number++) {
-		struct acknowledgement acknowledgement = { .number = number };
-		struct bid_removal removal = { .id = { 0 } };
-		unsigned what = next_random(&state) % 8;
-
-		if (what < 5) {
-			r = add(trial, store, number, what < 3);
-			if (r == 0 && write(pipe, &acknowledgement, sizeof(acknowledgement)) < 0)
-				r = -errno;
-		} else {
-			r = fetch(trial, store, number, &removal.id);
-			if (r == 0 && what == 7)
-				r = bid_store_remove(store, &removal, 1);
-			else if (r == 0 && what == 6)
-				r = bid_store_evict(store, &all, &evicted);
-		}
-	}
+	r = bid_store_open(trial->store, BID_STORE_WRITE | (next_random(&worker.state) % 2 ? BID_STORE_NAMED_TEMP : 0),
+			   &worker.store);
+	while (r == 0 && worker.number + TOGETHER_MAX < OBJECTS_MAX)
+		r = step(&worker);
 	_exit(0);
 }
 
@@ -262,6 +368,24 @@ static bool is_whole(const struct trial *trial, struct bid_store *store, uint32_
 	return whole;
 }
 
+static int note_fact(void *user, const char *name, const char *value)
+{
+	bool *added = user;
+
+	*added = *added || (strcmp(name, "how") == 0 && strcmp(value, "added") == 0);
+	return 0;
+}
+
+static bool is_recorded(const struct trial *trial, struct bid_store *store, uint32_t number)
+{
+	struct bid_request request = { .kind = BID_KIND_ELF };
+	bool added = false;
+	size_t len;
+
+	free(make_object(trial, number, &request.id, &len));
+	return bid_store_each_fact(store, &request, note_fact, &added) == 0 && added;
+}
+
 static int note_finding(void *user, const struct bid_finding *finding)
 {
 	struct totals *totals = user;
@@ -293,9 +417,15 @@ static int look(const struct trial *trial, const struct acknowledgement *acks, s
 		totals->torn++;
 	}
 	for (size_t i = 0; i < n; i++) {
+		const char *lost = !is_whole(trial, store, acks[i].number)			    ? "object"
+				   : acks[i].together && !is_recorded(trial, store, acks[i].number) ? "record"
+												    : NULL;
+
 		totals->acknowledged++;
-		if (!is_whole(trial, store, acks[i].number)) {
-			printf("lost: the addition of object %u was acknowledged\n", acks[i].number);
+		totals->together += acks[i].together;
+		if (lost) {
+			printf("lost: the %s of number %u, whose addition%s was acknowledged\n", lost, acks[i].number,
+			       acks[i].together ? " together with others" : "");
 			totals->lost++;
 		}
 	}
@@ -397,12 +527,15 @@ static int run(const char *type, unsigned cuts, uint64_t seed, const struct temp
 		int r = run_cuts(&trial, directory, cuts, seed, &totals);
 
 		umount2(mountpoint, MNT_DETACH);
-		printf("%s: %u cuts, seed %llu: %u additions acknowledged, %u lost, %u torn; %u objects found, %u findings to "
-		       "repair\n",
-		       type, cuts, (unsigned long long)seed, totals.acknowledged, totals.lost, totals.torn, totals.present,
-		       totals.findings);
+		printf("%s: %u cuts, seed %llu: %u additions acknowledged, %u of them together with others, %u lost, %u torn; "
+		       "%u objects found, %u findings to repair\n",
+		       type, cuts, (unsigned long long)seed, totals.acknowledged, totals.together, totals.lost, totals.torn,
+		       totals.present, totals.findings);
 		/* a run in which nothing happened says nothing */
-		status = r == 0 && totals.lost == 0 && totals.torn == 0 && totals.acknowledged > 0 ? 0 : 1;
+		status = r == 0 && totals.lost == 0 && totals.torn == 0 && totals.acknowledged > totals.together &&
+					 totals.together > 0
+				 ? 0
+				 : 1;
 	}
 	shell("rm -rf --one-file-system '%s'", directory);
 	return status;
@@ -414,6 +547,7 @@ int main(int argc, char **argv)
 		{ "cuts", required_argument, NULL, 'c' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "without-fsync", no_argument, NULL, 'w' },
+		{ "without-syncfs", no_argument, NULL, 'y' },
 		{ 0 },
 	};
 	uint64_t seed = (uint64_t)time(NULL);
@@ -428,11 +562,13 @@ int main(int argc, char **argv)
 			seed = strtoull(optarg, NULL, 10);
 		else if (key == 'w')
 			without_fsync = true;
+		else if (key == 'y')
+			without_syncfs = true;
 		else
 			return 2;
 	}
 	if (optind + 1 != argc || cuts == 0) {
-		fprintf(stderr, "usage: %s FSTYPE [--cuts=N] [--seed=N] [--without-fsync]\n", argv[0]);
+		fprintf(stderr, "usage: %s FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs]\n", argv[0]);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
