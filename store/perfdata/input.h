@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What fits a second-level cache, so that what was copied is still there when it is looked at. */
+#ifndef BID_INPUT_ROOM
+/* What fits a second-level cache, so that what was copied is still there when it is looked at; at least twice a record. */
 #define BID_INPUT_ROOM (512u << 10)
+#endif
 
 struct bid_input {
 	int fd; /* borrowed */

@@ -4,11 +4,15 @@
  *   - it fails only for what does not begin as a recording does;
  *   - what it names is in order, once, and made of bytes of the file, if nothing in it is compressed;
  *   - what is not damaged reads the same from a file and from a pipe, unless the table lies where a pipe has been already.
+ *
+ * An input that begins with DIRECTORY stands for the directory that perf record --threads makes: "data", "data.0" and so on, each
+ * as its length in 4 bytes, little-endian, and its bytes. The last one has what is left.
  */
 #include <bid/perfdata.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,8 +20,13 @@
 #include "base/io.h"
 #include "target.h"
 
-/* what a pipe holds */
-#define INPUT_MAX (60u << 10)
+/* what a pipe can hold */
+#define INPUT_MAX (1u << 20)
+
+#define DIRECTORY     "directory of perf.data\n"
+#define DIRECTORY_LEN (sizeof(DIRECTORY) - 1)
+
+enum { MEMBERS_MAX = 8 };
 
 /* The dsos of one reading, with their paths. */
 struct reading {
@@ -83,6 +92,7 @@ static void read_pipe(struct reading *reading, const uint8_t *data, size_t size)
 
 	require(pipe2(fds, O_CLOEXEC) == 0);
 	in = fds[0];
+	require(size <= 60u << 10 || fcntl(in, F_SETPIPE_SZ, INPUT_MAX) >= 0);
 	require(write(fds[1], data, size) == (ssize_t)size);
 	close(fds[1]);
 	reading->r = bid_perfdata_read_fd(in, take, reading, &reading->summary);
@@ -110,6 +120,68 @@ static void check_same(const struct reading *a, const struct reading *b)
 	}
 }
 
+/* Write the files of a directory, and return how many. */
+static unsigned write_members(int dir, const uint8_t *data, size_t size)
+{
+	unsigned n = 0;
+
+	for (; size > 4 && n < MEMBERS_MAX; n++) {
+		size_t len = data[0] | data[1] << 8 | data[2] << 16 | (size_t)data[3] << 24;
+		bid_auto_fd int fd = -1;
+		char name[32];
+
+		snprintf(name, sizeof(name), n ? "data.%u" : "data", n - 1);
+		data += 4;
+		size -= 4;
+		len = len < size && n + 1 < MEMBERS_MAX ? len : size;
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		require(fd >= 0 && bid_pwrite_full(fd, data, len, 0) == 0);
+		data += len;
+		size -= len;
+	}
+	return n;
+}
+
+static void remove_members(int dir, unsigned n)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), i ? "data.%u" : "data", i - 1);
+		require(unlinkat(dir, name, 0) == 0);
+	}
+}
+
+static void read_directory(struct reading *reading, const uint8_t *data, size_t size)
+{
+	const char *top = getenv("TMPDIR");
+	bid_auto_fd int dir = -1;
+	char path[PATH_MAX];
+	unsigned n;
+
+	snprintf(path, sizeof(path), "%s/fuzz_perfdata.XXXXXX", top ? top : "/tmp");
+	require(mkdtemp(path));
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	require(dir >= 0);
+	n = write_members(dir, data, size);
+	reading->r = bid_perfdata_read(path, take, reading, &reading->summary);
+	remove_members(dir, n);
+	require(rmdir(path) == 0);
+}
+
+static void check_directory(const uint8_t *data, size_t size)
+{
+	bid_cleanup(reading_release) struct reading reading = { 0 };
+
+	read_directory(&reading, data, size);
+	require(reading.r == 0 || reading.r == -EINVAL);
+	require(reading.r == 0 ? reading.summary.dsos == reading.n : reading.n == 0);
+	require((reading.summary.damaged > 0) == (reading.summary.damage != NULL));
+	require(reading.summary.bytes <= size);
+	if (reading.r == 0 && !reading.summary.compressed)
+		check_bytes(&reading, data, size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bid_cleanup(reading_release) struct reading file = { 0 };
@@ -117,6 +189,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > INPUT_MAX)
 		return 0;
+	if (size >= DIRECTORY_LEN && memcmp(data, DIRECTORY, DIRECTORY_LEN) == 0) {
+		check_directory(data + DIRECTORY_LEN, size - DIRECTORY_LEN);
+		return 0;
+	}
 	read_file(&file, data, size);
 	require(file.r == 0 || file.r == -EINVAL);
 	if (file.r < 0) {

@@ -19,6 +19,12 @@ TRACING_DATA, BUILD_ID, AUXTRACE, FEATURE, COMPRESSED, COMPRESSED2 = 66, 67, 71,
 
 ID = bytes(range(0x10, 0x24))
 OTHER = bytes(range(0x80, 0x94))
+DIRECTORY = b"directory of perf.data\n"
+
+
+def directory(*members):
+    """What fuzz_perfdata.c takes for the directory of these: data, data.0 ..."""
+    return DIRECTORY + b"".join(struct.pack("<I", len(member)) + member for member in members)
 
 
 def pad(data, align=8):
@@ -136,6 +142,7 @@ def files():
         "overlap": le.file(le.mappings(), le.table(), data_at=104),
         "table-before": plain.replace(le.pack("Q", len(plain) - len(le.table())), le.pack("Q", 120)),
         "table-beyond": plain.replace(le.pack("Q", len(plain) - len(le.table())), le.pack("Q", 2 ** 63)),
+        "directory": directory(le.file(le.sample(), le.table()), le.mappings(), le.compressed(le.mappings(), (20,)), b""),
         "cut-header": plain[:60],
         "cut-data": plain[:300],
         "cut-table": plain[:-90],

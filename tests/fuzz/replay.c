@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Drives a fuzz target without a fuzzer: over every file named, and over every file directly in a directory named, in the order
- * of their names. With -m COUNT also over as many mutants of each, which are the same ones every time; with -o FILE what is about
- * to run is kept in FILE, to be had after a crash. Fails only as the target does, by abort or crash; or with 2 if it cannot run,
- * or has nothing to.
+ * of their names. With -m COUNT also over as many mutants of each, which are the same ones every time, or with -s SEED others; with
+ * -o FILE what is about to run is kept in FILE, to be had after a crash. Fails only as the target does, by abort or crash; or with
+ * 2 if it cannot run, or has nothing to.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,19 +21,49 @@
 #define INPUT_MAX (64u << 20)
 
 struct replay {
-	unsigned long mutants;	/* of each input */
-	int keep;		/* the file of -o, or -1 */
+	unsigned long mutants; /* of each input */
+	uint64_t seed;
+	int keep; /* the file of -o, or -1 */
+	char *before; /* the input before this one, from which pieces are taken; owned */
+	size_t before_size;
 	unsigned long inputs, runs;
 };
 
+enum { HEAD = 256 }; /* where headers are: more often changed than the rest */
+
+/* A place in @size bytes. */
+static size_t place(size_t size, uint64_t *random)
+{
+	size_t within = next_random(random) % 4 || size < HEAD ? size : HEAD;
+
+	return next_random(random) % within;
+}
+
+/* A piece of another input, in the place of what was at @at: some bytes of it, or all that follow. */
+static void take_piece(const struct replay *replay, uint8_t *data, size_t size, size_t at, uint64_t *random)
+{
+	size_t other, n;
+
+	if (replay->before_size == 0)
+		return;
+	/* as far from the beginning there as here, more often than not, as the records are aligned */
+	other = next_random(random) % replay->before_size;
+	if (next_random(random) % 4)
+		other -= (other - at) % 8 <= other ? (other - at) % 8 : 0;
+	n = next_random(random) % 2 ? next_random(random) % HEAD : size;
+	n = n < size - at ? n : size - at;
+	n = n < replay->before_size - other ? n : replay->before_size - other;
+	memcpy(data + at, replay->before + other, n);
+}
+
 /* What parsers of headers stumble over: bits, bytes, lengths and offsets at their limits, blocks moved, ends missing. */
-static size_t mutate(uint8_t *data, size_t size, uint64_t *random)
+static size_t mutate(const struct replay *replay, uint8_t *data, size_t size, uint64_t *random)
 {
 	static const uint64_t limits[] = { 0, 1, 8, 0xff, 0xffff, 0x7fffffff, 0xfffffff0, 0xffffffff, INT64_MAX, UINT64_MAX };
-	size_t at = next_random(random) % size, other = next_random(random) % size, n;
+	size_t at = place(size, random), other = place(size, random), n;
 	uint64_t limit = limits[next_random(random) % (sizeof(limits) / sizeof(limits[0]))];
 
-	switch (next_random(random) % 6) {
+	switch (next_random(random) % 7) {
 	case 0:
 		data[at] ^= (uint8_t)(1u << next_random(random) % 8);
 		return size;
@@ -55,6 +85,9 @@ static size_t mutate(uint8_t *data, size_t size, uint64_t *random)
 		n = n < size - other ? n : size - other;
 		memmove(data + at, data + other, n);
 		return size;
+	case 5:
+		take_piece(replay, data, size, at, random);
+		return size;
 	default:
 		return next_random(random) % 4 ? size : at;
 	}
@@ -75,7 +108,7 @@ static int run(struct replay *replay, const uint8_t *data, size_t size)
 
 static int run_mutants(struct replay *replay, const char *data, size_t size)
 {
-	uint64_t random = size;
+	uint64_t random = size + replay->seed;
 	int r = 0;
 
 	for (size_t i = 0; i < size; i++)
@@ -89,7 +122,7 @@ static int run_mutants(struct replay *replay, const char *data, size_t size)
 			return -ENOMEM;
 		memcpy(copy, data, size);
 		for (uint64_t times = 1 + next_random(&random) % 4; times > 0 && left > 0; times--)
-			left = mutate(copy, left, &random);
+			left = mutate(replay, copy, left, &random);
 		r = run(replay, copy, left);
 	}
 	return r;
@@ -108,7 +141,11 @@ static int run_file(struct replay *replay, int fd)
 	if (r < 0)
 		return r;
 	replay->inputs++;
-	return run_mutants(replay, data, size);
+	r = run_mutants(replay, data, size);
+	free(replay->before);
+	replay->before = bid_steal(data);
+	replay->before_size = size;
+	return r;
 }
 
 static int run_path(struct replay *replay, int parent, const char *path);
@@ -151,20 +188,23 @@ int main(int argc, char **argv)
 {
 	bid_auto_fd int keep = -1;
 	struct replay replay = { 0 };
-	int option;
+	int option, status = 0;
 
-	while ((option = getopt(argc, argv, "m:o:")) != -1) {
+	while ((option = getopt(argc, argv, "m:o:s:")) != -1) {
 		if (option == 'm')
 			replay.mutants = strtoul(optarg, NULL, 10);
+		else if (option == 's')
+			replay.seed = strtoull(optarg, NULL, 10);
 		else if (option == 'o')
 			keep = open(optarg, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 		if (option == '?' || (option == 'o' && keep < 0))
 			return 2;
 	}
 	replay.keep = keep;
-	for (int i = optind; i < argc; i++)
-		if (run_path(&replay, AT_FDCWD, argv[i]) < 0)
-			return 2;
-	printf("%lu inputs, %lu runs\n", replay.inputs, replay.runs);
-	return replay.inputs > 0 ? 0 : 2;
+	for (int i = optind; i < argc && status == 0; i++)
+		status = run_path(&replay, AT_FDCWD, argv[i]) < 0 ? 2 : 0;
+	free(replay.before);
+	if (status == 0)
+		printf("%lu inputs, %lu runs\n", replay.inputs, replay.runs);
+	return status || replay.inputs > 0 ? status : 2;
 }

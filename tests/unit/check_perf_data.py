@@ -26,7 +26,7 @@ SOURCE = """
 int main(void)
 {
 	volatile unsigned sum = 0;
-	clock_t end = clock() + CLOCKS_PER_SEC / 4;
+	clock_t end = clock() + CLOCKS_PER_SEC * MS / 1000;
 
 	while (clock() < end)
 		for (unsigned i = 0; i < 100000; i++)
@@ -65,11 +65,13 @@ class Scene:
                             "DEBUGINFOD_URLS": ""}
         self.environment |= {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
 
-    def build(self, build_id):
+    def build(self, build_id, milliseconds=250):
+        """The program, which runs that long."""
         source = self.top / "program.c"
         source.write_text(SOURCE)
         self.program.unlink(missing_ok=True)
-        subprocess.run(["cc", f"-Wl,--build-id=0x{build_id}", "-o", self.program, source], check=True, timeout=TIMEOUT)
+        subprocess.run(["cc", f"-DMS={milliseconds}", f"-Wl,--build-id=0x{build_id}", "-o", self.program, source], check=True,
+                       timeout=TIMEOUT)
 
     def shell(self, command):
         return subprocess.run(["sh", "-c", command], env=self.environment, cwd=self.top, stdin=subprocess.DEVNULL,
