@@ -16,6 +16,7 @@
 #include "handle.h"
 #include "inode.h"
 #include "leaving.h"
+#include "lookers.h"
 #include "options.h"
 #include "staged.h"
 #include "tree.h"
@@ -50,6 +51,7 @@ struct bid_fs {
 	struct bid_tree tree;
 	struct bid_leaving leaving; /* has its own lock */
 	struct bid_dirlists listings; /* has its own lock */
+	struct bid_lookers lookers;
 	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */

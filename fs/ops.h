@@ -15,8 +15,11 @@ void bid_op_statfs(fuse_req_t req, fuse_ino_t number);
 
 /* ops_dir.c */
 void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
-void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+
+/* ops_list.c */
+void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
+void bid_op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 
 /* ops_file.c */
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);

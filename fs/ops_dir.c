@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Directories, and how long the kernel may keep what it read of them. */
+/* Directories that are opened, and how long the kernel may keep what it read of them. */
 #include "ops.h"
 
 #include <bid/piece.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "dirlist.h"
@@ -89,36 +88,6 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		return;
 	}
 	open_listing(req, inode, number, fi);
-}
-
-void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
-{
-	struct bid_dirlist *list = (struct bid_dirlist *)(uintptr_t)fi->fh;
-	uint64_t at = offset < 0 ? UINT64_MAX : (uint64_t)offset;
-	char *buffer = malloc(size);
-	struct bid_dirname name;
-	size_t used = 0;
-	int r;
-
-	if (!buffer) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	while ((r = bid_dirlist_at(list, at, &name)) > 0) {
-		struct stat st = { .st_ino = name.number, .st_mode = name.format };
-		size_t len = fuse_add_direntry(req, buffer + used, size - used, name.name, &st, (off_t)name.next);
-
-		if (len > size - used)
-			break;
-		used += len;
-		at = name.next;
-	}
-	/* an error is told when what was read before it has been taken */
-	if (r < 0 && used == 0)
-		fuse_reply_err(req, -r);
-	else
-		fuse_reply_buf(req, buffer, used);
-	free(buffer);
 }
 
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)

@@ -140,8 +140,10 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	int r;
 
 	bid_mode_heard(fs, req);
-	if (inode && inode->node.type == BID_NODE_LINKS_FAN)
+	if (inode && inode->node.type == BID_NODE_LINKS_FAN) {
+		bid_lookers_add(&fs->lookers, fuse_req_ctx(req)->pid);
 		bid_belief_look(fs, &inode->node, name);
+	}
 	asked.mark = bid_watch_mark(fs->watch);
 	if (inode && lookup_staged(req, &inode->node, name))
 		return;

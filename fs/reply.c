@@ -135,6 +135,16 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	return 0;
 }
 
+int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
+		  struct fuse_entry_param *ret_entry, struct bid_told *ret_told)
+{
+	int r = bid_entry_make(fs, node, st, ret_entry);
+
+	if (r == 0)
+		*ret_told = bid_believe(fs, asked, node, st, ret_entry);
+	return r;
+}
+
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -152,11 +162,10 @@ void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct
 	struct fuse_entry_param entry;
 	struct bid_told told;
 
-	if (bid_entry_make(fs, node, st, &entry) < 0) {
+	if (bid_entry_ask(fs, asked, node, st, &entry, &told) < 0) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	told = bid_believe(fs, asked, node, st, &entry);
 	if (fuse_reply_entry(req, &entry) == -ENOENT)
 		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
 	bid_belief_check(fs, asked, &told);

@@ -17,10 +17,17 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
  */
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry);
 
+/*
+ * bid_entry_make() of a name that was @asked for: it holds for longer if its id is watched. @ret_told is for bid_belief_check(),
+ * after the kernel has been told.
+ */
+int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
+		  struct fuse_entry_param *ret_entry, struct bid_told *ret_told);
+
 /* A name that means @node; for an artifact, @st is of its file, else NULL. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);
 
-/* bid_reply_node() of a name that was @asked for: it holds for longer if its id is watched. */
+/* Answers with bid_entry_ask(). */
 void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st);
 
 /* The attributes of @inode, which hold for @timeout seconds, or longer if its id is watched. @st as above. */

@@ -82,6 +82,36 @@ def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
     assert listed() == set(ids[1:])
 
 
+def test_who_looks_at_links_is_told_of_them_with_their_names(mount, mode, place, store):
+    """As perf does in each directory of links after the other. Who wants the names alone is not, and makes nothing be watched."""
+    sample, number = programs.small(place / "app", 1), 4
+    ids = {fan: [f"{fan}{index:038x}" for index in range(1, number + 1)] for fan in ("01", "02", "03")}
+    for ident in sum(ids.values(), []):
+        programs.into_store(store, ident, f"/usr/bin/{ident}", programs.forge(sample, ident, place / "forged").path)
+    m = mount()
+
+    def watched_after(function, *arguments):
+        function(*arguments)
+        return m.status()["watched"]
+
+    assert watched_after(os.listdir, m / ".build-id/01") == 0
+    assert watched_after(os.lstat, m.link(ids["01"][0])) == 1
+    assert watched_after(os.listdir, m / ".build-id/02") == 1 + number
+    assert watched_after(tools.run, "find", m / ".build-id", "-type", "f") == 1 + number
+    for fan in ids:
+        assert sorted(os.listdir(m / ".build-id" / fan)) == [ident[2:] for ident in ids[fan]]
+        for ident in ids[fan]:
+            assert os.readlink(m.link(ident)) == f"../../usr/bin/{ident}/{ident}"
+            assert m.link(ident).resolve() == m / f"usr/bin/{ident}/{ident}"
+    # and is told when they change
+    gone, led = ids["02"][:2]
+    link(store, gone).unlink()
+    link(store, led).unlink()
+    link(store, led).symlink_to(f"../../usr/bin/{gone}/{gone}")
+    tools.wait_until(lambda: not os.path.lexists(m.link(gone)), "the end of one")
+    tools.wait_until(lambda: os.readlink(m.link(led)) == f"../../usr/bin/{gone}/{gone}", "another text")
+
+
 def link(store, ident):
     return store / ".build-id" / ident[:2] / ident[2:]
 
