@@ -47,6 +47,8 @@ struct bid_perfdata_dso {
 	 * returns.
 	 */
 	const char *path;
+	/* How many samples were of it, if they were counted. See BID_PERFDATA_SAMPLES. */
+	uint64_t samples;
 };
 
 /* A non-zero return ends the reading, which then returns that value. */
@@ -58,6 +60,7 @@ struct bid_perfdata_summary {
 	uint64_t records; /* those in compressed data too */
 	uint64_t dsos; /* calls of the callback */
 	time_t modified; /* when the file was last written to, which is when the recording ended; 0 of a pipe */
+	uint64_t samples, placed; /* how many there were, and of how many it is known what they were of; 0 unless counted */
 	/*
 	 * Does the recording list the ids of what was sampled, as perf record writes them in the end? Then what has no id was not
 	 * sampled, or has none at all.
@@ -76,8 +79,25 @@ struct bid_perfdata_summary {
 	uint64_t damage_offset;
 };
 
+/* What a reading may be asked for besides. */
+enum {
+	/*
+	 * Count the samples of each dso, and name those with the most first. That costs some time for each sample, and 180 MiB of
+	 * memory at most.
+	 *
+	 * What counts is where a sample was taken, to 4096 bytes, not who called. It is of what the process, or the one that it was
+	 * forked from, had mapped there last in the whole recording, whenever that was: so it may be another's if an address was
+	 * used for several files one after the other, by one process or two of one number. Of a path that was mapped without an
+	 * id, and has several, each is said to have the samples of all. Guests count for their kernels alone, all of which are
+	 * taken for one. Beyond a million pages and two million mappings, others do not count. Nor does anything if the events of
+	 * the recording have samples of several layouts, or without address and process; then all have 0.
+	 */
+	BID_PERFDATA_SAMPLES = 1 << 0,
+};
+
 /*
- * Call @fn once for each distinct combination of path, mode and id, ordered by path, mode, id, when all was read. A path without
+ * Call @fn once for each distinct combination of path, mode and id, when all was read, ordered by path, mode, id; with
+ * BID_PERFDATA_SAMPLES in @flags by the number of samples before that. A path without
  * an id is left out if the same path in the same mode has one too, and so is what is no file: stacks, heaps, anonymous memory,
  * devices, data. @path is a file, a FIFO, a directory that perf record made, or "-" for standard input. May block on reading.
  *
@@ -90,12 +110,12 @@ struct bid_perfdata_summary {
  *   -E2BIG	too many names
  *   other	as open(2) and read(2), or -ENOMEM
  */
-int bid_perfdata_read(const char *path, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary);
+int bid_perfdata_read(const char *path, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary);
 
 /*
  * The same from the file or pipe open at @fd: a file from its beginning, whatever its offset, which is not moved; anything else
  * from where it is.
  */
-int bid_perfdata_read_fd(int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary);
+int bid_perfdata_read_fd(int fd, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary);
 
 #endif

@@ -159,7 +159,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		.ctl = ctl,
 		.recording = { .path = ctl->perf_data },
 	};
-	enum ctl_status status = ctl_recording_read(&adding.recording);
+	enum ctl_status status = ctl_recording_read(&adding.recording, ctl->fetch);
 
 	if (status == CTL_DONE)
 		status = ctl_open_store(ctl, CTL_WRITE, &adding.store);

@@ -220,7 +220,7 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 	if (strcmp(ctl->output, "-") != 0 && bid_packing_parse(ctl->output, &how) < 0)
 		return ctl_usage("not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar: '%s'", ctl->output);
 	if (ctl->perf_data)
-		status = ctl_recording_read(&packing.recording);
+		status = ctl_recording_read(&packing.recording, ctl->fetch);
 	if (status == CTL_DONE)
 		status = ctl_open_to_find(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
 	if (status == CTL_DONE)

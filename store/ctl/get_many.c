@@ -258,11 +258,12 @@ static int print_json(const struct getting *getting)
 		const char *path = getting->builds[i]->path;
 		char hex[BID_ID_HEX_MAX];
 
-		json_array_append_new(items,
-				      json_pack("{s:s, s:s, s:o, s:s, s:I, s:o}", "id", bid_id_format(&wanted->request.id, hex),
-						"kind", bid_kind_name(wanted->request.kind), "path",
-						ctl_json_text(*path ? path : NULL), "state", state_names[state_of(getting, i)],
-						"bytes", (json_int_t)wanted->bytes, "why", ctl_json_text(why(getting, wanted))));
+		json_array_append_new(
+			items,
+			json_pack("{s:s, s:s, s:o, s:I, s:s, s:I, s:o}", "id", bid_id_format(&wanted->request.id, hex), "kind",
+				  bid_kind_name(wanted->request.kind), "path", ctl_json_text(*path ? path : NULL), "samples",
+				  (json_int_t)getting->builds[i]->samples, "state", state_names[state_of(getting, i)], "bytes",
+				  (json_int_t)wanted->bytes, "why", ctl_json_text(why(getting, wanted))));
 	}
 	json = json_pack("{s:I, s:I}", "needed", (json_int_t)getting->n, "bytes", (json_int_t)getting->bytes);
 	for (int state = 0; state < STATES; state++)

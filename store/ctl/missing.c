@@ -70,7 +70,7 @@ static enum ctl_status ask(void *user, const struct bid_id *id, const char *rest
 static enum ctl_status ask_recording(struct asking *asking, const char *path)
 {
 	bid_cleanup(ctl_recording_release) struct ctl_recording recording = { .path = path };
-	enum ctl_status status = ctl_recording_read(&recording);
+	enum ctl_status status = ctl_recording_read(&recording, false);
 
 	for (size_t i = 0; i < recording.n && status == CTL_DONE; i++)
 		if (recording.builds[i].id.len)

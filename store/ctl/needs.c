@@ -20,7 +20,7 @@ static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_recordin
 	enum ctl_status status;
 
 	needs->path = ctl->perf_data;
-	status = ctl_recording_read(needs);
+	status = ctl_recording_read(needs, true);
 	if (status == CTL_DONE)
 		ctl_recording_warn(needs);
 	return status;

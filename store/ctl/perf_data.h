@@ -26,6 +26,7 @@ struct ctl_build {
 	struct bid_id id; /* as recorded; len 0 if there is none */
 	bool sized; /* as in struct bid_perfdata_dso */
 	enum bid_perfdata_mode mode;
+	uint64_t samples; /* 0 if they were not counted */
 	char *path; /* owned */
 	enum ctl_build_state state;
 	bool looked; /* is there a file at the path? Then the next two are its */
@@ -62,8 +63,11 @@ struct ctl_recording {
 	size_t n, room;
 };
 
-/* Read the recording at recording->path. Returns CTL_DONE, or what to exit with after an error message. */
-enum ctl_status ctl_recording_read(struct ctl_recording *recording);
+/*
+ * Read the recording at recording->path. Its builds are in the order of their paths, or with @hottest_first, which takes some time
+ * more, of how many samples they have. Returns CTL_DONE, or what to exit with after an error message.
+ */
+enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest_first);
 
 /* Add one more build to it. Returns 0 or -ENOMEM. */
 int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso);

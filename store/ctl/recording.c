@@ -30,6 +30,7 @@ int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata
 		.id = dso->id,
 		.sized = dso->sized,
 		.mode = dso->mode,
+		.samples = dso->samples,
 		.path = strdup(dso->path),
 		.state = dso->id.len ? CTL_BUILD_MISSING : CTL_BUILD_UNIDENTIFIED,
 	};
@@ -45,9 +46,10 @@ static int collect(void *user, const struct bid_perfdata_dso *dso)
 	return ctl_recording_add(user, dso);
 }
 
-enum ctl_status ctl_recording_read(struct ctl_recording *recording)
+enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest_first)
 {
-	int r = bid_perfdata_read(recording->path, collect, recording, &recording->summary);
+	int r = bid_perfdata_read(recording->path, hottest_first ? BID_PERFDATA_SAMPLES : 0, collect, recording,
+				  &recording->summary);
 
 	if (r == 0)
 		return CTL_DONE;

@@ -7,9 +7,11 @@
 #include <sys/random.h>
 
 #include "base/cleanup.h"
+#include "perfdata/sip.h"
 
 struct bid_dso {
 	uint64_t hash;
+	uint64_t samples;
 	struct bid_perf_id {
 		uint8_t len;
 		uint8_t bytes[BID_ID_PERF_MAX]; /* the rest is zero */
@@ -38,68 +40,14 @@ void bid_dsos_release(struct bid_dsos *dsos)
 	dsos->n = dsos->room = dsos->names = 0;
 }
 
-/* SipHash-1-3 (Aumasson, Bernstein: "SipHash: a fast short-input PRF"), fed by the word */
-struct sip {
-	uint64_t v[4];
-};
-
-static uint64_t rotate(uint64_t x, unsigned bits)
-{
-	return x << bits | x >> (64 - bits);
-}
-
-static void sip_round(struct sip *sip)
-{
-	uint64_t *v = sip->v;
-
-	v[0] += v[1];
-	v[2] += v[3];
-	v[1] = rotate(v[1], 13) ^ v[0];
-	v[3] = rotate(v[3], 16) ^ v[2];
-	v[0] = rotate(v[0], 32) + v[3];
-	v[2] += v[1];
-	v[3] = rotate(v[3], 21) ^ v[0];
-	v[1] = rotate(v[1], 17) ^ v[2];
-	v[2] = rotate(v[2], 32);
-}
-
-static void sip_word(struct sip *sip, uint64_t word)
-{
-	sip->v[3] ^= word;
-	sip_round(sip);
-	sip->v[0] ^= word;
-}
-
-static void sip_bytes(struct sip *sip, const void *data, size_t len)
-{
-	const char *bytes = data;
-	uint64_t word;
-
-	for (; len >= sizeof(word); len -= sizeof(word), bytes += sizeof(word)) {
-		memcpy(&word, bytes, sizeof(word));
-		sip_word(sip, word);
-	}
-	word = 0;
-	memcpy(&word, bytes, len);
-	sip_word(sip, word);
-}
-
 static uint64_t hash_of(const struct bid_dsos *dsos, const struct bid_perf_id *id, uint8_t mode, const char *path, size_t len)
 {
-	struct sip sip = { {
-		dsos->key[0] ^ 0x736f6d6570736575,
-		dsos->key[1] ^ 0x646f72616e646f6d,
-		dsos->key[0] ^ 0x6c7967656e657261,
-		dsos->key[1] ^ 0x7465646279746573,
-	} };
+	struct bid_sip sip = bid_sip_begin(dsos->key);
 
-	sip_word(&sip, (uint64_t)len << 8 | mode);
-	sip_bytes(&sip, id, sizeof(*id));
-	sip_bytes(&sip, path, len);
-	sip.v[2] ^= 0xff;
-	for (int i = 0; i < 3; i++)
-		sip_round(&sip);
-	return sip.v[0] ^ sip.v[1] ^ sip.v[2] ^ sip.v[3];
+	bid_sip_word(&sip, (uint64_t)len << 8 | mode);
+	bid_sip_bytes(&sip, id, sizeof(*id));
+	bid_sip_bytes(&sip, path, len);
+	return bid_sip_end(&sip);
 }
 
 static struct bid_dso **free_slot(struct bid_dso **slots, size_t room, uint64_t hash)
@@ -143,7 +91,7 @@ static struct bid_dso *look_up(const struct bid_dsos *dsos, uint64_t hash, const
 }
 
 int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enum bid_perfdata_mode mode, const char *path,
-		 size_t len)
+		 size_t len, struct bid_dso **ret_dso)
 {
 	struct bid_perf_id key = { .len = id->len };
 	struct bid_dso *dso;
@@ -157,6 +105,7 @@ int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enu
 	dso = look_up(dsos, hash, &key, (uint8_t)mode, path, len);
 	if (dso) {
 		dso->sized |= sized;
+		*ret_dso = dso;
 		return 0;
 	}
 
@@ -176,11 +125,17 @@ int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enu
 	*free_slot(dsos->slots, dsos->room, hash) = dso;
 	dsos->n++;
 	dsos->names += len;
+	*ret_dso = dso;
 	return 0;
 }
 
+void bid_dso_count(struct bid_dso *dso, uint64_t samples)
+{
+	dso->samples += samples;
+}
+
 /* By path, mode and id: one without an id comes last of its path and mode, one with a padded id behind the id that was padded. */
-static int compare(const void *a, const void *b)
+static int by_path(const void *a, const void *b)
 {
 	const struct bid_dso *x = *(const struct bid_dso *const *)a, *y = *(const struct bid_dso *const *)b;
 	int order = strcmp(x->path, y->path);
@@ -194,21 +149,60 @@ static int compare(const void *a, const void *b)
 	return order ? order : (int)x->id.len - (int)y->id.len;
 }
 
+/* Those with the most samples first. */
+static int by_samples(const void *a, const void *b)
+{
+	const struct bid_dso *x = *(const struct bid_dso *const *)a, *y = *(const struct bid_dso *const *)b;
+
+	if (x->samples != y->samples)
+		return x->samples > y->samples ? -1 : 1;
+	return by_path(a, b);
+}
+
 static struct bid_perfdata_dso shown(const struct bid_dso *dso)
 {
-	struct bid_perfdata_dso shown = { .sized = dso->sized, .mode = dso->mode, .path = dso->path };
+	struct bid_perfdata_dso shown = { .sized = dso->sized, .mode = dso->mode, .path = dso->path, .samples = dso->samples };
 
 	shown.id.len = dso->id.len;
 	memcpy(shown.id.bytes, dso->id.bytes, sizeof(dso->id.bytes));
 	return shown;
 }
 
-/* Does @before, which comes just before @dso, say all that @dso says? */
-static bool is_said(const struct bid_perfdata_dso *before, const struct bid_perfdata_dso *dso)
+static bool same_path(const struct bid_dso *a, const struct bid_dso *b)
 {
-	if (before->id.len == 0 || before->mode != dso->mode || strcmp(before->path, dso->path) != 0)
+	return a->mode == b->mode && strcmp(a->path, b->path) == 0;
+}
+
+/* Does @before, which comes just before @dso, say all that @dso says? */
+static bool is_said(const struct bid_dso *before, const struct bid_dso *dso)
+{
+	struct bid_perfdata_dso a = shown(before), b = shown(dso);
+
+	if (a.id.len == 0 || !same_path(before, dso))
 		return false;
-	return dso->id.len == 0 || (!dso->sized && before->sized && bid_id_answers(&before->id, &dso->id));
+	return b.id.len == 0 || (!b.sized && a.sized && bid_id_answers(&a.id, &b.id));
+}
+
+/* Leave out what another one says, and give its samples to whom they may belong to. Returns how many are left. */
+static size_t merge(struct bid_dso **sorted, size_t n)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct bid_dso *dso = sorted[i];
+
+		if (left == 0 || !is_said(sorted[left - 1], dso)) {
+			sorted[left++] = dso;
+			continue;
+		}
+		/* mapped by a name alone: by which of the builds that had it is not known */
+		for (size_t at = left; at > 0 && same_path(sorted[at - 1], dso); at--) {
+			sorted[at - 1]->samples += dso->samples;
+			if (dso->id.len > 0)
+				break;
+		}
+	}
+	return left;
 }
 
 int bid_dsos_each(const struct bid_dsos *dsos, bid_perfdata_fn fn, void *user, uint64_t *count)
@@ -222,15 +216,13 @@ int bid_dsos_each(const struct bid_dsos *dsos, bid_perfdata_fn fn, void *user, u
 	for (size_t i = 0; i < dsos->room; i++)
 		if (dsos->slots[i])
 			sorted[n++] = dsos->slots[i];
-	qsort(sorted, n, sizeof(sorted[0]), compare);
+	qsort(sorted, n, sizeof(sorted[0]), by_path);
+	n = merge(sorted, n);
+	/* the same order, if nothing was counted */
+	qsort(sorted, n, sizeof(sorted[0]), by_samples);
 	for (size_t i = 0; i < n && r == 0; i++) {
-		struct bid_perfdata_dso dso = shown(sorted[i]), before;
+		struct bid_perfdata_dso dso = shown(sorted[i]);
 
-		if (i > 0) {
-			before = shown(sorted[i - 1]);
-			if (is_said(&before, &dso))
-				continue;
-		}
 		r = fn(user, &dso);
 		++*count;
 	}

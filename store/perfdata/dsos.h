@@ -21,13 +21,18 @@ int bid_dsos_init(struct bid_dsos *dsos);
 
 void bid_dsos_release(struct bid_dsos *dsos);
 
-/* Add a combination, if it is a new one. @id may be of len 0. Returns 0, -E2BIG or -ENOMEM. */
+/*
+ * Add a combination, if it is a new one. @id may be of len 0. @ret_dso lives as long as @dsos. Returns 0, -E2BIG or -ENOMEM.
+ */
 int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enum bid_perfdata_mode mode, const char *path,
-		 size_t len);
+		 size_t len, struct bid_dso **ret_dso);
+
+/* That many more samples are of it. */
+void bid_dso_count(struct bid_dso *dso, uint64_t samples);
 
 /*
  * Call @fn for each, in order, without those whose path has an id in another one, and without those whose id is another one's with
- * padding. Adds to @count. Returns 0, what @fn returned, or -ENOMEM.
+ * padding: their samples are the other's. To be called once. Adds to @count. Returns 0, what @fn returned, or -ENOMEM.
  */
 int bid_dsos_each(const struct bid_dsos *dsos, bid_perfdata_fn fn, void *user, uint64_t *count);
 

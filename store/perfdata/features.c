@@ -10,6 +10,7 @@
 /* where things are in the header (perf, util/header.h, struct perf_file_header) */
 enum {
 	HEADER_SIZE = 8,
+	HEADER_ATTR_SIZE = 16,
 	HEADER_ATTRS = 24,
 	HEADER_DATA = 40,
 	HEADER_FEATURES = 72,
@@ -22,9 +23,12 @@ enum {
 /* A table for 600,000 programs; a longer one is read so far. */
 #define TABLE_MAX (64u << 20)
 
+/* More kinds of events than anybody records at once. */
+#define ATTRS_MAX 4096u
+
 struct header {
 	uint64_t size; /* PIPE_HEADER in pipe mode */
-	uint64_t attrs, attrs_size;
+	uint64_t attrs, attrs_size, attr_size;
 	uint64_t data, data_size;
 	uint64_t features; /* the first 64 */
 };
@@ -80,6 +84,7 @@ static int read_header(struct bid_perf *perf, struct bid_input *input, struct he
 		return -EINVAL;
 	if (have < (header->size < WHOLE_HEADER ? OLD_HEADER : WHOLE_HEADER))
 		return -ENODATA;
+	header->attr_size = bid_load64(perf->big, head + HEADER_ATTR_SIZE);
 	header->attrs = bid_load64(perf->big, head + HEADER_ATTRS);
 	header->attrs_size = bid_load64(perf->big, head + HEADER_ATTRS + 8);
 	header->data = bid_load64(perf->big, head + HEADER_DATA);
@@ -178,6 +183,36 @@ static int read_sections(struct bid_perf *perf, struct bid_input *input, const s
 	return read_table(perf, input, bid_load64(perf->big, list + at), bid_load64(perf->big, list + at + 8));
 }
 
+/*
+ * Learn where things are in the samples. If that is not to be had, they are not counted: in a pipe attributes have to be in front
+ * of the data, where perf record writes them. Leaves @input anywhere.
+ */
+static int read_attrs(struct bid_perf *perf, struct bid_input *input, const struct header *header)
+{
+	const size_t least = BID_ATTR_TYPE + sizeof(uint64_t);
+	uint64_t end;
+
+	if (header->attr_size < least || header->attrs_size > UINT64_MAX - header->attrs)
+		return 0;
+	end = header->attrs + header->attrs_size;
+	if (!input->seekable && end > header->data)
+		return 0;
+	for (uint64_t at = header->attrs, n = 0; at < end && end - at >= header->attr_size && n < ATTRS_MAX; n++) {
+		const uint8_t *attr;
+		ssize_t have;
+		int r = bid_input_go(input, at);
+
+		if (r < 0)
+			return r == -ENODATA || r == -ESPIPE ? 0 : r;
+		have = bid_input_look(input, least, &attr);
+		if (have < 0 || (size_t)have < least)
+			return have < 0 ? (int)have : 0;
+		bid_samples_type(&perf->samples, bid_load64(perf->big, attr + BID_ATTR_TYPE));
+		at += header->attr_size;
+	}
+	return 0;
+}
+
 static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
 	return a < b ? b - a < a_size : a - b < b_size;
@@ -216,7 +251,9 @@ int bid_features_read(struct bid_perf *perf, struct bid_input *input)
 	}
 	/* what perf record fills in at its end */
 	perf->summary.interrupted = header.data_size == 0;
-	r = go_to_data(perf, input, &header);
+	r = perf->samples.wanted ? read_attrs(perf, input, &header) : 0;
+	if (r == 0)
+		r = go_to_data(perf, input, &header);
 	if (r > 0)
 		r = bid_stream_read(perf, input, header.data_size ? header.data + header.data_size : UINT64_MAX);
 	return r < 0 || header.data_size == 0 ? r : read_sections(perf, input, &header);

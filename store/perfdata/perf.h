@@ -7,6 +7,7 @@
 
 #include "perfdata/dsos.h"
 #include "perfdata/input.h"
+#include "perfdata/samples.h"
 
 /* The largest record: its size is a u16. */
 #define BID_RECORD_MAX	65535u
@@ -15,7 +16,10 @@
 /* Types of records (linux/perf_event.h, and from 64 on perf's lib/perf/include/perf/event.h). */
 enum {
 	BID_RECORD_MMAP = 1,
+	BID_RECORD_FORK = 7,
+	BID_RECORD_SAMPLE = 9,
 	BID_RECORD_MMAP2 = 10,
+	BID_RECORD_ATTR = 64,
 	BID_RECORD_TRACING_DATA = 66,
 	BID_RECORD_BUILD_ID = 67,
 	BID_RECORD_AUXTRACE = 71,
@@ -24,12 +28,16 @@ enum {
 	BID_RECORD_COMPRESSED2 = 83,
 };
 
+/* struct perf_event_attr (linux/perf_event.h): where the type of its samples is in it */
+#define BID_ATTR_TYPE 24u
+
 /* Sections behind the data (perf, util/header.h). */
 enum { BID_FEATURE_BUILD_ID = 2, BID_FEATURE_HOSTNAME = 3 };
 
 struct bid_perf {
 	bool big; /* the recorder's byte order */
 	struct bid_dsos dsos;
+	struct bid_samples samples;
 	struct bid_perfdata_summary summary;
 };
 
@@ -54,6 +62,12 @@ enum bid_perfdata_mode bid_perf_mode(uint16_t misc);
  */
 int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record);
 int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record);
+
+/*
+ * record.c: learn what a record of type ATTR, FORK or SAMPLE says, if samples are counted. What is too short is left out. Returns 0
+ * or -ENOMEM.
+ */
+int bid_record_sampled(struct bid_perf *perf, const struct bid_record *record);
 
 /*
  * record.c: learn what the @len bytes of a table of build-ids say, which came from @offset; in one that is @cut off, half an entry

@@ -8,14 +8,18 @@
 #include "base/cleanup.h"
 #include "perfdata/perf.h"
 
-static int open_perf(struct bid_perf *perf)
+static int open_perf(struct bid_perf *perf, unsigned flags)
 {
+	int r;
+
 	*perf = (struct bid_perf){ 0 };
-	return bid_dsos_init(&perf->dsos);
+	r = bid_dsos_init(&perf->dsos);
+	return r < 0 || !(flags & BID_PERFDATA_SAMPLES) ? r : bid_samples_init(&perf->samples);
 }
 
 static void close_perf(struct bid_perf *perf)
 {
+	bid_samples_release(&perf->samples);
 	bid_dsos_release(&perf->dsos);
 }
 
@@ -41,16 +45,21 @@ static int finish(struct bid_perf *perf, int fd, bid_perfdata_fn fn, void *user,
 		return -errno;
 	if (S_ISREG(st.st_mode))
 		perf->summary.modified = st.st_mtime;
+	r = bid_samples_place(&perf->samples);
+	if (r < 0)
+		return r;
+	perf->summary.samples = perf->samples.seen;
+	perf->summary.placed = perf->samples.placed;
 	r = bid_dsos_each(&perf->dsos, fn, user, &perf->summary.dsos);
 	if (r == 0)
 		*ret_summary = perf->summary;
 	return r;
 }
 
-int bid_perfdata_read_fd(int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+int bid_perfdata_read_fd(int fd, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
 {
 	bid_cleanup(close_perf) struct bid_perf perf = { 0 };
-	int r = open_perf(&perf);
+	int r = open_perf(&perf, flags);
 
 	if (r == 0)
 		r = read_file(&perf, fd, false);
@@ -96,7 +105,7 @@ static int read_parts(struct bid_perf *perf, DIR *dir)
 }
 
 /* Takes over @fd. */
-static int read_directory(int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+static int read_directory(int fd, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
 {
 	bid_cleanup(close_perf) struct bid_perf perf = { 0 };
 	bid_auto_dir DIR *dir = fdopendir(fd);
@@ -110,7 +119,7 @@ static int read_directory(int fd, bid_perfdata_fn fn, void *user, struct bid_per
 	main = open_member(dirfd(dir), "data");
 	if (main < 0)
 		return main == -ENOENT ? -EINVAL : main;
-	r = open_perf(&perf);
+	r = open_perf(&perf, flags);
 	if (r == 0)
 		r = read_file(&perf, main, false);
 	if (r == 0)
@@ -118,17 +127,17 @@ static int read_directory(int fd, bid_perfdata_fn fn, void *user, struct bid_per
 	return r < 0 ? r : finish(&perf, main, fn, user, ret_summary);
 }
 
-int bid_perfdata_read(const char *path, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+int bid_perfdata_read(const char *path, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
 	if (strcmp(path, "-") == 0)
-		return bid_perfdata_read_fd(STDIN_FILENO, fn, user, ret_summary);
+		return bid_perfdata_read_fd(STDIN_FILENO, flags, fn, user, ret_summary);
 	fd = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
-		return read_directory(bid_steal_fd(&fd), fn, user, ret_summary);
-	return bid_perfdata_read_fd(fd, fn, user, ret_summary);
+		return read_directory(bid_steal_fd(&fd), flags, fn, user, ret_summary);
+	return bid_perfdata_read_fd(fd, flags, fn, user, ret_summary);
 }

@@ -17,6 +17,10 @@ enum {
 	MMAP2_ID_SIZE = 40,
 	MMAP2_ID = 44,
 	MMAP2_NAME = 72,
+	PROCESS = 8, /* of mappings, and of forks */
+	PARENT = 12,
+	MMAP_START = 16,
+	MMAP_LENGTH = 24,
 	BUILD_ID_ID = 12,
 	BUILD_ID_SIZE = 32,
 	BUILD_ID_NAME = 36,
@@ -78,13 +82,15 @@ static const char *name_of_copy(const char *name, size_t len)
 	return NULL;
 }
 
-static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len)
+/* @ret_dso is left alone if that is no build. */
+static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len,
+	       struct bid_dso **ret_dso)
 {
 	enum bid_perfdata_mode mode = bid_perf_mode(misc);
 	const char *copied = id->len ? name_of_copy(name, len) : NULL;
 
 	if (copied)
-		return bid_dsos_add(&perf->dsos, id, sized, mode, copied, strlen(copied));
+		return bid_dsos_add(&perf->dsos, id, sized, mode, copied, strlen(copied), ret_dso);
 	if (begins_with(name, len, "[kernel."))
 		mode = BID_PERFDATA_KERNEL;
 	else if (begins_with(name, len, "[guest."))
@@ -92,7 +98,7 @@ static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint1
 	len = without_symbol(name, len);
 	if (len == 0 || (id->len == 0 && !may_be_build(name, len, mode)))
 		return 0;
-	return bid_dsos_add(&perf->dsos, id, sized, mode, name, len);
+	return bid_dsos_add(&perf->dsos, id, sized, mode, name, len, ret_dso);
 }
 
 /* An id of only zeros is none: where one was not known, some versions write that. */
@@ -109,7 +115,9 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
 {
 	size_t name_at = record->type == BID_RECORD_MMAP ? MMAP_NAME : MMAP2_NAME;
 	const char *name = (const char *)record->data + name_at, *end;
+	struct bid_dso *dso = NULL;
 	struct bid_id id = { 0 };
+	int r;
 
 	/* behind the name there may be more, so it has an end of its own */
 	end = record->size > name_at ? memchr(name, '\0', record->size - name_at) : NULL;
@@ -127,7 +135,34 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
 	}
 	if (id.len == 0 && record->misc & MISC_DATA)
 		return 0;
-	return add(perf, &id, true, record->misc, name, (size_t)(end - name));
+	r = add(perf, &id, true, record->misc, name, (size_t)(end - name), &dso);
+	if (r < 0 || !perf->samples.wanted || record->misc & MISC_DATA)
+		return r;
+	return bid_samples_map(&perf->samples, bid_perf_mode(record->misc), bid_load32(perf->big, record->data + PROCESS),
+			       bid_load64(perf->big, record->data + MMAP_START), bid_load64(perf->big, record->data + MMAP_LENGTH),
+			       dso);
+}
+
+int bid_record_sampled(struct bid_perf *perf, const struct bid_record *record)
+{
+	struct bid_samples *samples = &perf->samples;
+	const uint8_t *data = record->data;
+
+	switch (record->type) {
+	case BID_RECORD_ATTR:
+		if (record->size >= BID_RECORD_HEAD + BID_ATTR_TYPE + sizeof(uint64_t))
+			bid_samples_type(samples, bid_load64(perf->big, data + BID_RECORD_HEAD + BID_ATTR_TYPE));
+		return 0;
+	case BID_RECORD_FORK:
+		if (record->size < PARENT + sizeof(uint32_t))
+			return 0;
+		return bid_samples_fork(samples, bid_load32(perf->big, data + PROCESS), bid_load32(perf->big, data + PARENT));
+	default:
+		if (samples->ip_at == 0 || record->size < samples->pid_at + sizeof(uint32_t))
+			return 0;
+		return bid_samples_add(samples, bid_perf_mode(record->misc), bid_load32(perf->big, data + samples->pid_at),
+				       bid_load64(perf->big, data + samples->ip_at));
+	}
 }
 
 static int take_build_id(struct bid_perf *perf, const struct bid_record *record, size_t earlier)
@@ -135,6 +170,7 @@ static int take_build_id(struct bid_perf *perf, const struct bid_record *record,
 	const char *name = (const char *)record->data + BUILD_ID_NAME - earlier;
 	bool sized = !earlier && record->misc & MISC_SIZED;
 	size_t len = sized ? record->data[BUILD_ID_SIZE] : BID_ID_PERF_MAX;
+	struct bid_dso *dso;
 	struct bid_id id = { 0 };
 
 	if (len > BID_ID_PERF_MAX) {
@@ -145,7 +181,7 @@ static int take_build_id(struct bid_perf *perf, const struct bid_record *record,
 	if (id.len == 0)
 		return 0;
 	perf->summary.lists_sampled = true;
-	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - (BUILD_ID_NAME - earlier)));
+	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - (BUILD_ID_NAME - earlier)), &dso);
 }
 
 int bid_record_build_id(struct bid_perf *perf, const struct bid_record *record)

@@ -48,6 +48,10 @@ static int take(struct streams *streams, struct stream *stream, const struct bid
 	case BID_RECORD_MMAP:
 	case BID_RECORD_MMAP2:
 		return bid_record_mapping(stream->perf, record);
+	case BID_RECORD_ATTR:
+	case BID_RECORD_FORK:
+	case BID_RECORD_SAMPLE:
+		return bid_record_sampled(stream->perf, record);
 	case BID_RECORD_BUILD_ID:
 		return bid_record_build_id(stream->perf, record);
 	case BID_RECORD_TRACING_DATA:
@@ -70,13 +74,16 @@ static int take(struct streams *streams, struct stream *stream, const struct bid
 	}
 }
 
-static bool matters(uint32_t type)
+static bool matters(const struct bid_perf *perf, uint32_t type)
 {
-	const uint64_t low = 1u << BID_RECORD_MMAP | 1u << BID_RECORD_MMAP2;
+	const uint64_t sampled = 1u << BID_RECORD_FORK | 1u << BID_RECORD_SAMPLE;
+	const uint64_t low = 1u << BID_RECORD_MMAP | 1u << BID_RECORD_MMAP2 | (perf->samples.wanted ? sampled : 0);
 	const uint64_t high = 1u << (BID_RECORD_TRACING_DATA - 64) | 1u << (BID_RECORD_BUILD_ID - 64) |
 			      1u << (BID_RECORD_AUXTRACE - 64) | 1u << (BID_RECORD_FEATURE - 64) |
 			      1u << (BID_RECORD_COMPRESSED - 64) | 1u << (BID_RECORD_COMPRESSED2 - 64);
 
+	if (type == BID_RECORD_ATTR)
+		return perf->samples.wanted;
 	return type < 64 ? low >> type & 1 : type < 128 && high >> (type - 64) & 1;
 }
 
@@ -106,7 +113,7 @@ static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint
 		if (record.size > len - at)
 			break;
 		records++;
-		if (matters(record.type)) {
+		if (matters(stream->perf, record.type)) {
 			record.data = data + at;
 			record.offset = stream->inner ? stream->offset : stream->offset + at;
 			r = take(streams, stream, &record);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * How long it takes to learn which builds a recording names: by bid_perfdata_read(), by perf, which has to go through the events
- * for it (perf buildid-list -H), and what every reader pays, which is to read the file. The recording is in the page cache.
+ * How long it takes to learn which builds a recording names: by bid_perfdata_read(), without and with their samples, by perf, which
+ * has to go through the events for it (perf buildid-list -H), and what every reader pays, which is to read the file. The recording
+ * is in the page cache.
  *
  *	perf record -a -F 20000 -o perf.data -- sleep 60
  *	bench-perfdata perf.data [ROUNDS]
  *
- * The three take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest.
+ * The four take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest.
  */
 #include <bid/perfdata.h>
 
@@ -47,7 +48,12 @@ static int count(void *user, const struct bid_perfdata_dso *dso)
 
 static int read_ours(const char *path, struct bid_perfdata_summary *summary)
 {
-	return bid_perfdata_read(path, count, NULL, summary);
+	return bid_perfdata_read(path, 0, count, NULL, summary);
+}
+
+static int read_counted(const char *path, struct bid_perfdata_summary *summary)
+{
+	return bid_perfdata_read(path, BID_PERFDATA_SAMPLES, count, NULL, summary);
 }
 
 static int read_perf(const char *path, struct bid_perfdata_summary *summary)
@@ -75,6 +81,7 @@ static const struct {
 } readers[] = {
 	{ "read(2) in pieces of 512 KiB", read_floor },
 	{ "bid_perfdata_read()", read_ours },
+	{ "bid_perfdata_read(), samples counted", read_counted },
 	{ "perf buildid-list -H", read_perf },
 };
 
@@ -122,6 +129,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < READERS; i++)
 		printf("%-44s %6.2f GB/s\n", readers[i].name, (double)summary.bytes / spread_of(times[i], rounds).median / 1e9);
 	print_ratios("bid_perfdata_read() to the floor", times[1], times[0], rounds);
-	print_ratios("perf to bid_perfdata_read()", times[2], times[1], rounds);
+	print_ratios("the same with samples counted to the floor", times[2], times[0], rounds);
+	print_ratios("perf to bid_perfdata_read()", times[3], times[1], rounds);
+	print_ratios("perf to the one with samples counted", times[3], times[2], rounds);
 	return 0;
 }

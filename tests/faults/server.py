@@ -14,7 +14,8 @@ The running server is controlled by requests:
   POST /control/reset                                  forget behaviours and counts
   GET  /control/count[?path=PATH]                      how many times PATH was asked for, or any artifact
   GET  /control/headers?path=PATH                      the header of the last request for PATH, as JSON
-  GET  /control/stats                                  JSON: requests, connections, active and peak (requests at once)
+  GET  /control/stats                                  JSON: requests, connections, active and peak (requests at once),
+                                                       paths (in the order of the first request for each)
 """
 import argparse
 import collections
@@ -247,7 +248,7 @@ class Handler(BaseHTTPRequestHandler):
                 text = json.dumps(state.headers[query["path"][0]]) + "\n"
             elif path == "/control/stats":
                 text = json.dumps({"requests": sum(state.counts.values()), "connections": state.connections,
-                                   "active": state.active, "peak": state.peak}) + "\n"
+                                   "active": state.active, "peak": state.peak, "paths": list(state.counts)}) + "\n"
             else:
                 raise ValueError(f"no such control: {self.command} {path}")
         self.send_text(200, text)

@@ -3,7 +3,8 @@
  * The reader of store/perfdata against its contract:
  *   - it fails only for what does not begin as a recording does;
  *   - what it names is in order, once, and made of bytes of the file, if nothing in it is compressed;
- *   - what is not damaged reads the same from a file and from a pipe, unless the table lies where a pipe has been already.
+ *   - what is not damaged reads the same from a file and from a pipe, unless the table lies where a pipe has been already;
+ *   - with samples counted it is the same in another order, the most first.
  *
  * An input that begins with DIRECTORY stands for the directory that perf record --threads makes: "data", "data.0" and so on, each
  * as its length in 4 bytes, little-endian, and its bytes. The last one has what is left.
@@ -67,8 +68,11 @@ static int take(void *user, const struct bid_perfdata_dso *dso)
 	require(dso->sized || dso->id.len == BID_ID_PERF_MAX);
 	for (size_t i = dso->id.len; i < BID_ID_MAX; i++)
 		require(dso->id.bytes[i] == 0);
-	if (reading->n > 0)
-		require(order(&reading->dsos[reading->n - 1], dso) < 0);
+	if (reading->n > 0) {
+		const struct bid_perfdata_dso *before = &reading->dsos[reading->n - 1];
+
+		require(before->samples > dso->samples || (before->samples == dso->samples && order(before, dso) < 0));
+	}
 	reading->dsos[reading->n] = *dso;
 	reading->dsos[reading->n].path = strdup(dso->path);
 	require(reading->dsos[reading->n].path);
@@ -76,16 +80,16 @@ static int take(void *user, const struct bid_perfdata_dso *dso)
 	return 0;
 }
 
-static void read_file(struct reading *reading, const uint8_t *data, size_t size)
+static void read_file(struct reading *reading, unsigned flags, const uint8_t *data, size_t size)
 {
 	bid_auto_fd int fd = memfd_create("fuzz_perfdata", MFD_CLOEXEC);
 
 	require(fd >= 0 && bid_pwrite_full(fd, data, size, 0) == 0);
-	reading->r = bid_perfdata_read_fd(fd, take, reading, &reading->summary);
+	reading->r = bid_perfdata_read_fd(fd, flags, take, reading, &reading->summary);
 	require(lseek(fd, 0, SEEK_CUR) == 0);
 }
 
-static void read_pipe(struct reading *reading, const uint8_t *data, size_t size)
+static void read_pipe(struct reading *reading, unsigned flags, const uint8_t *data, size_t size)
 {
 	bid_auto_fd int in = -1;
 	int fds[2];
@@ -95,7 +99,7 @@ static void read_pipe(struct reading *reading, const uint8_t *data, size_t size)
 	require(size <= 60u << 10 || fcntl(in, F_SETPIPE_SZ, INPUT_MAX) >= 0);
 	require(write(fds[1], data, size) == (ssize_t)size);
 	close(fds[1]);
-	reading->r = bid_perfdata_read_fd(in, take, reading, &reading->summary);
+	reading->r = bid_perfdata_read_fd(in, flags, take, reading, &reading->summary);
 }
 
 static void check_bytes(const struct reading *reading, const uint8_t *data, size_t size)
@@ -118,6 +122,28 @@ static void check_same(const struct reading *a, const struct reading *b)
 		require(strcmp(a->dsos[i].path, b->dsos[i].path) == 0 && a->dsos[i].mode == b->dsos[i].mode);
 		require(bid_id_equal(&a->dsos[i].id, &b->dsos[i].id) && a->dsos[i].sized == b->dsos[i].sized);
 	}
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return order(a, b);
+}
+
+/* Do its samples add up? Leaves it in the order of one whose samples nobody counted. */
+static void check_counts(struct reading *reading)
+{
+	const struct bid_perfdata_summary *summary = &reading->summary;
+	uint64_t sum = 0;
+
+	require(summary->placed <= summary->samples && summary->samples <= summary->records);
+	for (size_t i = 0; i < reading->n; i++) {
+		/* of one name's, which may be of several builds */
+		require(reading->dsos[i].samples <= summary->placed);
+		sum += reading->dsos[i].samples;
+	}
+	require(sum >= summary->placed);
+	if (reading->n > 0)
+		qsort(reading->dsos, reading->n, sizeof(reading->dsos[0]), by_path);
 }
 
 /* Write the files of a directory, and return how many. */
@@ -164,7 +190,7 @@ static void read_directory(struct reading *reading, const uint8_t *data, size_t 
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	require(dir >= 0);
 	n = write_members(dir, data, size);
-	reading->r = bid_perfdata_read(path, take, reading, &reading->summary);
+	reading->r = bid_perfdata_read(path, BID_PERFDATA_SAMPLES, take, reading, &reading->summary);
 	remove_members(dir, n);
 	require(rmdir(path) == 0);
 }
@@ -178,6 +204,7 @@ static void check_directory(const uint8_t *data, size_t size)
 	require(reading.r == 0 ? reading.summary.dsos == reading.n : reading.n == 0);
 	require((reading.summary.damaged > 0) == (reading.summary.damage != NULL));
 	require(reading.summary.bytes <= size);
+	check_counts(&reading);
 	if (reading.r == 0 && !reading.summary.compressed)
 		check_bytes(&reading, data, size);
 }
@@ -186,6 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bid_cleanup(reading_release) struct reading file = { 0 };
 	bid_cleanup(reading_release) struct reading piped = { 0 };
+	bid_cleanup(reading_release) struct reading counted = { 0 };
 
 	if (size > INPUT_MAX)
 		return 0;
@@ -193,7 +221,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_directory(data + DIRECTORY_LEN, size - DIRECTORY_LEN);
 		return 0;
 	}
-	read_file(&file, data, size);
+	read_file(&file, 0, data, size);
+	require(file.summary.samples == 0 && file.summary.placed == 0);
 	require(file.r == 0 || file.r == -EINVAL);
 	if (file.r < 0) {
 		require(file.n == 0);
@@ -205,10 +234,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!file.summary.compressed)
 		check_bytes(&file, data, size);
 
-	read_pipe(&piped, data, size);
+	read_pipe(&piped, BID_PERFDATA_SAMPLES, data, size);
+	check_counts(&piped);
 	if (file.summary.damaged == 0 && piped.summary.damaged == 0)
 		check_same(&file, &piped);
 	else if (file.summary.damaged == 0)
 		require(strcmp(piped.summary.damage, "the place of the table of build-ids") == 0);
+	if (piped.summary.samples == 0)
+		return 0;
+	read_file(&counted, BID_PERFDATA_SAMPLES, data, size);
+	check_counts(&counted);
+	check_same(&counted, &file);
 	return 0;
 }

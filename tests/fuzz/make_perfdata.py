@@ -14,8 +14,9 @@ import writer
 
 KERNEL, USER, GUEST = 1, 2, 5
 DATA, WITH_ID, SIZED = 1 << 13, 1 << 14, 1 << 15
-MMAP, SAMPLE, MMAP2 = 1, 9, 10
-TRACING_DATA, BUILD_ID, AUXTRACE, FEATURE, COMPRESSED, COMPRESSED2 = 66, 67, 71, 80, 81, 83
+MMAP, FORK, SAMPLE, MMAP2 = 1, 7, 9, 10
+ATTR, TRACING_DATA, BUILD_ID, AUXTRACE, FEATURE, COMPRESSED, COMPRESSED2 = 64, 66, 67, 71, 80, 81, 83
+IP, TID, IDENTIFIER = 1, 2, 1 << 16
 
 ID = bytes(range(0x10, 0x24))
 OTHER = bytes(range(0x80, 0x94))
@@ -72,6 +73,36 @@ class Perf:
         return (self.build_id(b"[kernel.kallsyms]", misc=KERNEL | SIZED) + self.build_id(b"/bin/a", OTHER)
                 + self.build_id(b"/bin/short", ID[:8]) + self.build_id(b"[vdso]", OTHER, USER))
 
+    def attr(self, kind):
+        return bytes(24) + self.pack("Q", kind) + bytes(32)
+
+    def at(self, name, pid, start, length, ident=None, misc=USER):
+        """A mapping that has a place."""
+        where = self.pack("2I3Q", pid, pid, start, length, 0)
+        found = self.mmap2(name, ident, misc)
+        return found[:8] + where + found[8 + len(where):]
+
+    def sampled(self, misc, pid, address, number=1):
+        return number * self.record(SAMPLE, misc, self.pack("QII", address, pid, pid))
+
+    def hot(self):
+        """Samples of mappings that lie above each other, of the kernel, and of what was forked."""
+        return (self.sampled(USER, 7, 0x401000, 3) + self.at(b"/bin/a", 7, 0x400000, 0x3000, ID)
+                + self.at(b"/bin/b", 7, 0x401000, 0x1000, OTHER) + self.at(b"//anon", 7, 0x402000, 0x1000)
+                + self.at(b"[kernel.kallsyms]_text", 2 ** 32 - 1, 2 ** 63, 2 ** 63 - 1, None, KERNEL)
+                + self.record(FORK, 0, self.pack("4IQ", 8, 7, 8, 7, 0)) + self.record(FORK, 0, self.pack("4IQ", 7, 8, 7, 8, 0))
+                + self.sampled(USER, 8, 0x400000, 2) + self.sampled(USER, 8, 0x900000) + self.sampled(KERNEL, 8, 2 ** 63)
+                + self.sampled(USER, 7, 0x402fff) + self.build_id(b"/bin/c", kind=BUILD_ID))
+
+    def hot_file(self, kinds):
+        attrs = b"".join(self.attr(kind) + bytes(16) for kind in kinds)
+        data, size = self.hot(), len(attrs) // len(kinds)
+        words = self.pack("8Q", 104, size, 104, len(attrs), 104 + len(attrs), len(data), 0, 0)
+        return self.magic + words + bytes(32) + attrs + data
+
+    def hot_pipe(self, kinds):
+        return self.pipe(b"".join(self.record(ATTR, 0, self.attr(kind)) for kind in kinds) + self.hot())
+
     def mappings(self):
         return (self.mmap(b"[kernel.kallsyms]_text", KERNEL) + self.mmap2(b"/bin/a", ID) + self.mmap2(b"/bin/none")
                 + self.sample() + self.mmap2(b"/bin/data", ID[:8], USER | DATA) + self.mmap2(b"//anon")
@@ -121,10 +152,14 @@ def files():
             f"jumps-{name}": perf.pipe(perf.jumps()),
             f"compressed-jumps-{name}": perf.pipe(perf.compressed(perf.jumps())),
             f"old-table-{name}": perf.file(perf.sample(), perf.old_build_id(b"/bin/a") + perf.old_build_id(b"[kernel.kallsyms]")),
+            f"hot-{name}": perf.hot_file([IP | TID]),
+            f"hot-pipe-{name}": perf.hot_pipe([IP | TID]),
             f"interrupted-{name}": perf.header(0) + perf.mappings(),
         }
     plain = found["both-le"]
     return found | {
+        "hot-mixed": le.hot_pipe([IP | TID, IP | TID | IDENTIFIER]),
+        "hot-two": le.hot_file([IP | TID, IP | TID]),
         "old-header": le.file(le.mappings(), size=72),
         "first-magic": b"PERFFILE" + plain[8:],
         "first-magic-be": b"PERFFILE" + found["table-be"][8:],

@@ -464,9 +464,14 @@ def server(scene, *behaviours):
             process.terminate()
 
 
+def stats(url):
+    """What the server has seen."""
+    return json.load(urllib.request.urlopen(f"{url}/control/stats", timeout=TIMEOUT))
+
+
 def asked(url):
     """How many requests the server has seen."""
-    return json.load(urllib.request.urlopen(f"{url}/control/stats", timeout=TIMEOUT))["requests"]
+    return stats(url)["requests"]
 
 
 def case_get_fetched(scene):

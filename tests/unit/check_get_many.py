@@ -16,7 +16,7 @@ import time
 
 from check_add_perf_data import ID_GONE, Recording
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, build,
-                          server)
+                          server, stats)
 from cases import main, need
 
 COUNTS = ("here", "added", "fetched", "absent", "refused", "failed", "interrupted")
@@ -149,6 +149,62 @@ def case_perf_data_fetched(scene):
     with server(scene) as url:
         _, found = get(scene, "--perf-data", recording.write(), f"--url={url}")
         assert found["added"] == 1 and found["here"] == 1 and found["fetched"] == 4 and asked(url) == 4, found
+
+
+AT_ONCE = 8  # requests to a server
+
+
+def libraries(scene):
+    """More of them than are asked for at once, the last of which is what is run; {path: id}."""
+    source = scene.home / "spin.c"
+    source.write_text("void spin(void) { for (volatile long i = 0; i < 300000000; i++); }\n")
+    found = {}
+    for number in range(AT_ONCE + 2):
+        path = scene.home / f"lib{number:02}.so"
+        found[path] = f"{0xA0 + number:02x}" * 20
+        if number == 0:
+            subprocess.run(["cc", "-O1", "-g", "-shared", "-fPIC", f"-Wl,--build-id=0x{found[path]}", "-o", path, source],
+                           check=True, timeout=TIMEOUT)
+            first = path.read_bytes()
+        else:
+            path.write_bytes(first.replace(b"\xa0" * 20, bytes.fromhex(found[path])))
+            path.chmod(0o755)
+    return found
+
+
+def record_libraries(scene, found, file):
+    """A recording of a program that has all of them, and runs in the last."""
+    source, path = scene.home / "spinner.c", scene.home / "spinner"
+    source.write_text("void spin(void);\nint main(void) { spin(); }\n")
+    hot = list(found)[-1]
+    subprocess.run(["cc", "-o", path, source, hot], check=True, timeout=TIMEOUT)
+    preload = ":".join(map(str, [hot, *found]))
+    done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "--buildid-all", "-o", file, "env",
+                           f"LD_PRELOAD={preload}", path], check=False, capture_output=True, timeout=TIMEOUT)
+    need(done.returncode == 0, f"perf cannot record: {done.stderr[:200]}")
+
+
+def case_perf_data_hottest_fetched(scene):
+    """What has the most samples is asked for first, from a file and from a stream."""
+    need(shutil.which("perf"), "needs perf")
+    found = libraries(scene)
+    hot = list(found.values())[-1]
+    serve(scene, *found.items())
+    file, streamed = (scene.home / f"{name}.data" for name in ("file", "streamed"))
+    record_libraries(scene, found, file)
+    streamed.write_bytes(subprocess.run(["perf", "inject", "--buildid-all", "-i", file, "-o", "-"], check=True, capture_output=True,
+                                        timeout=TIMEOUT).stdout)
+    for recording in (file, streamed):
+        with server(scene) as url:
+            items, _ = get(scene, "--perf-data", recording, "debuginfo", f"--url={url}", status=None)
+            order = [path.split("/")[2] for path in stats(url)["paths"]]
+        samples = [item["samples"] for item in items.values()]
+        assert set(found.values()) <= set(order) and samples == sorted(samples, reverse=True), (recording, items)
+        assert next(iter(items)) == (hot, "debuginfo") and items[hot, "debuginfo"]["samples"] > sum(samples[1:]), items
+        # those that are asked at once may come in any order
+        assert order.index(hot) < AT_ONCE, (recording, order)
+        shutil.rmtree(scene.store)
+        scene.store.mkdir()
 
 
 def program(scene):

@@ -136,6 +136,29 @@ def check_form(scene, form, file):
     return len(ours)
 
 
+def samples_of_perf(scene, file):
+    """{name: samples}, by the last part of a path."""
+    done = scene.shell(f"perf report -i '{file}' -F sample,dso --stdio")
+    rows = re.findall(r"^ *(\d+) +(\S+) *$", done.stdout, re.MULTILINE)
+    assert rows, done
+    return {name: int(samples) for samples, name in rows}
+
+
+def check_samples(scene, file):
+    """As many samples of each build as perf counts, and the most come first; from a stream as well."""
+    perfs = samples_of_perf(scene, file)
+    store = pathlib.Path(tempfile.mkdtemp(prefix="store.", dir=scene.top))
+    for source in (file,) if file.is_dir() else (file, "-"):
+        command = [scene.bidctl, "--store", store, "--json", "get", "--offline", "--perf-data", source, "debuginfo"]
+        with open(os.devnull if file.is_dir() else file, "rb") as opened:
+            done = subprocess.run(command, env=scene.environment, stdin=opened, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT,
+                                  check=False)
+        items = json.loads(done.stdout)["items"]
+        ours = {os.path.basename(item["path"]): item["samples"] for item in items}
+        assert ours == {name: perfs.get(name, 0) for name in ours} and ours["program"] > 0, (ours, perfs)
+        assert list(ours.values()) == sorted(ours.values(), reverse=True), ours
+
+
 def check_streamed(scene, file):
     """A file is read the same through a pipe and from standard input, whatever its form is."""
     _, _, store = scene.read(file)
@@ -200,6 +223,8 @@ def main():
         checks = [(form, lambda form=form: check_form(scene, form, files[form])) for form in FORMS if files[form]]
         checks += [(f"{form}, streamed", lambda form=form: check_streamed(scene, files[form]))
                    for form in FORMS if files[form] and files[form].is_file()]
+        checks += [(f"{form}, samples", lambda form=form: check_samples(scene, files[form]))
+                   for form in FORMS if files[form] and form in WITH_IDS - {"injected-over"}]
         checks += [("replaced", lambda: check_replaced(scene, files["default"])), ("killed", lambda: check_killed(scene))]
         for name, check in checks:
             try:

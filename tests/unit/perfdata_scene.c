@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/mman.h>
 #include <zstd.h>
 
@@ -99,8 +100,17 @@ static size_t put_id(struct recording *recording, const char *id, size_t padded)
 
 void put_mmap2(struct recording *recording, uint16_t misc, const char *id, const char *name)
 {
+	put_mmap2_at(recording, misc, id, name, &(struct place){ 0 });
+}
+
+void put_mmap2_at(struct recording *recording, uint16_t misc, const char *id, const char *name, const struct place *place)
+{
 	begin(recording, MMAP2, id ? misc | WITH_ID : misc);
-	put(recording, NULL, 32);
+	put_number(recording, place->pid, 4);
+	put_number(recording, place->pid, 4);
+	put_number(recording, place->start, 8);
+	put_number(recording, place->len, 8);
+	put(recording, NULL, 8);
 	if (id) {
 		put_number(recording, strlen(id) / 2, 1);
 		put(recording, NULL, 3);
@@ -205,37 +215,49 @@ static int print_dso(void *user, const struct bid_perfdata_dso *dso)
 	char hex[BID_ID_HEX_MAX];
 
 	bid_id_format(&dso->id, hex);
+	if (dso->samples > 0)
+		fprintf(user, "%" PRIu64 " ", dso->samples);
 	fprintf(user, "%s %s%s %s\n", bid_perfdata_mode_name(dso->mode), dso->id.len ? hex : "-", dso->sized ? "" : "?", dso->path);
 	return 0;
 }
 
-static struct reading read_any(const char *path, int fd)
+static struct reading read_any(const char *path, int fd, unsigned flags)
 {
 	struct reading reading = { 0 };
 	size_t len;
 	FILE *file = open_memstream(&reading.text, &len);
 
 	assert_non_null(file);
-	reading.r = path ? bid_perfdata_read(path, print_dso, file, &reading.summary)
-			 : bid_perfdata_read_fd(fd, print_dso, file, &reading.summary);
+	reading.r = path ? bid_perfdata_read(path, flags, print_dso, file, &reading.summary)
+			 : bid_perfdata_read_fd(fd, flags, print_dso, file, &reading.summary);
 	assert_int_equal(fclose(file), 0);
 	return reading;
 }
 
 struct reading read_path(const char *path)
 {
-	return read_any(path, -1);
+	return read_any(path, -1, 0);
 }
 
 struct reading read_recording(const struct recording *recording)
 {
+	return read_with(recording, 0);
+}
+
+struct reading read_with(const struct recording *recording, unsigned flags)
+{
 	bid_auto_fd int fd = memfd_create("recording", MFD_CLOEXEC);
 
 	assert_true(fd >= 0 && bid_pwrite_full(fd, recording->data, recording->len, 0) == 0);
-	return read_any(NULL, fd);
+	return read_any(NULL, fd, flags);
 }
 
 struct reading read_through_pipe(const struct recording *recording)
+{
+	return read_through_pipe_with(recording, 0);
+}
+
+struct reading read_through_pipe_with(const struct recording *recording, unsigned flags)
 {
 	bid_auto_fd int out = -1;
 	struct reading reading;
@@ -246,7 +268,7 @@ struct reading read_through_pipe(const struct recording *recording)
 	assert_true(fcntl(fds[1], F_SETPIPE_SZ, 1 << 20) >= (int)recording->len);
 	assert_int_equal(write(fds[1], recording->data, recording->len), (ssize_t)recording->len);
 	close(fds[1]);
-	reading = read_any(NULL, out);
+	reading = read_any(NULL, out, flags);
 	return reading;
 }
 

@@ -17,8 +17,10 @@ enum {
 	WITH_ID = 1 << 14,
 	SIZED = 1 << 15,
 	MMAP = 1,
+	FORK = 7,
 	SAMPLE = 9,
 	MMAP2 = 10,
+	ATTR = 64,
 	TRACING_DATA = 66,
 	BUILD_ID = 67,
 	AUXTRACE = 71,
@@ -26,7 +28,7 @@ enum {
 	COMPRESSED = 81,
 	COMPRESSED2 = 83,
 	HEADER = 104,
-	ATTRS = 16,
+	ATTRS = 16, /* too short for one */
 };
 
 #define ID_A	 "aa00112233445566778899aabbccddeeff001122"
@@ -60,6 +62,12 @@ void put_sample(struct recording *recording, size_t n);
 void put_mmap(struct recording *recording, uint16_t misc, const char *name);
 /* @id is hex, or NULL for an inode. */
 void put_mmap2(struct recording *recording, uint16_t misc, const char *id, const char *name);
+/* The same where a process has it; above it is at 0, of no length. */
+struct place {
+	uint32_t pid;
+	uint64_t start, len;
+};
+void put_mmap2_at(struct recording *recording, uint16_t misc, const char *id, const char *name, const struct place *place);
 /* @type is 0 in a table. With SIZED in @misc the length is told. */
 void put_build_id(struct recording *recording, uint32_t type, uint16_t misc, const char *id, const char *name);
 /* The oldest kind: without a pid. */
@@ -74,7 +82,10 @@ void put_pipe_header(struct recording *recording);
 /* What was put since the header is the data; behind it a table, if @table is not NULL. */
 void finish(struct recording *recording, const struct recording *table);
 
-/* What was read, as text: a line "MODE ID PATH" for each, with "-" for no id and "?" behind an id without a size. */
+/*
+ * What was read, as text: a line "MODE ID PATH" for each, with "-" for no id and "?" behind an id without a size, and in front of
+ * those with samples their number.
+ */
 struct reading {
 	char *text; /* owned */
 	int r;
@@ -87,6 +98,9 @@ void reading_release(struct reading *reading);
 
 struct reading read_recording(const struct recording *recording);
 struct reading read_through_pipe(const struct recording *recording);
+/* The same with flags. */
+struct reading read_with(const struct recording *recording, unsigned flags);
+struct reading read_through_pipe_with(const struct recording *recording, unsigned flags);
 struct reading read_path(const char *path);
 
 /* A table of build-ids in which each form stands once, and what is read of it. */

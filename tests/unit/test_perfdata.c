@@ -396,7 +396,7 @@ static void test_callback_ends(void **state)
 	in = fds[0];
 	assert_int_equal(write(fds[1], recording.data, recording.len), (ssize_t)recording.len);
 	close(fds[1]);
-	assert_int_equal(bid_perfdata_read_fd(in, stop_at_once, &calls, &summary), -ECANCELED);
+	assert_int_equal(bid_perfdata_read_fd(in, 0, stop_at_once, &calls, &summary), -ECANCELED);
 	assert_int_equal(calls, 1);
 	assert_int_equal(summary.dsos, 77);
 }

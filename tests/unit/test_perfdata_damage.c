@@ -258,7 +258,7 @@ static void test_endless_names(void **state)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
 	assert_int_equal(pthread_create(&sender, NULL, send_names, &pair[1]), 0);
-	assert_int_equal(bid_perfdata_read_fd(pair[0], none, NULL, &summary), -E2BIG);
+	assert_int_equal(bid_perfdata_read_fd(pair[0], 0, none, NULL, &summary), -E2BIG);
 	close(pair[0]);
 	pthread_join(sender, NULL);
 }
