@@ -9,4 +9,7 @@ void scratch_run(const char *const argv[]);
 /* Remove @path and all below it. 0 or -1. */
 int scratch_remove(const char *path);
 
+/* Copy the directory @from as @to, with times, symbolic links, and files that have several names. 0 or -1. */
+int scratch_copy(const char *from, const char *to);
+
 #endif
