@@ -7,7 +7,9 @@ usage: check_together.py BIDCTL [--seconds=N]
 perf adds and removes; bidctl adds, updates, removes, evicts, checks and repairs, and fetches if it can.
 """
 import argparse
+import collections
 import contextlib
+import errno
 import itertools
 import os
 import pathlib
@@ -34,6 +36,7 @@ class Crowd:
         self.end = time.monotonic() + seconds
         self.faults = []
         self.done = {}
+        self.reads = collections.defaultdict(collections.Counter)  # of each reader, how often it had what
         self.troubled = []  # what a program said that did not know what had come of it
         self.threads = []
 
@@ -82,31 +85,37 @@ def make_programs(scene):
     return found, right
 
 
-def check_reader(scene, right, counts):
-    """A program that knows nothing of any of it."""
+def perfs_name(top, build_id):
+    return top / ".build-id" / build_id[:2] / build_id[2:] / "elf"
+
+
+def check_reader(crowd, name, right, path_of):
+    """A program that knows nothing of any of it, and reads what @path_of says of an id."""
     def read(generator):
+        # not all of the processor: the others are to come as far
+        time.sleep(0.001)
         build_id = generator.choice(sorted(right))
-        path = scene.store / ".build-id" / build_id[:2] / build_id[2:] / "elf"
         try:
-            content = path.read_bytes()
-        except OSError:
-            counts["absent"] += 1
+            content = path_of(generator, build_id).read_bytes()
+        except OSError as error:
+            crowd.reads[name][errno.errorcode[error.errno]] += 1
             return
         assert content in right[build_id], f"{len(content)} wrong bytes under '{build_id}'"
-        counts["read"] += 1
-    return read
+        crowd.reads[name]["read"] += 1
+    crowd.loop(name, read)
 
 
-def together(scene, perf, seconds, url):
+def together(scene, perf, seconds, url, caches=(), readers=None):
+    """All of them on the store of @scene; perf by the names @caches, too, and beside its own names those that @readers tell: {name:
+    path_of}. Returns the bytes that each id may have."""
     found, right = make_programs(scene)
     crowd = Crowd(scene, seconds)
-    counts = {"read": 0, "absent": 0}
     any_of = lambda generator: generator.choice(found[generator.choice(IDS)])
 
     if perf:
-        cache = [perf, "--buildid-dir", scene.store, "buildid-cache"]
-        crowd.loop("perf-add", lambda g: crowd.program(*cache, "-a", any_of(g)))
-        crowd.loop("perf-remove", lambda g: crowd.program(*cache, "-r", any_of(g)))
+        cache = lambda g: [perf, "--buildid-dir", g.choice([scene.store, *caches]), "buildid-cache"]
+        crowd.loop("perf-add", lambda g: crowd.program(*cache(g), "-a", any_of(g)))
+        crowd.loop("perf-remove", lambda g: crowd.program(*cache(g), "-r", any_of(g)))
     crowd.loop("add", lambda g: crowd.bidctl("add", "--link=" + g.choice(["auto", "copy"]), any_of(g), any_of(g)))
     crowd.loop("remove", lambda g: crowd.bidctl("remove", g.choice([any_of(g), g.choice(IDS)])))
     crowd.loop("update", lambda g: crowd.bidctl("update", any_of(g)))
@@ -114,13 +123,15 @@ def together(scene, perf, seconds, url):
     crowd.loop("gc", lambda g: crowd.bidctl("gc", "--cache-size=1"))
     if url:
         crowd.loop("get", lambda g: crowd.bidctl("get", f"--url={url}", ID_NOT_STORED, "elf"))
-    crowd.loop("reader", check_reader(scene, right, counts))
+    for name, path_of in ({"reader": lambda g, build_id: perfs_name(scene.store, build_id)} | (readers or {})).items():
+        check_reader(crowd, name, right, path_of)
     crowd.run()
-    print(", ".join(f"{name} {number}" for name, number in sorted(crowd.done.items())), counts)
+    print(", ".join(f"{name} {number}" for name, number in sorted(crowd.done.items())))
+    print(", ".join(f"{name}: {dict(reads)}" for name, reads in crowd.reads.items()))
     for text in sorted(set(crowd.troubled)):
         print(f"{crowd.troubled.count(text)} times: {text}")
     assert not crowd.faults, "\n".join(crowd.faults)
-    assert counts["read"] > 0 and all(crowd.done.values()), "nothing was done"
+    assert all(reads["read"] for reads in crowd.reads.values()) and all(crowd.done.values()), "nothing was done"
     return right
 
 

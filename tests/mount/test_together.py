@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""perf, several bidctls, a server and readers through a mount, all at once on one store. BIDFS_FULL=1 lets them for ten minutes."""
+import os
+import shutil
+import sys
+
+import pytest
+
+import tools
+
+sys.path.insert(0, str(tools.ROOT / "tests/unit"))
+from check_bidctl import Scene, server  # noqa: E402
+from check_together import check_afterwards, perfs_name, together  # noqa: E402
+
+SECONDS = 600 if os.environ.get("BIDFS_FULL") else 8
+
+
+@pytest.mark.limit(SECONDS + 90)
+def test_all_at_once(mount, mode, place):
+    for name in ("built", "scene"):
+        (place / name).mkdir()
+    scene = Scene(tools.BIDCTL, place / "built", place / "scene")
+    with server(scene) as url:
+        view = mount(f"url={url}", on=scene.store)
+        names = [lambda ident: perfs_name(view.path, ident), view.artifact, view.elf_file]
+        right = together(scene, shutil.which("perf"), SECONDS, url, caches=[view.path],
+                         readers={f"mount-{number}": lambda g, ident: g.choice(names)(ident) for number in range(2)})
+        view.unmount()
+    check_afterwards(scene, right)
