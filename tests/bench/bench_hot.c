@@ -3,9 +3,9 @@
  * What a hit costs: calls on small files that were read before, on a mount against the same files in its store, and against
  * other file systems over the store.
  *
- *	bench-hot [-j] [-r ROUNDS] [-n CALLS] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]
+ *	bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]
  *
- * Takes the ELF file of every id that the mount lists, in random order. A DIRECTORY shows the store through another file system.
+ * Takes the ELF file of every id that the mount lists, or of the first FILES, in random order. A DIRECTORY shows the store through another file system.
  * With -c as many processes at once open, read and close as fast as they can; a rate, so more is better. -j prints JSON.
  */
 #include <dirent.h>
@@ -76,7 +76,45 @@ struct touch {
 	const char *metric;
 	void (*touch)(const char *path);
 	unsigned calls; /* a round */
+	bool floor; /* the ping-pong takes its turn, too */
 };
+
+static const char ping_pong[] = "ping-pong";
+
+/*
+ * What no round trip to another process is faster than: a byte there and back through two pipes. Microseconds; of a process that
+ * is made for each round, because where the scheduler puts it is a part of it.
+ */
+static double measure_ping_pong(unsigned calls)
+{
+	int there[2], back[2];
+	char byte = 0;
+	double begun;
+	pid_t pid;
+
+	if (pipe(there) < 0 || pipe(back) < 0)
+		die("pipe");
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (pid == 0) {
+		close(there[1]);
+		while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1)
+			;
+		_exit(0);
+	}
+	begun = now();
+	for (unsigned i = 0; i < calls; i++)
+		if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
+			die("pipe");
+	begun = (now() - begun) / calls * 1e6;
+	close(there[0]);
+	close(there[1]);
+	close(back[0]);
+	close(back[1]);
+	waitpid(pid, NULL, 0);
+	return begun;
+}
 
 /* Microseconds a call. */
 static double measure_calls(const struct view *view, unsigned n_files, unsigned round, const void *what)
@@ -85,6 +123,8 @@ static double measure_calls(const struct view *view, unsigned n_files, unsigned 
 	unsigned seed = round;
 	double begun;
 
+	if (view->name == ping_pong)
+		return measure_ping_pong(touch->calls);
 	/* the names are looked up before: what is measured is a hit */
 	for (unsigned i = 0; i < n_files; i++)
 		touch->touch(view->paths[i]);
@@ -92,6 +132,36 @@ static double measure_calls(const struct view *view, unsigned n_files, unsigned 
 	for (unsigned i = 0; i < touch->calls; i++)
 		touch->touch(view->paths[rand_r(&seed) % n_files]);
 	return (now() - begun) / touch->calls * 1e6;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Microseconds that 99 of 100 calls do not exceed, with the reading of a clock. */
+static double measure_slow(const struct view *view, unsigned n_files, unsigned round, const void *what)
+{
+	const struct touch *touch = what;
+	double *took = calloc(touch->calls, sizeof(*took)), slow;
+	unsigned seed = round;
+
+	if (!took)
+		die("memory");
+	for (unsigned i = 0; i < n_files; i++)
+		touch->touch(view->paths[i]);
+	for (unsigned i = 0; i < touch->calls; i++) {
+		double begun = now();
+
+		touch->touch(view->paths[rand_r(&seed) % n_files]);
+		took[i] = now() - begun;
+	}
+	qsort(took, touch->calls, sizeof(*took), compare);
+	slow = took[touch->calls / 100 * 99];
+	free(took);
+	return slow * 1e6;
 }
 
 static void run_client(const struct view *view, unsigned n_files, unsigned seed, volatile unsigned long *ret_calls)
@@ -137,37 +207,7 @@ static double measure_clients(const struct view *view, unsigned n_files, unsigne
 	return (double)sum / CLIENT_MS;
 }
 
-/* What no round trip to another process is faster than: a byte there and back through two pipes. Microseconds. */
-static void print_floor(const struct views *views)
-{
-	int there[2], back[2];
-	char byte = 0;
-	double begun;
-	pid_t pid;
-
-	if (pipe(there) < 0 || pipe(back) < 0)
-		die("pipe");
-	pid = fork();
-	if (pid == 0) {
-		close(there[1]);
-		while (read(there[0], &byte, 1) == 1 && write(back[1], &byte, 1) == 1)
-			;
-		_exit(0);
-	}
-	begun = now();
-	for (unsigned i = 0; i < CALLS; i++)
-		if (write(there[1], &byte, 1) != 1 || read(back[0], &byte, 1) != 1)
-			die("pipe");
-	begun = (now() - begun) / CALLS * 1e6;
-	close(there[1]);
-	waitpid(pid, NULL, 0);
-	if (views->json)
-		printf("{\"metric\": \"ping-pong\", \"unit\": \"us\", \"views\": {\"floor\": {\"value\": %.4g}}}\n", begun);
-	else
-		printf("%-24s %.2f us\n", "pipe ping-pong", begun);
-}
-
-static void gather(const char *store, const char *mount, struct views *views, char **others)
+static void gather(const char *store, const char *mount, unsigned most, struct views *views, char **others)
 {
 	struct view *native = new_view(views, "native"), *bidfs = new_view(views, "bidfs");
 	char path[4096], real[4096], top[4096];
@@ -183,7 +223,7 @@ static void gather(const char *store, const char *mount, struct views *views, ch
 	dir = opendir(path);
 	if (!dir || !realpath(store, top))
 		die(dir ? store : path);
-	while ((entry = readdir(dir)) && views->n_files < FILES_MAX) {
+	while ((entry = readdir(dir)) && views->n_files < most) {
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "%s/.build-id/%.2s/%s/elf", store, entry->d_name, entry->d_name + 2);
@@ -206,7 +246,8 @@ static void gather(const char *store, const char *mount, struct views *views, ch
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench-hot [-j] [-r ROUNDS] [-n CALLS] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]\n");
+	fprintf(stderr,
+		"usage: bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]\n");
 	return 2;
 }
 
@@ -215,15 +256,15 @@ int main(int argc, char **argv)
 	struct touch touches[] = {
 		{ .metric = "stat", .touch = touch_stat },
 		{ .metric = "open+close", .touch = touch_open },
-		{ .metric = "open+read 4K+close", .touch = touch_read },
+		{ .metric = "open+read 4K+close", .touch = touch_read, .floor = true },
 		{ .metric = "ELF touch", .touch = touch_elf },
 	};
-	unsigned calls = CALLS;
+	unsigned calls = CALLS, files = FILES_MAX;
 	static struct views views = { .rounds = ROUNDS };
 	char *clients = NULL, *part;
 	int option;
 
-	while ((option = getopt(argc, argv, "jr:n:c:")) != -1)
+	while ((option = getopt(argc, argv, "jr:n:f:c:")) != -1)
 		switch (option) {
 		case 'j':
 			views.json = true;
@@ -234,21 +275,28 @@ int main(int argc, char **argv)
 		case 'n':
 			calls = (unsigned)strtoul(optarg, NULL, 10);
 			break;
+		case 'f':
+			files = (unsigned)strtoul(optarg, NULL, 10);
+			break;
 		case 'c':
 			clients = optarg;
 			break;
 		default:
 			return usage();
 		}
-	if (argc - optind < 2 || views.rounds == 0 || calls == 0)
+	if (argc - optind < 2 || views.rounds == 0 || calls == 0 || files == 0 || files > FILES_MAX)
 		return usage();
-	gather(argv[optind], argv[optind + 1], &views, argv + optind + 2);
+	gather(argv[optind], argv[optind + 1], files, &views, argv + optind + 2);
 	if (!views.json)
 		printf("%u files, %u calls a round, %zu rounds\n", views.n_files, calls, views.rounds);
 	for (size_t i = 0; i < sizeof(touches) / sizeof(touches[0]); i++) {
 		touches[i].calls = calls;
+		if (touches[i].floor)
+			new_view(&views, ping_pong);
 		take_turns(&views, touches[i].metric, "us", measure_calls, &touches[i]);
+		views.n -= touches[i].floor;
 	}
+	take_turns(&views, "stat, 99th percentile", "us", measure_slow, &touches[0]);
 	while (clients && (part = strsep(&clients, ","))) {
 		unsigned n = (unsigned)strtoul(part, NULL, 10);
 		char metric[32];
@@ -258,6 +306,5 @@ int main(int argc, char **argv)
 		snprintf(metric, sizeof(metric), "%u clients", n);
 		take_turns(&views, metric, "k/s", measure_clients, &n);
 	}
-	print_floor(&views);
 	return 0;
 }

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What it costs to learn the build-id of a file that is in the page cache: by bid_elf_identify(), by libelf (elf_begin(3) with
- * ELF_C_READ, the faster of its two ways, and the notes of its segments and sections), and what every reader pays, which is to
- * open the file and to read 4 KiB of it. Reads file names from standard input, one a line; those that are no ELF files are left
- * out.
+ * ELF_C_READ, the faster of its two ways, and the notes of its segments and sections), by readelf(1) -n with as many files at once
+ * as fit, and what every reader pays, which is to open the file and to read 4 KiB of it. Reads file names from standard input, one
+ * a line; those that are no ELF files are left out.
  *
- *	find /usr/bin /usr/lib -type f | bench-identify [ROUNDS]
+ *	find /usr/bin /usr/lib -type f | bench-identify [-j] [-c] [ROUNDS]
  *
- * The three take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest.
+ * They take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest. It is
+ * processor time, but with -c, which root can ask for, the page cache of the whole machine is emptied before each turn, and the
+ * time is that of the clock. -j prints JSON.
  */
 #include <bid/elf.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <spawn.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "rounds.h"
 
-#define ROUNDS 9
+#define ROUNDS		 9
+#define FILES_OF_READELF 500
+
+extern char **environ;
 
 struct files {
 	char **names;
@@ -83,21 +91,72 @@ static bool read_libelf(int fd)
 	return found;
 }
 
+/* The last one is another program, and there is no reader. */
 static const struct {
 	const char *name;
 	reader_fn read;
 } readers[] = {
-	{ "open and read 4 KiB", read_floor },
+	{ "floor", read_floor },
 	{ "bid_elf_identify()", read_identify },
 	{ "libelf", read_libelf },
+	{ "readelf -n", NULL },
 };
 
-#define READERS (sizeof(readers) / sizeof(readers[0]))
+enum { READERS = sizeof(readers) / sizeof(readers[0]), READELF = READERS - 1 };
 
-/* Microseconds of processor time a file: nothing here waits, and what else the machine does is left out. */
-static double measure(const struct files *files, reader_fn reader, size_t *ret_found)
+/* Whether it could be run. Files that it complains about count, too. */
+static bool run_readelf(char **names, size_t n)
 {
-	double begun = now_busy();
+	const char *arguments[FILES_OF_READELF + 3] = { "readelf", "-n" };
+	posix_spawn_file_actions_t actions;
+	pid_t child;
+	int r, status;
+
+	memcpy(arguments + 2, names, n * sizeof(*names));
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	r = posix_spawnp(&child, "readelf", &actions, NULL, (char **)arguments, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	return r == 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
+}
+
+static double busy_of_children(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_CHILDREN, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* Microseconds of processor time a file, 0 without a readelf. */
+static double measure_readelf(const struct files *files)
+{
+	double begun = busy_of_children();
+
+	for (size_t i = 0; i < files->n; i += FILES_OF_READELF) {
+		size_t n = files->n - i < FILES_OF_READELF ? files->n - i : FILES_OF_READELF;
+
+		if (!run_readelf(files->names + i, n))
+			return 0;
+	}
+	return (busy_of_children() - begun) / (double)files->n * 1e6;
+}
+
+static bool drop_caches(void)
+{
+	bid_auto_fd int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
+
+	sync();
+	/* with the inodes: they are read from the disk, too */
+	return fd >= 0 && write(fd, "3", 1) == 1;
+}
+
+/* Microseconds a file: of processor time, because what is cached does not wait, and what else the machine does is left out. */
+static double measure(const struct files *files, reader_fn reader, bool cold, size_t *ret_found)
+{
+	double begun = cold ? now() : now_busy();
 	size_t found = 0;
 
 	for (size_t i = 0; i < files->n; i++) {
@@ -107,7 +166,7 @@ static double measure(const struct files *files, reader_fn reader, size_t *ret_f
 			found += reader(fd);
 	}
 	*ret_found = found;
-	return (now_busy() - begun) / (double)files->n * 1e6;
+	return ((cold ? now() : now_busy()) - begun) / (double)files->n * 1e6;
 }
 
 static bool is_elf(const char *name)
@@ -152,15 +211,49 @@ static void free_names(struct files *files)
 	free(files->names);
 }
 
+static double take_turn(const struct files *files, size_t which, bool cold, size_t *ret_found)
+{
+	if (cold && !drop_caches()) {
+		fprintf(stderr, "bench-identify: the page cache cannot be emptied: run as root, or without -c\n");
+		exit(1);
+	}
+	return which == READELF ? measure_readelf(files) : measure(files, readers[which].read, cold, ret_found);
+}
+
+static void show(double times[][ROUNDS_MAX], size_t n_readers, size_t rounds)
+{
+	for (size_t i = 0; i < n_readers; i++)
+		printf("%-44s %6.2f us a file\n", i == 0 ? "open and read 4 KiB" : readers[i].name,
+		       spread_of(times[i], rounds).median);
+	print_ratios("bid_elf_identify() to the floor", times[1], times[0], rounds);
+	print_ratios("libelf to bid_elf_identify()", times[2], times[1], rounds);
+	if (n_readers == READERS)
+		print_ratios("readelf -n to bid_elf_identify()", times[READELF], times[1], rounds);
+}
+
 int main(int argc, char **argv)
 {
 	bid_cleanup(free_names) struct files files = { 0 };
-	size_t rounds = parse_rounds(argc > 1 ? argv[1] : NULL, ROUNDS);
+	size_t rounds, found[READERS] = { 0 }, n_readers = READERS;
+	bool json = false, cold = false;
 	double times[READERS][ROUNDS_MAX];
-	size_t found[READERS];
+	const char *names[READERS];
+	int option;
 
-	if (argc > 2 || rounds == 0) {
-		fprintf(stderr, "usage: bench-identify [ROUNDS] <NAMES, 1 to %d rounds\n", ROUNDS_MAX);
+	while ((option = getopt(argc, argv, "jc")) != -1)
+		switch (option) {
+		case 'j':
+			json = true;
+			break;
+		case 'c':
+			cold = true;
+			break;
+		default:
+			argc = 0;
+		}
+	rounds = parse_rounds(optind < argc ? argv[optind] : NULL, ROUNDS);
+	if (argc - optind > 1 || argc == 0 || rounds == 0) {
+		fprintf(stderr, "usage: bench-identify [-j] [-c] [ROUNDS] <NAMES, 1 to %d rounds\n", ROUNDS_MAX);
 		return 2;
 	}
 	elf_version(EV_CURRENT);
@@ -168,19 +261,27 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench-identify: no ELF file among the names\n");
 		return 1;
 	}
-	for (size_t i = 0; i < READERS; i++)
-		measure(&files, readers[i].read, &found[i]);
+	for (size_t i = 0; i < READELF; i++)
+		measure(&files, readers[i].read, false, &found[i]);
+	/* by the clock its start would count, and from the disk nobody waits for it */
+	if (cold || measure_readelf(&files) == 0)
+		n_readers = READELF;
 	for (size_t round = 0; round < rounds; round++)
-		for (size_t i = 0; i < READERS; i++) {
-			size_t which = (i + round) % READERS;
+		for (size_t i = 0; i < n_readers; i++) {
+			size_t which = (i + round) % n_readers;
 
-			times[which][round] = measure(&files, readers[which].read, &found[which]);
+			times[which][round] = take_turn(&files, which, cold, &found[which]);
 		}
 
+	for (size_t i = 0; i < n_readers; i++)
+		names[i] = readers[i].name;
+	if (json) {
+		print_json(cold ? "id of a file, cold" : "id of a file", "us", names, times, n_readers, rounds);
+		return 0;
+	}
 	printf("%zu ELF files, %zu ids (libelf: %zu), %zu rounds\n", files.n, found[1], found[2], rounds);
-	for (size_t i = 0; i < READERS; i++)
-		printf("%-44s %6.2f us a file in the last round\n", readers[i].name, times[i][rounds - 1]);
-	print_ratios("bid_elf_identify() to the floor", times[1], times[0], rounds);
-	print_ratios("libelf to bid_elf_identify()", times[2], times[1], rounds);
+	if (n_readers == READELF)
+		fprintf(stderr, "without readelf: %s\n", cold ? "it is not measured cold" : "it could not be run");
+	show(times, n_readers, rounds);
 	return 0;
 }

@@ -2,10 +2,11 @@
 /*
  * What reading one large file costs, on a mount against the file in its store, and against other file systems.
  *
- *	bench-large [-j] [-r ROUNDS] NAME=FILE...
+ *	bench-large [-j] [-s] [-r ROUNDS] NAME=FILE...
  *
  * All files have the same content; the first is what the others are compared with. Everything is in the page cache of the first,
- * so what is measured is what a file system adds. -j prints JSON.
+ * so what is measured is what a file system adds; what it keeps itself is taken from it for a first reading. As root also from the
+ * disk, for which the page cache of the whole machine is emptied. With -s sequential readings alone, cached. -j prints JSON.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,9 @@
 #include "rounds.h"
 #include "views.h"
 
-enum { ROUNDS = 7, CHUNK = 1 << 20, PREADS = 50000, PAGE = 4096 };
+enum { ROUNDS = 7, CHUNK = 1 << 20, PREADS = 50000, PAGE = 4096, STRIDE = 64, COLD_ROUNDS = 3 };
+
+#define DROP_CACHES "/proc/sys/vm/drop_caches"
 
 static int open_file(const struct view *view, size_t *ret_size)
 {
@@ -32,16 +35,47 @@ static int open_file(const struct view *view, size_t *ret_size)
 	return fd;
 }
 
-/* MiB/s from the beginning to the end. */
+/* How a reading from the beginning to the end is prepared. */
+struct reading {
+	const struct view *kept; /* unless NULL, pages of all others are taken from them: a first reading of what is cached below */
+	bool cold; /* nobody has any */
+};
+
+static void forget(const struct view *view)
+{
+	size_t size;
+	int fd = open_file(view, &size);
+
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	close(fd);
+}
+
+static void forget_all(void)
+{
+	int fd = open(DROP_CACHES, O_WRONLY | O_CLOEXEC);
+
+	sync();
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		die(DROP_CACHES);
+	close(fd);
+}
+
+/* MiB/s from the beginning to the end, with the open. */
 static double read_all(const struct view *view, unsigned n_files, unsigned round, const void *what)
 {
 	static char chunk[CHUNK];
+	const struct reading *reading = what;
 	size_t size, done = 0;
-	int fd = open_file(view, &size);
 	ssize_t n;
 	double begun;
+	int fd;
 
+	if (reading->kept && view != reading->kept)
+		forget(view);
+	if (reading->cold)
+		forget_all();
 	begun = now();
+	fd = open_file(view, &size);
 	while ((n = read(fd, chunk, sizeof(chunk))) > 0)
 		done += (size_t)n;
 	begun = now() - begun;
@@ -49,6 +83,31 @@ static double read_all(const struct view *view, unsigned n_files, unsigned round
 		die(view->paths[0]);
 	close(fd);
 	return (double)size / (1 << 20) / begun;
+}
+
+/* Microseconds for a page that this file system was not asked for before, in the page cache of the first view. */
+static double touch_first(const struct view *view, unsigned n_files, unsigned round, const void *what)
+{
+	size_t size, touched = 0, step;
+	volatile const char *map;
+	double begun;
+	int fd;
+
+	if (view != what)
+		forget(view);
+	fd = open_file(view, &size);
+	map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED || madvise((void *)map, size, MADV_RANDOM) < 0)
+		die(view->paths[0]);
+	/* a prime number of strides at a time: every page of them once, in no order that could be foreseen */
+	step = size / ((size_t)STRIDE * PAGE) + (size < (size_t)STRIDE * PAGE);
+	begun = now();
+	for (size_t i = 0; i < step; i++, touched++)
+		(void)map[i * 7919 % step * STRIDE * PAGE];
+	begun = (now() - begun) / (double)touched * 1e6;
+	munmap((void *)map, size);
+	close(fd);
+	return begun;
 }
 
 /* Microseconds for a page somewhere. */
@@ -92,15 +151,18 @@ static double walk_mapping(const struct view *view, unsigned n_files, unsigned r
 int main(int argc, char **argv)
 {
 	static struct views views = { .rounds = ROUNDS, .n_files = 1 };
+	bool sequential = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "jr:")) != -1)
+	while ((option = getopt(argc, argv, "jsr:")) != -1)
 		if (option == 'j')
 			views.json = true;
+		else if (option == 's')
+			sequential = true;
 		else
 			views.rounds = option == 'r' ? parse_rounds(optarg, ROUNDS) : 0;
 	if (optind == argc || views.rounds == 0) {
-		fprintf(stderr, "usage: bench-large [-j] [-r ROUNDS] NAME=FILE...\n");
+		fprintf(stderr, "usage: bench-large [-j] [-s] [-r ROUNDS] NAME=FILE...\n");
 		return 2;
 	}
 	for (; optind < argc; optind++) {
@@ -112,9 +174,17 @@ int main(int argc, char **argv)
 		new_view(&views, name)->paths[0] = path;
 	}
 	for (unsigned i = 0; i < views.n; i++)
-		read_all(views.view[i], 1, 0, NULL);
-	take_turns(&views, "sequential read", "MiB/s", read_all, NULL);
+		read_all(views.view[i], 1, 0, &(struct reading){ 0 });
+	take_turns(&views, "sequential read", "MiB/s", read_all, &(struct reading){ 0 });
+	if (sequential)
+		return 0;
+	take_turns(&views, "sequential read, first", "MiB/s", read_all, &(struct reading){ .kept = views.view[0] });
 	take_turns(&views, "random 4K pread", "us", read_anywhere, NULL);
 	take_turns(&views, "walk of a mapping", "MiB/s", walk_mapping, NULL);
+	take_turns(&views, "first touch, MADV_RANDOM", "us", touch_first, views.view[0]);
+	if (access(DROP_CACHES, W_OK) == 0) {
+		views.rounds = views.rounds < COLD_ROUNDS ? views.rounds : COLD_ROUNDS;
+		take_turns(&views, "sequential read, cold", "MiB/s", read_all, &(struct reading){ .cold = true });
+	}
 	return 0;
 }

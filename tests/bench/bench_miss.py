@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a miss costs through a mount, beside curl and debuginfod-find with the same server in the same run.
 
-usage: bench_miss.py [--full] [--sizes MB,MB...] [--rounds N] [--herd N] [--misses N] [--json FILE] BUILD_DIRECTORY
+usage: bench_miss.py [--full] [--sizes MB,MB...] [--rounds N] [--herd N,N...] [--misses N] [--json FILE] BUILD_DIRECTORY
 
 The server is nginx with plain files, for what takes time tests/faults/server.py. Every round asks each of them for a build that
 nobody has asked for yet, one after the other. The mount's time is from open() to the first byte, which is when the whole file is
 here, checked, synced and published. curl's own is what it says, debuginfod-find's is that of its process, which is what a script
 pays. What is here is opened once more through the mount that fetched it, and through one in no_open mode. In the table are medians,
-and of a ratio, which is made in each round, from what to what.
+and of a ratio, which is made in each round, from what to what. Of misses of 500 MB there are three rounds at most.
 """
 import argparse
 import concurrent.futures
@@ -24,55 +24,28 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "mount")]
+import figures  # noqa: E402  it is beside this program
 
 HERD_MB = 50
+LARGE_MB, LARGE_ROUNDS = 500, 3
 DELAY_MS = 20
 
 
 def parse():
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("--full", action="store_true", help="0.1, 10, 100 and 500 MB, and a herd of 1000")
+    parser.add_argument("--full", action="store_true", help="0.1, 10, 100 and 500 MB, and a herd of 1000, too")
     parser.add_argument("--sizes", type=lambda text: [float(part) for part in text.split(",")], help="in MB (0.1,10,100)")
     parser.add_argument("--rounds", default=7, type=int)
-    parser.add_argument("--herd", type=int, help="openers of one file of 50 MB (100)")
+    parser.add_argument("--herd", type=lambda text: [int(part) for part in text.split(",")],
+                        help="openers of one file of 50 MB (100)")
     parser.add_argument("--misses", default=100, type=int, help="distinct ones at 20 ms of latency")
-    parser.add_argument("--json", type=pathlib.Path, help="where to leave the medians of misses, in ms")
+    parser.add_argument("--json", type=pathlib.Path, help="where to leave the figures, and the medians of misses, in ms")
     parser.add_argument("build", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.sizes = arguments.sizes or [0.1, 10, 100] + [500] * arguments.full
-    arguments.herd = arguments.herd or (1000 if arguments.full else 100)
+    arguments.herd = arguments.herd or [100] + [1000] * arguments.full
     return arguments
-
-
-def in_words(seconds):
-    """As a time that people read."""
-    for unit, name in ((1, "s"), (1e-3, "ms")):
-        if seconds >= unit:
-            return f"{seconds / unit:.3g} {name}"
-    return f"{seconds * 1e6:.3g} us"
-
-
-def quotients(over, under):
-    """Of each round: what the machine does meanwhile is in both."""
-    return [a / b for a, b in zip(over, under)]
-
-
-class Table:
-    """What is told in the end, and what was wanted: rows P16 to P20."""
-
-    def __init__(self):
-        self.lines = [("", "what", "bidfs", "beside", "ratio", "wanted", "met")]
-
-    def add(self, row, what, ours, beside, ratios, wanted="", met=None):
-        low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
-        told = f"{middle:.3g}" + (f" ({low:.3g} to {high:.3g})" if len(ratios) > 1 else "")
-        self.lines.append((row, what, ours, beside, told, wanted, "" if not met else "yes" if met(middle) else "NO"))
-
-    def show(self):
-        self.lines.insert(1, tuple("---" for _ in self.lines[0]))
-        for line in self.lines:
-            print("|", " | ".join(line), "|")
 
 
 class Shop:
@@ -93,6 +66,8 @@ class Shop:
         with open(made.path, "ab") as file:
             for start in range(0, missing, 1 << 20):
                 file.write(os.urandom(min(1 << 20, missing - start)))
+            # or whoever fetches and syncs next waits for this to come to the disk
+            os.fsync(file.fileno())
         return ident
 
     def forget(self, ident):
@@ -121,15 +96,23 @@ def no_file(path):
 
 
 class Bench:
-    def __init__(self, tools, shop, url, mount, top, table, others=()):
-        self.tools, self.shop, self.url, self.mount, self.top, self.table = tools, shop, url, mount, top, table
+    def __init__(self, tools, shop, url, mount, top, told, others=()):
+        self.tools, self.shop, self.url, self.mount, self.top, self.told = tools, shop, url, mount, top, told
         self.again = (mount, *others)  # where to open what is here
         self.out = top / "out"
-        self.figures = {}  # ms, by size and way: for a plot
+        self.missing = [peer for peer in ("curl", "debuginfod-find") if not shutil.which(peer)]
         self.env = tools.environment(top, DEBUGINFOD_URLS=url, DEBUGINFOD_CACHE_PATH=str(top / "cache"))
 
     def name(self, ident, mount=None):
         return (mount or self.mount) / "buildid" / ident / "elf"
+
+    def more(self, metric, view, seconds):
+        """The ratio of what takes so many seconds more than this view to what it takes."""
+        return 1 + seconds / self.told.median(metric, view) if view in self.told.values[metric] else 0
+
+    def present(self, took):
+        """{view: function} of those whose programs are here."""
+        return {view: act for view, act in took.items() if view == "bidfs" or view.split()[0] not in self.missing}
 
     def curl(self, ident, status="200"):
         url = f"{self.url}/buildid/{ident}/executable"
@@ -143,104 +126,97 @@ class Bench:
     def find(self, ident, status=0):
         return clock(lambda: self.tools.run("debuginfod-find", "executable", ident, env=self.env, status=status))
 
-    def lookup(self, path):
-        """The time of a stat(2), without the interpreter's."""
-        done = subprocess.run([self.tools.BUILD / "tests/bench/lookup", "10000"], input=f"{path}\n", text=True, check=True,
+    def lookup(self, path, *how):
+        """The time of a stat(2), or with "read" of an open and a read, without the interpreter's."""
+        done = subprocess.run([self.tools.BUILD / "tests/bench/lookup", "10000", *how], input=f"{path}\n", text=True, check=True,
                               stdout=subprocess.PIPE)
         return float(done.stdout.split()[1]) * 1e-6
 
     def misses(self, size, rounds):
-        rows = {"bidfs": [], "curl": [], "find": []}
-        again, found = {mount: [] for mount in self.again}, []
-        for _ in range(rounds):
-            for way, row in rows.items():
+        metric = f"miss of {size:g} MB"
+        for turn in range(rounds):
+            took, again = {}, {}
+            ways = list(self.present({"bidfs": lambda ident: clock(first_byte, self.name(ident)), "curl -o": self.curl,
+                                      "debuginfod-find": self.find}).items())
+            first = turn % len(ways)
+            for way, ask in ways[first:] + ways[:first]:
                 ident = self.shop.make(int(size * 1e6))
+                took[way] = ask(ident)
                 if way == "bidfs":
-                    row.append(clock(first_byte, self.name(ident)))
-                    for mount, times in again.items():
-                        path = self.name(ident, mount)
-                        times.append(clock(lambda path=path: [first_byte(path) for _ in range(100)]) / 100)
-                else:
-                    row.append(getattr(self, way)(ident))
-                if way == "find":
-                    found.append(self.find(ident))
+                    again |= {mode_of(mount): self.lookup(self.name(ident, mount), "read") for mount in self.again}
+                if way == "debuginfod-find":
+                    again[way] = self.find(ident)
                 self.shop.forget(ident)
+            self.told.note(metric, "s", took)
+            self.told.note(f"{size:g} MB once more", "s", again)
         # only now: each keeps what it fetched, as bidfs does, and none writes into pages that another gave back just before
         for kept in (self.out, self.top / "cache"):
             shutil.rmtree(kept, ignore_errors=True)
-        self.figures[size] = {way: statistics.median(row) * 1e3 for way, row in rows.items()}
-        ours, curl, find = (statistics.median(rows[way]) for way in rows)
-        self.table.add("P16", f"miss of {size:g} MB ({size / ours:.0f} MB/s)", in_words(ours), f"curl -o {in_words(curl)}",
-                       quotients(rows["bidfs"], rows["curl"]), "<= 1.25, or 1 ms more",
-                       lambda ratio: ratio <= 1.25 or ours <= curl + 1e-3)
-        least = 5 if size < 1 else 2 if size >= 100 else 1
-        self.table.add("", "", "", f"debuginfod-find {in_words(find)}", quotients(rows["find"], rows["bidfs"]), f">= {least}",
-                       lambda ratio: ratio >= least)
-        for mount, times in again.items():
-            self.table.add("P17", f"open {size:g} MB once more, {mode_of(mount)}", in_words(statistics.median(times)),
-                           f"debuginfod-find {in_words(statistics.median(found))}", quotients(found, times), ">= 500",
-                           lambda ratio: ratio >= 500)
+        for way, values in self.told.values[metric].items():
+            self.told.curves.setdefault(way, []).append((size, statistics.median(values) * 1e3))
+        self.told.compare("P16", metric, "bidfs", "curl -o", max(1.25, self.more(metric, "curl -o", 1e-3)),
+                          wanted="<= 1.25 or +1 ms")
+        self.told.compare("P16", metric, "bidfs", "debuginfod-find", 5 if size < 1 else 2 if size >= 100 else 1, above=True,
+                          faster=True)
+        for mount in self.again:
+            self.told.compare("P17", f"{size:g} MB once more", mode_of(mount), "debuginfod-find", 500, above=True, faster=True)
 
     def negatives(self, rounds):
-        first, curl, find, again, found = [], [], [], [], []
         for number in range(rounds):
             idents = [f"{way}{number:06x}" + "ab" * 16 for way in ("fa", "fb", "fc")]
-            first.append(clock(no_file, self.name(idents[0])))
-            again.append(self.lookup(self.name(idents[0])))
-            curl.append(self.curl(idents[1], "404"))
-            find.append(self.find(idents[2], 1))
-            found.append(self.find(idents[2], 1))
-        told = statistics.median(first)
-        self.table.add("P18", "absent, the first time", in_words(told), f"curl {in_words(statistics.median(curl))}",
-                       quotients(first, curl), "0.5 ms more", lambda _: told <= statistics.median(curl) + 5e-4)
-        self.table.add("", "", "", f"debuginfod-find {in_words(statistics.median(find))}", quotients(find, first))
-        told = statistics.median(again)
-        self.table.add("", "absent, again", in_words(told), f"debuginfod-find {in_words(statistics.median(found))}",
-                       quotients(found, again), "<= 2 us", lambda _: told <= 2e-6)
+            first = {"bidfs": lambda: clock(no_file, self.name(idents[0])), "curl": lambda: self.curl(idents[1], "404"),
+                     "debuginfod-find": lambda: self.find(idents[2], 1)}
+            self.told.note("absent, the first time", "s", {view: ask() for view, ask in self.present(first).items()})
+            again = {"bidfs": lambda: self.lookup(self.name(idents[0])), "debuginfod-find": first["debuginfod-find"]}
+            self.told.note("absent, again", "s", {view: ask() for view, ask in self.present(again).items()})
+        self.told.compare("P18", "absent, the first time", "bidfs", "curl", self.more("absent, the first time", "curl", 5e-4),
+                          wanted="<= +0.5 ms")
+        self.told.compare("P18", "absent, the first time", "bidfs", "debuginfod-find", faster=True)
+        self.told.limit("P18", "absent, again", "s", self.told.values["absent, again"]["bidfs"], 2e-6)
+        self.told.compare("P18", "absent, again", "bidfs", "debuginfod-find", faster=True)
 
     def openers(self, n, ident):
         """The time of @n threads, without the interpreter's, which would have them take turns."""
         return float(self.tools.run(self.tools.BUILD / "tests/bench/herd", n, self.name(ident)).stdout)
 
     def herd(self, n, rounds, requests, cpu):
-        rows = {1: ([], []), n: ([], [])}
         asked = []
-        for number in range(rounds):
+        alone, many = "one alone", f"{n} openers"
+        for turn in range(rounds):
+            took, spent = {}, {}
             # by turns the first: what one leaves behind of pages and of writes to the disk is the next one's to pay for
-            for openers, (times, spent) in list(rows.items())[::(-1) ** number]:
+            for view, openers in ((alone, 1), (many, n))[::(-1) ** turn]:
                 ident, before, begun = self.shop.make(HERD_MB * 1000000), requests(), cpu()
-                times.append(self.openers(openers, ident))
-                spent.append(cpu() - begun)
+                took[view] = self.openers(openers, ident)
+                spent[view] = cpu() - begun
                 asked.append(requests() - before)
                 self.shop.forget(ident)
-        (alone, cpu_alone), (last, spent) = rows.values()
-        self.table.add("P19", f"{n} openers of one file of {HERD_MB} MB: {max(asked)} request", in_words(statistics.median(last)),
-                       f"one alone {in_words(statistics.median(alone))}", quotients(last, alone), "<= 1.1, 1 request",
-                       lambda ratio: ratio <= 1.1 and max(asked) == 1)
-        self.table.add("", "the daemon's processor time", in_words(statistics.median(spent)),
-                       f"one alone {in_words(statistics.median(cpu_alone))}", quotients(spent, cpu_alone), "<= 1.2",
-                       lambda ratio: ratio <= 1.2)
+            self.told.note(f"one file of {HERD_MB} MB, {n} openers", "s", took)
+            self.told.note(f"the daemon's time for {n} openers", "s", spent)
+        self.told.compare("P19", f"one file of {HERD_MB} MB, {n} openers", many, alone, 1.1)
+        self.told.compare("P19", f"the daemon's time for {n} openers", many, alone, 1.2)
+        self.told.limit("P19", f"requests to the server for {n}", "", [max(asked)], 1)
 
     def distinct(self, n, rounds):
         """The server of this one is not a fast one."""
-        ours, parallel, sequential = [], [], []
+        metric = f"{n} misses at {DELAY_MS} ms"
         for _ in range(rounds):
             idents = [self.shop.make() for _ in range(n)]
+            took = {}
             with concurrent.futures.ThreadPoolExecutor(n) as pool:
-                ours.append(clock(lambda: list(pool.map(first_byte, [self.name(ident) for ident in idents]))))
+                took["bidfs"] = clock(lambda: list(pool.map(first_byte, [self.name(ident) for ident in idents])))
             self.out.mkdir(exist_ok=True)
             lines = [f'url = "{self.url}/buildid/{ident}/executable"\noutput = "{self.out}/{ident}"' for ident in idents]
             config = self.top / "urls"
             config.write_text("\n".join(lines))
-            curl = ["curl", "-s", "-K", config]
-            parallel.append(clock(lambda: self.tools.run(*curl, "--parallel", "--parallel-max", 8)))
-            sequential.append(clock(lambda: self.tools.run(*curl)))
+            if "curl" not in self.missing:
+                curl = ["curl", "-s", "-K", config]
+                took["curl, 8 at once"] = clock(lambda: self.tools.run(*curl, "--parallel", "--parallel-max", 8))
+                took["curl, one by one"] = clock(lambda: self.tools.run(*curl))
             shutil.rmtree(self.out)
-        told = in_words(statistics.median(ours))
-        self.table.add("P20", f"{n} distinct misses at {DELAY_MS} ms", told,
-                       f"curl --parallel-max 8 {in_words(statistics.median(parallel))}", quotients(parallel, ours), ">= 0.85",
-                       lambda ratio: ratio >= 0.85)
-        self.table.add("", "", "", f"curl one by one {in_words(statistics.median(sequential))}", quotients(sequential, ours))
+            self.told.note(metric, "s", took)
+        self.told.compare("P20", metric, "bidfs", "curl, 8 at once", 0.85, above=True, faster=True)
+        self.told.compare("P20", metric, "bidfs", "curl, one by one", faster=True)
 
 
 def cpu_of(pids):
@@ -277,6 +253,8 @@ def main():
         def site(self, port):
             return f"server {{ listen 127.0.0.1:{port}; root {top}/files; location = / {{ return 404; }} }}"
 
+    if not shutil.which("nginx", path=tools.environment("/")["PATH"]):
+        raise SystemExit("bench_miss: no nginx, which is the server: install it (contrib/deps test)")
     top = pathlib.Path(tempfile.mkdtemp(prefix="bench-miss."))
     top.chmod(0o755)
     with contextlib.ExitStack() as stack:
@@ -288,21 +266,25 @@ def main():
         others = []
         if mode_of(mount) != "no_open":
             others.append(stack.enter_context(mounted(tools, top / "fast", "offline,passthrough=off", "no_open")))
-        table = Table()
-        bench = Bench(tools, shop, nginx.url, mount, top, table, others)
+        told = figures.Figures()
+        bench = Bench(tools, shop, nginx.url, mount, top, told, others)
+        for peer in bench.missing:
+            told.without(peer, "not installed")
         first_byte(bench.name(shop.make()))
         for size in arguments.sizes:
-            bench.misses(size, arguments.rounds)
-        if arguments.json:
-            arguments.json.write_text(json.dumps(bench.figures), encoding="ascii")
+            bench.misses(size, min(arguments.rounds, LARGE_ROUNDS) if size >= LARGE_MB else arguments.rounds)
+        told.without("a first part of a file before all of it is here", "there is no such mode: it is served when it was checked")
         bench.negatives(arguments.rounds)
         pids = daemon.daemons_of(mount)
-        bench.herd(arguments.herd, arguments.rounds, lambda: nginx.log("access.log").count("/buildid/"), lambda: cpu_of(pids))
+        for openers in arguments.herd:
+            bench.herd(openers, arguments.rounds, lambda: nginx.log("access.log").count("/buildid/"), lambda: cpu_of(pids))
         slow = servers.Faults(shop.files / "buildid", [f"delay:{DELAY_MS / 1000}"])
         stack.callback(slow.stop)
         mount = stack.enter_context(mounted(tools, top / "slow", f"url={slow.url},wait=0"))
-        Bench(tools, shop, slow.url, mount, top, table).distinct(arguments.misses, arguments.rounds)
-        table.show()
+        Bench(tools, shop, slow.url, mount, top, told).distinct(arguments.misses, arguments.rounds)
+        print(f"{figures.machine()}\n{told.text()}")
+        if arguments.json:
+            told.save(arguments.json)
 
 
 if __name__ == "__main__":

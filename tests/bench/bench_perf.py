@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What perf's commands take on a writable mount, against the same commands on a directory of perf's own.
 
-usage: bench_perf.py [--ids N] [--rounds N] BUILD_DIRECTORY
+usage: bench_perf.py [--ids N] [--rounds N] [--json FILE] BUILD_DIRECTORY
 
 Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "-l" and
 "list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
@@ -14,13 +14,13 @@ import hashlib
 import os
 import pathlib
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "mount")]
+import figures  # noqa: E402  it is beside this program
 
 ROUNDS = 400_000_000  # of the program that is recorded
 BELIEVED = 1.1  # seconds, by the kernel, of what is not watched
@@ -30,6 +30,7 @@ def parse():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("--ids", default=3000, type=int)
     parser.add_argument("--rounds", default=7, type=int)
+    parser.add_argument("--json", type=pathlib.Path, help="where to leave the figures")
     parser.add_argument("build", type=pathlib.Path)
     return parser.parse_args()
 
@@ -45,9 +46,9 @@ def fill(programs, place, stores, number):
             programs.into_store(store, ident, build.path, build.path)
 
 
-def measure(tools, perf, caches, rounds, *arguments, undo=None, before=None):
-    """Ratios of the time on the mount, the second of the caches, to that on the first."""
-    ratios = []
+def measure(perf, caches, rounds, *arguments, undo=None, before=None):
+    """Of each round the time on each of the caches."""
+    rounds_took = []
     for turn in range(rounds + 1):
         took = {}
         if before:
@@ -59,8 +60,8 @@ def measure(tools, perf, caches, rounds, *arguments, undo=None, before=None):
             if undo:
                 perf(cache, *undo)
         if turn > 0:  # the first warms up
-            ratios.append(took[caches[1]] / took[caches[0]])
-    return ratios
+            rounds_took.append(took)
+    return rounds_took
 
 
 def main():
@@ -69,6 +70,8 @@ def main():
     import programs
     import tools
 
+    if not shutil.which("perf"):
+        raise SystemExit("bench_perf: no perf: install it (contrib/deps test)")
     place = pathlib.Path(tempfile.mkdtemp(prefix="bench-perf-", dir="/var/tmp"))
     native, store, mounted = place / "native", place / "store", place / "mounted"
     for directory in (native, store, mounted, place / "home"):
@@ -86,6 +89,7 @@ def main():
         tools.run("umount", mounted)
         tools.run(tools.MOUNT_BIDFS, store, mounted)
 
+    told = figures.Figures()
     tools.run(tools.MOUNT_BIDFS, store, mounted)
     try:
         caches = (native, mounted)
@@ -94,16 +98,21 @@ def main():
         fill(programs, place, (native, store), arguments.ids)
         add, remove = ["buildid-cache", "-a", extra.path], ["buildid-cache", "-r", extra.path]
         listings = ["buildid-cache", "-l"], ["list", "sdt"]
-        for name, command, undo, before in (
-                ("report", ["report", "--stdio", "-i", data], None, None),
-                ("script", ["script", "-i", data], None, None),
-                ("annotate", ["annotate", "--stdio", "-i", data, "hot"], None, None),
-                ("record, nothing new", [*record[:4], "-o", place / "again.data", burn.path, ROUNDS // 10], None, None),
-                ("add and remove", add, remove, None),
-                *((f"{' '.join(listing)}, first", listing, None, anew) for listing in listings),
-                *((f"{' '.join(listing)}, again", listing, None, lambda: time.sleep(BELIEVED)) for listing in listings)):
-            ratios = measure(tools, perf, caches, arguments.rounds, *command, undo=undo, before=before)
-            print(f"{name:24} {statistics.median(ratios):6.2f} x native ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
+        for name, command, target, undo, before in (
+                ("report", ["report", "--stdio", "-i", data], 1.05, None, None),
+                ("script", ["script", "-i", data], 1.05, None, None),
+                ("annotate", ["annotate", "--stdio", "-i", data, "hot"], 1.05, None, None),
+                ("record, nothing new", [*record[:4], "-o", place / "again.data", burn.path, ROUNDS // 10], None, None, None),
+                ("add and remove", add, None, remove, None),
+                *((f"{' '.join(listing)}, first", listing, None, None, anew) for listing in listings),
+                *((f"{' '.join(listing)}, again", listing, None, None, lambda: time.sleep(BELIEVED)) for listing in listings)):
+            metric = f"perf {name}"
+            for took in measure(perf, caches, arguments.rounds, *command, undo=undo, before=before):
+                told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]})
+            told.compare("P21", metric, "bidfs", "native", target)
+        print(f"{figures.machine()}, {arguments.ids} ids\n{told.text()}")
+        if arguments.json:
+            told.save(arguments.json)
     finally:
         tools.run("umount", mounted)
         shutil.rmtree(place)

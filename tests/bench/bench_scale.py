@@ -5,13 +5,13 @@
 usage: bench_scale.py BUILD_DIRECTORY [--ids 100,10000,1000000] [--rounds 5] [--image-in DIRECTORY] [--cold] [--json FILE]
 
 Makes one store of each size (make-store), in an ext4 image of its own: root mounts it. A figure is a ratio to the same thing done
-in the store itself, or by the peer that is named; the two take turns, and told is the median over the rounds, with the smallest and
-the largest. --cold drops the kernel's names and inodes before each cold lookup, and to see what the daemon gives back: all programs
-of the machine feel that.
+in the store itself, or by the peer that is named; the two take turns, and told is the median over the rounds. The first table has
+all sizes, the second one, of the largest, what was wanted. Lookups are compared with those in a mount of the smallest store, too,
+which take their turn in each round. Of a million ids or more there is one round, because it takes minutes. --cold drops the
+kernel's names and inodes before each cold lookup, and to see what the daemon gives back: all programs of the machine feel that.
 """
 import argparse
 import contextlib
-import json
 import os
 import pathlib
 import random
@@ -21,9 +21,15 @@ import sys
 import tempfile
 import time
 
-HOT = 1000  # names that are looked up again and again
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import figures  # noqa: E402  it is beside this program
+
+HOT = 50  # names that are looked up again and again: as many in each store, so that the processor's caches hold them or not
 COLD = 2000
-PASSES = 20
+PASSES = 400
+STARTS = 5  # in a round
+MANY = 1000000  # ids
 
 
 def timed(*command):
@@ -42,23 +48,11 @@ def memory_of(pid, which):
     return 1024 * int(next(line for line in lines if line.startswith(which)).split()[1])
 
 
-class Figures:
-    """Ratios by name, told when all rounds are over."""
-
-    def __init__(self, ids):
-        self.ids, self.ratios = ids, {}
-
-    def note(self, name, ratio, target=None, above=False):
-        self.ratios.setdefault(name, (target, above, []))[2].append(ratio)
-
-    def report(self):
-        for name, (target, above, ratios) in self.ratios.items():
-            median = statistics.median(ratios)
-            verdict = ""
-            if target is not None:
-                met = median >= target if above else median <= target
-                verdict = f"target {target:g}: " + ("met" if met else "missed")
-            print(f"{self.ids:>8}  {name:<58} {median:9.2f}  ({min(ratios):.2f} to {max(ratios):.2f})  {verdict}", flush=True)
+def memory_of_a_name():
+    """What the kernel keeps of a name: bytes of a node and of its name, without what its allocator needs."""
+    with open("/proc/slabinfo", encoding="ascii") as file:
+        sizes = {words[0]: int(words[3]) for words in map(str.split, file) if words[0] in ("fuse_inode", "dentry")}
+    return sum(sizes.values())
 
 
 class Mount:
@@ -66,11 +60,9 @@ class Mount:
         self.program, self.store, self.point = build / "fs" / "mount.bidfs", store, point
 
     def __enter__(self):
-        begun = time.monotonic()
         self.daemon = subprocess.Popen([self.program, self.store, self.point, "-o", "foreground,offline"], stdout=subprocess.PIPE,
                                        text=True, env={**os.environ, "DEBUGINFOD_URLS": ""})
         assert self.daemon.stdout.readline().strip() == str(self.point)
-        self.ready = time.monotonic() - begun
         return self
 
     def __exit__(self, *_):
@@ -84,16 +76,17 @@ class Mount:
 
 
 class Bench:
-    def __init__(self, build, store, point, ids, cold):
-        self.build, self.store, self.point, self.cold = build, store, point, cold
+    """A store of one size. `smallest` is the one that others are compared with, and is mounted meanwhile; None for itself."""
+
+    def __init__(self, build, store, point, ids, cold, smallest):
+        self.build, self.store, self.point, self.cold, self.smallest = build, store, point, cold, smallest
         self.one = store.with_name(f"{store.name}.names")  # one directory with as many names
-        self.figures = Figures(ids)
-        self.curve = {}  # us of lookups in each round, by name: for a plot
+        self.figures = figures.Figures()
         self.ids = [fan.name + link for fan in os.scandir(store / ".build-id") for link in os.listdir(fan)]
         self.random = random.Random(1)
         self.one.mkdir()
         for ident in self.ids:
-            (self.one / ident).symlink_to("x")
+            os.symlink("x", self.one / ident)
 
     def lookup(self, paths, times):
         """Microseconds of a stat(2)."""
@@ -108,30 +101,32 @@ class Bench:
     def mounted(self, ident):
         return self.point / "buildid" / ident
 
-    def compare(self, names, times, before=None):
-        for where in (self.native, self.mounted):
-            if before:
-                before()
-            else:
-                self.lookup(map(where, names), 1)
-            yield self.lookup(map(where, names), times)
+    def look_up_hot(self, names, where):
+        self.lookup(map(where, names), 1)
+        return self.lookup(map(where, names), PASSES)
+
+    def look_up_first(self, names, where):
+        if self.cold:
+            drop("2")
+        return self.lookup(map(where, names), 1)
 
     def lookups(self):
+        """The smallest store has too few names for a first lookup in each round, so that is none of its own there."""
         shuffled = self.random.sample(self.ids, len(self.ids))
-        hot = min(HOT, len(self.ids) // 2)
-        some = shuffled[:hot]
-        native, mounted = self.compare(some, PASSES)
-        self.figures.note("lookup, hot / native", mounted / native, 1.1)
-        self.curve.setdefault("hot, native", []).append(native)
-        self.curve.setdefault("hot, bidfs", []).append(mounted)
-        absent = [self.random.randbytes(20).hex() for _ in range(len(some))]
-        native, mounted = self.compare(absent, PASSES)
-        self.figures.note("lookup of what is not there, hot / native", mounted / native, 1.6)
-        fresh = shuffled[hot:hot + COLD]
-        native, mounted = self.compare(fresh, 1, (lambda: drop("2")) if self.cold else (lambda: None))
-        self.figures.note("lookup, first / native" + (", both cold" if self.cold else ", warm"), mounted / native)
-        self.figures.note("lookup, first, us", mounted)
-        self.curve.setdefault("first, bidfs", []).append(mounted)
+        some, fresh = shuffled[:HOT], shuffled[HOT:HOT + COLD]
+        absent = [self.random.randbytes(20).hex() for _ in range(HOT)]
+        views = {"native": self.native, "bidfs": self.mounted}
+        hot = {view: self.look_up_hot(some, where) for view, where in views.items()}
+        first = {view: self.look_up_first(fresh, where) for view, where in views.items()}
+        if self.smallest:
+            names = self.smallest.random.sample(self.smallest.ids, len(self.smallest.ids))
+            hot["smallest"] = self.look_up_hot(names[:HOT], self.smallest.mounted)
+            if self.cold:
+                first["smallest"] = self.look_up_first(names, self.smallest.mounted)
+        self.figures.note("lookup", "us", hot)
+        self.figures.note("lookup of what is not there", "us",
+                          {view: self.look_up_hot(absent, where) for view, where in views.items()})
+        self.figures.note("lookup, first", "us", first)
 
     def floor(self, what, *directories):
         """Seconds of what is done by hand."""
@@ -141,31 +136,34 @@ class Bench:
 
     def listings(self):
         """By one program on both sides: what ls(1) and find(1) do with names takes longer than to read them."""
-        self.floor("names", self.one)
-        links, one = self.floor("names", *(self.store / ".build-id").iterdir()), self.floor("names", self.one)
-        for name, target in (("first", 0.9), ("repeated", 0.25)):
-            took = self.floor("names", self.point / "buildid")
-            self.figures.note(f"all names read, {name} / of one ext4 directory", took / one, target)
-            self.figures.note(f"all names read, {name} / those of the links", took / links)
+        fans = list((self.store / ".build-id").iterdir())
+        for directories in ((self.one,), fans):
+            self.floor("names", *directories)
+        links, one = self.floor("names", *fans), self.floor("names", self.one)
+        for name in ("first", "repeated"):
+            self.figures.note(f"names, {name}", "s", {"bidfs": self.floor("names", self.point / "buildid"), "directory": one,
+                                                      "links": links})
         # of directories find(1) asks more than the name: where there are links it does not, here and there
         native, took = (timed("find", top / ".build-id", "-type", "f") for top in (self.store, self.point))
-        self.figures.note("find -type f in .build-id / in the store's", took / native, 1.5)
+        self.figures.note("find -type f in .build-id", "s", {"bidfs": took, "native": native})
 
     def memory(self, mount, before):
         """
-        After a listing, after a lookup of every id, of its ELF file, too, and after the kernel forgot them. The target is for a
-        million: what does not grow with the ids, as the 2 MiB of what files were found to be, is more of few.
+        After a listing, after a lookup of every id, of its ELF file, too, and after the kernel forgot them. What does not grow with
+        the ids, as the 2 MiB of what files were found to be, is more of few.
         """
-        target = 64 if len(self.ids) >= 1000000 else None
-        self.figures.note("daemon after listing, bytes an id", (mount.memory() - before) / len(self.ids), target)
+        def note(when):
+            self.figures.note(f"daemon, {when}", "B/id", {"bidfs": (mount.memory() - before) / len(self.ids)})
+
+        note("all listed")
         self.lookup(map(self.mounted, self.ids), 1)
-        self.figures.note("daemon after looking all up, bytes an id", (mount.memory() - before) / len(self.ids), target)
+        note("all looked up")
         self.lookup((self.mounted(ident) / "elf" for ident in self.ids), 1)
-        self.figures.note("daemon after looking all files up, bytes an id", (mount.memory() - before) / len(self.ids), target)
+        note("all files looked up")
         if self.cold:
             drop("2")
             time.sleep(1)
-            self.figures.note("daemon after all were forgotten, bytes an id", (mount.memory() - before) / len(self.ids), 1)
+            note("all forgotten")
 
     @staticmethod
     def most_memory_of(*command):
@@ -177,34 +175,86 @@ class Bench:
 
     def programs(self):
         bidctl = [self.build / "store" / "ctl" / "bidctl", "-s", self.store]
-        floor = self.floor("walk", self.store)
-        took = timed(*bidctl, "verify")
-        self.figures.note("verify / walk, open, read 4 bytes, one thread", took / floor)
-        self.figures.note("verify, thousands of objects a second", len(self.ids) / took / 1000, 150, True)
+        floor, took = self.floor("walk", self.store), timed(*bidctl, "verify")
+        self.figures.note("verify", "s", {"bidfs": took, "floor": floor})
+        self.figures.note("verify, objects", "k/s", {"bidfs": len(self.ids) / took / 1000})
         begun = time.monotonic()
         with subprocess.Popen([*bidctl, "list"], stdout=subprocess.PIPE) as process:
             process.stdout.readline()
-            self.figures.note("bidctl list, first line, ms", 1000 * (time.monotonic() - begun))
+            self.figures.note("bidctl list, first line", "s", {"bidfs": time.monotonic() - begun})
             for _ in process.stdout:
                 pass
-        self.figures.note("bidctl list / walk, open, read 4 bytes", (time.monotonic() - begun) / floor)
-        self.figures.note("bidctl list, MiB of memory", self.most_memory_of(*bidctl, "list"))
-        self.figures.note("bidctl show of an abbreviation, ms", 1000 * timed(*bidctl, "show", self.random.choice(self.ids)[:16]))
+        self.figures.note("bidctl list", "s", {"bidfs": time.monotonic() - begun, "floor": floor})
+        self.figures.note("bidctl list, memory", "MiB", {"bidfs": self.most_memory_of(*bidctl, "list")})
+        self.figures.note("bidctl show of an abbreviation", "s", {
+            "bidfs": timed(*bidctl, "show", self.random.choice(self.ids)[:16])})
+
+    def start(self, metric):
+        """Until a mount has answered its first lookup, and a moment later until it is gone."""
+        begun = time.monotonic()
+        with Mount(self.build, self.store, self.point):
+            os.stat(self.mounted(self.random.choice(self.ids)) / "elf")
+            self.figures.note(metric, "s", {"bidfs": time.monotonic() - begun})
 
     def round(self, last):
+        for _ in range(STARTS):
+            self.start("start to first lookup")
         if self.cold:
             drop("3")
+            self.start("start to first lookup, cold")
         with Mount(self.build, self.store, self.point) as mount:
-            begun = time.monotonic()
-            os.stat(self.mounted(self.random.choice(self.ids)) / "elf")
-            self.figures.note("start to first lookup" + (", cold" if self.cold else "") + ", ms",
-                              1000 * (mount.ready + time.monotonic() - begun), 150 if self.cold else 50)
             before = mount.memory()
             self.listings()
             self.lookups()
             if last:
                 self.memory(mount, before)
         self.programs()
+
+
+def growth(benches):
+    """A line for each figure, a column for each size."""
+    names = {metric: views for bench in benches for metric, views in bench.figures.values.items()}
+    lines = [f"{'':30} {'':14}" + "".join(f"{len(bench.ids):>12}" for bench in benches) + "  ids"]
+    for metric, views in names.items():
+        for view in ("bidfs", *(view for view in views if view not in ("bidfs", "smallest"))):
+            row = f"{metric:30} {'' if view == 'bidfs' else '/ ' + view:14}"
+            for bench in benches:
+                values = bench.figures.values.get(metric, {})
+                if view not in values:
+                    told = "-"
+                elif view == "bidfs":
+                    told = figures.in_unit(bench.figures.median(metric, view), bench.figures.units[metric])
+                else:
+                    told = figures.digits(statistics.median(figures.quotients(values["bidfs"], values[view])))
+                row += f"{told:>12}"
+            lines.append(row)
+    return "\n".join(lines)
+
+
+def targets(bench, smallest):
+    """Of the largest store. What is told for each id is a target of a million."""
+    told = bench.figures
+    beside = f"of {len(smallest.ids)} ids"
+    for metric in ("lookup", "lookup, first"):
+        if "smallest" in told.values[metric]:
+            told.values[metric][beside] = told.values[metric].pop("smallest")
+    told.compare("P10", "lookup", "bidfs", "native", 1.1)
+    told.compare("P10", "lookup", "bidfs", beside, 1.1)
+    told.compare("P10", "lookup, first", "bidfs", "native")
+    told.compare("P10", "lookup, first", "bidfs", beside, 1.3)
+    told.compare("P10", "lookup of what is not there", "bidfs", "native", 1.6)
+    told.compare("P11", "names, first", "bidfs", "directory", 0.9)
+    told.compare("P11", "names, repeated", "bidfs", "directory", 0.25)
+    told.compare("P11", "find -type f in .build-id", "bidfs", "native", 1.5)
+    limits = [("P12", "start to first lookup", 0.05, False), ("P12", "start to first lookup, cold", 0.15, False),
+              ("P25", "verify, objects", 150, True)]
+    limits += [("P8", metric, (1 if "forgotten" in metric else 64) if len(bench.ids) >= MANY else None, False)
+               for metric in told.values if metric.startswith("daemon, ")]
+    for row, metric, target, above in limits:
+        if metric in told.values:
+            told.limit(row, metric, told.units[metric], told.values[metric]["bidfs"], target, above)
+    if os.geteuid() == 0:
+        told.limit("P8", "kernel, a name that it knows", "B", [memory_of_a_name()])
 
 
 @contextlib.contextmanager
@@ -229,25 +279,38 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--image-in", default="/var/tmp")
     parser.add_argument("--cold", action="store_true")
-    parser.add_argument("--json", type=pathlib.Path, help="where to leave the medians of lookups, in us")
+    parser.add_argument("--json", type=pathlib.Path, help="where to leave the figures, and the medians of lookups, in us")
     arguments = parser.parse_args()
     build, sizes = arguments.build.resolve(), [int(ids) for ids in arguments.ids.split(",")]
-    print(f"the load of this machine is {os.getloadavg()[0]:.1f}, it has {os.cpu_count()} CPUs")
-    with tempfile.TemporaryDirectory(dir=arguments.image_in) as top, image(pathlib.Path(top), sum(sizes)) as stores:
-        point = pathlib.Path(top) / "mount"
-        point.mkdir()
-        curves = {}
+    print(figures.machine())
+    with tempfile.TemporaryDirectory(dir=arguments.image_in) as top, image(pathlib.Path(top), sum(sizes)) as stores, \
+            contextlib.ExitStack() as stack:
+        benches = []
         for ids in sizes:
-            store = stores / str(ids)
-            subprocess.run([build / "tests" / "bench" / "make-store", store, str(ids)], check=True)
+            begun = time.monotonic()
+            store, point = stores / str(ids), pathlib.Path(top) / f"mount-{ids}"
+            point.mkdir()
+            subprocess.run([build / "tests" / "bench" / "make-store", store, str(ids)], check=True, stdout=subprocess.DEVNULL)
             os.sync()
-            bench = Bench(build, store, point, ids, arguments.cold)
-            for turn in range(arguments.rounds):
-                bench.round(turn == arguments.rounds - 1)
-            bench.figures.report()
-            curves[ids] = {name: statistics.median(values) for name, values in bench.curve.items()}
+            bench = Bench(build, store, point, ids, arguments.cold, benches[0] if benches else None)
+            made = time.monotonic() - begun
+            rounds = arguments.rounds if ids < MANY else 1
+            for turn in range(rounds):
+                bench.round(turn == rounds - 1)
+            took = time.monotonic() - begun - made
+            print(f"{ids} ids: made in {made:.1f} s, measured in {took:.1f}, rounds: {rounds}", flush=True)
+            if not benches:
+                stack.enter_context(Mount(build, store, point))
+            benches.append(bench)
+        print(f"\n{growth(benches)}")
+        last = benches[-1].figures
+        targets(benches[-1], benches[0])
+        print(f"\nof {sizes[-1]} ids:\n{last.text()}")
+        for curve, metric, view in (("hot, native", "lookup", "native"), ("hot, bidfs", "lookup", "bidfs"),
+                                    ("first, bidfs", "lookup, first", "bidfs")):
+            last.curves[curve] = [(len(bench.ids), bench.figures.median(metric, view)) for bench in benches]
         if arguments.json:
-            arguments.json.write_text(json.dumps(curves), encoding="ascii")
+            last.save(arguments.json)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What it costs to scan a tree and to add what is in it, against what nobody can do without and against what others do.
 
-usage: bench_scan.py BUILD_DIRECTORY [--tree /usr] [--rounds 5] [--image-in DIRECTORY] [--peers debuginfod,perf]
+usage: bench_scan.py BUILD_DIRECTORY [--tree /usr] [--rounds 5] [--image-in DIRECTORY] [--peers debuginfod,perf] [--json FILE]
 
 Every figure is a ratio, of two things that took turns in the same round: the median over the rounds, with the smallest and the
 largest. It is time by the clock, unless it says "busy": that is processor time, which other programs disturb less. As root it
-hides /usr/lib/debug, of which perf and bidctl take along what belongs to a program, and no floor does. Adding is measured in an
-ext4 image of its own, mounted by root: nothing is ever deleted in it, because ext4 is slow to reuse inodes that were deleted a
-moment ago.
+measures a scan from the disk, too, for which the page cache of the whole machine is emptied, and hides /usr/lib/debug, of which
+perf and bidctl take along what belongs to a program, and no floor does. Adding is measured in an ext4 image of its own, mounted by
+root: nothing is ever deleted in it, because ext4 is slow to reuse inodes that were deleted a moment ago.
 """
 import argparse
 import contextlib
@@ -18,13 +18,17 @@ import pathlib
 import resource
 import shutil
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import figures  # noqa: E402  it is beside this program
+
+COLD_ROUNDS = 2
 SINGLE = 300  # files that are added durably one by one
 MAX_SIZE = 1 << 20  # of what is copied into the image
 
@@ -52,7 +56,7 @@ class Bench:
         self.bidctl = build / "store" / "ctl" / "bidctl"
         self.floor = build / "tests" / "bench" / "floor"
         self.each = build / "tests" / "bench" / "add-each"
-        self.figures = {}
+        self.figures = figures.Figures()
 
     def measured(self, *command, text=None):
         """Seconds, as the program itself has measured them: without its start."""
@@ -62,21 +66,10 @@ class Bench:
     def measured_floor(self, *arguments, text=None):
         return self.measured(self.floor, *arguments, text=text)
 
-    def note(self, name, ratio, target, better_above=False):
-        self.figures.setdefault(name, (target, better_above, []))[2].append(ratio)
 
-    def report(self):
-        for name, (target, better_above, ratios) in self.figures.items():
-            median = statistics.median(ratios)
-            if target is None:
-                verdict = ""
-            elif (median >= target) if better_above else (median <= target):
-                verdict = f"target {target}: met"
-            else:
-                missed = target / median if better_above else median / target
-                verdict = f"target {target}: missed by {100 * (missed - 1):.0f} %"
-            print(f"{name:<66} {median:6.2f}  ({min(ratios):.2f} to {max(ratios):.2f})  {verdict}", flush=True)
-        self.figures = {}
+def drop_caches():
+    os.sync()
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3\n", encoding="ascii")
 
 
 @contextlib.contextmanager
@@ -111,31 +104,42 @@ def bench_scan(bench, tree, rounds, peers, directory):
     store.mkdir()
     cache = store / ".bidfs" / "scan"
     seconds(bench.bidctl, "-s", store, "add", "--link=copy", tree)
-    for _ in range(rounds):
-        floor = bench.measured_floor("walk", tree)
-        took = {}
-        for jobs in (1, 2):
-            shutil.rmtree(cache)
-            took[jobs] = seconds(bench.bidctl, "-s", store, "add", f"--jobs={jobs}", tree)
-        bench.note("scan, one thread / walk, open, read 4 bytes", took[1] / floor, 1.2)
-        bench.note("scan, two threads: times as fast as one", took[1] / took[2], 1.7, True)
-        floor = busy(bench.floor, "walk", tree)
-        for jobs, threads in ((1, "one thread"), (2, "two threads")):
-            shutil.rmtree(cache)
-            bench.note(f"scan, {threads}, busy / walk, open, read 4 bytes, busy",
-                       busy(bench.bidctl, "-s", store, "add", f"--jobs={jobs}", tree) / floor, None)
+
+    def scan(measure, jobs):
+        shutil.rmtree(cache)
+        return measure(bench.bidctl, "-s", store, "add", f"--jobs={jobs}", tree)
+
+    for turn in range(rounds):
+        took = {"floor": bench.measured_floor("walk", tree), "one thread": scan(seconds, 1), "two threads": scan(seconds, 2)}
         if "debuginfod" in peers:
-            with debuginfod(tree, directory) as other:
-                bench.note("scan, two threads: times as fast as debuginfod -F", other / took[2], 8, True)
+            with debuginfod(tree, directory) as took["debuginfod -F"]:
+                pass
             (directory / "debuginfod.sqlite").unlink()
-        find = seconds("find", tree, "-xdev", "-type", "f")
-        again = seconds(bench.bidctl, "-s", store, "add", tree)
-        alone = seconds(bench.bidctl, "-s", store, "add", "--jobs=1", tree)
-        stats = seconds("find", tree, "-xdev", "-type", "f", "-newermt", "2100-01-01")
-        bench.note("rescan / find -type f, which does not stat", again / find, 1.3)
-        bench.note("rescan / find -newermt, which does", again / stats, None)
-        bench.note("rescan, one thread / find -newermt", alone / stats, None)
-    bench.report()
+        bench.figures.note("scan", "s", took)
+        took = {"floor": busy(bench.floor, "walk", tree), "one thread": scan(busy, 1), "two threads": scan(busy, 2)}
+        bench.figures.note("scan, busy", "s", took)
+        names = ["find", tree, "-xdev", "-type", "f"]
+        bench.figures.note("scan again", "s", {
+            "find": seconds(*names), "find -newermt": seconds(*names, "-newermt", "2100-01-01"),
+            "two threads": seconds(bench.bidctl, "-s", store, "add", tree),
+            "one thread": seconds(bench.bidctl, "-s", store, "add", "--jobs=1", tree)})
+        if os.geteuid() == 0 and turn < COLD_ROUNDS:
+            drop_caches()
+            floor = bench.measured_floor("walk", tree)
+            shutil.rmtree(cache)
+            drop_caches()
+            took = seconds(bench.bidctl, "-s", store, "add", tree)
+            bench.figures.note("scan, from the disk", "s", {"floor": floor, "two threads": took})
+    compare = bench.figures.compare
+    compare("P13", "scan", "one thread", "floor", 1.2)
+    compare("P13", "scan", "two threads", "one thread", 1.7, above=True, faster=True)
+    compare("P13", "scan", "two threads", "debuginfod -F", 8, above=True, faster=True)
+    compare("P13", "scan, busy", "one thread", "floor")
+    compare("P13", "scan, busy", "two threads", "floor")
+    compare("P13", "scan, from the disk", "two threads", "floor")
+    compare("P13", "scan again", "two threads", "find", 1.3)
+    compare("P13", "scan again", "two threads", "find -newermt")
+    compare("P13", "scan again", "one thread", "find -newermt")
 
 
 def bench_add(bench, tree, rounds, peers, top):
@@ -151,9 +155,8 @@ def bench_add(bench, tree, rounds, peers, top):
     listed = "".join(f"{build_id} {path}\n" for build_id, path in files)
     single = files[:SINGLE]
     names = [path for _, path in single]
-    print(f"adding {len(files)} ids; one at a time {len(single)}")
-    if "perf" in peers:
-        print("perf neither examines a file as a whole, nor records where it is from, nor brings it to disk")
+    bench.figures.notes.append(f"adding {len(files)} ids; one by one {len(single)}. perf neither examines a file as a whole, nor "
+                               "records where it is from, nor brings it to disk")
     for turn in range(rounds):
         names_of_stores = ("link", "batch", "perf", "ours", "each", "ours-each", "some", "ours-some")
         stores = {name: top / f"{name}-{turn}" for name in names_of_stores}
@@ -164,30 +167,38 @@ def bench_add(bench, tree, rounds, peers, top):
             os.sync()
             return measure(*arguments, **keywords)
 
-        link = after_sync(bench.measured_floor, "link", stores["link"], text=listed)
-        batch = after_sync(bench.measured_floor, "batch", stores["batch"], text=listed)
-        ours = after_sync(seconds, bench.bidctl, "-s", stores["ours"], "add", tree)
-        bench.note("add, durable in the end: share of the floor's rate (no sync)", link / ours, 0.6, True)
-        bench.note("add, durable in the end / floor with one syncfs", ours / batch, 1.3)
+        took = {"floor": after_sync(bench.measured_floor, "link", stores["link"], text=listed),
+                "floor, syncfs": after_sync(bench.measured_floor, "batch", stores["batch"], text=listed),
+                "bidctl add": after_sync(seconds, bench.bidctl, "-s", stores["ours"], "add", tree)}
         if "perf" in peers:
             # perf takes a list, and an argument cannot be longer than 128 KiB
             perf = 0.0
             for at in range(0, len(files), 1000):
                 some = ",".join(path for _, path in files[at:at + 1000])
                 perf += after_sync(seconds, "perf", "--buildid-dir", stores["perf"], "buildid-cache", "-a", some)
-            synced = perf + seconds("sync", "-f", stores["perf"])
-            bench.note("add: times as fast as perf buildid-cache -a, which is not durable", perf / ours, 3, True)
-            bench.note("add: the same, perf with one syncfs in the end", synced / ours, None)
+            took["perf"] = perf
+            took["perf, sync"] = perf + seconds("sync", "-f", stores["perf"])
+        bench.figures.note("add a tree", "s", took)
         some = "".join(f"{build_id} {path}\n" for build_id, path in single)
         each = after_sync(bench.measured_floor, "each", stores["each"], text=some)
-        ours_each = after_sync(bench.measured, bench.each, stores["ours-each"], text="\n".join(names))
-        bench.note("add, durable one by one / floor with fsync of file and directories", ours_each / each, 1.2)
-        batch = after_sync(bench.measured_floor, "batch", stores["some"], text=some)
-        ours_some = after_sync(seconds, bench.bidctl, "-s", stores["ours-some"], "add", *names)
-        bench.note("add, as many by name / floor with fsync of file and directories", ours_some / each, None)
-        bench.note("add, as many by name / floor with one syncfs", ours_some / batch, None)
+        bench.figures.note("add one by one", "s", {
+            "floor": each, "bid_store_add": after_sync(bench.measured, bench.each, stores["ours-each"], text="\n".join(names))})
+        bench.figures.note("add as many by name", "s", {
+            "floor": each, "floor, syncfs": after_sync(bench.measured_floor, "batch", stores["some"], text=some),
+            "bidctl add": after_sync(seconds, bench.bidctl, "-s", stores["ours-some"], "add", *names)})
         bench_verify(bench, stores["ours"])
-    bench.report()
+    compare = bench.figures.compare
+    compare("P14", "add a tree", "bidctl add", "perf", 3, above=True, faster=True)
+    compare("P14", "add a tree", "bidctl add", "perf, sync", faster=True)
+    compare("P14", "add a tree", "bidctl add", "floor", 0.6, above=True, faster=True)
+    compare("P22", "add a tree", "bidctl add", "floor, syncfs", 1.3)
+    compare("P22", "add one by one", "bid_store_add", "floor", 1.2)
+    compare("P22", "add as many by name", "bidctl add", "floor")
+    compare("P22", "add as many by name", "bidctl add", "floor, syncfs")
+    compare("P25", "check of names", "one thread", "floor")
+    compare("P25", "check of names", "two threads", "one thread", faster=True)
+    compare("P25", "check of all bytes", "one thread", "floor", 0.95, above=True, faster=True)
+    compare("P25", "check of all bytes", "two threads", "one thread", faster=True)
 
 
 def bench_verify(bench, store):
@@ -200,12 +211,11 @@ def bench_verify(bench, store):
 
     # so that there are digests to compare with
     seconds(*verify, "--deep", "--repair", "--offline")
-    walk, digests = bench.measured_floor("walk", store), bench.measured_floor("hash", store)
-    bench.note("verify, one thread / walk, open, read 4 bytes", checking("--jobs=1") / walk, None)
-    bench.note("verify, a thread per CPU / the same, one thread", checking() / walk, None)
-    one, all_of_them = checking("--deep", "--jobs=1"), checking("--deep")
-    bench.note("verify --deep, one thread: share of the rate of reading and hashing", digests / one, 0.95, True)
-    bench.note("verify --deep, a thread per CPU: the same, of one thread", digests / all_of_them, None)
+    bench.figures.note("check of names", "s", {
+        "floor": bench.measured_floor("walk", store), "one thread": checking("--jobs=1"), "two threads": checking("--jobs=2")})
+    bench.figures.note("check of all bytes", "s", {
+        "floor": bench.measured_floor("hash", store), "one thread": checking("--deep", "--jobs=1"),
+        "two threads": checking("--deep", "--jobs=2")})
 
 
 def is_elf(path):
@@ -248,19 +258,24 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--image-in", default="/var/tmp")
     parser.add_argument("--peers", default="debuginfod,perf")
+    parser.add_argument("--json", type=pathlib.Path, help="where to leave the figures")
     arguments = parser.parse_args()
-    peers = [peer for peer in arguments.peers.split(",") if shutil.which(peer)]
     bench = Bench(arguments.build.resolve())
-    load = os.getloadavg()[0]
-    if load > 0.5:
-        print(f"the load of this machine is {load:.1f}: two threads may not have two CPUs")
+    peers = arguments.peers.split(",")
+    for peer in [peer for peer in peers if not shutil.which(peer)]:
+        bench.figures.without(peer, "not installed")
+        peers.remove(peer)
     with tempfile.TemporaryDirectory(dir=arguments.image_in) as top:
         bench_scan(bench, arguments.tree, arguments.rounds, peers, pathlib.Path(top))
     if os.geteuid() != 0:
-        print("adding is not measured: needs root, for a file system of its own")
-        return
-    with tempfile.TemporaryDirectory(dir=arguments.image_in) as top, image(pathlib.Path(top), arguments.tree) as point:
-        bench_add(bench, point / "tree", arguments.rounds, peers, point)
+        bench.figures.without("adding", "needs root, for a file system of its own")
+    else:
+        with tempfile.TemporaryDirectory(dir=arguments.image_in) as top, image(pathlib.Path(top), arguments.tree) as point:
+            bench_add(bench, point / "tree", arguments.rounds, peers, point)
+    print(f"{figures.machine()}\nthe floor is tests/bench/floor, the tree '{arguments.tree}'")
+    print(bench.figures.text())
+    if arguments.json:
+        bench.figures.save(arguments.json)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,24 @@ import re
 import subprocess
 
 
+def place_of(name):
+    return rf"<!-- {name} -->\n.*?<!-- end -->"
+
+
+def require(path, names):
+    """Exit if the document lacks a place for one of these: better before all is measured than after."""
+    document = path.read_text(encoding="utf-8")
+    for name in names:
+        if not re.search(place_of(name), document, re.DOTALL):
+            raise SystemExit(f"run: '{path}' has no place for '{name}': a line '<!-- {name} -->' and a line '<!-- end -->'")
+
+
 def put(path, name, command, text):
     """What `command` printed, in the place that the document has for `name`: between '<!-- name -->' and '<!-- end -->'."""
     document = path.read_text(encoding="utf-8")
     lines = "\n".join(line.rstrip() for line in text.rstrip().splitlines())
     block = f"<!-- {name} -->\n```\n$ {command}\n{lines}\n```\n<!-- end -->"
-    document, places = re.subn(rf"<!-- {name} -->\n.*?<!-- end -->", lambda _: block, document, count=1, flags=re.DOTALL)
-    if places == 0:
-        raise SystemExit(f"run: '{path}' has no place for '{name}': a line '<!-- {name} -->' and a line '<!-- end -->'")
+    document = re.sub(place_of(name), lambda _: block, document, count=1, flags=re.DOTALL)
     path.write_text(document, encoding="utf-8")
 
 

@@ -56,6 +56,20 @@ void print_ratios(const char *what, const double *over, const double *under, siz
 	printf("%-44s %6.2f  (%.2f to %.2f)\n", what, ratio.median, ratio.min, ratio.max);
 }
 
+void print_json(const char *metric, const char *unit, const char *const *names, double values[][ROUNDS_MAX], size_t n_names,
+		size_t rounds)
+{
+	printf("{\"metric\": \"%s\", \"unit\": \"%s\", \"views\": {", metric, unit);
+	for (size_t i = 0; i < n_names; i++) {
+		printf("%s\"%s\": [", i ? ", " : "", names[i]);
+		for (size_t round = 0; round < rounds; round++)
+			printf("%s%.6g", round ? ", " : "", values[i][round]);
+		printf("]");
+	}
+	printf("}}\n");
+	fflush(stdout);
+}
+
 size_t parse_rounds(const char *text, size_t otherwise)
 {
 	size_t rounds = text ? strtoul(text, NULL, 10) : otherwise;

@@ -29,24 +29,22 @@ struct view *new_view(struct views *views, const char *name)
 
 static void print(const struct views *views, const char *metric, const char *unit, double values[][ROUNDS_MAX])
 {
-	if (views->json)
-		printf("{\"metric\": \"%s\", \"unit\": \"%s\", \"views\": {", metric, unit);
-	else
-		printf("%-24s", metric);
-	for (unsigned i = 0; i < views->n; i++) {
-		struct spread value = spread_of(values[i], views->rounds);
+	const char *names[VIEWS_MAX];
+
+	for (unsigned i = 0; i < views->n; i++)
+		names[i] = views->view[i]->name;
+	if (views->json) {
+		print_json(metric, unit, names, values, views->n, views->rounds);
+		return;
+	}
+	printf("%-24s %s %.2f %s", metric, names[0], spread_of(values[0], views->rounds).median, unit);
+	for (unsigned i = 1; i < views->n; i++) {
 		struct spread ratio = spread_of_ratios(values[i], values[0], views->rounds);
 
-		if (views->json)
-			printf("%s\"%s\": {\"value\": %.4g, \"ratio\": %.4g, \"min\": %.4g, \"max\": %.4g}", i ? ", " : "",
-			       views->view[i]->name, value.median, ratio.median, ratio.min, ratio.max);
-		else if (i == 0)
-			printf(" %s %.2f %s", views->view[i]->name, value.median, unit);
-		else
-			printf("   %s %.2f, ratio %.2f (%.2f .. %.2f)", views->view[i]->name, value.median, ratio.median, ratio.min,
-			       ratio.max);
+		printf("   %s %.2f, ratio %.2f (%.2f .. %.2f)", names[i], spread_of(values[i], views->rounds).median, ratio.median,
+		       ratio.min, ratio.max);
 	}
-	printf(views->json ? "}}\n" : "\n");
+	printf("\n");
 	fflush(stdout);
 }
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { VIEWS_MAX = 8, FILES_MAX = 16384 };
+enum { VIEWS_MAX = 10, FILES_MAX = 16384 };
 
 struct view {
 	const char *name;

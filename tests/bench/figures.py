@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What all programs here tell: one form of table, of what bidfs costs beside something else, and of what was wanted of it."""
+import json
+import os
+import statistics
+
+# the rows of the project's targets, and what each is about
+ROWS = {
+    "P1": "stat of a name that the kernel knows",
+    "P2": "open and close, no_open mode",
+    "P3": "open, read 4 KiB, close, no_open mode",
+    "P4": "the same with passthrough",
+    "P5": "what a reader of ELF files does with one",
+    "P6": "a large file from end to end",
+    "P7": "a large file here and there, and mapped",
+    "P8": "memory",
+    "P9": "many clients at once",
+    "P10": "lookup by the number of ids",
+    "P11": "listing",
+    "P12": "start",
+    "P13": "scan of a tree",
+    "P14": "adding a tree",
+    "P15": "the id of a file",
+    "P16": "a miss",
+    "P17": "what was fetched, once more",
+    "P18": "what nobody has",
+    "P19": "many openers of one missing file",
+    "P20": "many misses, distinct ones",
+    "P21": "perf's commands",
+    "P22": "what is durable when it is told",
+    "P25": "checking the store",
+    "P26": "the daemon confines itself",
+    "data": "the builds of a recording",
+}
+
+
+def number(value):
+    """Four digits that tell something, and no exponent."""
+    if abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.4g}" if abs(value) >= 0.001 else f"{value:.5f}"
+
+
+def digits(value):
+    """A ratio."""
+    return number(float(f"{value:.3g}"))
+
+
+def in_unit(value, unit):
+    """Times as people read them: the unit that they are kept in is "s", "ms" or "us"."""
+    scale = {"s": 1, "ms": 1e-3, "us": 1e-6}
+    if unit in scale:
+        value *= scale[unit]
+        unit = "s" if value >= 1 else "ms" if value >= 1e-3 else "us"
+        value /= scale[unit]
+    return f"{number(value)} {unit}".strip()
+
+
+def quotients(over, under):
+    """Of each round: what the machine does meanwhile is in both."""
+    return [a / b for a, b in zip(over, under)]
+
+
+class Figures:
+    def __init__(self):
+        self.values = {}  # metric -> view -> a value of each round
+        self.units = {}
+        self.lines = []  # of the table, as dictionaries
+        self.curves = {}  # whatever a plot is drawn of
+        self.notes = []  # what is not measured, and why
+
+    def note(self, metric, unit, views):
+        """One round: {view: value}."""
+        self.units[metric] = unit
+        for view, value in views.items():
+            self.values.setdefault(metric, {}).setdefault(view, []).append(value)
+
+    def take(self, output):
+        """All rounds, from a program that prints lines of JSON."""
+        for row in map(json.loads, output.splitlines()):
+            self.values.setdefault(row["metric"], {}).update(row["views"])
+            self.units[row["metric"]] = row["unit"]
+
+    def median(self, metric, view):
+        return statistics.median(self.values[metric][view])
+
+    def without(self, what, why):
+        self.notes.append(f"without {what}: {why}")
+
+    def compare(self, row, metric, ours, other, target=None, above=False, faster=False, wanted=None):
+        """
+        A line with the ratio of what was noted for `ours` to what was noted for `other`, or if `faster` the other way round. The
+        target is a ceiling, `above` a floor. `wanted` is how a target is told that is not a ratio alone.
+        """
+        views = self.values.get(metric, {})
+        if ours not in views or other not in views:
+            # what is missing everywhere has been told once
+            self.lines.append({"row": row, "metric": metric, "ours": ours, "other": other})
+            return
+        over, under = (views[other], views[ours]) if faster else (views[ours], views[other])
+        medians = [statistics.median(views[view]) for view in (ours, other)]
+        told = {"names": (ours, other), "ours": f"{ours} {in_unit(medians[0], self.units[metric])}",
+                "other": f"{other} {in_unit(medians[1], self.units[metric])}"}
+        self.judge({"row": row, "metric": metric + (": times as fast" if faster else "")} | told, quotients(over, under), target,
+                   above, wanted)
+
+    def limit(self, row, metric, unit, values, target=None, above=False):
+        """A line of a value that is compared with nothing but its target, in the same unit."""
+        self.judge({"row": row, "metric": metric, "names": ("", ""), "ours": in_unit(statistics.median(values), unit), "other": ""},
+                   values, target, above, unit=unit)
+
+    def judge(self, line, values, target, above, wanted=None, unit=None):
+        def told(value):
+            return digits(value) if unit is None else in_unit(value, unit)
+
+        middle, low, high = statistics.median(values), min(values), max(values)
+        line |= {"value": middle, "ratio": told(middle) if unit is None else "", "wanted": wanted or "", "verdict": "",
+                 "spread": f"({told(low)} .. {told(high)})" if low != high else ""}
+        if target is not None:
+            line["wanted"] = wanted or f"{'>=' if above else '<='} {told(target)}"
+            good = middle >= target if above else middle <= target
+            missed = 0 if good else (target / middle if above else middle / target) - 1
+            line |= {"met": good, "missed": missed, "verdict": "met" if good else f"missed, {percent(missed)}"}
+        self.lines.append(line)
+
+    def text(self):
+        form = "{:4} {:44} {:27} {:28} {:>6} {:>18} {:>15} {}"
+        lines = [*self.notes, *([""] if self.notes else [])]
+        lines.append(form.format("row", "metric", "bidfs", "against", "ratio", "(min .. max)", "target", ""))
+        for line in self.lines:
+            told = [line[name] for name in ("row", "metric", "ours", "other")]
+            if "value" in line:
+                told += [line[name] for name in ("ratio", "spread", "wanted", "verdict")]
+            else:
+                told += ["", "", "", "not measured"]
+            lines.append(form.format(*told))
+        lines = [line.rstrip() for line in lines]
+        return "\n".join(lines)
+
+    def save(self, path):
+        path.write_text(json.dumps({"lines": self.lines, "curves": self.curves, "notes": self.notes}), encoding="utf-8")
+
+
+def percent(missed):
+    return f"{100 * missed:.{0 if missed >= 0.01 else 1}f} %" if missed < 1 else f"{missed + 1:.1f} x"
+
+
+def summary(lines):
+    """How many targets of each row are met, and which one is missed by most."""
+    told = [f"{'row':4} {'what':42} {'met':>9}  missed by most"]
+    all_met = all_targets = 0
+    for row, what in ROWS.items():
+        mine = [line for line in lines if line["row"] == row]
+        wanted = [line for line in mine if "met" in line]
+        met = sum(line["met"] for line in wanted)
+        all_met, all_targets = all_met + met, all_targets + len(wanted)
+        share = f"{met} of {len(wanted)}" if wanted else "no target" if any("value" in line for line in mine) else "-"
+        worst = max(wanted, key=lambda line: line["missed"], default=None)
+        most = ""
+        if worst and not worst["met"]:
+            ours, other = worst["names"]
+            most = worst["metric"] + (f", {ours} beside {other}" if other else "") + f": by {percent(worst['missed'])}"
+        elif not mine:
+            most = "not measured"
+        told.append(f"{row:4} {what:42} {share:>9}  {most}".rstrip())
+    return "\n".join([*told, "", f"{all_met} of {all_targets} targets are met"])
+
+
+def machine():
+    """What the figures are of."""
+    return f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, Linux {os.uname().release}"
