@@ -5,8 +5,9 @@
  *
  *	bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]
  *
- * Takes the ELF file of every id that the mount lists, or of the first FILES, in random order. A DIRECTORY shows the store through another file system.
- * With -c as many processes at once open, read and close as fast as they can; a rate, so more is better. -j prints JSON.
+ * Takes the ELF file of every id that the mount lists, or of the first FILES, in random order. A DIRECTORY shows the store
+ * through another file system. With -c as many processes at once open, read and close as fast as they can; a rate, so more is
+ * better. -j prints JSON.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -27,7 +27,7 @@ struct spread spread_of_ratios(const double *over, const double *under, size_t n
 /* The line "what   median  (min to max)" of these ratios. */
 void print_ratios(const char *what, const double *over, const double *under, size_t n);
 
-/* The values of each round as a line of JSON, for tests/bench/figures.py: {"metric": …, "unit": …, "views": {NAME: [VALUE, …], …}}. */
+/* The values of each round as a line of JSON: {"metric": …, "unit": …, "views": {NAME: [VALUE, …], …}}. */
 void print_json(const char *metric, const char *unit, const char *const *names, double values[][ROUNDS_MAX], size_t n_names,
 		size_t rounds);
 
