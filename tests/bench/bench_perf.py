@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What perf's commands take on a writable mount, against the same commands on a directory of perf's own.
+"""What perf's commands take on a writable mount, against the same commands on a directory of perf's own; and debuggers.
 
 usage: bench_perf.py [--ids N] [--rounds N] [--json FILE] BUILD_DIRECTORY
 
 Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "-l" and
 "list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
 more than the second has passed for which it believes what is not watched. "add" and "remove" write one build that the store
-lacks, and take it out again.
+lacks, and take it out again. gdb and eu-stack walk the stack of a core, with the debug information of a directory as
+/usr/lib/debug, and with the mount's.
 """
 import argparse
 import hashlib
@@ -46,8 +47,8 @@ def fill(programs, place, stores, number):
             programs.into_store(store, ident, build.path, build.path)
 
 
-def measure(perf, caches, rounds, *arguments, undo=None, before=None):
-    """Of each round the time on each of the caches."""
+def measure(act, caches, rounds, *arguments, undo=None, before=None):
+    """Of each round the time on each of the caches, of act(cache, *arguments)."""
     rounds_took = []
     for turn in range(rounds + 1):
         took = {}
@@ -55,13 +56,45 @@ def measure(perf, caches, rounds, *arguments, undo=None, before=None):
             before()
         for cache in caches if turn % 2 else caches[::-1]:
             begun = time.monotonic()
-            perf(cache, *arguments)
+            act(cache, *arguments)
             took[cache] = time.monotonic() - begun
             if undo:
-                perf(cache, *undo)
+                act(cache, *undo)
         if turn > 0:  # the first warms up
             rounds_took.append(took)
     return rounds_took
+
+
+class Debuggers:
+    """A core of a program whose debug information is elsewhere: in a directory of its own, and in the store."""
+
+    def __init__(self, tools, programs, place, store, env):
+        self.tools, self.env, self.core = tools, env, place / "core"
+        (place / "shelf").mkdir()
+        self.app = programs.split(programs.burn(place / "app", "hot", 5, "-O0"), place / "shelf/app.debug")
+        self.native = place / "debug"
+        debug = self.native / ".build-id" / self.app.id[:2] / f"{self.app.id[2:]}.debug"
+        debug.parent.mkdir(parents=True)
+        shutil.copy(self.app.debug, debug)
+        programs.into_store(store, self.app.id, self.app.path, self.app.path)
+        programs.into_store(store, self.app.id, self.app.path, self.app.debug, kind="debug")
+        self.gdb(self.native, "break hot", "run", f"generate-core-file {self.core}", "kill", program=self.app.path)
+
+    def gdb(self, debug, *commands, program=None):
+        argv = ["gdb", "--batch", "-nx", "-iex", "set debuginfod enabled off", "-iex", f"set debug-file-directory {debug}"]
+        argv += [part for command in commands for part in ("-ex", command)]
+        return self.tools.run(*argv, *([program] if program else []), env=self.env, status=None, errors="replace").stdout
+
+    def told(self, text):
+        if "burn.c" not in text:
+            raise SystemExit(f"bench_perf: the debugger found no debug information: {text}")
+
+    def backtrace(self, debug):
+        self.told(self.gdb(debug, f"core-file {self.core}", "backtrace", program=self.app.path))
+
+    def stack(self, debug):
+        self.told(self.tools.run("eu-stack", "-s", "--core", self.core, "-e", self.app.path, f"--debuginfo-path={debug}",
+                                 env=self.env, status=None).stdout)
 
 
 def main():
@@ -110,6 +143,17 @@ def main():
             for took in measure(perf, caches, arguments.rounds, *command, undo=undo, before=before):
                 told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]})
             told.compare("P21", metric, "bidfs", "native", target)
+        missing = [program for program in ("gdb", "eu-stack") if not shutil.which(program)]
+        for program in missing:
+            told.without(program, "not installed")
+        if "gdb" not in missing:  # which makes the core, too
+            debuggers = Debuggers(tools, programs, place, store, env)
+            views = (debuggers.native, mounted / "usr/lib/debug")
+            for metric, act in (("gdb, backtrace of a core", debuggers.backtrace), ("eu-stack of a core", debuggers.stack)):
+                if metric.split()[0].strip(",") not in missing:
+                    for took in measure(act, views, arguments.rounds):
+                        told.note(metric, "s", {"bidfs": took[views[1]], "native": took[views[0]]})
+                    told.compare("P21", metric, "bidfs", "native", 1.05)
         print(f"{figures.machine()}, {arguments.ids} ids\n{told.text()}")
         if arguments.json:
             told.save(arguments.json)

@@ -26,7 +26,7 @@ ROWS = {
     "P18": "what nobody has",
     "P19": "many openers of one missing file",
     "P20": "many misses, distinct ones",
-    "P21": "perf's commands",
+    "P21": "perf's commands, and debuggers",
     "P22": "what is durable when it is told",
     "P25": "checking the store",
     "P26": "the daemon confines itself",
