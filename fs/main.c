@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* mount.bidfs: a mount helper, and the file system's daemon. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,19 +26,8 @@ static int open_store(const char *path, unsigned flags, struct bid_store **ret_s
 		bid_info("%s: nothing will be fetched into the store '%s', which cannot be written", strerror(-r), path);
 		r = bid_store_open(path, 0, ret_store);
 	}
-	if (r == -ENOENT)
-		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
-	else if (r == -ENOTDIR)
-		bid_error("not a directory: '%s': name a build-id cache directory, as perf's ~/.debug", path);
-	else if (r == -EACCES)
-		bid_error("permission denied: '%s': let its owner give you the right to read it, or name another store", path);
-	else if (r == -ENOTCONN || r == -ECONNABORTED)
-		bid_error("a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'", path, path);
-	else if (r == -ENOSYS)
-		bid_error("no openat2(2), for the store '%s': it needs Linux 5.6, and no filter of system calls that refuses it",
-			  path);
-	else if (r < 0)
-		bid_error("%s: cannot open the store '%s': name another", strerror(-r), path);
+	if (r < 0)
+		bid_store_refused(r, path);
 	return r;
 }
 
@@ -51,6 +41,29 @@ static void check_way(const char *path, struct bid_options *options)
 	options->owner_only = true;
 }
 
+/* A store that a mount will make, and that is looked for before it does. */
+static int check_parent(const char *path)
+{
+	char parent[PATH_MAX];
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(path, '/') - path), path);
+	if (faccessat(AT_FDCWD, *parent ? parent : "/", W_OK | X_OK, AT_EACCESS) == 0)
+		return 0;
+	bid_store_refused(-errno, path);
+	return -errno;
+}
+
+/* A directory that is to be a lower store of what is not there yet. */
+static int check_lower(const char *path)
+{
+	struct bid_store *store = NULL;
+	int r = bid_store_open(path, 0, &store);
+
+	bid_store_free(store);
+	return r;
+}
+
+/* @store may be NULL: then they are only tried. */
 static int add_lowers(struct bid_store *store, struct bid_options *options)
 {
 	for (char **lowers = options->lowers; lowers && *lowers; lowers++) {
@@ -60,7 +73,7 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 		if (r == 0)
 			continue;
 		if (r > 0)
-			r = bid_store_add_lower(store, path);
+			r = store ? bid_store_add_lower(store, path) : check_lower(path);
 		if (r < 0) {
 			bid_error("%s: cannot use the lower store '%s': name a directory that you may read", strerror(-r), *lowers);
 			return r;
@@ -73,14 +86,18 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 static int run(struct bid_options *options)
 {
 	unsigned flags = options->fake ? 0 : BID_STORE_WRITE | (options->store_named ? 0 : BID_STORE_CREATE);
-	struct bid_store *store;
+	bool unmade = options->fake && !options->store_named && access(options->store, F_OK) < 0 && errno == ENOENT;
+	struct bid_store *store = NULL;
+	const char *path;
 	int status;
 
-	if (open_store(options->store, flags, &store) < 0)
+	if ((unmade ? check_parent(options->store) : open_store(options->store, flags, &store)) < 0)
 		return BID_EXIT_MOUNT;
-	check_way(bid_store_path(store), options);
+	path = store ? bid_store_path(store) : options->store;
+	if (store)
+		check_way(path, options);
 	if (add_lowers(store, options) < 0 ||
-	    bid_mountpoint_check(options->mountpoint, bid_store_path(store), options->nonempty, options->mountpoint) < 0 ||
+	    bid_mountpoint_check(options->mountpoint, path, options->nonempty, options->mountpoint) < 0 ||
 	    bid_mountpoint_device() < 0)
 		status = BID_EXIT_MOUNT;
 	else if (options->fake)

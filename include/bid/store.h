@@ -38,6 +38,9 @@ enum bid_store_flags {
  */
 int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store);
 
+/* Log, as an error, that it returned @error for @path, and what can be done about it. */
+void bid_store_refused(int error, const char *path);
+
 void bid_store_free(struct bid_store *store);
 
 /*

@@ -98,21 +98,8 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 			  path, path);
 		return CTL_TROUBLE;
 	}
-	if (r == -ENOTCONN || r == -ECONNABORTED) {
-		bid_error("the daemon of a mount that covers the store '%s' is gone: end the mount with 'umount %s'", path, path);
-		return CTL_TROUBLE;
-	}
-	if (r == -ENOENT) {
-		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
-		return CTL_TROUBLE;
-	}
-	if (r == -ENOSYS) {
-		bid_error("no openat2(2), for the store '%s': it needs Linux 5.6, and no filter of system calls that refuses it",
-			  path);
-		return CTL_TROUBLE;
-	}
 	if (r < 0) {
-		bid_error("%s: store '%s'", r == -ENOTDIR ? "it, or '.bidfs' in it, is no directory" : strerror(-r), path);
+		bid_store_refused(r, path);
 		return CTL_TROUBLE;
 	}
 	return add_lowers(ctl, *ret_store);

@@ -37,6 +37,7 @@ struct voided {
 struct bid_record_amends {
 	struct bid_store *store; /* borrowed */
 	bool whole; /* packs may be written */
+	int lost; /* why a digest was not recorded, the first time */
 	struct digested *digests; /* owned, as is the other */
 	size_t n_digests, digests_room;
 	struct voided *voids;
@@ -71,6 +72,14 @@ static struct bid_pack_key key_of(const struct bid_request *request)
 	return bid_pack_key(&filed, request->kind);
 }
 
+/* What is gone needs no digest. */
+static int note(struct bid_record_amends *amends, int r)
+{
+	if (r < 0 && r != -ENOENT && amends->lost == 0)
+		amends->lost = r;
+	return r;
+}
+
 int bid_record_amends_digest(struct bid_record_amends *amends, const struct bid_request *request, const char *digest)
 {
 	struct digested digested = { .key = key_of(request), .request = *request };
@@ -81,14 +90,14 @@ int bid_record_amends_digest(struct bid_record_amends *amends, const struct bid_
 
 	if (!amends->whole || bid_record_stat(amends->store, request, &st) == 0 ||
 	    bid_temp_is_shared(bid_store_root(amends->store)))
-		return bid_record_set(amends->store, request, "digest", digest);
+		return note(amends, bid_record_set(amends->store, request, "digest", digest));
 	r = bid_packs_find(amends->store, &digested.key, &text, &len);
 	if (r < 0)
 		return r;
 	digested.was = XXH3_64bits(text, len);
 	memcpy(digested.digest, digest, strlen(digest) + 1);
 	if (bid_array_grow(amends->digests, amends->n_digests, amends->digests_room) < 0)
-		return -ENOMEM;
+		return note(amends, -ENOMEM);
 	amends->digests[amends->n_digests++] = digested;
 	return amends->n_digests < MANY ? 0 : bid_record_amends_write(amends);
 }
@@ -219,10 +228,15 @@ int bid_record_amends_write(struct bid_record_amends *amends)
 
 	/* those for which no pack was written */
 	for (size_t i = 0; i < amends->n_digests; i++) {
-		int s = set_alone(amends->store, &amends->digests[i]);
+		int s = note(amends, set_alone(amends->store, &amends->digests[i]));
 
 		r = r == 0 ? s : r;
 	}
 	amends->n_digests = amends->n_voids = 0;
 	return r;
+}
+
+int bid_record_amends_lost(const struct bid_record_amends *amends)
+{
+	return amends->lost;
 }

@@ -33,4 +33,7 @@ int bid_record_amends_void(struct bid_record_amends *amends, const struct bid_re
  */
 int bid_record_amends_write(struct bid_record_amends *amends);
 
+/* Why a digest that was set is not recorded, whichever function it was lost in: the error of the first one, or 0. */
+int bid_record_amends_lost(const struct bid_record_amends *amends);
+
 #endif

@@ -156,6 +156,15 @@ def test_refuses_bad_places(store, mountpoint, env, place):
 def test_makes_the_default_store(mountpoint, env):
     """As perf does, and 'bidctl add'; one that somebody named may be misspelt."""
     store = pathlib.Path(env["HOME"], ".debug")
+    # who asks whether it would do is told so, and makes nothing
+    done = tools.run(tools.MOUNT_BIDFS, "-f", "none", mountpoint, env=env)
+    assert done.stdout == done.stderr == "" and not store.exists()
+    nowhere = env | {"HOME": f"{env['HOME']}/nowhere"}
+    for options in (["-f"], []):
+        assert refused(nowhere, *options, "none", mountpoint)[1].startswith(f"no such store: '{nowhere['HOME']}/.debug'")
+    for lower, wanted in ((f"{store}.lower", f"cannot use the lower store '{store}.lower'"), ("none", None)):
+        done = tools.run(tools.MOUNT_BIDFS, "-f", "-o", f"lower={lower}", "none", mountpoint, env=env, status=None)
+        assert (wanted in done.stderr) if wanted else (done.returncode == 0), done
     tools.run(tools.MOUNT_BIDFS, "none", mountpoint, env=env)
     assert os.listdir(mountpoint / "buildid") == [] and store.stat().st_mode & 0o777 == 0o755
     shutil.rmtree(store)
@@ -317,7 +326,7 @@ def test_unprivileged(needs_root, store, program, mountpoint, env, place):
     # what such a user cannot have
     os.chmod(store, 0o700)
     done = isolated(f"{device} {user} {mine} {store} {mountpoint}", env, status=FAILED)
-    assert re.fullmatch(f"mount\\.bidfs: error: permission denied: '{store}': .*right to read.*\n", done.stderr)
+    assert re.fullmatch(f"mount\\.bidfs: error: permission denied: '{store}': .*give you the rights.*\n", done.stderr)
     os.chmod(store, 0o755)
     done = isolated(f"{device.replace('666', '600')} {user} {mine} {store} {mountpoint}", env, status=FAILED)
     assert re.fullmatch(r"mount\.bidfs: error: no access to '/dev/fuse': .*chmod 666.*\n", done.stderr)

@@ -386,7 +386,8 @@ def case_get_read_only(scene):
         done = run([*command, "-s", scene.store, "get", ID_ONE], check=True)
         assert done.stdout.endswith(f"/{ID_ONE}/elf\n") and done.stderr == "", done
         done = run([*command, "-s", scene.store, "add", scene.two], check=False)
-        assert done.returncode == TROUBLE and done.stderr == f"bidctl: error: Permission denied: store '{scene.store}'\n", done
+        wanted = f"permission denied: '{scene.store}': let its owner give you the rights, or name another store"
+        assert done.returncode == TROUBLE and done.stderr == f"bidctl: error: {wanted}\n", done
     finally:
         scene.store.chmod(0o755)
 

@@ -101,6 +101,23 @@ def case_in_the_way(scene):
     assert "'.bidfs' in it" in scene.on_store("add", scene.one, status=TROUBLE).stderr
 
 
+def case_digests_not_recorded(scene):
+    """A repair that cannot write what it has read says so; neither the objects nor the exit status are the worse for it."""
+    for files in ([scene.one], [scene.one.parent]):  # records by themselves, and in a pack
+        scene.on_store("add", *files)
+        # in the place of a full disk: no file may grow
+        done = subprocess.run(["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-", scene.bidctl, "-s", scene.store, "verify",
+                               "--deep", "--repair"], env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT,
+                              check=False)
+        assert done.returncode == 0 and "found 0, repaired 0" in done.stdout, done
+        line, = done.stderr.splitlines()
+        assert "larger than the limit: not all digests are recorded" in line and str(scene.store) in line, done.stderr
+        assert scene.on_store("verify", "--deep", "--repair").stderr == ""
+        assert ", 0 digests" not in scene.on_store("verify", "--deep").stdout
+        shutil.rmtree(scene.store)
+        scene.store.mkdir()
+
+
 def case_packed_records(scene):
     """What a repair says of records that are in packs becomes a part of these, and what was removed leaves them."""
     private = scene.store / ".bidfs"

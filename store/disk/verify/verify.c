@@ -10,9 +10,12 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include <bid/error.h>
+
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/cpus.h"
+#include "base/log.h"
 #include "base/thread.h"
 #include "disk/layout.h"
 #include "disk/record_amend.h"
@@ -277,6 +280,18 @@ static int check_in_turn(struct bid_verify *verify)
 	return r;
 }
 
+/* What could not be written is as it was, and no finding. */
+static void record_digests(struct bid_verify *verify)
+{
+	int lost;
+
+	bid_record_amends_write(verify->amends);
+	lost = bid_record_amends_lost(verify->amends);
+	if (lost < 0)
+		bid_warning("%s: not all digests are recorded in the store '%s'; what has none is not found when it rots",
+			    bid_strerror(lost), bid_store_path(verify->store));
+}
+
 static int check(struct team *team)
 {
 	struct bid_verify *first = &team->members[0];
@@ -292,9 +307,8 @@ static int check(struct team *team)
 		r = together(team, bid_verify_own);
 	if (r == 0)
 		r = bid_verify_own_rest(first);
-	/* what could not be written is as it was, and no finding */
 	if (r == 0 && first->amends)
-		bid_record_amends_write(first->amends);
+		record_digests(first);
 	bid_idset_release(&orphaned);
 	return r;
 }
