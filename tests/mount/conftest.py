@@ -195,6 +195,15 @@ def faults(place):
         yield start
 
 
+@pytest.fixture
+def certificate(place):
+    """A key and a certificate of this machine, in one file, that nobody vouches for."""
+    path = place / "front.pem"
+    tools.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch", "-days", "2",
+              "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", path)
+    return path
+
+
 @pytest.fixture(scope="session", autouse=True)
 def built():
     """The programs that are tested are there."""

@@ -115,29 +115,6 @@ def test_a_second_try_begins_anew(mount, mode, faults, place, first):
     assert server.count() == 2 and m.counter("fetched") == 1
 
 
-def test_every_truncation_is_refused(mount, faults, place, store):
-    """Cut at every 97th byte, by a server that does not say how long the file is."""
-    program = programs.small(place / "app", 1, "-s")
-    content = program.read()
-    cuts = range(1, len(content), 97)
-    server = faults()
-    forged = {cut: programs.forge(program, f"{cut:040x}", place / "forged") for cut in cuts}
-    for cut, one in forged.items():
-        (server.root / one.id).mkdir()
-        (server.root / one.id / "executable").write_bytes(content.replace(bytes.fromhex(program.id), bytes.fromhex(one.id)))
-        server.behave(f"truncate-bare:{cut}", ident=one.id)
-    m = mount(f"url={server.url}", "wait=30")
-    m.permit(server.url)
-    answers = read_all([m.artifact(one.id) for one in forged.values()])
-    assert [cut for cut, answer in zip(cuts, answers) if answer != errno.ENOENT] == []
-    assert [path for path in contents(store) if not path.startswith(".bidfs/quarantine/")] == []
-    # the whole of it is taken, at the same length
-    server.behave()
-    last = forged[cuts[-1]]
-    server.behave("truncate-bare:99999999", ident=last.id)
-    tools.wait_until(lambda: m.elf_file(last.id).exists(), "the whole file")
-
-
 def test_strict_errors(mount, faults, place):
     """With errors=strict a reader learns what happened; what is absent is absent in either case."""
     program = programs.small(place / "app")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One user asks for ids of his choice without end: servers see little of it, and the others nothing."""
 import errno
+import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -68,6 +70,45 @@ def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
     assert int(metrics["bidfs_over_budget_total"]) >= status["counters"]["over_budget"]
     # what was refused is not remembered as absent
     assert status["counters"]["remembered_absent"] <= server.count()
+
+
+def resident(m):
+    """Bytes."""
+    with open(f"/proc/{m.pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.mark.skipif(not os.environ.get("BIDFS_FULL"), reason="of the full numbers, with BIDFS_FULL=1")
+@pytest.mark.limit(300)
+def test_a_long_flood(mount, mode, needs_root, faults, place, flood):
+    """R26: a minute of it. What others notice is told, and the memory that it takes is bounded."""
+    local, server = programs.small(place / "local"), faults()
+    server.serve(local)
+    m = mount(f"url={server.url}", "allow_other", "wait=20")
+    assert read(m.artifact(local.id)) == local.read()
+
+    def measure(what, seconds, first):
+        hits, misses, end = [], [], time.monotonic() + seconds
+        while time.monotonic() < end:
+            missed = programs.forge(local, f"{first + len(misses):08x}" * 5, place / "missed")
+            server.serve(missed, "executable")
+            for one, times in ((missed, misses), *100 * [(local, hits)]):
+                begun, path = time.perf_counter(), m.artifact(one.id)
+                assert read(path) == one.read()
+                times.append(time.perf_counter() - begun)
+        hits, misses = sorted(hits), sorted(misses)
+        print(f"{what}: a hit {hits[len(hits) // 2] * 1e6:.0f} us (p99 {hits[len(hits) * 99 // 100] * 1e6:.0f} us), "
+              f"a miss {misses[len(misses) // 2] * 1e3:.1f} ms (p99 {misses[len(misses) * 99 // 100] * 1e3:.1f} ms)")
+
+    measure("idle", 5, 1)
+    before = resident(m)
+    flood(m)
+    measure("flooded", 60, 1 << 16)
+    refused = m.counter("over_budget")
+    more = resident(m) - before
+    print(f"{refused} refused; {more / 1e6:.1f} MB more, {m.counter('remembered_absent')} remembered as absent")
+    # each id is a directory that the kernel knows until it needs the room
+    assert refused > 10000 and more < 64 * refused + (16 << 20)
 
 
 def test_no_limit(mount, needs_root, faults, flood):

@@ -4,6 +4,7 @@ import errno
 import itertools
 import os
 import random
+import signal
 import socket
 import subprocess
 import time
@@ -12,7 +13,7 @@ import pytest
 
 import programs
 import tools
-from fetching import leftovers, read
+from fetching import leftovers, names, read, reader
 
 FULL = bool(os.environ.get("BIDFS_FULL"))
 SIZES = [64 << 10, 8 << 20] + ([200 << 20] if FULL else [])
@@ -110,3 +111,57 @@ def test_pairings(mount, faults, place, store):
             assert (m.counter("unknown") > 0) == (not there and set(states) != {"absent"}), states
             m.unmount()
     assert leftovers(store) == []
+
+
+READERS, ROUNDS, SIZE = (1000, 20, 50 << 20) if FULL else (40, 1, 1 << 20)
+
+
+@pytest.mark.limit(7200 if FULL else 60)
+def test_one_download_for_all(mount, mode, faults, place):
+    """R18: processes that open one missing file at once; each gets all of it, out of one download."""
+    original, server = programs.small(place / "app"), faults()
+    m = mount(f"url={server.url}", "wait=0", "miss_rate=0")
+    for number in range(ROUNDS):
+        single = of_size(original, f"{2 * number:04x}" * 10, SIZE, place / "single")
+        program = of_size(original, f"{2 * number + 1:04x}" * 10, SIZE, place / "made")
+        server.serve(single, "executable")
+        server.serve(program, "executable")
+        begun = time.monotonic()
+        assert read(m.artifact(single.id)) == single.read()
+        alone, begun = time.monotonic() - begun, time.monotonic()
+        server.behave("delay:2", ident=program.id)
+        # what they share is the file, not the time that a thousand programs take to start
+        waiting = [subprocess.Popen(["cmp", "-s", m.artifact(program.id), program.path]) for _ in range(READERS)]
+        assert [process.wait(600) for process in waiting] == READERS * [0]
+        print(f"alone {alone:.2f} s, {READERS} of them {time.monotonic() - begun:.2f} s, with 2 s until the answer")
+        assert server.count(program.id) == server.count(single.id) == 1
+        for ident in (single.id, program.id):
+            (server.root / ident / "executable").unlink()
+
+
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGALRM]
+
+
+@pytest.mark.limit(3600 if FULL else 60)
+def test_readers_are_interrupted(mount, mode, faults, place):
+    """R21: a signal at any moment ends a reader of what is missing, whether it looks it up, opens or reads it."""
+    program, server, dice = programs.small(place / "app", 1, "-DBALLAST=300000"), faults(), random.Random(21)
+    m = mount(f"url={server.url}", "wait=60", "miss_rate=0")
+    took = []
+    for number in range(1000 if FULL else 12):
+        one = programs.forge(program, f"{number:04x}" * 10, place / "made")
+        server.serve(one, "executable")
+        server.behave(dice.choice(["stall-headers", "stall:5000", "slow:400000", "ok"]), ident=one.id)
+        process = reader(names(m, one.id)[number % 2])
+        time.sleep(dice.random() * 0.1)
+        process.send_signal(SIGNALS[number % len(SIGNALS)])
+        begun = time.monotonic()
+        status = process.wait(20)
+        process.stderr.close()
+        took.append(time.monotonic() - begun)
+        assert status in (0, -SIGNALS[number % len(SIGNALS)])
+        (server.root / one.id / "executable").unlink()
+    print(f"the slowest of {len(took)} was gone after {max(took):.3f} s, the median {sorted(took)[len(took) // 2]:.3f} s")
+    assert max(took) < 8
+    server.release()
+    tools.wait_until(lambda: not m.status()["flights"], "end of the downloads that nobody waits for")

@@ -65,14 +65,6 @@ class Plain(exports.Nginx):
 
 
 @pytest.fixture
-def certificate(place):
-    path = place / "front.pem"
-    tools.run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-batch", "-days", "2",
-              "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path, "-out", path)
-    return path
-
-
-@pytest.fixture
 def front(place, env, certificate):
     """Takes a directory of programs; gives nginx before a debuginfod that has looked through it."""
     with servers.stopping() as keep:

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a server may do wrong, a few times each; with BIDFS_FULL=1 as often as it takes to believe it (R2, R3, R5 to R9, R12)."""
+import contextlib
+import errno
+import itertools
+import os
+import random
+import shutil
+import socket
+import time
+
+import pytest
+
+import programs
+import tools
+from fetching import contents, leftovers, read, read_all
+
+FULL = bool(os.environ.get("BIDFS_FULL"))
+HOUR = 3600
+
+
+def ids():
+    return (f"{number:040x}" for number in itertools.count(1))
+
+
+def serve(server, program, ident, content=None):
+    """The program under another id; @content is its, if it is known."""
+    directory = server.root / ident
+    directory.mkdir()
+    (directory / "executable").write_bytes((content or program.read()).replace(bytes.fromhex(program.id), bytes.fromhex(ident)))
+    return directory / "executable"
+
+
+def published(store):
+    return [path for path in contents(store) if not path.startswith(".bidfs/quarantine/")]
+
+
+def forget(m, server, ident):
+    """Neither the server nor the store has it any more: thousands of them would fill a disk."""
+    for directory in (server.root / ident, m.store / "[debuginfod]" / ident):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def refused(m, server, program, ident, behaviour):
+    """Of what a server sends so, nothing is published; and it is forgiven, so that it will be asked the next time."""
+    one, whole = next(ident), next(ident)
+    serve(server, program, one)
+    path = serve(server, program, whole)
+    server.behave(behaviour, ident=one)
+    assert read(m.artifact(one)) == errno.ENOENT, behaviour
+    assert server.count(one) > 0, f"{behaviour}: it was not even asked"
+    assert read(m.artifact(whole)) == path.read_bytes(), behaviour
+    forget(m, server, one)
+    forget(m, server, whole)
+
+
+CUTS = {"truncate-bare": 1 if FULL else 97}
+CUTS |= dict.fromkeys(("truncate", "truncate-noclen", "truncate-chunked"), 211 if FULL else 9999)
+
+
+@pytest.mark.limit(HOUR if FULL else 60)
+@pytest.mark.parametrize("form", CUTS)
+def test_truncated(mount, faults, place, store, form):
+    """R2: cut anywhere, with a length, without, and without the last chunk. Of a bare one, the file alone can tell."""
+    program, server, ident = programs.small(place / "app", 1, "-s", *(["-DBALLAST=8000"] if FULL else [])), faults(), ids()
+    m = mount(f"url={server.url}", "wait=30")
+    m.permit(server.url)
+    for cut in range(1, len(program.read()), CUTS[form]):
+        refused(m, server, program, ident, f"{form}:{cut}")
+    assert leftovers(store) == []
+
+
+@pytest.mark.skipif(not FULL, reason="of the full numbers, with BIDFS_FULL=1")
+@pytest.mark.limit(HOUR)
+def test_large_and_truncated(mount, faults, place, store):
+    """R2: the same of 8 MiB, at random."""
+    program, server, ident, dice = programs.small(place / "app", 1, "-s", "-DBALLAST=8388608"), faults(), ids(), random.Random(2)
+    m = mount(f"url={server.url}", "wait=30")
+    m.permit(server.url)
+    size = len(program.read())
+    for _ in range(1000):
+        refused(m, server, program, ident, f"truncate-bare:{dice.randrange(size)}")
+    assert leftovers(store) == []
+
+
+@pytest.fixture
+def wrong(place):
+    """Behaviours of a server that sends something else, over and over."""
+    nameless, zeros = place / "nameless", place / "zeros"
+    program, other = programs.small(place / "app"), programs.small(place / "other", 2)
+    tools.run("objcopy", "--remove-section", ".note.gnu.build-id", program.path, nameless)
+    zeros.write_bytes(bytes(16384))
+    at = program.read().index(bytes.fromhex(program.id))
+    note = [f"flip:{at + byte}" for byte in range(20)]
+    # the class, the byte order, where the sections are
+    head = [f"flip:{byte}" for byte in (4, 5, 40)]
+    return itertools.cycle([f"wrong-id:{other.path}", "html", *head[:1], *note[:1], f"wrong-id:{nameless}", f"wrong-id:{zeros}",
+                            *head[1:], *note[1:], "flip-note", "empty"])
+
+
+@pytest.mark.limit(HOUR if FULL else 60)
+def test_wrong_content(mount, faults, place, store, wrong):
+    """R3: what is not what was asked for is had from another server, in the same open."""
+    program, bad, good, ident = programs.small(place / "app"), faults(root=place / "bad"), faults(root=place / "good"), ids()
+    m = mount(f"url={bad.url}", f"url={good.url}", "wait=30")
+    m.permit(bad.url)
+    for behaviour in itertools.islice(wrong, 1000 if FULL else 6):
+        # who delivered last is asked first
+        bait, one = next(ident), next(ident)
+        path = serve(bad, program, bait)
+        assert read(m.artifact(bait)) == path.read_bytes(), behaviour
+        serve(bad, program, one)
+        path = serve(good, program, one)
+        bad.behave(behaviour, ident=one)
+        assert read(m.artifact(one)) == path.read_bytes(), behaviour
+        assert bad.count(one) == good.count(one) == 1, behaviour
+        for server, had in ((bad, bait), (bad, one), (good, one)):
+            forget(m, server, had)
+    assert leftovers(store) == []
+
+
+CODES = ["503:1", "429:120", "502:junk", "500", "503:date3", "429:-1", "504:0", "502:120", "500:1"]
+
+
+@pytest.mark.limit(HOUR if FULL else 60)
+@pytest.mark.parametrize("code", CODES if FULL else CODES[:3])
+def test_errors(mount, faults, place, env, code):
+    """R5: asked three times at most, once if the server wants a long rest, and never taken for absent."""
+    program, server = programs.small(place / "app"), faults()
+    server.serve(program)
+    for _ in range(23 if FULL else 1):
+        m = mount(f"url={server.url}", "errors=strict", "wait=30")
+        m.permit(server.url)
+        server.control("/reset")
+        server.behave(f"error:{code}")
+        begun = time.monotonic()
+        assert read(m.artifact(program.id)) == errno.EHOSTUNREACH
+        assert server.count() == (1 if code.endswith(":120") else 3) and time.monotonic() - begun < 20
+        assert m.counter("remembered_absent") == 0
+        m.unmount()
+    server.behave()
+    m = mount(f"url={server.url}", "errors=strict")
+    assert read(m.artifact(program.id)) == program.read()
+
+
+@pytest.mark.limit(HOUR if FULL else 60)
+def test_redirects(mount, faults, place, store):
+    """R6: nowhere but to HTTP, and not for ever; the file at the other end is never seen."""
+    secret, server, ident = place / "secret", faults(), ids()
+    program = programs.small(secret)
+    targets = ["file:///etc/passwd", f"file://{secret}", "ftp://127.0.0.1/{path}", "gopher://127.0.0.1:70/_", "//[bad",
+               "dict://127.0.0.1/d:x", "scp://127.0.0.1/etc/passwd", f"file://localhost{secret}", "ldap://127.0.0.1/",
+               "tftp://127.0.0.1/x"]
+    behaviours = ["redirect-loop", "redirect-chain:6", *(f"redirect:{target}" for target in targets)]
+    for behaviour in itertools.islice(itertools.cycle(behaviours), 50 if FULL else len(behaviours)):
+        # one that is refused often is not asked for a while
+        m = mount(f"url={server.url}", "wait=30")
+        m.permit(server.url)
+        one = next(ident)
+        serve(server, program, one)
+        before = server.count()
+        server.behave(behaviour, ident=one)
+        assert read(m.artifact(one)) == errno.ENOENT, behaviour
+        assert 1 <= server.count() - before <= 6, behaviour
+        m.unmount()
+    assert published(store) == []
+
+
+BOMBS = ["big-length", "endless", "encoded", "many-headers:1048576", "many-headers:9000000", "bad-size-no-length:1099511627776",
+         "bad-size-header:1099511627776", "garbage"]
+
+
+def memory(m):
+    """The most that the daemon has had, in bytes."""
+    with open(f"/proc/{m.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
+
+
+@pytest.mark.limit(HOUR if FULL else 60)
+def test_bombs(mount, faults, place, store):
+    """R7: however much comes, what is taken of it is bounded, on the disk and in memory."""
+    program, server, ident = programs.small(place / "app"), faults(), ids()
+    m = mount(f"url={server.url}", "wait=30", "max_size=4M")
+    m.permit(server.url)
+    most = 0
+    for number, behaviour in enumerate(itertools.islice(itertools.cycle(BOMBS), 100 if FULL else len(BOMBS))):
+        one = next(ident)
+        path = serve(server, program, one)
+        server.behave(behaviour, ident=one)
+        assert read(m.artifact(one)) in (errno.ENOENT, errno.EFBIG, path.read_bytes()), behaviour
+        # it is forgiven what it did, so that it is asked the next time
+        bait = next(ident)
+        path = serve(server, program, bait)
+        tools.wait_until(lambda bait=bait, path=path: read(m.elf_file(bait)) == path.read_bytes(), "another file", 20)
+        assert server.count(one) > 0, behaviour
+        most = memory(m) if number == 0 else most
+        assert sum(os.path.getsize(store / name) for name in published(store)) < (number + 1) * 65536, behaviour
+    assert memory(m) - most < 8 << 20 and leftovers(store) == []
+
+
+@pytest.mark.limit(HOUR if FULL else 60)
+def test_absent(mount, faults, place, env):
+    """R8: each server is asked once for each id, whatever is asked how often; what comes to be there is had after a refresh."""
+    program = programs.small(place / "app")
+    servers = [faults(*behaviours, root=place / f"s{number}") for number, behaviours in enumerate((["absent"], ["gone"], []))]
+    m = mount(*[f"url={server.url}" for server in servers], "wait=60", "miss_rate=0")
+    many = list(itertools.islice(ids(), 10000 if FULL else 60))
+    for _ in range(2):
+        for at in range(0, len(many), 20):
+            assert set(read_all([m.artifact(one) for one in many[at:at + 20]])) == {errno.ENOENT}
+        assert [server.count() for server in servers] == 3 * [len(many)]
+    path = serve(servers[2], program, many[0])
+    assert read(m.artifact(many[0])) == errno.ENOENT
+    tools.run(tools.BIDCTL, "--store", m.store, "get", "--refresh", f"--url={servers[2].url}", many[0], "elf", env=env)
+    tools.wait_until(lambda: read(m.artifact(many[0])) == path.read_bytes(), "the file")
+
+
+@contextlib.contextmanager
+def black_hole():
+    """An address that answers no SYN: nobody takes what is connected, and there is no room for more."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(3):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.limit(HOUR if FULL else 60)
+@pytest.mark.parametrize("how", ["name", "refused", "black hole", "certificate"])
+def test_unreachable(mount, faults, certificate, how):
+    """R9: an open costs one time limit for connecting at most, and after the first there is none for a while."""
+    with contextlib.ExitStack() as stack:
+        if how == "certificate":
+            # nobody vouches for it
+            url = faults(certificate=certificate).url
+        elif how == "black hole":
+            url = stack.enter_context(black_hole())
+        else:
+            url = "http://debuginfod.invalid" if how == "name" else "http://127.0.0.1:1"
+        slowest, begun = 0, time.monotonic()
+        m = mount(f"url={url}", "errors=strict", "wait=30")
+        m.permit(url)
+        for one in itertools.islice(ids(), 100 if FULL else 5):
+            before = time.monotonic()
+            assert read(m.artifact(one)) == errno.EHOSTUNREACH
+            slowest = max(slowest, time.monotonic() - before)
+        print(f"{how}: the slowest open took {slowest:.2f} s, all {time.monotonic() - begun:.2f} s")
+        # the limit is 5 s; a second one would have been another
+        assert slowest < 9 and m.counter("remembered_absent") == 0
+        assert m.status()["sources"][0]["breaker"] == "open"
+
+
+@pytest.mark.skipif(not FULL, reason="of the full numbers, with BIDFS_FULL=1")
+@pytest.mark.limit(HOUR)
+def test_other_bytes(mount, faults, place, store, env):
+    """R12: sound, but other bytes than were had first under that id: refused, until the user takes them."""
+    program, server = programs.small(place / "app"), faults()
+    many = list(itertools.islice(ids(), 100))
+    paths = [serve(server, program, one) for one in many]
+    m = mount(f"url={server.url}", "wait=30")
+    assert read_all([m.artifact(one) for one in many]) == [path.read_bytes() for path in paths]
+    m.unmount()
+    tools.run(tools.BIDCTL, "--store", store, "gc", "--cache-size=1", env=env)
+    for path in paths:
+        path.write_bytes(path.read_bytes() + bytes(16))
+    m = mount(f"url={server.url}", "wait=30")
+    m.permit("other bytes than were fetched first")
+    assert set(read_all([m.artifact(one) for one in many])) == {errno.ENOENT}
+    for one, path in zip(many, paths):
+        tools.run(tools.BIDCTL, "--store", store, "get", f"--url={server.url}", "--accept", one, "elf", env=env)
+        assert (store / "[debuginfod]" / one / "elf").read_bytes() == path.read_bytes()
