@@ -12,6 +12,9 @@
  *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP
  *   as the server says		with a Retry-After that is too long to wait for; five minutes is the most that is granted
  *
+ * That connections break without an answer is of the second kind; but if it happens to several requests at once, one of them tries
+ * again for all, and once it has given up that is of the first.
+ *
  * A body that breaks off says nothing: whether the server is still there is for the next request to find out.
  *
  * Works on times that are passed in, without a clock, a lock or libcurl.

@@ -12,6 +12,7 @@
 
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
+#define LOOK_AGAIN_MS  50 /* for what became of the one that tries again for others */
 
 /* Tell the receiver the end of @transfer, which is in no queue any more. False if the server may be gone: it was its last. */
 static bool finish(struct bid_transfer *transfer)
@@ -104,12 +105,24 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	return true;
 }
 
+/* There will be no more tries of @transfer. */
+static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
+{
+	struct bid_server *server = transfer->server;
+
+	TAILQ_REMOVE(&fetch->active, transfer, queue);
+	server->running--;
+	if (finish(transfer))
+		dispatch(server);
+}
+
 /* A try of @transfer is over and judged. */
 static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
 	struct bid_server *server = transfer->server;
 
+	bid_server_note_try(server, transfer);
 	transfer->retry_after_s = judgement->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
 	if (rest(fetch, transfer))
@@ -121,10 +134,29 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		snprintf(judgement->text + len, sizeof(judgement->text) - len, " (it wants to be left alone for %lld s)",
 			 (long long)transfer->retry_after_s);
 	}
-	TAILQ_REMOVE(&fetch->active, transfer, queue);
-	server->running--;
-	if (finish(transfer))
+	end(fetch, transfer);
+}
+
+/* The rest of @transfer is over. */
+static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, int64_t now)
+{
+	struct bid_server *server = transfer->server;
+
+	/* what else there is to it is for the next try to know */
+	transfer->judgement.outcome = BID_OUTCOME_NONE;
+	if (now >= transfer->ends_at) {
+		bid_judge_deadline(transfer, now);
+		conclude(fetch, transfer);
+		return;
+	}
+	if (bid_server_readmits(server, transfer, now)) {
+		bid_transfer_begin(transfer);
 		dispatch(server);
+	} else if (transfer->judgement.outcome != BID_OUTCOME_NONE) {
+		end(fetch, transfer);
+	} else {
+		transfer->deadline = now + LOOK_AGAIN_MS;
+	}
 }
 
 /* The transfers that libcurl has ended. */
@@ -159,8 +191,7 @@ static void expire(struct bid_fetch *fetch)
 		if (transfer->deadline > now)
 			continue;
 		if (transfer->phase == BID_PHASE_RESTING) {
-			bid_transfer_begin(transfer);
-			dispatch(transfer->server);
+			try_again(fetch, transfer, now);
 			continue;
 		}
 		bid_judge_deadline(transfer, now);

@@ -95,6 +95,15 @@ static void refuse(struct bid_transfer *transfer, enum bid_outcome outcome)
 	transfer->judgement = (struct bid_judgement){ .outcome = outcome };
 }
 
+/* Under the lock. */
+static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+{
+	server->refused++;
+	refuse(transfer, BID_OUTCOME_UNREACHABLE);
+	transfer->retry_after_s = bid_breaker_remaining_s(&server->breaker, now);
+	bid_breaker_describe(&server->breaker, transfer->judgement.text, sizeof(transfer->judgement.text));
+}
+
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
@@ -107,14 +116,37 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 	}
 	pthread_mutex_lock(&server->fetch->lock);
 	admitted = bid_breaker_admits(&server->breaker, now, &transfer->probe);
-	if (!admitted && !server->breaker.probing) {
-		server->refused++;
-		refuse(transfer, BID_OUTCOME_UNREACHABLE);
-		transfer->retry_after_s = bid_breaker_remaining_s(&server->breaker, now);
-		bid_breaker_describe(&server->breaker, judgement->text, sizeof(judgement->text));
-	}
+	if (!admitted && !server->breaker.probing)
+		refuse_by_breaker(server, transfer, now);
 	pthread_mutex_unlock(&server->fetch->lock);
 	return admitted;
+}
+
+bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+{
+	bool open;
+
+	pthread_mutex_lock(&server->fetch->lock);
+	open = server->breaker.open;
+	if (open)
+		refuse_by_breaker(server, transfer, now);
+	pthread_mutex_unlock(&server->fetch->lock);
+	if (!open && (server->unanswered == 0 || !server->scout))
+		server->scout = transfer;
+	else if (open && server->scout == transfer)
+		server->scout = NULL;
+	return !open && server->scout == transfer;
+}
+
+void bid_server_note_try(struct bid_server *server, struct bid_transfer *transfer)
+{
+	struct bid_judgement *judgement = &transfer->judgement;
+
+	if (!judgement->broken || judgement->sign == BID_SIGN_NONE)
+		return;
+	/* there are connections to be had, and on so many no answer: it is as good as gone */
+	if (++server->unanswered >= BID_BREAKER_FAILURES && transfer == server->scout)
+		judgement->sign = BID_SIGN_DEAD;
 }
 
 static const char *protocol_of(const struct bid_transfer *transfer)
@@ -149,6 +181,8 @@ void bid_server_note_answer(struct bid_server *server, const struct bid_transfer
 		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
+	server->unanswered = 0;
+	server->scout = NULL;
 }
 
 void bid_server_note_ranges(struct bid_server *server, bool honoured)
@@ -163,6 +197,8 @@ void bid_server_note_end(struct bid_server *server, const struct bid_transfer *t
 	const struct bid_judgement *judgement = &transfer->judgement;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
+	if (server->scout == transfer)
+		server->scout = NULL;
 	pthread_mutex_lock(&server->fetch->lock);
 	if (bid_response_lacks_kind(&transfer->response))
 		server->unsupported_until[transfer->kind] = now + UNSUPPORTED_MS;

@@ -33,6 +33,9 @@ struct bid_server {
 	struct bid_transfer_list waiting; /* for one of the `parallel` turns */
 	unsigned running; /* turns taken */
 	int64_t answered_at; /* when the header of its last answer came */
+	struct bid_transfer
+		*scout; /* who tries again, for the others that want to as well; NULL if none, or once there is an answer */
+	unsigned unanswered; /* tries in a row that ended without one */
 	int64_t rest_until; /* it asked for a short rest: who waits in line waits so long */
 };
 
@@ -49,6 +52,15 @@ void bid_server_note_answer(struct bid_server *server, const struct bid_transfer
 
 /* It was asked for the rest of a file that it had offered in parts, and sent that, or all of it. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);
+
+/* A try of @transfer is over and judged, and there may be another. */
+void bid_server_note_try(struct bid_server *server, struct bid_transfer *transfer);
+
+/*
+ * May @transfer try again? If so it is the scout. If not, its judgement is what it ends with; or there is none, and it has to wait
+ * for what becomes of the scout.
+ */
+bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* The last try of @transfer is over and judged. */
 void bid_server_note_end(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);

@@ -227,6 +227,41 @@ static void test_bad_answers(void **state)
 	}
 }
 
+/* Connections break, for many at once: one of them tries again for all. */
+static void test_broken_for_many(void **state)
+{
+	static const char *const broken[] = { "reset-headers", "hang-up" };
+	enum { N = 40, AT_ONCE = 8 };
+	static struct capture captures[N];
+	struct bid_fetch_config config = quick;
+	struct setting setting;
+	char once[64];
+
+	config.retries = 2;
+	config.parallel = AT_ONCE;
+	for (size_t i = 0; i < 2 * sizeof(broken) / sizeof(broken[0]); i++) {
+		/* for good, or until all that are under way have noticed */
+		bool passes = i % 2;
+
+		snprintf(once, sizeof(once), "%s*%d", broken[i / 2], AT_ONCE + 1);
+		set_up(&setting, &config);
+		behave(passes ? once : broken[i / 2]);
+		for (size_t n = 0; n < N; n++) {
+			capture_init(&captures[n]);
+			start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[n]);
+		}
+		for (size_t n = 0; n < N; n++) {
+			await_done(&captures[n]);
+			if (captures[n].outcome != (passes ? BID_OUTCOME_FOUND : BID_OUTCOME_UNREACHABLE))
+				fail_msg("%s: %zu: \"%s\"", broken[i / 2], n, captures[n].text);
+		}
+		if (requests() > (passes ? N + AT_ONCE + 1 : AT_ONCE + config.retries))
+			fail_msg("%s: asked %u times", passes ? once : broken[i / 2], requests());
+		assert_int_equal(health_of(setting.source).breaker, passes ? BID_BREAKER_CLOSED : BID_BREAKER_OPEN);
+		tear_down(&setting);
+	}
+}
+
 /* A kind that the server does not know is not asked for again; others are. */
 static void test_unsupported(void **state)
 {
@@ -320,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_outage),		cmocka_unit_test(test_dead),	    cmocka_unit_test(test_wait_for_probe),
 		cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_unsupported),
 		cmocka_unit_test(test_retry_after),	cmocka_unit_test(test_rest),	    cmocka_unit_test(test_one_is_slow),
+		cmocka_unit_test(test_broken_for_many),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
