@@ -7,7 +7,7 @@
  *   -EINPROGRESS	not here; a source may have it (bid_broker_find() only)
  *   -EHOSTUNREACH	unknown: no source said yes, and at least one could not be asked
  *   -ETIMEDOUT		unknown: the bounded wait is over; what was begun goes on
- *   -EBADMSG		the content does not carry the id it was asked under
+ *   -EBADMSG		the content does not carry the id it was asked under, or is not of the kind
  *   -EFBIG		larger than the configured limit, here or at the source
  *   -ENOEXEC		not an ELF file
  *   -ENODATA		an ELF file without a build-id

@@ -220,7 +220,9 @@ static enum ctl_status status_of(int error)
 static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request,
 			    const struct answer *answer)
 {
-	const char *cause = bid_strerror(answer->error);
+	/* why it is not, the servers' lines say */
+	const char *cause = answer->error == -EBADMSG && answer->story.n > 0 ? "no server delivered what was asked for"
+									     : bid_strerror(answer->error);
 	char name[NAME_MAX_SIZE];
 	json_t *json;
 

@@ -475,6 +475,16 @@ def asked(url):
     return stats(url)["requests"]
 
 
+def case_get_fetched_without_debug_information(scene):
+    """It carries the id, and nothing to debug with: it is not said that it were another build."""
+    with server(scene) as url:
+        bare = scene.home / "served" / ID_NOT_STORED / "debuginfo"
+        shutil.copy(scene.stripped, bare)
+        done = scene.on_store("get", f"--url={url}", ID_NOT_STORED, status=REFUSED)
+    assert "no server delivered what was asked for" in done.stderr and "without debug sections" in done.stderr, done
+    assert "carry" not in done.stderr and done.stdout == "", done
+
+
 def case_get_fetched(scene):
     with server(scene) as url:
         done = scene.on_store("get", f"--url={url}", ID_NOT_STORED)
@@ -554,4 +564,5 @@ def case_without_fetch(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, without_fetch=[case_without_fetch],
-               fetching=[case_refused_urls, case_get_fetched, case_get_failures, case_get_interrupted, case_get_progress])
+               fetching=[case_refused_urls, case_get_fetched, case_get_fetched_without_debug_information, case_get_failures,
+                         case_get_interrupted, case_get_progress])
