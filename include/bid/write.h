@@ -64,7 +64,10 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
  */
 int bid_store_drop(struct bid_store *store, const struct bid_id *id);
 
-/* The file of @request in the directory @path goes. -ENOENT if it is not in there. */
+/*
+ * The file of @request in the directory @path goes; if it is not in there, the one in the places that need no link, of which every
+ * directory of the build tells. -ENOENT if there is none.
+ */
 int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path);
 
 /* unlink(2) of a file, rmdir(2) of the directory of a copy of /proc/kcore; what nobody is shown does not count as there. */

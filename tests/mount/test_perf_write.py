@@ -143,6 +143,38 @@ def test_purge_all(view, native, scene, store):
     assert not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
 
 
+def test_a_kernel_whose_table_was_read(view, native, scene, store):
+    """What was made of its symbols lies in a directory of its own, and goes with it: perf finds it beside the kernel."""
+    kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    for cache in (native, view.path):
+        scene.perf(cache, "buildid-cache", "-a", f"{kernel.path},{scene.burn.path}")
+    table = view.artifact(kernel.id, "kallsyms")
+    for arguments in (("-u", kernel.path), ("-u", kernel.path), ("-r", kernel.path), ("-a", kernel.path), ("-P",)):
+        if arguments[0] != "-a":
+            assert b" T foreign_0\n" in table.read_bytes()
+        wanted, got = (said(scene.perf(cache, "buildid-cache", "-v", *arguments, status=None), cache)
+                       for cache in (native, view.path))
+        assert got == wanted, arguments
+        assert seen(view.path, False) == seen(native, False), arguments
+    view.unmount()
+    assert seen(store) == {} and not [path for path in (store / ".bidfs/record").rglob("*") if path.is_file()]
+
+
+def test_a_directory_is_emptied_name_by_name(view, scene, store):
+    """As `rm -r` does it: there is nothing in a listing that cannot be removed."""
+    kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
+    tools.run("perf", "--buildid-dir", view.path, "buildid-cache", "-a", kernel.path, env=scene.env)
+    directory = place_of(view, kernel)
+    assert view.artifact(kernel.id, "kallsyms").read_bytes()
+    assert "kallsyms" in os.listdir(directory)
+    # the table first: without a kernel it would not be made again
+    for name in sorted(os.listdir(directory)):
+        (directory / name).unlink()
+        assert name not in os.listdir(directory)
+    view.unmount()
+    assert [path for path in seen(store) if not path.startswith(".build-id/")] == []
+
+
 def test_record_fills_it(view, native, scene, store):
     """What perf record adds at its end, and what is made of the recording then."""
     if reason := why_no_recording():

@@ -82,6 +82,25 @@ static bool has_siblings(struct bid_store *store, const char *path)
 	return false;
 }
 
+/* What lies in the places that need no link, as tables that were made of a kernel's symbols do. Returns how many kinds went. */
+static int take_known(struct bid_store *store, const struct bid_id *filed, unsigned kinds)
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++) {
+		char place[BID_LAYOUT_MAX];
+		int before, left;
+
+		bid_layout_under(bid_place_known(i), filed, place);
+		before = bid_place_kinds(store, place);
+		left = before & (int)kinds ? bid_entry_take(store, place, kinds) : before;
+		if (left < 0)
+			return left;
+		n += __builtin_popcount((unsigned)before & ~(unsigned)left);
+	}
+	return n;
+}
+
 /* The link of @filed, which leads to @target, and what is there. */
 static int drop_build(struct bid_store *store, const struct bid_id *filed, const char *target)
 {
@@ -97,6 +116,8 @@ static int drop_build(struct bid_store *store, const struct bid_id *filed, const
 	r = bid_link_drop(store, filed, target);
 	if (r == 0)
 		r = bid_entry_take(store, target, ALL_KINDS);
+	if (r >= 0)
+		r = take_known(store, filed, ALL_KINDS);
 	if (r < 0)
 		return r;
 	bid_records_drop(store, filed, ALL_KINDS, true);
@@ -148,6 +169,12 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 		return -EROFS;
 	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
 	r = bid_entry_unlink(store, file);
+	/* whoever lists @path is told of what lies there, too */
+	if (r == -ENOENT) {
+		int taken = take_known(store, &filed, 1U << request->kind);
+
+		r = taken < 0 ? taken : taken > 0 ? 0 : -ENOENT;
+	}
 	if (r == 0 && !(bid_store_kinds(store, &request->id) & 1 << request->kind))
 		bid_records_drop(store, &filed, 1U << request->kind, false);
 	return r;
