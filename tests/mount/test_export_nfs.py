@@ -2,7 +2,9 @@
 """A team reads one mount by NFS: a real server, with the configuration of contrib/nfs."""
 import hashlib
 import itertools
+import json
 import os
+import signal
 import subprocess
 
 import pytest
@@ -121,3 +123,20 @@ def test_what_is_the_owners_is_not_the_teams(ganesha, mount, store, place, versi
     server = ganesha(mount("allow_other", "ro"))
     refused = server.run("nfs-cat", server.url(version, f"buildid/{program.id}/elf"), status=None, text=False)
     assert refused.returncode != 0 and program.read()[:64] not in refused.stdout
+
+
+@pytest.mark.limit(900 if os.environ.get("BIDFS_FULL") else 60)
+def test_forged_handles_lead_nowhere(ganesha, mount, store, place):
+    """R29: cut, flipped, random ones, near to a right one and far from it. The server says that they are none, and both live on."""
+    program = programs.small(place / "app", 1)
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    m = mount("allow_other", "ro")
+    server, name = ganesha(m), f"buildid/{program.id}/elf"
+    count = 100000 if os.environ.get("BIDFS_FULL") else 2000
+    forger = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_forger.py", "/bid", name, os.stat(m / name).st_ino, count]
+    answers = json.loads(server.run(*forger, timeout=880).stdout)
+    print(answers)
+    # each is asked about three times: NFS3ERR_STALE, NFS3ERR_BADHANDLE; and some numbers are right, by another bit of their kind
+    assert answers["70"] > count and answers["10001"] > count and answers.get("0", 0) < count / 10, answers
+    assert server.server.poll() is None and server.cat(3, name) == program.read()
+    assert m.end(signal.SIGTERM)[0] == 0
