@@ -65,6 +65,19 @@ def test_each_user_each_mode(needs_root, mount, mode, files, option):
     assert option == "alone" or len({json.dumps(told(user, mounted)) for user in USERS}) == len(USERS)
 
 
+def test_the_directory_it_was_added_from_hides_nothing(needs_root, mount, mode, place, store):
+    """As mount.bidfs(8) says of allow_other: what a file says of itself counts, not what the directory says that it came from."""
+    home = place / "private"
+    home.mkdir(0o700)
+    everybodys, own = programs.small(home / "everybodys", 1), programs.small(home / "own", 2)
+    own.path.chmod(0o711)
+    for program in (everybodys, own):
+        tools.run(tools.BIDCTL, "--store", store, "add", program.path)
+    m = mount("allow_other")
+    assert told("carol", [everybodys.path, own.path]) == [13, 13]
+    assert told("carol", [m.artifact(everybodys.id), m.artifact(own.id)]) == [hashlib.sha256(everybodys.read()).hexdigest(), 13]
+
+
 def test_a_mapped_user(needs_root, mount, mode, files):
     """Root of a user namespace is who he is outside, and sees what others may."""
     m = mount("allow_other")
