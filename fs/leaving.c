@@ -64,3 +64,22 @@ bool bid_leaving_has(struct bid_leaving *leaving, const char *path, int64_t now_
 	pthread_mutex_unlock(&leaving->lock);
 	return has;
 }
+
+void bid_leaving_removed(struct bid_leaving *leaving, uint64_t number)
+{
+	pthread_mutex_lock(&leaving->lock);
+	leaving->removed[leaving->n_removed++ % BID_REMOVED_MAX] = number;
+	pthread_mutex_unlock(&leaving->lock);
+}
+
+uint64_t bid_leaving_generation(struct bid_leaving *leaving, uint64_t number)
+{
+	uint64_t generation = 0;
+
+	pthread_mutex_lock(&leaving->lock);
+	for (uint64_t i = leaving->n_removed; i > 0 && leaving->n_removed - i < BID_REMOVED_MAX && generation == 0; i--)
+		if (leaving->removed[(i - 1) % BID_REMOVED_MAX] == number)
+			generation = i;
+	pthread_mutex_unlock(&leaving->lock);
+	return generation;
+}

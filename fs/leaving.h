@@ -14,6 +14,7 @@
 
 #define BID_LEAVING_MS	60000
 #define BID_LEAVING_MAX 16 /* at once; of more, the one that was removed first is forgotten */
+#define BID_REMOVED_MAX 256 /* the same */
 
 struct bid_leaving {
 	pthread_mutex_t lock; /* guards everything below */
@@ -22,6 +23,8 @@ struct bid_leaving {
 		char *path; /* relative to the store; owned; NULL if there is none */
 		int64_t until_ms; /* on the clock of the callers */
 	} dirs[BID_LEAVING_MAX];
+	uint64_t removed[BID_REMOVED_MAX]; /* numbers of directories */
+	uint64_t n_removed; /* ever */
 };
 
 void bid_leaving_init(struct bid_leaving *leaving);
@@ -36,5 +39,14 @@ void bid_leaving_end(struct bid_leaving *leaving, const char *path);
 
 /* Is @path one of them, or a directory above one, at @now_ms? */
 bool bid_leaving_has(struct bid_leaving *leaving, const char *path, int64_t now_ms);
+
+/* The directory of that number was removed by rmdir(2). */
+void bid_leaving_removed(struct bid_leaving *leaving, uint64_t number);
+
+/*
+ * Another one after each such time; 0 before. The kernel may still hold the inode, in which nothing can be made ever again. The
+ * number is a function of the name, so whoever makes the directory anew would get that, were the generation not another.
+ */
+uint64_t bid_leaving_generation(struct bid_leaving *leaving, uint64_t number);
 
 #endif

@@ -199,6 +199,8 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	/* with its link a build is gone, and whoever removes it goes on through what the kernel still knows */
 	if (r == -ENOENT)
 		r = 0;
+	if (r == 0)
+		bid_leaving_removed(&fs->leaving, bid_inode_number(&node));
 	bid_node_release(&node);
 	fuse_reply_err(req, -r);
 }

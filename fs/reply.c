@@ -128,6 +128,8 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 		return r;
 	}
 	entry.ino = inode.number;
+	if (is_perfs(node))
+		entry.generation = bid_leaving_generation(&fs->leaving, inode.number);
 	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode);
 	entry.entry_timeout = entry_timeout(fs, node);
 	entry.attr_timeout = bid_attr_timeout(fs, node);

@@ -525,3 +525,24 @@ def test_a_link_that_perf_moves(mount, mode, scene, store):
     tools.wait_until(lambda: not os.path.lexists(link.parent / first / "elf"), "the end of the file")
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
     tools.wait_until(lambda: link.is_symlink() and os.readlink(link) == first, "the old text")
+
+
+def test_a_directory_that_is_made_again_while_the_old_one_is_held(mount, mode, store):
+    """By whoever has it open, or is about to let go of it: 'perf buildid-cache -u' is fast enough to meet that."""
+    m = mount()
+    directory = m / "usr/bin/app" / ("ab" * 20)
+    held = []
+    directory.parent.mkdir(parents=True)
+    try:
+        for _ in range(3):
+            directory.mkdir()
+            (directory / ".elf.123456").write_bytes(b"")
+            (directory / ".elf.123456").unlink()
+            held.append(os.open(directory, os.O_RDONLY | os.O_DIRECTORY))
+            directory.rmdir()
+            assert tools.errno_of(os.open, ".elf.123456", os.O_CREAT | os.O_WRONLY, dir_fd=held[-1]) == errno.ENOENT
+        directory.mkdir()
+        assert os.listdir(directory) == []
+    finally:
+        for fd in held:
+            os.close(fd)
