@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/stamp.h"
 #include "notify.h"
 
 #define LONG 3600.0 /* seconds */
@@ -57,11 +58,18 @@ const char *bid_beliefs_reason(const struct bid_fs *fs, unsigned *ret_watched)
 void bid_belief_seek(struct bid_fs *fs, const struct bid_request *request, struct bid_asked *asked, struct bid_file *file)
 {
 	struct bid_file found = BID_FILE_NONE;
+	struct bid_stamp stamp = bid_stamp_take(&file->st);
+	uint64_t before = asked->mark;
+	struct stat st;
 
-	if (bid_watch_note(fs->watch, &request->id, asked->mark, &file->st, NULL, NULL, NULL) ||
+	if (bid_watch_note(fs->watch, &request->id, before, &file->st, NULL, NULL, NULL) ||
 	    bid_watch_add(fs->watch, &request->id, file) < 0)
 		return;
 	asked->mark = bid_watch_mark(fs->watch);
+	/* were the names that lead to it watched already when it was found, it is still what they lead to */
+	if (bid_watch_note(fs->watch, &request->id, before, NULL, NULL, NULL, NULL) && fstat(file->fd, &st) == 0 &&
+	    bid_stamp_holds(&stamp, &st))
+		return;
 	if (bid_store_find(fs->store, request, &found) < 0)
 		return;
 	bid_file_release(file);

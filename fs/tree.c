@@ -76,6 +76,14 @@ static bool is_leaving(const struct bid_tree *tree, const char *path)
 	return tree->leaving && bid_leaving_has(tree->leaving, path, bid_clock_ms());
 }
 
+/* Is it known without asking that the directory @path is what perf's link for @id leads to? */
+static bool is_watched_at(const struct bid_tree *tree, const struct bid_id *id, const char *path)
+{
+	char where[PATH_MAX];
+
+	return bid_watch_where(tree->watch, id, where, sizeof(where)) == 0 && strcmp(where, path) == 0;
+}
+
 static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
 {
 	enum bid_entry entry;
@@ -90,10 +98,11 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 	if (r < 0)
 		return r;
 
-	entry = bid_store_classify(tree->store, child->path);
+	r = bid_id_parse_str(name, &child->id);
+	entry = r == 0 && is_watched_at(tree, &child->id, child->path) ? BID_ENTRY_ID
+								       : bid_store_classify(tree->store, child->path);
 	if (entry == BID_ENTRY_NONE && is_leaving(tree, child->path))
 		entry = BID_ENTRY_DIR;
-	r = bid_id_parse_str(name, &child->id);
 	/* one that perf made a moment ago is empty, or is about to remove */
 	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && *parent && child->id.len >= PATH_ID_MIN))) {
 		child->type = BID_NODE_PATH_ID;

@@ -234,21 +234,33 @@ static bool is_ours(const char *path)
 	return false;
 }
 
-enum bid_entry bid_one_classify(struct bid_store *store, const char *path)
+/* Is the last part of @path the name of an id? */
+static bool is_named(const char *path, struct bid_id *ret_id)
 {
 	const char *slash = strrchr(path, '/');
+
+	return bid_id_parse_str(slash ? slash + 1 : path, ret_id) == 0;
+}
+
+bool bid_one_is_build(const char *path, int dir)
+{
+	struct bid_id id;
+
+	/* a hex name is an id if artifacts lie under it: "/usr/lib/ab" may be a directory like any other */
+	return !is_ours(path) && is_named(path, &id) && has_artifact(dir);
+}
+
+enum bid_entry bid_one_classify(struct bid_store *store, const char *path)
+{
 	bid_auto_fd int fd = -1;
 	struct bid_id id;
 	struct stat st;
-	bool named;
 
 	if (is_ours(path) || bid_root_open(bid_store_root(store), path, O_PATH, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
-	named = bid_id_parse_str(slash ? slash + 1 : path, &id) == 0;
-	if (!S_ISDIR(st.st_mode))
-		return named && id.len >= OLD_LAYOUT_ID_MIN && S_ISREG(st.st_mode) ? BID_ENTRY_ID : BID_ENTRY_NONE;
-	/* a hex name is an id if artifacts lie under it: "/usr/lib/ab" may be a directory like any other */
-	return named && has_artifact(fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
+	if (S_ISDIR(st.st_mode))
+		return bid_one_is_build(path, fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
+	return S_ISREG(st.st_mode) && is_named(path, &id) && id.len >= OLD_LAYOUT_ID_MIN ? BID_ENTRY_ID : BID_ENTRY_NONE;
 }
 
 int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user)

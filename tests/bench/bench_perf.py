@@ -6,7 +6,9 @@ usage: bench_perf.py [--ids N] [--rounds N] [--json FILE] BUILD_DIRECTORY
 
 Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "-l" and
 "list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
-more than the second has passed for which it believes what is not watched. "add" and "remove" write one build that the store
+more than the second has passed for which it believes what is not watched. For "both cold" the kernel has forgotten perf's own
+directory and the store, too (all programs of the machine feel that; root): then both are a first listing.
+"add" and "remove" write one build that the store
 lacks, and take it out again. gdb and eu-stack walk the stack of a core, with the debug information of a directory as
 /usr/lib/debug, and with the mount's.
 """
@@ -47,14 +49,20 @@ def fill(programs, place, stores, number):
             programs.into_store(store, ident, build.path, build.path)
 
 
+def forget():
+    """All that the kernel keeps of file systems."""
+    os.sync()
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
+
+
 def measure(act, caches, rounds, *arguments, undo=None, before=None):
     """Of each round the time on each of the caches, of act(cache, *arguments)."""
     rounds_took = []
     for turn in range(rounds + 1):
         took = {}
-        if before:
-            before()
         for cache in caches if turn % 2 else caches[::-1]:
+            if before:
+                before()
             begun = time.monotonic()
             act(cache, *arguments)
             took[cache] = time.monotonic() - begun
@@ -122,6 +130,11 @@ def main():
         tools.run("umount", mounted)
         tools.run(tools.MOUNT_BIDFS, store, mounted)
 
+    def cold():
+        anew()
+        forget()
+        perf(native, "version")  # perf itself is not what is measured
+
     told = figures.Figures()
     tools.run(tools.MOUNT_BIDFS, store, mounted)
     try:
@@ -138,6 +151,8 @@ def main():
                 ("record, nothing new", [*record[:4], "-o", place / "again.data", burn.path, ROUNDS // 10], None, None, None),
                 ("add and remove", add, None, remove, None),
                 *((f"{' '.join(listing)}, first", listing, None, None, anew) for listing in listings),
+                *((f"{' '.join(listing)}, first, both cold", listing, None, None, cold) for listing in listings
+                  if os.geteuid() == 0),
                 *((f"{' '.join(listing)}, again", listing, None, None, lambda: time.sleep(BELIEVED)) for listing in listings)):
             metric = f"perf {name}"
             for took in measure(perf, caches, arguments.rounds, *command, undo=undo, before=before):

@@ -194,6 +194,23 @@ static void written_by_another_name(void **state)
 	bid_watch_free(watch);
 }
 
+/* Where a link should be is the directory itself: what is a link mostly is not looked at, but this is. */
+static void a_directory_instead_of_a_link(void **state)
+{
+	static const char at[] = "store/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+	struct store_scene *scene = *state;
+	struct bid_watch *watch;
+	char command[PATH_MAX];
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "rm %s && mv " PLACE " %s", at, at);
+	watch = begin(scene, 10);
+	keep(scene, watch, ID_A);
+	snprintf(command, sizeof(command), "ln a.debug %s/debug", at);
+	assert_told(scene, watch, ID_A, command);
+	bid_watch_free(watch);
+}
+
 static void what_leads_to_others_is_not_told(void **state)
 {
 	struct store_scene *scene = *state;
@@ -432,6 +449,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_change_is_told, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_concerns_all_is_told_of_all, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(written_by_another_name, store_scene_begin, store_scene_end),
+		cmocka_unit_test_setup_teardown(a_directory_instead_of_a_link, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_leads_to_others_is_not_told, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(the_least_recently_asked_for_goes, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(names_alone_are_watched, store_scene_begin, store_scene_end),

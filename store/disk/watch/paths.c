@@ -27,6 +27,7 @@ struct bid_paths_node {
 	struct bid_hold *holds;
 	unsigned busy; /* not to be freed, though nobody holds it */
 	int wd; /* the kernel's watch; -1 if it is no directory, and no file */
+	bool unseen; /* nobody has looked whether it is a directory */
 	struct bid_stamp stamp; /* of a file */
 	char name[];
 };
@@ -193,13 +194,14 @@ static int add_watch(const struct bid_paths *paths, int fd, uint32_t events)
 	return wd < 0 ? -errno : wd;
 }
 
-/* Watch the directory @path, which is that of @node. Returns 1 if there is none. */
-static int watch_dir(struct bid_paths *paths, struct bid_paths_node *node, const char *path)
+/* Watch the directory @path, which is that of @node. Returns 0 and the directory, or 1 if there is none. */
+static int watch_dir(struct bid_paths *paths, struct bid_paths_node *node, const char *path, int *ret_dir)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
 	int r = bid_root_open(paths->root, path, O_PATH | O_DIRECTORY, &fd);
 
+	node->unseen = false;
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 1;
 	if (r < 0)
@@ -214,12 +216,14 @@ static int watch_dir(struct bid_paths *paths, struct bid_paths_node *node, const
 		return r;
 	node->wd = r;
 	enter(paths, &paths->wds, node);
+	*ret_dir = bid_steal_fd(&fd);
 	return 0;
 }
 
 int bid_paths_new(int root, struct bid_paths **ret_paths)
 {
 	struct bid_paths *paths = calloc(1, sizeof(*paths));
+	bid_auto_fd int dir = -1;
 	struct stat st;
 	int r = -ENOMEM;
 
@@ -239,7 +243,7 @@ int bid_paths_new(int root, struct bid_paths **ret_paths)
 		goto fail;
 	}
 	paths->dev = st.st_dev;
-	r = watch_dir(paths, paths->top, ".");
+	r = watch_dir(paths, paths->top, ".", &dir);
 	if (r != 0)
 		goto fail;
 	*ret_paths = paths;
@@ -292,9 +296,10 @@ static bool is_plain(const char *part, size_t len)
 	return len > 0 && len <= NAME_MAX && !(len == 1 && part[0] == '.') && !(len == 2 && part[0] == '.' && part[1] == '.');
 }
 
-int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds)
+static int hold_path(struct bid_paths *paths, const char *path, bool look, void *holder, struct bid_hold **holds, int *ret_dir)
 {
 	struct bid_paths_node *node = paths->top;
+	bid_auto_fd int dir = -1;
 	char upto[PATH_MAX], name[NAME_MAX + 1];
 	size_t done = 0;
 	int r = 0;
@@ -314,25 +319,44 @@ int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, stru
 		snprintf(name, sizeof(name), "%.*s", (int)len, path + done);
 		done += len;
 		snprintf(upto, sizeof(upto), "%.*s", (int)done, path);
+		bid_close(bid_steal_fd(&dir));
 		child = find_child(paths, node, name);
-		if (child) {
+		if (child && !child->unseen) {
 			/* what was no directory is none: else all of its holders would have been told, or are about to be */
 			node = child;
 			r = node->wd < 0;
 			continue;
 		}
-		child = node_new(paths, node, name);
+		if (!child)
+			child = node_new(paths, node, name);
 		if (!child) {
 			r = -ENOMEM;
 			break;
 		}
 		node = child;
-		r = watch_dir(paths, node, upto);
+		node->unseen = true;
+		if (!look && !path[done])
+			break;
+		r = watch_dir(paths, node, upto, &dir);
 	} while (r == 0 && path[done++] == '/');
 	if (r >= 0)
-		return hold(paths, node, holder, holds);
-	release(paths, node);
+		r = hold(paths, node, holder, holds);
+	else
+		release(paths, node);
+	/* of the last part */
+	if (r == 0 && ret_dir && node->wd >= 0)
+		*ret_dir = bid_steal_fd(&dir);
 	return r;
+}
+
+int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds, int *ret_dir)
+{
+	return hold_path(paths, path, true, holder, holds, ret_dir);
+}
+
+int bid_paths_hold_name(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds)
+{
+	return hold_path(paths, path, false, holder, holds, NULL);
 }
 
 int bid_paths_hold_file(struct bid_paths *paths, int fd, void *holder, struct bid_hold **holds)

@@ -40,9 +40,12 @@ int bid_paths_fd(const struct bid_paths *paths);
 /*
  * Watch @path: that each part of it stays what it is, and if it is a directory, the names in it. It is put before *@holds. Returns
  * 0, -EINVAL if it is not made of plain names, -EXDEV if it leads to another file system, -ENOMEM, or as open(2),
- * inotify_add_watch(2).
+ * inotify_add_watch(2). @ret_dir (may be NULL) is the directory, opened with O_PATH and the caller's, if it was not watched before.
  */
-int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds);
+int bid_paths_hold(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds, int *ret_dir);
+
+/* The same of what is no directory, as far as the caller knows: nobody looks. */
+int bid_paths_hold_name(struct bid_paths *paths, const char *path, void *holder, struct bid_hold **holds);
 
 /* Watch the regular file open at @fd, by whatever name it is changed. */
 int bid_paths_hold_file(struct bid_paths *paths, int fd, void *holder, struct bid_hold **holds);

@@ -310,20 +310,33 @@ static int hold_parent(struct bid_watch *watch, struct entry *entry, char *path)
 	if (!slash || path[0] == '[' || strncmp(path, BID_LAYOUT_LINKS, strlen(BID_LAYOUT_LINKS)) == 0)
 		return 0;
 	*slash = '\0';
-	r = bid_paths_hold(watch->paths, path, entry, &entry->holds);
+	r = bid_paths_hold(watch->paths, path, entry, &entry->holds, NULL);
 	*slash = '/';
 	return r;
 }
 
-/* perf's link for the id of @entry leads to @path, which is watched. */
-static void remember(struct bid_watch *watch, struct entry *entry, const char *path)
+/* perf's link for the id of @entry leads to @path, which is watched; @dir is that directory, or -1 if it was watched before. */
+static void remember(struct bid_watch *watch, struct entry *entry, const char *path, int dir)
 {
-	if (bid_one_classify(watch->store, path) == BID_ENTRY_ID)
+	if (dir >= 0 ? bid_one_is_build(path, dir) : bid_one_classify(watch->store, path) == BID_ENTRY_ID)
 		entry->where = strdup(path); /* without memory it is asked for */
 }
 
-/* Every name that decides what is found for the id of @entry. */
-static int hold_names(struct bid_watch *watch, struct entry *entry)
+/* Watch @place, one of those where the id of @entry may lie, and what it is in. */
+static int hold_place(struct bid_watch *watch, struct entry *entry, struct bid_place *place, bool linked)
+{
+	bid_auto_fd int dir = -1;
+	int r = bid_paths_hold(watch->paths, place->path, entry, &entry->holds, &dir);
+
+	if (r == 0)
+		r = hold_parent(watch, entry, place->path);
+	if (r == 0 && linked)
+		remember(watch, entry, place->path, dir);
+	return r;
+}
+
+/* Every name that decides what is found for the id of @entry. If there @must be a link of just its name, -ENOENT without. */
+static int hold_names(struct bid_watch *watch, struct entry *entry, bool must)
 {
 	struct bid_spelling spelling = { 0 };
 	char link[BID_LAYOUT_MAX];
@@ -334,21 +347,21 @@ static int hold_names(struct bid_watch *watch, struct entry *entry)
 		struct bid_place place = { 0 };
 
 		/* before it is read */
-		r = bid_paths_hold(watch->paths, bid_layout_link(&filed, link), entry, &entry->holds);
+		r = bid_paths_hold_name(watch->paths, bid_layout_link(&filed, link), entry, &entry->holds);
 		while (r == 0 && bid_place_next(&place, watch->store, &filed, BID_KIND_NONE)) {
-			r = bid_paths_hold(watch->paths, place.path, entry, &entry->holds);
-			if (r == 0)
-				r = hold_parent(watch, entry, place.path);
 			/* where the link itself leads: in perf's old layout it is the file */
-			if (r == 0 && spelling.step == 1 && place.step == 1 && strcmp(place.path, link) != 0)
-				remember(watch, entry, place.path);
+			bool linked = spelling.step == 1 && place.step == 1 && strcmp(place.path, link) != 0;
+
+			if (must && spelling.step == 1 && !(place.step == 1 ? linked : place.linked))
+				return -ENOENT;
+			r = hold_place(watch, entry, &place, linked);
 		}
 	}
 	return r;
 }
 
-/* With an id that is not watched yet. */
-static int add(struct bid_watch *watch, const struct bid_id *id, struct entry **ret_entry)
+/* With an id that is not watched yet; @must as above. */
+static int add(struct bid_watch *watch, const struct bid_id *id, bool must, struct entry **ret_entry)
 {
 	struct entry *entry;
 	int r;
@@ -363,7 +376,7 @@ static int add(struct bid_watch *watch, const struct bid_id *id, struct entry **
 	entry->id = *id;
 	if (watch->n >= watch->max)
 		drop(watch, watch->ends.newer, false);
-	r = hold_names(watch, entry);
+	r = hold_names(watch, entry, must);
 	if (r < 0) {
 		entry_free(watch, entry);
 		return r;
@@ -378,6 +391,18 @@ static int add(struct bid_watch *watch, const struct bid_id *id, struct entry **
 	return 0;
 }
 
+/* Is the file with the attributes @st that of @kind in @place? */
+static bool lies_at(struct bid_store *store, const char *place, enum bid_kind kind, const struct stat *st)
+{
+	char path[PATH_MAX + 16];
+	struct stat there;
+
+	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(kind));
+	if (bid_root_stat(bid_store_root(store), path, &there) < 0 && bid_root_stat(bid_store_root(store), place, &there) < 0)
+		return false;
+	return there.st_dev == st->st_dev && there.st_ino == st->st_ino;
+}
+
 /* Is the file with the attributes @st one that is filed under @id? */
 static bool is_filed(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const struct stat *st)
 {
@@ -387,19 +412,21 @@ static bool is_filed(struct bid_store *store, const struct bid_id *id, enum bid_
 	while (bid_spelling_next(&spelling, id, &filed)) {
 		struct bid_place place = { 0 };
 
-		while (bid_place_next(&place, store, &filed, kind)) {
-			char path[PATH_MAX + 16];
-			struct stat there;
-
-			snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(kind));
-			if (bid_root_stat(bid_store_root(store), path, &there) < 0 &&
-			    bid_root_stat(bid_store_root(store), place.path, &there) < 0)
-				continue;
-			if (there.st_dev == st->st_dev && there.st_ino == st->st_ino)
+		while (bid_place_next(&place, store, &filed, kind))
+			if (lies_at(store, place.path, kind, st))
 				return true;
-		}
 	}
 	return false;
+}
+
+/* The same, asked first where perf's link is known to lead: mostly it is there. */
+static bool is_filed_as(struct bid_watch *watch, const struct bid_id *id, enum bid_kind kind, const struct stat *st)
+{
+	char where[PATH_MAX];
+
+	if (bid_watch_where(watch, id, where, sizeof(where)) == 0 && lies_at(watch->store, where, kind, st))
+		return true;
+	return is_filed(watch->store, id, kind, st);
 }
 
 /* If @file, by whatever way it was found, is one that is filed under the id of @entry. It was at the moment @mark. */
@@ -433,12 +460,12 @@ int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct
 	if (!watch)
 		return -EOPNOTSUPP;
 	/* before anything is done about it: what lies elsewhere is asked for again and again, too */
-	if (bid_kind_has_detail(file->kind) || !is_filed(watch->store, id, file->kind, &file->st))
+	if (bid_kind_has_detail(file->kind) || !is_filed_as(watch, id, file->kind, &file->st))
 		return -ENOENT;
 	pthread_mutex_lock(&watch->lock);
 	entry = find(watch, id);
 	if (!entry) {
-		r = add(watch, id, &made);
+		r = add(watch, id, false, &made);
 		entry = made;
 	}
 	if (r == 0 && !bid_holds_file(entry->holds, &file->st, watch->clock))
@@ -451,6 +478,27 @@ int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct
 	return r;
 }
 
+/* One that is only looked at. */
+static int add_linked(struct bid_watch *watch, const struct bid_id *id)
+{
+	bool full = watch->n >= watch->max;
+	char where[PATH_MAX];
+	struct entry *entry;
+	int r = -ENOENT;
+
+	/* as long as no other one has to go for it, it is seen when it is watched whether it is there; mostly it is */
+	if (!full)
+		r = add(watch, id, true, &entry);
+	if (r == -ENOENT) {
+		r = bid_one_where(watch->store, id, where, sizeof(where));
+		if (r < 0)
+			return r;
+		r = add(watch, id, false, &entry);
+	}
+	refused(watch, r);
+	return r;
+}
+
 /* Is there room for one that is only looked at? */
 static bool has_room(const struct bid_watch *watch)
 {
@@ -459,20 +507,13 @@ static bool has_room(const struct bid_watch *watch)
 
 int bid_watch_add_names(struct bid_watch *watch, const struct bid_id *id)
 {
-	char where[PATH_MAX];
-	struct entry *entry;
 	int r = 0;
 
 	if (!watch)
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&watch->lock);
-	if (!find(watch, id)) {
-		r = has_room(watch) ? bid_one_where(watch->store, id, where, sizeof(where)) : -EAGAIN;
-		if (r == 0) {
-			r = add(watch, id, &entry);
-			refused(watch, r);
-		}
-	}
+	if (!find(watch, id))
+		r = has_room(watch) ? add_linked(watch, id) : -EAGAIN;
 	pthread_mutex_unlock(&watch->lock);
 	return r;
 }
