@@ -7,6 +7,7 @@ usage: check_add_debug.py BIDCTL [CASE...]
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
 """
 import json
+import pathlib
 import shutil
 import subprocess
 
@@ -32,6 +33,61 @@ def case_debug_files(scene):
         artifacts = scene.json("show", build_id)["artifacts"]
         assert set(artifacts) == {"elf", "debuginfo"} and "same_as" not in artifacts["debuginfo"], artifacts
     assert summary(scene.on_store("add", tree))[0] == (4, 0, 4, 0), "a second scan does not know them"
+
+
+def stripped(path, how="--strip-all"):
+    """A copy of the program, without what strip(1) takes from it."""
+    output = path.with_name(path.name + how)
+    subprocess.run(["strip", how, "-o", output, path], check=True, timeout=TIMEOUT)
+    return output
+
+
+def case_unstripped_later(scene):
+    """A program that was not stripped, after one of the same id that was: what the first has not is kept beside it, once."""
+    full = [build(scene.home, f"full{number}", IDS[number]) for number in range(3)]
+    # with symbols and nothing else it is of use beside one that has none, and not beside one that has them
+    named = [stripped(path, "--strip-debug") for path in full]
+    longer = scene.home / "longer"
+    longer.write_bytes(named[2].read_bytes() + b"other bytes")
+    for number, (first, then, useful) in enumerate(((stripped(full[0]), full[0], True), (stripped(full[1]), named[1], True),
+                                                    (named[2], longer, False))):
+        for again in (False, True):
+            scene.on_store("add", first)
+            done = scene.on_store("add", "--verbose", then)
+            assert ("debuginfo" in done.stdout.splitlines()[0]) == (useful and not again), done.stdout
+            assert summary(done)[0] == ((1, 1, 0, 0) if useful and not again else (1, 0, 1, 0)), done.stdout
+        place = stored(scene, IDS[number])
+        assert (place / "elf").read_bytes() == first.read_bytes()
+        assert (place / "debug").exists() == useful and (not useful or (place / "debug").read_bytes() == then.read_bytes())
+        assert scene.on_store("get", "--offline", IDS[number], status=None).stdout.endswith("/debug\n") == useful
+    # the other way round it is all there
+    full = build(scene.home, "whole", IDS[3])
+    for path in (full, stripped(full)):
+        scene.on_store("add", path)
+    assert not (stored(scene, IDS[3]) / "debug").exists()
+    assert scene.on_store("get", "--offline", IDS[3]).stdout.endswith("/elf\n")
+    done = scene.on_store("verify", "--deep")
+    assert "quarantine" not in done.stdout + done.stderr, done
+
+
+def case_unstripped_in_a_tree(scene):
+    """Whichever comes first there; and a scan that knows them says so."""
+    tree = scene.home / "tree"
+    tree.mkdir()
+    for number in range(6):
+        full = build(scene.home, f"program{number}", IDS[number])
+        for path, at in ((full, number % 2), (stripped(full, ("--strip-all", "--strip-debug")[number // 3]), 1 - number % 2)):
+            (tree / str(at)).mkdir(exist_ok=True)
+            shutil.copy(path, tree / str(at) / f"program{number}")
+    scene.on_store("add", tree)
+    for number in range(6):
+        assert scene.on_store("get", "--offline", IDS[number]).stdout, number
+    for options in ((), (), ("--jobs=1",)):
+        assert summary(scene.on_store("add", *options, tree))[0] == (12, 0, 12, 0)
+    shutil.rmtree(scene.store / ".bidfs" / "scan", ignore_errors=True)
+    assert summary(scene.on_store("add", tree))[0] == (12, 0, 12, 0)
+    everything_is_right(scene)
+    scene.on_store("verify", "--deep")
 
 
 def with_debug_file(directory, name, build_id, debug, *options):

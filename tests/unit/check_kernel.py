@@ -94,6 +94,19 @@ def case_separate_symbols(scene):
         {line.split()[2] for line in made_table(scene, IDS[1])} == {line.split()[2] for line in wanted}
 
 
+def case_symbols_after_an_image(scene):
+    """/boot has a stripped kernel, and what was built, or the debug package, all of it: that has the symbols, whenever it comes."""
+    for build_id, flags in ((IDS[2], ()), (IDS[3], ("-Wl,-S",))):
+        kernel = vmlinux(scene.home, build_id, *flags)
+        image = scene.home / "stripped"
+        subprocess.run(["strip", "-s", "-o", image, kernel], check=True)
+        scene.on_store("add", image)
+        scene.on_store("get", "--offline", build_id, "kallsyms", status=REFUSED)
+        scene.on_store("add", kernel)
+        assert sorted(made_table(scene, build_id)) == sorted(from_nm(kernel))
+        assert pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout.strip()).read_bytes() == image.read_bytes()
+
+
 def case_no_kernel(scene):
     """A program has symbols too, and they are no kernel's."""
     scene.on_store("add", scene.one)

@@ -199,6 +199,25 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 	return r < 0 ? r : adding->added.known;
 }
 
+/* Has the store an ELF file of its id that was stripped, and nothing of what this one, which was not, would tell beside it? */
+static bool completes(struct bid_store *store, const struct bid_adding *adding)
+{
+	struct bid_request request = { .id = adding->added.id, .kind = BID_KIND_ELF };
+	struct bid_file file = BID_FILE_NONE;
+	int kinds;
+	bool does;
+
+	if (adding->added.kind != BID_KIND_ELF || !(adding->info.has_dwarf || adding->info.has_symtab))
+		return false;
+	kinds = bid_store_kinds(store, &request.id);
+	if (kinds < 0 || kinds & 1 << BID_KIND_DEBUGINFO || bid_store_find(store, &request, &file) < 0)
+		return false;
+	does = (file.st.st_ino != adding->st.st_ino || file.st.st_dev != adding->st.st_dev) &&
+	       bid_join_completes(&adding->info, file.fd);
+	bid_file_release(&file);
+	return does;
+}
+
 /* Where it goes: readers follow perf's link, so to where that leads if there is one; and debug files beside their ELF file. */
 static int choose_place(struct bid_store *store, struct bid_adding *adding)
 {
@@ -384,7 +403,10 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
 	r = adding->is_new ? 0 : recognise(store, adding, durability);
 	if (r < 0)
 		return r;
-	if (r > 0) {
+	if (r > 0 && completes(store, adding)) {
+		adding->added.kind = BID_KIND_DEBUGINFO;
+		adding->added.known = false;
+	} else if (r > 0) {
 		adding->stage = BID_ADDING_PLACED;
 		return 0;
 	}

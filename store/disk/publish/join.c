@@ -86,14 +86,24 @@ static int same_bytes(int one, int other)
 	}
 }
 
+bool bid_join_completes(const struct bid_elf_info *info, int fd)
+{
+	struct bid_elf_info other;
+
+	if (!(info->has_dwarf || info->has_symtab) || bid_elf_examine(fd, &other) < 0 || other.has_dwarf)
+		return false;
+	return info->has_dwarf || !other.has_symtab;
+}
+
 /* Both have a file of this kind, and they differ: keep what readers would miss, and the rest out of the way. */
-static int settle(struct bid_store *store, const char *path, int fd, int to, const struct bid_request *request)
+static int settle(struct bid_store *store, const char *path, int fd, int other, int to, const struct bid_request *request)
 {
 	const char *debug = bid_kind_store_name(BID_KIND_DEBUGINFO);
 	char aside[PATH_MAX];
 	struct bid_elf_info info;
 
-	if (request->kind == BID_KIND_ELF && bid_elf_examine(fd, &info) == 0 && info.has_dwarf && link_fd(fd, to, debug) == 0)
+	if (request->kind == BID_KIND_ELF && bid_elf_examine(fd, &info) == 0 &&
+	    (info.has_dwarf || bid_join_completes(&info, other)) && link_fd(fd, to, debug) == 0)
 		return 0;
 	return bid_aside_move(store, path, fd, request, aside, sizeof(aside));
 }
@@ -123,7 +133,7 @@ static int join_kind(struct bid_store *store, const struct bid_place_of *entry, 
 		return 0;
 	if (r == 0) {
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		r = settle(store, path, ours, to, &request);
+		r = settle(store, path, ours, theirs, to, &request);
 		if (r < 0)
 			return r;
 	}

@@ -3,15 +3,23 @@
 #ifndef BID_DISK_JOIN_H
 #define BID_DISK_JOIN_H
 
+#include <bid/elf.h>
+
 #include "disk/entries.h"
 
 /*
- * Let @target, another "<path>/<id>" of the same id, have everything that @entry has: what it lacks is linked into it, and what
- * both have is one file afterwards, that of @target. Nothing is lost: an ELF file with debug information that differs becomes
- * @target's debug file if it has none, and other files that differ go to the quarantine. Both must have been checked. Returns 0, or
- * an error with which some of it may have been done.
+ * Let @target, another "<path>/<id>" of the same id, have everything that @entry has: what it lacks is linked into it, and
+ * what both have is one file afterwards, that of @target. Nothing is lost: an ELF file that differs and has debug information, or
+ * symbols that the other has not, becomes @target's debug file if it has none, and other files that differ go to the
+ * quarantine. Both must have been checked. Returns 0, or an error with which some of it may have been done.
  */
 int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target);
+
+/*
+ * Has a file of @info debug information, or a symbol table, that the ELF file of the same id open at @fd is without? Then it is of
+ * use beside that, as its debuginfo. An ELF file that has debug information is its own.
+ */
+bool bid_join_completes(const struct bid_elf_info *info, int fd);
 
 /* Let the file @name in the directory @to be the one that is open at @fd, in the place of any other. */
 int bid_join_file(struct bid_store *store, int fd, int to, const char *name);
