@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl probe apply: from definitions to events of the kernel, in the build they were made for and in no other. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,14 +32,33 @@ static void events_release(struct events *events)
 	free(events->events);
 }
 
+/* The kernel cuts a line at blanks, and ends it at a '#': there is no way to tell it of such a path. */
+static bool is_takeable(const char *path, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (isspace((unsigned char)path[i]) || path[i] == '#')
+			return false;
+	return true;
+}
+
+/* Is it a path with blanks that makes @text no definition? */
+static bool has_blank_path(const char *text)
+{
+	const char *path = strstr(text, " /"), *colon = path ? strstr(path, ":0x") : NULL;
+
+	return colon && !is_takeable(path + 1, (size_t)(colon - path - 1));
+}
+
 /* One definition as the kernel is to have it: in the file that was named, if one was, and the further places of one event with a
- * number behind its name, as perf has it. */
+ * number behind its name, as perf has it. -ENOTSUP for a path that the kernel cannot be told. */
 static int add_event(struct events *events, const struct ctl_probed *probed, const char *text, size_t number)
 {
 	struct ctl_event *event = &events->events[events->n];
 	struct ctl_definition definition;
 	char suffix[24] = "";
 
+	if (has_blank_path(text) || !is_takeable(probed->path, strlen(probed->path)))
+		return -ENOTSUP;
 	if (ctl_definition_parse(text, &definition) < 0)
 		return -EBADMSG;
 	if (number > 0)
@@ -63,6 +83,16 @@ static int add_event(struct events *events, const struct ctl_probed *probed, con
 	return 0;
 }
 
+static enum ctl_status not_collected(const struct ctl_probed *probed, const char *text, int error)
+{
+	if (error == -ENOTSUP)
+		bid_error("the kernel takes no path with a blank or a '#' in it, so give the file another name first: '%s'",
+			  probed->path[0] ? probed->path : text);
+	else
+		bid_error("%s: '%s'", error == -EBADMSG ? "no definition of an event" : bid_strerror(error), text);
+	return error == -ENOTSUP || error == -EBADMSG ? CTL_REFUSED : CTL_TROUBLE;
+}
+
 static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl_probe_file *file, char *const *patterns, int n,
 			       struct events *events)
 {
@@ -79,11 +109,8 @@ static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl
 		for (size_t j = 0; ctl_probe_wanted(&file->probes[i], patterns, n) && j < file->probes[i].n; j++) {
 			int r = add_event(events, probed, file->probes[i].definitions[j], j);
 
-			if (r < 0) {
-				bid_error("%s: '%s'", r == -EBADMSG ? "no definition of an event" : bid_strerror(r),
-					  file->probes[i].definitions[j]);
-				return r == -EBADMSG ? CTL_REFUSED : CTL_TROUBLE;
-			}
+			if (r < 0)
+				return not_collected(probed, file->probes[i].definitions[j], r);
 		}
 	}
 	if (!events->events)
@@ -102,8 +129,8 @@ static int identify(const struct ctl *ctl, const char *path, struct bid_id *ret_
 	return fd < 0 ? -errno : bid_elf_identify(fd, ret_id);
 }
 
-/* May probes of @wanted be set in @path (NULL: the kernel)? */
-static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted, const char *path)
+/* May probes of @wanted be set in @path (NULL: the kernel)? @again: it was asked before. */
+static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted, const char *path, bool again)
 {
 	char hex[BID_ID_HEX_MAX], found_hex[BID_ID_HEX_MAX], what[PATH_MAX + 64];
 	struct bid_id found = { 0 };
@@ -127,36 +154,80 @@ static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted,
 				  bid_id_format(&found, found_hex), hex);
 		return CTL_REFUSED;
 	}
-	bid_warning("--guru: %s is %s%s, AND THE PROBES ARE OF BUILD %s: they may be set into the middle of an instruction", what,
-		    r < 0 ? "of no known build" : "build ", r < 0 ? "" : bid_id_format(&found, found_hex), hex);
+	if (!again)
+		bid_warning("--guru: %s is %s%s, AND THE PROBES ARE OF BUILD %s: they may be set into the middle of an instruction",
+			    what, r < 0 ? "of no known build" : "build ", r < 0 ? "" : bid_id_format(&found, found_hex), hex);
 	return CTL_DONE;
 }
 
-static enum ctl_status check_all(const struct ctl *ctl, const struct bid_id *wanted, const struct events *events)
+static enum ctl_status check_all(const struct ctl *ctl, const struct bid_id *wanted, const struct events *events, bool again)
 {
-	const char *checked = NULL;
-
 	for (size_t i = 0; i < events->n; i++) {
-		const char *path = events->events[i].path;
-		enum ctl_status status;
+		enum ctl_status status = CTL_DONE;
 
-		if (i > 0 && (path ? checked && strcmp(path, checked) == 0 : !checked))
-			continue;
-		status = check(ctl, wanted, path);
+		if (ctl_event_is_first_of_file(events->events, i))
+			status = check(ctl, wanted, events->events[i].path, again);
 		if (status != CTL_DONE)
 			return status;
-		checked = path;
 	}
 	return CTL_DONE;
 }
 
+/* The kernel would add a place to an event that is there already. @set is how it is listed; NULL if it is of another kind. */
+static enum ctl_status there_already(const struct ctl_event *event, const char *set)
+{
+	const char *list = ctl_tracefs_list(!event->path);
+	const char *colon = strchr(event->name, '/');
+
+	if (!set)
+		bid_error("there is an event of that name already, and not one of '%s': '%s'", list, event->name);
+	else
+		bid_error("%s '%s'; 'perf probe --del %.*s:%s' or 'echo -:%s >>%s/%s' removes it",
+			  ctl_tracefs_is_same(set, event->line) ? "this is set already:"
+								: "there is an event of that name already:",
+			  set, (int)(colon - event->name), event->name, colon + 1, event->name, ctl_tracefs(), list);
+	return CTL_REFUSED;
+}
+
+static enum ctl_status check_absent(const struct events *events)
+{
+	for (size_t i = 0; i < events->n; i++) {
+		const struct ctl_event *event = &events->events[i];
+		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, NULL);
+
+		if (set || ctl_tracefs_has(event->name))
+			return there_already(event, set);
+	}
+	return CTL_DONE;
+}
+
+/* Two events of one name would become one with two places. */
+static enum ctl_status check_names(const struct events *events)
+{
+	for (size_t i = 1; i < events->n; i++) {
+		for (size_t j = 0; j < i; j++) {
+			if (strcmp(events->events[i].name, events->events[j].name) == 0) {
+				bid_error("two definitions of one event: '%s' and '%s'", events->events[j].line,
+					  events->events[i].line);
+				return CTL_REFUSED;
+			}
+		}
+	}
+	return CTL_DONE;
+}
+
+/* What was set here, and no place that somebody else has added to the same event since. */
 static void take_back(const struct events *events, size_t n)
 {
 	while (n-- > 0) {
-		char line[CTL_PROBE_LINE_MAX + 8];
+		const struct ctl_event *event = &events->events[n];
+		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, event->line);
+		bid_auto_free char *line = NULL;
 
-		snprintf(line, sizeof(line), "-:%s\n", events->events[n].name);
-		ctl_tracefs_write(!events->events[n].path, line);
+		if (!set || asprintf(&line, "-%s\n", strchr(set, ':')) < 0)
+			line = NULL;
+		if (!line || ctl_tracefs_write(!event->path, line) < 0)
+			bid_warning("not taken back: '%s'", event->line);
 	}
 }
 
@@ -166,13 +237,16 @@ static enum ctl_status not_set(const struct ctl_event *event, int error)
 
 	if (!ctl_tracefs())
 		bid_error("no tracefs: mount it with 'mount -t tracefs tracefs /sys/kernel/tracing'");
-	else if (error == -ENOENT)
+	else if (error == -ENOTSUP)
 		bid_error("this kernel has no '%s/%s'", ctl_tracefs(), list);
-	else if (error == -EEXIST)
-		bid_error("there is such an event already; 'echo -:%s >>%s/%s' removes it", event->name, ctl_tracefs(), list);
+	else if (error == -ENOENT)
+		bid_error("%s: '%s'",
+			  event->path ? "the kernel finds no such file"
+				      : "this kernel has no such symbol, or the module that it is in is not loaded",
+			  event->line);
 	else
 		bid_error("%s: the kernel does not take '%s'", bid_strerror(error), event->line);
-	return error == -EEXIST || error == -EINVAL ? CTL_REFUSED : CTL_TROUBLE;
+	return error == -EEXIST || error == -EINVAL || error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 }
 
 /* All of them or none. */
@@ -235,18 +309,22 @@ static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, con
 	}
 	/* the files are those of the machine that the script will run on */
 	if (!ctl->print || ctl->notes)
-		status = check_all(ctl, id, events);
+		status = check_all(ctl, id, events, false);
+	if (status == CTL_DONE)
+		status = check_names(events);
 	if (status != CTL_DONE)
 		return status;
 	if (ctl->print) {
 		ctl_probe_script(stdout, id, events->events, events->n, ctl->guru);
 		return CTL_DONE;
 	}
-	status = set(events);
+	status = check_absent(events);
+	if (status == CTL_DONE)
+		status = set(events);
 	/* the kernel has looked the path up anew */
-	if (status == CTL_DONE && check_all(ctl, id, events) != CTL_DONE) {
+	if (status == CTL_DONE && check_all(ctl, id, events, true) != CTL_DONE) {
 		take_back(events, events->n);
-		status = CTL_REFUSED;
+		return CTL_REFUSED;
 	}
 	if (status == CTL_DONE)
 		report(ctl, id, events);

@@ -39,11 +39,21 @@ static const char preamble[] =
 	"\t\tword(8) == 3 && word(12) > 0 && word(12) <= 64 { want = word(12) }'\n"
 	"}\n"
 	"\n"
+	"# may a file that carries FOUND have the probes of $id? perf keeps 20 bytes of a longer id, and adds zeros to a shorter "
+	"one\n"
+	"answers() {\n"
+	"\t[ \"$1\" != \"$id\" ] || return 0\n"
+	"\t[ ${#1} -gt 0 ] && [ ${#id} -le 40 ] || return 1\n"
+	"\tcase $1 in \"$id\"*) [ ${#id} -eq 40 ]; return ;; esac\n"
+	"\tcase $id in \"$1\"*) ;; *) return 1 ;; esac\n"
+	"\tcase ${id#\"$1\"} in *[!0]*) return 1 ;; esac\n"
+	"}\n"
+	"\n"
 	"# is FILE the build that the definitions were resolved against?\n"
 	"check() {\n"
 	"\tfound=$(id_of \"$1\")\n"
+	"\t! answers \"$found\" || return 0\n"
 	"\tcase $found in\n"
-	"\t\"$id\"*) return ;;\n"
 	"\t'') what=\"no build-id to be found in '$1'\" need=2 ;;\n"
 	"\t*) what=\"'$1' is build $found\" need=1 ;;\n"
 	"\tesac\n"
@@ -55,38 +65,84 @@ static const char preamble[] =
 	"instruction\" >&2\n"
 	"}\n"
 	"\n"
+	"# is there no EVENT yet, that is to be in LIST? The kernel would add a place to it\n"
+	"absent() {\n"
+	"\t[ -e \"$tracing/events/$2\" ] || return 0\n"
+	"\techo \"refused: there is an event '$2' already; 'perf probe --del ${2%/*}:${2#*/}' or 'echo -:$2 >>$tracing/$1' "
+	"removes it\" >&2\n"
+	"\texit 1\n"
+	"}\n"
+	"\n"
+	"# take back what was set here; a place that somebody else has added to an event since stays\n"
+	"undo() {\n"
+	"\tfor one in $set; do\n"
+	"\t\tlist=${one%%:*} event=${one#*:}\n"
+	"\t\tline=$(sed -n \"\\\\|^[^:]*:$event |{s|^[^:]*:|-:|p;q;}\" \"$tracing/$list\")\n"
+	"\t\t(printf '%s\\n' \"$line\" >>\"$tracing/$list\") 2>/dev/null || echo \"warning: not taken back: $event\" >&2\n"
+	"\tdone\n"
+	"}\n"
+	"\n"
 	"# write DEFINITION of EVENT to LIST\n"
+	"set=\n"
 	"put() {\n"
-	"\tprintf '%s\\n' \"$3\" >>\"$tracing/$1\" || { echo \"error: not set: $2\" >&2; exit 3; }\n"
-	"\techo \"$2\"\n"
+	"\tif (printf '%s\\n' \"$3\" >>\"$tracing/$1\") 2>/dev/null; then\n"
+	"\t\tset=\"$1:$2 $set\"\n"
+	"\t\treturn\n"
+	"\tfi\n"
+	"\tundo\n"
+	"\t[ -w \"$tracing/$1\" ] || { echo \"error: not to be written to: '$tracing/$1'\" >&2; exit 3; }\n"
+	"\techo \"refused: the kernel does not take '$3'\" >&2\n"
+	"\texit 1\n"
 	"}\n"
 	"\n";
 
+bool ctl_event_is_first_of_file(const struct ctl_event *events, size_t i)
+{
+	const char *path = events[i].path;
+
+	for (size_t j = 0; j < i; j++)
+		if (path ? events[j].path && strcmp(path, events[j].path) == 0 : !events[j].path)
+			return false;
+	return true;
+}
+
+/* A call of @function with the list and the name of @event, and more to follow */
+static void print_call(FILE *out, const char *function, const struct ctl_event *event)
+{
+	fprintf(out, "%s %s ", function, ctl_tracefs_list(!event->path));
+	print_word(out, event->name);
+}
+
 void ctl_probe_script(FILE *out, const struct bid_id *id, const struct ctl_event *events, size_t n, unsigned guru)
 {
-	const char *checked = NULL;
 	char hex[BID_ID_HEX_MAX];
 
 	fprintf(out, "#!/bin/sh\n"
 		     "# Sets probes that were resolved against one build, if that is the build which is here.\n"
-		     "# Needs a POSIX shell with od, tr and awk, and the right to write to tracefs.\n");
+		     "# Needs a POSIX shell with od, tr, awk and sed, and the right to write to tracefs.\n");
 	fprintf(out, "id=%s guru=%u\n", bid_id_format(id, hex), guru);
 	fputs(preamble, out);
 	for (size_t i = 0; i < n; i++) {
-		const char *file = events[i].path ? events[i].path : "/sys/kernel/notes";
-
-		if (checked && strcmp(checked, file) == 0)
+		if (!ctl_event_is_first_of_file(events, i))
 			continue;
 		fputs("check ", out);
-		print_word(out, file);
+		print_word(out, events[i].path ? events[i].path : "/sys/kernel/notes");
 		putc('\n', out);
-		checked = file;
 	}
 	for (size_t i = 0; i < n; i++) {
-		fprintf(out, "put %s ", ctl_tracefs_list(!events[i].path));
-		print_word(out, events[i].name);
+		print_call(out, "absent", &events[i]);
+		putc('\n', out);
+	}
+	for (size_t i = 0; i < n; i++) {
+		print_call(out, "put", &events[i]);
 		putc(' ', out);
 		print_word(out, events[i].line);
 		putc('\n', out);
 	}
+	fputs("printf '%s\\n'", out);
+	for (size_t i = 0; i < n; i++) {
+		putc(' ', out);
+		print_word(out, events[i].name);
+	}
+	putc('\n', out);
 }

@@ -16,9 +16,13 @@ struct ctl_event {
 	char *path; /* of the program's file; NULL for the kernel. Owned */
 };
 
+/* Is the file of @events[@i], or the kernel, that of none of those before it? */
+bool ctl_event_is_first_of_file(const struct ctl_event *events, size_t i);
+
 /*
- * Print the script that sets the @n events, which were resolved against @id, in that build only; with @guru as of
- * "probe apply --guru". It needs a POSIX shell with od, tr and awk, and the right to write to tracefs.
+ * Print the script that sets the @n events, which were resolved against @id, in that build only, all of them
+ * or none; with @guru as of "probe apply --guru". It needs a POSIX shell with od, tr, awk and sed, and the right to write to
+ * tracefs.
  */
 void ctl_probe_script(FILE *out, const struct bid_id *id, const struct ctl_event *events, size_t n, unsigned guru);
 

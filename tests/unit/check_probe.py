@@ -1,15 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run bidctl probe beside perf on one store, and let it set uprobes in the running kernel.
+"""Run bidctl probe beside perf on one store.
 
 usage: check_probe.py BIDCTL [CASE...]
 """
 import fcntl
-import json
 import os
 import pathlib
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -22,9 +19,6 @@ from check_bidctl import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, TROUBLE, USAGE, 
 from check_probes import compiled
 
 KERNEL = "4eb1" * 10
-TRACING = "/sys/kernel/tracing"
-# tracefs in a mount namespace of its own, wherever it is or is not outside
-PRIVATE = f'[ -e {TRACING}/trace ] || mount -t tracefs tracefs {TRACING} || exit 99; exec "$@"'
 
 
 class Probed(Scene):
@@ -138,8 +132,9 @@ def case_kernel(scene):
     text = (place / "probes").read_text()
     assert "#mine:open=do_sys_open+4\np:mine/open do_sys_open+4 name=%si\n" in text and "#mine:in=ext4_fill_super\n" in text, text
     script = scene.on_store("probe", "apply", KERNEL, "open", "--print", f"--notes={notes}").stdout
-    assert script.splitlines()[-2:] == ["check '/sys/kernel/notes'",
-                                        "put kprobe_events 'mine/open' 'p:mine/open do_sys_open+4 name=%si'"], script
+    assert script.splitlines()[-4:] == ["check '/sys/kernel/notes'", "absent kprobe_events 'mine/open'",
+                                        "put kprobe_events 'mine/open' 'p:mine/open do_sys_open+4 name=%si'",
+                                        "printf '%s\\n' 'mine/open'"], script
     assert scene.on_store("probe", "apply", "kernel", "open", "--print", f"--notes={notes}").stdout == script
     # another kernel, and none
     notes.write_bytes(note(ID_NOT_STORED))
@@ -223,131 +218,6 @@ def opened_by(pid, path):
         return any(os.readlink(descriptor) == str(path) for descriptor in descriptors.iterdir())
     except OSError:
         return False
-
-
-class Uprobes:
-    """The kernel's events of one group, which are of everybody; here they are removed again, whatever happens."""
-
-    def __init__(self, scene):
-        cases.need(os.geteuid() == 0, "only root may set uprobes")
-        self.scene, self.instance = scene, f"{TRACING}/instances/{scene.group}"
-        cases.need(self.shell(f"test -w {TRACING}/uprobe_events", status=None) == "0", "no uprobes in this kernel, or no tracefs")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.shell(f"rmdir {self.instance}", status=None)
-        for line in self.listed():
-            self.shell(f"echo {shlex.quote('-:' + line.split(':', 1)[1].split()[0])} >>{TRACING}/uprobe_events")
-
-    def shell(self, command, status=0):
-        """What it writes; with @status None its exit status."""
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", "sh", "-c", command], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL if status is None else None, text=True, check=False, timeout=TIMEOUT)
-        assert status in (None, done.returncode), f"{command}: {done.returncode}"
-        return str(done.returncode) if status is None else done.stdout
-
-    def listed(self):
-        return [line for line in self.shell(f"cat {TRACING}/uprobe_events").splitlines() if f":{self.scene.group}/" in line]
-
-    def bidctl(self, *arguments, status=DONE):
-        done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", self.scene.bidctl, "--store", self.scene.store,
-                               *map(str, arguments)], env=self.scene.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, check=False, timeout=TIMEOUT)
-        assert done.returncode == status, (arguments, done)
-        return done
-
-    def hits(self, event):
-        """How often it is hit in one run of the program."""
-        self.shell(f"mkdir {self.instance} && echo 1 >{self.instance}/events/{self.scene.group}/{event}/enable && "
-                   f"{self.scene.program} || echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable", status=None)
-        self.shell(f"echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable; rmdir {self.instance}")
-        profile = self.shell(f"cat {TRACING}/uprobe_profile")
-        return next(int(line.split()[-1]) for line in profile.splitlines() if line.split()[-2] == event
-                    and f"{self.scene.program}" in line)
-
-
-def case_apply(scene):
-    """In the kernel, where it counts."""
-    scene.on_store("probe", "add", scene.id, scene.define("one"))
-    with Uprobes(scene) as kernel:
-        event = f"{scene.group}/one"
-        assert kernel.bidctl("probe", "apply", scene.id, f"{scene.group}:*").stdout == f"{event}\n"
-        assert len(kernel.listed()) == 1 and kernel.hits("one") == 1
-        done = kernel.bidctl("probe", "apply", scene.id, "one", status=REFUSED)
-        assert f"-:{event}" in done.stderr, done.stderr
-        assert len(kernel.listed()) == 1
-
-
-def case_apply_all_or_none(scene):
-    scene.on_store("probe", "add", scene.id, scene.define("good"), scene.define("bad") + " x=%nothing")
-    with Uprobes(scene) as kernel:
-        done = kernel.bidctl("probe", "apply", scene.program, f"{scene.group}:*", status=REFUSED)
-        assert "%nothing" in done.stderr and kernel.listed() == [], done.stderr
-        made = json.loads(kernel.bidctl("--json", "probe", "apply", scene.program, "good").stdout)
-        assert made["id"] == scene.id and [one["event"] for one in made["events"]] == [f"{scene.group}/good"], made
-
-
-def rebuilt(scene):
-    """Another build in the program's place, and its id."""
-    scene.program.unlink()
-    shutil.copy(scene.two, scene.program)
-    return re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", scene.program], stdout=subprocess.PIPE, text=True,
-                                                        check=True).stdout)[1]
-
-
-def case_apply_to_another_build(scene):
-    """Refused, naming both; by the script as by bidctl."""
-    scene.on_store("probe", "add", scene.id, scene.define("one"))
-    script = scene.on_store("probe", "apply", scene.id, "one", "--print").stdout
-    guru = [scene.on_store("probe", "apply", scene.id, "one", "--print", *["--guru"] * times).stdout for times in (1, 2)]
-    with Uprobes(scene) as kernel:
-        other = rebuilt(scene)
-        for status, arguments in ((REFUSED, []), (DONE, ["--guru"])):
-            done = kernel.bidctl("probe", "apply", scene.id, "one", *arguments, status=status)
-            assert other in done.stderr and scene.id in done.stderr, done.stderr
-            assert len(kernel.listed()) == (1 if arguments else 0)
-        kernel.__exit__()
-        # by its path there is nothing of this build
-        done = kernel.bidctl("probe", "apply", scene.program, "one", status=REFUSED)
-        assert other in done.stderr and scene.id in done.stderr, done.stderr
-        run_scripts(kernel, script, guru, [other, scene.id])
-        # without any id once is not enough
-        subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", scene.program], check=True)
-        for times, status in enumerate((REFUSED, REFUSED, DONE)):
-            done = kernel.bidctl("probe", "apply", scene.id, "one", *["--guru"] * times, status=status)
-            assert "no" in done.stderr and scene.id in done.stderr, done.stderr
-        kernel.__exit__()
-        path = scene.home / "guru.sh"
-        path.write_text(guru[0])
-        assert kernel.shell(f"sh {path}", status=None) == "1" and kernel.listed() == []
-        path.write_text(guru[1])
-        assert kernel.shell(f"sh {path}", status=None) == "0" and len(kernel.listed()) == 1
-
-
-def run_scripts(kernel, script, guru, both):
-    path = kernel.scene.home / "script.sh"
-    path.write_text(script)
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", "sh", path], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT)
-    assert done.returncode == 1 and all(one in done.stderr for one in both) and kernel.listed() == [], done
-    path.write_text(guru[0])
-    assert kernel.shell(f"sh {path} 2>&1", status=0).startswith("WARNING") and len(kernel.listed()) == 1
-    kernel.__exit__()
-
-
-def case_script(scene):
-    """On a machine that has a shell, and nothing else of ours."""
-    scene.on_store("probe", "add", scene.id, scene.define("one"))
-    script = scene.home / "script.sh"
-    for shell in ("dash", "bash --posix", "busybox sh"):
-        if not shutil.which(shell.split()[0]):
-            continue
-        script.write_text(scene.on_store("probe", "apply", scene.id, "one", "--print").stdout)
-        with Uprobes(scene) as kernel:
-            assert kernel.shell(f"{shell} {script}") == f"{scene.group}/one\n"
-            assert kernel.hits("one") == 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,249 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Let bidctl probe apply set uprobes in the running kernel, and the script that it prints.
+
+usage: check_probe_apply.py BIDCTL [CASE...]
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+
+import cases
+from check_bidctl import DONE, REFUSED, TIMEOUT
+from check_probe import Probed
+from check_probes import compiled
+
+TRACING = "/sys/kernel/tracing"
+# tracefs in a mount namespace of its own, wherever it is or is not outside
+PRIVATE = f'[ -e {TRACING}/trace ] || mount -t tracefs tracefs {TRACING} || exit 99; exec "$@"'
+
+
+
+class Uprobes:
+    """The kernel's events of one group, which are of everybody; here they are removed again, whatever happens."""
+
+    def __init__(self, scene):
+        cases.need(os.geteuid() == 0, "only root may set uprobes")
+        self.scene, self.instance = scene, f"{TRACING}/instances/{scene.group}"
+        cases.need(self.shell(f"test -w {TRACING}/uprobe_events", status=None) == "0", "no uprobes in this kernel, or no tracefs")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.shell(f"rmdir {self.instance}", status=None)
+        for event in {line.split(":", 1)[1].split()[0] for line in self.listed()}:
+            self.shell(f"echo -:{event} >>{TRACING}/uprobe_events")
+
+    def shell(self, command, status=0):
+        """What it writes; with @status None its exit status."""
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", "sh", "-c", command], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL if status is None else None, text=True, check=False, timeout=TIMEOUT)
+        assert status in (None, done.returncode), f"{command}: {done.returncode}"
+        return str(done.returncode) if status is None else done.stdout
+
+    def listed(self):
+        return [line for line in self.shell(f"cat {TRACING}/uprobe_events").splitlines() if f":{self.scene.group}/" in line]
+
+    def run(self, *command):
+        return subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", *map(str, command)], env=self.scene.environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT)
+
+    def bidctl(self, *arguments, status=DONE):
+        done = self.run(self.scene.bidctl, "--store", self.scene.store, *arguments)
+        assert done.returncode == status, (arguments, done)
+        return done
+
+    def script(self, text, shell="sh"):
+        path = self.scene.home / "script.sh"
+        path.write_text(text)
+        return self.run(*shell.split(), path)
+
+    def hits(self, event):
+        """How often it is hit in one run of the program."""
+        self.shell(f"mkdir {self.instance} && echo 1 >{self.instance}/events/{self.scene.group}/{event}/enable && "
+                   f"{self.scene.program} || echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable", status=None)
+        self.shell(f"echo 0 >{self.instance}/events/{self.scene.group}/{event}/enable; rmdir {self.instance}")
+        profile = self.shell(f"cat {TRACING}/uprobe_profile")
+        return next(int(line.split()[-1]) for line in profile.splitlines() if line.split()[-2] == event
+                    and f"{self.scene.program}" in line)
+
+
+def case_apply(scene):
+    """In the kernel, where it counts."""
+    scene.on_store("probe", "add", scene.id, scene.define("one"))
+    with Uprobes(scene) as kernel:
+        event = f"{scene.group}/one"
+        assert kernel.bidctl("probe", "apply", scene.id, f"{scene.group}:*").stdout == f"{event}\n"
+        assert len(kernel.listed()) == 1 and kernel.hits("one") == 1
+        done = kernel.bidctl("probe", "apply", scene.id, "one", status=REFUSED)
+        assert f"-:{event}" in done.stderr, done.stderr
+        assert len(kernel.listed()) == 1
+
+
+def case_apply_all_or_none(scene):
+    scene.on_store("probe", "add", scene.id, scene.define("good"), scene.define("bad") + " x=%nothing")
+    with Uprobes(scene) as kernel:
+        done = kernel.bidctl("probe", "apply", scene.program, f"{scene.group}:*", status=REFUSED)
+        assert "%nothing" in done.stderr and kernel.listed() == [], done.stderr
+        made = json.loads(kernel.bidctl("--json", "probe", "apply", scene.program, "good").stdout)
+        assert made["id"] == scene.id and [one["event"] for one in made["events"]] == [f"{scene.group}/good"], made
+
+
+def rebuilt(scene):
+    """Another build in the program's place, and its id."""
+    scene.program.unlink()
+    shutil.copy(scene.two, scene.program)
+    return re.search(r"Build ID: (\w+)", subprocess.run(["readelf", "-n", scene.program], stdout=subprocess.PIPE, text=True,
+                                                        check=True).stdout)[1]
+
+
+def case_apply_to_another_build(scene):
+    """Refused, naming both; by the script as by bidctl."""
+    scene.on_store("probe", "add", scene.id, scene.define("one"))
+    script = scene.on_store("probe", "apply", scene.id, "one", "--print").stdout
+    guru = [scene.on_store("probe", "apply", scene.id, "one", "--print", *["--guru"] * times).stdout for times in (1, 2)]
+    with Uprobes(scene) as kernel:
+        other = rebuilt(scene)
+        for status, arguments in ((REFUSED, []), (DONE, ["--guru"])):
+            done = kernel.bidctl("probe", "apply", scene.id, "one", *arguments, status=status)
+            assert other in done.stderr and scene.id in done.stderr and done.stderr.count("\n") == 1, done.stderr
+            assert len(kernel.listed()) == (1 if arguments else 0)
+        kernel.__exit__()
+        # by its path there is nothing of this build
+        done = kernel.bidctl("probe", "apply", scene.program, "one", status=REFUSED)
+        assert other in done.stderr and scene.id in done.stderr, done.stderr
+        run_scripts(kernel, script, guru[0], [other, scene.id])
+        # without any id once is not enough
+        subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", scene.program], check=True)
+        for times, status in enumerate((REFUSED, REFUSED, DONE)):
+            done = kernel.bidctl("probe", "apply", scene.id, "one", *["--guru"] * times, status=status)
+            assert "no" in done.stderr and scene.id in done.stderr, done.stderr
+        kernel.__exit__()
+        assert kernel.script(guru[0]).returncode == REFUSED and kernel.listed() == []
+        assert kernel.script(guru[1]).returncode == DONE and len(kernel.listed()) == 1
+
+
+def run_scripts(kernel, script, guru, both):
+    done = kernel.script(script)
+    assert done.returncode == REFUSED and all(one in done.stderr for one in both) and kernel.listed() == [], done
+    done = kernel.script(guru)
+    assert done.returncode == DONE and done.stderr.startswith("WARNING") and len(kernel.listed()) == 1, done
+    kernel.__exit__()
+
+
+def printed(scene, *wanted):
+    return scene.on_store("probe", "apply", "--print", scene.id, *wanted).stdout
+
+
+SHELLS = [shell for shell in ("dash", "bash --posix", "busybox sh") if shutil.which(shell.split()[0])]
+
+
+def case_script(scene):
+    """On a machine that has a shell, and nothing else of ours."""
+    scene.on_store("probe", "add", scene.id, scene.define("one"))
+    for shell in SHELLS:
+        with Uprobes(scene) as kernel:
+            done = kernel.script(printed(scene, "one"), shell)
+            assert (done.returncode, done.stdout, done.stderr) == (DONE, f"{scene.group}/one\n", ""), done
+            assert kernel.hits("one") == 1
+
+
+def case_others_stay(scene):
+    """An event that is there is neither added to nor removed, whatever else is to be set, and by whichever of the two."""
+    one, two, bad = scene.define("one"), scene.define("two"), scene.define("xbad") + " x=%nothing"
+    scene.on_store("probe", "add", scene.id, two, one, bad)
+    with Uprobes(scene) as kernel:
+        for theirs, has in ((one, "set already"), (scene.define("one", 1), "an event of that name already")):
+            kernel.shell(f"echo {shlex.quote(theirs)} >>{TRACING}/uprobe_events")
+            before = kernel.listed()
+            for wanted in (["one"], [f"{scene.group}:*"]):
+                done = kernel.bidctl("probe", "apply", scene.id, *wanted, status=REFUSED)
+                assert has in done.stderr and f"perf probe --del {scene.group}:one" in done.stderr, done.stderr
+                assert done.stderr.count("\n") == 1 and kernel.listed() == before, done.stderr
+                for shell in SHELLS:
+                    done = kernel.script(printed(scene, *wanted), shell)
+                    assert done.returncode == REFUSED and f"--del {scene.group}:one" in done.stderr and done.stdout == "", done
+                    assert kernel.listed() == before
+            kernel.__exit__()
+
+
+def case_joined_meanwhile(scene):
+    """What somebody else has added to our event before it is taken back stays."""
+    cases.need(shutil.which("strace"), "no strace")
+    scene.on_store("probe", "add", scene.id, scene.define("one"), scene.define("xbad") + " x=%nothing")
+    with Uprobes(scene) as kernel:
+        join = scene.home / "join"
+        other = scene.define("one", 1)
+        # it is held up before its second definition
+        join.write_text(f"strace -qq -o {scene.home}/trace -e trace=write -P {TRACING}/uprobe_events "
+                        f"-e inject=write:delay_enter=1500000:when=2 {scene.bidctl} --store {scene.store} probe apply {scene.id} "
+                        f"'{scene.group}:*' & for i in $(seq 100); do grep -q {scene.group}/one {TRACING}/uprobe_events && "
+                        f"break; sleep .05; done\n"
+                        f"echo '{other}' >>{TRACING}/uprobe_events; wait $!")
+        assert kernel.shell(f"sh {join}", status=None) == str(REFUSED)
+        left, = kernel.listed()
+        assert int(left.rsplit(":", 1)[1], 16) == scene.place + 1, left
+
+
+def case_script_all_or_none(scene):
+    scene.on_store("probe", "add", scene.id, scene.define("one"), scene.define("bad") + " x=%nothing", scene.define("two"))
+    for shell in SHELLS:
+        with Uprobes(scene) as kernel:
+            done = kernel.script(printed(scene, f"{scene.group}:*"), shell)
+            assert done.returncode == REFUSED and done.stdout == "" and kernel.listed() == [], (done, kernel.listed())
+            assert "x=%nothing" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def program(scene, build_id):
+    scene.program.unlink()
+    compiled(scene, scene.program.name, [], "-g", f"-Wl,--build-id=0x{build_id}")
+
+
+def case_ids_that_answer(scene):
+    """The script decides as bidctl does which ids are spellings of one."""
+    short, sha1 = "1122334455667788", "1122334455667788aabbccddeeff001122334455"
+    longer = sha1 + "66" * 12
+    zeros = short + "0" * 24
+    for asked, found, status in ((short, sha1, REFUSED), (sha1, short, REFUSED), (sha1, longer, DONE), (longer, sha1, REFUSED),
+                                 (short, zeros, REFUSED), (zeros, short, DONE), (short, short, DONE)):
+        with Uprobes(scene) as kernel:
+            program(scene, asked)
+            scene.on_store("add", scene.program)
+            scene.on_store("probe", "add", asked, scene.define("one"))
+            text = scene.on_store("probe", "apply", "--print", asked, f"{scene.group}:one").stdout
+            program(scene, found)
+            kernel.bidctl("probe", "apply", asked, f"{scene.group}:one", status=status)
+            assert len(kernel.listed()) == (status == DONE)
+            kernel.__exit__()
+            for shell in SHELLS:
+                done = kernel.script(text, shell)
+                assert done.returncode == status and len(kernel.listed()) == (status == DONE), (asked, found, done)
+                kernel.__exit__()
+            scene.on_store("remove", asked)
+
+
+def case_why_not(scene):
+    """What is said when the kernel does not take a definition."""
+    scene.on_store("probe", "add", scene.id, scene.define("one"))
+    spaced = scene.home / "with blank"
+    spaced.mkdir()
+    blank = pathlib.Path(shutil.copy(scene.program, spaced / "program"))
+    with Uprobes(scene) as kernel:
+        for arguments in (["probe", "apply", blank, "one"], ["probe", "apply", "--print", blank, "one"]):
+            done = kernel.bidctl(*arguments, status=REFUSED)
+            assert "blank" in done.stderr and str(blank) in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        cases.need(shutil.which("strace"), "no strace")
+        for call, has in (("write", "no such file"), ("openat", "this kernel has no")):
+            trace = scene.home / "trace"
+            done = kernel.shell(f"strace -qq -o {trace} -e trace={call} -P {TRACING}/uprobe_events -e inject={call}:error=ENOENT "
+                                f"{scene.bidctl} --store {scene.store} probe apply {scene.id} one 2>&1 || :")
+            assert has in done and done.count("\n") == 1, done
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Probed, tools=("cc", "readelf"))
