@@ -146,7 +146,8 @@ struct change {
 	char **patterns; /* remove */
 	int n_patterns;
 	size_t done, known;
-	const char *refused; /* why not: the pattern, or the probe that is there with other definitions */
+	const char *refused; /* why not: the pattern, or the probe that is there with other definitions, or wanted with two */
+	bool twice; /* it was the latter */
 };
 
 static bool is_same(const struct ctl_probe *a, const struct ctl_probe *b)
@@ -159,11 +160,12 @@ static bool is_same(const struct ctl_probe *a, const struct ctl_probe *b)
 	return true;
 }
 
-static const struct ctl_probe *find_named(const struct ctl_probe_file *file, const struct ctl_probe *like)
+/* Among the first @n of @file */
+static const struct ctl_probe *find_named(const struct ctl_probe_file *file, const struct ctl_probe *like, size_t n)
 {
 	size_t len = ctl_probe_name_len(like);
 
-	for (size_t i = 0; i < file->n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (ctl_probe_name_len(&file->probes[i]) == len && memcmp(file->probes[i].text, like->text, len) == 0)
 			return &file->probes[i];
 	return NULL;
@@ -177,10 +179,15 @@ static int edit_add(void *user, const struct ctl_probe_file *old, FILE *out)
 	for (size_t i = 0; i < old->n; i++)
 		ctl_probe_print(out, &old->probes[i]);
 	for (size_t i = 0; i < change->wanted.n; i++) {
-		const struct ctl_probe *probe = &change->wanted.probes[i], *there = find_named(old, probe);
+		const struct ctl_probe *probe = &change->wanted.probes[i], *there = find_named(old, probe, old->n);
 
+		bool twice = !there;
+
+		if (twice)
+			there = find_named(&change->wanted, probe, i);
 		if (there && !is_same(there, probe)) {
 			change->refused = probe->text;
+			change->twice = twice;
 			return -EEXIST;
 		}
 		if (!there)
@@ -296,8 +303,10 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 	bid_id_format(&probed->id, hex);
 	switch (error) {
 	case -EEXIST:
-		bid_error("there with other definitions, remove it first: '%.*s'", (int)strcspn(change->refused, "="),
-			  change->refused);
+		bid_error("%s: '%.*s'",
+			  change->twice ? "two different definitions of one event"
+					: "there with other definitions, remove it first",
+			  (int)strcspn(change->refused, "="), change->refused);
 		return CTL_REFUSED;
 	case -ENODATA:
 		return no_such(change->refused);
@@ -307,6 +316,11 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 			  : probed->path[0] ? probed->path
 					    : "FILE");
 		return CTL_REFUSED;
+	case -EBUSY:
+		bid_error("perf, or somebody else, has the probe definitions of %s open for writing, and would overwrite what is "
+			  "written now: nothing is changed, try again when that is done",
+			  hex);
+		return CTL_TROUBLE;
 	default:
 		bid_error("%s: the probe definitions of %s", error == -EBADMSG ? "not in perf's format" : bid_strerror(error), hex);
 		return CTL_TROUBLE;

@@ -17,11 +17,11 @@ typedef int (*ctl_probe_edit_fn)(void *user, const struct ctl_probe_file *old, F
  * perf reads the file, cuts it to nothing and writes it anew, in place and without a lock, so that a new file in the place of the
  * old one would take with it what perf is about to write. Therefore it is written in place here too, under a write lease (fcntl(2),
  * F_SETLEASE): the kernel grants one only while nobody else has the file open, and lets whoever opens it wait until it is given
- * back. Where there are no leases (NFS, FUSE, the file of another user) or the file stays open elsewhere, it is read once more
- * right before it is written, which leaves a moment in which perf's definitions or these may be lost.
+ * back. Where there are no leases (NFS, FUSE, the file of another user), or others keep it open to read it, as a mount does, it is
+ * read once more right before it is written, which leaves a moment in which perf's definitions or these may be lost.
  *
- * Returns 0, what @edit returned, -ENOENT if the build is not in the store, -EBADMSG if what is there cannot be read, or as
- * open(2), read(2), write(2).
+ * Returns 0, what @edit returned, -ENOENT if the build is not in the store, -EBUSY if somebody has had the file open for
+ * writing for some seconds, -EBADMSG if what is there cannot be read, or as open(2), read(2), write(2).
  */
 int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_edit_fn edit, void *user);
 

@@ -84,6 +84,7 @@ def case_add_and_remove(scene):
     assert done.stdout == "added 2, known 0\n"
     assert scene.on_store(*add, scene.define("one")).stdout == "added 0, known 1\n"
     scene.one_error(*add, scene.define("one", 1), status=REFUSED, has=f"'{scene.group}:one'")
+    scene.one_error(*add, scene.define("new"), scene.define("new", 1), status=REFUSED, has=f"one event: '{scene.group}:new'")
     assert scene.file.read_text().splitlines()[3:] == [
         f"#{scene.group}:one={hex(scene.place)}", scene.define("one"),
         f"#{scene.group}:back={hex(scene.place)}%return", f"r:{scene.group}/back {scene.program}:{hex(scene.place)} $retval"]
@@ -201,6 +202,38 @@ def case_waits_for_perf(scene):
             file.close()
             assert process.wait(TIMEOUT) == DONE
     assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:theirs", f"{scene.group}:ours"]
+
+
+def case_busy(scene):
+    """Who keeps the file open for writing would overwrite what is written meanwhile; who reads does not."""
+    cases.need(leases(scene.home), "no leases in the file system of the test's directory")
+    add = ["probe", "add", scene.id, scene.define("ours")]
+    with open(scene.file, "r+", encoding="ascii") as file:
+        text = file.read()
+        scene.one_error(*add, status=TROUBLE, has="open for writing")
+        assert scene.file.read_text() == text
+    with open(scene.file, encoding="ascii"):
+        begun = time.monotonic()
+        assert scene.on_store(*add).stdout == "added 1, known 0\n"
+        assert time.monotonic() - begun < 1.2
+    assert f"{scene.group}:ours" in scene.events(scene.id)
+
+
+def case_busy_with_perf(scene):
+    """A perf that takes long between reading and writing loses nothing, and nothing is lost by it."""
+    cases.need(leases(scene.home), "no leases in the file system of the test's directory")
+    cases.need(shutil.which("perf") and shutil.which("strace"), "no perf, or no strace")
+    with subprocess.Popen(["strace", "-qq", "-f", "-o", scene.home / "trace", "-e", "trace=ftruncate",
+                           "-e", "inject=ftruncate:delay_enter=4000000", "perf", "--buildid-dir", scene.store, "probe", "-n", "-x",
+                           scene.program, "--cache", "--add", f"{scene.group}:perfs=main"], env=scene.environment,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as perf:
+        trace = scene.home / "trace"
+        while perf.poll() is None and not (trace.exists() and "ftruncate" in trace.read_text()):
+            time.sleep(0.02)
+        scene.one_error("probe", "add", scene.id, scene.define("ours"), status=TROUBLE, has="open for writing")
+        assert perf.wait(TIMEOUT) == DONE
+    scene.on_store("probe", "add", scene.id, scene.define("ours"))
+    assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:perfs", f"{scene.group}:ours"]
 
 
 def leases(directory):
