@@ -15,6 +15,7 @@ struct bid_channel {
 	int epoll; /* tells one thread of each request; owned; -1 if threads sleep in read(2) */
 	unsigned look_us; /* how long to look, 0 if nobody does */
 	atomic_bool looking; /* a thread does */
+	int64_t rest_until; /* on the clock of bid_clock_ns(): nobody looks before; of the thread that is looking */
 	bool greeted; /* the kernel was answered */
 };
 
