@@ -77,7 +77,7 @@ int bid_elf_checksum(int fd, uint32_t *ret_crc);
 
 /*
  * Is the file open at @fd a packed one that may have an ELF file in it: gzip, xz or zstd, as kernel modules are, or a kernel image
- * (bzImage) with one of those, lz4, bzip2 or lzma? Returns 1, 0, or as pread(2).
+ * (bzImage) with one of those, lz4, bzip2 or lzma, be it cut short? Returns 1, 0, or as pread(2).
  */
 int bid_elf_is_packed(int fd);
 

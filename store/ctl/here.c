@@ -56,6 +56,11 @@ int ctl_here_notes(const char *path, struct bid_id *ret_id)
 	return -ENODATA;
 }
 
+const char *ctl_here_strerror(int error)
+{
+	return error == -ENODATA ? "no build-id in it" : strerror(-error);
+}
+
 int ctl_here_kernel(struct bid_id *ret_id)
 {
 	return ctl_here_notes("/sys/kernel/notes", ret_id);

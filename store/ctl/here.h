@@ -14,6 +14,9 @@
  */
 int ctl_here_notes(const char *path, struct bid_id *ret_id);
 
+/* What an error of that is called. */
+const char *ctl_here_strerror(int error);
+
 /* The running kernel's id, from /sys/kernel/notes. 0, -ENODATA if it has none, or as open(2). */
 int ctl_here_kernel(struct bid_id *ret_id);
 

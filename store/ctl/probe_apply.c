@@ -148,7 +148,7 @@ static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted,
 	if (ctl->guru < need) {
 		if (r < 0)
 			bid_error("%s: %s, and the probes are of build %s; '--guru', given twice, sets them all the same",
-				  r == -ENODATA ? "no build-id in it" : bid_strerror(r), what, hex);
+				  path ? bid_strerror(r) : ctl_here_strerror(r), what, hex);
 		else
 			bid_error("%s is build %s, and the probes are of build %s; '--guru' sets them all the same", what,
 				  bid_id_format(&found, found_hex), hex);

@@ -23,7 +23,7 @@ static enum ctl_status find_kernel(const struct ctl *ctl, struct ctl_probed *pro
 
 	probed->kernel = true;
 	if (r < 0)
-		bid_error("%s: the kernel's build-id, from '%s'", r == -ENODATA ? "no build-id in it" : bid_strerror(r), notes);
+		bid_error("%s: the kernel's build-id, from '%s'", ctl_here_strerror(r), notes);
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 

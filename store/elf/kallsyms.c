@@ -19,18 +19,45 @@ enum {
 
 struct symbol {
 	uint64_t address;
-	size_t number; /* in the table: what has one address stays in its order */
+	size_t number; /* in the table */
 	const char *name; /* borrowed */
 	char type;
 };
 
+static bool is_at(const char *name, size_t at, const char *part)
+{
+	return strncmp(name + at, part, strlen(part)) == 0;
+}
+
+/* Does it look like what a linker script defines, to mark where something begins or ends? */
+static bool is_mark(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len >= 8 && is_at(name, 0, "__") &&
+	       (is_at(name, 2, "start_") || is_at(name, 2, "stop_") || is_at(name, 2, "end_") || is_at(name, len - 6, "_start") ||
+		is_at(name, len - 4, "_end"));
+}
+
+/*
+ * What has one address is in the kernel's order: what is most probably meant comes first (scripts/kallsyms.c, compare_symbols()),
+ * and else what nm(1) prints first, which goes by the name.
+ */
 static int compare(const void *a, const void *b)
 {
 	const struct symbol *left = a, *right = b;
+	int r;
 
 	if (left->address != right->address)
 		return left->address < right->address ? -1 : 1;
-	return left->number < right->number ? -1 : 1;
+	r = (left->type == 'W') - (right->type == 'W');
+	if (r == 0)
+		r = is_mark(left->name) - is_mark(right->name);
+	if (r == 0)
+		r = (int)strspn(left->name, "_") - (int)strspn(right->name, "_");
+	if (r == 0)
+		r = strcmp(left->name, right->name);
+	return r != 0 ? r : left->number < right->number ? -1 : 1;
 }
 
 /* A kernel runs in the upper half of the address space, and nothing else does. */

@@ -108,8 +108,13 @@ int bid_elf_is_packed(int fd)
 {
 	struct bid_packed packed;
 	int filter;
-	int r = find_packed(fd, &packed, &filter);
+	int r = bid_kernel_payload(fd, &packed);
 
+	/* a kernel's, and cut short */
+	if (r == -EBADMSG)
+		return 1;
+	if (r >= 0)
+		r = find_packed(fd, &packed, &filter);
 	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 

@@ -23,7 +23,8 @@ SOURCE = r"""
     __attribute__((weak)) int weak_code(void) { return hidden; }
     static __attribute__((noinline, used)) int local_code(int n) { return n + counter + table[n & 1]; }
     __asm__(".globl absolute; .set absolute, 0x1234\n"
-            ".pushsection .text\n$mapped: __ksymtab_x: __crc_x: LONGEST: LONGEST_:\n.popsection");
+            ".pushsection .text\nsecond: __third: weak_alias: first: __start_all: twice_end: __twice_end: .weak weak_alias\n"
+            "$mapped: __ksymtab_x: __crc_x: LONGEST: LONGEST_:\n.popsection");
     void _start(void) { zeros[0] = local_code(weak_code()); }
 """.replace("LONGEST", "l" * 511)
 # what scripts/mksysmap of the kernel takes out of what "nm -n" prints, and what is longer than KSYM_NAME_LEN
@@ -59,6 +60,29 @@ def from_nm(path):
     return [line for line in listed.splitlines() if not LEFT_OUT.search(line)]
 
 
+# of one address, in the order that the kernel has them in
+ALIASES = ["first", "second", "twice_end", "__third", "__start_all", "__twice_end", "weak_alias"]
+
+
+def rank(line):
+    """What scripts/kallsyms.c of the kernel sorts by; what is the same stays as nm has it."""
+    address, letter, name = line.split()
+    mark = len(name) >= 8 and re.match(r"__(start_|stop_|end_|.*_start$|.*_end$)", name) is not None
+    return address, letter in "wW", mark, len(name) - len(name.lstrip("_"))
+
+
+def in_order(lines):
+    return sorted(lines, key=rank)
+
+
+def case_order(scene):
+    """The running kernel's own table, if it shows it, is in that order."""
+    lines = [line for line in pathlib.Path("/proc/kallsyms").read_text().splitlines() if not re.search(r"\]$| [aNUw] ", line)]
+    cases.need(lines and lines[-1].split()[0].strip("0"), "the kernel hides its addresses")
+    assert in_order(lines) == lines
+    assert len({line.split()[0] for line in lines}) < len(lines)
+
+
 def made_table(scene, build_id):
     return pathlib.Path(scene.on_store("get", "--offline", build_id, "kallsyms").stdout.strip()).read_text().splitlines()
 
@@ -67,8 +91,8 @@ def case_symbols(scene):
     kernel = vmlinux(scene.home, IDS[0])
     scene.on_store("add", kernel)
     table, wanted = made_table(scene, IDS[0]), from_nm(kernel)
-    assert sorted(table) == sorted(wanted) and len(table) > 8, (table, wanted)
-    assert [line.split()[0] for line in table] == sorted(line.split()[0] for line in wanted)
+    assert table == in_order(wanted) and len(table) > 8, (table, wanted)
+    assert [line.split()[2] for line in table if line.split()[2] in ALIASES] == ALIASES, table
     assert {line.split()[1] for line in table} >= set("TtDdBRWA"), table
     # it is perf's from now on, and what was made is not made again
     stored = scene.store / "[kernel.kallsyms]" / IDS[0] / "kallsyms"
@@ -129,22 +153,58 @@ def case_images(scene):
     (boot / "vmlinuz-damaged").write_bytes((boot / "vmlinuz-zstd").read_bytes()[:-1200])
     (boot / "initrd.img").write_bytes(lzma.compress(kernels[IDS[0]]))
     done = scene.on_store("add", boot)
-    assert f"added {len(kernels)}," in done.stdout, done.stdout
+    assert f"added {len(kernels)}," in done.stdout and "damaged or cut short" in done.stdout + done.stderr, done
+    whole = boot / "vmlinuz-zstd"
+    for size in (whole.stat().st_size - 1200, 1000):
+        (boot / "vmlinuz-damaged").write_bytes(whole.read_bytes()[:size])
+        done = scene.on_store("add", boot / "vmlinuz-damaged", status=REFUSED)
+        assert "damaged or cut short" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     for build_id, content in kernels.items():
         assert pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout.strip()).read_bytes() == content
         assert made_table(scene, build_id)
     scene.on_store("verify", "--deep")
 
 
+def id_in(notes):
+    """The build-id among notes, by its head: the lengths of owner and id, type 3, the owner."""
+    found = re.search(re.escape(struct.pack("=I", 4)) + b"(....)" + re.escape(struct.pack("=I4s", 3, b"GNU\0")), notes, re.S)
+    return notes[found.end():found.end() + struct.unpack("=I", found[1])[0]].hex() if found else None
+
+
+def vdso():
+    """The image that this process has."""
+    maps = re.search(r"^([0-9a-f]+)-([0-9a-f]+) .*\[vdso\]$", pathlib.Path("/proc/self/maps").read_text(), re.M)
+    with open("/proc/self/mem", "rb") as memory:
+        begin, end = (int(number, 16) for number in maps.groups())
+        memory.seek(begin)
+        return memory.read(end - begin)
+
+
+def own_symbols(text):
+    """Without those of modules, which come and go."""
+    return [line for line in text.splitlines() if not line.endswith("]")]
+
+
 def case_running(scene):
-    done = scene.on_store("add", "--kernel")
-    assert re.search(r"^seen \d+, added \d+", done.stdout.splitlines()[-1]), done.stdout
-    as_json = scene.json("add", "--kernel")
-    names = [file["file"] for file in as_json["files"]]
-    assert "/proc/kallsyms" in names or "[kernel.kallsyms]" in names, names
-    for file in as_json["files"]:
-        image = pathlib.Path(file["file"])
-        if image.name.startswith("vmlinu"):
+    """What there is of the running kernel is there under its ids, and once."""
+    first, again = scene.json("add", "--kernel"), scene.json("add", "--kernel")
+    for done in (first, again):
+        assert done["seen"] == len(done["files"]) == done["added"] + done["known"] + done["refused"], done
+    assert first["added"] > 0 and again["added"] == 0 and again["known"] == first["added"] + first["known"], (first, again)
+    files = {file["file"]: file for file in again["files"]}
+    image = vdso()
+    assert files["[vdso]"]["id"] == id_in(image) and files["[vdso]"]["known"], files
+    stored = pathlib.Path(scene.on_store("get", "--offline", id_in(image), "vdso").stdout.strip())
+    assert stored.read_bytes() == image
+    notes, symbols = pathlib.Path("/sys/kernel/notes"), own_symbols(pathlib.Path("/proc/kallsyms").read_text())
+    kernel = id_in(notes.read_bytes()) if notes.exists() else None
+    if kernel and any(line.strip("0")[0] != " " for line in symbols):
+        assert files["[kernel.kallsyms]"]["id"] == kernel and files["[kernel.kallsyms]"]["kind"] == "kallsyms", files
+        assert own_symbols("\n".join(made_table(scene, kernel))) == symbols
+    else:
+        assert files["/proc/kallsyms"]["why"], files
+    for name, file in files.items():
+        if pathlib.Path(name).name.startswith("vmlinu"):
             assert file.get("id") or file.get("why"), file
     scene.one_error("add", "--kernel", "--perf-data=x", status=2, has="'--kernel'")
 

@@ -137,6 +137,8 @@ def case_kernel(scene):
                                         "put kprobe_events 'mine/open' 'p:mine/open do_sys_open+4 name=%si'",
                                         "printf '%s\\n' 'mine/open'"], script
     assert scene.on_store("probe", "apply", "kernel", "open", "--print", f"--notes={notes}").stdout == script
+    for operand in ("kernel", KERNEL):
+        scene.one_error("probe", "apply", operand, "open", "--print", "--notes=/missing", status=REFUSED, has="No such file")
     # another kernel, and none
     notes.write_bytes(note(ID_NOT_STORED))
     for arguments in (["probe", "apply", KERNEL, "--print", f"--notes={notes}"], ["probe", "apply", KERNEL]):

@@ -36,7 +36,7 @@ static int unpack(struct bid_store *store, struct bid_adding *adding)
 	if (r == 0)
 		r = bid_elf_examine(adding->temp.fd, &adding->info);
 	adding->packed = true;
-	return r == -EBADMSG ? -ENOEXEC : r;
+	return r;
 }
 
 int bid_adding_examine(struct bid_store *store, struct bid_adding *adding)
