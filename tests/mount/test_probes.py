@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Static probes of what bidctl has added: perf finds them in the mount as if it had cached them itself."""
+import os
+import pathlib
 import shutil
+import uuid
 
 import pytest
 
@@ -47,6 +50,65 @@ def test_perf_finds_and_keeps_them(mount, mode, probed, env):
     assert "sdt_probed:done_1=done_1" in listed and "probe_probed:mine=hot n" in listed, listed
     lines = views(m, probed)[0].read_text().splitlines()
     assert lines[0] == "%sdt_probed:done_1=done_1" and lines[2] == "#probe_probed:mine=hot n", lines
+
+
+UPROBES = pathlib.Path("/sys/kernel/tracing/uprobe_events")
+
+
+@pytest.fixture
+def group():
+    """A name for events of the kernel that nobody else has; what is left of them is removed."""
+    if not os.access(UPROBES, os.W_OK):
+        pytest.skip("only root may set uprobes, in a kernel that has them, with tracefs mounted")
+    name = f"bid{uuid.uuid4().hex[:12]}"
+    yield name
+    left = {line.split(":", 1)[1].split()[0] for line in UPROBES.read_text().splitlines() if name in line}
+    for event in left:
+        tools.run("sh", "-c", f"echo -:{event} >>{UPROBES}")
+    assert not left, left
+
+
+def set_and_count(directory, program, group, static, env):
+    """What perf says that sets probes of both kinds, counts them in one run of the program, and removes them; with the counts."""
+    perf, said = ["perf", "--buildid-dir", directory], []
+
+    def say(*arguments):
+        done = tools.run(*perf, *arguments, env=env)
+        said.append((arguments, done.stdout, done.stderr))
+        return done
+
+    mine = f"{group}:mine"
+    say("probe", "-x", program.path, "--cache", "--add", f"{mine}=hot n")
+    say("probe", "-x", program.path, "--add", f"%{static}")
+    count = tools.run("perf", "stat", "-x,", "-e", f"{mine},{static}", program.path, "a", env=env)
+    counts = {line.split(",")[2]: line.split(",")[0] for line in count.stderr.splitlines() if line.count(",") > 3}
+    say("probe", "--cache", "--list")
+    # without --cache in the kernel, with it in the cache
+    say("probe", "--del", mine, "--del", static)
+    assert program.path.name not in UPROBES.read_text()
+    say("probe", "--cache", "--list")
+    say("probe", "--cache", "--del", mine)
+    say("probe", "--cache", "--list")
+    return said, counts
+
+
+def test_perf_sets_and_counts_them(mount, mode, place, store, env, group):
+    """In the kernel, where they count, and out of it again: as on a cache of its own."""
+    path = programs.compile_c("probed.c", place / group, "-g", f"-DSEED={os.getpid()}", f"-DPROVIDER={group}")
+    program, static = programs.Program(path), f"sdt_{group}:done_{os.getpid()}"
+    native = place / "native"
+    tools.run("perf", "--buildid-dir", native, "buildid-cache", "-a", path, env=env)
+    tools.run(tools.BIDCTL, "--store", store, "add", path, env=env)
+    m = mount()
+    wanted = set_and_count(native, program, group, static, env)
+    assert wanted[1] == {f"{group}:mine": "1", static: "1"}, wanted
+    assert set_and_count(m.path, program, group, static, env) == wanted
+    # and by ours, from the definitions of the mount
+    tools.run("perf", "--buildid-dir", m.path, "probe", "-n", "-x", path, "--cache", "--add", f"{group}:mine=hot n", env=env)
+    assert tools.run(tools.BIDCTL, "--store", store, "probe", "apply", path, "mine", env=env).stdout == f"{group}/mine\n"
+    counted = tools.run("perf", "stat", "-x,", "-e", f"{group}:mine", path, env=env).stderr
+    assert counted.startswith("1,"), counted
+    tools.run("perf", "probe", "--del", f"{group}:mine", env=env)
 
 
 def test_none(mount, mode, place, store, env):

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Has a static probe, SEED:done, as <sys/sdt.h> makes it: a note of three addresses and three strings (systemtap, sdt.h). */
+/* Has a static probe, PROVIDER:done_SEED, as <sys/sdt.h> makes it: a note of three addresses and three strings (sdt.h). */
 #define TEXT_OF(x) #x
 #define TEXT(x)	   TEXT_OF(x)
+#ifndef PROVIDER
+#define PROVIDER probed
+#endif
 
 __asm__(".section .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n"
 	".weak _.stapsdt.base\n"
@@ -21,11 +24,11 @@ __attribute__((noinline)) int hot(int n)
 			 "993: .8byte 990b\n"
 			 ".8byte _.stapsdt.base\n"
 			 ".8byte 0\n"
-			 ".asciz \"probed\"\n"
-			 ".asciz \"done_" TEXT(SEED) "\"\n"
-						     ".asciz \"-4@%0\"\n"
-						     "994: .balign 4\n"
-						     ".popsection\n"
+			 ".asciz \"" TEXT(PROVIDER) "\"\n"
+						    ".asciz \"done_" TEXT(SEED) "\"\n"
+										".asciz \"-4@%0\"\n"
+										"994: .balign 4\n"
+										".popsection\n"
 			 :
 			 : "r"(n));
 	return n * 3 + SEED;
