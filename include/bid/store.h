@@ -292,7 +292,8 @@ int bid_store_sync(struct bid_store *store);
 /*
  * Add @len bytes of memory, which are no file, where perf files them: BID_KIND_KALLSYMS under "[kernel.kallsyms]", BID_KIND_VDSO
  * under "[vdso]", BID_KIND_PROBES where the build has its path. On return of 0 they are on disk. Returns additionally -EINVAL for
- * any other kind, for a vDSO -ENOEXEC and -EBADMSG if it is none or has another id, and for probes -ENOENT without such a build.
+ * any other kind, for a vDSO -ENOEXEC and -EBADMSG if it is none or has another id, for symbols -EBADMSG if they are none or have
+ * no addresses, and for probes -ENOENT without such a build.
  */
 int bid_store_add_data(struct bid_store *store, const struct bid_request *request, const void *data, size_t len,
 		       struct bid_added *ret_added);

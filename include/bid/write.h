@@ -30,10 +30,11 @@ int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t
  * Put what was written into the store as the artifact @request, for the directory @path, "usr/bin/ls/ID". If the artifact is there
  * already, that one stays, and gets this name too. The bytes are on disk on return, the names after the next bid_store_sync().
  * Returns 0, or
- *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
+ *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table; as a kernel's symbol
+ *		table, not in the format of one (proc(5), /proc/kallsyms), or without addresses, which the kernel hides from some
  *   -EINVAL	@path is none of an original path, or @request is not of a kind that is added
  *   other	as write(2), fsync(2), mkdir(2), link(2)
- * A kernel's symbol table does not say whose it is, and is taken as it is.
+ * A kernel's symbol table does not say whose it is: that is believed.
  */
 int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request, const char *path);
 

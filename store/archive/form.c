@@ -3,16 +3,7 @@
 #include <string.h>
 
 #include "archive/member.h"
-
-/* "ffffffff81000000 T _stext", perhaps with a tab and "[module]" behind it (proc(5), /proc/kallsyms) */
-static bool is_symbol(const char *line, size_t len)
-{
-	size_t digits = 0;
-
-	while (digits < len && strchr("0123456789abcdef", line[digits]))
-		digits++;
-	return digits > 0 && digits <= 16 && len > digits + 3 && line[digits] == ' ' && line[digits + 2] == ' ';
-}
+#include "base/kallsyms.h"
 
 /* "%sdt_…", "#definition", "p:group/event …", "r…" (perf, util/probe-file.c: probe_cache__load()) */
 static bool is_probe(const char *line, size_t len)
@@ -28,7 +19,7 @@ bool bid_member_has_form(enum bid_kind kind, const char *data, size_t len)
 		const char *newline = memchr(data, '\n', (size_t)(end - data));
 		size_t line = (size_t)((newline ? newline : end) - data);
 
-		if (!(kind == BID_KIND_KALLSYMS ? is_symbol(data, line) : is_probe(data, line)))
+		if (!(kind == BID_KIND_KALLSYMS ? bid_kallsyms_is_line(data, line) : is_probe(data, line)))
 			return false;
 		for (size_t i = 0; i < line; i++)
 			if ((unsigned char)data[i] < ' ' && data[i] != '\t')

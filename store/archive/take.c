@@ -13,6 +13,7 @@
 #include "archive/unpack.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 #include "base/trouble.h"
 
 enum {
@@ -106,6 +107,9 @@ static int take_data(struct bid_unpack *unpack, const struct bid_request *reques
 
 	if (!bid_member_has_form(request->kind, data, len))
 		return refuse(unpack, member, "not of the form of %s", bid_kind_name(request->kind));
+	r = request->kind == BID_KIND_KALLSYMS ? bid_kallsyms_check(data, len) : 0;
+	if (r < 0)
+		return refuse(unpack, member, "%s", bid_kallsyms_why(r));
 	r = bid_store_add_data(unpack->store, request, data, len, &added);
 	if (r == -ENOENT && request->kind == BID_KIND_PROBES)
 		return -EINPROGRESS;

@@ -101,6 +101,12 @@ static int add_file(struct adding *adding, struct bid_store *store, const char *
 	return real ? ctl_debug_files_want(&adding->debug_files, real, &added.id) : 0;
 }
 
+/* What the kernel shows of itself. */
+static bool is_kernels(const char *path)
+{
+	return strcmp(path, "/proc/kallsyms") == 0 || strcmp(path, "/sys/kernel/notes") == 0;
+}
+
 static bool is_tree(const char *path)
 {
 	struct stat st;
@@ -126,7 +132,10 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 	}
 	if (r == 0)
 		return CTL_DONE;
-	ctl_tally_refused(tally, path, ctl_add_reason(r, tally->ctl->link), true);
+	ctl_tally_refused(tally, path,
+			  r == -ENOEXEC && is_kernels(path) ? "not an ELF file; 'bidctl add --kernel' takes what it tells"
+							    : ctl_add_reason(r, tally->ctl->link),
+			  true);
 	return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
@@ -165,7 +174,7 @@ static enum ctl_status add_whole_kernel(struct ctl_tally *tally, struct bid_stor
 	if (r == 0)
 		r = ctl_add_kernel_files(tally, store);
 	if (r == 0)
-		return CTL_DONE;
+		return tally->without_table ? CTL_REFUSED : CTL_DONE;
 	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
 	return CTL_TROUBLE;
 }

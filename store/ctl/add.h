@@ -15,6 +15,7 @@ struct ctl_tally {
 	const struct ctl *ctl;
 	enum ctl_tally_form form;
 	size_t seen, added, known, refused;
+	bool without_table; /* the symbol table of the kernel was refused */
 	struct ctl_tally_reason *reasons; /* of those that were refused without a message; owned */
 	size_t n_reasons;
 	json_t *files; /* NULL without --json, or in a stream; owned */

@@ -47,7 +47,13 @@ static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
 	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
 	int r = ctl_here_kallsyms(&here);
 
-	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "/proc/kallsyms", ctl_here_why(r));
+	if (r == 0)
+		return add_data(tally, store, &here);
+	tally->seen++;
+	tally->without_table = true;
+	/* it is what --kernel asks for; of what runs it is one of many */
+	ctl_tally_refused(tally, "/proc/kallsyms", ctl_here_why(r), tally->ctl->kernel);
+	return 0;
 }
 
 static int add_vdso(struct ctl_tally *tally, struct bid_store *store)

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 
 enum {
 	NOTES_MAX = 1 << 20, /* bytes */
@@ -71,34 +72,20 @@ void ctl_here_data_release(struct ctl_here_data *data)
 	free(data->data);
 }
 
-/* kptr_restrict leaves a table of zeros. Not with str*(): some read to the end of the text, which is long, for every line. */
-static bool has_addresses(const char *text, size_t len)
-{
-	const char *end = text + len, *newline;
-
-	while (text < end) {
-		while (text < end && *text == '0')
-			text++;
-		if (text < end && *text != ' ')
-			return true;
-		newline = memchr(text, '\n', (size_t)(end - text));
-		text = newline ? newline + 1 : end;
-	}
-	return false;
-}
-
 int ctl_here_kallsyms(struct ctl_here_data *ret_data)
 {
 	bid_auto_free char *text = NULL;
 	struct bid_id id;
 	size_t len;
+	int r;
 
 	if (ctl_here_kernel(&id) < 0)
 		return -ENODATA;
 	if (ctl_here_read("/proc/kallsyms", KALLSYMS_MAX, &text, &len) < 0)
 		return -EACCES;
-	if (!has_addresses(text, len))
-		return -EPERM;
+	r = bid_kallsyms_check(text, len);
+	if (r < 0)
+		return r;
 	*ret_data = (struct ctl_here_data){
 		.request = { .id = id, .kind = BID_KIND_KALLSYMS },
 		.name = "[kernel.kallsyms]",
@@ -114,7 +101,8 @@ const char *ctl_here_why(int error)
 	case -ENODATA:
 		return "the kernel's build-id is not to be read from '/sys/kernel/notes'";
 	case -EPERM:
-		return "its addresses are hidden (see kernel.kptr_restrict)";
+	case -EBADMSG:
+		return bid_kallsyms_why(error);
 	default:
 		return "the kernel's symbol table is not to be read";
 	}

@@ -12,6 +12,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
@@ -215,6 +216,10 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 		return r;
 	if (bid_kind_is_elf(request->kind))
 		r = check(store, &request->id, &file, &fresh);
+	else if (request->kind == BID_KIND_KALLSYMS)
+		r = bid_kallsyms_check_file(file.fd);
+	if (r == -EPERM)
+		r = -EBADMSG;
 	if (r == -EBADMSG && fresh)
 		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s'; not served", bid_store_path(store), path,
 			    bid_id_format(&request->id, hex));

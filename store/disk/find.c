@@ -172,7 +172,8 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	if (bid_kind_has_detail(request->kind))
 		return bid_piece_find(store, request, ret_file);
 	r = bid_find_stored(store, request, ret_file);
-	return r == -ENOENT ? bid_derive(store, request, ret_file) : r;
+	/* a table without addresses says nothing: one that is made from the kernel does */
+	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;
 }
 
 /* Does one store have a file or a directory for the id filed as @filed, where artifacts of @kind may lie? */

@@ -352,6 +352,43 @@ def test_a_symbol_table_is_published_whole(mount, mode):
     assert m.artifact(ident, "kallsyms").read_bytes() == lines
 
 
+@pytest.mark.parametrize("content", [b"0000000000000000 T _text\n" * 1000, b"hello\n"], ids=["hidden", "no table"])
+def test_a_table_of_no_use_is_refused(mount, mode, store, content):
+    """And does not stand in the way of one that is."""
+    m, ident, good = mount(), "ab" * 20, b"ffffffff81000000 T _text\n"
+    directory = m / "[kernel.kallsyms]" / ident
+    m.expect("refused as")
+    assert tools.errno_of(write_as_perf, directory, content, "kallsyms") == errno.EBADMSG
+    assert not (directory / "kallsyms").exists() and not m.artifact(ident, "kallsyms").exists()
+    write_as_perf(directory, good, "kallsyms")
+    tools.wait_until(m.artifact(ident, "kallsyms").exists, "the symbol table")
+    assert m.artifact(ident, "kallsyms").read_bytes() == good
+    # one that perf filed by itself, beside the mount, gives way, too
+    other = programs.into_store(store, "cd" * 20, "[kernel.kallsyms]", content, "kallsyms")
+    assert not m.artifact("cd" * 20, "kallsyms").exists()
+    m.expect("set aside")
+    write_as_perf(m / "[kernel.kallsyms]" / ("cd" * 20), good, "kallsyms")
+    tools.wait_until(m.artifact("cd" * 20, "kallsyms").exists, "the symbol table")
+    assert m.artifact("cd" * 20, "kallsyms").read_bytes() == other.read_bytes() == good
+
+
+def test_record_without_addresses(needs_root, view, native, scene):
+    """Who may not see the kernel's addresses files zeros, natively. Here they are refused, and perf says nothing of it."""
+    if reason := why_no_recording():
+        pytest.skip(reason)
+    hidden = scene.place / "kallsyms"
+    hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n" * 1000)
+    view.expect("its addresses are hidden .*: refused as")
+    done = {}
+    for cache in (native, view.path):
+        done[cache] = tools.run("unshare", "-m", "sh", "-euc", 'mount --bind "$1" /proc/kallsyms; shift; exec "$@"', "sh", hidden,
+                                "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", scene.place / "data",
+                                scene.burn.path, ROUNDS, env=scene.env, cwd=scene.place)
+    assert done[native].stderr == done[view.path].stderr and done[native].stdout == done[view.path].stdout
+    assert list(native.glob("[[]kernel.kallsyms]/*/kallsyms")) and not list(view.path.glob("[[]kernel.kallsyms]/*/kallsyms"))
+    assert (place_of(view, scene.burn) / "elf").exists()
+
+
 def test_written_and_unmounted(mount, mode, scene, store):
     """Nobody looks at it before the end, which is the only sign there is in no_open mode that it was closed."""
     m, lines = mount(), b"ffffffff81000000 T _text\n"

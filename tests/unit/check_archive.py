@@ -260,6 +260,7 @@ def hostile(scene):
         "no vDSO": member(f"[vdso]/{ID_ONE}/vdso", far),
         "no symbols": member(f"[kernel.kallsyms]/{KERNEL}/kallsyms", b"\x7fELF" + bytes(100)),
         "symbols and escapes": member(f"[kernel.kallsyms]/{KERNEL}/kallsyms", KALLSYMS + b"0 T \033[2J\n"),
+        "symbols without addresses": member(f"[kernel.kallsyms]/{KERNEL}/kallsyms", b"0000000000000000 T hidden\n" * 4000),
         "no symbols at all": member(f"[kernel.kallsyms]/{KERNEL}/kallsyms"),
         "no probes": member(f"usr/bin/app/{ID_ONE}/probes", b"rm -rf /\n\0"),
         "probes of nothing": member(f"usr/bin/app/{ID_NOT_STORED}/probes", PROBES),

@@ -15,7 +15,8 @@ import struct
 import subprocess
 
 import cases
-from check_bidctl import REFUSED, Scene
+from add_scene import in_namespace
+from check_bidctl import DONE, REFUSED, Scene
 
 IDS = [f"{number:02x}" + "c0ffee00" * 4 + "000000" for number in range(1, 9)]
 SOURCE = r"""
@@ -187,7 +188,10 @@ def own_symbols(text):
 
 def case_running(scene):
     """What there is of the running kernel is there under its ids, and once."""
-    first, again = scene.json("add", "--kernel"), scene.json("add", "--kernel")
+    notes, symbols = pathlib.Path("/sys/kernel/notes"), own_symbols(pathlib.Path("/proc/kallsyms").read_text())
+    kernel = id_in(notes.read_bytes()) if notes.exists() else None
+    shown = kernel and any(line.strip("0")[0] != " " for line in symbols)
+    first, again = (scene.json("add", "--kernel", status=DONE if shown else REFUSED) for _ in range(2))
     for done in (first, again):
         assert done["seen"] == len(done["files"]) == done["added"] + done["known"] + done["refused"], done
     assert first["added"] > 0 and again["added"] == 0 and again["known"] == first["added"] + first["known"], (first, again)
@@ -196,17 +200,49 @@ def case_running(scene):
     assert files["[vdso]"]["id"] == id_in(image) and files["[vdso]"]["known"], files
     stored = pathlib.Path(scene.on_store("get", "--offline", id_in(image), "vdso").stdout.strip())
     assert stored.read_bytes() == image
-    notes, symbols = pathlib.Path("/sys/kernel/notes"), own_symbols(pathlib.Path("/proc/kallsyms").read_text())
-    kernel = id_in(notes.read_bytes()) if notes.exists() else None
-    if kernel and any(line.strip("0")[0] != " " for line in symbols):
+    if shown:
         assert files["[kernel.kallsyms]"]["id"] == kernel and files["[kernel.kallsyms]"]["kind"] == "kallsyms", files
         assert own_symbols("\n".join(made_table(scene, kernel))) == symbols
     else:
-        assert files["/proc/kallsyms"]["why"], files
+        assert files["/proc/kallsyms"]["refused"], files
     for name, file in files.items():
         if pathlib.Path(name).name.startswith("vmlinu"):
-            assert file.get("id") or file.get("why"), file
+            assert file.get("id") or file.get("refused"), file
+    for path in ("/proc/kallsyms", "/sys/kernel/notes"):
+        if os.access(path, os.R_OK):
+            assert "'bidctl add --kernel'" in scene.on_store("add", path, status=REFUSED).stderr, path
     scene.one_error("add", "--kernel", "--perf-data=x", status=2, has="'--kernel'")
+
+
+def case_hidden(scene):
+    """What shows no addresses is refused, which is what was asked for; what perf filed of it gives way to what has some."""
+    cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
+    notes, (hidden, shown) = pathlib.Path("/sys/kernel/notes").read_bytes(), (scene.home / name for name in ("hidden", "shown"))
+    hidden.write_text("0000000000000000 T _text\n" * 5000)
+    shown.write_text("0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\n")
+    script = 'mount --bind "$1" /proc/kallsyms; "$2" -s "$3" add --kernel'
+    done = in_namespace(script, hidden, scene.bidctl, scene.store, scene=scene)
+    assert done.returncode == REFUSED and "its addresses are hidden" in done.stderr and "kallsyms" in done.stderr, done
+    assert not (scene.store / "[kernel.kallsyms]").exists() and (scene.store / "[vdso]").exists()
+    ident = id_in(notes)
+    table = scene.store / "[kernel.kallsyms]" / ident / "kallsyms"
+    table.parent.mkdir(parents=True)
+    shutil.copy(hidden, table)
+    scene.on_store("verify", status=None)
+    done = in_namespace(script, shown, scene.bidctl, scene.store, scene=scene)
+    assert done.returncode == DONE and "set aside" in done.stderr and table.read_text() == shown.read_text(), done
+
+
+def case_hidden_table_of_a_kernel(scene):
+    """Of a kernel that is there with its symbols, they are served in the place of a table without addresses."""
+    kernel = vmlinux(scene.home, IDS[4])
+    table = scene.store / "[kernel.kallsyms]" / IDS[4] / "kallsyms"
+    table.parent.mkdir(parents=True)
+    table.write_text("0000000000000000 T _text\n" * 5000)
+    scene.on_store("get", "--offline", IDS[4], "kallsyms", status=REFUSED)
+    scene.on_store("add", kernel)
+    assert sorted(made_table(scene, IDS[4])) == sorted(from_nm(kernel)) == sorted(table.read_text().splitlines())
+    scene.on_store("verify")
 
 
 def debian_kernels(scene):

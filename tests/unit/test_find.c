@@ -109,7 +109,7 @@ static void perfs_old_layouts(void **state)
 
 	run(scene,
 	    "mkdir -p store/.build-id/aa 'store/[kernel.kallsyms]' && cp a store/.build-id/aa/%s && "
-	    "echo '0 T _stext' > 'store/[kernel.kallsyms]/" ID_B "'",
+	    "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_B "'",
 	    ID_A + 2);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
@@ -126,7 +126,7 @@ static void what_cannot_be_checked_must_be_named_right(void **state)
 	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
 	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
 	/* and the table of one kernel is not that of another, whatever a link says */
-	run(scene, "echo '0 T _stext' > 'store/[kernel.kallsyms]/" ID_A "/kallsyms'");
+	run(scene, "echo 'f T _stext' > 'store/[kernel.kallsyms]/" ID_A "/kallsyms'");
 	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), 0);
 	run(scene, "ln -sfn '../../[kernel.kallsyms]/" ID_A "' store/.build-id/bb/%s", ID_B + 2);
 	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);

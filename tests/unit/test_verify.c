@@ -101,14 +101,15 @@ static void what_is_right_is_found_right(void **state)
 	add(scene, "short", BID_LINK_COPY);
 	add(scene, "long", BID_LINK_COPY);
 	fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
-	perf_adds(scene, "a.c", "[kernel.kallsyms]", "1111111111111111111111111111111111111111", "kallsyms");
+	run(scene, "printf '0000000000000000 A first\nffffffff81000000 T _text\n' >table");
+	perf_adds(scene, "table", "[kernel.kallsyms]", "1111111111111111111111111111111111111111", "kallsyms");
 	/* perf leaves probe caches everywhere, and has its copies of the kernel's memory and of JIT dumps */
 	run(scene,
 	    "touch 'store/[debuginfod]/" ID_B "/probes' && mkdir -p 'store/[kernel.kcore]/" ID_A "/2026112108080800' && "
 	    "touch 'store/[kernel.kcore]/" ID_A "/2026112108080800/kallsyms' && mkdir -p store/jit && touch store/jit/x.dump");
 	stats = verify(scene, DEEP, "");
 	assert_int_equal(stats.names, 5);
-	assert_int_equal(stats.objects, 4);
+	assert_int_equal(stats.objects, 5);
 	assert_int_equal(stats.links, 5);
 	assert_int_equal(stats.records, 4);
 	assert_int_equal(stats.digests, 1);
@@ -142,6 +143,23 @@ static void wrong_objects_are_set_aside(void **state)
 	assert_false(has_path(scene, "usr"));
 	run(scene, "! test -L store/" LINK_A " && ! test -L store/" LINK_B);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+}
+
+static void tables_without_addresses_are_set_aside(void **state)
+{
+	struct store_scene *scene = *state;
+
+	run(scene, "yes '0000000000000000 T hidden' | head -c 100000 >zeros && echo 'ffffffff81000000 T _text' >table");
+	perf_adds(scene, "zeros", "[kernel.kallsyms]", ID_A, "kallsyms");
+	perf_adds(scene, "a.c", "[kernel.kallsyms]", ID_B, "kallsyms");
+	perf_adds(scene, "table", "[kernel.kallsyms]", "1111111111111111111111111111111111111111", "kallsyms");
+	verify(scene, LIGHT, "wrong=2");
+	verify(scene, DEEP, "wrong=2");
+	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), -ENOENT);
+	assert_int_equal(find(scene, ID_B, BID_KIND_KALLSYMS), -ENOENT);
+	mend(scene, LIGHT, "wrong=2");
+	run(scene, "cmp zeros store/.bidfs/quarantine/" ID_A ".kallsyms.* && cmp a.c store/.bidfs/quarantine/" ID_B ".kallsyms.*");
+	assert_int_equal(find(scene, "1111111111111111111111111111111111111111", BID_KIND_KALLSYMS), 0);
 }
 
 static void a_linked_file_edited_in_place_is_set_aside(void **state)
@@ -430,10 +448,11 @@ static void threads_find_what_one_finds(void **state)
 
 	add(scene, "a", BID_LINK_COPY);
 	add(scene, "b", BID_LINK_COPY);
+	run(scene, "echo 'ffffffff81000000 T _text' >table");
 	run(scene,
 	    "cd store && i=0 && while [ $((i += 1)) -le 300 ]; do id=$(echo $i | sha1sum | cut -c1-40); link=$(echo $id | "
 	    "cut -c3-); fan=.build-id/$(echo $id | cut -c1-2); dir=usr/$((i %% 7))/$((i %% 90))/x; mkdir -p $fan $dir/$id; "
-	    "case $((i %% 4)) in 0) ;; 1) cp ../b $dir/$id/elf ;; *) cp ../a.c $dir/$id/kallsyms ;; esac; "
+	    "case $((i %% 4)) in 0) ;; 1) cp ../b $dir/$id/elf ;; *) cp ../table $dir/$id/kallsyms ;; esac; "
 	    "case $((i %% 5)) in 0) ;; 1) ln -s ../../gone/$id $fan/$link ;; *) ln -s ../../$dir/$id $fan/$link ;; esac; done");
 	assert_int_equal(bid_store_verify(scene->store, &config, &one), 0);
 	assert_int_equal(one.names, 302);
@@ -453,6 +472,7 @@ int main(void)
 		TEST(what_is_right_is_found_right),
 		TEST(several_names_of_one_object_are_right),
 		TEST(wrong_objects_are_set_aside),
+		TEST(tables_without_addresses_are_set_aside),
 		TEST(a_linked_file_edited_in_place_is_set_aside),
 		TEST(what_lies_beside_a_wrong_object_stays),
 		TEST(orphans_get_a_link),

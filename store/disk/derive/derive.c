@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/find.h"
 #include "disk/publish/add.h"
 #include "disk/store.h"
 
@@ -152,7 +153,8 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, struc
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
 	if (keep && bid_store_writable(store) && source.st_mode & S_IROTH &&
-	    bid_add_data(store, request, "made", text.data, text.len, &added) == 0)
-		return bid_store_find(store, request, ret_file);
+	    bid_add_data(store, request, "made", text.data, text.len, &added) == 0 &&
+	    bid_find_stored(store, request, ret_file) == 0)
+		return 0;
 	return to_memory(&text, &source, request->kind, ret_file);
 }

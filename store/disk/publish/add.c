@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
@@ -152,7 +153,7 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 	/* perf writes probes on */
 	if (fchmod(temp->fd, request->kind == BID_KIND_PROBES ? 0644 : 0444) < 0 || fsync(temp->fd) < 0)
 		return -errno;
-	r = bid_publish(store, &request->id, request->kind, path, true, put_temp, temp);
+	r = bid_publish_instead(store, request, path, true, put_temp, temp);
 	if (r < 0)
 		return r;
 	bid_record_write(store, &(struct bid_record){
@@ -186,6 +187,8 @@ int bid_add_data(struct bid_store *store, const struct bid_request *request, con
 		if (r == -ENODATA || (r == 0 && !bid_id_equal(&carried, &request->id)))
 			r = -EBADMSG;
 	}
+	if (r == 0 && request->kind == BID_KIND_KALLSYMS && bid_kallsyms_check(data, len) < 0)
+		r = -EBADMSG;
 	if (r == 0 && bid_find_stored(store, request, &file) == 0)
 		added.known = true;
 	else if (r == 0)

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 #include "disk/derive/kcore.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
@@ -130,12 +131,17 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 			return r;
 		carried.id = info.id;
 	}
+	if (request->kind == BID_KIND_KALLSYMS) {
+		r = bid_kallsyms_check_file(stage->temp.fd);
+		if (r < 0)
+			return r == -EBADMSG || r == -EPERM ? refuse(stage, bid_kallsyms_why(r)) : r;
+	}
 	if (fsync(stage->temp.fd) < 0 || fstat(stage->temp.fd, &st) < 0)
 		return -errno;
 	/* debug files beside their ELF file; what is the kernel's is looked for in its own directory too */
 	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
 		path = where;
-	r = bid_publish(stage->store, &carried.id, request->kind, path, false, put, &stage->temp);
+	r = bid_publish_instead(stage->store, &carried, path, false, put, &stage->temp);
 	if (r < 0)
 		return r == -EEXIST ? 0 : r;
 	bid_record_write(stage->store, &(struct bid_record){

@@ -320,6 +320,19 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 	return bid_publish_linking(store, id, kind, path, durable, put, user, &linked);
 }
 
+int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
+			int (*put)(void *user, int dir, const char *name), void *user)
+{
+	int r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
+	char file[PATH_MAX + 16];
+
+	if (r != -EEXIST)
+		return r;
+	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
+	return bid_aside_wrong(store, file, request) ? bid_publish(store, &request->id, request->kind, path, durable, put, user)
+						     : r;
+}
+
 static int put_temp(void *user, int dir, const char *name)
 {
 	return bid_temp_link(user, dir, name);

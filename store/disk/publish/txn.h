@@ -16,7 +16,11 @@
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		int (*put)(void *user, int dir, const char *name), void *user);
 
-/* The same. @ret_linked: was perf's link made, so that it leads to @path? If not, there was one, which may lead elsewhere. */
+/* The same, and if what has the name does not answer @request, in the place of that, which is set aside. */
+int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
+			int (*put)(void *user, int dir, const char *name), void *user);
+
+/* As bid_publish(). @ret_linked: was perf's link made, to lead to @path? If not, there was one, which may lead elsewhere. */
 int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 			int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked);
 

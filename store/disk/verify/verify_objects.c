@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 #include "disk/aside.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -66,6 +67,19 @@ static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
 		return -ENOMEM;
 	/* no more than there is, so that nobody has to be told where it ends */
 	return bid_pread_full(fd, verify->piece, size < BID_DIGEST_PIECE ? (size_t)size : BID_DIGEST_PIECE, 0);
+}
+
+/* The same of a symbol table, whose text does not say whose it is, but whether it is one. */
+static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
+{
+	int r = bid_kallsyms_check_file(fd);
+
+	*ret_kind = r == -EBADMSG || r == -EPERM ? BID_FINDING_WRONG : BID_FINDING_UNREADABLE;
+	if (r == -EBADMSG || r == -EPERM)
+		snprintf(text, TEXT_MAX, r == -EPERM ? "has no addresses" : "is not a kernel's symbol table");
+	else if (r < 0)
+		snprintf(text, TEXT_MAX, "%s", bid_strerror(r));
+	return r == 0;
 }
 
 /*
@@ -253,7 +267,10 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 		return bid_verify_found(verify, &finding);
 	}
 	verify->stats.objects++;
-	right = judge(verify, fd, object.len, request, &object.request.id, &finding.kind, text);
+	if (request->kind == BID_KIND_KALLSYMS)
+		right = judge_table(fd, &finding.kind, text);
+	else
+		right = judge(verify, fd, object.len, request, &object.request.id, &finding.kind, text);
 	if (right && verify->config->deep)
 		r = judge_deep(verify, &object, &right, &finding.kind, text);
 	if (r == 0)
@@ -420,7 +437,7 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 		const char *name = bid_kind_store_name(request.kind);
 		bool right;
 
-		if (!(entry->kinds & 1U << kind) || !bid_kind_is_elf(request.kind))
+		if (!(entry->kinds & 1U << kind) || request.kind == BID_KIND_PROBES)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
 		r = bid_verify_object(verify, entry->is_file ? bid_store_root(verify->store) : entry->fd,

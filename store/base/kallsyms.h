@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Symbol tables of kernels, in the form of /proc/kallsyms (proc(5)): text, of which nothing says whose it is. To those who may not
+ * know the addresses the kernel shows zeros instead (kernel.kptr_restrict), and perf files what it is shown.
+ */
+#ifndef BID_BASE_KALLSYMS_H
+#define BID_BASE_KALLSYMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* "ffffffff81000000 T _stext", perhaps with a tab and "[module]" behind it. */
+bool bid_kallsyms_is_line(const char *line, size_t len);
+
+/*
+ * Is the @len bytes of @text a table that anybody can use? Told from its beginning, because symbols without an address are few and
+ * come first. Returns 0, or
+ *   -EBADMSG	not of this form
+ *   -EPERM	it has no addresses
+ */
+int bid_kallsyms_check(const char *text, size_t len);
+
+/* The same of the file open at @fd, of which most often one page is read; or as pread(2), or -ENOMEM. */
+int bid_kallsyms_check_file(int fd);
+
+/* What -EBADMSG and -EPERM of these mean. */
+const char *bid_kallsyms_why(int error);
+
+#endif
