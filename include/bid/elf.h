@@ -90,9 +90,9 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 
 /*
  * Write the symbol table of the kernel (vmlinux) open at @fd through @write, as in /proc/kallsyms: "ADDRESS TYPE NAME" lines by
- * address, with the letters of nm(1), the addresses that it was linked at, and without what the kernel leaves out of its own table
- * (scripts/mksysmap). Returns 0, -ENODATA for what is no 64-bit kernel or has no symbol table, -EBADMSG for a damaged one, as
- * bid_elf_examine(), or what @write returned.
+ * address, with the letters of nm(1), the addresses that it was linked at, without what the kernel leaves out of its own table
+ * (scripts/mksysmap), and what has one address in the kernel's order (scripts/kallsyms.c). Returns 0, -ENODATA for what is no
+ * 64-bit kernel or has no symbol table, -EBADMSG for a damaged one, as bid_elf_examine(), or what @write returned.
  */
 int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user);
 

@@ -266,8 +266,8 @@ struct bid_added {
 
 /*
  * Add the file at @path under its build-id. A file that is setuid, setgid, has capabilities or is not readable by all is copied,
- * never linked, and loses these bits. On return of 0 it is on disk. Returns additionally -ENOEXEC, -ENODATA, and -EINVAL for
- * something that is not a regular file.
+ * never linked, and loses these bits. On return of 0 it is on disk. Returns additionally -ENOEXEC, -ENODATA, -EBADMSG for a packed
+ * file that is damaged or cut short, and -EINVAL for something that is not a regular file.
  */
 int bid_store_add(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added);
 

@@ -235,6 +235,12 @@ static enum ctl_status not_set(const struct ctl_event *event, int error)
 {
 	const char *list = ctl_tracefs_list(!event->path);
 
+	/* it was set after it was looked for */
+	if (error == -EEXIST) {
+		bid_auto_free char *set = ctl_tracefs_find(!event->path, event->name, NULL);
+
+		return there_already(event, set);
+	}
 	if (!ctl_tracefs())
 		bid_error("no tracefs: mount it with 'mount -t tracefs tracefs /sys/kernel/tracing'");
 	else if (error == -ENOTSUP)
@@ -246,7 +252,7 @@ static enum ctl_status not_set(const struct ctl_event *event, int error)
 			  event->line);
 	else
 		bid_error("%s: the kernel does not take '%s'", bid_strerror(error), event->line);
-	return error == -EEXIST || error == -EINVAL || error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
+	return error == -EINVAL || error == -ENOENT ? CTL_REFUSED : CTL_TROUBLE;
 }
 
 /* All of them or none. */

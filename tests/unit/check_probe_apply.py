@@ -238,9 +238,10 @@ def case_why_not(scene):
             done = kernel.bidctl(*arguments, status=REFUSED)
             assert "blank" in done.stderr and str(blank) in done.stderr and done.stderr.count("\n") == 1, done.stderr
         cases.need(shutil.which("strace"), "no strace")
-        for call, has in (("write", "no such file"), ("openat", "this kernel has no")):
+        for call, error, has in (("write", "ENOENT", "no such file"), ("openat", "ENOENT", "this kernel has no"),
+                                 ("write", "EEXIST", "an event of that name already")):
             trace = scene.home / "trace"
-            done = kernel.shell(f"strace -qq -o {trace} -e trace={call} -P {TRACING}/uprobe_events -e inject={call}:error=ENOENT "
+            done = kernel.shell(f"strace -qq -o {trace} -e trace={call} -P {TRACING}/uprobe_events -e inject={call}:error={error} "
                                 f"{scene.bidctl} --store {scene.store} probe apply {scene.id} one 2>&1 || :")
             assert has in done and done.count("\n") == 1, done
 
