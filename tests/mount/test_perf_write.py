@@ -373,19 +373,20 @@ def test_a_table_of_no_use_is_refused(mount, mode, store, content):
 
 
 def test_record_without_addresses(needs_root, view, native, scene):
-    """Who may not see the kernel's addresses files zeros, natively. Here they are refused, and perf says nothing of it."""
+    """Who may not see the kernel's addresses files zeros, natively (not by perf 6.12). They are refused, and perf says nothing."""
     if reason := why_no_recording():
         pytest.skip(reason)
     hidden = scene.place / "kallsyms"
     hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n" * 1000)
-    view.expect("its addresses are hidden .*: refused as")
     done = {}
     for cache in (native, view.path):
         done[cache] = tools.run("unshare", "-m", "sh", "-euc", 'mount --bind "$1" /proc/kallsyms; shift; exec "$@"', "sh", hidden,
                                 "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", scene.place / "data",
                                 scene.burn.path, ROUNDS, env=scene.env, cwd=scene.place)
     assert done[native].stderr == done[view.path].stderr and done[native].stdout == done[view.path].stdout
-    assert list(native.glob("[[]kernel.kallsyms]/*/kallsyms")) and not list(view.path.glob("[[]kernel.kallsyms]/*/kallsyms"))
+    if list(native.glob("[[]kernel.kallsyms]/*/kallsyms")):
+        view.expect("its addresses are hidden .*: refused as")
+    assert not list(view.path.glob("[[]kernel.kallsyms]/*/kallsyms"))
     assert (place_of(view, scene.burn) / "elf").exists()
 
 
