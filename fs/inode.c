@@ -163,6 +163,7 @@ static int insert(struct bid_inodes *inodes, const struct bid_slot *wanted, uint
 	}
 	inodes->slots[place.index].classes[place.at] = (uint8_t) class;
 	inodes->slots[place.index].values[place.at] = 0;
+	inodes->slots[place.index].serials[place.at] = 0;
 	*ret_place = place;
 	return 0;
 }
@@ -206,12 +207,12 @@ static void *take_attachment(struct bid_inodes *inodes, uint64_t number)
 	return attachment;
 }
 
-static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
+/* The place of @node, a new one if it has none. -ENOMEM. */
+static int place_of(struct bid_inodes *inodes, const struct bid_node *node, struct place *ret_place, uint64_t *ret_key)
 {
 	unsigned class = bid_class(node), attempt = 0;
 	struct bid_slot wanted;
 	struct place place;
-	uint32_t *value;
 	uint64_t key;
 	int r;
 
@@ -225,6 +226,8 @@ static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bi
 		if (place.index < 0)
 			break;
 		taken = bid_slot_node(&inodes->slots[place.index], place.at);
+		if (inodes->slots[place.index].serials[place.at])
+			taken.serial = 0;
 		if (bid_node_equal(&taken, node))
 			break;
 	}
@@ -239,10 +242,35 @@ static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bi
 		}
 		inodes->count++;
 	}
+	*ret_place = place;
+	*ret_key = key;
+	return 0;
+}
+
+static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
+{
+	struct bid_node plain = *node;
+	struct place place;
+	uint32_t *value, *serial;
+	uint64_t key;
+	int r;
+
+	if (node->type == BID_NODE_FILE)
+		plain.serial = 0;
+	r = place_of(inodes, &plain, &place, &key);
+	if (r == 0 && node->serial != plain.serial) {
+		serial = &inodes->slots[place.index].serials[place.at];
+		if (*serial == 0)
+			*serial = node->serial;
+		else if (*serial != node->serial)
+			r = place_of(inodes, node, &place, &key);
+	}
+	if (r < 0)
+		return r;
 	value = &inodes->slots[place.index].values[place.at];
 	if (*value < UINT32_MAX)
 		++*value;
-	ret_inode->number = number_of(class, key);
+	ret_inode->number = number_of(bid_class(node), key);
 	ret_inode->node = bid_slot_node(&inodes->slots[place.index], place.at);
 	return 0;
 }

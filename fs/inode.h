@@ -8,7 +8,7 @@
  * 8][hash: 47]: of a stored id it can be resolved again without the table, by a look at one 256th of the store.
  *
  * The kernel may hold two of each of a million ids, so the table is compact: it hands out copies, and a node and its neighbour of
- * the same id take 40 to 44 bytes together.
+ * the same id take 48 to 52 bytes together.
  */
 #ifndef BID_FS_INODE_H
 #define BID_FS_INODE_H
@@ -41,8 +41,9 @@ int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), st
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*
- * The inode of @node, with one reference of the kernel more. @node is copied. The inode stays until bid_inodes_forget() took back
- * its last reference; the kernel does that only after the requests on it were answered. -ENOMEM.
+ * The inode of @node, with one reference of the kernel more. @node is copied. The number of an artifact does not depend on its
+ * serial, unless the kernel holds the inode with another: then it is one of its own. The inode stays until bid_inodes_forget() took
+ * back its last reference; the kernel does that only after the requests on it were answered. -ENOMEM.
  */
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode);
 

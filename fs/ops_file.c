@@ -298,6 +298,10 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
 		return;
 	}
+	if (bid_is_another(fs, &call->inode, &st)) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
 	fd = bid_fds_keep(fs->fds, call->inode.number, file);
 	if (!fd) {
 		fuse_reply_err(req, ENOMEM);
@@ -364,6 +368,11 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		return;
 	}
 	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
+	if (fd && bid_is_another(fs, inode, &st)) {
+		fuse_reply_err(req, ESTALE);
+		bid_fds_put(fs->fds, fd);
+		return;
+	}
 	if (fd) {
 		reply_fd(req, bid_fd_number(fd), size, offset);
 		if (offset == 0)

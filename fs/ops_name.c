@@ -16,13 +16,13 @@
  * In no_open mode nobody says when the file is opened, and it may be gone from the store before the first of it is read. Not what
  * was made in memory, which can be made again and may be large.
  */
-static void keep_for_open(struct bid_fs *fs, const struct bid_node *node, struct bid_file *file)
+static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file)
 {
 	struct bid_fd *fd;
 
 	if (fs->mode != BID_MODE_NO_OPEN || file->st.st_nlink == 0)
 		return;
-	fd = bid_fds_keep(fs->fds, bid_inode_number(node), file);
+	fd = bid_fds_keep(fs->fds, number, file);
 	if (fd)
 		bid_fds_put(fs->fds, fd);
 }
@@ -58,18 +58,23 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
+		struct fuse_entry_param entry;
+		struct bid_told told;
 		struct bid_node node;
 
 		seek(fs, call, file);
 		node = node_of(call, file);
+		if (bid_entry_ask(fs, &call->asked, &node, &file->st, &entry, &told) < 0) {
+			fuse_reply_err(req, ENOMEM);
+			return;
+		}
 		/*
 		 * What is read must be what is told of here, even if another file was read under this name before. But what the
 		 * kernel reads for one handle it reads for all, and with the same id and size the other file is as good.
 		 */
-		bid_fds_prefer(fs->fds, bid_inode_number(&node), &file->st,
-			       fs->mode == BID_MODE_PASSTHROUGH && bid_kind_is_elf(node.kind));
-		keep_for_open(fs, &node, file);
-		bid_reply_asked(req, &call->asked, &node, &file->st);
+		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode == BID_MODE_PASSTHROUGH && bid_kind_is_elf(node.kind));
+		keep_for_open(fs, entry.ino, file);
+		bid_reply_told(req, &call->asked, &entry, &told);
 	}
 }
 
@@ -260,6 +265,11 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	} else if (!is_cut_when_read(fs, &inode->node, &file.st) && bid_store_find(fs->store, &artifact, &file) < 0) {
 		/* no source is asked: the kernel tries again by the path, and that will */
 		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	if (bid_is_another(fs, inode, &file.st)) {
+		fuse_reply_err(req, ESTALE);
+		bid_file_release(&file);
 		return;
 	}
 	bid_reply_attr(req, &asked, inode, &file.st, BID_STALE);

@@ -114,12 +114,34 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	return timeout < BID_STALE ? timeout : BID_STALE;
 }
 
+/*
+ * Which of the files of the artifact @node the one with the attributes @st is. In no_open mode nobody says what was opened: who did
+ * so goes on reading by its inode, of which the kernel has pages. So another file is another inode, and what an inode is not of
+ * is refused. With the same id and size it is as good. 0 where it does not matter: with passthrough the kernel reads what it
+ * opened, and definitions are written to.
+ */
+static uint32_t serial_of(const struct bid_fs *fs, const struct bid_node *node, const struct stat *st)
+{
+	if (fs->mode != BID_MODE_NO_OPEN || node->kind == BID_KIND_PROBES || bid_kind_has_detail(node->kind))
+		return 0;
+	return st->st_size ? (uint32_t)st->st_size : 1;
+}
+
+bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+{
+	return inode->node.serial && inode->node.serial != serial_of(fs, &inode->node, st);
+}
+
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
 {
 	struct fuse_entry_param entry = { 0 };
+	struct bid_node exact = *node;
 	struct bid_inode inode;
-	int r = bid_inodes_get(fs->inodes, node, &inode);
+	int r;
 
+	if (st && node->type == BID_NODE_FILE)
+		exact.serial = serial_of(fs, node, st);
+	r = bid_inodes_get(fs->inodes, &exact, &inode);
 	if (r < 0)
 		return r;
 	r = bid_text_keep(fs, &inode);
@@ -158,19 +180,24 @@ void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct st
 		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
 }
 
-void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st)
+void bid_reply_told(fuse_req_t req, const struct bid_asked *asked, const struct fuse_entry_param *entry, struct bid_told *told)
 {
 	struct bid_fs *fs = bid_fs_of(req);
+
+	if (fuse_reply_entry(req, entry) == -ENOENT)
+		bid_inodes_forget(fs->inodes, entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
+	bid_belief_check(fs, asked, told);
+}
+
+void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st)
+{
 	struct fuse_entry_param entry;
 	struct bid_told told;
 
-	if (bid_entry_ask(fs, asked, node, st, &entry, &told) < 0) {
+	if (bid_entry_ask(bid_fs_of(req), asked, node, st, &entry, &told) < 0)
 		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	if (fuse_reply_entry(req, &entry) == -ENOENT)
-		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
-	bid_belief_check(fs, asked, &told);
+	else
+		bid_reply_told(req, asked, &entry, &told);
 }
 
 void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct bid_inode *inode, const struct stat *st,

@@ -17,6 +17,9 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
  */
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry);
 
+/* Is the file with the attributes @st another one than the kernel was told of when it was told of @inode, an artifact's? */
+bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
+
 /*
  * bid_entry_make() of a name that was @asked for: it holds for longer if its id is watched. @ret_told is for bid_belief_check(),
  * after the kernel has been told.
@@ -27,7 +30,10 @@ int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct
 /* A name that means @node; for an artifact, @st is of its file, else NULL. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);
 
-/* Answers with bid_entry_ask(). */
+/* Answers with what bid_entry_ask() made. */
+void bid_reply_told(fuse_req_t req, const struct bid_asked *asked, const struct fuse_entry_param *entry, struct bid_told *told);
+
+/* The two together. */
 void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st);
 
 /* The attributes of @inode, which hold for @timeout seconds, or longer if its id is watched. @st as above. */

@@ -43,9 +43,11 @@ uint64_t bid_key(const struct bid_node *node, unsigned attempt)
 	const char *path = bid_node_path(node), *detail = node->detail ? bid_detail_text(node->detail) : "";
 	XXH64_hash_t hash;
 
-	if (node->serial)
+	if (node->serial && node->type != BID_NODE_FILE)
 		return node->serial;
 	hash = XXH3_64bits_withSeed(node->id.bytes, node->id.len, attempt);
+	if (node->serial)
+		hash = XXH3_64bits_withSeed(&node->serial, sizeof(node->serial), hash);
 	if (*path)
 		hash = XXH3_64bits_withSeed(path, strlen(path), hash);
 	if (*detail)
@@ -120,7 +122,11 @@ struct bid_node bid_slot_node(const struct bid_slot *slot, unsigned at)
 	struct bid_node node = { .type = bid_class_type(slot->classes[at]), .kind = bid_class_kind(slot->classes[at]) };
 
 	if (large)
-		return large->node;
+		node = large->node;
+	if (slot->serials[at])
+		node.serial = slot->serials[at];
+	if (large)
+		return node;
 	node.id.len = slot->len;
 	if (slot->len)
 		memcpy(node.id.bytes, slot->bytes, slot->len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How the table of inodes keeps nodes: two of one id in 36 bytes, because there may be millions of ids; and the numbers that
+ * How the table of inodes keeps nodes: two of one id in 44 bytes, because there may be millions of ids; and the numbers that
  * inodes have. Pure C, pure functions but for memory.
  */
 #ifndef BID_FS_SLOT_H
@@ -32,6 +32,7 @@ struct bid_slot {
 	uint32_t next; /* the owner's */
 	/* references of the kernel, which are not counted any more at UINT32_MAX; of TOLD a hash of the text that the kernel has */
 	uint32_t values[BID_SLOT_PLACES];
+	uint32_t serials[BID_SLOT_PLACES]; /* of nodes that are kept, and found, without */
 	uint8_t classes[BID_SLOT_PLACES];
 	uint8_t attempt : 6; /* see bid_key() */
 	uint8_t attached : BID_SLOT_PLACES; /* the owner's: has an attachment, by place */
@@ -40,7 +41,7 @@ struct bid_slot {
 		[BID_SLOT_SMALL]; /* the id, or the fan of a node without one, the rest is zero; or a pointer to what is large */
 };
 
-_Static_assert(sizeof(struct bid_slot) == 36, "there may be millions");
+_Static_assert(sizeof(struct bid_slot) == 44, "there may be millions");
 
 unsigned bid_class(const struct bid_node *node);
 enum bid_node_type bid_class_type(unsigned class);
