@@ -13,6 +13,7 @@ import shutil
 import subprocess
 
 import cases
+from check_add import without_leaks
 from check_bidctl import DONE, REFUSED, TIMEOUT
 from check_probe import Probed
 from check_probes import compiled
@@ -42,7 +43,8 @@ class Uprobes:
     def shell(self, command, status=0):
         """What it writes; with @status None its exit status."""
         done = subprocess.run(["unshare", "--mount", "sh", "-c", PRIVATE, "sh", "sh", "-c", command], stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL if status is None else None, text=True, check=False, timeout=TIMEOUT)
+                              stderr=subprocess.DEVNULL if status is None else None, env=without_leaks(self.scene), text=True,
+                              check=False, timeout=TIMEOUT)
         assert status in (None, done.returncode), f"{command}: {done.returncode}"
         return str(done.returncode) if status is None else done.stdout
 

@@ -93,6 +93,34 @@ static void inodes_live_as_long_as_the_kernel_holds_them(void **state)
 	assert_int_equal(bid_inodes_count(*state), 1);
 }
 
+/* While the kernel holds an artifact of one file, another file of it has a number of its own; after that, the same. */
+static void files_of_one_artifact_are_told_apart(void **state)
+{
+	const uint8_t id[64] = { 0xab, 0xcd, 1 };
+
+	for (size_t len = 20; len <= sizeof(id); len += 44) {
+		struct bid_node node = node_of(BID_NODE_FILE, BID_KIND_ELF, id, len), one = node, other = node;
+		uint64_t first, second;
+
+		one.serial = 1000;
+		other.serial = 2000;
+		first = get(*state, &one);
+		assert_true(first == bid_inode_number(&node));
+		second = get(*state, &other);
+		assert_true(second != first && second == get(*state, &other));
+		assert_true(first == get(*state, &one));
+		assert_holds(*state, first, &one);
+		assert_holds(*state, second, &other);
+		bid_inodes_forget(*state, first, 2);
+		assert_true(get(*state, &other) == first);
+		assert_holds(*state, first, &other);
+		assert_holds(*state, second, &other);
+		bid_inodes_forget(*state, first, 1);
+		bid_inodes_forget(*state, second, 2);
+		assert_int_equal(bid_inodes_count(*state), 1);
+	}
+}
+
 /* Each has all that a node can have, and none is taken for another. */
 static void every_sort_of_node_is_kept(void **state)
 {
@@ -288,6 +316,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(inodes_live_as_long_as_the_kernel_holds_them),
+		TEST(files_of_one_artifact_are_told_apart),
 		TEST(every_sort_of_node_is_kept),
 		TEST(two_nodes_of_one_number_get_two),
 		TEST(numbers_of_no_node_find_none),
