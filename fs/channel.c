@@ -33,8 +33,9 @@ static void set_alarm(const struct bid_channel *channel, int fd, bool on)
 	errno = saved;
 }
 
-/* So long nobody looks, where others want the processor. */
-#define REST_NS INT64_C(100000000)
+/* So long nobody looks, where others want the processor, and keep it for longer than who asks does between two requests. */
+#define REST_NS	 INT64_C(100000000)
+#define SLICE_NS INT64_C(1000000)
 
 /*
  * As read(2) that does not block, after a while at most. Nobody else need be woken for what comes meanwhile. Where others keep the
@@ -42,7 +43,7 @@ static void set_alarm(const struct bid_channel *channel, int fd, bool on)
  */
 static ssize_t look(struct bid_channel *channel, int fd, void *buffer, size_t size)
 {
-	int64_t look_ns = channel->look_us * INT64_C(1000), now = bid_clock_ns(), end = now + look_ns, last;
+	int64_t now = bid_clock_ns(), end = now + channel->look_us * INT64_C(1000), last;
 	ssize_t n;
 
 	if (now < channel->rest_until) {
@@ -57,7 +58,7 @@ static ssize_t look(struct bid_channel *channel, int fd, void *buffer, size_t si
 		n = read(fd, buffer, size);
 		now = bid_clock_ns();
 	} while (is_nothing(n) && now < end);
-	if (now - last > look_ns)
+	if (now - last > SLICE_NS)
 		channel->rest_until = now + REST_NS;
 	set_alarm(channel, fd, true);
 	return n;
