@@ -69,14 +69,14 @@ static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
 	return bid_pread_full(fd, verify->piece, size < BID_DIGEST_PIECE ? (size_t)size : BID_DIGEST_PIECE, 0);
 }
 
-/* The same of a symbol table, whose text does not say whose it is, but whether it is one. */
+/* As judge(), of a symbol table: it does not say whose it is, but whether it is one. */
 static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
 {
 	int r = bid_kallsyms_check_file(fd);
 
 	*ret_kind = r == -EBADMSG || r == -EPERM ? BID_FINDING_WRONG : BID_FINDING_UNREADABLE;
 	if (r == -EBADMSG || r == -EPERM)
-		snprintf(text, TEXT_MAX, r == -EPERM ? "has no addresses" : "is not a kernel's symbol table");
+		snprintf(text, TEXT_MAX, "%s", bid_kallsyms_why(r));
 	else if (r < 0)
 		snprintf(text, TEXT_MAX, "%s", bid_strerror(r));
 	return r == 0;
