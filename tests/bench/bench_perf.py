@@ -8,9 +8,11 @@ Every figure is a ratio of two runs that took turns: the median over the rounds,
 "list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
 more than the second has passed for which it believes what is not watched. For "both cold" the kernel has forgotten perf's own
 directory and the store, too (all programs of the machine feel that; root): then both are a first listing.
+"record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf: it looks what was
+recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that was emptied before.
 "add" and "remove" write one build that the store
-lacks, and take it out again. gdb and eu-stack walk the stack of a core, with the debug information of a directory as
-/usr/lib/debug, and with the mount's.
+lacks, and take it out again. gdb and eu-stack walk the stack of a core, with the mount's debug information and with a directory
+that has the same files, copied.
 """
 import argparse
 import hashlib
@@ -26,6 +28,8 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(_
 import figures  # noqa: E402  it is beside this program
 
 ROUNDS = 400_000_000  # of the program that is recorded
+OBJECTS = 48  # shared objects of another one
+EACH = 2_000_000  # rounds in each, some 6 ms, in which perf takes some samples
 BELIEVED = 1.1  # seconds, by the kernel, of what is not watched
 
 
@@ -56,7 +60,7 @@ def forget():
 
 
 def measure(act, caches, rounds, *arguments, undo=None, before=None):
-    """Of each round the time on each of the caches, of act(cache, *arguments)."""
+    """Of each round the time on each of the caches, of act(cache, *arguments), or that it returns."""
     rounds_took = []
     for turn in range(rounds + 1):
         took = {}
@@ -64,8 +68,8 @@ def measure(act, caches, rounds, *arguments, undo=None, before=None):
             if before:
                 before()
             begun = time.monotonic()
-            act(cache, *arguments)
-            took[cache] = time.monotonic() - begun
+            own = act(cache, *arguments)
+            took[cache] = own if isinstance(own, float) else time.monotonic() - begun
             if undo:
                 act(cache, *undo)
         if turn > 0:  # the first warms up
@@ -73,19 +77,62 @@ def measure(act, caches, rounds, *arguments, undo=None, before=None):
     return rounds_took
 
 
-class Debuggers:
-    """A core of a program whose debug information is elsewhere: in a directory of its own, and in the store."""
+class Recorded:
+    """A program that spends its time in many shared objects, and tells when it ends."""
 
-    def __init__(self, tools, programs, place, store, env):
+    MAIN = """
+        #include <stdio.h>
+        #include <time.h>
+        {declarations}
+        int main(int argc, char **argv)
+        {{
+        	struct timespec end;
+        	FILE *file = fopen(argv[argc - 1], "w");
+        	{calls}
+        	clock_gettime(CLOCK_MONOTONIC, &end);
+        	return !file || fprintf(file, "%ld.%09ld", (long)end.tv_sec, end.tv_nsec) < 0 || fclose(file) != 0;
+        }}
+    """
+
+    def __init__(self, programs, place, perf):
+        self.perf, self.data, self.ended = perf, place / "exit.data", place / "ended"
+        names = [f"work{number}" for number in range(OBJECTS)]
+        objects = [programs.compile_c("burn.c", place / f"lib{name}.so", "-shared", "-fPIC", f"-DHOT={name}", f"-DSEED={number}",
+                                      f"-Dmain=main_{name}") for number, name in enumerate(names)]
+        source = place / "recorded.c"
+        source.write_text(self.MAIN.format(declarations="".join(f"unsigned long {name}(unsigned long); " for name in names),
+                                           calls="".join(f"{name}({EACH}); " for name in names)))
+        self.program = programs.compile_c(source, place / "recorded", "-Wl,--no-as-needed", *map(str, objects))
+
+    def known(self, cache):
+        """How long perf takes to end, with a cache that may have it all."""
+        # for events of BPF it has a thread, whose end it waits for, up to a second
+        self.perf(cache, "record", "-q", "--no-bpf-event", "-e", "cpu-clock:u", "-o", self.data, self.program, self.ended)
+        took = time.monotonic() - float(self.ended.read_text())
+        # what had no sample is not filed
+        filed = len(list(cache.glob(f"{str(self.program.parent)[1:]}/libwork*.so/*/elf")))
+        if filed < OBJECTS * 3 // 4:
+            raise SystemExit(f"bench_perf: perf filed {filed} of {OBJECTS} shared objects")
+        return took
+
+    def new(self, cache):
+        """The same with one that has nothing."""
+        self.perf(cache, "buildid-cache", "--purge-all")
+        return self.known(cache)
+
+
+class Debuggers:
+    """A core of a program whose debug information is in the store, and in a directory that has all that a mount of it has."""
+
+    def __init__(self, tools, programs, place, store, mounted, env):
         self.tools, self.env, self.core = tools, env, place / "core"
         (place / "shelf").mkdir()
         self.app = programs.split(programs.burn(place / "app", "hot", 5, "-O0"), place / "shelf/app.debug")
-        self.native = place / "debug"
-        debug = self.native / ".build-id" / self.app.id[:2] / f"{self.app.id[2:]}.debug"
-        debug.parent.mkdir(parents=True)
-        shutil.copy(self.app.debug, debug)
+        self.native, self.mounted = place / "debug", mounted / "usr/lib/debug"
         programs.into_store(store, self.app.id, self.app.path, self.app.path)
         programs.into_store(store, self.app.id, self.app.path, self.app.debug, kind="debug")
+        # perf has filed the debug information of libraries, too, where that is installed, and a debugger reads what it finds
+        shutil.copytree(self.mounted, self.native)
         self.gdb(self.native, "break hot", "run", f"generate-core-file {self.core}", "kill", program=self.app.path)
 
     def gdb(self, debug, *commands, program=None):
@@ -139,21 +186,26 @@ def main():
     tools.run(tools.MOUNT_BIDFS, store, mounted)
     try:
         caches = (native, mounted)
+        recorded = Recorded(programs, place, perf)
+        for name, act in (("all new", recorded.new), ("nothing new", recorded.known)):
+            metric = f"perf record's exit phase, {name}"
+            for took in measure(act, caches, arguments.rounds):
+                told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]})
+            told.compare("P21", metric, "bidfs", "native", 1.05)
         for cache in caches:
             perf(cache, *record)
         fill(programs, place, (native, store), arguments.ids)
         add, remove = ["buildid-cache", "-a", extra.path], ["buildid-cache", "-r", extra.path]
-        listings = ["buildid-cache", "-l"], ["list", "sdt"]
+        listings = ["buildid-cache", "-l"], ["list", "sdt"], ["list"]
         for name, command, target, undo, before in (
                 ("report", ["report", "--stdio", "-i", data], 1.05, None, None),
                 ("script", ["script", "-i", data], 1.05, None, None),
                 ("annotate", ["annotate", "--stdio", "-i", data, "hot"], 1.05, None, None),
-                ("record, nothing new", [*record[:4], "-o", place / "again.data", burn.path, ROUNDS // 10], None, None, None),
                 ("add and remove", add, None, remove, None),
-                *((f"{' '.join(listing)}, first", listing, None, None, anew) for listing in listings),
-                *((f"{' '.join(listing)}, first, both cold", listing, None, None, cold) for listing in listings
+                *((f"{' '.join(listing)}, first", listing, 1.05, None, anew) for listing in listings),
+                *((f"{' '.join(listing)}, first, both cold", listing, 1.05, None, cold) for listing in listings
                   if os.geteuid() == 0),
-                *((f"{' '.join(listing)}, again", listing, None, None, lambda: time.sleep(BELIEVED)) for listing in listings)):
+                *((f"{' '.join(listing)}, again", listing, 1.05, None, lambda: time.sleep(BELIEVED)) for listing in listings)):
             metric = f"perf {name}"
             for took in measure(perf, caches, arguments.rounds, *command, undo=undo, before=before):
                 told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]})
@@ -162,8 +214,8 @@ def main():
         for program in missing:
             told.without(program, "not installed")
         if "gdb" not in missing:  # which makes the core, too
-            debuggers = Debuggers(tools, programs, place, store, env)
-            views = (debuggers.native, mounted / "usr/lib/debug")
+            debuggers = Debuggers(tools, programs, place, store, mounted, env)
+            views = (debuggers.native, debuggers.mounted)
             for metric, act in (("gdb, backtrace of a core", debuggers.backtrace), ("eu-stack of a core", debuggers.stack)):
                 if metric.split()[0].strip(",") not in missing:
                     for took in measure(act, views, arguments.rounds):

@@ -33,11 +33,10 @@ def parse():
 
 @contextlib.contextmanager
 def mounted(tools, place, url, *options):
-    """A mount with an empty store."""
-    store, path = place / "store", place / "mnt"
-    store.mkdir(parents=True)
-    path.mkdir()
-    tools.run(tools.MOUNT_BIDFS, store, path, "-o", ",".join([f"url={url}", *options]))
+    """A mount of `place`/store, which begins empty."""
+    store, path = place / "store", pathlib.Path(tempfile.mkdtemp(prefix="mnt.", dir=place.parent))
+    store.mkdir(parents=True, exist_ok=True)
+    tools.run(tools.MOUNT_BIDFS, store, path, "-o", ",".join([f"url={url}" if url else "offline", *options]))
     try:
         yield path
     finally:
@@ -84,7 +83,8 @@ def main():
                     if way == "shared":
                         options = ["allow_other"] if tools.IS_ROOT else []
                         shared = stack.enter_context(mounted(tools, place / "shared", url, *options))
-                        nginx = exports.NginxOverMount(shared, place / "nginx")
+                        here = stack.enter_context(mounted(tools, place / "shared", None, *options))
+                        nginx = exports.NginxOverMount(shared, here, place / "nginx")
                         stack.callback(nginx.stop)
                         url = nginx.url
                     begun = time.monotonic()
