@@ -12,6 +12,12 @@
 #include "flight.h"
 #include "race.h"
 
+static void begun(struct bid_ask *ask)
+{
+	ask->broke_off = false;
+	bid_race_begun(ask);
+}
+
 int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 {
 	struct bid_broker *broker = ask->flight->broker;
@@ -24,7 +30,7 @@ int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 	ask->head_checked = !bid_kind_is_elf(ask->flight->request.kind);
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
-	bid_race_begun(ask);
+	begun(ask);
 	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
 	r = ask->txn ? bid_txn_reset(ask->txn) : bid_txn_begin(broker->store, &ask->flight->request, &ask->txn);
 	if (r == 0 && broker->config.accept)
@@ -89,6 +95,8 @@ static int take_body(struct bid_ask *ask, const void *data, size_t len)
 		return r;
 	ask->received += len;
 	ask->delivered += len;
+	if (ask->broke_off)
+		begun(ask);
 	if (!ask->head_checked)
 		r = keep_head(ask, data, len);
 	/* as far as can be told, these are the bytes that are wanted */
@@ -105,12 +113,23 @@ static int refuse(struct bid_ask *ask, int error)
 	uint64_t max = ask->flight->broker->config.max_size;
 
 	error = bid_local_error(error);
+	ask->endless = *reason && ask->received > 0;
 	ask->receive_error = error;
 	if (error == -EFBIG && max > 0)
 		snprintf(ask->reason, sizeof(ask->reason), "larger than the limit of %llu bytes", (unsigned long long)max);
 	else if (error != -EBADMSG)
 		snprintf(ask->reason, sizeof(ask->reason), "%s", *reason ? reason : bid_strerror(error));
 	return error;
+}
+
+static void receive_sent(void *user)
+{
+	struct bid_ask *ask = user;
+	struct bid_broker *broker = ask->flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	ask->sent = true;
+	pthread_mutex_unlock(&broker->lock);
 }
 
 static int receive_head(void *user, uint64_t size)
@@ -129,9 +148,20 @@ static int receive_body(void *user, const void *data, size_t len)
 	return r < 0 ? refuse(ask, r) : 0;
 }
 
+static void receive_broke_off(void *user)
+{
+	struct bid_ask *ask = user;
+
+	ask->broke_off = true;
+	/* whoever delivers next is ahead of the others */
+	ask->leads = false;
+	bid_race_broke_off(ask);
+}
+
 static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 {
 	said->outcome = answer->outcome;
+	said->lasting = answer->lasting;
 	snprintf(said->text, sizeof(said->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
 	/* where it came from is worth having, but not worth failing for */
 	said->url = answer->url ? strdup(answer->url) : NULL;
@@ -140,14 +170,15 @@ static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 	said->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
 }
 
-/* The source is done with @ask: the publisher's turn. Under the lock. */
-static void to_publisher(struct bid_ask *ask)
+/* The source is done with @ask: a publisher's turn. Under the lock. */
+static void to_publishers(struct bid_ask *ask)
 {
 	struct bid_broker *broker = ask->flight->broker;
 
 	ask->phase = BID_ASK_DECIDING;
 	TAILQ_INSERT_TAIL(&broker->jobs, ask, job);
-	pthread_cond_signal(&broker->has_job);
+	/* not any of them may do it */
+	pthread_cond_broadcast(&broker->has_job);
 }
 
 static void receive_done(void *user, const struct bid_answer *answer)
@@ -161,13 +192,15 @@ static void receive_done(void *user, const struct bid_answer *answer)
 	if (ask->phase == BID_ASK_STARTING)
 		ask->answered = true;
 	else
-		to_publisher(ask);
+		to_publishers(ask);
 	pthread_mutex_unlock(&broker->lock);
 }
 
 static const struct bid_receiver receiver = {
+	.sent = receive_sent,
 	.head = receive_head,
 	.body = receive_body,
+	.broke_off = receive_broke_off,
 	.done = receive_done,
 };
 
@@ -180,7 +213,7 @@ static void started(struct bid_ask *ask, uint64_t transfer)
 
 	pthread_mutex_lock(&broker->lock);
 	if (ask->answered) {
-		to_publisher(ask);
+		to_publishers(ask);
 	} else {
 		ask->phase = BID_ASK_RUNNING;
 		ask->transfer = transfer;

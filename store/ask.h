@@ -5,7 +5,7 @@
  *
  *   STARTING  its starter is inside the source's start()
  *   RUNNING   the source is at work; its thread calls the receiver
- *   DECIDING  the source is done; the publisher decides, and frees the ask
+ *   DECIDING  the source is done; a publisher decides, and frees the ask
  */
 #ifndef BID_ASK_H
 #define BID_ASK_H
@@ -26,6 +26,7 @@ enum bid_ask_phase {
 /* What a source's done() said, kept for the publisher. Strings are owned and may be NULL. */
 struct bid_said {
 	enum bid_outcome outcome;
+	bool lasting;
 	char text[BID_TEXT_MAX];
 	char *url;
 	char *file;
@@ -36,12 +37,14 @@ struct bid_said {
 struct bid_ask {
 	struct bid_flight *flight; /* with a reference */
 	size_t source; /* an index into the broker's */
+	bool probe; /* of one that was benched */
 	int64_t started_ms;
 
 	/* under the broker's lock */
 	enum bid_ask_phase phase;
 	uint64_t transfer; /* while RUNNING: the source's number for it */
 	bool answered; /* while STARTING: the source was done before start() returned */
+	bool sent; /* the source does not keep it in line any more */
 	bool begun; /* its headers came */
 	bool cancelled; /* the source was told to end it, or will be once start() has returned */
 	bool lost; /* cancelled because another source delivers: this one may be asked again */
@@ -53,8 +56,10 @@ struct bid_ask {
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
+	bool endless; /* there is no room for as much as came, and nothing told how much there is */
 	bool changed; /* it carries the id, but has other bytes than were fetched first */
 	bool leads; /* the others were told to end */
+	bool broke_off; /* and nothing came since */
 	uint64_t delivered; /* bytes from this source, repeated ones too */
 	int receive_error; /* why the receiver ended the transfer: a negative errno */
 	char reason[BID_TEXT_MAX]; /* the same in words */
@@ -68,10 +73,10 @@ struct bid_ask {
 /* Ask. Returns 0, and the ask is not the caller's any more, or what start() said. Without the lock, by who made it. */
 int bid_ask_start(struct bid_ask *ask);
 
-/* Was it refused before it began, because there is no room for what was announced? By the one whose turn it is. */
+/* Was it refused because it is more than there is room for, which another source's need not be? By the one whose turn it is. */
 static inline bool bid_ask_has_no_room(const struct bid_ask *ask)
 {
-	return ask->receive_error == -ENOSPC && ask->received == 0;
+	return ask->receive_error == -ENOSPC && (ask->received == 0 || ask->endless);
 }
 
 /* Free what it holds; without the lock. */

@@ -17,25 +17,42 @@
 
 #define NEGATIVE_MAX 100000
 
-static void stop_thread(struct bid_broker *broker, pthread_t thread)
+static const uint64_t largest[BID_PUBLISHERS] = { 0, 16 << 20, UINT64_MAX };
+
+static void stop_publishers(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);
 	broker->stopping = true;
 	pthread_cond_broadcast(&broker->has_job);
 	pthread_cond_broadcast(&broker->has_time);
 	pthread_mutex_unlock(&broker->lock);
-	pthread_join(thread, NULL);
+	for (unsigned i = 0; i < broker->n_publishers; i++)
+		pthread_join(broker->publishers[i].thread, NULL);
+}
+
+static int start_publishers(struct bid_broker *broker)
+{
+	int r = 0;
+
+	while (r == 0 && broker->n_publishers < BID_PUBLISHERS) {
+		struct bid_publisher *publisher = &broker->publishers[broker->n_publishers];
+
+		publisher->broker = broker;
+		publisher->largest = largest[broker->n_publishers];
+		r = bid_thread_start(&publisher->thread, "bid-publish", bid_broker_publish, publisher);
+		broker->n_publishers += r == 0;
+	}
+	return r;
 }
 
 static int start_threads(struct bid_broker *broker)
 {
-	int r = bid_thread_start(&broker->publisher, "bid-publish", bid_broker_publish, broker);
+	int r = start_publishers(broker);
 
+	if (r == 0)
+		r = bid_thread_start(&broker->timekeeper, "bid-time", bid_broker_keep_time, broker);
 	if (r < 0)
-		return r;
-	r = bid_thread_start(&broker->timekeeper, "bid-time", bid_broker_keep_time, broker);
-	if (r < 0)
-		stop_thread(broker, broker->publisher);
+		stop_publishers(broker);
 	return r;
 }
 
@@ -61,6 +78,8 @@ static void release(struct bid_broker *broker)
 	bid_tickets_release(&broker->tickets);
 	bid_absences_free(broker->absences);
 	bid_absences_free(broker->unsupported);
+	bid_absences_free(broker->refused);
+	bid_absences_free(broker->wrong);
 	bid_absences_free(broker->too_large);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
@@ -91,6 +110,10 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	r = bid_absences_new(store, NEGATIVE_MAX, NULL, NULL, &broker->absences);
 	if (r == 0)
 		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->unsupported);
+	if (r == 0)
+		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->refused);
+	if (r == 0)
+		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->wrong);
 	if (r == 0)
 		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->too_large);
 	if (r == 0)
@@ -422,8 +445,8 @@ void bid_broker_free(struct bid_broker *broker)
 	if (!broker)
 		return;
 	end_flights(broker);
-	stop_thread(broker, broker->publisher);
-	stop_thread(broker, broker->timekeeper);
+	stop_publishers(broker);
+	pthread_join(broker->timekeeper, NULL);
 	end_tickets(broker);
 	release(broker);
 }

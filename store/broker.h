@@ -8,7 +8,7 @@
  *   ask.c	one source that is asked for one flight: start, receive
  *   along.c	what is fetched along with what was fetched
  *   instead.c	what is asked for in place of a section that no source has
- *   publisher.c	the thread that decides what a source delivered: commit, go on with the race, end
+ *   publisher.c	the threads that decide what a source delivered: commit, go on with the race, end
  *   timekeeper.c	the thread that ends waits and lingering results, and lets another source join a race
  *   tally.c	verdicts, counters, messages
  *   failures.c	the last troubles, to be shown
@@ -28,8 +28,9 @@
 
 #define BID_FLIGHT_BUCKETS 1024
 #define BID_RACE_MAX	   3 /* sources that are asked at once for one request */
-#define BID_STRIKES_MAX	   3 /* wrong answers in a row, and a source is benched */
-#define BID_BENCH_MS	   (10 * 60 * 1000)
+#define BID_STRIKES_MAX	   3 /* wrong answers in a row, and a source is benched: not asked for a while, and then for one request */
+#define BID_BENCH_MIN_MS   5000 /* for how long; each wrong answer after that doubles it */
+#define BID_BENCH_MAX_MS   (10 * 60 * 1000)
 #define BID_RACE_MS	   300
 
 struct bid_ask;
@@ -50,13 +51,28 @@ struct bid_asked {
 	struct bid_source_stats stats; /* under the broker's lock */
 	struct bid_trouble troubles[4]; /* under the broker's lock */
 	int64_t benched_until_ms; /* under the broker's lock */
+	bool probed; /* that is over, and a request is on its way to find out; under the broker's lock */
 };
+
+/*
+ * One of the threads that decide what became of asks: of those that have no more to be committed than it takes, so that what is
+ * quickly done never waits for the disk.
+ */
+struct bid_publisher {
+	struct bid_broker *broker;
+	uint64_t largest; /* bytes */
+	pthread_t thread;
+};
+
+#define BID_PUBLISHERS 3
 
 struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
 	struct bid_absences *absences; /* by source; have their own lock */
 	struct bid_absences *unsupported; /* what a source cannot be asked at all, by source, for a while; have their own lock */
+	struct bid_absences *refused; /* what it will not say, by source, for a while; have their own lock */
+	struct bid_absences *wrong; /* what a source sent in its place, by source, for a while; have their own lock */
 	struct bid_absences *too_large; /* there, above the limit, whatever the source; have their own lock */
 	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;
@@ -70,7 +86,7 @@ struct bid_broker {
 	size_t n_flights;
 	size_t n_asks; /* of ended flights too */
 	size_t favourite; /* the index of the source that is asked first */
-	struct bid_asks jobs; /* what the publisher has to decide */
+	struct bid_asks jobs; /* what the publishers have to decide */
 	struct bid_flights races; /* those in which another source is to be asked, as below */
 	struct bid_flights windows; /* those with an open window; all are equally long: the first is the first to end */
 	struct bid_waiters limited; /* those who wait with an end of their own, by that */
@@ -82,7 +98,8 @@ struct bid_broker {
 	bool ending; /* bid_broker_free() is at work: nothing new begins */
 	bool stopping; /* and has seen the last flight end: threads return */
 
-	pthread_t publisher;
+	struct bid_publisher publishers[BID_PUBLISHERS];
+	unsigned n_publishers; /* that were started */
 	pthread_t timekeeper;
 
 	struct {
@@ -96,8 +113,8 @@ int bid_broker_look(struct bid_broker *broker, const struct bid_request *request
 /* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */
 void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
-/* The bodies of the two threads; @broker is a struct bid_broker. */
-void *bid_broker_publish(void *broker);
+/* The bodies of the threads; of a struct bid_publisher, and of the struct bid_broker. */
+void *bid_broker_publish(void *publisher);
 void *bid_broker_keep_time(void *broker);
 
 #endif

@@ -364,20 +364,36 @@ void bid_flight_claim(struct bid_flight *flight)
 	pthread_mutex_unlock(&flight->broker->lock);
 }
 
+/* Under the lock. */
+static bool is_sent(const struct bid_flight *flight)
+{
+	const struct bid_ask *ask = TAILQ_FIRST(&flight->asks);
+
+	while (ask && !ask->sent)
+		ask = TAILQ_NEXT(ask, link);
+	return ask;
+}
+
 void bid_flight_end_window(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+	struct bid_endings endings = { 0 };
 
 	close_window(flight);
 	if (flight->n_waiters == 0)
 		return;
 	flight->timed_out = true;
 	bid_flight_take_waiters(flight, &waiters);
+	if (bid_flight_cancellable(flight) && !is_sent(flight)) {
+		flight->given_up = true;
+		bid_race_stop(flight, NULL, &endings);
+	}
 	bid_flight_ref(flight);
 	pthread_mutex_unlock(&broker->lock);
 
 	bid_flight_answer(flight, &waiters, -ETIMEDOUT, NULL);
+	bid_endings_cancel(&endings);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_flight_unref(flight);

@@ -8,7 +8,8 @@
  *   ENDED     the result is known; an unhappy one lingers a moment
  *
  * The wait. A kernel may look one name up for many callers one after the other, so waits are counted per flight and not per
- * caller: a window of wait_ms opens with the first waiter, and all who come before it ends are sent away when it ends. Who comes
+ * caller: a window of wait_ms opens with the first waiter, and all who come before it ends are sent away when it ends. What has not
+ * even been sent by then is given up: it would only take the turns of those that are waited for. Who comes
  * within BID_WINDOW_GRACE after it is sent away at once; who comes later opens a new window. For the same reason a flight that
  * ended without the artifact lingers for BID_FLIGHT_LINGER, so that 200 queued lookups do not become 200 tries.
  */
@@ -36,8 +37,9 @@ enum bid_runner_state {
 /* A source in the race of one flight. */
 struct bid_runner {
 	size_t source;
-	bool benched; /* asked only when nobody else is */
 	enum bid_runner_state state;
+	bool overtaken; /* it was asked, and another one delivers */
+	unsigned overtaken_ms; /* after how long */
 };
 
 struct bid_flight {
@@ -54,10 +56,12 @@ struct bid_flight {
 	unsigned width; /* how many may race */
 	int64_t race_at_ms; /* when it grows; while timed */
 	bool timed; /* in the broker's list of races */
+	bool decided_on; /* by a publisher: one at a time */
 	bool joinable; /* in the broker's buckets */
 	bool cancelled; /* nobody wants it: it ends with the next step, and nobody can join it */
 	bool wanted; /* somebody has waited for it, at least for a while */
 	bool timed_out; /* somebody was sent away, and may come back for it */
+	bool given_up; /* everybody was, and nobody was even asked: it ends with the next step */
 	bool no_room; /* a source has it, and there is no room for as much as it says */
 	bool windowed; /* in the broker's list of windows */
 	int error; /* when ENDED */
@@ -159,8 +163,14 @@ const char *bid_request_name(const struct bid_request *request, char buf[static 
 /* Note what the source of @ask said in the end, in the flight, the counters and the log. Without the lock. */
 void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid_outcome outcome, const char *text);
 
-/* The same of a source that was not asked, for a reason that is in the verdict. Not counted. Without the lock. */
+/* The same of a source that was not asked, for a reason that is in @text. Not counted. Under the lock. */
 void bid_flight_verdict_unasked(struct bid_flight *flight, size_t source, enum bid_outcome outcome, const char *text);
+
+/*
+ * @winner, an index into the broker's sources, has delivered: say so in place of those that were asked and got no further. By who
+ * claimed the flight, without the lock.
+ */
+void bid_flight_verdict_overtaken(struct bid_flight *flight, size_t winner);
 
 /* Count what came of @ask, which is not a verdict: it was cancelled. Without the lock. */
 void bid_ask_count(const struct bid_ask *ask, enum bid_outcome outcome);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The publisher: commits wait for the disk, which the thread of a source must not. */
+/* The publishers: commits wait for the disk, which the thread of a source must not. */
 #include "flight.h"
 
 #include <errno.h>
@@ -20,6 +20,9 @@ static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
 		return said->outcome;
 	}
 	*ret_text = ask->reason;
+	/* an artifact of an unknown size may be as large; but to find that out costs as much each time */
+	if (ask->endless)
+		return BID_OUTCOME_REJECTED;
 	switch (ask->receive_error) {
 	case -EBADMSG:
 		return BID_OUTCOME_REJECTED;
@@ -103,17 +106,17 @@ static void note_absent(const struct bid_ask *ask)
 }
 
 /*
- * That a source cannot be asked this tells nothing of the artifact, and may be over with its next update, or once a proxy is set
- * right: it is kept from being asked again and again, but never for longer than at first, and not beyond this program.
+ * That a source cannot be asked this, will not say, or sends something else, tells nothing of the artifact, and may be over with
+ * its next update, or once a proxy is set right: it is kept, in @said, from being asked again and again, but never for longer than
+ * at first, and not beyond this program.
  */
-static void note_unsupported(const struct bid_ask *ask)
+static void note_useless(const struct bid_ask *ask, struct bid_absences *said)
 {
 	const struct bid_request *request = &ask->flight->request;
-	struct bid_broker *broker = ask->flight->broker;
-	const char *name = broker->asked[ask->source].source->name;
+	const char *name = ask->flight->broker->asked[ask->source].source->name;
 
-	bid_absences_forget(broker->unsupported, request, name);
-	if (bid_absences_add(broker->unsupported, request, name) < 0)
+	bid_absences_forget(said, request, name);
+	if (bid_absences_add(said, request, name) < 0)
 		bid_warning("out of memory: what a server cannot be asked is not remembered");
 }
 
@@ -148,13 +151,22 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 	} else if (outcome == BID_OUTCOME_ABSENT) {
 		note_absent(ask);
 	} else if (outcome == BID_OUTCOME_UNSUPPORTED) {
-		note_unsupported(ask);
+		note_useless(ask, flight->broker->unsupported);
+	} else if (outcome == BID_OUTCOME_REJECTED) {
+		note_useless(ask, flight->broker->wrong);
+	} else if (outcome == BID_OUTCOME_REFUSED && ask->said.lasting) {
+		note_useless(ask, flight->broker->refused);
 	}
 	/* our own disk's trouble ends it, too: another source's bytes would meet the same; but one may announce more than it has */
 	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_ask_has_no_room(ask));
 	/* while the ask is still in it, or whoever looks at the race next would find it at its end */
 	if (over)
 		bid_flight_claim(flight);
+	if (outcome == BID_OUTCOME_FOUND) {
+		/* of a small file this is known no sooner */
+		bid_race_won(ask);
+		bid_flight_verdict_overtaken(flight, ask->source);
+	}
 	bid_race_leave(ask, true);
 	if (over)
 		bid_flight_end(flight, error, &file);
@@ -181,13 +193,31 @@ static void take(struct bid_ask *ask, bool useless)
 	bid_race_step(flight);
 }
 
+/* How many bytes are to be examined and brought to the disk? */
+static uint64_t work_of(const struct bid_ask *ask)
+{
+	return ask->said.outcome == BID_OUTCOME_FOUND && ask->receive_error == 0 ? ask->received : 0;
+}
+
+/* Under the lock. */
+static struct bid_ask *next_job(const struct bid_publisher *publisher)
+{
+	struct bid_ask *ask;
+
+	for (ask = TAILQ_FIRST(&publisher->broker->jobs); ask; ask = TAILQ_NEXT(ask, job))
+		if (!ask->flight->decided_on && work_of(ask) <= publisher->largest)
+			return ask;
+	return NULL;
+}
+
 void *bid_broker_publish(void *user)
 {
-	struct bid_broker *broker = user;
+	const struct bid_publisher *publisher = user;
+	struct bid_broker *broker = publisher->broker;
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		struct bid_ask *ask = TAILQ_FIRST(&broker->jobs);
+		struct bid_ask *ask = next_job(publisher);
 		struct bid_flight *flight;
 		bool useless;
 
@@ -197,12 +227,17 @@ void *bid_broker_publish(void *user)
 		}
 		TAILQ_REMOVE(&broker->jobs, ask, job);
 		flight = ask->flight;
+		flight->decided_on = true;
 		bid_flight_ref(flight);
 		useless = flight->phase != BID_PHASE_FLYING || flight->cancelled || broker->ending;
 		pthread_mutex_unlock(&broker->lock);
 		take(ask, useless);
 		pthread_mutex_lock(&broker->lock);
+		flight->decided_on = false;
 		bid_flight_unref(flight);
+		/* what waited for this may be for another to do */
+		if (!TAILQ_EMPTY(&broker->jobs))
+			pthread_cond_broadcast(&broker->has_job);
 	}
 	pthread_mutex_unlock(&broker->lock);
 	return NULL;

@@ -27,23 +27,19 @@ enum rank {
 	RANK_FAVOURITE, /* delivered last */
 	RANK_PLAIN,
 	RANK_STRUCK, /* its last answer was a wrong one */
-	RANK_BENCHED, /* as were several before */
 	RANK_COUNT
 };
 
-static enum rank rank_of(const struct bid_broker *broker, size_t source, int64_t now)
+static enum rank rank_of(const struct bid_broker *broker, size_t source)
 {
-	const struct bid_asked *asked = &broker->asked[source];
-
-	if (asked->benched_until_ms > now)
-		return RANK_BENCHED;
-	if (asked->stats.strikes > 0)
+	if (broker->asked[source].stats.strikes > 0)
 		return RANK_STRUCK;
 	return source == broker->favourite ? RANK_FAVOURITE : RANK_PLAIN;
 }
 
-/* Did @source say @outcome a while ago, by @said? Then that is its verdict. Without the lock. */
-static bool said_before(struct bid_flight *flight, size_t source, struct bid_absences *said, enum bid_outcome outcome)
+/* Did @source say @outcome a while ago, by @said? Then that is its verdict, and @words say so. Without the lock. */
+static bool said_before(struct bid_flight *flight, size_t source, struct bid_absences *said, enum bid_outcome outcome,
+			const char *words)
 {
 	struct bid_broker *broker = flight->broker;
 	const char *name = broker->asked[source].source->name;
@@ -55,35 +51,57 @@ static bool said_before(struct bid_flight *flight, size_t source, struct bid_abs
 	ttl = bid_absences_ttl(said, &flight->request, name);
 	if (ttl == 0)
 		return false;
-	snprintf(text, sizeof(text), "it said so before, and is asked again in %u s", ttl);
+	snprintf(text, sizeof(text), "%s, and is asked again in %u s", words, ttl);
+	pthread_mutex_lock(&broker->lock);
 	bid_flight_verdict_unasked(flight, source, outcome, text);
+	pthread_mutex_unlock(&broker->lock);
 	return true;
 }
 
-static bool said_no(struct bid_flight *flight, size_t source)
+/* Is there no use in asking @source, by what it said before? */
+static bool is_known(struct bid_flight *flight, size_t source)
 {
 	struct bid_broker *broker = flight->broker;
 
-	return said_before(flight, source, broker->absences, BID_OUTCOME_ABSENT) ||
-	       said_before(flight, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED);
+	return said_before(flight, source, broker->absences, BID_OUTCOME_ABSENT, "it said so before") ||
+	       said_before(flight, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED, "it said so before") ||
+	       said_before(flight, source, broker->refused, BID_OUTCOME_REFUSED, "it said so before") ||
+	       said_before(flight, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong");
 }
 
 void bid_race_line_up(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
-	int64_t now = bid_clock_ms();
 
 	pthread_mutex_lock(&broker->lock);
 	for (enum rank rank = RANK_FAVOURITE; rank < RANK_COUNT; rank++)
 		for (size_t source = 0; source < broker->n_sources; source++)
-			if (rank_of(broker, source, now) == rank)
-				flight->runners[flight->n_runners++] = (struct bid_runner){ .source = source,
-											    .benched = rank == RANK_BENCHED };
+			if (rank_of(broker, source) == rank)
+				flight->runners[flight->n_runners++] = (struct bid_runner){ .source = source };
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < flight->n_runners; i++)
-		if (said_no(flight, flight->runners[i].source))
+		if (is_known(flight, flight->runners[i].source))
 			flight->runners[i].state = BID_RUNNER_OUT;
+}
+
+/* Is @source benched? Then that is its verdict. Under the lock. */
+static bool is_benched(struct bid_flight *flight, size_t source)
+{
+	const struct bid_asked *asked = &flight->broker->asked[source];
+	int64_t left = asked->benched_until_ms - bid_clock_ms();
+	char text[BID_TEXT_MAX];
+
+	if (!asked->probed && left <= 0)
+		return false;
+	if (asked->probed)
+		snprintf(text, sizeof(text), "%u wrong answers in a row, and another request finds out about the next",
+			 asked->stats.strikes);
+	else
+		snprintf(text, sizeof(text), "%u wrong answers in a row, and is asked again in %lld s", asked->stats.strikes,
+			 (long long)(left + 999) / 1000);
+	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_REJECTED, text);
+	return true;
 }
 
 /* The next one that could be asked, or NULL. Under the lock. */
@@ -93,6 +111,18 @@ static struct bid_runner *next(struct bid_flight *flight)
 		if (flight->runners[i].state == BID_RUNNER_READY)
 			return &flight->runners[i];
 	return NULL;
+}
+
+/* The one to ask now, or NULL. Under the lock. */
+static struct bid_runner *whose_turn(struct bid_flight *flight)
+{
+	struct bid_runner *runner;
+
+	if (flight->n_begun > 0 || flight->n_racing >= flight->width)
+		return NULL;
+	while ((runner = next(flight)) && is_benched(flight, runner->source))
+		runner->state = BID_RUNNER_OUT;
+	return runner;
 }
 
 static void stop_timer(struct bid_flight *flight)
@@ -120,10 +150,12 @@ static void start_timer(struct bid_flight *flight)
 /* Under the lock. */
 static struct bid_ask *ask_new(struct bid_flight *flight, struct bid_runner *runner)
 {
+	struct bid_asked *asked = &flight->broker->asked[runner->source];
 	struct bid_ask *ask = calloc(1, sizeof(*ask));
 
 	if (!ask)
 		return NULL;
+	ask->probe = asked->probed = asked->stats.strikes >= BID_STRIKES_MAX;
 	ask->flight = flight;
 	ask->source = runner->source;
 	ask->started_ms = bid_clock_ms();
@@ -144,19 +176,22 @@ static struct bid_ask *ask_new(struct bid_flight *flight, struct bid_runner *run
  */
 static struct bid_ask *choose(struct bid_flight *flight, struct bid_endings *endings, bool *ret_over, int *ret_error)
 {
-	struct bid_runner *runner = next(flight);
+	struct bid_runner *runner;
 	struct bid_ask *ask = NULL;
 	int error = 0;
 
 	if (flight->phase != BID_PHASE_FLYING)
 		return NULL;
+	runner = whose_turn(flight);
 	if (!flight->cancelled && !runner && TAILQ_EMPTY(&flight->asks)) {
 		error = bid_flight_conclusion(flight);
 	} else if (flight->cancelled || flight->broker->ending || bid_flight_abandoned(flight)) {
 		/* in the same breath, or somebody could still join and be told -EINTR without having given up */
 		bid_flight_cancel(flight, endings);
 		error = -EINTR;
-	} else if (runner && flight->n_begun == 0 && flight->n_racing < (runner->benched ? 1 : flight->width)) {
+	} else if (flight->given_up) {
+		error = -ETIMEDOUT;
+	} else if (runner) {
 		ask = ask_new(flight, runner);
 		error = -ENOMEM;
 	}
@@ -218,11 +253,40 @@ void bid_race_begun(struct bid_ask *ask)
 	pthread_mutex_unlock(&broker->lock);
 }
 
+void bid_race_broke_off(struct bid_ask *ask)
+{
+	struct bid_flight *flight = ask->flight;
+	struct bid_broker *broker = flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	if (ask->begun && !ask->lost) {
+		ask->begun = false;
+		flight->n_begun--;
+		if (broker->config.race_ms != BID_RACE_NEVER && flight->n_racing < BID_RACE_MAX)
+			flight->width = flight->n_racing + 1;
+	}
+	pthread_mutex_unlock(&broker->lock);
+	bid_race_step(flight);
+}
+
+static struct bid_runner *runner_of(const struct bid_ask *ask)
+{
+	struct bid_runner *runner = ask->flight->runners;
+
+	while (runner->source != ask->source)
+		runner++;
+	return runner;
+}
+
 /* Take @ask out of the race. Under the lock. */
 static void lose(struct bid_ask *ask)
 {
+	struct bid_runner *runner = runner_of(ask);
+
 	if (ask->lost)
 		return;
+	runner->overtaken = true;
+	runner->overtaken_ms = (unsigned)(bid_clock_ms() - ask->started_ms);
 	ask->lost = true;
 	ask->flight->n_racing--;
 	ask->flight->n_begun -= ask->begun;
@@ -262,10 +326,10 @@ void bid_race_leave(struct bid_ask *ask, bool said)
 
 	pthread_mutex_lock(&broker->lock);
 	lose(ask);
+	if (ask->probe)
+		broker->asked[ask->source].probed = false;
 	TAILQ_REMOVE(&flight->asks, ask, link);
-	for (size_t i = 0; i < flight->n_runners; i++)
-		if (flight->runners[i].source == ask->source)
-			flight->runners[i].state = said ? BID_RUNNER_OUT : BID_RUNNER_READY;
+	runner_of(ask)->state = said ? BID_RUNNER_OUT : BID_RUNNER_READY;
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a file is closed, which may have to be freed on disk */

@@ -2,8 +2,8 @@
 /*
  * The race: which sources of a flight are asked, and when. The one that delivered last is asked first; if it has not begun to
  * answer after race_ms, the next one is asked beside it, and after as long again a third. From the first headers on nobody else is
- * asked. The first whose bytes carry the right id wins, and the others are told to end; if it dies all the same, they can be asked
- * again: a source is out of the race only by what it said.
+ * asked, until what they belong to breaks off. The first whose bytes carry the right id wins, and the others are told to end; if it
+ * dies all the same, they can be asked again: a source is out of the race only by what it said.
  */
 #ifndef BID_RACE_H
 #define BID_RACE_H
@@ -40,7 +40,13 @@ void bid_race_time_out(struct bid_flight *flight);
 /* The headers of @ask came. By the source's thread, without the lock. */
 void bid_race_begun(struct bid_ask *ask);
 
-/* What comes from @ask is what is wanted: end the others. By the source's thread, without the lock. */
+/*
+ * What came of @ask broke off, and its source tries again by itself: until something comes of that, others are asked beside it.
+ * By the source's thread, without the lock.
+ */
+void bid_race_broke_off(struct bid_ask *ask);
+
+/* What comes from @ask is what is wanted: end the others. By the source's thread or the publisher, without the lock. */
 void bid_race_won(struct bid_ask *ask);
 
 /* Take all asks but @but (which may be NULL) out of the race. Under the lock. */

@@ -106,18 +106,35 @@ static void report(const struct bid_flight *flight, const char *name, enum bid_o
 	}
 }
 
+/* Under the lock. */
+static void bench(struct bid_asked *asked)
+{
+	int64_t ms = BID_BENCH_MIN_MS;
+
+	for (unsigned strike = BID_STRIKES_MAX; strike < asked->stats.strikes && ms < BID_BENCH_MAX_MS; strike++)
+		ms *= 2;
+	asked->benched_until_ms = bid_clock_ms() + (ms < BID_BENCH_MAX_MS ? ms : BID_BENCH_MAX_MS);
+}
+
 /* What the outcome says of the source. Other bytes than the first ones may be right as well: no strike. Under the lock. */
 static void judge(const struct bid_ask *ask, enum bid_outcome outcome)
 {
 	struct bid_broker *broker = ask->flight->broker;
 	struct bid_asked *asked = &broker->asked[ask->source];
+	unsigned strikes = asked->stats.strikes;
 
 	if (outcome == BID_OUTCOME_FOUND) {
 		broker->favourite = ask->source;
 		asked->stats.strikes = 0;
 		asked->benched_until_ms = 0;
-	} else if (outcome == BID_OUTCOME_REJECTED && !ask->changed && ++asked->stats.strikes >= BID_STRIKES_MAX) {
-		asked->benched_until_ms = bid_clock_ms() + BID_BENCH_MS;
+	} else if (outcome == BID_OUTCOME_ABSENT && ask->probe) {
+		/* who sends the same to everybody does not say "no" */
+		asked->stats.strikes = BID_STRIKES_MAX - 1;
+	} else if (outcome == BID_OUTCOME_REJECTED && !ask->changed && (strikes < BID_STRIKES_MAX || ask->probe)) {
+		asked->stats.strikes++;
+		/* those that were on their way already tell nothing new */
+		if (asked->stats.strikes >= BID_STRIKES_MAX)
+			bench(asked);
 	}
 }
 
@@ -126,6 +143,9 @@ static void add_verdict(struct bid_flight *flight, const struct bid_verdict *ver
 {
 	size_t n = flight->n_verdicts;
 
+	/* but for one that was overtaken while it was started, and then could not be */
+	if (n == flight->n_runners)
+		return;
 	snprintf(flight->texts[n], sizeof(flight->texts[n]), "%s", verdict->text);
 	flight->verdicts[n] = *verdict;
 	flight->verdicts[n].text = flight->texts[n];
@@ -134,11 +154,31 @@ static void add_verdict(struct bid_flight *flight, const struct bid_verdict *ver
 
 void bid_flight_verdict_unasked(struct bid_flight *flight, size_t source, enum bid_outcome outcome, const char *text)
 {
-	struct bid_broker *broker = flight->broker;
+	const char *name = flight->broker->asked[source].source->name;
 
+	add_verdict(flight, &(struct bid_verdict){ .source = name, .outcome = outcome, .text = text });
+}
+
+void bid_flight_verdict_overtaken(struct bid_flight *flight, size_t winner)
+{
+	struct bid_broker *broker = flight->broker;
+	char text[BID_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%s was faster", broker->asked[winner].source->name);
 	pthread_mutex_lock(&broker->lock);
-	add_verdict(flight,
-		    &(struct bid_verdict){ .source = broker->asked[source].source->name, .outcome = outcome, .text = text });
+	for (size_t i = 0; i < flight->n_runners; i++) {
+		const struct bid_runner *runner = &flight->runners[i];
+
+		/* one that has said something has its verdict, but for the winner, who is told of already */
+		if (!runner->overtaken || runner->state == BID_RUNNER_OUT || runner->source == winner)
+			continue;
+		add_verdict(flight, &(struct bid_verdict){
+					    .source = broker->asked[runner->source].source->name,
+					    .outcome = BID_OUTCOME_CANCELLED,
+					    .text = text,
+					    .elapsed_ms = runner->overtaken_ms,
+				    });
+	}
 	pthread_mutex_unlock(&broker->lock);
 }
 

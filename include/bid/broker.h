@@ -21,7 +21,7 @@ struct bid_broker_config {
 	unsigned race_ms; /* a second source is asked if the first has not begun to answer by then; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
 	bool along; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
-	bool no_negative; /* forget what is remembered as absent or too large when it is asked for, and ask the sources */
+	bool no_negative; /* forget what is remembered as absent, wrong or too large when it is asked for, and ask the sources */
 };
 
 /* What one source answered, in the end, for one request. */
@@ -113,7 +113,7 @@ struct bid_source_stats {
 	char last_trouble[256]; /* the last answer that was neither found nor absent; "" if none */
 	int64_t last_trouble_time; /* seconds since the epoch */
 	unsigned strikes; /* wrong answers in a row: it is asked after those without */
-	unsigned benched_s; /* with too many of them: for how long it is asked only when all others were */
+	unsigned benched_s; /* with too many of them: for how long it is not asked */
 	bool preferred; /* it delivered last, and is asked first */
 	struct bid_source_health health; /* as the source says; all zero if it does not tell */
 };

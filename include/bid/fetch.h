@@ -14,7 +14,11 @@ struct bid_fetch;
 
 struct bid_fetch_config {
 	unsigned connect_ms; /* to be connected, TLS included; 0 means 5000 */
-	unsigned first_byte_ms; /* from the request to the first byte of the answer; 0 means 30000 */
+	/*
+	 * From the request to the first byte of the answer, or up to four times as long if the server answers others meanwhile; 0
+	 * means 30000.
+	 */
+	unsigned first_byte_ms;
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
 	unsigned parallel; /* transfers at once per server; 0 means 8 */

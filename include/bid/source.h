@@ -5,8 +5,10 @@
  *
  * A source answers asynchronously. For each successful start() it calls
  *
+ *   receiver->sent		when it has begun to ask, rather than to wait in line for that
  *   receiver->head		at most once per body, before it
  *   receiver->body		any number of times
+ *   receiver->broke_off	when the body broke off, and it tries again by itself: a head may follow, or the rest of the body
  *   receiver->done		exactly once, last
  *
  * from one thread at a time; it may be from inside start().
@@ -27,7 +29,7 @@ enum bid_outcome {
 	BID_OUTCOME_UNSUPPORTED, /* it does not offer this kind at all */
 	BID_OUTCOME_REFUSED, /* it will not say: authorisation, rate limit, configuration */
 	BID_OUTCOME_UNREACHABLE, /* could not be asked, or broke off: DNS, connect, TLS, reset, 5xx, stall */
-	BID_OUTCOME_REJECTED, /* what it delivered is not what was asked for; said by the receiver or the broker */
+	BID_OUTCOME_REJECTED, /* what it delivered is not what was asked for; said by who sees it: receiver, broker or source */
 	BID_OUTCOME_FAILED, /* the receiver failed: a local trouble, such as a full disk */
 	BID_OUTCOME_CANCELLED,
 	BID_OUTCOME_COUNT
@@ -44,6 +46,7 @@ bool bid_outcome_is_no(enum bid_outcome outcome);
 /* What a source knows of a body. The strings live until done() returns; they come from outside. */
 struct bid_answer {
 	enum bid_outcome outcome;
+	bool lasting; /* with BID_OUTCOME_REFUSED: that is its answer to this request, and will be for a while */
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* what was asked; without user name and password */
 	const char *file; /* the file's name at the source, or NULL */
@@ -57,6 +60,8 @@ struct bid_answer {
 #define BID_IMA_SIGNATURE_MAX 4096 /* characters of an ima_signature, without its NUL */
 
 struct bid_receiver {
+	/* It may be worth waiting for. May be NULL. */
+	void (*sent)(void *user);
 	/*
 	 * A body of @size bytes (or BID_SIZE_UNKNOWN) begins; drop any earlier one. Non-zero (a negative errno) ends the
 	 * transfer.
@@ -64,6 +69,8 @@ struct bid_receiver {
 	int (*head)(void *user, uint64_t size);
 	/* Bytes of the body. Non-zero ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as BID_OUTCOME_FAILED. */
 	int (*body)(void *user, const void *data, size_t len);
+	/* Nothing will come for a while: others may be asked meanwhile. May be NULL. */
+	void (*broke_off)(void *user);
 	/* The end. @answer and what it points to die when this returns. Must not block for long, nor call back into the source. */
 	void (*done)(void *user, const struct bid_answer *answer);
 };
@@ -74,7 +81,7 @@ struct bid_source;
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* it is asked */
 	BID_BREAKER_OPEN, /* it is not asked until the next probe; requests end at once, as BID_OUTCOME_UNREACHABLE */
-	BID_BREAKER_PROBING, /* one request is on its way to find out; others wait for how it ends */
+	BID_BREAKER_PROBING, /* one request is on its way to find out; others wait for how it ends, a second at most */
 };
 
 /* "closed", "open", "probing". Static. */

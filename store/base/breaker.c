@@ -92,6 +92,10 @@ void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t s
 	char clock[16] = "?";
 	struct tm tm;
 
+	if (breaker->probing) {
+		snprintf(buf, size, "breaker open, and the probe on its way: %s", breaker->trouble);
+		return;
+	}
 	if (localtime_r(&breaker->until_wall, &tm))
 		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	snprintf(buf, size, "breaker open until %s: %s", clock, breaker->trouble);

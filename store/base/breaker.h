@@ -9,13 +9,13 @@
  * each longer by up to a half, so that clients who lost a server together do not come back to it together. The first pause begins
  *
  *   at once			when there is no connection to be had, or no answer on one, nor to others: each costs a whole limit
- *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP
+ *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP, or a body that stalls or breaks off
  *   as the server says		with a Retry-After that is too long to wait for; five minutes is the most that is granted
  *
  * That connections break without an answer is of the second kind; but if it happens to several requests at once, one of them tries
  * again for all, and once it has given up that is of the first.
  *
- * A body that breaks off says nothing: whether the server is still there is for the next request to find out.
+ * It does not matter that a request was cancelled before there was an answer: one at a time goes on until there is, to be noted.
  *
  * Works on times that are passed in, without a clock, a lock or libcurl.
  */
@@ -33,7 +33,7 @@
 
 /* What the end of a request says of its server. */
 enum bid_sign {
-	BID_SIGN_NONE = 0, /* nothing: it was cancelled, failed here, or broke off in the middle */
+	BID_SIGN_NONE = 0, /* nothing: it was cancelled, or failed here */
 	BID_SIGN_HEALTHY, /* it answered, if only with a no */
 	BID_SIGN_BAD, /* it answered, and not well */
 	BID_SIGN_DEAD, /* it did not answer */
@@ -60,7 +60,7 @@ bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_prob
 void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_sign sign, int64_t retry_after_s,
 		      const char *text);
 
-/* "breaker open until 14:03:27: could not connect: ...": the same text as long as it is open. */
+/* "breaker open until 14:03:27: could not connect: ...": the same text until the probe is on its way, and then another. */
 void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t size);
 
 /* Seconds until the next probe, rounded up; 0 if requests are admitted, or it is on its way. */

@@ -20,4 +20,13 @@ static inline int64_t bid_clock_ms(void)
 	return bid_clock_ns() / 1000000;
 }
 
+/* Its seconds, as cheap as can be: some ms late. */
+static inline int64_t bid_clock_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return now.tv_sec;
+}
+
 #endif

@@ -10,7 +10,8 @@
 
 #include "fetch/network.h"
 
-#define SLOWEST 1024 /* bytes a second, on average over first_byte_ms */
+#define SLOWEST	    1024 /* bytes a second, on average over first_byte_ms */
+#define PERIODS_MAX 4 /* times first_byte_ms for one answer of a server that answers others meanwhile */
 
 /* What an end that is not a complete answer says of the server. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
@@ -21,7 +22,7 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 	case BID_PHASE_WAITING:
 		return BID_SIGN_BAD;
 	case BID_PHASE_BODY:
-		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_NONE : BID_SIGN_HEALTHY;
+		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	case BID_PHASE_RESTING:
 		break;
 	}
@@ -42,6 +43,14 @@ void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool ret
 	va_end(arguments);
 }
 
+/* A server that understood no request yet, and says that this is none, may be no debuginfod, or not the one that was meant. */
+static bool is_trouble(const struct bid_transfer *transfer)
+{
+	const struct bid_response *response = &transfer->response;
+
+	return bid_response_is_trouble(response) || (response->status == 400 && !transfer->server->understands);
+}
+
 void bid_judge_status(struct bid_transfer *transfer)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
@@ -52,11 +61,13 @@ void bid_judge_status(struct bid_transfer *transfer)
 		return;
 	}
 	judgement->broken = false;
-	judgement->sign = bid_response_is_trouble(&transfer->response) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
+	judgement->sign = is_trouble(transfer) ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	judgement->outcome = bid_response_outcome(&transfer->response, &judgement->retry);
 	/* no limit was told that it could be above: it speaks of something else (RFC 9110, 15.5.7) */
 	if (judgement->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
 		judgement->outcome = BID_OUTCOME_REFUSED;
+	/* other statuses may be of the moment: 424 is what a shared mount's web server says of an outage */
+	judgement->lasting = transfer->response.status == 400 || transfer->response.status == 403;
 	bid_response_describe(&transfer->response, judgement->text, sizeof(judgement->text));
 }
 
@@ -147,6 +158,16 @@ static bool ends_with_connection(const struct bid_transfer *transfer)
 	return version <= CURL_HTTP_VERSION_1_1 && !transfer->response.chunked;
 }
 
+/* Nothing tells whether the body is whole, but the check of it if it is an ELF file. That is the server's way, and no trouble. */
+static void judge_open_end(struct bid_transfer *transfer)
+{
+	char received[64];
+
+	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, and nothing tells whether that is all",
+		  amount(transfer, received, sizeof(received)));
+	transfer->judgement.sign = BID_SIGN_HEALTHY;
+}
+
 /* An answer came to its end as far as libcurl can tell, which believes a connection that is closed without a length. */
 static void judge_answer(struct bid_transfer *transfer)
 {
@@ -157,9 +178,7 @@ static void judge_answer(struct bid_transfer *transfer)
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
 	else if (is_body && size == BID_SIZE_UNKNOWN && !bid_kind_is_elf(transfer->kind) && ends_with_connection(transfer))
-		/* of an ELF file the check of the whole tells */
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, and nothing tells whether that is all",
-			  amount(transfer, received, sizeof(received)));
+		judge_open_end(transfer);
 	else
 		bid_judge_status(transfer);
 	/* a part that was not asked for has been judged before it came to this */
@@ -191,7 +210,25 @@ static bool is_reused(const struct bid_transfer *transfer)
  */
 static bool answers_others(const struct bid_transfer *transfer)
 {
-	return transfer->server->answered_at > transfer->asked_at + bid_transfer_config(transfer)->first_byte_ms / 2;
+	unsigned period_ms = bid_transfer_config(transfer)->first_byte_ms;
+
+	return transfer->server->answered_at > transfer->asked_at + (transfer->periods - 1) * (int64_t)period_ms + period_ms / 2;
+}
+
+static void judge_silence(struct bid_transfer *transfer)
+{
+	unsigned period_ms = bid_transfer_config(transfer)->first_byte_ms;
+	bool others = answers_others(transfer), reused = is_reused(transfer);
+
+	/* a large file is better had late than never; but a connection that lay idle may have been forgotten on the way */
+	if (others && !reused && !transfer->witness && transfer->periods < PERIODS_MAX) {
+		transfer->periods++;
+		bid_transfer_set_deadline(transfer, transfer->asked_at + transfer->periods * (int64_t)period_ms);
+		return;
+	}
+	/* a silent server is not asked twice */
+	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, reused, "no answer within %g s", transfer->periods * (period_ms / 1000.0));
+	transfer->judgement.sign = others ? BID_SIGN_NONE : BID_SIGN_DEAD;
 }
 
 static void judge_slow_body(struct bid_transfer *transfer, int64_t now)
@@ -221,6 +258,9 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 		return;
 	if (now >= transfer->ends_at) {
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
+		/* the limit is ours, and bytes came */
+		if (transfer->phase == BID_PHASE_BODY)
+			transfer->judgement.sign = BID_SIGN_NONE;
 		return;
 	}
 
@@ -229,10 +269,7 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s", config->connect_ms / 1000.0);
 		break;
 	case BID_PHASE_WAITING:
-		/* a connection that lay idle may have been forgotten on the way; a silent server is not asked twice */
-		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, is_reused(transfer), "no answer within %g s",
-			  config->first_byte_ms / 1000.0);
-		transfer->judgement.sign = answers_others(transfer) ? BID_SIGN_NONE : BID_SIGN_DEAD;
+		judge_silence(transfer);
 		break;
 	case BID_PHASE_BODY:
 		judge_slow_body(transfer, now);

@@ -14,14 +14,26 @@
 #define BACKOFF_MAX_MS 2000
 #define LOOK_AGAIN_MS  50 /* for what became of the one that tries again for others */
 
-/* Tell the receiver the end of @transfer, which is in no queue any more. False if the server may be gone: it was its last. */
-static bool finish(struct bid_transfer *transfer)
+static void clear_alarm(struct bid_server *server)
 {
-	struct bid_server *server = transfer->server;
-	struct bid_fetch *fetch = server->fetch;
+	if (server->alarm_at)
+		TAILQ_REMOVE(&server->fetch->alarmed, server, alarm);
+	server->alarm_at = 0;
+}
+
+/* Look at those who wait for @server again @at, if nothing happens before. */
+static void set_alarm(struct bid_server *server, int64_t at)
+{
+	server->alarm_at = at;
+	TAILQ_INSERT_TAIL(&server->fetch->alarmed, server, alarm);
+}
+
+void bid_network_tell(struct bid_transfer *transfer)
+{
 	const struct bid_response *response = &transfer->response;
 	struct bid_answer answer = {
 		.outcome = transfer->judgement.outcome,
+		.lasting = transfer->judgement.lasting,
 		.text = transfer->judgement.text,
 		.url = transfer->shown,
 		.file = response->file[0] ? response->file : NULL,
@@ -31,44 +43,69 @@ static bool finish(struct bid_transfer *transfer)
 		.modified = bid_transfer_modified(transfer),
 		.retry_after_s = (unsigned)transfer->retry_after_s,
 	};
-	bool last;
 
 	transfer->receiver.done(transfer->user, &answer);
+}
+
+bool bid_network_finish(struct bid_transfer *transfer)
+{
+	struct bid_server *server = transfer->server;
+	struct bid_fetch *fetch = server->fetch;
+	bool last;
+
+	if (!transfer->witness)
+		bid_network_tell(transfer);
 
 	pthread_mutex_lock(&fetch->lock);
 	TAILQ_REMOVE(&fetch->live, transfer, live);
 	last = --server->live == 0;
-	if (last)
+	if (last) {
+		clear_alarm(server);
 		pthread_cond_broadcast(&fetch->settled);
+	}
 	pthread_mutex_unlock(&fetch->lock);
 
 	bid_transfer_free(transfer);
 	return !last;
 }
 
-/* Give the free turns of @server to those that wait for one. */
-static void dispatch(struct bid_server *server)
+/* May @transfer, the first in line, be sent? If not, an alarm is set if it is not the end of another that it waits for. */
+static bool has_turn(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+{
+	bool admitted = false;
+
+	if (server->running >= server->fetch->config.parallel)
+		return false;
+	if (now < server->rest_until)
+		set_alarm(server, server->rest_until);
+	else if (bid_server_admits(server, transfer, now))
+		admitted = true;
+	else
+		set_alarm(server, server->probe_awaited_until);
+	return admitted;
+}
+
+void bid_network_dispatch(struct bid_server *server)
 {
 	struct bid_fetch *fetch = server->fetch;
 	int64_t now = bid_clock_ms();
 	struct bid_transfer *transfer;
 
-	while (server->running < fetch->config.parallel && now >= server->rest_until) {
-		bool admitted;
+	clear_alarm(server);
+	while ((transfer = TAILQ_FIRST(&server->waiting))) {
+		bool refused = bid_server_refuses(server, transfer, now);
 
-		transfer = TAILQ_FIRST(&server->waiting);
-		if (!transfer)
-			return;
-		admitted = bid_server_admits(server, transfer, now);
-		if (!admitted && transfer->judgement.outcome == BID_OUTCOME_NONE)
+		if (!refused && !has_turn(server, transfer, now))
 			return;
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
-		if (admitted) {
+		if (!refused) {
 			TAILQ_INSERT_TAIL(&fetch->active, transfer, queue);
 			transfer->place = BID_PLACE_ACTIVE;
 			server->running++;
+			if (transfer->receiver.sent)
+				transfer->receiver.sent(transfer->user);
 			bid_transfer_begin(transfer);
-		} else if (!finish(transfer)) {
+		} else if (!bid_network_finish(transfer)) {
 			return;
 		}
 	}
@@ -93,13 +130,15 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	int64_t at = bid_clock_ms() + backoff(fetch, transfer, transfer->retry_after_s);
 
 	/* a probe is one request, and no more */
-	if (!transfer->judgement.retry || transfer->probe || transfer->tries > fetch->config.retries)
+	if (!transfer->judgement.retry || transfer->probe || transfer->witness || transfer->tries > fetch->config.retries)
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
 	/* it keeps its turn: a server in trouble is not to be asked more, and one that asks for a rest not at all */
-	if (transfer->retry_after_s > 0)
+	if (transfer->retry_after_s > 0 && transfer->server->rest_until < at)
 		transfer->server->rest_until = at;
+	if (transfer->phase == BID_PHASE_BODY && transfer->receiver.broke_off)
+		transfer->receiver.broke_off(transfer->user);
 	transfer->phase = BID_PHASE_RESTING;
 	transfer->deadline = at;
 	return true;
@@ -111,9 +150,9 @@ static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	struct bid_server *server = transfer->server;
 
 	TAILQ_REMOVE(&fetch->active, transfer, queue);
-	server->running--;
-	if (finish(transfer))
-		dispatch(server);
+	*(transfer->witness ? &server->witnesses : &server->running) -= 1;
+	if (bid_network_finish(transfer))
+		bid_network_dispatch(server);
 }
 
 /* A try of @transfer is over and judged. */
@@ -149,9 +188,12 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 		conclude(fetch, transfer);
 		return;
 	}
-	if (bid_server_readmits(server, transfer, now)) {
+	if (now < server->rest_until) {
+		/* as another was told meanwhile */
+		bid_transfer_set_deadline(transfer, server->rest_until);
+	} else if (bid_server_readmits(server, transfer, now)) {
 		bid_transfer_begin(transfer);
-		dispatch(server);
+		bid_network_dispatch(server);
 	} else if (transfer->judgement.outcome != BID_OUTCOME_NONE) {
 		end(fetch, transfer);
 	} else {
@@ -181,13 +223,25 @@ static void reap(struct bid_fetch *fetch)
 	}
 }
 
-static void expire(struct bid_fetch *fetch)
+/* Is it a witness of what is known: has the server answered another since it was asked? */
+static bool is_redundant(const struct bid_transfer *transfer)
 {
-	int64_t now = bid_clock_ms();
+	return transfer->witness && transfer->phase == BID_PHASE_WAITING && transfer->server->answered_at > transfer->asked_at;
+}
+
+/* Those who are late @now. */
+static void expire(struct bid_fetch *fetch, int64_t now)
+{
 	struct bid_transfer *transfer, *next;
+	struct bid_server *server, *later;
 
 	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = next) {
 		next = TAILQ_NEXT(transfer, queue);
+		if (is_redundant(transfer)) {
+			transfer->judgement = (struct bid_judgement){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
+			conclude(fetch, transfer);
+			continue;
+		}
 		if (transfer->deadline > now)
 			continue;
 		if (transfer->phase == BID_PHASE_RESTING) {
@@ -197,6 +251,11 @@ static void expire(struct bid_fetch *fetch)
 		bid_judge_deadline(transfer, now);
 		if (transfer->judgement.outcome != BID_OUTCOME_NONE)
 			conclude(fetch, transfer);
+	}
+	for (server = TAILQ_FIRST(&fetch->alarmed); server; server = later) {
+		later = TAILQ_NEXT(server, alarm);
+		if (server->alarm_at <= now)
+			bid_network_dispatch(server);
 	}
 }
 
@@ -216,69 +275,23 @@ static bool collect(struct bid_fetch *fetch)
 		TAILQ_REMOVE(&arrivals, transfer, queue);
 		TAILQ_INSERT_TAIL(&transfer->server->waiting, transfer, queue);
 		transfer->place = BID_PLACE_WAITING;
-		dispatch(transfer->server);
+		bid_network_dispatch(transfer->server);
 	}
 	return !stopping;
-}
-
-/* Move those that are marked to @cancelled. Under the lock. */
-static void take_cancelled(struct bid_fetch *fetch, struct bid_transfer_list *cancelled)
-{
-	struct bid_transfer *transfer;
-
-	if (!fetch->cancelling)
-		return;
-	fetch->cancelling = false;
-	for (transfer = TAILQ_FIRST(&fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (!transfer->cancelled)
-			continue;
-		if (transfer->place == BID_PLACE_ARRIVED) {
-			/* since collect(): the next round is for it */
-			fetch->cancelling = true;
-			continue;
-		}
-		if (transfer->place == BID_PLACE_ACTIVE) {
-			TAILQ_REMOVE(&fetch->active, transfer, queue);
-			transfer->server->running--;
-			/* whose end of the rest would have been noticed by this one */
-			if (transfer->phase == BID_PHASE_RESTING)
-				transfer->server->rest_until = 0;
-		} else {
-			TAILQ_REMOVE(&transfer->server->waiting, transfer, queue);
-		}
-		TAILQ_INSERT_TAIL(cancelled, transfer, queue);
-	}
-}
-
-static void cancel(struct bid_fetch *fetch)
-{
-	struct bid_transfer_list cancelled = TAILQ_HEAD_INITIALIZER(cancelled);
-	struct bid_transfer *transfer;
-
-	pthread_mutex_lock(&fetch->lock);
-	take_cancelled(fetch, &cancelled);
-	pthread_mutex_unlock(&fetch->lock);
-
-	while ((transfer = TAILQ_FIRST(&cancelled))) {
-		struct bid_server *server = transfer->server;
-
-		TAILQ_REMOVE(&cancelled, transfer, queue);
-		bid_transfer_stop(transfer);
-		transfer->judgement = (struct bid_judgement){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
-		bid_server_note_end(server, transfer, bid_clock_ms());
-		if (finish(transfer))
-			dispatch(server);
-	}
 }
 
 static int wait_ms(const struct bid_fetch *fetch)
 {
 	int64_t now = bid_clock_ms(), wait = INT_MAX;
 	const struct bid_transfer *transfer;
+	const struct bid_server *server;
 
 	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue))
 		if (transfer->deadline - now < wait)
 			wait = transfer->deadline - now;
+	for (server = TAILQ_FIRST(&fetch->alarmed); server; server = TAILQ_NEXT(server, alarm))
+		if (server->alarm_at - now < wait)
+			wait = server->alarm_at - now;
 	return wait > 0 ? (int)wait : 0;
 }
 
@@ -288,10 +301,14 @@ void *bid_network_main(void *argument)
 	int running;
 
 	while (collect(fetch)) {
-		cancel(fetch);
+		int64_t now;
+
+		bid_network_cancel_marked(fetch);
+		/* a receiver may wait for its disk: what came meanwhile for others is to be read before they are late */
+		now = bid_clock_ms();
 		curl_multi_perform(fetch->multi, &running);
 		reap(fetch);
-		expire(fetch);
+		expire(fetch, now);
 		/* whatever came meanwhile has left a wake-up, so this does not sleep over it */
 		curl_multi_poll(fetch->multi, NULL, 0, wait_ms(fetch), NULL);
 	}
@@ -308,41 +325,4 @@ void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, 
 	TAILQ_INSERT_TAIL(&fetch->arrivals, transfer, queue);
 	pthread_mutex_unlock(&fetch->lock);
 	curl_multi_wakeup(fetch->multi);
-}
-
-/* Under the lock. */
-static void mark_cancelled(struct bid_server *server, uint64_t number)
-{
-	struct bid_transfer *transfer;
-
-	for (transfer = TAILQ_FIRST(&server->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (transfer->server != server || (number && transfer->number != number))
-			continue;
-		transfer->cancelled = true;
-		server->fetch->cancelling = true;
-		if (number)
-			return;
-	}
-}
-
-void bid_network_cancel(struct bid_server *server, uint64_t number)
-{
-	struct bid_fetch *fetch = server->fetch;
-
-	pthread_mutex_lock(&fetch->lock);
-	mark_cancelled(server, number);
-	pthread_mutex_unlock(&fetch->lock);
-	curl_multi_wakeup(fetch->multi);
-}
-
-void bid_network_drain(struct bid_server *server)
-{
-	struct bid_fetch *fetch = server->fetch;
-
-	pthread_mutex_lock(&fetch->lock);
-	mark_cancelled(server, 0);
-	curl_multi_wakeup(fetch->multi);
-	while (server->live)
-		pthread_cond_wait(&fetch->settled, &fetch->lock);
-	pthread_mutex_unlock(&fetch->lock);
 }

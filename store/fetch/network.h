@@ -25,9 +25,24 @@ struct bid_fetch {
 	bool cancelling; /* some transfer is marked as cancelled; under the lock */
 	bool stopping; /* under the lock */
 
-	struct bid_transfer_list active; /* those that have a turn; of the network thread */
+	struct bid_transfer_list active; /* those that have a turn, and witnesses; of the network thread */
+	struct bid_server_list alarmed; /* those with an alarm; of the network thread */
 	unsigned seed; /* of the jitter; of the network thread */
 };
+
+/* All of what follows up to the body of the network thread is for that. */
+
+/* Tell the receiver the end of @transfer, as it is judged. */
+void bid_network_tell(struct bid_transfer *transfer);
+
+/* Tell it, unless it knows, and free @transfer, which is in no queue. False if the server may be gone: it was its last. */
+bool bid_network_finish(struct bid_transfer *transfer);
+
+/* Give the free turns of @server to those that wait for one. */
+void bid_network_dispatch(struct bid_server *server);
+
+/* cancel.c: end the transfers that are marked as cancelled. */
+void bid_network_cancel_marked(struct bid_fetch *fetch);
 
 /* The body of the network thread; @fetch is a struct bid_fetch. Returns when it is stopping. */
 void *bid_network_main(void *fetch);
@@ -35,10 +50,10 @@ void *bid_network_main(void *fetch);
 /* Hand @transfer over to the network thread. Sets its number, and @ret_number, before anything of the receiver can be called. */
 void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number);
 
-/* Mark @server's transfer of that @number, or all of them if it is 0. */
+/* cancel.c: mark @server's transfer of that @number, or all of them if it is 0. */
 void bid_network_cancel(struct bid_server *server, uint64_t number);
 
-/* Cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for itself. */
+/* cancel.c: cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for it. */
 void bid_network_drain(struct bid_server *server);
 
 #endif

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 
 	transfer->phase = BID_PHASE_WAITING;
 	transfer->asked_at = bid_clock_ms();
+	transfer->periods = 1;
 	bid_transfer_set_deadline(transfer, transfer->asked_at + bid_transfer_config(transfer)->first_byte_ms);
 	return CURL_PREREQFUNC_OK;
 }
@@ -42,6 +44,31 @@ static int begin_rest(struct bid_transfer *transfer)
 	return 0;
 }
 
+static bool is_for_page(const struct bid_transfer *transfer)
+{
+	const char *dot = strrchr(transfer->url, '.');
+
+	return transfer->kind == BID_KIND_SOURCE && dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0);
+}
+
+/*
+ * Nothing in a source file or a section says what it is: what the header tells to be something else is not taken, and that was
+ * judged. Of a section's size elfutils' server says that it is that of the whole file, if it has just unpacked that.
+ */
+static bool refuses_text(struct bid_transfer *transfer)
+{
+	const struct bid_response *response = &transfer->response;
+
+	if (!bid_kind_has_detail(transfer->kind))
+		return false;
+	if (response->is_page && !is_for_page(transfer))
+		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "a web page");
+	else if (transfer->kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
+		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "said to be of %" PRIu64 " bytes, and of %" PRIu64,
+			  response->content_length, response->debuginfod_size);
+	return transfer->judgement.outcome != BID_OUTCOME_NONE;
+}
+
 /* Returns 0 if all of a body may come; otherwise the try was judged. */
 static int begin_whole(struct bid_transfer *transfer)
 {
@@ -59,6 +86,8 @@ static int begin_whole(struct bid_transfer *transfer)
 		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " bytes, the limit is %" PRIu64, size, max_size);
 		return -1;
 	}
+	if (refuses_text(transfer))
+		return -1;
 	r = transfer->receiver.head(transfer->user, size);
 	if (r)
 		bid_judge_receiver(transfer, r);
@@ -73,10 +102,15 @@ static int begin_body(struct bid_transfer *transfer)
 
 	transfer->phase = BID_PHASE_BODY;
 	bid_server_note_answer(transfer->server, transfer, now);
-	if (transfer->response.status == 206)
+	/* it has said what it was to say */
+	if (transfer->witness && bid_response_has_artifact(&transfer->response)) {
+		bid_judge(transfer, BID_OUTCOME_CANCELLED, false, "cancelled");
+		r = -1;
+	} else if (transfer->response.status == 206) {
 		r = begin_rest(transfer);
-	else if (transfer->response.status == 200)
+	} else if (transfer->response.status == 200) {
 		r = begin_whole(transfer);
+	}
 	transfer->stall_at = now + bid_transfer_config(transfer)->stall_ms;
 	bid_transfer_begin_window(transfer, now);
 	return r;

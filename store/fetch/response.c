@@ -28,6 +28,11 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+static bool is_white(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 static char printable(char c)
 {
 	return (unsigned char)c < ' ' || c == '\177' ? '?' : c;
@@ -119,6 +124,16 @@ static void take_part(struct bid_response *response, const char *value, size_t l
 		response->part_start = parse_size(value, (size_t)(dash - value));
 }
 
+/* RFC 9110, 8.3.1: without the parameters, "; charset=utf-8". */
+static size_t media_type_len(const char *value, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && value[n] != ';' && !is_white(value[n]))
+		n++;
+	return n;
+}
+
 /* Names are lower-case over HTTP/2, and as the server spells them before. */
 static void take_field(struct bid_response *response, const char *name, size_t name_len, const char *value, size_t len)
 {
@@ -128,6 +143,8 @@ static void take_field(struct bid_response *response, const char *name, size_t n
 		response->chunked = !value_is(value, len, "identity");
 	else if (value_is(name, name_len, "Content-Encoding"))
 		response->encoded = len > 0 && !value_is(value, len, "identity");
+	else if (value_is(name, name_len, "Content-Type"))
+		response->is_page = value_is(value, media_type_len(value, len), "text/html");
 	else if (value_is(name, name_len, "Content-Range"))
 		take_part(response, value, len);
 	else if (value_is(name, name_len, "Accept-Ranges"))
@@ -144,11 +161,6 @@ static void take_field(struct bid_response *response, const char *name, size_t n
 		keep_name(response->archive, value, len);
 	else if (value_is(name, name_len, "X-DEBUGINFOD-IMASIGNATURE"))
 		keep_signature(response->ima_signature, value, len);
-}
-
-static bool is_white(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 static void take_line(struct bid_response *response, const char *line, size_t len)
@@ -221,6 +233,12 @@ uint64_t bid_response_size(const struct bid_response *response)
 	return response->debuginfod_size;
 }
 
+bool bid_response_contradicts_itself(const struct bid_response *response)
+{
+	return !response->chunked && response->content_length != BID_SIZE_UNKNOWN &&
+	       response->debuginfod_size != BID_SIZE_UNKNOWN && response->content_length != response->debuginfod_size;
+}
+
 /* elfutils' server says 503 also of what it will never serve; only the text tells. */
 static bool is_permanent_503(const struct bid_response *response)
 {
@@ -264,6 +282,14 @@ enum bid_outcome bid_response_outcome(const struct bid_response *response, bool 
 		meaning++;
 	*ret_retry = meaning->retry;
 	return meaning->outcome;
+}
+
+bool bid_response_is_verdict(const struct bid_response *response)
+{
+	bool retry;
+	enum bid_outcome outcome = bid_response_outcome(response, &retry);
+
+	return outcome == BID_OUTCOME_FOUND || outcome == BID_OUTCOME_ABSENT;
 }
 
 bool bid_response_has_artifact(const struct bid_response *response)

@@ -15,6 +15,7 @@ struct bid_response {
 	bool in_header;
 	bool redirects; /* it says where to go instead */
 	bool chunked;
+	bool is_page; /* text/html */
 	bool encoded; /* in a content encoding, which nobody asked for */
 	bool accepts_ranges; /* it says that it can send parts */
 	uint64_t part_start, part_size; /* of a 206: where it begins, and the size of the whole; or BID_SIZE_UNKNOWN */
@@ -50,8 +51,14 @@ void bid_response_error_body(struct bid_response *response, const char *data, si
 /* How long the body is, as announced, or BID_SIZE_UNKNOWN. */
 uint64_t bid_response_size(const struct bid_response *response);
 
+/* Does it say that the whole has one size, and another? */
+bool bid_response_contradicts_itself(const struct bid_response *response);
+
 /* What the status means, given a complete body; and whether the same server may say something else if it is asked again soon. */
 enum bid_outcome bid_response_outcome(const struct bid_response *response, bool *ret_retry);
+
+/* Does it say that the server has the artifact, or that it has not? */
+bool bid_response_is_verdict(const struct bid_response *response);
 
 /* Is its body the artifact, or a part of it? */
 bool bid_response_has_artifact(const struct bid_response *response);

@@ -11,6 +11,7 @@
 #include "fetch/network.h"
 #include "fetch/url.h"
 
+#define PROBE_WAIT_MS  1000 /* the most that others wait for a probe: to many it is another bill for the same outage */
 #define UNSUPPORTED_MS (3600 * 1000) /* servers get updates, too */
 
 static struct bid_server *server_of(struct bid_source *source)
@@ -104,21 +105,40 @@ static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *tr
 	bid_breaker_describe(&server->breaker, transfer->judgement.text, sizeof(transfer->judgement.text));
 }
 
-bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+/* Is it left alone, or did the probe take too long? */
+static bool is_left_alone(const struct bid_server *server, int64_t now)
+{
+	const struct bid_breaker *breaker = &server->breaker;
+
+	return breaker->open && (breaker->probing ? now >= server->probe_awaited_until : now < breaker->until);
+}
+
+bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
-	bool admitted;
 
 	if (now < server->unsupported_until[transfer->kind]) {
 		refuse(transfer, BID_OUTCOME_UNSUPPORTED);
 		snprintf(judgement->text, sizeof(judgement->text), "not offered by this server, as it said lately");
-		return false;
+		return true;
 	}
+	if (!is_left_alone(server, now))
+		return false;
+	pthread_mutex_lock(&server->fetch->lock);
+	refuse_by_breaker(server, transfer, now);
+	pthread_mutex_unlock(&server->fetch->lock);
+	return true;
+}
+
+bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+{
+	bool admitted;
+
 	pthread_mutex_lock(&server->fetch->lock);
 	admitted = bid_breaker_admits(&server->breaker, now, &transfer->probe);
-	if (!admitted && !server->breaker.probing)
-		refuse_by_breaker(server, transfer, now);
 	pthread_mutex_unlock(&server->fetch->lock);
+	if (transfer->probe)
+		server->probe_awaited_until = now + PROBE_WAIT_MS;
 	return admitted;
 }
 
@@ -142,7 +162,8 @@ void bid_server_note_try(struct bid_server *server, struct bid_transfer *transfe
 {
 	struct bid_judgement *judgement = &transfer->judgement;
 
-	if (!judgement->broken || judgement->sign == BID_SIGN_NONE)
+	/* what breaks off in the body has been answered */
+	if (!judgement->broken || judgement->sign == BID_SIGN_NONE || transfer->phase == BID_PHASE_BODY)
 		return;
 	/* there are connections to be had, and on so many no answer: it is as good as gone */
 	if (++server->unanswered >= BID_BREAKER_FAILURES && transfer == server->scout)
@@ -181,6 +202,7 @@ void bid_server_note_answer(struct bid_server *server, const struct bid_transfer
 		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
+	server->understands |= bid_response_is_verdict(&transfer->response);
 	server->unanswered = 0;
 	server->scout = NULL;
 }

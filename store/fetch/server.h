@@ -13,13 +13,15 @@
 
 struct bid_transfer;
 TAILQ_HEAD(bid_transfer_list, bid_transfer);
+TAILQ_HEAD(bid_server_list, bid_server);
 
 struct bid_server {
 	struct bid_source source; /* first: the source is the server */
 	struct bid_fetch *fetch;
 	char *url; /* may carry a user name and a password; constant */
 	char *name; /* the same without them; constant */
-	unsigned live; /* transfers whose done() has not returned; under fetch->lock */
+	unsigned live; /* transfers whose done() has not returned, and witnesses; under fetch->lock */
+	bool closing; /* there are to be none any more; under fetch->lock */
 
 	/* changed by the network thread, under fetch->lock: so it reads them without, and others read them with the lock */
 	struct bid_breaker breaker;
@@ -32,18 +34,26 @@ struct bid_server {
 	/* of the network thread */
 	struct bid_transfer_list waiting; /* for one of the `parallel` turns */
 	unsigned running; /* turns taken */
+	unsigned witnesses; /* which need none */
+	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */
 	struct bid_transfer
 		*scout; /* who tries again, for the others that want to as well; NULL if none, or once there is an answer */
 	unsigned unanswered; /* tries in a row that ended without one */
 	int64_t rest_until; /* it asked for a short rest: who waits in line waits so long */
+	int64_t probe_awaited_until; /* while the probe is on its way: for so long others wait for what becomes of it */
+	TAILQ_ENTRY(bid_server) alarm; /* in fetch->alarmed */
+	int64_t alarm_at; /* when to look at those who wait in line; 0 if that is for another event to tell */
 };
 
 /* All of what follows is for the network thread. */
 
+/* Is @transfer not to be sent at all? Then its judgement is what it ends with. Needs no turn. */
+bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+
 /*
- * May @transfer be sent? If not, its judgement is what it ends with; or there is none, and it has to wait until the probe, which is
- * another transfer, has ended.
+ * May @transfer, which is not refused, be sent? If not, it has to wait until the probe, which is another transfer, has ended, or
+ * until probe_awaited_until.
  */
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 

@@ -31,6 +31,7 @@ enum bid_place {
 struct bid_judgement {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE: not yet */
 	bool retry; /* another try may end better */
+	bool lasting; /* the server says no more of this request, now or later */
 	bool broken; /* and better not on this connection */
 	enum bid_sign sign; /* what it says of the server */
 	char text[256];
@@ -62,6 +63,7 @@ struct bid_transfer {
 	char trouble[CURL_ERROR_SIZE]; /* libcurl's own words */
 	unsigned tries; /* begun */
 	bool probe; /* of the server's breaker */
+	bool witness; /* it was cancelled, and done() has returned: it goes on until it is known whether the server answers */
 	int64_t ends_at; /* all tries, in milliseconds of the monotonic clock */
 	int64_t retry_after_s; /* what the last try's answer, or the breaker, asks for; 0 if nothing */
 
@@ -71,6 +73,7 @@ struct bid_transfer {
 	int64_t deadline; /* of the phase */
 	struct bid_response response;
 	int64_t asked_at; /* when the request was sent */
+	unsigned periods; /* of first_byte_ms, that the answer may take */
 	struct bid_rest rest; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
 	int64_t stall_at; /* unless more of the body comes before */

@@ -33,6 +33,7 @@
   redirect-chain:N          N times 302, then the file
   big-length                the file, announced as 1 TiB
   endless                   chunks of zeros for ever
+  goes-on                   the same behind the file
   bad-size-header[:SIZE]    the file with its Content-Length, but X-DEBUGINFOD-SIZE: SIZE (by default one too many)
   bad-size-no-length[:SIZE] the same, ended by closing
   many-headers:BYTES        the file, after so much header
@@ -276,6 +277,14 @@ def endless(handler, arg):
 
 
 @with_artifact
+def goes_on(handler, arg, data):
+    handler.begin(200, [("Content-Type", "application/octet-stream"), ("Transfer-Encoding", "chunked")])
+    handler.send_chunk(data)
+    while True:
+        handler.send_chunk(bytes(CHUNK))
+
+
+@with_artifact
 def bad_size_header(handler, arg, data):
     handler.begin(200, handler.artifact_fields(len(data), announced=int(arg) if arg else len(data) + 1))
     handler.send(data)
@@ -433,6 +442,7 @@ BEHAVIOURS = {
     "redirect-chain": (redirect_chain, True),
     "big-length": (big_length, False),
     "endless": (endless, False),
+    "goes-on": (goes_on, False),
     "bad-size-header": (bad_size_header, False),
     "bad-size-no-length": (bad_size_no_length, False),
     "many-headers": (many_headers, True),

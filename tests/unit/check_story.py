@@ -51,6 +51,16 @@ def case_fetched(scene):
         assert answer["url"].endswith("/executable") and answer["bytes"] == size and answer["elapsed_ms"] >= 0, answer
 
 
+def case_fetched_from_the_faster(scene):
+    with server(scene, "stall-headers") as slow, server(scene) as url:
+        out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={slow}", f"--url={url}")
+        found, overtaken = json.loads(out)["servers"]
+        assert found["name"] == url and found["outcome"] == "found", out
+        assert overtaken["name"] == slow and overtaken["outcome"] == "cancelled" and overtaken["elapsed_ms"] >= 300, out
+        text = "\n".join(story)
+        assert f"asked      {slow}\n" in text and re.search(rf"cancelled after \d+ ms: {re.escape(url)} was faster", text), text
+
+
 def case_fetched_nothing(scene):
     with server(scene, f"wrong-id:{scene.one}") as url:
         _, story = tell(scene, "-v", ID_NOT_STORED, "elf", f"--url={url}", status=REFUSED)

@@ -113,6 +113,8 @@ static int capture_body(void *user, const void *data, size_t len)
 	struct capture *capture = user;
 	int r;
 
+	if (capture->received == 0 && capture->body_pause)
+		usleep(capture->body_pause);
 	pthread_mutex_lock(&capture->lock);
 	if (capture->received + len <= BODY_SIZE)
 		memcpy(capture->body + capture->received, data, len);
@@ -308,6 +310,7 @@ int begin_world(void **state)
 	write_artifact(ID, "debuginfo");
 	write_artifact(ID, "executable");
 	write_artifact(ID, "section/.text");
+	write_artifact(ID, "source/a.c");
 	write_artifact(OTHER_ID, "debuginfo");
 
 	world.server = start_server(NULL, &world.port);

@@ -51,9 +51,12 @@ static int send_part(struct held_source *held, struct held_transfer *transfer, s
 static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
 {
 	uint64_t size = held->announce ? held->announce : held->body_len;
+	size_t half = held->body_len / 2;
 	bool on;
 	int r = 0;
 
+	if (transfer->receiver->sent)
+		transfer->receiver->sent(transfer->user);
 	pthread_mutex_lock(&held->lock);
 	on = hold_here(held, transfer, HOLD_HEAD);
 	pthread_mutex_unlock(&held->lock);
@@ -68,14 +71,18 @@ static enum bid_outcome deliver(struct held_source *held, struct held_transfer *
 	if (!held->no_head)
 		r = transfer->receiver->head(transfer->user, size);
 	if (r == 0)
-		r = send_part(held, transfer, 0, held->body_len / 2);
+		r = send_part(held, transfer, 0, half);
+	if (held->breaks_off && transfer->receiver->broke_off)
+		transfer->receiver->broke_off(transfer->user);
 	pthread_mutex_lock(&held->lock);
 	on = hold_here(held, transfer, HOLD_MIDDLE);
 	pthread_mutex_unlock(&held->lock);
 	if (!on)
 		return BID_OUTCOME_CANCELLED;
+	if (r == 0 && held->breaks_off)
+		r = transfer->receiver->head(transfer->user, size);
 	if (r == 0)
-		r = send_part(held, transfer, held->body_len / 2, held->body_len);
+		r = send_part(held, transfer, held->breaks_off ? 0 : half, held->body_len);
 	return r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
 }
 

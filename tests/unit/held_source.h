@@ -35,6 +35,7 @@ struct held_source {
 	const char *text;
 	const void *body;
 	size_t body_len;
+	bool breaks_off;		/* with half of the body delivered; after HOLD_MIDDLE it begins anew */
 	bool no_head;			/* never calls head() */
 	uint64_t announce;		/* the size it tells, if not 0 */
 	void (*before_head)(void);	/* called by its thread */

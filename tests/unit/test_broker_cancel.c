@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "broker.h"
 
 static const struct bid_broker_config patient = { 0 };
 
@@ -149,11 +150,11 @@ static void test_cancel_while_starting(void **state)
 	wait_for_no_flights(scene);
 }
 
-/* Keeps the publisher from its other work for as long as a test wants. */
+/* Keeps publishers from their other work for as long as a test wants. */
 struct gate {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool reached;
+	unsigned reached;
 	bool open;
 };
 
@@ -162,7 +163,7 @@ static void stand_at_gate(void *user, const struct bid_result *result)
 	struct gate *gate = user;
 
 	pthread_mutex_lock(&gate->lock);
-	gate->reached = true;
+	gate->reached++;
 	pthread_cond_broadcast(&gate->changed);
 	while (!gate->open)
 		pthread_cond_wait(&gate->changed, &gate->lock);
@@ -181,8 +182,8 @@ static void open_gate(struct gate *gate)
 static void test_cancel_between_sources(void **state)
 {
 	struct scene *scene = *state;
-	struct bid_request local = elf_of(0xa), unwanted = elf_of(0x1), wanted = elf_of(0xb);
-	struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, false };
+	struct bid_request unwanted = elf_of(0x1), wanted = elf_of(0xb);
+	struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, false };
 	struct call *first, *second, *third;
 	struct held_source *held;
 	struct bid_source *next;
@@ -193,18 +194,20 @@ static void test_cancel_between_sources(void **state)
 	next = scene_memory(scene, "next");
 	put_elf(next, 0x1, 0xa);
 	put_elf(next, 0xb, 0xb);
-	held_elf(held, 0xa);
-	assert_int_equal(bid_broker_ticket(scene->broker, stand_at_gate, &gate, &ticket), 0);
-	bid_broker_materialise(scene->broker, ticket, &local);
+	for (uint8_t i = 0; i < BID_PUBLISHERS; i++) {
+		struct bid_request nowhere = elf_of(0x20 + i);
+
+		assert_int_equal(bid_broker_ticket(scene->broker, stand_at_gate, &gate, &ticket), 0);
+		bid_broker_materialise(scene->broker, ticket, &nowhere);
+	}
 	pthread_mutex_lock(&gate.lock);
-	while (!gate.reached)
-		pthread_cond_wait(&gate.changed, &gate.lock);
+	while (gate.reached < BID_PUBLISHERS)
+		wait_changed(&gate.changed, &gate.lock);
 	pthread_mutex_unlock(&gate.lock);
 
-	held->body = NULL;
 	first = call_for(scene, &unwanted);
 	second = call_for(scene, &wanted);
-	held_wait_done(held, 3);
+	held_wait_done(held, BID_PUBLISHERS + 2);
 	bid_broker_cancel(scene->broker, first->ticket);
 	bid_broker_cancel(scene->broker, second->ticket);
 	assert_int_equal(call_wait(first), -EINTR);
@@ -213,9 +216,9 @@ static void test_cancel_between_sources(void **state)
 	open_gate(&gate);
 	assert_int_equal(call_wait(third), 0);
 	wait_for_no_flights(scene);
-	assert_int_equal(held->asked, 3);
+	assert_int_equal(held->asked, BID_PUBLISHERS + 2);
 	assert_int_equal(held->cancels, 0);
-	assert_int_equal(bid_source_memory_asked(next), 1);
+	assert_int_equal(bid_source_memory_asked(next), BID_PUBLISHERS + 1);
 }
 
 /* Cancels that fall on any moment of a materialise(): one answer each, and the broker is whole afterwards. */

@@ -51,9 +51,11 @@ static void test_a_silent_one_is_overtaken(void **state)
 	put_elf(third, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	/* the one that lost has said nothing */
-	assert_int_equal(call->n_verdicts, 1);
+	/* the one that lost has said nothing, and is told of all the same; the third was not asked */
+	assert_int_equal(call->n_verdicts, 2);
 	assert_string_equal(call->sources[0], "second");
+	assert_string_equal(call->sources[1], "first");
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
 	held_wait_done(first, 1);
 	assert_int_equal(first->cancels, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
@@ -161,6 +163,57 @@ static void test_the_winner_dies_before_the_loser_is_gone(void **state)
 	assert_int_equal(first->asked, 2);
 }
 
+/* The winner falls silent: while it tries again by itself, another one is asked, which may be faster. */
+static void test_the_winner_breaks_off(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first;
+	struct bid_source *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = scene_held(scene, "first");
+	held_elf(first, 0xa);
+	first->breaks_off = true;
+	held_hold(first, HOLD_MIDDLE);
+	second = scene_memory(scene, "second");
+	put_elf(second, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	held_wait_done(first, 1);
+	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_string_equal(call->sources[0], "second");
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
+}
+
+/* ... or not. */
+static void test_the_winner_comes_back(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first, *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = scene_held(scene, "first");
+	held_elf(first, 0xa);
+	first->breaks_off = true;
+	held_hold(first, HOLD_MIDDLE);
+	second = silent(scene, "second");
+	call = call_for(scene, &request);
+	held_wait(first, 1);
+	held_wait(second, 1);
+	assert_int_equal(first->cancels, 0);
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	held_wait_done(second, 1);
+	assert_int_equal(second->ended, BID_OUTCOME_CANCELLED);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_FOUND);
+}
+
 /* A loser that does not end keeps nobody waiting. */
 static void test_a_deaf_loser(void **state)
 {
@@ -200,9 +253,10 @@ static void test_a_no_lets_the_next_one_in(void **state)
 	put_elf(third, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_int_equal(bid_source_memory_asked(second), 1);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_verdicts, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_string_equal(call->sources[1], "third");
+	assert_string_equal(call->sources[2], "first");
 	held_wait_done(first, 1);
 }
 
@@ -308,6 +362,8 @@ int main(void)
 		scene_test(test_one_after_the_other_on_request),
 		scene_test(test_the_winner_dies),
 		scene_test(test_the_winner_dies_before_the_loser_is_gone),
+		scene_test(test_the_winner_breaks_off),
+		scene_test(test_the_winner_comes_back),
 		scene_test(test_a_deaf_loser),
 		scene_test(test_a_no_lets_the_next_one_in),
 		scene_test(test_absence_needs_the_silent_one_too),

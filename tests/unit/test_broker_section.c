@@ -200,11 +200,11 @@ static void test_many_share(void **state)
 		calls[i] = call_for(scene, &section);
 	held_wait(held, 1);
 	whole = call_for(scene, &debuginfo);
-	held_wait(held, 1);
 	held_hold(held, HOLD_NOWHERE);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(call_wait(calls[i]), -ENOENT);
-		assert_int_equal(calls[i]->n_verdicts, 3);
+		/* what one of them found out the others may know by then */
+		assert_in_range(calls[i]->n_verdicts, 1, 3);
 	}
 	assert_int_equal(call_wait(whole), -ENOENT);
 	assert_int_equal(held->asked, 3);

@@ -104,6 +104,8 @@ static void test_evidence_is_bounded(void **state)
 	for (uint8_t byte = 0x10; byte < 0x10 + 80; byte++) {
 		struct bid_request request = elf_of(byte);
 
+		/* as if each were the first one */
+		scene->broker->asked[0].stats.strikes = 0;
 		assert_int_equal(bid_source_memory_put(wrong, &request, "<html>", 6), 0);
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
@@ -151,37 +153,89 @@ static void test_who_was_wrong_is_asked_last(void **state)
 	assert_true(source_stats(scene, 2).preferred);
 }
 
-/* One that is wrong again and again takes no part in a race; but when all others were asked, it may be right this time. */
+/* One that is wrong again and again is not asked at all for a while, and then for one request only. */
 static void test_benched(void **state)
 {
 	struct scene *scene = *state;
-	struct bid_request wanted = elf_of(0xa);
-	struct held_source *silent;
-	struct bid_source *liar;
+	struct bid_request request;
+	struct held_source *liar;
+	struct bid_asked *asked;
 	struct call *call;
 
-	scene_broker(scene, &(struct bid_broker_config){ .race_ms = 20 });
-	silent = scene_held(scene, "silent");
-	liar = scene_memory(scene, "liar");
+	scene_broker(scene, &patient);
+	scene_memory(scene, "has nothing");
+	liar = scene_held(scene, "liar");
+	asked = &scene->broker->asked[1];
+	held_elf(liar, 0xb);
 	for (uint8_t byte = 1; byte <= BID_STRIKES_MAX; byte++) {
-		struct bid_request request = elf_of(byte);
-
+		request = elf_of(byte);
 		assert_int_equal(source_stats(scene, 1).benched_s, 0);
-		put_elf(liar, byte, 0xb);
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
-	assert_in_range(source_stats(scene, 1).benched_s, 500, 600);
-	put_elf(liar, 0xa, 0xa);
-	held_hold(silent, HOLD_HEAD);
-	call = call_for(scene, &wanted);
-	held_wait(silent, 1);
-	sleep_ms(200);
-	assert_int_equal(bid_source_memory_asked(liar), BID_STRIKES_MAX);
-	held_hold(silent, HOLD_NOWHERE);
-	assert_int_equal(call_wait(call), 0);
-	assert_content(call->fd, 0xa);
-	assert_int_equal(source_stats(scene, 1).strikes, 0);
+	assert_in_range(source_stats(scene, 1).benched_s, 1, 5);
+	request = elf_of(4);
+	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
+	assert_non_null(strstr(call->texts[1], "3 wrong answers in a row"));
+	assert_int_equal(liar->asked, BID_STRIKES_MAX);
+
+	/* the time is over: one finds out, and others do not */
+	asked->benched_until_ms = 0;
+	held_hold(liar, HOLD_HEAD);
+	request = elf_of(5);
+	call = call_for(scene, &request);
+	held_wait(liar, 1);
+	request = elf_of(6);
+	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	held_hold(liar, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), -EBADMSG);
+	assert_int_equal(liar->asked, BID_STRIKES_MAX + 1);
+	assert_in_range(source_stats(scene, 1).benched_s, 6, 10);
+
+	/* a "no" is a sane answer */
+	asked->benched_until_ms = 0;
+	liar->body = NULL;
+	request = elf_of(7);
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	assert_int_equal(source_stats(scene, 1).benched_s, 0);
+	held_elf(liar, 0xa);
+	request = elf_of(0xa);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	assert_int_equal(source_stats(scene, 1).strikes, 0);
+}
+
+static int64_t read_clock(void *user)
+{
+	return *(int64_t *)user;
+}
+
+/* What a source sent wrong it is not asked for again and again; but it proves nothing, and not for long. */
+static void test_wrong_is_remembered(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *wrong;
+	int64_t now = 5000;
+	struct call *call;
+	char path[512];
+
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	put_elf(wrong, 0xa, 0xb);
+	bid_absences_free(scene->broker->wrong);
+	assert_int_equal(bid_absences_new(NULL, 100, read_clock, &now, &scene->broker->wrong), 0);
+	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	sleep_ms(300); /* the lingering */
+	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
+	assert_non_null(strstr(call->texts[0], "what it sent was wrong"));
+	assert_int_equal(bid_source_memory_asked(wrong), 1);
+	assert_int_equal(quarantined(scene, ".json", path), 1);
+	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	now += 90;
+	put_elf(wrong, 0xa, 0xa);
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
 
 /* All sections are there, but not all that was said to be. */
@@ -199,9 +253,11 @@ static void test_the_announced_size(void **state)
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "announced"));
 	sleep_ms(300); /* the lingering */
+	bid_absences_forget(scene->broker->wrong, &request, "held");
 	held->announce = held->body_len - 1;
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	sleep_ms(300);
+	bid_absences_forget(scene->broker->wrong, &request, "held");
 	held->announce = BID_SIZE_UNKNOWN;
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }
@@ -211,6 +267,11 @@ static void evict_all(struct scene *scene)
 	struct bid_evict_config config = { .limits.cache_size = 1 };
 	struct bid_evict_stats stats;
 
+	/* what is open is not evicted: the broker's is closed by now */
+	for (struct call *call = scene->calls; call; call = call->next) {
+		bid_close(call->fd);
+		call->fd = -1;
+	}
 	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
 	assert_int_equal(stats.evicted, 1);
 }
@@ -231,8 +292,8 @@ static void test_other_bytes_than_the_first(void **state)
 	first = scene_memory(scene, "first");
 	put_elf(first, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
-	evict_all(scene);
 	scene_end_broker(scene);
+	evict_all(scene);
 
 	/* the same build by its id, and sound, but another file */
 	scene_broker(scene, &patient);
@@ -252,8 +313,8 @@ static void test_other_bytes_than_the_first(void **state)
 	put_elf(second, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	evict_all(scene);
 	scene_end_broker(scene);
+	evict_all(scene);
 
 	/* the user wants them all the same, and from then on they are the ones */
 	scene_broker(scene, &(struct bid_broker_config){ .accept = true });
@@ -261,8 +322,8 @@ static void test_other_bytes_than_the_first(void **state)
 	assert_int_equal(bid_source_memory_put(first, &request, changed, len + 16), 0);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_int_equal(call->size, len + 16);
-	evict_all(scene);
 	scene_end_broker(scene);
+	evict_all(scene);
 	scene_broker(scene, &patient);
 	put_elf(scene_memory(scene, "first"), 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
@@ -271,8 +332,13 @@ static void test_other_bytes_than_the_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_evidence), scene_test(test_evidence_is_bounded), scene_test(test_who_was_wrong_is_asked_last),
-		scene_test(test_benched),  scene_test(test_the_announced_size),	 scene_test(test_other_bytes_than_the_first),
+		scene_test(test_evidence),
+		scene_test(test_evidence_is_bounded),
+		scene_test(test_who_was_wrong_is_asked_last),
+		scene_test(test_benched),
+		scene_test(test_wrong_is_remembered),
+		scene_test(test_the_announced_size),
+		scene_test(test_other_bytes_than_the_first),
 	};
 
 	/* what the tests provoke is looked for where it matters */

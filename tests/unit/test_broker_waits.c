@@ -46,6 +46,36 @@ static void test_200_callers_share_one_download(void **state)
 	assert_int_equal(stats_of(scene).waiters, 0);
 }
 
+static void stand_still(void *user, const struct bid_result *result)
+{
+	pthread_mutex_lock(user);
+	pthread_mutex_unlock(user);
+}
+
+/* Who is kept at one file, as by a disk, keeps nobody else. */
+static void test_a_long_commit_delays_nobody(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
+	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+	struct bid_source *source;
+	uint64_t ticket;
+
+	scene_broker(scene, &patient);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	put_elf(source, 0xb, 0xb);
+	pthread_mutex_lock(&gate);
+	assert_int_equal(bid_broker_ticket(scene->broker, stand_still, &gate, &ticket), 0);
+	bid_broker_materialise(scene->broker, ticket, &large);
+	wait_for_waiters(scene, 0);
+	assert_int_equal(fetch(scene, &nowhere, NULL), -ENOENT);
+	assert_int_equal(fetch(scene, &other, NULL), 0);
+	pthread_mutex_unlock(&gate);
+	/* before the gate is gone */
+	scene_end_broker(scene);
+}
+
 /* The same without holding the download: every interleaving of joining, publishing and finding. */
 static void test_200_callers_race_with_the_end(void **state)
 {
@@ -110,6 +140,33 @@ static void test_windows(void **state)
 	wait_for_no_flights(scene);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	assert_int_equal(held->asked, 1);
+}
+
+/* What waits for nothing but its turn at the source is not kept for nobody: there is who waits for that turn. */
+static void test_the_line_is_left_in_time(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), in_line = elf_of(0x1);
+	struct call *first, *second, *late;
+	struct held_source *held;
+
+	scene_broker(scene, &hasty);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_HEAD);
+	first = call_for(scene, &request);
+	held_wait(held, 1);
+	second = call_for(scene, &in_line);
+	assert_int_equal(call_wait(first), -ETIMEDOUT);
+	assert_int_equal(call_wait(second), -ETIMEDOUT);
+	late = call_for(scene, &in_line);
+	assert_int_equal(call_wait(late), -ETIMEDOUT);
+	held_hold(held, HOLD_NOWHERE);
+	wait_for_no_flights(scene);
+	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->cancels, 1);
+	assert_int_equal(find(scene, &in_line, NULL), -EINPROGRESS);
+	assert_int_equal(find(scene, &request, NULL), 0);
 }
 
 /* A new window does not keep the next one's waiters from the artifact. */
@@ -262,8 +319,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		scene_test(test_200_callers_share_one_download),
+		scene_test(test_a_long_commit_delays_nobody),
 		scene_test(test_200_callers_race_with_the_end),
 		scene_test(test_windows),
+		scene_test(test_the_line_is_left_in_time),
 		scene_test(test_a_second_window_gets_it),
 		scene_test(test_a_timed_out_download_goes_on),
 		scene_test(test_progress),

@@ -67,6 +67,16 @@ static void test_outage(void **state)
 	tear_down(&setting);
 }
 
+static void await_breaker(struct bid_source *source, enum bid_breaker_state wanted)
+{
+	double deadline = now() + PATIENCE_S;
+
+	while (health_of(source).breaker != wanted) {
+		assert_true(now() < deadline);
+		usleep(5000);
+	}
+}
+
 static bool is_done(struct capture *capture)
 {
 	bool done;
@@ -77,32 +87,40 @@ static bool is_done(struct capture *capture)
 	return done;
 }
 
-/* It has to get one artifact from elsewhere, which takes it too long, and answers for the others: those are not kept from it. */
+/*
+ * It has to get one artifact from elsewhere, which takes long, and answers for the others: those are not kept from it, and the one
+ * is waited for, but not for ever.
+ */
 static void test_one_is_slow(void **state)
 {
+	struct bid_fetch_config config = quick;
 	struct bid_source_health health;
-	struct capture slow, capture;
 	struct setting setting;
 
-	set_up(&setting, &quick);
-	behave("ok");
-	control("POST", "?behaviour=stall-headers&id=" OTHER_ID);
-	capture_init(&slow);
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
-	while (!is_done(&slow)) {
+	config.first_byte_ms = 500;
+	for (int i = 0; i < 2; i++) {
+		struct capture slow, capture;
+
+		set_up(&setting, &config);
+		behave("ok");
+		control("POST", "?behaviour=%s&id=" OTHER_ID, i ? "stall-headers" : "delay:0.9");
+		capture_init(&slow);
+		start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
+		while (!is_done(&slow)) {
+			ask(setting.source, ID, &capture);
+			assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+			usleep(20000);
+		}
+		assert_string_equal(slow.text, i ? "no answer within 2 s" : "HTTP 200");
+		health = health_of(setting.source);
+		assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
+		assert_int_equal(health.failures, 0);
 		ask(setting.source, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-		usleep(20000);
+		assert_int_equal(health_of(setting.source).refused, 0);
+		control("POST", "/release");
+		tear_down(&setting);
 	}
-	assert_string_equal(slow.text, "no answer within 1.5 s");
-	health = health_of(setting.source);
-	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
-	assert_int_equal(health.failures, 0);
-	ask(setting.source, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(health_of(setting.source).refused, 0);
-	control("POST", "/release");
-	tear_down(&setting);
 }
 
 /* Servers that are not there in other ways: one attempt, and then none for a while. */
@@ -154,7 +172,7 @@ static void test_wait_for_probe(void **state)
 	behave("stall-headers*1");
 	ask(setting.source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	behave("delay:1*1");
+	behave("delay:0.4*1");
 	while (health_of(setting.source).next_probe_s > 0)
 		usleep(20000);
 	for (size_t i = 0; i < N; i++) {
@@ -171,43 +189,105 @@ static void test_wait_for_probe(void **state)
 	tear_down(&setting);
 }
 
-/* The probe is cancelled: the next in line takes its place. */
-static void test_cancelled_probe(void **state)
+/*
+ * But not for long: a silent server is not paid for again with each probe. Nor does it matter that it is not waited for, as when
+ * another delivers before: what became of the request is seen.
+ */
+static void test_silent_and_cancelled(void **state)
 {
-	static struct capture probe, next;
-	struct capture capture;
+	static struct capture first, probe, next;
+	struct bid_fetch_config patient = quick;
 	struct setting setting;
 	uint64_t number;
+	double began;
 
-	set_up(&setting, &quick);
-	behave("stall-headers*2");
-	ask(setting.source, ID, &capture);
+	patient.first_byte_ms = 2500;
+	set_up(&setting, &patient);
+	behave("stall-headers");
+	capture_init(&first);
+	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	await_requests(1);
+	setting.source->ops->cancel(setting.source, number);
+	await_done(&first);
+	assert_int_equal(first.outcome, BID_OUTCOME_CANCELLED);
+	await_breaker(setting.source, BID_BREAKER_OPEN);
 	while (health_of(setting.source).next_probe_s > 0)
 		usleep(20000);
+
 	capture_init(&probe);
 	capture_init(&next);
+	began = now();
 	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &probe);
-	start(setting.source, ID, BID_KIND_DEBUGINFO, &next);
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &next);
 	await_requests(2);
 	setting.source->ops->cancel(setting.source, number);
-	await_done(&probe);
-	assert_int_equal(probe.outcome, BID_OUTCOME_CANCELLED);
 	await_done(&next);
-	assert_int_equal(next.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(probe.outcome, BID_OUTCOME_CANCELLED);
+	assert_true(probe.done_at < next.done_at);
+	assert_int_equal(next.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_string_equal(next.text, "breaker open, and the probe on its way: no answer within 2.5 s");
+	assert_true(next.done_at - began < 2);
+	await_breaker(setting.source, BID_BREAKER_OPEN);
+	assert_in_range(health_of(setting.source).next_probe_s, 9, 15);
+	assert_refused(setting.source);
+	assert_int_equal(requests(), 2);
 	tear_down(&setting);
+}
+
+/* Whoever is not waited for any more has no turn, is not asked for more than a sign of life, and ends with its server. */
+static void test_cancelled_and_well(void **state)
+{
+	enum { N = 4 };
+	static struct capture captures[N];
+	struct bid_fetch_config config = quick;
+	struct setting setting;
+	uint64_t numbers[N];
+	double began;
+
+	config.first_byte_ms = PATIENCE_S * 1000;
+	set_up(&setting, &config);
+	behave("delay:0.3*2");
+	for (size_t i = 0; i < N; i++) {
+		capture_init(&captures[i]);
+		numbers[i] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+	}
+	await_requests(2);
+	/* the one in line first, or it would get the turn */
+	for (size_t i = N - 1; i-- > 0;)
+		setting.source->ops->cancel(setting.source, numbers[i]);
+	await_done(&captures[N - 1]);
+	assert_int_equal(captures[N - 1].outcome, BID_OUTCOME_FOUND);
+	for (size_t i = 0; i < N - 1; i++) {
+		assert_int_equal(captures[i].outcome, BID_OUTCOME_CANCELLED);
+		assert_int_equal(captures[i].dones, 1);
+		assert_int_equal(captures[i].heads, 0);
+	}
+	assert_int_equal(requests(), 3);
+
+	behave("stall-headers");
+	capture_init(&captures[0]);
+	numbers[0] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[0]);
+	await_requests(1);
+	setting.source->ops->cancel(setting.source, numbers[0]);
+	await_done(&captures[0]);
+	began = now();
+	tear_down(&setting);
+	assert_true(now() - began < 2);
+	assert_int_equal(captures[0].dones, 1);
 }
 
 static void test_bad_answers(void **state)
 {
-	static const char *const bad[] = { "error:503", "error:429", "error:401", "garbage", "hang-up" };
-	static const char *const harmless[] = { "absent",    "error:403",     "error:503::invalid%20buildid",
-						"error:501", "truncate:5000", "reset:5000" };
+	static const char *const bad[] = { "error:503",	    "error:429",  "error:401",	"garbage",  "hang-up",
+					   "truncate:5000", "reset:5000", "stall:5000", "error:400" };
+	static const char *const harmless[] = { "absent", "error:403", "error:503::invalid%20buildid", "error:501" };
+	struct bid_fetch_config config = quick;
 	struct capture capture;
 	struct setting setting;
 
+	config.stall_ms = 100;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		set_up(&setting, &quick);
+		set_up(&setting, &config);
 		behave(bad[i]);
 		for (int n = 0; n < 8; n++)
 			ask(setting.source, ID, &capture);
@@ -225,6 +305,49 @@ static void test_bad_answers(void **state)
 			fail_msg("%s: \"%s\"", harmless[i], capture.text);
 		tear_down(&setting);
 	}
+}
+
+/* A request that it does not like is no trouble of one that understood others. */
+static void test_one_is_not_liked(void **state)
+{
+	static const char *const verdicts[] = { "ok*1", "absent*1" };
+
+	for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
+		struct capture capture;
+		struct setting setting;
+
+		set_up(&setting, &quick);
+		behave(verdicts[i]);
+		ask(setting.source, ID, &capture);
+		behave("error:400");
+		for (int n = 0; n < 8; n++)
+			ask(setting.source, ID, &capture);
+		assert_int_equal(requests(), 8);
+		assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+		tear_down(&setting);
+	}
+}
+
+/* One file breaks off again and again, and the others come: that is no reason to leave the server alone. */
+static void test_one_breaks_off(void **state)
+{
+	struct capture capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	behave("ok");
+	control("POST", "?behaviour=reset:5000&id=" OTHER_ID);
+	for (int i = 0; i < 12; i++) {
+		ask(setting.source, OTHER_ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		assert_int_equal(health_of(setting.source).failures, 1 + i % 2);
+		if (i % 2 == 0)
+			continue;
+		ask(setting.source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		assert_int_equal(health_of(setting.source).failures, 0);
+	}
+	tear_down(&setting);
 }
 
 /* Connections break, for many at once: one of them tries again for all. */
@@ -324,38 +447,58 @@ static void test_retry_after(void **state)
 	tear_down(&setting);
 }
 
-/* The same with free turns: nobody asks while the server rests, and the one that noticed may go. */
+/* The same with free turns: nobody asks while the server rests, whoever noticed, and though that one is gone. */
 static void test_rest(void **state)
 {
-	static struct capture first, second;
+	static struct capture first, second, third;
 	struct bid_fetch_config config = quick;
 	struct setting setting;
 	uint64_t number;
+	double began;
 
 	config.retries = 1;
 	set_up(&setting, &config);
-	behave("error:429:9*1");
+	behave("ok");
+	control("POST", "?behaviour=error:429:2*1&id=" ID);
+	control("POST", "?behaviour=error:503*1&id=" OTHER_ID);
 	capture_init(&first);
 	capture_init(&second);
+	capture_init(&third);
+	began = now();
 	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
-	await_requests(1);
-	usleep(100000);
+	/* it has a back-off of its own, which would be over earlier */
 	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
-	usleep(300000);
-	assert_int_equal(requests(), 1);
+	await_requests(2);
+	usleep(100000);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &third);
 	setting.source->ops->cancel(setting.source, number);
+	await_done(&first);
 	await_done(&second);
+	await_done(&third);
+	assert_int_equal(first.outcome, BID_OUTCOME_CANCELLED);
 	assert_int_equal(second.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(third.outcome, BID_OUTCOME_FOUND);
+	assert_true(second.done_at - began >= 2);
+	assert_true(third.done_at - began >= 2);
 	tear_down(&setting);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_outage),		cmocka_unit_test(test_dead),	    cmocka_unit_test(test_wait_for_probe),
-		cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_unsupported),
-		cmocka_unit_test(test_retry_after),	cmocka_unit_test(test_rest),	    cmocka_unit_test(test_one_is_slow),
+		cmocka_unit_test(test_outage),
+		cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_wait_for_probe),
+		cmocka_unit_test(test_cancelled_and_well),
+		cmocka_unit_test(test_bad_answers),
+		cmocka_unit_test(test_unsupported),
+		cmocka_unit_test(test_retry_after),
+		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_one_is_slow),
 		cmocka_unit_test(test_broken_for_many),
+		cmocka_unit_test(test_one_breaks_off),
+		cmocka_unit_test(test_one_is_not_liked),
+		cmocka_unit_test(test_silent_and_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

@@ -126,24 +126,39 @@ static void test_nobody_listens(void **state)
 	assert_string_equal(capture.text, "could not connect: Connection refused");
 }
 
-/* A listener whose backlog is full drops what else comes, as a firewall does. It costs the time to connect, and that once. */
+enum { FILLERS = 4 };
+
+/* A listener whose backlog is full drops what else comes, as a firewall does. */
+static void make_black_hole(int fds[static FILLERS + 1], uint16_t *ret_port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	fds[FILLERS] = listen_on(0, ret_port);
+	address.sin_port = htons(*ret_port);
+	for (size_t i = 0; i < FILLERS; i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		assert_true(fds[i] >= 0);
+		if (connect(fds[i], (struct sockaddr *)&address, sizeof(address)) < 0)
+			assert_int_equal(errno, EINPROGRESS);
+	}
+}
+
+static void close_black_hole(int fds[static FILLERS + 1])
+{
+	for (size_t i = 0; i <= FILLERS; i++)
+		close(fds[i]);
+}
+
+/* It costs the time to connect, and that once. */
 static void test_black_hole(void **state)
 {
 	struct bid_fetch_config config = quick;
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	struct capture capture;
+	int fds[FILLERS + 1];
 	uint16_t port;
-	bid_auto_fd int fd = listen_on(0, &port);
-	int fillers[4];
 	double began;
 
-	address.sin_port = htons(port);
-	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++) {
-		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-		assert_true(fillers[i] >= 0);
-		if (connect(fillers[i], (struct sockaddr *)&address, sizeof(address)) < 0)
-			assert_int_equal(errno, EINPROGRESS);
-	}
+	make_black_hole(fds, &port);
 	config.connect_ms = 500;
 	config.retries = 2;
 	began = now();
@@ -152,8 +167,43 @@ static void test_black_hole(void **state)
 	assert_int_equal(strncmp(capture.text, "could not connect", 17), 0);
 	assert_true(capture.done_at - began >= 0.4);
 	assert_true(capture.done_at - began < 2);
-	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++)
-		close(fillers[i]);
+	close_black_hole(fds);
+}
+
+/* It is noticed as well if each request is given up before, because another server has delivered. */
+static void test_black_hole_in_a_race(void **state)
+{
+	struct bid_fetch_config config = quick;
+	struct bid_source_health health;
+	struct bid_source *source;
+	struct bid_fetch *fetch;
+	int fds[FILLERS + 1];
+	char url[64];
+	uint16_t port;
+	double began;
+
+	make_black_hole(fds, &port);
+	config.connect_ms = 500;
+	snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
+	assert_int_equal(bid_fetch_new(&config, &fetch), 0);
+	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
+	began = now();
+	do {
+		struct capture capture;
+		uint64_t number;
+
+		capture_init(&capture);
+		number = start(source, ID, BID_KIND_DEBUGINFO, &capture);
+		usleep(50000);
+		source->ops->cancel(source, number);
+		await_done(&capture);
+		source->ops->health(source, &health);
+	} while (health.breaker == BID_BREAKER_CLOSED && now() < began + 5);
+	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
+	assert_int_equal(health.failures, 1);
+	source->ops->free(source);
+	bid_fetch_free(fetch);
+	close_black_hole(fds);
 }
 
 /* No socket may leak into the programs that a daemon starts. */
@@ -244,13 +294,10 @@ static void test_untrusted_certificate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forgotten_connection),
-		cmocka_unit_test(test_connection_reuse),
-		cmocka_unit_test(test_fresh_connection),
-		cmocka_unit_test(test_nobody_listens),
-		cmocka_unit_test(test_black_hole),
-		cmocka_unit_test(test_close_on_exec),
-		cmocka_unit_test(test_untrusted_certificate),
+		cmocka_unit_test(test_forgotten_connection), cmocka_unit_test(test_connection_reuse),
+		cmocka_unit_test(test_fresh_connection),     cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_black_hole),	     cmocka_unit_test(test_black_hole_in_a_race),
+		cmocka_unit_test(test_close_on_exec),	     cmocka_unit_test(test_untrusted_certificate),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

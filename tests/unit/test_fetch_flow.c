@@ -93,7 +93,7 @@ static void test_cancel_in_line(void **state)
 	config.parallel = 1;
 	config.retries = 1;
 	set_up(&setting, &config);
-	behave("error:503:9*1");
+	behave("error:503:1*1");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
 		numbers[i] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
@@ -189,6 +189,36 @@ static void test_receiver_fails(void **state)
 		assert_int_equal(requests(), 1);
 	}
 	tear_down(&setting);
+}
+
+/* A disk that does not answer for a while is not the servers' fault: neither its own, nor of those whose bytes wait to be read. */
+static void test_receiver_is_slow(void **state)
+{
+	static const char *const others[] = { "slow:200000", "delay:0.3" };
+	struct bid_fetch_config config = quick;
+	struct setting setting;
+
+	config.stall_ms = 800;
+	config.first_byte_ms = 1200;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		static struct capture slow, other;
+
+		set_up(&setting, &config);
+		behave(others[i]);
+		control("POST", "?behaviour=slow:200000&id=" ID);
+		capture_init(&slow);
+		capture_init(&other);
+		slow.body_pause = 1500000;
+		start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &other);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
+		await_done(&slow);
+		await_done(&other);
+		assert_string_equal(slow.text, "HTTP 200");
+		assert_string_equal(other.text, "HTTP 200");
+		assert_body(&slow);
+		assert_body(&other);
+		tear_down(&setting);
+	}
 }
 
 static void start_next(struct capture *capture)
@@ -287,11 +317,11 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_turns),	       cmocka_unit_test(test_two_servers),
-		cmocka_unit_test(test_cancel_in_body), cmocka_unit_test(test_cancel_in_line),
-		cmocka_unit_test(test_free_in_flight), cmocka_unit_test(test_free_at_once),
-		cmocka_unit_test(test_receiver_fails), cmocka_unit_test(test_start_from_done),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_turns),		cmocka_unit_test(test_two_servers),
+		cmocka_unit_test(test_cancel_in_body),	cmocka_unit_test(test_cancel_in_line),
+		cmocka_unit_test(test_free_in_flight),	cmocka_unit_test(test_free_at_once),
+		cmocka_unit_test(test_receiver_fails),	cmocka_unit_test(test_receiver_is_slow),
+		cmocka_unit_test(test_start_from_done), cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);

@@ -33,6 +33,30 @@ static enum bid_response_event take_all(struct bid_response *response, const cha
 #define take_lines(response, ...) \
 	take_all(response, (const char *const[]){ __VA_ARGS__ }, sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
 
+static void test_page(void **state)
+{
+	static const struct {
+		const char *field;
+		bool is_page;
+	} cases[] = {
+		{ "Content-Type: text/html", true },
+		{ "content-type:TEXT/HTML; charset=utf-8", true },
+		{ "Content-Type: text/html;charset=utf-8", true },
+		{ "Content-Type: text/htmlx", false },
+		{ "Content-Type: text/plain; not=text/html", false },
+		{ "Content-Type:", false },
+		{ "X-Content-Type: text/html", false },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bid_response response;
+
+		bid_response_init(&response);
+		take_lines(&response, "HTTP/1.1 200 OK", cases[i].field, "");
+		assert_int_equal(response.is_page, cases[i].is_page);
+	}
+}
+
 static void test_found(void **state)
 {
 	struct bid_response response;
@@ -334,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_page),
 		cmocka_unit_test(test_ima_signature),
 		cmocka_unit_test(test_http2),
 		cmocka_unit_test(test_sizes),
