@@ -7,22 +7,30 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-/* An inode's attachment; protected by the lock of its owner. */
-struct backing {
+#include "base/clock.h"
+
+enum { HOUR_S = 3600 };
+
+/* An inode's attachment; protected by the lock of its owner. It outlives its inode as long as there are handles. */
+struct bid_backing {
 	struct bid_backings *owner; /* borrowed */
 	int id; /* the kernel's, which stands for a file; 0 is none */
 	dev_t dev; /* of that file */
 	ino_t ino;
+	off_t size;
+	bool made; /* in memory: it has no name */
 	unsigned by_kernel; /* handles that the kernel reads */
 	unsigned by_us; /* handles that we read */
-	struct backing *older, *newer; /* by last use, while it has an id and no handle: kept for the next open */
+	bool detached; /* its inode is gone */
+	int64_t kept_s; /* bid_clock_s(), since when it has no handle */
+	struct bid_backing *older, *newer; /* by last use, while it has an id and no handle: kept for the next open */
 };
 
 struct bid_backings {
 	int device; /* of the session; borrowed, -1 before the first open and after the session */
 	pthread_mutex_t lock; /* protects all below and every inode's attachment; held while an id is registered */
 	unsigned max_kept, n_kept; /* ids without an open handle */
-	struct backing ends; /* of the list of kept ids: .newer is the oldest, .older the newest */
+	struct bid_backing ends; /* of the list of kept ids: .newer is the oldest, .older the newest */
 };
 
 bool bid_backing_compiled(void)
@@ -67,7 +75,7 @@ void bid_backings_free(struct bid_backings *backings)
 }
 
 /* Not fuse_passthrough_close(): there may be no request any more. */
-static void close_id(struct backing *backing)
+static void close_id(struct bid_backing *backing)
 {
 	uint32_t id = (uint32_t)backing->id;
 
@@ -76,17 +84,17 @@ static void close_id(struct backing *backing)
 	backing->id = 0;
 }
 
-static void unlist(struct backing *backing)
+static void unlist(struct bid_backing *backing)
 {
 	backing->older->newer = backing->newer;
 	backing->newer->older = backing->older;
 	backing->owner->n_kept--;
 }
 
-static void keep(struct backing *backing)
+static void keep(struct bid_backing *backing)
 {
 	struct bid_backings *backings = backing->owner;
-	struct backing *oldest = backings->ends.newer;
+	struct bid_backing *oldest = backings->ends.newer;
 
 	if (backings->n_kept >= backings->max_kept) {
 		unlist(oldest);
@@ -97,15 +105,39 @@ static void keep(struct backing *backing)
 	backing->older->newer = backing;
 	backings->ends.older = backing;
 	backings->n_kept++;
+	backing->kept_s = bid_clock_s();
 }
 
-static bool stands_for(const struct backing *backing, const struct stat *st)
+/* What is made in memory is another file for each who asks, of the same content. */
+static bool stands_for(const struct bid_backing *backing, const struct stat *st)
 {
-	return backing->id && backing->dev == st->st_dev && backing->ino == st->st_ino;
+	if (!backing->id)
+		return false;
+	if (backing->made && st->st_nlink == 0 && backing->size == st->st_size)
+		return true;
+	return backing->dev == st->st_dev && backing->ino == st->st_ino;
+}
+
+void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
+{
+	int64_t kept_s = bid_clock_s() - HOUR_S;
+	struct bid_backing *newer;
+
+	if (!backings)
+		return;
+	pthread_mutex_lock(&backings->lock);
+	for (struct bid_backing *backing = backings->ends.newer; backing != &backings->ends; backing = newer) {
+		newer = backing->newer;
+		if (st ? !stands_for(backing, st) : backing->kept_s > kept_s)
+			continue;
+		unlist(backing);
+		close_id(backing);
+	}
+	pthread_mutex_unlock(&backings->lock);
 }
 
 /* Give @backing, which has no handle that the kernel reads, an id for @fd. */
-static int have_id(fuse_req_t req, struct backing *backing, int fd, const struct stat *st)
+static int have_id(fuse_req_t req, struct bid_backing *backing, int fd, const struct stat *st)
 {
 	int id;
 
@@ -123,13 +155,16 @@ static int have_id(fuse_req_t req, struct backing *backing, int fd, const struct
 	backing->id = id;
 	backing->dev = st->st_dev;
 	backing->ino = st->st_ino;
+	backing->size = st->st_size;
+	backing->made = st->st_nlink == 0;
 	return 0;
 }
 
-static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi)
+static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi,
+		       struct bid_backing **ret_backing)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct backing *backing = bid_inodes_attached(fs->inodes, number);
+	struct bid_backing *backing = bid_inodes_attached(fs->inodes, number);
 
 	if (!backing) {
 		backing = calloc(1, sizeof(*backing));
@@ -146,49 +181,64 @@ static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct s
 			return -ESTALE;
 	} else if (have_id(req, backing, fd, st) < 0) {
 		backing->by_us++;
+		*ret_backing = backing;
 		return -EOPNOTSUPP;
 	}
 	backing->by_kernel++;
+	*ret_backing = backing;
 	fi->backing_id = backing->id;
 	return 0;
 }
 
-int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi)
+int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi,
+		     struct bid_backing **ret_backing)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	int r;
 
 	/* held across the registration: a second open of the inode must wait for the id of the first */
 	pthread_mutex_lock(&fs->backings->lock);
-	r = open_locked(req, number, fd, st, fi);
+	r = open_locked(req, number, fd, st, fi, ret_backing);
 	pthread_mutex_unlock(&fs->backings->lock);
 	return r;
 }
 
-void bid_backing_close(struct bid_fs *fs, fuse_ino_t number, bool by_kernel)
+void bid_backing_close(struct bid_backing *backing, bool by_kernel)
 {
-	struct backing *backing;
+	struct bid_backings *backings = backing->owner;
+	bool gone;
 
-	pthread_mutex_lock(&fs->backings->lock);
-	backing = bid_inodes_attached(fs->inodes, number);
-	if (backing && !by_kernel)
-		backing->by_us--;
-	else if (backing && --backing->by_kernel == 0)
+	pthread_mutex_lock(&backings->lock);
+	*(by_kernel ? &backing->by_kernel : &backing->by_us) -= 1;
+	gone = backing->detached && backing->by_kernel + backing->by_us == 0;
+	if (gone && backing->id)
+		close_id(backing);
+	else if (!gone && by_kernel && backing->by_kernel == 0)
 		keep(backing);
-	pthread_mutex_unlock(&fs->backings->lock);
+	pthread_mutex_unlock(&backings->lock);
+	if (gone)
+		free(backing);
 }
 
 void bid_backing_detach(void *attachment)
 {
-	struct backing *backing = attachment;
+	struct bid_backing *backing = attachment;
 	struct bid_backings *backings = backing->owner;
+	bool held;
 
 	pthread_mutex_lock(&backings->lock);
-	if (backing->id) {
+	/*
+	 * The kernel releases a handle before it forgets the inode, but another worker may be at that still, and by then the inode
+	 * may be known again, with handles of its own. After the session nobody releases anything.
+	 */
+	held = backings->device >= 0 && backing->by_kernel + backing->by_us > 0;
+	backing->detached = true;
+	if (!held && backing->id) {
 		if (backing->by_kernel == 0)
 			unlist(backing);
 		close_id(backing);
 	}
 	pthread_mutex_unlock(&backings->lock);
-	free(backing);
+	if (!held)
+		free(backing);
 }

@@ -15,6 +15,9 @@
  */
 struct bid_backings;
 
+/* What the handles of one inode have in common. */
+struct bid_backing;
+
 int bid_backings_new(unsigned max_kept, struct bid_backings **ret_backings);
 
 /* The session is over, and the kernel has given up all ids. */
@@ -22,6 +25,12 @@ void bid_backings_end(struct bid_backings *backings);
 
 /* After the inodes were freed. @backings may be NULL. */
 void bid_backings_free(struct bid_backings *backings);
+
+/*
+ * Give back the id of the file with the attributes @st if nobody has that open, or with NULL the ids that were not used for an
+ * hour. @backings may be NULL.
+ */
+void bid_backings_let_go(struct bid_backings *backings, const struct stat *st);
 
 /* Is it compiled in? libfuse has it from 3.17 on. */
 bool bid_backing_compiled(void);
@@ -35,12 +44,13 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
  *   -EOPNOTSUPP	it is for the caller to read
  *   -ESTALE		another file is open as this inode, which the kernel would go on to read
  *   -ENOMEM
- * After the first two it counts as open until bid_backing_close().
+ * After the first two it counts as open until bid_backing_close() of @ret_backing, which is NULL if that is not needed.
  */
-int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi);
+int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi,
+		     struct bid_backing **ret_backing);
 
-/* One of its handles is gone: one that the kernel read if @by_kernel. */
-void bid_backing_close(struct bid_fs *fs, fuse_ino_t number, bool by_kernel);
+/* One of its handles is gone: one that the kernel read if @by_kernel. Its inode may be gone before it. */
+void bid_backing_close(struct bid_backing *backing, bool by_kernel);
 
 /* An inode with such an attachment goes. */
 void bid_backing_detach(void *attachment);

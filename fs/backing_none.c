@@ -29,12 +29,18 @@ void bid_backings_free(struct bid_backings *backings)
 {
 }
 
-int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi)
+void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
 {
+}
+
+int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi,
+		     struct bid_backing **ret_backing)
+{
+	*ret_backing = NULL;
 	return -EOPNOTSUPP;
 }
 
-void bid_backing_close(struct bid_fs *fs, fuse_ino_t number, bool by_kernel)
+void bid_backing_close(struct bid_backing *backing, bool by_kernel)
 {
 }
 

@@ -2,13 +2,18 @@
 #include "fds.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/access.h"
+#include "base/clock.h"
 #include "base/stamp.h"
 
-enum { BUCKETS = 8192 }; /* a power of two */
+enum {
+	BUCKETS = 8192, /* a power of two */
+	HOUR_S = 3600,
+};
 
 struct bid_fd {
 	uint64_t number;
@@ -16,6 +21,8 @@ struct bid_fd {
 	struct bid_stamp stamp; /* of when it was checked */
 	mode_t mode; /* which bid_fstat() made of the file then; a list or a mode that is changed shows in the stamp */
 	unsigned users; /* the table is one */
+	bool last; /* its file has no other place any more, and may be read */
+	int64_t used_s; /* bid_clock_s(), when it was asked for last */
 	struct bid_fd *next; /* in its bucket */
 	struct bid_fd *older, *newer; /* by last use */
 };
@@ -66,6 +73,7 @@ static void make_newest(struct bid_fds *fds, struct bid_fd *fd)
 	fd->newer = &fds->ends;
 	fd->older->newer = fd;
 	fds->ends.older = fd;
+	fd->used_s = bid_clock_s();
 }
 
 /* Take @fd out of the table, which was its user. */
@@ -184,14 +192,18 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 	return NULL;
 }
 
+static bool is_of(const struct bid_fd *fd, const struct stat *st)
+{
+	return fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino;
+}
+
 void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool same_size)
 {
 	struct bid_fd *fd;
 
 	pthread_mutex_lock(&fds->lock);
 	fd = find(fds, number);
-	if (fd && ((fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino) ||
-		   (same_size && fd->file.st.st_size == st->st_size)))
+	if (fd && (is_of(fd, st) || (same_size && fd->file.st.st_size == st->st_size)))
 		fd = NULL;
 	if (fd)
 		unlist(fds, fd);
@@ -207,14 +219,60 @@ void bid_fds_forget(struct bid_fds *fds, uint64_t number)
 
 	pthread_mutex_lock(&fds->lock);
 	fd = find(fds, number);
-	if (fd)
+	if (fd) {
 		fd->users++;
+		fd->last = false;
+	}
 	pthread_mutex_unlock(&fds->lock);
 	if (!fd)
 		return;
 	if (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0)
 		give_up(fds, fd);
 	bid_fds_put(fds, fd);
+}
+
+int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
+{
+	int64_t used_s = bid_clock_s() - HOUR_S;
+	struct bid_fd *gone = NULL, *newer;
+	int held = -1;
+
+	pthread_mutex_lock(&fds->lock);
+	for (struct bid_fd *fd = fds->ends.newer; fd != &fds->ends; fd = newer) {
+		newer = fd->newer;
+		if (st ? !is_of(fd, st) : fd->used_s > used_s)
+			continue;
+		if (fd->users > 1)
+			continue;
+		if (!is_held(user, fd->number)) {
+			unlist(fds, fd);
+			fd->next = gone;
+			gone = fd;
+		} else if (st) {
+			fd->last = true;
+			held = held < 0 ? fcntl(fd->file.fd, F_DUPFD_CLOEXEC, 3) : held;
+		}
+	}
+	pthread_mutex_unlock(&fds->lock);
+	while (gone) {
+		struct bid_fd *next = gone->next;
+
+		bid_fds_put(fds, gone);
+		gone = next;
+	}
+	return held;
+}
+
+/* The one to be given up for another: the oldest that can be opened again, or if there is none, the oldest. */
+static struct bid_fd *oldest_of(struct bid_fds *fds)
+{
+	for (unsigned i = 0; i < fds->n && fds->ends.newer->last; i++) {
+		struct bid_fd *last = fds->ends.newer;
+
+		unchain(last);
+		make_newest(fds, last);
+	}
+	return fds->ends.newer;
 }
 
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file)
@@ -237,7 +295,7 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
 	if (replaced)
 		unlist(fds, replaced);
 	if (fds->n >= fds->max) {
-		oldest = fds->ends.newer;
+		oldest = oldest_of(fds);
 		unlist(fds, oldest);
 	}
 	fd->next = *bucket_of(fds, number);

@@ -3,143 +3,171 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
-#include "base/cleanup.h"
-#include "base/clock.h"
+#include "base/thread.h"
 #include "inode.h"
 #include "kcore.h"
 #include "names.h"
+#include "seek.h"
 
-enum { REST = 10 }; /* the directories are read anew after this many times what it took */
-
-/* A directory by its number. */
-struct place {
+/* A number that is searched for. */
+struct sought {
+	struct sought *next;
 	uint64_t number;
-	struct bid_node node; /* owned */
+	struct bid_handle_waiter waiter;
 };
 
 struct bid_handles {
 	const struct bid_tree *tree; /* borrowed */
-	pthread_mutex_t lock; /* protects all below, and is held while the directories are read */
-	struct place *places; /* of original paths, by number; owned */
-	size_t n, room;
-	int64_t fresh_until; /* bid_clock_ns() */
+	struct bid_seek *seek; /* owned; the thread's */
+	pthread_t thread;
+	pthread_mutex_t lock; /* protects all below */
+	pthread_cond_t more;
+	struct sought *first, **last; /* owned */
+	bool started; /* there is a thread */
+	atomic_bool ended;
 };
 
 int bid_handles_new(const struct bid_tree *tree, struct bid_handles **ret_handles)
 {
 	struct bid_handles *handles = calloc(1, sizeof(*handles));
 
-	if (!handles)
+	if (!handles || bid_seek_new(tree, &handles->seek) < 0) {
+		free(handles);
 		return -ENOMEM;
+	}
 	handles->tree = tree;
+	handles->last = &handles->first;
 	pthread_mutex_init(&handles->lock, NULL);
+	pthread_cond_init(&handles->more, NULL);
 	*ret_handles = handles;
 	return 0;
-}
-
-static void clear(struct bid_handles *handles)
-{
-	for (size_t i = 0; i < handles->n; i++)
-		bid_node_release(&handles->places[i].node);
-	free(handles->places);
-	handles->places = NULL;
-	handles->n = handles->room = 0;
 }
 
 void bid_handles_free(struct bid_handles *handles)
 {
 	if (!handles)
 		return;
-	clear(handles);
+	bid_seek_free(handles->seek);
+	pthread_cond_destroy(&handles->more);
 	pthread_mutex_destroy(&handles->lock);
 	free(handles);
 }
 
-/* Directories of original paths */
+/* Searching, from a thread of its own */
 
-static int add_place(struct bid_handles *handles, const struct bid_node *node)
+static void answer(struct sought *sought, int error, struct bid_node *node)
 {
-	struct place *place;
-
-	if (bid_array_grow(handles->places, handles->n, handles->room) < 0)
-		return -ENOMEM;
-	place = &handles->places[handles->n];
-	if (bid_node_copy(node, &place->node) < 0)
-		return -ENOMEM;
-	place->number = bid_inode_number(node);
-	handles->n++;
-	return 0;
+	sought->waiter.answer(sought->waiter.user, error, node);
+	free(sought);
 }
 
-static int add_below(void *user, const char *name, const struct bid_node *node)
+/* Whoever waits behind others is not kept waiting once he has given up. */
+static void send_away(struct bid_handles *handles)
 {
-	struct bid_handles *handles = user;
-	struct bid_node by_path = *node;
-	int r;
-
-	if (node->type != BID_NODE_PATH && node->type != BID_NODE_PATH_ID)
-		return 0;
-	r = add_place(handles, node);
-	if (r < 0 || node->type == BID_NODE_PATH_ID)
-		return r;
-	by_path.type = BID_NODE_BY_PATH;
-	r = add_place(handles, &by_path);
-	if (r < 0)
-		return r;
-	r = bid_tree_list(handles->tree, node, add_below, handles);
-	return r == -ENOMEM ? r : 0; /* one that cannot be read has no handles */
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint64_t left = ((const struct place *)a)->number, right = ((const struct place *)b)->number;
-
-	return left < right ? -1 : left > right;
-}
-
-static int read_places(struct bid_handles *handles)
-{
-	static const struct bid_node root = { .type = BID_NODE_PATH }, by_path = { .type = BID_NODE_BY_PATH };
-	int64_t begun = bid_clock_ns(), ended;
-	int r;
-
-	clear(handles);
-	r = add_place(handles, &by_path);
-	if (r == 0)
-		r = bid_tree_list(handles->tree, &root, add_below, handles);
-	if (r < 0) {
-		clear(handles);
-		return r;
-	}
-	if (handles->n > 1)
-		qsort(handles->places, handles->n, sizeof(*handles->places), compare);
-	ended = bid_clock_ns();
-	handles->fresh_until = ended + (ended - begun) * REST;
-	return 0;
-}
-
-static int resolve_place(struct bid_handles *handles, uint64_t number, struct bid_node *ret_node)
-{
-	const struct place key = { .number = number };
-	const struct place *place = NULL;
-	int r = 0;
+	struct sought *gone = NULL, **at, *next;
 
 	pthread_mutex_lock(&handles->lock);
-	if (handles->n)
-		place = bsearch(&key, handles->places, handles->n, sizeof(key), compare);
-	if (!place && bid_clock_ns() >= handles->fresh_until) {
-		r = read_places(handles);
-		if (r == 0 && handles->n)
-			place = bsearch(&key, handles->places, handles->n, sizeof(key), compare);
+	for (at = &handles->first; (next = *at);) {
+		if (!next->waiter.is_gone(next->waiter.user)) {
+			at = &next->next;
+			continue;
+		}
+		*at = next->next;
+		next->next = gone;
+		gone = next;
 	}
-	if (r == 0)
-		r = place ? bid_node_copy(&place->node, ret_node) : -ESTALE;
+	handles->last = at;
 	pthread_mutex_unlock(&handles->lock);
+	for (; gone; gone = next) {
+		next = gone->next;
+		answer(gone, -EINTR, NULL);
+	}
+}
+
+struct turn {
+	struct bid_handles *handles;
+	struct sought *sought;
+};
+
+/* bid_seek_over_fn */
+static bool is_over(void *user)
+{
+	const struct turn *turn = user;
+
+	send_away(turn->handles);
+	return atomic_load(&turn->handles->ended) || turn->sought->waiter.is_gone(turn->sought->waiter.user);
+}
+
+static void seek(struct bid_handles *handles, struct sought *sought)
+{
+	struct turn turn = { .handles = handles, .sought = sought };
+	struct bid_node node = { 0 };
+	int r = bid_seek_node(handles->seek, sought->number, is_over, &turn, &node);
+
+	answer(sought, r, r == 0 ? &node : NULL);
+	bid_node_release(&node);
+}
+
+static void *work(void *user)
+{
+	struct bid_handles *handles = user;
+	struct sought *sought;
+
+	pthread_mutex_lock(&handles->lock);
+	while (!atomic_load(&handles->ended) || handles->first) {
+		sought = handles->first;
+		if (!sought) {
+			pthread_cond_wait(&handles->more, &handles->lock);
+			continue;
+		}
+		handles->first = sought->next;
+		if (!handles->first)
+			handles->last = &handles->first;
+		pthread_mutex_unlock(&handles->lock);
+		seek(handles, sought);
+		pthread_mutex_lock(&handles->lock);
+	}
+	pthread_mutex_unlock(&handles->lock);
+	return NULL;
+}
+
+int bid_handles_seek(struct bid_handles *handles, uint64_t number, const struct bid_handle_waiter *waiter)
+{
+	struct sought *sought = malloc(sizeof(*sought));
+	int r = sought ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	*sought = (struct sought){ .number = number, .waiter = *waiter };
+	pthread_mutex_lock(&handles->lock);
+	if (!handles->started)
+		r = bid_thread_start(&handles->thread, "bid-handles", work, handles);
+	if (r == 0) {
+		handles->started = true;
+		*handles->last = sought;
+		handles->last = &sought->next;
+		pthread_cond_signal(&handles->more);
+	}
+	pthread_mutex_unlock(&handles->lock);
+	if (r < 0)
+		free(sought);
 	return r;
+}
+
+void bid_handles_end(struct bid_handles *handles)
+{
+	if (!handles->started)
+		return;
+	pthread_mutex_lock(&handles->lock);
+	atomic_store(&handles->ended, true);
+	pthread_cond_signal(&handles->more);
+	pthread_mutex_unlock(&handles->lock);
+	pthread_join(handles->thread, NULL);
+	handles->started = false;
 }
 
 /* What has an id */
@@ -149,12 +177,25 @@ struct search {
 	struct bid_node node; /* all of it but the id */
 };
 
+/* An id is found by perf's spellings of it, too: the first 20 bytes, and those of a short one with zeros behind them. */
 static int try_id(void *user, const struct bid_id *id)
 {
 	struct search *search = user;
 
 	search->node.id = *id;
-	return bid_inode_number(&search->node) == search->number;
+	if (bid_inode_number(&search->node) == search->number)
+		return 1;
+	if (id->len > BID_ID_PERF_MAX) {
+		search->node.id = (struct bid_id){ .len = BID_ID_PERF_MAX };
+		memcpy(search->node.id.bytes, id->bytes, BID_ID_PERF_MAX);
+		return bid_inode_number(&search->node) == search->number;
+	}
+	while (search->node.id.len < BID_ID_PERF_MAX) {
+		search->node.id.bytes[search->node.id.len++] = 0;
+		if (bid_inode_number(&search->node) == search->number)
+			return 1;
+	}
+	return 0;
 }
 
 static int resolve_id(const struct bid_handles *handles, uint64_t number, const struct bid_node *pattern, unsigned fan,
@@ -169,6 +210,28 @@ static int resolve_id(const struct bid_handles *handles, uint64_t number, const 
 	return 0;
 }
 
+/* What is there whatever is in the store. */
+static int resolve_path(uint64_t number, enum bid_node_type type, struct bid_node *ret_node)
+{
+	struct bid_node node = { .type = type };
+
+	if (bid_inode_number(&node) == number) {
+		*ret_node = node;
+		return 0;
+	}
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
+		node.path = (char *)bid_names_fixed[i].path;
+		if (bid_names_fixed[i].type == BID_NODE_PATH && type == BID_NODE_PATH && bid_inode_number(&node) == number)
+			return bid_node_copy(&node, ret_node);
+	}
+	for (size_t i = 0; i <= BID_COUNT(bid_names_nameless); i++) {
+		node.path = (char *)(i < BID_COUNT(bid_names_nameless) ? bid_names_nameless[i] : BID_KCORE_PATH);
+		if (type == BID_NODE_PATH && bid_inode_number(&node) == number)
+			return bid_node_copy(&node, ret_node);
+	}
+	return -ESTALE;
+}
+
 static int resolve_alias(uint64_t number, struct bid_node *ret_node)
 {
 	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
@@ -180,20 +243,18 @@ static int resolve_alias(uint64_t number, struct bid_node *ret_node)
 	return -ESTALE;
 }
 
-int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid_node *ret_node)
+static int resolve(struct bid_handles *handles, uint64_t number, struct bid_node *ret_node)
 {
 	struct bid_node node = { 0 };
 	unsigned fan;
 
 	bid_inode_take_apart(number, &node.type, &node.kind, &fan);
-	/* names of sources and sections are nowhere to be read off before they are kept */
 	if ((node.type == BID_NODE_FILE) != (node.kind != BID_KIND_NONE) || bid_kind_has_detail(node.kind))
 		return -ESTALE;
 	switch (node.type) {
 	case BID_NODE_PATH:
-	case BID_NODE_PATH_ID:
 	case BID_NODE_BY_PATH:
-		return resolve_place(handles, number, ret_node);
+		return resolve_path(number, node.type, ret_node);
 	case BID_NODE_ID:
 	case BID_NODE_LINK:
 	case BID_NODE_INFO:
@@ -201,7 +262,7 @@ int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid
 	case BID_NODE_SOURCES: /* but only the top */
 	case BID_NODE_FILE:
 	case BID_NODE_KCORE:
-	case BID_NODE_KCORE_COPY:
+	case BID_NODE_KCORE_COPY: /* but only the one that is offered */
 	case BID_NODE_MODULES:
 		return resolve_id(handles, number, &node, fan, ret_node);
 	case BID_NODE_ALIAS:
@@ -221,6 +282,17 @@ int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid
 		return -ESTALE;
 	*ret_node = node;
 	return 0;
+}
+
+int bid_handles_resolve(struct bid_handles *handles, uint64_t number, struct bid_node *ret_node)
+{
+	enum bid_node_type type;
+	enum bid_kind kind;
+	unsigned fan;
+	int r = resolve(handles, number, ret_node);
+
+	bid_inode_take_apart(number, &type, &kind, &fan);
+	return r == -ESTALE && bid_seek_can(type, kind) ? -EINPROGRESS : r;
 }
 
 /* The node of @type whose path is that of @node without its last part. */

@@ -3,6 +3,8 @@
 #ifndef BID_FS_NAMES_H
 #define BID_FS_NAMES_H
 
+#include <bid/store.h>
+
 #include "node.h"
 
 /* Names that are there whatever is in the store. */
@@ -23,6 +25,9 @@ static const struct {
 	{ "usr/lib", "debug", BID_NODE_PATH, "usr/lib/debug" },
 	{ "usr/lib/debug", ".build-id", BID_NODE_DEBUG, NULL },
 };
+
+/* Original paths that are none: they are there for every id, whoever has put what of it where. */
+static const char *const bid_names_nameless[] = { BID_STORE_NAMELESS, "[kernel.kallsyms]", "[vdso]" };
 
 static const struct {
 	const char *name;

@@ -47,7 +47,7 @@ struct bid_node {
 	struct bid_id id;
 	/*
 	 * Of status and metrics: each look at them is a node of its own, with a text that stays; 0 is the name. Of what is being
-	 * written: see staged.h. Of an artifact, if not 0: which of the files that have its name one after the other, by size.
+	 * written: see staged.h. Of an artifact, if not 0: which of the files that have its name one after the other.
 	 */
 	uint32_t serial;
 	char *path; /* relative to the store; owned, may be NULL for "" */

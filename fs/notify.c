@@ -29,13 +29,66 @@ struct bid_notifier {
 	pthread_cond_t more;
 	struct change *first, **last;
 	struct bid_told_name *names; /* to be taken back; owned */
+	struct bid_hold *holds; /* the owners' */
+	struct bid_told_name *later; /* names alone, in directories that were held; owned */
 	bool ends;
 };
 
+/* With the lock held */
+static bool is_held(const struct bid_notifier *notifier, uint64_t dir)
+{
+	for (const struct bid_hold *hold = notifier->holds; hold; hold = hold->next)
+		if (hold->dir == dir)
+			return true;
+	return false;
+}
+
+/* With the lock held. Without memory it is seen later than that. */
+static void put_off(struct bid_notifier *notifier, uint64_t dir, const char *name)
+{
+	struct bid_told_name *later = notifier->later;
+	size_t size = strlen(name) + 1;
+
+	while (later && (later->dir != dir || strcmp(later->name, name) != 0))
+		later = later->next;
+	later = later ? NULL : calloc(1, sizeof(*later) + size);
+	if (!later)
+		return;
+	later->dir = dir;
+	memcpy(later->name, name, size);
+	later->next = notifier->later;
+	notifier->later = later;
+}
+
+/* What was put off and need not be any more. With the lock held. */
+static struct bid_told_name *take_due(struct bid_notifier *notifier)
+{
+	struct bid_told_name *due = NULL, **at = &notifier->later, *name;
+
+	while ((name = *at)) {
+		if (is_held(notifier, name->dir)) {
+			at = &name->next;
+			continue;
+		}
+		*at = name->next;
+		name->next = due;
+		due = name;
+	}
+	return due;
+}
+
 static void tell_name(struct bid_notifier *notifier, uint64_t dir, const char *name)
 {
+	bool held;
+
+	pthread_mutex_lock(&notifier->lock);
+	held = is_held(notifier, dir);
+	if (held)
+		put_off(notifier, dir, name);
+	pthread_mutex_unlock(&notifier->lock);
 	/* a name that it does not know is as good as told; and what the log goes to is not open in this thread */
-	fuse_lowlevel_notify_inval_entry(notifier->session, dir, name, strlen(name));
+	if (!held)
+		fuse_lowlevel_notify_inval_entry(notifier->session, dir, name, strlen(name));
 }
 
 static void tell(struct bid_notifier *notifier, const struct bid_node *dir, const char *name)
@@ -85,7 +138,8 @@ static void tell_path(struct bid_notifier *notifier, char *path)
 static void take_back(struct bid_notifier *notifier, const struct bid_told_name *names)
 {
 	for (const struct bid_told_name *one = names; one; one = one->next)
-		fuse_lowlevel_notify_inval_inode(notifier->session, one->number, one->is_link ? 0 : -1, 0);
+		if (one->number)
+			fuse_lowlevel_notify_inval_inode(notifier->session, one->number, one->is_link ? 0 : -1, 0);
 	for (const struct bid_told_name *one = names; one; one = one->next)
 		if (*one->name)
 			tell_name(notifier, one->dir, one->name);
@@ -131,10 +185,10 @@ static void *work(void *user)
 	leave_descriptors(notifier);
 	pthread_mutex_lock(&notifier->lock);
 	while (!notifier->ends) {
-		struct bid_told_name *names = notifier->names;
+		struct bid_told_name *names = notifier->names, *due = take_due(notifier);
 		struct change *change = notifier->first;
 
-		if (!change && !names) {
+		if (!change && !names && !due) {
 			pthread_cond_wait(&notifier->more, &notifier->lock);
 			continue;
 		}
@@ -145,7 +199,9 @@ static void *work(void *user)
 			notifier->last = &notifier->first;
 		pthread_mutex_unlock(&notifier->lock);
 		take_back(notifier, names);
+		take_back(notifier, due);
 		free_names(names);
+		free_names(due);
 		if (change)
 			tell_change(notifier, change);
 		free(change);
@@ -198,6 +254,7 @@ void bid_notifier_free(struct bid_notifier *notifier)
 		free(change);
 	}
 	free_names(notifier->names);
+	free_names(notifier->later);
 	pthread_cond_destroy(&notifier->more);
 	pthread_mutex_destroy(&notifier->lock);
 	free(notifier);
@@ -245,4 +302,29 @@ void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number)
 {
 	add(notifier, number, NULL, "");
+}
+
+void bid_notify_hold(struct bid_notifier *notifier, struct bid_hold *hold, uint64_t dir)
+{
+	hold->dir = dir;
+	pthread_mutex_lock(&notifier->lock);
+	hold->next = notifier->holds;
+	hold->link = &notifier->holds;
+	if (hold->next)
+		hold->next->link = &hold->next;
+	notifier->holds = hold;
+	pthread_mutex_unlock(&notifier->lock);
+}
+
+void bid_notify_release(struct bid_notifier *notifier, struct bid_hold *hold)
+{
+	if (!hold->link)
+		return;
+	pthread_mutex_lock(&notifier->lock);
+	*hold->link = hold->next;
+	if (hold->next)
+		hold->next->link = hold->link;
+	if (notifier->later)
+		pthread_cond_signal(&notifier->more);
+	pthread_mutex_unlock(&notifier->lock);
 }

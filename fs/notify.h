@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Telling the kernel that names changed which it did not ask about: what is written under one name is seen under the others at
- * once. The kernel waits for who uses the directory, perhaps for an answer of ours, so it is told from a thread of its own.
+ * once. The kernel waits for who uses the directory, perhaps for an answer of ours, so it is told from a thread of its own; and
+ * whoever comes to that directory meanwhile waits behind it. So nothing is told of a directory while a name in it is known to be
+ * waited for.
  */
 #ifndef BID_FS_NOTIFY_H
 #define BID_FS_NOTIFY_H
@@ -13,10 +15,16 @@ struct bid_notifier;
 /* What the kernel was told of, which is to be taken back together. */
 struct bid_told_name {
 	struct bid_told_name *next;
-	uint64_t number; /* of the inode: its attributes, and the text of a link */
+	uint64_t number; /* of the inode: its attributes, and the text of a link; 0 for the name alone */
 	bool is_link;
 	uint64_t dir; /* of the name */
 	char name[]; /* "" for the inode alone */
+};
+
+/* Somebody waits for a name in a directory. Zero if nobody does. */
+struct bid_hold {
+	uint64_t dir;
+	struct bid_hold *next, **link; /* the notifier's; .link is what points here */
 };
 
 /* Starts the thread: only after daemonising. */
@@ -33,6 +41,12 @@ void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, co
 
 /* Take back all of the list @names, which is taken over and may be NULL. Does not block. */
 void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names);
+
+/* What is to be told of names in @dir is told after bid_notify_release(). @hold is the caller's, and is not moved until then. */
+void bid_notify_hold(struct bid_notifier *notifier, struct bid_hold *hold, uint64_t dir);
+
+/* After the answer. @hold may be zero. */
+void bid_notify_release(struct bid_notifier *notifier, struct bid_hold *hold);
 
 /* The kernel is to forget the text of the symbolic link of that number. */
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number);

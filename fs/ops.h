@@ -65,8 +65,11 @@ int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed)
  */
 void bid_settle_idle(struct bid_fs *fs, unsigned seconds, bool closed);
 
-/* ops_write.c: the file of @node, a BID_NODE_STAGED, was closed. */
-int bid_close_staged(struct bid_fs *fs, const struct bid_node *node);
+/*
+ * ops_write.c: nobody writes to the file of @node, a BID_NODE_STAGED, any more. Who wrote it is not told if it is refused; the log
+ * is.
+ */
+void bid_close_staged(struct bid_fs *fs, const struct bid_node *node);
 
 /*
  * ops_file.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's.

@@ -2,6 +2,7 @@
 /* Opened files, and in no_open mode files that are read without it. */
 #include "ops.h"
 
+#include <bid/evict.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,8 +17,7 @@
 
 /* One open file. */
 struct handle {
-	fuse_ino_t inode; /* its number */
-	bool counts; /* as open for passthrough */
+	struct bid_backing *backing; /* as part of which it counts as open; NULL if as none */
 	bool by_kernel; /* read by the kernel: passthrough */
 	int fd; /* else read from here, or -1; owned */
 	char *text; /* or from here, as it was when the file was opened; owned */
@@ -31,10 +31,10 @@ static void handle_free(struct handle *handle)
 	free(handle);
 }
 
-static void release_backing(struct bid_fs *fs, const struct handle *handle)
+static void release_backing(const struct handle *handle)
 {
-	if (handle->counts)
-		bid_backing_close(fs, handle->inode, handle->by_kernel);
+	if (handle->backing)
+		bid_backing_close(handle->backing, handle->by_kernel);
 }
 
 static struct handle *handle_of(const struct fuse_file_info *fi)
@@ -42,7 +42,20 @@ static struct handle *handle_of(const struct fuse_file_info *fi)
 	return (struct handle *)(uintptr_t)fi->fh;
 }
 
-static void reply_open(fuse_req_t req, struct handle *handle, struct fuse_file_info *fi)
+/* Does what was opened so write a file that is to be published? */
+static bool is_writer(const struct bid_node *node, const struct fuse_file_info *fi)
+{
+	return node->type == BID_NODE_STAGED && (fi->flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* What would have been open is not. */
+static void forget_writer(struct bid_fs *fs, const struct bid_node *node, const struct fuse_file_info *fi)
+{
+	if (is_writer(node, fi))
+		bid_staging_closed(fs->staging, node->serial);
+}
+
+static void reply_open(fuse_req_t req, const struct bid_inode *inode, struct handle *handle, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
@@ -51,7 +64,8 @@ static void reply_open(fuse_req_t req, struct handle *handle, struct fuse_file_i
 	if (fuse_reply_open(req, fi) != -ENOENT)
 		return;
 	/* the caller is gone, and the kernel will not release what it does not know */
-	release_backing(fs, handle);
+	forget_writer(fs, &inode->node, fi);
+	release_backing(handle);
 	handle_free(handle);
 }
 
@@ -65,29 +79,26 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
 		fuse_reply_err(req, -r);
 		return;
 	}
-	handle->inode = inode->number;
 	handle->fd = -1;
 	fi->direct_io = 1; /* what was made for this handle must not be mixed with what is made for others */
-	reply_open(req, handle, fi);
+	reply_open(req, inode, handle, fi);
 }
 
 /* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
 static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
 		       struct handle **ret_handle)
 {
-	struct bid_fs *fs = bid_fs_of(req);
 	struct handle *handle = calloc(1, sizeof(*handle));
 	int r = handle ? 0 : -ENOMEM;
 
 	/* what is still written has no place, and none but its writer to read it */
 	if (r == 0)
-		r = inode->node.type == BID_NODE_STAGED ? -EOPNOTSUPP : bid_backing_open(req, inode->number, fd, st, fi);
+		r = inode->node.type == BID_NODE_STAGED ? -EOPNOTSUPP
+							: bid_backing_open(req, inode->number, fd, st, fi, &handle->backing);
 	if (r < 0 && r != -EOPNOTSUPP) {
 		free(handle);
 		return r;
 	}
-	handle->inode = inode->number;
-	handle->counts = inode->node.type != BID_NODE_STAGED;
 	handle->fd = -1;
 	handle->by_kernel = r == 0;
 	if (!handle->by_kernel) {
@@ -95,7 +106,7 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 		fi->keep_cache = 1; /* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
 		if (handle->fd < 0) {
 			r = -errno;
-			release_backing(fs, handle);
+			release_backing(handle);
 			free(handle);
 			return r;
 		}
@@ -109,10 +120,12 @@ static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, con
 	struct handle *handle;
 	int r = make_handle(req, inode, fd, st, fi, &handle);
 
-	if (r < 0)
+	if (r < 0) {
+		forget_writer(bid_fs_of(req), &inode->node, fi);
 		fuse_reply_err(req, -r);
-	else
-		reply_open(req, handle, fi);
+		return;
+	}
+	reply_open(req, inode, handle, fi);
 }
 
 void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, struct fuse_file_info *fi)
@@ -129,6 +142,8 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 		fuse_reply_err(req, -r);
 		return;
 	}
+	if (is_writer(node, fi))
+		bid_staging_opened(fs->staging, node->serial);
 	/* of handles that were made so, no_open mode does not tell on every kernel when they are closed */
 	if (fs->mode != BID_MODE_NO_OPEN)
 		r = make_handle(req, bid_inodes_find(fs->inodes, entry.ino, &buffer), fd, &st, fi, &handle);
@@ -137,8 +152,9 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 		fuse_reply_err(req, -r);
 	else if (fuse_reply_create(req, &entry, fi) != -ENOENT)
 		return;
+	forget_writer(fs, node, fi);
 	if (handle) {
-		release_backing(fs, handle);
+		release_backing(handle);
 		handle_free(handle);
 	}
 	bid_inodes_forget(fs->inodes, entry.ino, 1);
@@ -155,6 +171,11 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		return;
 	}
 	st = file->st;
+	/* the kernel looks the name up again then */
+	if (bid_is_another(fs, &call->inode, &st)) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
 	fd = bid_fds_keep(fs->fds, call->inode.number, file);
 	if (!fd) {
 		fuse_reply_err(req, ENOMEM);
@@ -206,6 +227,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 		return;
 	}
 	bid_watch_has(fs->watch, &inode->node.id); /* it is used */
+	bid_store_used(fs->store, &call.artifact);
 	open_file(req, inode, bid_fd_number(fd), &st, fi);
 	bid_fds_put(fs->fds, fd);
 }
@@ -216,10 +238,13 @@ static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fu
 	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
 	struct stat st;
 
-	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0)
+	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0) {
+		if (is_writer(&inode->node, fi))
+			bid_staging_opened(fs->staging, staged->serial);
 		open_file(req, inode, bid_stage_fd(staged->stage), &st, fi);
-	else
+	} else {
 		fuse_reply_err(req, ESTALE);
+	}
 	bid_staged_put(fs->staging, staged);
 }
 
@@ -374,6 +399,8 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		return;
 	}
 	if (fd) {
+		/* before the reply, after which the kernel may forget the inode, whose the detail is */
+		bid_store_used(fs->store, &call.artifact);
 		reply_fd(req, bid_fd_number(fd), size, offset);
 		if (offset == 0)
 			bid_belief_read(fs, &inode->node.id, inode->node.kind, bid_fd_number(fd), &st);
@@ -406,12 +433,11 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_inode buffer, *inode = bid_inodes_find(bid_fs_of(req)->inodes, number, &buffer);
 	struct handle *handle = handle_of(fi);
 
-	/* where there was no FLUSH; who wrote it is not told any more if it is refused, but the log is */
-	if (inode && inode->node.type == BID_NODE_STAGED)
+	if (inode && is_writer(&inode->node, fi) && bid_staging_closed(bid_fs_of(req)->staging, inode->node.serial))
 		bid_close_staged(bid_fs_of(req), &inode->node);
 	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
 	if (handle) {
-		release_backing(bid_fs_of(req), handle);
+		release_backing(handle);
 		handle_free(handle);
 	}
 	fuse_reply_err(req, 0);

@@ -5,6 +5,7 @@
 #include <bid/piece.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "notify.h"
@@ -69,10 +70,10 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 			return;
 		}
 		/*
-		 * What is read must be what is told of here, even if another file was read under this name before. But what the
-		 * kernel reads for one handle it reads for all, and with the same id and size the other file is as good.
+		 * What is read must be what is told of here, even if another file was read under this name before. But what was
+		 * made in memory is made anew for each who asks, and the kernel reads one for all.
 		 */
-		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode == BID_MODE_PASSTHROUGH && bid_kind_is_elf(node.kind));
+		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode == BID_MODE_PASSTHROUGH && file->st.st_nlink == 0);
 		keep_for_open(fs, entry.ino, file);
 		bid_reply_told(req, &call->asked, &entry, &told);
 	}
@@ -134,6 +135,59 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 		bid_reply_node(req, node, &st);
 }
 
+static void answer_child(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *child)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_call call = { .artifact = bid_node_request(child), .asked = *asked };
+	struct stat section;
+
+	if (is_cut_when_read(fs, child, &section))
+		bid_reply_node(req, child, &section);
+	else if (child->type == BID_NODE_FILE)
+		bid_wait(req, &call, answer_lookup);
+	else if (child->type == BID_NODE_KCORE_FILE)
+		lookup_kcore_file(req, child);
+	else
+		bid_reply_asked(req, asked, child, NULL);
+}
+
+/* A handle whose node is searched for. */
+struct sought {
+	fuse_req_t req; /* not yet answered */
+	struct bid_asked asked;
+};
+
+static void answer_sought(void *user, int error, const struct bid_node *node)
+{
+	struct sought *sought = user;
+
+	if (error < 0)
+		fuse_reply_err(sought->req, -error);
+	else
+		answer_child(sought->req, &sought->asked, node);
+	free(sought);
+}
+
+static bool is_sought_in_vain(void *user)
+{
+	const struct sought *sought = user;
+
+	return fuse_req_interrupted(sought->req);
+}
+
+static void seek_handle(fuse_req_t req, uint64_t number, const struct bid_asked *asked)
+{
+	struct sought *sought = malloc(sizeof(*sought));
+	struct bid_handle_waiter waiter = { .answer = answer_sought, .is_gone = is_sought_in_vain, .user = sought };
+
+	if (sought)
+		*sought = (struct sought){ .req = req, .asked = *asked };
+	if (sought && bid_handles_seek(bid_fs_of(req)->handles, number, &waiter) == 0)
+		return;
+	fuse_reply_err(req, ENOMEM);
+	free(sought);
+}
+
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -141,7 +195,6 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	bool up = strcmp(name, "..") == 0;
 	struct bid_asked asked = { 0 };
 	struct bid_node child;
-	struct stat section;
 	int r;
 
 	bid_mode_heard(fs, req);
@@ -162,23 +215,16 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	if (r == 0 && inode && inode->node.type == BID_NODE_META)
 		bid_text_look(fs, &child);
-	if (r == -EINVAL) {
+	if (r == -EINPROGRESS) {
+		seek_handle(req, parent, &asked);
+	} else if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
 	} else if (r == -ENOENT) {
 		bid_reply_negative(req, BID_STALE);
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		struct bid_call call = { .artifact = bid_node_request(&child), .asked = asked };
-
-		if (is_cut_when_read(fs, &child, &section))
-			bid_reply_node(req, &child, &section);
-		else if (child.type == BID_NODE_FILE)
-			bid_wait(req, &call, answer_lookup);
-		else if (child.type == BID_NODE_KCORE_FILE)
-			lookup_kcore_file(req, &child);
-		else
-			bid_reply_asked(req, &asked, &child, NULL);
+		answer_child(req, &asked, &child);
 		bid_node_release(&child);
 	}
 }
@@ -267,7 +313,8 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	if (bid_is_another(fs, inode, &file.st)) {
+	/* with passthrough what is kept is what the kernel was told of; it may have lost its name */
+	if ((!fd || fs->mode == BID_MODE_NO_OPEN) && bid_is_another(fs, inode, &file.st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_file_release(&file);
 		return;

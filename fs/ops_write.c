@@ -21,12 +21,18 @@
 
 enum { REST_S = 1 };
 
-static int write_probes(struct bid_fs *fs, const struct bid_node *node, const char *data, size_t size, off_t offset)
+static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const char *data, size_t size, off_t offset)
 {
 	bid_auto_fd int fd = -1;
-	int r = bid_store_open_probes(fs->store, &node->id, NULL, true, &fd);
+	struct stat st;
+	int r = bid_store_open_probes(fs->store, &inode->node.id, NULL, true, &fd);
 
-	return r < 0 ? r : bid_pwrite_full(fd, data, size, offset);
+	if (r == 0)
+		r = bid_pwrite_full(fd, data, size, offset);
+	/* of several files it is the one that is read from now on */
+	if (r == 0 && fstat(fd, &st) == 0)
+		bid_fds_prefer(fs->fds, inode->number, &st, false);
+	return r;
 }
 
 static int write_staged(struct bid_fs *fs, const struct bid_node *node, const char *data, size_t size, off_t offset)
@@ -57,7 +63,7 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 	else if (inode->node.type == BID_NODE_STAGED)
 		r = write_staged(fs, &inode->node, data, size, offset);
 	else if (is_probes(&inode->node))
-		r = write_probes(fs, &inode->node, data, size, offset);
+		r = write_probes(fs, inode, data, size, offset);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
@@ -260,11 +266,31 @@ void bid_settle_idle(struct bid_fs *fs, unsigned seconds, bool closed)
 	}
 }
 
-int bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
+void bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
 {
 	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
-	int r = staged ? bid_settle_staged(fs, staged, true) : 0;
 
+	if (staged)
+		bid_settle_staged(fs, staged, true);
+	bid_staged_put(fs->staging, staged);
+}
+
+/*
+ * A descriptor was closed, of which there may be more, as of a shell's redirection: who wrote by it is told if it is refused. What
+ * says itself that it is whole may be published; of text, and of a file that is empty, nothing is said.
+ */
+static int flush_staged(struct bid_fs *fs, const struct bid_node *node)
+{
+	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
+	struct stat st;
+	bool tells;
+	int r = 0;
+
+	if (!staged)
+		return 0;
+	tells = bid_kcore_is_copy(staged->dir) ? strcmp(staged->name, "kcore") == 0 : bid_kind_is_elf(bid_tree_kind(staged->name));
+	if (tells && fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0)
+		r = bid_settle_staged(fs, staged, false);
 	bid_staged_put(fs->staging, staged);
 	return r == -EINPROGRESS ? 0 : r;
 }
@@ -279,6 +305,6 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	if (fs->mode == BID_MODE_NO_OPEN)
 		r = -ENOSYS;
 	else if (inode && inode->node.type == BID_NODE_STAGED)
-		r = bid_close_staged(fs, &inode->node);
+		r = flush_staged(fs, &inode->node);
 	fuse_reply_err(req, -r);
 }

@@ -58,8 +58,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 			bid_notify_link(fs->notifier, inode->number);
 		break;
 	default:
-		st.st_mode = S_IFREG | 0444;
-		st.st_size = (off_t)bid_text_size(fs, inode, &st.st_mtim);
+		bid_text_stat(fs, inode, &st);
 		break;
 	}
 	return st;
@@ -115,16 +114,21 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 }
 
 /*
- * Which of the files of the artifact @node the one with the attributes @st is. In no_open mode nobody says what was opened: who did
- * so goes on reading by its inode, of which the kernel has pages. So another file is another inode, and what an inode is not of
- * is refused. With the same id and size it is as good. 0 where it does not matter: with passthrough the kernel reads what it
- * opened, and definitions are written to.
+ * Which of the files of the artifact @node the one with the attributes @st is. Another file is another inode, and what an inode is
+ * not of is refused. With passthrough, because the kernel reads one file for all handles of an inode, until the last is closed. In
+ * no_open mode, because nobody says what was opened: who did so goes on reading by its inode, of which the kernel has pages. There
+ * one of the same id and size is as good, and so is what was made in memory, again and again. 0 of definitions, which are written
+ * to, and of pieces.
  */
 static uint32_t serial_of(const struct bid_fs *fs, const struct bid_node *node, const struct stat *st)
 {
-	if (fs->mode != BID_MODE_NO_OPEN || node->kind == BID_KIND_PROBES || bid_kind_has_detail(node->kind))
+	uint64_t file = (uint64_t)st->st_size;
+
+	if (node->kind == BID_KIND_PROBES || bid_kind_has_detail(node->kind))
 		return 0;
-	return st->st_size ? (uint32_t)st->st_size : 1;
+	if (fs->mode == BID_MODE_PASSTHROUGH && st->st_nlink > 0)
+		file = ((uint64_t)st->st_ino + st->st_dev * 0x9e3779b97f4a7c15U) * 0x9e3779b97f4a7c15U >> 32;
+	return (uint32_t)file ? (uint32_t)file : 1;
 }
 
 bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)

@@ -17,7 +17,10 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
  */
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry);
 
-/* Is the file with the attributes @st another one than the kernel was told of when it was told of @inode, an artifact's? */
+/*
+ * Is the file with the attributes @st, which was found now, another one than the kernel was told of when it was told of @inode, an
+ * artifact's?
+ */
 bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
 /*

@@ -73,13 +73,29 @@ static unsigned raise_limit(void)
 	return limit.rlim_cur / FDS_SHARE < FDS_MAX ? (unsigned)(limit.rlim_cur / FDS_SHARE) : FDS_MAX;
 }
 
-/* Evict what was fetched when it is too much, if there is a limit: from a thread of its own. */
+/* May the inode be read without a handle that tells of it? */
+static bool may_be_read(void *user, uint64_t number)
+{
+	const struct bid_fs *fs = user;
+	struct bid_inode buffer;
+
+	return fs->mode == BID_MODE_NO_OPEN && bid_inodes_find(fs->inodes, number, &buffer);
+}
+
+static int let_go(void *user, const struct stat *st)
+{
+	struct bid_fs *fs = user;
+
+	bid_backings_let_go(fs->backings, st);
+	return bid_fds_let_go(fs->fds, st, may_be_read, fs);
+}
+
+/* Evict what was fetched when it is too much: from a thread of its own, which without a limit lets others evict. */
 static int keep_limits(struct bid_fs *fs)
 {
 	struct bid_limits limits = { .cache_size = fs->options->cache_size, .min_free = fs->options->min_free };
 
-	if (limits.cache_size == 0 && limits.min_free == 0)
-		return 0;
+	bid_store_on_let_go(fs->store, let_go, fs);
 	/* a store that cannot be written does not grow */
 	return bid_store_writable(fs->store) ? bid_store_keep_limits(fs->store, &limits) : 0;
 }
@@ -139,11 +155,13 @@ static int serve(struct bid_fs *fs, int ready)
 	}
 	bid_channel_release(&fs->channel);
 	bid_dirlists_close_all(&fs->listings);
-	/* answers what still waits, so before the session goes */
+	/* these answer what still waits, so before the session goes */
+	bid_handles_end(fs->handles);
 	bid_broker_free(fs->broker);
 	bid_beliefs_end(fs);
 	bid_notifier_free(fs->notifier);
 	fs->notifier = NULL;
+	bid_store_on_let_go(fs->store, NULL, NULL);
 	/* in no_open mode to be unmounted is the first sign that a file was closed; a signal is none */
 	bid_settle_idle(fs, 0, loop && r == 0);
 	/* a signal that ended the loop is the usual way to unmount */
@@ -268,7 +286,7 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 
 static void drop_attachment(enum bid_node_type type, void *attachment)
 {
-	if (type == BID_NODE_FILE)
+	if (type == BID_NODE_FILE || type == BID_NODE_KCORE_FILE)
 		bid_backing_detach(attachment);
 	else
 		bid_text_detach(attachment);
@@ -293,6 +311,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	clock_gettime(CLOCK_REALTIME, &fs.started);
 	bid_leaving_init(&fs.leaving);
 	fs.tree.leaving = &fs.leaving;
+	fs.tree.writable = fs.writable;
 	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
 	fs.max_kept = raise_limit();
 	r = bid_servers_new(options, &fs.servers);

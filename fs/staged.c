@@ -11,6 +11,7 @@ struct entry {
 	struct bid_staged staged; /* first: an entry is what the callers have */
 	unsigned users; /* the list is one; as all below protected by the lock */
 	bool listed;
+	unsigned writers; /* what is open for writing, as far as we are told */
 	time_t used; /* CLOCK_MONOTONIC, seconds */
 	struct entry *next;
 };
@@ -168,6 +169,29 @@ struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned second
 		entry->users++;
 	pthread_mutex_unlock(&staging->lock);
 	return entry ? &entry->staged : NULL;
+}
+
+void bid_staging_opened(struct bid_staging *staging, uint32_t serial)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&staging->lock);
+	entry = find(staging, serial, NULL, NULL);
+	if (entry)
+		entry->writers++;
+	pthread_mutex_unlock(&staging->lock);
+}
+
+bool bid_staging_closed(struct bid_staging *staging, uint32_t serial)
+{
+	struct entry *entry;
+	bool last;
+
+	pthread_mutex_lock(&staging->lock);
+	entry = find(staging, serial, NULL, NULL);
+	last = entry && (entry->writers == 0 || --entry->writers == 0);
+	pthread_mutex_unlock(&staging->lock);
+	return last;
 }
 
 void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged)

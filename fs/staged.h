@@ -6,6 +6,7 @@
 #ifndef BID_FS_STAGED_H
 #define BID_FS_STAGED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <bid/write.h>
@@ -37,6 +38,13 @@ struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir
 
 /* One that nobody has touched for so many seconds; NULL if there is none. */
 struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds);
+
+/*
+ * The file of that number was opened for writing, and what was opened so is gone, with all its descriptors: was it the last? Nobody
+ * writes to it then.
+ */
+void bid_staging_opened(struct bid_staging *staging, uint32_t serial);
+bool bid_staging_closed(struct bid_staging *staging, uint32_t serial);
 
 /* It has no name any more, and is gone with its last user. */
 void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged);

@@ -129,7 +129,8 @@ static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **re
 
 static int make_modules(const struct bid_fs *fs, const struct bid_id *id, char **ret_text, size_t *ret_size)
 {
-	int r = bid_store_modules(fs->store, id, ret_text);
+	struct stat table;
+	int r = bid_store_modules(fs->store, id, ret_text, &table);
 
 	if (r == 0)
 		*ret_size = strlen(*ret_text);
@@ -158,21 +159,57 @@ int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_t
 	return 0;
 }
 
-size_t bid_text_size(struct bid_fs *fs, const struct bid_inode *inode, struct timespec *ret_time)
+/* They say no less than the table that they are made of, and are read by no more. */
+static void stat_modules(const struct bid_fs *fs, const struct bid_id *id, struct stat *st)
+{
+	bid_auto_free char *text = NULL;
+	struct stat table;
+
+	st->st_mode = S_IFREG;
+	if (bid_store_modules(fs->store, id, &text, &table) < 0)
+		return;
+	st->st_mode |= table.st_mode & 0444 & fs->file_mode;
+	st->st_uid = table.st_uid;
+	st->st_gid = table.st_gid;
+	st->st_size = (off_t)strlen(text);
+}
+
+static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct stat *st)
+{
+	bid_auto_free char *text = NULL;
+	struct stat store;
+	size_t size;
+
+	st->st_mode = S_IFREG | (0444 & fs->file_mode);
+	/* the owner of the files, whoever mounted */
+	if (bid_store_stat(fs->store, ".", &store) == 0) {
+		st->st_uid = store.st_uid;
+		st->st_gid = store.st_gid;
+	}
+	if (make_info(fs, id, &text, &size) == 0)
+		st->st_size = (off_t)size;
+	clock_gettime(CLOCK_REALTIME, &st->st_mtim);
+}
+
+void bid_text_stat(const struct bid_fs *fs, const struct bid_inode *inode, struct stat *st)
 {
 	const struct kept *kept = kept_of(fs, inode);
-	bid_auto_free char *text = NULL;
-	size_t size = 0;
 
-	if (kept) {
-		*ret_time = kept->time;
-		return kept->size;
+	if (inode->node.type == BID_NODE_MODULES) {
+		stat_modules(fs, &inode->node.id, st);
+		return;
 	}
-	if (bid_text_make(fs, inode, &text, &size) < 0)
-		return 0;
-	if (inode->node.type == BID_NODE_INFO)
-		clock_gettime(CLOCK_REALTIME, ret_time);
-	return size;
+	if (inode->node.type == BID_NODE_INFO) {
+		stat_info(fs, &inode->node.id, st);
+		return;
+	}
+	st->st_mode = S_IFREG | 0444;
+	if (kept) {
+		st->st_size = (off_t)kept->size;
+		st->st_mtim = kept->time;
+	} else if (inode->node.type == BID_NODE_README) {
+		st->st_size = (off_t)strlen(readme);
+	}
 }
 
 const char *bid_mode_name(enum bid_mode mode)

@@ -14,8 +14,8 @@ int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_t
 
 enum { BID_TEXT_BLOCK = 4096 };
 
-/* Its size, and in @ret_time when it changed last. Zero if it has none. */
-size_t bid_text_size(struct bid_fs *fs, const struct bid_inode *inode, struct timespec *ret_time);
+/* Set what is its own in @st: its size, when it changed last, and who may read it. A node without text is an empty file. */
+void bid_text_stat(const struct bid_fs *fs, const struct bid_inode *inode, struct stat *st);
 
 /*
  * Status and metrics change all the time, and a reader must not get half of one and half of another. So each look at their name is

@@ -16,9 +16,6 @@
 #include "names.h"
 #include "source_name.h"
 
-/* perf's directories that are not of a path: they are there for every id, whoever has put what of it where. */
-static const char *const nameless[] = { BID_STORE_NAMELESS, "[kernel.kallsyms]", "[vdso]", BID_KCORE_PATH };
-
 enum { PATH_ID_MIN = 8 }; /* bytes; below an original path a shorter hex name that is not stored is taken for a name */
 
 /* @path and @name as a node's path. */
@@ -54,10 +51,10 @@ static int exists(const struct bid_tree *tree, const struct bid_id *id)
 
 static bool is_nameless(const char *path)
 {
-	for (size_t i = 0; i < BID_COUNT(nameless); i++)
-		if (strcmp(path, nameless[i]) == 0)
+	for (size_t i = 0; i < BID_COUNT(bid_names_nameless); i++)
+		if (strcmp(path, bid_names_nameless[i]) == 0)
 			return true;
-	return false;
+	return strcmp(path, BID_KCORE_PATH) == 0;
 }
 
 static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bid_node *child)
@@ -211,6 +208,21 @@ enum bid_kind bid_tree_kind(const char *name)
 	return BID_KIND_NONE;
 }
 
+/*
+ * perf looks in its own directory of the kernel whether there is a symbol table, and if not files that of the kernel that runs. One
+ * that would be made here keeps it from that.
+ */
+static bool is_to_be_filed(const struct bid_tree *tree, const struct bid_node *dir, const struct bid_node *child)
+{
+	static const char kernels[] = "[kernel.kallsyms]/";
+	int kinds;
+
+	if (!tree->writable || child->kind != BID_KIND_KALLSYMS || strncmp(bid_node_path(dir), kernels, sizeof(kernels) - 1) != 0)
+		return false;
+	kinds = bid_store_kinds(tree->store, &child->id);
+	return kinds >= 0 && !(kinds & 1 << BID_KIND_KALLSYMS);
+}
+
 /* A name in buildid/ID, which are the user's, or in <path>/ID, which are perf's. */
 static int lookup_artifact(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
@@ -235,6 +247,8 @@ static int lookup_artifact(const struct bid_tree *tree, const struct bid_node *p
 	 */
 	if (child->kind == BID_KIND_KALLSYMS && bid_store_is_module(tree->store, &child->id))
 		child->kind = BID_KIND_ELF;
+	if (is_to_be_filed(tree, parent, child))
+		return -ENOENT;
 	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
 }
 

@@ -18,6 +18,7 @@ struct bid_tree {
 	struct bid_store *store; /* borrowed */
 	struct bid_watch *watch; /* of the store; borrowed; NULL if it is not watched */
 	struct bid_leaving *leaving; /* borrowed; NULL if nothing is removed */
+	bool writable; /* perf may file what is not there */
 	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 

@@ -6,16 +6,21 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "notify.h"
 
 struct wait {
 	fuse_req_t req; /* not yet answered */
 	struct bid_call call; /* holds a reference to its detail */
+	struct bid_hold hold; /* of the directory in which a name is looked up */
 	bid_wait_fn answer;
 };
 
 static void finish(struct wait *wait, int error, struct bid_file *file)
 {
+	struct bid_notifier *notifier = bid_fs_of(wait->req)->notifier;
+
 	wait->answer(wait->req, &wait->call, error, file);
+	bid_notify_release(notifier, &wait->hold);
 	bid_request_release(&wait->call.artifact);
 	free(wait);
 }
@@ -79,6 +84,8 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 	*wait = (struct wait){ .req = req, .call = local, .answer = answer };
 	wait->call.asked.name = NULL;
 	wait->call.artifact = bid_request_keep(&local.artifact);
+	if (local.asked.dir != BID_NODE_NONE)
+		bid_notify_hold(fs->notifier, &wait->hold, local.asked.dir_number);
 	r = ask(wait, &local.artifact);
 	if (r < 0)
 		finish(wait, r, &file);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Keeping a store within bounds. What was fetched can be fetched again, and is evicted, longest unused first; what anybody added,
- * and what has no record of where it came from, never is. A file that somebody has open stays readable to him: it only loses its
- * name.
+ * and what has no record of where it came from, never is. Nor is a file that somebody has open or mapped: it would not give its
+ * room back before he closes it. The kernel tells of that by a lease (fcntl(2), F_SETLEASE), to the owner of the file or with
+ * CAP_LEASE, on local file systems; where it does not, and in the very moment that it is opened, a file only loses its name, and
+ * stays readable to whoever has it open.
  */
 #ifndef BID_EVICT_H
 #define BID_EVICT_H
@@ -35,6 +37,8 @@ struct bid_evict_stats {
 	uint64_t size; /* of these, bytes on disk */
 	uint64_t evicted;
 	uint64_t evicted_size;
+	uint64_t in_use; /* that were to go, but are open */
+	uint64_t in_use_size;
 	uint64_t free; /* bytes that the file system had left before */
 };
 
@@ -46,10 +50,22 @@ struct bid_evict_stats {
 int bid_store_evict(struct bid_store *store, const struct bid_evict_config *config, struct bid_evict_stats *ret_stats);
 
 /*
+ * Of the file with the attributes @st, close what this process keeps open for nobody but the next reader, or, with NULL, of all
+ * files what was not used for an hour: it is not to count as open, in this process and others. Returns -1, or a descriptor that
+ * stays the process's own too, and shares its file description with all that it has of this file: whether anybody reads by that
+ * cannot be told, and it does not count. The caller closes it. Called by any thread that writes to the store.
+ */
+typedef int (*bid_let_go_fn)(void *user, const struct stat *st);
+
+/* Have @let_go asked, or nobody with NULL, and then not any more after the return. Does nothing in a store that is only read. */
+void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *user);
+
+/*
  * Keep these limits from now on: once at the beginning, after each artifact that is published through @store, and every hour for
- * what other processes do. Starts a thread, which does all of it, and which bid_store_free() ends: call it after daemonising, and
- * once. Then a little more than needed is evicted at a time. Without this, and with it, a transaction that meets a full disk evicts
- * once before it fails. Returns 0, -EROFS, or as pthread_create(3).
+ * what other processes do; without limits, there is nothing but bid_let_go_fn, every hour. Starts a thread, which does all of it,
+ * and which bid_store_free() ends: call it after daemonising, and once. Then a little more than needed is evicted at a time.
+ * Without this, and with it, a transaction that meets a full disk evicts once before it fails. Returns 0, -EROFS, or as
+ * pthread_create(3).
  */
 int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits);
 

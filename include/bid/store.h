@@ -99,6 +99,12 @@ int bid_store_has(struct bid_store *store, const struct bid_id *id);
  */
 int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 
+/* A callback of bid_store_each_path(); @path is relative to its store. A non-zero return ends the enumeration, and is returned. */
+typedef int (*bid_store_path_fn)(void *user, const char *path);
+
+/* The directories of @id, "usr/bin/ls/15df…": where perf's link leads, and the others that were noted. One may come twice. */
+int bid_store_each_path(struct bid_store *store, const struct bid_id *id, bid_store_path_fn fn, void *user);
+
 /* What a name in the tree of original paths, or of sources, is. */
 enum bid_entry {
 	BID_ENTRY_NONE = 0,
@@ -144,10 +150,10 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id);
 
 /*
  * The modules whose symbols are in the symbol table of the kernel @id, in the format of /proc/modules: names, addresses and sizes
- * are as far as symbols tell. Returns 0 and a string for the caller to free, -ENOENT if there is no symbol table, -ENOMEM, or as
- * pread(2).
+ * are as far as symbols tell. Returns 0, a string for the caller to free and the attributes of the table, whose readers may read
+ * this; -ENOENT if there is no symbol table, -ENOMEM, or as pread(2).
  */
-int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text);
+int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table);
 
 /*
  * Open a file of a copy that perf made of /proc/kcore, "[kernel.kcore]/ID/STAMP/NAME". What is in it carries no id: that of the
@@ -198,6 +204,10 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
  */
 int bid_txn_expect(struct bid_txn *txn, uint64_t size);
 
+/*
+ * As write(2). Every 64 MiB of what was not expected, and for the first GiB of it, the same is done as for what is: so -ENOSPC may
+ * come before the disk is full, and with a bid_txn_reason().
+ */
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
 
 /*
@@ -240,10 +250,16 @@ struct bid_evidence {
  */
 int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence);
 
-/* Drop the evidence that is older than @before (seconds since the epoch; INT64_MIN: none of it), and count. */
+/*
+ * Drop the evidence that is older than @before (seconds since the epoch; INT64_MIN: none of it), and what was set aside before then
+ * because it was not what it lay there as, and count both.
+ */
 int bid_store_forget_evidence(struct bid_store *store, int64_t before, unsigned *ret_left, unsigned *ret_forgotten);
 
-/* Why bid_txn_expect() said -ENOSPC or the last bid_txn_commit() -EBADMSG or -ESTALE, in words, or "". Lives as long as @txn. */
+/*
+ * Why bid_txn_expect() or bid_txn_write() said -ENOSPC, or the last bid_txn_commit() -EBADMSG or -ESTALE, in words, or "". Lives as
+ * long as @txn.
+ */
 const char *bid_txn_reason(const struct bid_txn *txn);
 
 /* @txn may be NULL. */
@@ -267,7 +283,8 @@ struct bid_added {
 /*
  * Add the file at @path under its build-id. A file that is setuid, setgid, has capabilities or is not readable by all is copied,
  * never linked, and loses these bits. On return of 0 it is on disk. Returns additionally -ENOEXEC, -ENODATA, -EBADMSG for a packed
- * file that is damaged or cut short, and -EINVAL for something that is not a regular file.
+ * file that is damaged or cut short, -EAGAIN for one to be copied that somebody is writing, and -EINVAL for something that is not a
+ * regular file.
  */
 int bid_store_add(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added);
 
@@ -290,12 +307,21 @@ int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struc
 int bid_store_sync(struct bid_store *store);
 
 /*
+ * Somebody is to be told that @file, which was found in the store, is there: on return of 0 it is on disk, too, whoever put it
+ * there. Syncs only what was changed within the last minute. Errors as of syncfs(2).
+ */
+int bid_store_settle(struct bid_store *store, const struct bid_file *file);
+
+/*
  * Add @len bytes of memory, which are no file, where perf files them: BID_KIND_KALLSYMS under "[kernel.kallsyms]", BID_KIND_VDSO
  * under "[vdso]", BID_KIND_PROBES where the build has its path. On return of 0 they are on disk. Returns additionally -EINVAL for
  * any other kind, for a vDSO -ENOEXEC and -EBADMSG if it is none or has another id, for symbols -EBADMSG if they are none or have
  * no addresses, and for probes -ENOENT without such a build.
+ *
+ * @mode is who may read it, of whom there are more than the owner only if nothing in it is a secret: the symbols of a kernel that
+ * runs say where its code is. What root adds is the store's owner's.
  */
-int bid_store_add_data(struct bid_store *store, const struct bid_request *request, const void *data, size_t len,
+int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,
 		       struct bid_added *ret_added);
 
 /* Scanning */
@@ -336,8 +362,8 @@ struct bid_scan_config {
  * are the same, and its id is in the store, a later scan of @path does not open it.
  *
  * Returns 0 if it came to the end, whatever it had to refuse; what a callback returned; or a negative errno: @path could not be
- * opened (-ENOTDIR if it is no directory, -ELOOP for the store itself and mounts of bidfs), or the store not written. @ret_counts
- * is set in any case.
+ * opened (-ENOTDIR if it is no directory, -ELOOP for the store itself and mounts of bidfs), or the store not written, or not all
+ * of the tree could be seen, for lack of memory or descriptors. @ret_counts is set in any case.
  */
 int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
 		   struct bid_scan_counts *ret_counts);

@@ -12,6 +12,7 @@ enum bid_finding_kind {
 	BID_FINDING_WRONG = 0, /* an object with another id than the one it lies under, or with none */
 	BID_FINDING_CORRUPT, /* an object with the right id whose bytes are not those that were recorded, or that is cut short */
 	BID_FINDING_UNREADABLE, /* an object or directory that could not be read, so that nothing is known of it */
+	BID_FINDING_RIGHTS, /* an object that gives rights to whoever runs it: it outlives the file that was replaced for that */
 	BID_FINDING_ORPHAN, /* objects under a name to which no link leads */
 	BID_FINDING_EMPTY, /* a directory of an id without objects */
 	BID_FINDING_DANGLING, /* a link to nothing */
@@ -69,10 +70,11 @@ struct bid_verify_config {
 
 /*
  * Check @store as @config says. Reads every object anew, whatever was found of it before. Others may write meanwhile. Repairing
- * never destroys an object: a wrong or corrupt one is moved to ".bidfs/quarantine". A source or section that is corrupt, or whose
- * record is damaged or lost, is removed: it can be had again. A name that has no link gets it, or is one name more of the object
- * that has. Returns 0 if the store was looked at as a whole, whatever was found; -EROFS for repair on a store
- * that is open for reading; what a callback returned; or a negative errno if the check could not go on.
+ * never destroys an object: a wrong or corrupt one is moved to ".bidfs/quarantine", and one that gives rights makes way for a copy
+ * that does not. A source or section that is corrupt, or whose record is damaged or lost, is removed: it can be had again. A name
+ * that has no link gets it, or is one name more of the object that has. Returns 0 if the store was looked at as a whole, whatever
+ * was found; -EROFS for repair on a store that is open for reading; what a callback returned; or a negative errno if the check
+ * could not go on.
  */
 int bid_store_verify(struct bid_store *store, const struct bid_verify_config *config, struct bid_verify_stats *ret_stats);
 

@@ -76,9 +76,9 @@ int bid_store_unlink_kcore(struct bid_store *store, const char *path);
 int bid_store_rmdir_kcore(struct bid_store *store, const char *path);
 
 /*
- * Open the probe definitions of @id for reading and writing, where perf's link leads or else in @path; with @create they are made
- * if there are none, with what a lower store has. They are text that perf writes in place, so there is no transaction. Returns 0
- * and a descriptor for the caller to close, or -ENOENT.
+ * Open the probe definitions of @id for reading and writing: those that bid_store_find() finds in the store, or where perf's link
+ * leads, or else in @path; with @create they are made if there are none, with what a lower store has. They are text that perf
+ * writes in place, so there is no transaction. Returns 0 and a descriptor for the caller to close, or -ENOENT.
  */
 int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, bool create, int *ret_fd);
 

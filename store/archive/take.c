@@ -110,7 +110,7 @@ static int take_data(struct bid_unpack *unpack, const struct bid_request *reques
 	r = request->kind == BID_KIND_KALLSYMS ? bid_kallsyms_check(data, len) : 0;
 	if (r < 0)
 		return refuse(unpack, member, "%s", bid_kallsyms_why(r));
-	r = bid_store_add_data(unpack->store, request, data, len, &added);
+	r = bid_store_add_data(unpack->store, request, 0444, data, len, &added);
 	if (r == -ENOENT && request->kind == BID_KIND_PROBES)
 		return -EINPROGRESS;
 	if (r < 0)

@@ -121,6 +121,10 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 	struct adding tree = { .tally = tally };
 	int r;
 
+	if (ctl_is_kcore(path)) {
+		r = ctl_add_kcore(tally, store, path);
+		return r == 0 ? CTL_DONE : bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
+	}
 	if (!is_tree(path)) {
 		r = add_file(files, store, path);
 	} else {

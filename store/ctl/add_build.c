@@ -2,12 +2,11 @@
 /* A build that was seen at a path: is the file there still that build? */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bid/cookie.h>
-#include <bid/elf.h>
 #include <bid/error.h>
 
 #include "base/cleanup.h"
@@ -18,8 +17,6 @@
 
 #define DELETED " (deleted)"
 
-enum { UNPACKED_MAX = 1 << 30 }; /* bytes of a compressed module */
-
 /* Does a file that carries @carried answer what was recorded? */
 static bool answers(const struct bid_id *carried, const struct ctl_build *build)
 {
@@ -28,28 +25,6 @@ static bool answers(const struct bid_id *carried, const struct ctl_build *build)
 	/* the padding of an id without a size can be anything */
 	return !build->sized && carried->len >= CTL_ID_UNIQUE && carried->len < build->id.len &&
 	       memcmp(carried->bytes, build->id.bytes, carried->len) == 0;
-}
-
-static int write_unpacked(void *user, const void *data, size_t len)
-{
-	ssize_t n = write(*(int *)user, data, len);
-
-	return n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
-}
-
-/* As bid_elf_identify(), of what is in a compressed module too. */
-static int identify(int fd, struct bid_id *ret_id)
-{
-	bid_auto_fd int unpacked = -1;
-	int r = bid_elf_identify(fd, ret_id);
-
-	if (r != -ENOEXEC || bid_elf_is_packed(fd) <= 0)
-		return r;
-	unpacked = memfd_create("module", MFD_CLOEXEC);
-	if (unpacked < 0)
-		return -errno;
-	r = bid_elf_unpack(fd, UNPACKED_MAX, write_unpacked, &unpacked);
-	return r < 0 ? -ENOEXEC : bid_elf_identify(unpacked, ret_id);
 }
 
 /* A recording may name anything; nothing but a regular file is ever opened because of it, as opening a device may do something. */
@@ -99,7 +74,19 @@ static void replaced(struct ctl_build *build, const struct bid_id *found, time_t
 	build->mtime = mtime;
 }
 
-int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build)
+/* Where the file that is open by @name lies. */
+static int want_debug_file(struct ctl_debug_files *debug_files, const char *name, const struct bid_id *id)
+{
+	char path[PATH_MAX];
+	ssize_t len = readlink(name, path, sizeof(path) - 1);
+
+	if (len < 0)
+		return 0;
+	path[len] = '\0';
+	return ctl_debug_files_want(debug_files, path, id);
+}
+
+int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, struct ctl_debug_files *debug_files)
 {
 	struct bid_added added;
 	struct bid_id found = { 0 };
@@ -113,7 +100,7 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 		return 0;
 	if (fd < 0)
 		return refuse(ctl, build, fd);
-	r = identify(fd, &found);
+	r = ctl_identify(fd, &found);
 	if (r < 0 && r != -ENOEXEC && r != -ENODATA)
 		return refuse(ctl, build, r);
 	if (r < 0 || !answers(&found, build)) {
@@ -123,11 +110,12 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	r = bid_store_add(store, name, ctl->link, &added);
 	if (r < 0)
 		return refuse(ctl, build, r);
-	if (answers(&added.id, build))
-		build->state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;
-	else
+	if (!answers(&added.id, build)) {
 		replaced(build, &added.id, st.st_mtime);
-	return 0;
+		return 0;
+	}
+	build->state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;
+	return debug_files && added.kind == BID_KIND_ELF ? want_debug_file(debug_files, name, &added.id) : 0;
 }
 
 int ctl_guess_build(struct bid_store *store, struct ctl_build *build, time_t recorded)

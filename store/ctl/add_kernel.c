@@ -18,14 +18,13 @@
 #include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/here.h"
-
-enum { MODULES_DEP_MAX = 1 << 26 }; /* bytes */
+#include "ctl/modules.h"
 
 /* Only trouble with the store is an error. */
 static int add_data(struct ctl_tally *tally, struct bid_store *store, const struct ctl_here_data *here)
 {
 	struct bid_added added;
-	int r = bid_store_add_data(store, &here->request, here->data, here->len, &added);
+	int r = bid_store_add_data(store, &here->request, here->mode, here->data, here->len, &added);
 
 	tally->seen++;
 	if (r == 0)
@@ -67,31 +66,6 @@ static int add_vdso(struct ctl_tally *tally, struct bid_store *store)
 	return r == 0 ? add_data(tally, store, &here) : refuse(tally, "[vdso]", strerror(-r));
 }
 
-/* Is @path, "kernel/fs/a-b.ko.xz", a file of the module that the kernel calls @name, "a_b"? */
-static bool is_module_file(const char *path, size_t len, const char *name)
-{
-	const char *base = memrchr(path, '/', len);
-
-	base = base ? base + 1 : path;
-	for (; *name; name++, base++)
-		if (base >= path + len || (*base == '-' ? '_' : *base) != *name)
-			return false;
-	return path + len - base >= 3 && memcmp(base, ".ko", 3) == 0 && (base + 3 == path + len || base[3] == '.');
-}
-
-/* The file of the module @name, by the index that depmod(8) has made: lines of "FILE: WHAT IT NEEDS". */
-static bool find_module(const char *directory, const char *index, const char *name, char *ret_path, size_t size)
-{
-	for (const char *line = index; *line; line += *line == '\n') {
-		size_t len = strcspn(line, ":\n");
-
-		if (line[len] == ':' && is_module_file(line, len, name))
-			return (size_t)snprintf(ret_path, size, "%s/%.*s", line[0] == '/' ? "" : directory, (int)len, line) < size;
-		line += strcspn(line, "\n");
-	}
-	return false;
-}
-
 /* Returns 1 and @ret_added; 0 if it was refused, which is told; or a negative errno of trouble. */
 static int add_file(struct ctl_tally *tally, struct bid_store *store, const char *path, struct bid_added *ret_added)
 {
@@ -114,8 +88,11 @@ static int add_module(struct ctl_tally *tally, struct bid_store *store, const ch
 	int r;
 
 	snprintf(own, sizeof(own), "[%s]", name);
-	if (!find_module(directory, index, name, path, sizeof(path))) {
+	if (!ctl_module_find(directory, index, name, path, sizeof(path))) {
 		if (bid_store_kinds(store, id) > 0 && bid_store_kinds(store, id) & 1 << BID_KIND_ELF) {
+			r = bid_store_sync(store);
+			if (r < 0)
+				return r;
 			tally->seen++;
 			ctl_tally_taken(tally, own, &(struct bid_added){ .id = *id, .kind = BID_KIND_ELF, .known = true });
 			return 0;
@@ -135,16 +112,12 @@ static int add_modules(struct ctl_tally *tally, struct bid_store *store)
 	struct utsname system;
 	char directory[sizeof(system.release) + 16], path[PATH_MAX];
 	struct dirent *entry;
-	size_t len;
 	int r = 0;
 
 	if (!modules || uname(&system) < 0)
 		return 0;
-	snprintf(directory, sizeof(directory), "/lib/modules/%s", system.release);
-	snprintf(path, sizeof(path), "%s/modules.dep", directory);
-	if (ctl_here_read(path, MODULES_DEP_MAX, &index, &len) < 0)
-		index = strdup("");
-	if (!index)
+	snprintf(directory, sizeof(directory), CTL_MODULES "/%s", system.release);
+	if (ctl_modules_index(directory, &index) < 0)
 		return -ENOMEM;
 	while (r == 0 && (entry = readdir(modules))) {
 		struct bid_id id;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl add --perf-data: what a recording names, from where it was, if that is still the same build. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "ctl/add.h"
 #include "ctl/fetch_all.h"
 #include "ctl/here.h"
+#include "ctl/modules.h"
 #include "ctl/perf_data.h"
 
 struct adding {
@@ -20,10 +22,12 @@ struct adding {
 	struct bid_id kernel, vdso; /* of this machine; len 0 if unknown */
 	bool unsure; /* a server could not be asked for something */
 	struct ctl_recording recording;
+	struct ctl_debug_files debug_files;
 };
 
 static void adding_release(struct adding *adding)
 {
+	ctl_debug_files_release(&adding->debug_files);
 	ctl_recording_release(&adding->recording);
 	bid_store_free(adding->store);
 }
@@ -35,6 +39,8 @@ static int has_kind(struct adding *adding, const struct ctl_build *build, enum b
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_store_find(adding->store, &request, &file);
 
+	if (r == 0)
+		r = bid_store_settle(adding->store, &file);
 	bid_file_release(&file);
 	return r == 0 ? 1 : bid_is_trouble(r) ? r : 0;
 }
@@ -71,10 +77,51 @@ static int add_running(struct adding *adding, struct ctl_build *build)
 		build->why = strdup(kernel ? ctl_here_why(r) : strerror(-r));
 		return build->why ? 0 : -ENOMEM;
 	}
-	r = bid_store_add_data(adding->store, &here.request, here.data, here.len, &added);
+	r = bid_store_add_data(adding->store, &here.request, here.mode, here.data, here.len, &added);
 	if (r == 0)
 		build->state = CTL_BUILD_ADDED;
 	return r;
+}
+
+/* A module, and a file that may be it. */
+struct module {
+	struct adding *adding;
+	struct ctl_build *build;
+};
+
+static int try_module(void *user, const char *path)
+{
+	const struct module *module = user;
+	struct ctl_build file = *module->build;
+	bid_auto_free char *copy = strdup(path);
+	int r;
+
+	file.path = copy;
+	file.why = NULL;
+	r = copy ? ctl_add_build(module->adding->ctl, module->adding->store, &file, &module->adding->debug_files) : -ENOMEM;
+	free(file.why);
+	if (r == 0 && (file.state == CTL_BUILD_ADDED || file.state == CTL_BUILD_KNOWN)) {
+		module->build->state = file.state;
+		return 1;
+	}
+	return r;
+}
+
+/* perf calls a module "[ext4]" if it did not find its file, or not know how that is compressed: of any release it may be here. */
+static int add_module(struct adding *adding, struct ctl_build *build)
+{
+	struct module module = { .adding = adding, .build = build };
+	size_t len = strlen(build->path);
+	char name[NAME_MAX + 1];
+	int r;
+
+	if (build->mode != BID_PERFDATA_KERNEL || build->path[0] != '[' || ctl_build_is_kernel(build) || len < 3 ||
+	    len - 2 >= sizeof(name))
+		return 0;
+	memcpy(name, build->path + 1, len - 2);
+	name[len - 2] = '\0';
+	r = ctl_module_each(name, try_module, &module);
+	return r < 0 ? r : 0;
 }
 
 /* Decide what becomes of one build. Only trouble is an error. */
@@ -89,7 +136,9 @@ static int take(struct adding *adding, struct ctl_build *build)
 			       ? ctl_guess_build(adding->store, build, adding->recording.summary.modified)
 			       : 0;
 	if (build->path[0] == '/' && build->mode != BID_PERFDATA_GUEST)
-		r = ctl_add_build(adding->ctl, adding->store, build);
+		r = ctl_add_build(adding->ctl, adding->store, build, &adding->debug_files);
+	else
+		r = add_module(adding, build);
 	if (r < 0 || build->state == CTL_BUILD_ADDED || build->state == CTL_BUILD_KNOWN)
 		return r;
 	r = is_stored(adding, build);
@@ -98,6 +147,18 @@ static int take(struct adding *adding, struct ctl_build *build)
 	if (r != 0 || !is_running(adding, build))
 		return r < 0 ? r : 0;
 	return add_running(adding, build);
+}
+
+/* Also as perf record does. One that is not right is not there, as for perf. */
+static int add_debug_files(struct adding *adding)
+{
+	struct ctl_tally tally;
+	int r;
+
+	ctl_tally_begin(&tally, adding->ctl, CTL_TALLY_SILENT);
+	r = ctl_debug_files_add(&adding->debug_files, &tally, adding->store);
+	ctl_tally_release(&tally);
+	return r;
 }
 
 static enum ctl_status fetch(struct adding *adding)
@@ -160,6 +221,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		.recording = { .path = ctl->perf_data },
 	};
 	enum ctl_status status = ctl_recording_read(&adding.recording, ctl->fetch);
+	int r = 0;
 
 	if (status == CTL_DONE)
 		status = ctl_open_store(ctl, CTL_WRITE, &adding.store);
@@ -170,13 +232,18 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 	(void)ctl_here_vdso_id(&adding.vdso);
 
 	for (size_t i = 0; i < adding.recording.n; i++) {
-		int r = take(&adding, &adding.recording.builds[i]);
+		r = take(&adding, &adding.recording.builds[i]);
 
 		if (r < 0) {
 			bid_error("%s: adding '%s' to '%s'", bid_strerror(r), adding.recording.builds[i].path,
 				  bid_store_path(adding.store));
 			return CTL_TROUBLE;
 		}
+	}
+	r = add_debug_files(&adding);
+	if (r < 0) {
+		bid_error("%s: adding debug files to '%s'", bid_strerror(r), bid_store_path(adding.store));
+		return CTL_TROUBLE;
 	}
 	if (ctl->fetch)
 		status = fetch(&adding);

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
+#include "ctl/dwz.h"
 #include "ctl/fetch_all.h"
 #include "ctl/outfile.h"
 #include "ctl/output.h"
@@ -22,6 +23,7 @@ struct packing {
 	struct ctl_recording recording; /* empty without --perf-data */
 	struct bid_archive_build *builds; /* owned */
 	size_t n;
+	size_t n_named; /* the rest are dwz files */
 	struct ctl_progress progress;
 	struct ctl_outfile file;
 };
@@ -69,16 +71,45 @@ static enum ctl_status collect(struct packing *packing, int argc, char **argv)
 			return ctl_which_failed(argv[i], r);
 		packing->n++;
 	}
+	packing->n_named = packing->n;
 	if (packing->n > 0)
 		return CTL_DONE;
 	bid_error("no build-id in it, so there is nothing to pack: '%s'", packing->ctl->perf_data);
 	return CTL_REFUSED;
 }
 
-/* The ELF file and the debug information of each, as far as they are to be had. What is not will be missing. */
-static enum ctl_status fetch(struct packing *packing)
+static bool has(const struct packing *packing, const struct bid_id *id)
 {
-	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_DEBUGINFO };
+	for (size_t i = 0; i < packing->n; i++)
+		if (bid_id_equal(&packing->builds[i].id, id))
+			return true;
+	return false;
+}
+
+/* What the debug information that is here refers to, each once. Returns 0 or -ENOMEM. */
+static int add_dwz(struct packing *packing)
+{
+	struct bid_archive_build *builds = reallocarray(packing->builds, 2 * packing->n, sizeof(*builds));
+
+	if (!builds)
+		return -ENOMEM;
+	packing->builds = builds;
+	for (size_t i = 0; i < packing->n_named && packing->store; i++) {
+		struct bid_id alt = ctl_dwz_of(packing->store, &builds[i].id);
+
+		if (alt.len > 0 && !has(packing, &alt))
+			builds[packing->n++] = (struct bid_archive_build){ .id = alt };
+	}
+	return 0;
+}
+
+/*
+ * The ELF file and the debug information of each from the @first on, as far as they are to be had. What is not will be missing. Of
+ * a dwz file there is no ELF file.
+ */
+static enum ctl_status fetch(struct packing *packing, size_t first)
+{
+	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	bid_auto_free struct ctl_wanted *wanted = calloc(2 * packing->n + 1, sizeof(*wanted));
 	enum ctl_status status;
 	size_t n = 0;
@@ -87,12 +118,26 @@ static enum ctl_status fetch(struct packing *packing)
 		bid_error("%s", strerror(ENOMEM));
 		return CTL_TROUBLE;
 	}
-	for (size_t i = 0; i < packing->n; i++)
-		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+	for (size_t i = first; i < packing->n; i++)
+		for (size_t k = 0; k < (i < packing->n_named ? 2 : 1); k++)
 			wanted[n++].request = (struct bid_request){ .id = packing->builds[i].id, .kind = kinds[k] };
 	status = ctl_fetch_all(packing->ctl, packing->store, wanted, n);
 	for (size_t i = 0; i < n; i++)
 		free(wanted[i].why);
+	return status;
+}
+
+/* Add to what is named what belongs to it. */
+static enum ctl_status complete(struct packing *packing)
+{
+	enum ctl_status status = packing->ctl->fetch ? fetch(packing, 0) : CTL_DONE;
+
+	if (status == CTL_DONE && add_dwz(packing) < 0) {
+		bid_error("%s", strerror(ENOMEM));
+		return CTL_TROUBLE;
+	}
+	if (status == CTL_DONE && packing->ctl->fetch && packing->n > packing->n_named)
+		status = fetch(packing, packing->n_named);
 	return status;
 }
 
@@ -152,8 +197,9 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 		const struct bid_archive_build *build = &packing->builds[i];
 
 		if (build->error < 0)
-			bid_error("%s: '%s' of '%s'", why_not(build), bid_id_format(&build->id, hex),
-				  build->path ? build->path : "an unknown path");
+			bid_error(i < packing->n_named ? "%s: '%s' of '%s'"
+						       : "%s: '%s', a dwz file that debug information refers to",
+				  why_not(build), bid_id_format(&build->id, hex), build->path ? build->path : "an unknown path");
 		else if (!ctl->json && !is_stdout && ctl->verbose)
 			print_build(build);
 		json_array_append_new(builds, build_to_json(build));
@@ -225,7 +271,7 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 		status = ctl_open_to_find(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
 	if (status == CTL_DONE)
 		status = collect(&packing, argc, argv);
-	if (status == CTL_DONE && ctl->fetch)
-		status = fetch(&packing);
+	if (status == CTL_DONE)
+		status = complete(&packing);
 	return status == CTL_DONE ? pack(&packing, how) : status;
 }

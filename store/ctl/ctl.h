@@ -125,6 +125,9 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id);
 /* The same, but a whole id of 16 digits or more need not be stored; or not so that it can be found. */
 int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
+/* As bid_elf_identify(), of what is in a compressed module or a kernel image too. */
+int ctl_identify(int fd, struct bid_id *ret_id);
+
 /* Report what ctl_which() returned for @text, unless that was done, and give the status to exit with. */
 enum ctl_status ctl_which_failed(const char *text, int error);
 

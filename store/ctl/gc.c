@@ -15,7 +15,7 @@
 
 enum { EVIDENCE_DAYS = 30 };
 
-/* What servers delivered that was refused. */
+/* What servers delivered that was refused, and what was set aside. */
 struct evidence {
 	unsigned left, gone;
 };
@@ -66,16 +66,21 @@ static int report(const struct collecting *collecting, const struct bid_evict_st
 	char before[CTL_SIZE_MAX], gone[CTL_SIZE_MAX], free_size[CTL_SIZE_MAX];
 
 	if (collecting->evicted)
-		return ctl_print_json(json_pack(
-			"{s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:b, s:O}", "fetched", (json_int_t)stats->artifacts, "fetched_size",
-			(json_int_t)stats->size, "free", (json_int_t)stats->free, "evicted", (json_int_t)stats->evicted,
-			"evicted_size", (json_int_t)stats->evicted_size, "evidence", (int)evidence->left, "evidence_dropped",
-			(int)evidence->gone, "dry_run", collecting->ctl->dry_run, "artifacts", collecting->evicted));
+		return ctl_print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:b, s:O}", "fetched",
+						(json_int_t)stats->artifacts, "fetched_size", (json_int_t)stats->size, "free",
+						(json_int_t)stats->free, "evicted", (json_int_t)stats->evicted, "evicted_size",
+						(json_int_t)stats->evicted_size, "in_use", (json_int_t)stats->in_use, "in_use_size",
+						(json_int_t)stats->in_use_size, "evidence", (int)evidence->left, "evidence_dropped",
+						(int)evidence->gone, "dry_run", collecting->ctl->dry_run, "artifacts",
+						collecting->evicted));
 	printf("fetched %" PRIu64 " artifacts, %s; free %s; %s %" PRIu64 ", %s\n", stats->artifacts,
 	       ctl_format_size(stats->size, before), ctl_format_size(stats->free, free_size),
 	       collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted, ctl_format_size(stats->evicted_size, gone));
+	if (stats->in_use > 0)
+		printf("not evicted, as they are open: %" PRIu64 ", %s\n", stats->in_use,
+		       ctl_format_size(stats->in_use_size, gone));
 	if (evidence->left + evidence->gone > 0)
-		printf("wrong answers of servers in quarantine: %u kept, %u dropped\n", evidence->left, evidence->gone);
+		printf("wrong files in quarantine: %u kept, %u dropped\n", evidence->left, evidence->gone);
 	return 0;
 }
 

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/dwz.h"
 #include "ctl/fetch_all.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
@@ -55,7 +55,7 @@ static enum ctl_status add_local(struct getting *getting)
 			continue;
 		if (build->state == CTL_BUILD_ADDED || build->state == CTL_BUILD_KNOWN)
 			continue;
-		r = ctl_add_build(getting->ctl, getting->store, build);
+		r = ctl_add_build(getting->ctl, getting->store, build, NULL);
 		if (r < 0) {
 			bid_error("%s: adding '%s' to '%s'", bid_strerror(r), build->path, bid_store_path(getting->store));
 			return CTL_TROUBLE;
@@ -126,17 +126,6 @@ static int make_list(struct getting *getting, enum bid_kind kind)
 	return drop_doubles(getting);
 }
 
-/* The dwz file (dwz(1)) that the debug information of @request, which is here, refers to; len 0 if none. */
-static struct bid_id dwz_of(struct bid_store *store, const struct bid_request *request)
-{
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_elf_info info;
-
-	if (bid_store_find(store, request, &file) < 0 || bid_elf_examine(file.fd, &info) < 0)
-		return (struct bid_id){ 0 };
-	return info.alt;
-}
-
 /* What the debug information that is here now refers to is wanted, too. */
 static int add_dwz(struct getting *getting)
 {
@@ -156,7 +145,7 @@ static int add_dwz(struct getting *getting)
 
 		if (wanted[i].request.kind != BID_KIND_DEBUGINFO || wanted[i].error < 0)
 			continue;
-		request.id = dwz_of(getting->store, &wanted[i].request);
+		request.id = ctl_dwz_of(getting->store, &wanted[i].request.id);
 		if (request.id.len == 0)
 			continue;
 		wanted[getting->n] = (struct ctl_wanted){ .request = request };

@@ -89,6 +89,8 @@ int ctl_here_kallsyms(struct ctl_here_data *ret_data)
 	*ret_data = (struct ctl_here_data){
 		.request = { .id = id, .kind = BID_KIND_KALLSYMS },
 		.name = "[kernel.kallsyms]",
+		/* whoever may not see where the kernel has its code does not learn it from the store */
+		.mode = 0400,
 		.data = bid_steal(text),
 		.len = len,
 	};
@@ -150,6 +152,7 @@ int ctl_here_vdso(struct ctl_here_data *ret_data)
 	*ret_data = (struct ctl_here_data){
 		.request = { .id = id, .kind = BID_KIND_VDSO },
 		.name = "[vdso]",
+		.mode = 0444,
 		.data = bid_steal(copy),
 		.len = size,
 	};

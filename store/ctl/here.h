@@ -4,6 +4,7 @@
 #define BID_CTL_HERE_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <bid/id.h>
 #include <bid/source.h>
@@ -29,6 +30,7 @@ int ctl_here_read(const char *path, size_t max, char **ret_text, size_t *ret_len
 struct ctl_here_data {
 	struct bid_request request; /* what it is */
 	const char *name; /* that perf has for it; static */
+	mode_t mode; /* who may read it */
 	char *data; /* owned */
 	size_t len;
 };

@@ -8,6 +8,7 @@
 #include <bid/perfdata.h>
 
 #include "ctl/ctl.h"
+#include "ctl/debug_file.h"
 
 enum ctl_build_state {
 	CTL_BUILD_ADDED,
@@ -45,10 +46,11 @@ bool ctl_build_is_vdso(const struct ctl_build *build);
 struct bid_id ctl_build_id(const struct ctl_build *build);
 
 /*
- * Add the file at its path to @store, if there is one and it is this build. build->state says what came of it, and is left alone if
- * there is no file. Returns 0, or a negative errno of trouble with the store.
+ * Add the file at its path to @store, if there is one and it is this build. build->state says what came of it, and is left alone
+ * if there is no file. Its debug file is wanted then in @debug_files, which may be NULL. Returns 0, or a negative errno of trouble
+ * with the store.
  */
-int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build);
+int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, struct ctl_debug_files *debug_files);
 
 /*
  * The recording has no id for it: if the file at its path has none either, and was not changed since @recorded (0: unknown), keep

@@ -28,6 +28,7 @@ static void events_release(struct events *events)
 		free(events->events[i].line);
 		free(events->events[i].name);
 		free(events->events[i].path);
+		free(events->events[i].module);
 	}
 	free(events->events);
 }
@@ -68,6 +69,11 @@ static int add_event(struct events *events, const struct ctl_probed *probed, con
 	if (definition.path_len > 0) {
 		event->path = probed->path[0] ? strdup(probed->path) : strndup(definition.place, (size_t)definition.path_len);
 		if (!event->path)
+			return -ENOMEM;
+	}
+	if (definition.module_len > 0) {
+		event->module = strndup(definition.place, (size_t)definition.module_len);
+		if (!event->module)
 			return -ENOMEM;
 	}
 	if (asprintf(&event->name, "%.*s/%.*s%s", definition.group_len, definition.group, definition.event_len, definition.event,
@@ -118,46 +124,81 @@ static enum ctl_status collect(const struct ctl_probed *probed, const struct ctl
 	return events->events ? CTL_DONE : CTL_TROUBLE;
 }
 
-/* The build that is where the probes of @path (NULL: of the kernel) are to go. */
-static int identify(const struct ctl *ctl, const char *path, struct bid_id *ret_id)
+static int identify_kernel(const struct ctl *ctl, struct bid_id *ret_id)
+{
+	return ctl->notes ? ctl_here_notes(ctl->notes, ret_id) : ctl_here_kernel(ret_id);
+}
+
+/* The build in the file @path, or in the notes of a module. */
+static int identify(const struct ctl_event *event, const char *path, struct bid_id *ret_id)
 {
 	bid_auto_fd int fd = -1;
 
-	if (!path)
-		return ctl->notes ? ctl_here_notes(ctl->notes, ret_id) : ctl_here_kernel(ret_id);
+	if (event->module)
+		return ctl_here_notes(path, ret_id);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : bid_elf_identify(fd, ret_id);
 }
 
-/* May probes of @wanted be set in @path (NULL: the kernel)? @again: it was asked before. */
-static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted, const char *path, bool again)
+/* What of @wanted is to be told of what is at @what: another build, or (@error) none. */
+static enum ctl_status decide(const struct ctl *ctl, const struct bid_id *wanted, const char *what, const struct bid_id *found,
+			      const char *error, bool again)
 {
-	char hex[BID_ID_HEX_MAX], found_hex[BID_ID_HEX_MAX], what[PATH_MAX + 64];
-	struct bid_id found = { 0 };
-	int r = identify(ctl, path, &found);
-	unsigned need = r < 0 ? 2 : 1;
+	char hex[BID_ID_HEX_MAX], found_hex[BID_ID_HEX_MAX];
 
-	if (r == 0 && bid_id_answers(&found, wanted))
-		return CTL_DONE;
 	bid_id_format(wanted, hex);
-	snprintf(what, sizeof(what), "'%s'", path ? path : ctl->notes ? ctl->notes : "/sys/kernel/notes");
-	if (r == -ENOENT && path) {
-		bid_error("no such file, and the probes are of its build %s: %s", hex, what);
-		return CTL_REFUSED;
-	}
-	if (ctl->guru < need) {
-		if (r < 0)
-			bid_error("%s: %s, and the probes are of build %s; '--guru', given twice, sets them all the same",
-				  path ? bid_strerror(r) : ctl_here_strerror(r), what, hex);
+	if (ctl->guru < (error ? 2 : 1)) {
+		if (error)
+			bid_error("%s: '%s', and the probes are of build %s; '--guru', given twice, sets them all the same", error,
+				  what, hex);
 		else
-			bid_error("%s is build %s, and the probes are of build %s; '--guru' sets them all the same", what,
-				  bid_id_format(&found, found_hex), hex);
+			bid_error("'%s' is build %s, and the probes are of build %s; '--guru' sets them all the same", what,
+				  bid_id_format(found, found_hex), hex);
 		return CTL_REFUSED;
 	}
 	if (!again)
-		bid_warning("--guru: %s is %s%s, AND THE PROBES ARE OF BUILD %s: they may be set into the middle of an instruction",
-			    what, r < 0 ? "of no known build" : "build ", r < 0 ? "" : bid_id_format(&found, found_hex), hex);
+		bid_warning(
+			"--guru: '%s' is %s%s, AND THE PROBES ARE OF BUILD %s: they may be set into the middle of an instruction",
+			what, error ? "of no known build" : "build ", error ? "" : bid_id_format(found, found_hex), hex);
 	return CTL_DONE;
+}
+
+/* Under a kernel's id a module's probes are of a build of it that nobody wrote down. */
+static bool is_of_unknown_module(const struct ctl *ctl, const struct bid_id *wanted, const struct ctl_event *event)
+{
+	struct bid_id kernel;
+
+	return event->module && identify_kernel(ctl, &kernel) == 0 && bid_id_answers(&kernel, wanted);
+}
+
+/* May probes of @wanted be set in what @event is of? @again: it was asked before. */
+static enum ctl_status check(const struct ctl *ctl, const struct bid_id *wanted, const struct ctl_event *event, bool again)
+{
+	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
+	struct bid_id found = { 0 };
+	bool kernel = !event->path && !event->module;
+	int r;
+
+	if (kernel)
+		snprintf(path, sizeof(path), "%s", ctl->notes ? ctl->notes : "/sys/kernel/notes");
+	else if (event->module)
+		snprintf(path, sizeof(path), CTL_MODULE_NOTES, event->module);
+	else
+		snprintf(path, sizeof(path), "%s", event->path);
+	if (is_of_unknown_module(ctl, wanted, event))
+		return decide(ctl, wanted, path, NULL, "under the kernel's id nothing says of which build of the module they are",
+			      again);
+	/* the modules of another machine are looked at there */
+	if (event->module && ctl->notes)
+		return CTL_DONE;
+	r = kernel ? identify_kernel(ctl, &found) : identify(event, path, &found);
+	if (r == 0 && bid_id_answers(&found, wanted))
+		return CTL_DONE;
+	if (r == -ENOENT && event->path) {
+		bid_error("no such file, and the probes are of its build %s: '%s'", bid_id_format(wanted, hex), path);
+		return CTL_REFUSED;
+	}
+	return decide(ctl, wanted, path, &found, r == 0 ? NULL : event->path ? bid_strerror(r) : ctl_here_strerror(r), again);
 }
 
 static enum ctl_status check_all(const struct ctl *ctl, const struct bid_id *wanted, const struct events *events, bool again)
@@ -165,8 +206,8 @@ static enum ctl_status check_all(const struct ctl *ctl, const struct bid_id *wan
 	for (size_t i = 0; i < events->n; i++) {
 		enum ctl_status status = CTL_DONE;
 
-		if (ctl_event_is_first_of_file(events->events, i))
-			status = check(ctl, wanted, events->events[i].path, again);
+		if (ctl_event_is_first_of_target(events->events, i))
+			status = check(ctl, wanted, &events->events[i], again);
 		if (status != CTL_DONE)
 			return status;
 	}

@@ -123,6 +123,17 @@ static int name_len(const char *text)
 	return isdigit((unsigned char)text[0]) ? 0 : len;
 }
 
+/* How much of @place is the name of a module, with a colon behind it; -EINVAL if it is nothing that names a directory. */
+static int module_len(const char *place, int len)
+{
+	const char *colon = memchr(place, ':', (size_t)len);
+
+	for (const char *at = place; colon && at < colon; at++)
+		if (!isalnum((unsigned char)*at) && *at != '_' && *at != '-')
+			return -EINVAL;
+	return colon == place ? -EINVAL : colon ? (int)(colon - place) : 0;
+}
+
 int ctl_definition_parse(const char *text, struct ctl_definition *ret_definition)
 {
 	struct ctl_definition definition = { .type = text, .type_len = 1 };
@@ -153,6 +164,10 @@ int ctl_definition_parse(const char *text, struct ctl_definition *ret_definition
 		if (!colon)
 			return -EINVAL;
 		definition.path_len = (int)(colon - definition.place);
+	} else {
+		definition.module_len = module_len(definition.place, definition.place_len);
+		if (definition.module_len < 0)
+			return -EINVAL;
 	}
 	*ret_definition = definition;
 	return 0;

@@ -52,7 +52,8 @@ struct ctl_definition {
 	int group_len, event_len;
 	const char *group, *event;
 	int path_len; /* of a program's file; 0 for a place in the kernel */
-	const char *place; /* PATH:0xOFFSET or SYMBOL+OFFSET */
+	int module_len; /* of a module of the kernel; 0 if none is named */
+	const char *place; /* PATH:0xOFFSET, SYMBOL+OFFSET or MODULE:SYMBOL+OFFSET */
 	int place_len;
 	const char *rest; /* the arguments, with a blank before each; terminated */
 };

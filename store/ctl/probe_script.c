@@ -49,13 +49,16 @@ static const char preamble[] =
 	"\tcase ${id#\"$1\"} in *[!0]*) return 1 ;; esac\n"
 	"}\n"
 	"\n"
-	"# is FILE the build that the definitions were resolved against?\n"
+	"# is FILE the build that the definitions were resolved against? Of a module a kernel's id says nothing\n"
 	"check() {\n"
 	"\tfound=$(id_of \"$1\")\n"
 	"\t! answers \"$found\" || return 0\n"
 	"\tcase $found in\n"
 	"\t'') what=\"no build-id to be found in '$1'\" need=2 ;;\n"
 	"\t*) what=\"'$1' is build $found\" need=1 ;;\n"
+	"\tesac\n"
+	"\tcase $1 in /sys/module/*) ! answers \"$(id_of /sys/kernel/notes)\" ||\n"
+	"\t\twhat=\"nothing says which build '$1' has to be\" need=2 ;;\n"
 	"\tesac\n"
 	"\tif [ $guru -lt $need ]; then\n"
 	"\t\techo \"refused: $what, and the probes are of build $id\" >&2\n"
@@ -96,12 +99,15 @@ static const char preamble[] =
 	"}\n"
 	"\n";
 
-bool ctl_event_is_first_of_file(const struct ctl_event *events, size_t i)
+static bool is_equal(const char *a, const char *b)
 {
-	const char *path = events[i].path;
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
 
+bool ctl_event_is_first_of_target(const struct ctl_event *events, size_t i)
+{
 	for (size_t j = 0; j < i; j++)
-		if (path ? events[j].path && strcmp(path, events[j].path) == 0 : !events[j].path)
+		if (is_equal(events[i].path, events[j].path) && is_equal(events[i].module, events[j].module))
 			return false;
 	return true;
 }
@@ -123,8 +129,12 @@ void ctl_probe_script(FILE *out, const struct bid_id *id, const struct ctl_event
 	fprintf(out, "id=%s guru=%u\n", bid_id_format(id, hex), guru);
 	fputs(preamble, out);
 	for (size_t i = 0; i < n; i++) {
-		if (!ctl_event_is_first_of_file(events, i))
+		if (!ctl_event_is_first_of_target(events, i))
 			continue;
+		if (events[i].module) {
+			fprintf(out, "check '" CTL_MODULE_NOTES "'\n", events[i].module);
+			continue;
+		}
 		fputs("check ", out);
 		print_word(out, events[i].path ? events[i].path : "/sys/kernel/notes");
 		putc('\n', out);

@@ -13,11 +13,15 @@
 struct ctl_event {
 	char *line; /* for the kernel's list; owned */
 	char *name; /* "GROUP/EVENT"; owned */
-	char *path; /* of the program's file; NULL for the kernel. Owned */
+	char *path; /* of the program's file; NULL for the kernel and its modules. Owned */
+	char *module; /* of the kernel, that it is in; NULL for the kernel itself, and for programs. Owned */
 };
 
-/* Is the file of @events[@i], or the kernel, that of none of those before it? */
-bool ctl_event_is_first_of_file(const struct ctl_event *events, size_t i);
+/* The notes of module %s, as long as it is loaded (Linux, kernel/module/sysfs.c). */
+#define CTL_MODULE_NOTES "/sys/module/%s/notes/.note.gnu.build-id"
+
+/* Is what @events[@i] is set in, a file, a module or the kernel, that of none of those before it? */
+bool ctl_event_is_first_of_target(const struct ctl_event *events, size_t i);
 
 /*
  * Print the script that sets the @n events, which were resolved against @id, in that build only, all of them

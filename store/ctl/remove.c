@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include <bid/cookie.h>
-#include <bid/elf.h>
 #include <bid/error.h>
 #include <bid/remove.h>
 
@@ -125,7 +124,7 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	enum ctl_status status;
 	struct bid_id id;
 	size_t cookies;
-	int r = fd < 0 || !real ? -errno : bid_elf_identify(fd, &id);
+	int r = fd < 0 || !real ? -errno : ctl_identify(fd, &id);
 
 	if (r == -ENOENT) {
 		bid_error("neither a build-id in the store nor a file ('--path' removes every build of a path): '%s'", file);

@@ -79,23 +79,25 @@ static void write_file(struct ctl_tally *tally, json_t *file)
 
 void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
 {
+	const char *kind = added->kind == BID_KIND_NONE ? "kcore" : bid_kind_name(added->kind);
 	char hex[BID_ID_HEX_MAX];
 
 	if (added->known)
 		tally->known++;
 	else
 		tally->added++;
+	if (tally->form == CTL_TALLY_SILENT)
+		return;
 	bid_id_format(&added->id, hex);
 	/* in a stream, what is known already is no news */
 	if (!tally->ctl->verbose && (tally->form == CTL_TALLY_STREAM ? added->known : !tally->ctl->json))
 		return;
 	if (tally->ctl->json) {
-		write_file(tally, json_pack("{s:o, s:s, s:s, s:b, s:s?}", "file", ctl_json_text(path), "id", hex, "kind",
-					    bid_kind_name(added->kind), "known", added->known, "link",
-					    added->known ? NULL : link_name(added->link)));
+		write_file(tally, json_pack("{s:o, s:s, s:s, s:b, s:s?}", "file", ctl_json_text(path), "id", hex, "kind", kind,
+					    "known", added->known, "link", added->known ? NULL : link_name(added->link)));
 	} else {
 		ctl_progress_clear(&tally->progress);
-		printf("%s %s %s ", hex, bid_kind_name(added->kind), added->known ? "known" : link_name(added->link));
+		printf("%s %s %s ", hex, kind, added->known ? "known" : link_name(added->link));
 		ctl_print_text(stdout, path);
 		putchar('\n');
 	}
@@ -131,7 +133,7 @@ void ctl_tally_refused(struct ctl_tally *tally, const char *path, const char *wh
 	}
 	if (!named)
 		count_reason(tally, why);
-	if (tally->ctl->json)
+	if (tally->ctl->json && tally->form != CTL_TALLY_SILENT)
 		write_file(tally, json_pack("{s:o, s:s}", "file", ctl_json_text(path), "refused", why));
 }
 
@@ -139,7 +141,7 @@ void ctl_tally_progress(struct ctl_tally *tally, size_t seen)
 {
 	int64_t now = bid_clock_ms();
 
-	if (tally->form == CTL_TALLY_STREAM || now < tally->drawn_ms + REDRAW_MS)
+	if (tally->form != CTL_TALLY_WHOLE || now < tally->drawn_ms + REDRAW_MS)
 		return;
 	tally->drawn_ms = now;
 	if (!ctl_is_terminal(stderr))
@@ -167,6 +169,17 @@ static json_t *to_json(struct ctl_tally *tally)
 			 bid_steal(tally->files));
 }
 
+void ctl_tally_release(struct ctl_tally *tally)
+{
+	for (size_t i = 0; i < tally->n_reasons; i++)
+		free(tally->reasons[i].why);
+	free(tally->reasons);
+	json_decref(tally->files);
+	tally->reasons = NULL;
+	tally->n_reasons = 0;
+	tally->files = NULL;
+}
+
 enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
 {
 	ctl_progress_clear(&tally->progress);
@@ -181,11 +194,6 @@ enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status)
 		bid_error("%s", strerror(ENOMEM));
 		status = CTL_TROUBLE;
 	}
-	for (size_t i = 0; i < tally->n_reasons; i++)
-		free(tally->reasons[i].why);
-	free(tally->reasons);
-	json_decref(tally->files);
-	tally->reasons = NULL;
-	tally->files = NULL;
+	ctl_tally_release(tally);
 	return status;
 }

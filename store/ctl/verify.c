@@ -124,17 +124,12 @@ static enum ctl_status fetch_again(struct checking *checking, struct bid_store *
 static int summed(const struct ctl *ctl, const struct bid_verify_stats *stats)
 {
 	static const int bits[] = {
-		[BID_FINDING_WRONG] = FOUND_OBJECTS,
-		[BID_FINDING_CORRUPT] = FOUND_OBJECTS,
-		[BID_FINDING_ORPHAN] = FOUND_NAMES,
-		[BID_FINDING_EMPTY] = FOUND_NAMES,
-		[BID_FINDING_DANGLING] = FOUND_NAMES,
-		[BID_FINDING_ASTRAY] = FOUND_NAMES,
-		[BID_FINDING_FOREIGN_LINK] = FOUND_NAMES,
-		[BID_FINDING_TEMP] = FOUND_OWN,
-		[BID_FINDING_RECORD] = FOUND_OWN,
-		[BID_FINDING_STALE] = FOUND_OWN,
-		[BID_FINDING_UNREADABLE] = FOUND_UNREADABLE,
+		[BID_FINDING_WRONG] = FOUND_OBJECTS,  [BID_FINDING_CORRUPT] = FOUND_OBJECTS,
+		[BID_FINDING_RIGHTS] = FOUND_OBJECTS, [BID_FINDING_ORPHAN] = FOUND_NAMES,
+		[BID_FINDING_EMPTY] = FOUND_NAMES,    [BID_FINDING_DANGLING] = FOUND_NAMES,
+		[BID_FINDING_ASTRAY] = FOUND_NAMES,   [BID_FINDING_FOREIGN_LINK] = FOUND_NAMES,
+		[BID_FINDING_TEMP] = FOUND_OWN,	      [BID_FINDING_RECORD] = FOUND_OWN,
+		[BID_FINDING_STALE] = FOUND_OWN,      [BID_FINDING_UNREADABLE] = FOUND_UNREADABLE,
 	};
 	int sum = 0;
 
@@ -165,7 +160,7 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 			printf(", repaired %" PRIu64 ", fetched again %zu", sum - stats->left, checking->fetched);
 		printf("; foreign files %" PRIu64 "\n", stats->foreign);
 		if (evidence > 0)
-			printf("wrong answers of servers in quarantine: %u\n", evidence);
+			printf("wrong files in quarantine: %u\n", evidence);
 		return 0;
 	}
 	counts = json_object();

@@ -4,6 +4,7 @@
  * libraries a moment later, when it has mapped them; where the kernel tells nothing, and for what is mapped later, the maps of all
  * processes are looked through now and then.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -24,7 +25,14 @@
 enum {
 	INTERVAL_S = 10,
 	STARTED_MS = 250, /* time for a program to map its libraries */
-	STARTED_MAX = 1024, /* programs that are looked at after that; if there are more, everything is */
+	STEP_MS = 50, /* what was started in that time is looked at together */
+	STARTED_MAX = 1024, /* programs that wait for that; if there are more, everything is looked at */
+};
+
+/* A program that is to be looked at, and what was added of it brought to disk. */
+struct started {
+	pid_t pid; /* not above 0 if it has none here */
+	int64_t due_ms; /* the clock when it has mapped its libraries */
 };
 
 struct watch {
@@ -40,10 +48,10 @@ struct watch {
 	bool cut; /* in the middle of a look */
 	int64_t interval_ms;
 	int64_t all_ms; /* the clock when all processes are to be looked at next */
-	int64_t started_ms; /* the same of those that were started; 0 if none was */
-	pid_t started[STARTED_MAX];
+	int64_t full_ms; /* the same for a program that was started when there were too many */
+	struct started started[STARTED_MAX]; /* in the order in which they are due */
 	size_t n_started;
-	nlink_t modules; /* links of /sys/module when the kernel was added, one for each module; 0: it was not */
+	uint64_t modules; /* modules_mark() when the kernel was added; 0: it was not */
 	int trouble; /* of the last pass, and said already */
 };
 
@@ -83,38 +91,70 @@ static int reopen(struct watch *watch)
 	return r < 0 ? r : begin(watch);
 }
 
+/*
+ * A mark of the modules that are loaded: another one after any was loaded, because its directory has a number that no other had. 0
+ * if they cannot be listed.
+ */
+static uint64_t modules_mark(void)
+{
+	bid_auto_dir DIR *modules = opendir("/sys/module");
+	struct dirent *module;
+	uint64_t mark = 0;
+
+	while (modules && (module = readdir(modules)))
+		mark += (module->d_ino ^ module->d_ino >> 29) * 0x9e3779b97f4a7c15U;
+	return mark;
+}
+
 static int look_at_all(struct watch *watch)
 {
-	struct stat modules = { 0 };
+	int64_t now = bid_clock_ms();
+	uint64_t modules = modules_mark();
 	int r;
 
-	watch->all_ms = bid_clock_ms() + watch->interval_ms;
+	watch->all_ms = watch->full_ms > now ? watch->full_ms : now + watch->interval_ms;
 	r = ctl_running_all(&watch->running);
 	/* once, and again after one was loaded */
-	if (r == 0 && stat("/sys/module", &modules) == 0 && modules.st_nlink != watch->modules) {
+	if (r == 0 && modules != watch->modules) {
 		r = ctl_add_kernel(&watch->tally, watch->store);
-		watch->modules = r < 0 ? 0 : modules.st_nlink;
+		watch->modules = r < 0 ? 0 : modules;
 	}
 	return r;
 }
 
 static int look_at_started(struct watch *watch)
 {
-	size_t n = watch->n_started;
+	int64_t now = bid_clock_ms();
+	pid_t pids[STARTED_MAX];
+	size_t n = 0, due = 0;
 
-	watch->started_ms = 0;
-	watch->n_started = 0;
-	return n < STARTED_MAX ? ctl_running_processes(&watch->running, watch->started, n) : look_at_all(watch);
+	for (; due < watch->n_started && (watch->started[due].due_ms <= now || watch->ended); due++)
+		if (watch->started[due].pid > 0)
+			pids[n++] = watch->started[due].pid;
+	watch->n_started -= due;
+	memmove(watch->started, watch->started + due, watch->n_started * sizeof(*watch->started));
+	return ctl_running_processes(&watch->running, pids, n);
+}
+
+/* It is just about to be started, and has mapped nothing yet. */
+static void note_started(struct watch *watch, pid_t pid)
+{
+	int64_t due_ms = (bid_clock_ms() + STARTED_MS + STEP_MS - 1) / STEP_MS * STEP_MS;
+
+	if (watch->n_started < STARTED_MAX) {
+		watch->started[watch->n_started++] = (struct started){ .pid = pid, .due_ms = due_ms };
+		return;
+	}
+	watch->full_ms = due_ms;
+	if (due_ms < watch->all_ms)
+		watch->all_ms = due_ms;
 }
 
 static int look_at_file(void *user, pid_t pid, int fd)
 {
 	struct watch *watch = user;
 
-	if (watch->started_ms == 0)
-		watch->started_ms = bid_clock_ms() + STARTED_MS;
-	if (pid > 0 && watch->n_started < STARTED_MAX)
-		watch->started[watch->n_started++] = pid;
+	note_started(watch, pid);
 	/* while the store takes nothing, only what still runs then can be caught up with */
 	return watch->trouble ? 0 : ctl_running_file(&watch->running, fd);
 }
@@ -175,8 +215,8 @@ static void turn(struct watch *watch)
 		{ .fd = watch->events.fd, .events = POLLIN },
 		{ .fd = watch->events.mounts, .events = POLLPRI },
 	};
-	int64_t due = watch->started_ms && watch->started_ms < watch->all_ms ? watch->started_ms : watch->all_ms;
-	int64_t wait = due - bid_clock_ms();
+	int64_t started_ms = watch->n_started > 0 ? watch->started[0].due_ms : INT64_MAX;
+	int64_t wait = (started_ms < watch->all_ms ? started_ms : watch->all_ms) - bid_clock_ms();
 
 	if (poll(fds, sizeof(fds) / sizeof(fds[0]), wait > 0 ? (int)wait : 0) < 0 && errno != EINTR) {
 		note(watch, -errno);
@@ -192,7 +232,7 @@ static void turn(struct watch *watch)
 	/* one sync for all that was started in that time */
 	if (fds[1].revents)
 		pass(watch, look_at_events, false);
-	if (watch->started_ms && watch->started_ms <= bid_clock_ms())
+	if (started_ms <= bid_clock_ms())
 		pass(watch, look_at_started, true);
 	if (watch->all_ms <= bid_clock_ms())
 		pass(watch, look_at_all, true);
@@ -226,7 +266,7 @@ static enum ctl_status watch_on(struct watch *watch)
 	ctl_notify("STOPPING=1");
 	/* what was started a moment ago */
 	watch->running.interrupt = -1;
-	if (watch->started_ms)
+	if (watch->n_started > 0)
 		pass(watch, look_at_started, true);
 	return CTL_DONE;
 }

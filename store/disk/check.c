@@ -15,7 +15,6 @@
 #include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/layout.h"
-#include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
@@ -92,8 +91,7 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	return r;
 }
 
-/* Give what was unpacked into @temp its name, in the place of a wrong file if one has it. */
-static int keep(struct bid_store *upper, const struct bid_id *id, struct bid_temp *temp)
+int bid_check_keep(struct bid_store *store, const char *folder, const struct bid_id *id, struct bid_temp *temp)
 {
 	char path[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX];
 	bid_auto_fd int dir = -1;
@@ -101,8 +99,8 @@ static int keep(struct bid_store *upper, const struct bid_id *id, struct bid_tem
 
 	if (fsync(temp->fd) < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "%s/%02x", BID_LAYOUT_UNPACKED, id->bytes[0]);
-	r = bid_root_mkdirs(bid_store_root(upper), path, false, &dir);
+	snprintf(path, sizeof(path), "%s/%02x", folder, id->bytes[0]);
+	r = bid_root_mkdirs(bid_store_root(store), path, false, &dir);
 	if (r < 0)
 		return r;
 	bid_id_format(id, hex);
@@ -143,7 +141,7 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 	if (r == 0)
 		r = unpack_into(temp.fd, packed, ret_id);
 	if (r == 0 && bid_id_answers(ret_id, asked)) {
-		r = keep(upper, asked, &temp);
+		r = bid_check_keep(upper, BID_LAYOUT_UNPACKED, asked, &temp);
 		if (r == 0)
 			r = open_kept(upper, asked, file);
 	}

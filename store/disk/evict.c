@@ -3,20 +3,27 @@
 #include "disk/evict.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
+#include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
+
+enum { HOUR_S = 3600 };
 
 /* What may go; small, because there may be a million. */
 struct candidate {
@@ -37,7 +44,8 @@ struct candidates {
 
 /* The file of a fetched artifact, as it is now. */
 struct found {
-	char place[PATH_MAX]; /* "[debuginfod]/ID" */
+	char place[PATH_MAX]; /* "[debuginfod]/ID"; of a piece its file */
+	char path[PATH_MAX + 16]; /* of the file */
 	struct stat st;
 };
 
@@ -63,11 +71,12 @@ static bool was_fetched(struct bid_store *store, const struct bid_request *reque
  */
 static bool locate(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
 {
-	char nameless[BID_LAYOUT_MAX], path[PATH_MAX + 16];
+	char nameless[BID_LAYOUT_MAX];
 	struct bid_place place = { 0 };
 
 	if (request->detail) {
 		bid_piece_path(request, ret_found->place);
+		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->place);
 		return bid_root_stat(bid_store_root(store), ret_found->place, &ret_found->st) == 0 &&
 		       S_ISREG(ret_found->st.st_mode) && ret_found->st.st_size == size;
 	}
@@ -75,8 +84,8 @@ static bool locate(struct bid_store *store, const struct bid_request *request, o
 	while (bid_place_next(&place, store, &request->id, request->kind)) {
 		if (request->kind != BID_KIND_DEBUGINFO && strcmp(place.path, nameless) != 0)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
-		if (bid_root_stat(bid_store_root(store), path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
+		snprintf(ret_found->path, sizeof(ret_found->path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+		if (bid_root_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			continue;
 		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)
 			return false;
@@ -142,7 +151,39 @@ static uint64_t excess(const struct bid_limits *limits, uint64_t used, uint64_t 
 	return size;
 }
 
-/* Take one away, unless it was used or changed since it was chosen. 1 if its directory went with it, 0 if not, -EAGAIN. */
+/* Is the file of @fd open by another file description? No, also where the kernel does not say. */
+static bool is_shared(int fd)
+{
+	/* whoever opens it meanwhile has this process sent a signal, which by default ends it, but for this one */
+	bool shared = fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) < 0 && errno == EAGAIN;
+
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return shared;
+}
+
+/* @fd is open, or the file at @path if it is -1: has anybody else that open, or mapped? */
+static bool is_open_beside(struct bid_store *store, const char *path, int fd)
+{
+	bid_auto_fd int own = fd;
+	int r = 0;
+
+	/* another process that evicts may have a lease at this moment: it is not waited for */
+	if (own < 0)
+		r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &own);
+	return r == 0 ? is_shared(own) : r == -EAGAIN;
+}
+
+/* Has anybody the file open, or mapped? What this process keeps of it for the next reader is closed. */
+static bool is_open(struct bid_store *store, const struct found *found)
+{
+	return is_open_beside(store, found->path, -1) &&
+	       is_open_beside(store, found->path, bid_keeper_let_go(bid_store_keeper(store), &found->st));
+}
+
+/*
+ * Take one away, unless it was used or changed since it was chosen. 1 if its directory went with it, 0 if not, -EAGAIN, -EBUSY if
+ * it is open.
+ */
 static int take(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate, bool dry_run,
 		struct found *ret_found)
 {
@@ -154,6 +195,8 @@ static int take(struct bid_store *store, const struct bid_request *request, cons
 	if (r < 0 || record.st_mtim.tv_sec != candidate->last_use || record.st_mtim.tv_nsec != candidate->last_use_ns ||
 	    !was_fetched(store, request, &size) || !locate(store, request, size, ret_found))
 		return -EAGAIN;
+	if (is_open(store, ret_found))
+		return -EBUSY;
 	if (dry_run)
 		return 0;
 	if (request->detail) {
@@ -213,13 +256,19 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 	for (size_t i = 0; i < candidates->n && stats->evicted_size < size; i++) {
 		const struct candidate *candidate = &candidates->candidates[i];
 		struct bid_request request = { .kind = (enum bid_kind)candidate->kind, .detail = candidate->detail };
-		char path[PATH_MAX + 16];
 		struct found found;
 		int r;
 
 		if (bid_id_from_bytes(candidate->id, candidate->id_len, &request.id) < 0)
 			continue;
 		r = take(store, &request, candidate, config->dry_run, &found);
+		if (r == -EBUSY) {
+			stats->in_use++;
+			stats->in_use_size += candidate->size;
+			/* to have it open is to use it */
+			if (!config->dry_run)
+				bid_record_used(store, &request, time(NULL) - HOUR_S);
+		}
 		if (r < 0)
 			continue;
 		stats->evicted++;
@@ -228,13 +277,9 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 			bid_link_leave(store, &request.id, found.place);
 			emptied[n++] = request.id;
 		}
-		if (request.detail)
-			snprintf(path, sizeof(path), "%s", found.place);
-		else
-			snprintf(path, sizeof(path), "%s/%s", found.place, bid_kind_store_name(request.kind));
 		if (config->evicted)
 			config->evicted(config->user, &(struct bid_eviction){ .request = request,
-									      .path = path,
+									      .path = found.path,
 									      .size = candidate->size,
 									      .last_use = candidate->last_use });
 	}

@@ -69,23 +69,42 @@ int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed)
 	return kinds;
 }
 
+bool bid_find_instead(const struct stat *st, const struct stat *before)
+{
+	if (before->st_size > 0 || st->st_size > 0)
+		return before->st_size == 0;
+	return st->st_mtim.tv_sec > before->st_mtim.tv_sec ||
+	       (st->st_mtim.tv_sec == before->st_mtim.tv_sec && st->st_mtim.tv_nsec > before->st_mtim.tv_nsec);
+}
+
 /* One kind, in all places of one spelling. */
 static int find_filed(struct bid_store *store, const struct bid_id *filed, const struct bid_request *request,
 		      struct bid_file *ret_file)
 {
+	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_place place = { 0 };
 	struct bid_alien alien = { 0 };
 	int result = -ENOENT;
 
 	while (bid_place_next(&place, store, filed, request->kind)) {
-		int r = find_in_place(store, place.path, filed, request, ret_file);
+		int r = find_in_place(store, place.path, filed, request, &file);
 
 		if (r == 0 && !place.linked)
 			mend_link(store, filed, place.path);
-		if (r == 0)
-			return 0;
-		if (r != -ENOENT)
+		if (r == 0 && (best.fd < 0 || bid_find_instead(&file.st, &best.st))) {
+			bid_file_release(&best);
+			best = file;
+		} else if (r == 0) {
+			bid_file_release(&file);
+		} else if (r != -ENOENT) {
 			result = r;
+		}
+		if (best.fd >= 0 && (request->kind != BID_KIND_PROBES || best.st.st_size > 0))
+			break;
+	}
+	if (best.fd >= 0) {
+		*ret_file = best;
+		return 0;
 	}
 	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, request->kind)) {
 		int r = has_alien(store, &alien) ? bid_check_open(store, alien.path, request, ret_file) : -ENOENT;
@@ -218,6 +237,24 @@ int bid_store_has(struct bid_store *store, const struct bid_id *id)
 int bid_find_has_image(struct bid_store *store, const struct bid_id *id)
 {
 	return has_kind(store, id, BID_KIND_ELF);
+}
+
+int bid_find_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
+{
+	struct bid_spelling spelling = { 0 };
+	struct bid_id filed;
+
+	while (bid_spelling_next(&spelling, &request->id, &filed)) {
+		struct bid_place place = { 0 };
+		char path[PATH_MAX + 16];
+
+		while (bid_place_next(&place, store, &filed, request->kind)) {
+			snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+			if (bid_root_stat(bid_store_root(store), path, ret_stat) == 0)
+				return 0;
+		}
+	}
+	return -ENOENT;
 }
 
 int bid_store_kinds(struct bid_store *store, const struct bid_id *id)

@@ -109,15 +109,18 @@ static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t 
 	}
 }
 
-/* The original path of the name @path, "usr/bin/ls/ID", in its place among the others, if it is not there yet. */
-static int add_path(void *user, const char *note, const char *path, bool there)
+/*
+ * The original path of the name @path, "usr/bin/ls/ID", in its place among the others, if it is not there yet: the one that perf
+ * knows comes first.
+ */
+static int add_path(void *user, const char *path)
 {
 	json_t *paths = user, *added;
 	char text[PATH_MAX + 1];
 	size_t at;
 	int order = 1;
 
-	if (!there || !strrchr(path, '/'))
+	if (!strrchr(path, '/'))
 		return 0;
 	/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
 	snprintf(text, sizeof(text), "%s%.*s", path[0] == '[' ? "" : "/", (int)(strrchr(path, '/') - path), path);
@@ -132,18 +135,6 @@ static int add_path(void *user, const char *note, const char *path, bool there)
 	else
 		json_array_insert_new(paths, at, added);
 	return 0;
-}
-
-/* The one that perf knows first, the others in order. */
-static void add_paths(struct bid_store *store, const struct bid_id *id, json_t *paths)
-{
-	char where[PATH_MAX];
-
-	if (bid_store_where(store, id, where, sizeof(where)) == 0)
-		add_path(paths, NULL, where, true);
-	for (; store; store = bid_store_lower(store))
-		if (bid_store_has_paths(store))
-			bid_names_each(store, id, add_path, paths);
 }
 
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json)
@@ -161,7 +152,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	json_object_set_new(json, "id", json_string(bid_id_format(id, hex)));
 	json_object_set_new(json, "paths", paths);
 	json_object_set_new(json, "artifacts", artifacts);
-	add_paths(store, id, paths);
+	bid_store_each_path(store, id, add_path, paths);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;

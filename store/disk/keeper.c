@@ -18,6 +18,8 @@
 enum {
 	USES = 4096, /* a power of two; 64 KiB, of which pages never used are never touched */
 	HOUR_S = 3600,
+	RETRY_S = 5, /* what was open may be closed by then */
+	REST = 20, /* but not before this many times what the look took */
 	FRUITLESS_S = 10, /* a disk on which not enough could be evicted is not searched again so soon */
 	ROOM_MIN = 64 << 20, /* bytes; one search makes room for more than one write */
 };
@@ -40,6 +42,9 @@ struct bid_keeper {
 	uint64_t evictable; /* bytes that could still be evicted after the last search for room, at this time */
 	int64_t searched_s;
 	struct use uses[USES];
+	pthread_mutex_t let_go_lock; /* protects the two below, and is held while it is called */
+	bid_let_go_fn let_go; /* may be NULL */
+	void *let_go_user;
 	_Atomic uint64_t promised; /* bytes that are to be written; has no need of the lock */
 };
 
@@ -61,6 +66,7 @@ int bid_keeper_new(struct bid_store *store, struct bid_keeper **ret_keeper)
 	keeper->store = store;
 	keeper->searched_s = -FRUITLESS_S;
 	pthread_mutex_init(&keeper->lock, NULL);
+	pthread_mutex_init(&keeper->let_go_lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&keeper->kick, &monotonic);
@@ -81,8 +87,34 @@ void bid_keeper_free(struct bid_keeper *keeper)
 		pthread_join(keeper->thread, NULL);
 	}
 	pthread_cond_destroy(&keeper->kick);
+	pthread_mutex_destroy(&keeper->let_go_lock);
 	pthread_mutex_destroy(&keeper->lock);
 	free(keeper);
+}
+
+void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *user)
+{
+	struct bid_keeper *keeper = bid_store_keeper(store);
+
+	if (!keeper)
+		return;
+	pthread_mutex_lock(&keeper->let_go_lock);
+	keeper->let_go = let_go;
+	keeper->let_go_user = user;
+	pthread_mutex_unlock(&keeper->let_go_lock);
+}
+
+int bid_keeper_let_go(struct bid_keeper *keeper, const struct stat *st)
+{
+	int fd = -1;
+
+	if (!keeper)
+		return -1;
+	pthread_mutex_lock(&keeper->let_go_lock);
+	if (keeper->let_go)
+		fd = keeper->let_go(keeper->let_go_user, st);
+	pthread_mutex_unlock(&keeper->let_go_lock);
+	return fd;
 }
 
 static void note_evicted(void *user, const struct bid_eviction *eviction)
@@ -111,29 +143,41 @@ static bool is_over(struct bid_keeper *keeper, uint64_t used)
 	       (limits->min_free > 0 && missing(keeper, limits->min_free) > 0);
 }
 
-/* Look through the store and evict. Returns what is left of what was fetched. */
-static uint64_t tidy(struct bid_keeper *keeper, uint64_t used)
+/*
+ * Look through the store and evict. Returns what is left of what was fetched, and in how many seconds to look again: what is open
+ * may be in the way now.
+ */
+static uint64_t tidy(struct bid_keeper *keeper, uint64_t used, int64_t *ret_pause_s)
 {
 	struct bid_evict_config config = { .limits = keeper->limits, .evicted = note_evicted };
 	struct bid_evict_stats stats;
-	int r = bid_evict(keeper->store, &config, 0, true, &stats);
+	int64_t begun_s = seconds();
+	int r;
 
+	*ret_pause_s = HOUR_S;
+	if (config.limits.cache_size == 0 && config.limits.min_free == 0)
+		return 0;
+	r = bid_evict(keeper->store, &config, 0, true, &stats);
 	if (r < 0) {
 		bid_warning("%s: evicting from '%s'", strerror(-r), bid_store_path(keeper->store));
 		return used;
 	}
-	return stats.size - stats.evicted_size;
+	used = stats.size - stats.evicted_size;
+	if (stats.in_use > 0 && is_over(keeper, used))
+		*ret_pause_s = RETRY_S + (seconds() - begun_s) * REST;
+	return used;
 }
 
 static void *keep(void *user)
 {
 	struct bid_keeper *keeper = user;
-	uint64_t used = tidy(keeper, 0);
-	int64_t looked_s = seconds();
+	int64_t pause_s, looked_s;
+	uint64_t used = tidy(keeper, 0, &pause_s);
 
+	looked_s = seconds();
 	pthread_mutex_lock(&keeper->lock);
 	while (!keeper->stopping) {
-		struct timespec until = { .tv_sec = looked_s + HOUR_S };
+		struct timespec until = { .tv_sec = looked_s + pause_s };
 		int r = keeper->kicked ? 0 : pthread_cond_timedwait(&keeper->kick, &keeper->lock, &until);
 
 		if (keeper->stopping)
@@ -142,9 +186,11 @@ static void *keep(void *user)
 		keeper->pending = 0;
 		keeper->kicked = false;
 		pthread_mutex_unlock(&keeper->lock);
-		/* every hour, for what others have fetched, evicted and removed */
+		/* every hour, for what others have fetched, evicted and removed, and to let them evict */
+		if (r == ETIMEDOUT)
+			bid_keeper_let_go(keeper, NULL);
 		if (r == ETIMEDOUT || is_over(keeper, used)) {
-			used = tidy(keeper, used);
+			used = tidy(keeper, used, &pause_s);
 			looked_s = seconds();
 		}
 		pthread_mutex_lock(&keeper->lock);
@@ -192,7 +238,7 @@ static bool may_search(struct bid_keeper *keeper, uint64_t bytes)
 static void note_search(struct bid_keeper *keeper, const struct bid_evict_stats *stats)
 {
 	pthread_mutex_lock(&keeper->lock);
-	keeper->evictable = stats->size - stats->evicted_size;
+	keeper->evictable = stats->size - stats->evicted_size - stats->in_use_size;
 	keeper->searched_s = seconds();
 	pthread_mutex_unlock(&keeper->lock);
 }
@@ -213,10 +259,7 @@ bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes)
 	return stats.evicted > 0;
 }
 
-/*
- * Evict until @needed bytes are free; nothing if that cannot be, or a server that says too much would cost all that was fetched.
- * What somebody still has open takes its room until he closes it, as we do when we hear of it: it is not waited for.
- */
+/* Evict until @needed bytes are free; nothing if that cannot be, or a server that says too much would cost all that was fetched. */
 static bool evict_for(struct bid_keeper *keeper, uint64_t needed)
 {
 	struct bid_evict_config config = { .limits = { .min_free = needed }, .dry_run = true };
@@ -236,15 +279,32 @@ static bool evict_for(struct bid_keeper *keeper, uint64_t needed)
 	return enough && r == 0;
 }
 
+/* How many of @bytes more is there no room for, also after evicting? */
+static uint64_t look_for(struct bid_keeper *keeper, uint64_t bytes, bool evict)
+{
+	uint64_t needed = keeper->limits.min_free + atomic_load(&keeper->promised) + bytes;
+	uint64_t lacks = missing(keeper, needed);
+
+	return lacks > 0 && evict && may_search(keeper, lacks) && evict_for(keeper, needed) ? 0 : lacks;
+}
+
+int bid_keeper_go_on(struct bid_keeper *keeper, uint64_t written, uint64_t bytes, bool evict)
+{
+	if (!keeper)
+		return 0;
+	if (keeper->limits.cache_size > 0 && written > keeper->limits.cache_size)
+		return -ENOSPC;
+	return look_for(keeper, bytes, evict) > 0 ? -ENOSPC : 0;
+}
+
 int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, uint64_t *ret_left)
 {
-	uint64_t needed, lacks;
+	uint64_t lacks;
 
 	if (!keeper)
 		return 0;
-	needed = keeper->limits.min_free + atomic_load(&keeper->promised) + bytes;
-	lacks = missing(keeper, needed);
-	if (lacks > 0 && !(may_search(keeper, lacks) && evict_for(keeper, needed))) {
+	lacks = look_for(keeper, bytes, true);
+	if (lacks > 0) {
 		*ret_left = bytes > lacks ? bytes - lacks : 0;
 		return -ENOSPC;
 	}

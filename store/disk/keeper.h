@@ -13,6 +13,9 @@ int bid_keeper_new(struct bid_store *store, struct bid_keeper **ret_keeper);
 /* Ends its thread, if it has one. @keeper may be NULL. */
 void bid_keeper_free(struct bid_keeper *keeper);
 
+/* What bid_let_go_fn returns of @st. @keeper may be NULL. */
+int bid_keeper_let_go(struct bid_keeper *keeper, const struct stat *st);
+
 /* @bytes more were fetched: time to look at the limits, if there are any. Never blocks. */
 void bid_keeper_published(struct bid_keeper *keeper, uint64_t bytes);
 
@@ -28,6 +31,13 @@ bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes);
  * enough for it, it is done, and may block for long. @keeper may be NULL, that of a store to which nothing is written.
  */
 int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, uint64_t *ret_left);
+
+/*
+ * Nobody said how many bytes there are to be, and @written are: is there room for @bytes more, and is it no more than is to be kept
+ * of all that was fetched? Returns 0, or -ENOSPC. With @evict, if evicting is enough for it, it is done, and may block for long.
+ * @keeper may be NULL.
+ */
+int bid_keeper_go_on(struct bid_keeper *keeper, uint64_t written, uint64_t bytes, bool evict);
 
 /* Of what was promised, @bytes were written, or will not be. @keeper may be NULL. */
 void bid_keeper_settle(struct bid_keeper *keeper, uint64_t bytes);

@@ -165,5 +165,6 @@ void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsig
 		bid_pieces_remove(store, filed);
 		bid_names_forget(store, filed);
 		bid_entry_unlink(store, bid_layout_fanned(BID_LAYOUT_UNPACKED, filed, "", path));
+		bid_entry_unlink(store, bid_layout_fanned(BID_LAYOUT_TABLES, filed, "", path));
 	}
 }

@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -25,10 +27,16 @@ struct bid_store {
 	struct bid_dirs *dirs; /* owned; has its own lock */
 	struct bid_packs *packs; /* owned; has its own lock */
 	atomic_ullong no_reflink; /* see bid_store_no_reflink() */
+	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
 	bool has_paths; /* of a lower one: see bid_store_has_paths() */
 	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
+};
+
+enum {
+	FRESH_S = 60, /* the kernel writes what is older than half of it, unless it is told otherwise (vm.dirty_expire_centisecs) */
+	NAMED_S = 2, /* within which who made a file gives it its names */
 };
 
 struct bid_store *bid_store_lower(const struct bid_store *store)
@@ -71,6 +79,30 @@ struct bid_keeper *bid_store_keeper(struct bid_store *store)
 	return store->keeper;
 }
 
+int bid_store_sync(struct bid_store *store)
+{
+	long long now = time(NULL);
+
+	if (syncfs(store->root) < 0)
+		return -errno;
+	atomic_store(&store->synced_s, now - NAMED_S);
+	return 0;
+}
+
+bool bid_store_is_fresh(struct bid_store *store, const struct stat *st)
+{
+	long long changed = st->st_ctim.tv_sec;
+	struct stat root;
+
+	return changed >= time(NULL) - FRESH_S && changed >= atomic_load(&store->synced_s) &&
+	       (fstat(store->root, &root) < 0 || root.st_dev == st->st_dev);
+}
+
+int bid_store_settle(struct bid_store *store, const struct bid_file *file)
+{
+	return bid_store_is_fresh(store, &file->st) ? bid_store_sync(store) : 0;
+}
+
 const char *bid_store_path(const struct bid_store *store)
 {
 	return store->path;
@@ -89,9 +121,9 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 /* What is in the way of a folder of ours in our private one: a damaged file system may have made it, and nobody else may. */
 static void clear_way(int root)
 {
-	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS,	BID_LAYOUT_SCANS, BID_LAYOUT_UNPACKED,
-					       BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE, BID_LAYOUT_COOKIES,
-					       BID_LAYOUT_NAMES,   BID_LAYOUT_PACKS };
+	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,    BID_LAYOUT_UNPACKED,
+					       BID_LAYOUT_TABLES,  BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE,
+					       BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES,   BID_LAYOUT_PACKS };
 	bid_auto_fd int private = -1;
 
 	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)

@@ -56,4 +56,10 @@ struct bid_verdicts *bid_store_verdicts(struct bid_store *store);
  */
 atomic_ullong *bid_store_no_reflink(struct bid_store *store);
 
+/*
+ * May a power cut take the file with @st, which is in the store, or a name of it? Who put it there, as perf does, may never sync
+ * it: that is the kernel's, within the minute, if no bid_store_sync() came before.
+ */
+bool bid_store_is_fresh(struct bid_store *store, const struct stat *st);
+
 #endif

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What a store and its lower ones have together. What an earlier one has hides what is under the same name in a later one. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "disk/layout.h"
+#include "disk/names.h"
 #include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -69,6 +71,30 @@ int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_
 			result = r;
 	}
 	return result;
+}
+
+struct paths {
+	bid_store_path_fn fn;
+	void *user;
+};
+
+static int pass_path(void *user, const char *note, const char *path, bool there)
+{
+	const struct paths *paths = user;
+
+	return there ? paths->fn(paths->user, path) : 0;
+}
+
+int bid_store_each_path(struct bid_store *store, const struct bid_id *id, bid_store_path_fn fn, void *user)
+{
+	struct paths paths = { .fn = fn, .user = user };
+	char where[PATH_MAX];
+	int r = bid_store_where(store, id, where, sizeof(where)) == 0 ? fn(user, where) : 0;
+
+	for (; store && r == 0; store = bid_store_lower(store))
+		if (bid_store_has_paths(store))
+			r = bid_names_each(store, id, pass_path, &paths);
+	return r;
 }
 
 enum bid_entry bid_store_classify(struct bid_store *store, const char *path)

@@ -23,7 +23,6 @@ enum {
 	SPOTS_MIN = 20,
 	SPOTS_MAX = 60,
 	DEEP = 150, /* directories in each other */
-	CROWD = 100000,
 	LONG_TEXT = 4000, /* bytes of a link's */
 };
 
@@ -366,7 +365,7 @@ static void put_own(struct maker *maker, const struct spot *spot)
 		"/scan", "/absent",	"/pins",   "/cookie",	 "/name",
 		"/tmp",	 "/quarantine", "/pack",   "/pack.lock", "/tmp/temp-0123456789abcdef",
 	};
-	static const char *const fanned[] = { "record", "source", "section", "unpacked", "name" };
+	static const char *const fanned[] = { "record", "source", "section", "unpacked", "name", "kallsyms" };
 	unsigned which = below(maker, 24);
 	char path[512];
 
@@ -409,13 +408,13 @@ static void put_deep(struct maker *maker, const struct spot *spot)
 	put_link_outside(maker, path, spot->hex);
 }
 
-static void put_crowd(struct maker *maker)
+static void put_crowd(struct maker *maker, unsigned crowd)
 {
 	char path[64];
 
 	make_dirs(maker->store, ".build-id/cc");
 	make_dirs(maker->store, "usr/crowd");
-	for (unsigned i = 0; i < CROWD; i++) {
+	for (unsigned i = 0; i < crowd; i++) {
 		snprintf(path, sizeof(path), "%s/junk-%u", i % 2 ? ".build-id/cc" : "usr/crowd", i);
 		put_bytes(maker->store, path, "", 0);
 	}
@@ -478,7 +477,7 @@ static int make_top(const char *directory, const char *name)
 	return fd;
 }
 
-struct hostile_counts hostile_tree_make(const char *directory, uint64_t seed, bool crowd)
+struct hostile_counts hostile_tree_make(const char *directory, uint64_t seed, unsigned crowd)
 {
 	bid_auto_fd int store = make_top(directory, "store"), outside = make_top(directory, "outside");
 	struct maker maker = { .store = store, .outside = outside, .state = seed };
@@ -494,7 +493,7 @@ struct hostile_counts hostile_tree_make(const char *directory, uint64_t seed, bo
 	/* where other builds would lie, if none does */
 	put_link_outside(&maker, below(&maker, 2) ? "[vdso]" : "[debuginfod]", "");
 	put_link_outside(&maker, "usr/lib/debug", "");
-	if (crowd)
-		put_crowd(&maker);
+	if (crowd > 0)
+		put_crowd(&maker, crowd);
 	return maker.counts;
 }

@@ -16,8 +16,8 @@ struct hostile_counts {
 
 /*
  * Make @directory/store, and @directory/outside with "elf" and directories "ID/elf", to which things in it lead. The same for the
- * same @seed. With @crowd, there are also a hundred thousand names that mean nothing.
+ * same @seed. Beside that, there are @crowd names that mean nothing.
  */
-struct hostile_counts hostile_tree_make(const char *directory, uint64_t seed, bool crowd);
+struct hostile_counts hostile_tree_make(const char *directory, uint64_t seed, unsigned crowd);
 
 #endif

@@ -42,7 +42,9 @@ enum {
 	SKIPPED = 77,
 	TREE_S = 60, /* after which one hangs */
 	LISTED_DEPTH = 400,
+	CROWD = 100000,
 	CROWD_EVERY = 500, /* trees */
+	CROWD_FIRST = 4000, /* of the first tree, which is in every run */
 };
 
 struct trial {
@@ -287,7 +289,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static void run(struct trial *trial, bool crowd)
+static void run(struct trial *trial, unsigned crowd)
 {
 	char store[PATH_MAX];
 
@@ -350,7 +352,7 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	if (make) {
-		struct hostile_counts made = hostile_tree_make(make, seed, false);
+		struct hostile_counts made = hostile_tree_make(make, seed, 0);
 
 		printf("%u spots, %u good, %u wrong, %u dangling\n", made.spots, made.good, made.wrong, made.dangling);
 		return 0;
@@ -367,7 +369,7 @@ int main(int argc, char **argv)
 		}
 		if (i == 0)
 			sabotage(&trial);
-		run(&trial, i % CROWD_EVERY == CROWD_EVERY - 1);
+		run(&trial, i == 0 ? CROWD_FIRST : i % CROWD_EVERY == CROWD_EVERY - 1 ? CROWD : 0);
 		spots += trial.made.spots;
 		wrong += trial.made.wrong;
 		good += trial.made.good;

@@ -170,6 +170,18 @@ def mount(request, place, store, env):
 
 
 @pytest.fixture
+def with_descriptors(place):
+    """Makes the mount helper one that may have so many descriptors."""
+    def make(descriptors):
+        program = place / f"with-{descriptors}"
+        program.write_text(f'#!/bin/sh\nulimit -n {descriptors}\nexec {tools.MOUNT_BIDFS} "$@"\n')
+        program.chmod(0o755)
+        return program
+
+    return make
+
+
+@pytest.fixture
 def mountpoint(place):
     """A directory for a mount in the background, whose daemon is found by its command line."""
     path = place / "mnt"

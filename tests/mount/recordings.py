@@ -11,8 +11,8 @@ HEADER = 16  # of a stream, tools/perf/util/header.c
 
 def record_kernel(env):
     """A stream whose samples are of the kernel for the most part; or a reason why there can be none."""
-    done = tools.run("perf", "record", "-q", "-N", "-e", "cpu-clock:k", "-o", "-", "dd", "if=/dev/zero", "of=/dev/null", "bs=1",
-                     "count=200000", status=None, env=env, text=False)
+    done = tools.run("perf", "record", "-q", "-N", "--no-buildid-mmap", "-e", "cpu-clock:k", "-o", "-", "dd", "if=/dev/zero",
+                     "of=/dev/null", "bs=1", "count=200000", status=None, env=env, text=False)
     stream = Stream(done.stdout) if done.returncode == 0 else None
     if not stream or not stream.kernel():
         raise LookupError(f"perf cannot record the kernel here: {done.stderr.decode(errors='replace').strip()[:200]}")
@@ -24,6 +24,8 @@ def padded(text):
 
 
 def record(kind, misc, payload):
+    """Of a multiple of 8 bytes, or newer perf does not take it."""
+    payload += bytes(-len(payload) % 8)
     return struct.pack("<IHH", kind, misc, 8 + len(payload)) + payload
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What servers said they do not have: asked once, remembered over restarts and by all programs, forgotten on request."""
 import errno
+import time
 
 import pytest
 
@@ -31,6 +32,26 @@ def test_asked_once_over_restarts(mount, mode, faults, program, env):
     said = get(m, env, program, f"--url={server.url}", status=1)
     assert "--refresh" in said.stderr
     assert server.count(program.id) == 1
+
+
+def test_refused_is_not_absent(mount, mode, faults, place, program, env):
+    """403, which storage services say of what is not there, too: not asked again so soon, nor taken for a no, and others are."""
+    server, other = faults("error:403"), programs.forge(program, "ab" * 20, place / "other")
+    m = mount(f"url={server.url}", "errors=strict")
+    m.permit(server.url)
+    first, second = names(m, program.id)
+    assert read(first) == errno.EHOSTUNREACH
+    time.sleep(0.3)  # a result lingers for a moment in any case
+    assert read(second) == errno.EHOSTUNREACH
+    assert server.count(program.id) == 1 and m.counter("remembered_absent") == 0
+    assert m.status()["sources"][0]["breaker"] == "closed"
+    server.serve(other)
+    server.behave("ok")
+    assert read(m.artifact(other.id)) == other.read()
+    # a program that begins anew does not know it
+    server.serve(program)
+    get(m, env, program, f"--url={server.url}")
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "what is in the store")
 
 
 def test_refresh_is_for_everybody(mount, mode, faults, program, env):

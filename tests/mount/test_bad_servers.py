@@ -96,10 +96,16 @@ def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, stor
     log = m.log()
     assert [ident for ident in refused if f"'{ident}/elf'" not in log] == []
     assert "root:" not in log
+    refused += [cases["error:403"].id] if bad.count(cases["error:403"].id) else []
     # it is the server, not the request: the same files are taken once it is well, and has been found to be
     bad.control("/reset")
     del cases["big-length"]
     for behaviour, program in cases.items():
+        # what was wrong, or not to be had, is not asked for again so soon
+        if program.id in refused:
+            assert read(m.elf_file(program.id)) == errno.ENOENT
+            assert bad.count(program.id) == 0
+            continue
         tools.wait_until(lambda program=program: read(m.elf_file(program.id)) == program.read(), f"it after '{behaviour}'", 20)
 
 

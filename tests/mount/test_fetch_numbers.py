@@ -195,7 +195,8 @@ def test_bombs(mount, faults, place, store):
         assert server.count(one) > 0, behaviour
         most = memory(m) if number == 0 else most
         assert sum(os.path.getsize(store / name) for name in published(store)) < (number + 1) * 65536, behaviour
-    assert memory(m) - most < 8 << 20 and leftovers(store) == []
+    # the sanitizer keeps what was freed for a while
+    assert memory(m) - most < (32 if tools.is_sanitized() else 8) << 20 and leftovers(store) == []
 
 
 @pytest.mark.limit(HOUR if FULL else 60)

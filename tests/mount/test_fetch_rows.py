@@ -87,6 +87,18 @@ def test_dripping(mount, faults, place, store):
     assert drip.count() <= 16
 
 
+def test_the_second_server_while_the_first_is_silent(mount, faults, place):
+    """One that stops sending in the middle is left to try again; whoever waits need not wait for that."""
+    program = of_size(programs.small(place / "app"), "ab" * 20, 200000, place / "made")
+    silent, good = faults("stall:100000", root=place / "silent"), faults(root=place / "good")
+    for server in (silent, good):
+        server.serve(program, "executable")
+    m = mount(f"url={silent.url}", f"url={good.url}", "wait=30", env_more={"DEBUGINFOD_TIMEOUT": "1"})
+    assert read(m.artifact(program.id)) == program.read()
+    # by itself it would be asked three times
+    assert silent.count() <= 2 and good.count() == 1
+
+
 STATES = {"well": [], "slow": ["delay:0.6"], "absent": ["absent"], "dies": ["reset:5000"], "bad": ["error:503"]}
 ORDERS = list(itertools.product([*STATES, "dead"], repeat=3))
 

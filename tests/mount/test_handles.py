@@ -105,6 +105,31 @@ def test_handles_are_valid_after_a_restart(needs_root, mount, mode, builds, how)
         os.close(fd)
 
 
+def test_handles_of_pieces_are_valid_after_a_restart(needs_root, mount, mode, store, place, builds):
+    """Of sections, of sources and their directories, of copies of /proc/kcore, and of an id as perf spells it."""
+    sources = store / ".bidfs/source" / builds[0].id[:2] / builds[0].id[2:] / "usr/src"
+    sources.mkdir(parents=True)
+    (sources / "a.c").write_text("int a;\n")
+    copy = store / "[kernel.kcore]" / builds[1].id / "2026112108080800"
+    copy.mkdir(parents=True)
+    (copy / "modules").write_text("a 1\n")
+    short = programs.small(place / "short", 8, f"-Wl,--build-id=0x{'ab' * 8}")
+    programs.into_store(store, short.id, "/usr/bin/short", short.path)
+    m = mount()
+    directory = m / "buildid" / builds[0].id
+    kept = {handle_of(path): path.read_bytes() for path in (
+        directory / "source/usr/src/a.c", directory / "section/.text", m / copy.relative_to(store) / "modules",
+        m.artifact(f"{short.id:0<40}"))}
+    inodes = {handle_of(path): os.stat(path).st_ino for path in (
+        directory / "source/usr", directory / "source/usr/src", m / copy.relative_to(store))}
+
+    m = restart(mount, m, "kill")
+    for handle, content in kept.items():
+        assert read_handle(m, handle) == content
+    for handle, inode in inodes.items():
+        assert inode_of_handle(m, handle) == inode
+
+
 def test_a_directory_is_reached_by_its_handle_alone(needs_root, mount, builds):
     """Nothing of the path is known to the kernel: it asks for ".." up to the root, and for the name in each of them."""
     m = mount()

@@ -144,7 +144,7 @@ def test_purge_all(view, native, scene, store):
 
 
 def test_a_kernel_whose_table_was_read(view, native, scene, store):
-    """What was made of its symbols lies in a directory of its own, and goes with it: perf finds it beside the kernel."""
+    """What was made of its symbols goes with it."""
     kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     for cache in (native, view.path):
         scene.perf(cache, "buildid-cache", "-a", f"{kernel.path},{scene.burn.path}")
@@ -165,9 +165,12 @@ def test_a_directory_is_emptied_name_by_name(view, scene, store):
     kernel = programs.kernel(scene.place / "vmlinux", "foreign", 0xffffffff81000000, 0x200000)
     tools.run("perf", "--buildid-dir", view.path, "buildid-cache", "-a", kernel.path, env=scene.env)
     directory = place_of(view, kernel)
-    assert view.artifact(kernel.id, "kallsyms").read_bytes()
-    assert "kallsyms" in os.listdir(directory)
-    # the table first: without a kernel it would not be made again
+    # one that is filed goes before what is made, and each directory of the kernel tells of it
+    assert b" T foreign_0\n" in view.artifact(kernel.id, "kallsyms").read_bytes()
+    assert not (view / "[kernel.kallsyms]" / kernel.id / "kallsyms").exists()
+    write_as_perf(view / "[kernel.kallsyms]" / kernel.id, b"ffffffff9a000000 T _text\n", "kallsyms")
+    tools.wait_until(lambda: view.artifact(kernel.id, "kallsyms").read_bytes() == b"ffffffff9a000000 T _text\n", "the table")
+    tools.wait_until(lambda: "kallsyms" in os.listdir(directory), "the table beside the kernel")
     for name in sorted(os.listdir(directory)):
         (directory / name).unlink()
         assert name not in os.listdir(directory)
@@ -354,9 +357,25 @@ def test_a_symbol_table_is_published_whole(mount, mode):
     with open(directory / "kallsyms", "wb", buffering=0) as file:
         file.write(lines[:8192])
         assert (directory / "kallsyms").stat().st_size == 8192
+        assert (directory / "kallsyms").read_bytes() == lines[:8192]
         file.write(lines[8192:])
     tools.wait_until(lambda: (directory / "kallsyms").exists() and m.artifact(ident, "kallsyms").exists(), "the symbol table")
     assert m.artifact(ident, "kallsyms").read_bytes() == lines
+
+
+def test_written_by_a_shell(mount, mode, scene):
+    """A redirection is closed by the shell, which has it twice, before anything is written, and then by each program in turn."""
+    m, ident, source = mount(), "ab" * 20, scene.place / "table"
+    source.write_bytes(b"ffffffff81000000 T _text\n" * 1000)
+    table, elf = m / "[kernel.kallsyms]" / ident / "kallsyms", place_of(m, scene.burn) / "elf"
+    for path in (table, elf):
+        os.makedirs(path.parent)
+    tools.run("sh", "-euc", '(head -n 9 "$1"; sed 1,9d "$1") >"$2"', "sh", source, table)
+    tools.run("sh", "-euc", 'cat "$1" >"$2"', "sh", scene.burn.path, elf)
+    tools.wait_until(lambda: table.exists() and m.artifact(ident, "kallsyms").exists(), "the table")
+    tools.wait_until(lambda: elf.exists() and m.artifact(scene.burn.id).exists(), "the program")
+    assert m.artifact(ident, "kallsyms").read_bytes() == source.read_bytes()
+    assert m.artifact(scene.burn.id).read_bytes() == elf.read_bytes() == scene.burn.read()
 
 
 @pytest.mark.parametrize("content", [b"0000000000000000 T _text\n" * 1000, b"hello\n"], ids=["hidden", "no table"])

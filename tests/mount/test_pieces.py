@@ -6,60 +6,18 @@ import json
 import os
 import pathlib
 import re
-import shutil
-import tempfile
 
 import pytest
 
 import fetching
-import namespace
 import programs
-import servers
 import tools
-
-NAMES = "lib/inner.h", "lib/wörk +1%.c", "lib/extensionless", "main.c"
-
-
-class Workshop:
-    """A program of several source files, stripped, and a server that indexed it and them. Nothing else knows the sources."""
-
-    def __init__(self, place):
-        self.place = place
-        (place / "home").mkdir()
-        self.env = tools.environment(place / "home")
-        self.source = place / "src"
-        (self.source / "lib").mkdir(parents=True)
-        (self.source / "lib/inner.h").write_text("static inline int inner(int x) { return x + 1; }\n")
-        (self.source / "lib/extensionless").write_text("static inline int other(int x) { return x + 2; }\n")
-        (self.source / "lib/wörk +1%.c").write_text('#include "inner.h"\n#include "extensionless"\nint work(int x);\n'
-                                                    "int work(int x)\n{\n\treturn inner(x) * other(x);\n}\n")
-        (self.source / "main.c").write_text("int work(int x);\nint main(int argc, char **argv)\n{\n\treturn work(argc) == 0;\n}\n")
-        shelf = place / "shelf"
-        shelf.mkdir()
-        program = shelf / "app"
-        tools.run("gcc", "-g", "-O0", "-gz=zlib", "-o", program, self.source / "main.c", self.source / NAMES[1])
-        self.app = programs.split(programs.Program(program), shelf / "app.debug")
-        self.installed = place / "installed"
-        shutil.copy(self.app.path, self.installed)
-        self.server = servers.Debuginfod([shelf, self.source], place, self.env)
-        self.server.await_scan()
-        self.texts = {name: (self.source / name).read_bytes() for name in NAMES}
-
-    def path(self, mount, name):
-        """Where the mount has a source file; outside of a mount nobody finds it."""
-        return mount.artifact(self.app.id, "source") / str(self.source / name).lstrip("/")
-
-    def section(self, mount, name):
-        return mount.artifact(self.app.id, "section") / name
+import workshop
 
 
 @pytest.fixture(scope="module")
 def shop():
-    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
-    with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, place)
-        made = Workshop(place)
-        stack.callback(made.server.stop)
+    with workshop.opened() as made:
         yield made
 
 
@@ -72,10 +30,10 @@ def test_sources_are_read(mount, mode, shop):
     m = mount(f"url={shop.server.url}", "wait=30")
     for name, text in shop.texts.items():
         assert shop.path(m, name).read_bytes() == text
-    assert m.counter("fetched") == len(NAMES)
+    assert m.counter("fetched") == len(workshop.NAMES)
     # by any spelling that the kernel makes canonical
     assert (shop.path(m, "lib") / ".." / "main.c").read_bytes() == shop.texts["main.c"]
-    assert sorted(os.listdir(shop.path(m, "lib"))) == sorted(os.path.basename(name) for name in NAMES if "/" in name)
+    assert sorted(os.listdir(shop.path(m, "lib"))) == sorted(os.path.basename(name) for name in workshop.NAMES if "/" in name)
     assert sorted(os.listdir(m.artifact(shop.app.id, "source"))) == ["tmp"]
     again = mount("offline")
     for name, text in shop.texts.items():
@@ -96,7 +54,7 @@ def test_what_was_fetched_is_in_order_and_goes(mount, mode, shop, store, env):
     tools.run(*bidctl, "verify", "--deep", env=env)
     gc = [*bidctl, "--json", "gc", "--cache-size=1"]
     told = json.loads(tools.run(*gc, "--dry-run", env=env).stdout)
-    assert told["evicted"] == len(NAMES) + 1, told
+    assert told["evicted"] == len(workshop.NAMES) + 1, told
     tools.run(*gc, env=env)
     assert not (store / ".bidfs/source" / shop.app.id[:2] / shop.app.id[2:]).exists()
     assert not (store / ".bidfs/section" / shop.app.id[:2] / shop.app.id[2:]).exists()
@@ -304,13 +262,7 @@ def test_clients_of_debuginfod(mount, mode, shop, place):
 
 def test_gdb_lists_the_source(mount, mode, shop, place, needs_root):
     """Where the sources are not, so that whoever shows them has them from the mount."""
-    def session(env):
-        gdb = f"gdb --batch -nx -iex 'set debuginfod enabled on' -iex 'set debug-file-directory /nothing' -ex 'list main' " \
-              f"-ex 'list work' {shop.installed}"
-        return namespace.isolated(f"mount -t tmpfs none '{shop.source}'; {gdb} 2>&1", {**shop.env, **env}, status=None).stdout
-
     m = mount(f"url={shop.server.url}", "wait=30")
-    env = {"DEBUGINFOD_CACHE_PATH": str(place / "cache")}
-    assert "return work(argc)" not in session({**env, "DEBUGINFOD_URLS": ""})
-    text = session({**env, "DEBUGINFOD_URLS": f"file://{m}"})
+    assert "return work(argc)" not in shop.listed("", place / "cache")
+    text = shop.listed(f"file://{m}", place / "cache")
     assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text

@@ -137,3 +137,22 @@ def test_without_name(mount, mode, probed, place, store, env):
         file.truncate(0)
         file.write("#mine:one=main\n")
     assert (directory / "probes").read_text() == "#mine:one=main\n"
+
+
+def test_of_the_kernel_in_two_places(mount, mode, store):
+    """docs/FORMAT.md: perf adds the kernel's under its own name, natively, and reads and leaves empty what its link leads to."""
+    ident, perfs = "ab" * 20, "#probe:open=do_sys_open\np:probe/open _text+4096\n"
+    place = programs.into_store(store, ident, "/boot/vmlinux", b"", "probes").parent
+    stored = programs.into_store(store, ident, "[kernel.kallsyms]", perfs.encode(), "probes")
+    link = store / ".build-id" / ident[:2] / ident[2:]
+    assert os.readlink(link) == f"../../boot/vmlinux/{ident}"
+    m = mount()
+    paths = [m.artifact(ident, "probes"), m.link(ident) / "probes", m / "[kernel.kallsyms]" / ident / "probes"]
+    assert [path.read_text() for path in paths] == [perfs] * 3
+    # as perf does it: all of it anew
+    with open(paths[0], "r+", encoding="ascii") as file:
+        file.truncate()
+        file.write("#mine:one=main\n" + perfs)
+        file.flush()
+    assert [path.read_text() for path in paths] == ["#mine:one=main\n" + perfs] * 3
+    assert sorted(path.stat().st_size for path in (stored, place / "probes")) == [0, len("#mine:one=main\n" + perfs)]

@@ -78,6 +78,69 @@ def test_the_directory_it_was_added_from_hides_nothing(needs_root, mount, mode, 
     assert told("carol", [m.artifact(everybodys.id), m.artifact(own.id)]) == [hashlib.sha256(everybodys.read()).hexdigest(), 13]
 
 
+TABLE = b"ffffffff81000000 T _text\nffffffffc0200000 t init\t[ext4]\n"
+
+
+def of_a_kernel(m, ident):
+    """The table, by its two names, and what is made of it."""
+    offered = m / "[kernel.kcore]" / ident / "1970010100000000"
+    return [m.artifact(ident, "kallsyms"), m / "[kernel.kallsyms]" / ident / "kallsyms", offered / "kallsyms", offered / "modules"]
+
+
+def test_addresses_of_the_kernel(needs_root, mount, mode, store):
+    """Who may not read a kernel's table does not learn from what is made of it where the kernel's code is."""
+    idents = {mode: f"{mode:040x}" for mode in (0o400, 0o440, 0o444)}
+    for table, ident in idents.items():
+        stored = programs.into_store(store, ident, "[kernel.kallsyms]", TABLE, "kallsyms")
+        os.chown(stored, ALICE, GROUP)
+        stored.chmod(table)
+    m = mount("allow_other")
+    for table, ident in idents.items():
+        paths = of_a_kernel(m, ident)
+        right = told("root", paths)
+        assert 2 not in right and 13 not in right
+        readers = {"alice": 0o400, "bob": 0o040, "carol": 0o004}
+        for user, bit in readers.items():
+            assert told(user, paths) == (right if table & bit else [13] * len(paths)), (user, oct(table))
+        for path in paths:
+            assert (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (table, ALICE), path
+        # what is known of it is not what is in it
+        assert told("carol", [m.artifact(ident, "info")]) != [13]
+
+
+def test_perf_writes_a_table(needs_root, mount, mode, store):
+    """perf lets everybody read its copy of /proc/kallsyms, which is the owner's alone here."""
+    m, ident = mount("allow_other"), "ab" * 20
+    directory = m / "[kernel.kallsyms]" / ident
+    os.makedirs(directory)
+    (directory / ".kallsyms.AbCdEf").write_bytes(TABLE)
+    os.chmod(directory / ".kallsyms.AbCdEf", 0o755)
+    os.link(directory / ".kallsyms.AbCdEf", directory / "kallsyms")
+    os.unlink(directory / ".kallsyms.AbCdEf")
+    paths = of_a_kernel(m, ident)
+    assert told("root", paths)[:3] == [hashlib.sha256(TABLE).hexdigest()] * 3
+    assert told("carol", paths) == [13] * len(paths)
+    assert (store / "[kernel.kallsyms]" / ident / "kallsyms").stat().st_mode & 0o077 == 0
+
+
+def test_a_store_that_is_closed(needs_root, mount, mode, place):
+    """Nothing that is in it, or made of it, is read by others where they could not get at it; its owner reads all."""
+    store = place / "home" / "store"
+    store.mkdir(parents=True)
+    table = programs.into_store(store, "ab" * 20, "[kernel.kallsyms]", TABLE, "kallsyms")
+    for path in (store, table):
+        os.chown(path, ALICE, GROUP)
+    table.chmod(0o444)
+    store.chmod(0o700)
+    m = mount("allow_other", on=store)
+    m.expect("not open to others")
+    paths = [*of_a_kernel(m, "ab" * 20), m.artifact("ab" * 20, "info")]
+    right = told("root", paths)
+    assert 13 not in right and told("alice", paths)[:4] == right[:4] and told("alice", paths)[4] != 13
+    for user in ("bob", "carol"):
+        assert told(user, paths) == [13] * len(paths), user
+
+
 def test_a_mapped_user(needs_root, mount, mode, files):
     """Root of a user namespace is who he is outside, and sees what others may."""
     m = mount("allow_other")

@@ -166,18 +166,15 @@ def test_more_happens_than_the_kernel_remembers(mount, mode, store, program):
     tools.wait_until(lambda: read(path) == errno.ENOENT, "the change")
 
 
-def test_more_ids_than_are_watched(mount, mode, place, store):
+def test_more_ids_than_are_watched(mount, mode, with_descriptors, place, store):
     """Those that others take the places of are believed no longer than ever."""
-    limited = place / "limited"
-    limited.write_text(f'#!/bin/sh\nulimit -n 160\nexec {tools.MOUNT_BIDFS} "$@"\n')
-    limited.chmod(0o755)
     sample = programs.small(place / "app", 1)
     elfs = {}
     for number in range(1, 61):
         ident = f"{number:040x}"
         elfs[ident] = programs.into_store(store, ident, f"/usr/bin/app{number}",
                                           programs.forge(sample, ident, place / "forged").path)
-    m = mount(program=limited)
+    m = mount(program=with_descriptors(160))
     paths = [m.artifact(ident) for ident in elfs]
     make_hot(m, paths, 40)
     assert m.status()["watched"] == 40

@@ -141,6 +141,21 @@ def case_modules(scene):
     assert summary(done)[0] == (len(ids) + 2, 0, len(ids), 1), done.stdout
 
 
+def case_modules_by_name(scene):
+    """A compressed module has as many names as it was added by, and goes by any of them."""
+    for path, (build_id, _) in module_tree(scene, scene.home / "tree").items():
+        other = scene.home / f"other-{path.name}"
+        shutil.copy(path, other)
+        for file, expected in ((path, (1, 1, 0, 0)), (other, (1, 0, 1, 0)), (other, (1, 0, 1, 0))):
+            assert summary(scene.on_store("add", "--link=copy", file))[0] == expected, file
+        names = [scene.store / str(file)[1:] / build_id / "elf" for file in (path, other)]
+        assert names[0].samefile(names[1]), path
+        assert scene.on_store("remove", path).stdout.startswith("removed 1 names, "), path
+        assert not names[0].exists() and names[1].exists()
+        assert scene.on_store("remove", other).stdout.startswith("removed 1 names, "), path
+        assert not names[1].exists()
+
+
 def without_leaks(scene):
     """An environment without the leak sanitizer: it traces its own process, which fails under strace."""
     options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))

@@ -7,13 +7,14 @@ usage: check_add_debug.py BIDCTL [CASE...]
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
 
 import cases
 from add_scene import IDS, everything_is_right, in_namespace, stored, summary
-from check_bidctl import DONE, TIMEOUT, Scene, build
+from check_bidctl import DONE, REFUSED, TIMEOUT, Scene, build
 
 
 def case_debug_files(scene):
@@ -90,9 +91,9 @@ def case_unstripped_in_a_tree(scene):
     scene.on_store("verify", "--deep")
 
 
-def with_debug_file(directory, name, build_id, debug, *options):
+def with_debug_file(directory, name, build_id, debug, *options, **keywords):
     """A program without its debug information, which is in @debug, and a link to it."""
-    program = build(directory, name, build_id)
+    program = build(directory, name, build_id, **keywords)
     (directory / f"{name}.c").unlink()
     debug.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["objcopy", "--only-keep-debug", *options, program, debug], check=True, timeout=TIMEOUT)
@@ -187,6 +188,39 @@ def case_debug_links_of_a_few(scene):
     assert summary(scene.on_store("add", tree))[0] == (11, 11, 0, 0)
     for number in range(9):
         assert (stored(scene, IDS[number]) / "debug").exists() == (number in few), number
+
+
+BURNS = """
+__attribute__((constructor)) static void burn(void)
+{
+	for (volatile unsigned long i = 0; i < 100000000; i++)
+		;
+}
+"""
+
+
+def case_as_perf_record(scene):
+    """What perf record files at its end, bidctl add --perf-data files later: the separate debug file, too."""
+    cases.need(shutil.which("perf"), "no perf")
+    debug = scene.home / "debug" / ".build-id" / IDS[0][:2] / f"{IDS[0][2:]}.debug"
+    burns = scene.home / "burns.h"
+    burns.write_text(BURNS)
+    program = with_debug_file(scene.home, "burn", IDS[0], debug, flags=["-include", burns])
+    data, perfs = scene.home / "perf.data", scene.home / "perfs"
+    script = """mkdir -p /usr/lib/debug; mount --bind "$1" /usr/lib/debug
+        perf --buildid-dir "$2" record -q -e cpu-clock:u -o "$4.native" "$3" || exit 77
+        perf --buildid-dir "$2.none" record -q -e cpu-clock:u --buildid-mmap -o "$4" "$3" || exit 77
+        test ! -e "$2.none/.build-id"
+        "$5" --store "$6" add --perf-data "$4" """
+    done = in_namespace(script, scene.home / "debug", perfs, program, data, scene.bidctl, scene.store, scene=scene)
+    cases.need(done.returncode != 77, f"perf does not record here: {done.stderr.strip()}")
+    assert done.returncode in (DONE, REFUSED), done
+    filed = [path.relative_to(perfs) for path in perfs.rglob("*") if path.name in ("elf", "debug")]
+    assert {path.name for path in filed if IDS[0] in path.parts} == {"elf", "debug"}, filed
+    for path in filed:
+        assert (scene.store / path).read_bytes() == (perfs / path).read_bytes(), path
+    assert os.readlink(scene.store / ".build-id" / IDS[0][:2] / IDS[0][2:]) == os.readlink(
+        perfs / ".build-id" / IDS[0][:2] / IDS[0][2:])
 
 
 if __name__ == "__main__":

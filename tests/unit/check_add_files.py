@@ -65,47 +65,121 @@ def case_privileged(scene):
         assert (stored(scene, IDS[names.index("plain")]) / "elf").read_bytes() == programs["plain"].read_bytes()
 
 
-def case_restless(scene):
-    """Files that come, go, grow and are replaced while they are added (row R17)."""
-    tree, ids = system_tree(scene, 10)
-    stop = threading.Event()
+def give(path, how):
+    """Let it be setuid, or capable. False if this file system has no such thing."""
+    if how == "setuid":
+        path.chmod(0o4755)
+        return True
+    with contextlib.suppress(OSError):
+        os.setxattr(path, "security.capability", NET_RAW)
+        return True
+    return False
+
+
+def gives_rights(path):
+    return path.stat().st_mode & 0o6000 != 0 or "security.capability" in os.listxattr(path)
+
+
+def case_privileged_later(scene):
+    """What was linked and is setuid or capable now is replaced by a copy, by whoever comes upon it: under all its names."""
+    need(os.geteuid() == 0, "needs root, for files that give rights")
+    tree = scene.home / "tree"
+    for how in ("setuid", "capable"):
+        for comes in ("add", "scan", "other", "verify"):
+            shutil.rmtree(tree, ignore_errors=True)
+            tree.mkdir()
+            shutil.copy(scene.one, tree / "program")
+            os.link(tree / "program", tree / "alias")
+            scene.on_store("add", "--link=hard", tree)
+            names = [scene.store / str(tree)[1:] / name / check_bidctl.ID_ONE / "elf" for name in ("program", "alias")]
+            assert all(elf.samefile(tree / "program") for elf in names)
+            if not give(tree / "program", how):
+                continue
+            assert all(gives_rights(elf) for elf in names)
+            if comes == "other":
+                # an upgrade has come, and only the store has the old one now
+                shutil.rmtree(tree)
+                assert summary(scene.on_store("add", scene.one))[0] == (1, 0, 1, 0)
+            elif comes == "verify":
+                found = scene.on_store("verify", status=1 + 4).stdout.splitlines()
+                assert len([line for line in found if line.startswith("rights: ")]) == 2, found
+                scene.on_store("verify", "--repair", status=1 + 4)
+            else:
+                added = summary(scene.on_store("add", tree / "program" if comes == "add" else tree))[0]
+                assert added[1] == 0 and added[3] == 0, added
+            for elf in names:
+                assert not gives_rights(elf) and elf.read_bytes() == scene.one.read_bytes(), (how, comes, elf)
+                assert elf.stat().st_mode & 0o7777 == 0o444
+            assert names[0].samefile(names[1]), comes
+            scene.on_store("verify")
+            scene.on_store("remove", check_bidctl.ID_ONE)
+
+
+def churn(scene, tree, number, builds, stop):
+    """Until @stop is set, write, replace and remove files of @builds in @tree."""
     whole = scene.one.read_bytes()
+    turn = 0
+    while not stop.is_set():
+        turn += 1
+        directory = tree / f"dir{number}-{turn % 5}"
+        directory.mkdir(exist_ok=True)
+        with contextlib.suppress(OSError):
+            (directory / "grows").write_bytes(whole[:turn * 997 % len(whole)])
+            with open(directory / "grows", "ab") as file:
+                file.write(whole[file.tell():])
+            # of the same id and size, and nothing in it tells
+            with open(directory / "rewritten", "r+b" if (directory / "rewritten").exists() else "wb", buffering=0) as file:
+                data = builds[IDS[number]][turn // 5 % 2]
+                for at in range(0, len(data), 4096):
+                    file.write(data[at:at + 4096])
+            shutil.copy(scene.two if turn % 2 else scene.one, directory / "replaced.new")
+            os.rename(directory / "replaced.new", directory / "replaced")
+            (directory / "fifo").unlink(missing_ok=True)
+            if turn % 3:
+                os.mkfifo(directory / "fifo")
+            else:
+                shutil.copy(scene.far, directory / "fifo")
+        if turn % 7 == 0:
+            shutil.rmtree(directory, ignore_errors=True)
 
-    def churn(number):
-        turn = 0
-        while not stop.is_set():
-            turn += 1
-            directory = tree / f"dir{number}-{turn % 5}"
-            directory.mkdir(exist_ok=True)
-            with contextlib.suppress(OSError):
-                (directory / "grows").write_bytes(whole[:turn * 997 % len(whole)])
-                with open(directory / "grows", "ab") as file:
-                    file.write(whole[file.tell():])
-                shutil.copy(scene.two if turn % 2 else scene.one, directory / "replaced.new")
-                os.rename(directory / "replaced.new", directory / "replaced")
-                (directory / "fifo").unlink(missing_ok=True)
-                if turn % 3:
-                    os.mkfifo(directory / "fifo")
-                else:
-                    shutil.copy(scene.far, directory / "fifo")
-            if turn % 7 == 0:
-                shutil.rmtree(directory, ignore_errors=True)
 
-    threads = [threading.Thread(target=churn, args=(number,)) for number in range(2)]
+@contextlib.contextmanager
+def restless(scene, tree, builds):
+    stop = threading.Event()
+    threads = [threading.Thread(target=churn, args=(scene, tree, number, builds, stop)) for number in range(2)]
     for thread in threads:
         thread.start()
     try:
-        for turn in range(25):
-            (seen, _, _, _), reasons = summary(scene.on_store("add", tree, "--link=copy" if turn % 2 else "--link=auto"))
-            assert seen >= len(ids), seen
-            expected = {"damaged or cut short", "it is being written", "not an ELF file", "no build-id in it"}
-            assert set(reasons) <= expected, reasons
+        yield
     finally:
         stop.set()
         for thread in threads:
             thread.join()
+
+
+def case_restless(scene):
+    """Files that come, go, grow and are replaced while they are added (row R17)."""
+    tree, ids = system_tree(scene, 10)
+    builds = {check_bidctl.ID_ONE: [scene.one.read_bytes()], check_bidctl.ID_TWO: [scene.two.read_bytes()]}
+    for number in range(2):
+        head = build(scene.home, f"rewritten{number}", IDS[number]).read_bytes()
+        builds[IDS[number]] = [head + bytes([filling]) * (1 << 20) for filling in range(2)]
+    with restless(scene, tree, builds):
+        for turn in range(25):
+            link = "copy" if turn % 2 else "auto"
+            (seen, _, _, _), reasons = summary(scene.on_store("add", tree, f"--link={link}"))
+            assert seen >= len(ids), seen
+            expected = {"damaged or cut short", "it is being written", "not an ELF file", "no build-id in it"}
+            assert set(reasons) <= expected, reasons
+            # copied to an empty store: what there is of each is what was written at one time
+            for build_id, contents in builds.items() if link == "copy" and turn < 20 else ():
+                path = scene.store / ".build-id" / build_id[:2] / build_id[2:] / "elf"
+                assert not path.exists() or path.read_bytes() in contents, f"{build_id} is a mixture"
+            if turn < 20:
+                shutil.rmtree(scene.store)
+                scene.store.mkdir()
     # a hard link to a file that was written in place afterwards may be anything, but it is not served
-    for build_id in (check_bidctl.ID_ONE, check_bidctl.ID_TWO, *ids):
+    for build_id in (*builds, *ids):
         got = call(scene.bidctl, "-s", scene.store, "get", "--offline", build_id, "elf", env=scene.environment)
         assert got.returncode in (DONE, REFUSED), got
         assert got.returncode == REFUSED or readelf_id(got.stdout.rstrip("\n")) == build_id, got

@@ -13,7 +13,7 @@ import sys
 import time
 
 import cases
-from add_scene import readelf_id
+from add_scene import in_namespace, module_tree, readelf_id, stored
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked,
                           build, interrupted, server)
 
@@ -104,6 +104,29 @@ def case_added(scene):
     assert (again["added"], again["known"]) == (0, 3), again
     _, other = read(scene, Recording(scene.home, big=True).maps(scene.two, ID_TWO))
     assert other["added"] == 1, other
+
+
+def case_modules(scene):
+    """A module that perf has no path of, because it is packed as perf knows nothing of, is found where modules are."""
+    modules = scene.home / "modules"
+    packed = module_tree(scene, modules / "6.1.0" / "kernel")
+    shutil.copytree(modules / "6.1.0", modules / "5.0")
+    for path in packed:
+        (modules / "5.0" / "kernel" / path.name).write_bytes(b"of another build")
+    for release in modules.iterdir():
+        (release / "modules.dep").write_text("".join(f"kernel/{path.name}:\n" for path in packed))
+    recording = Recording(scene.home)
+    for path, (build_id, _) in packed.items():
+        recording.lists(f"[{path.name.partition('.')[0]}]", build_id, KERNEL | SIZED)
+    recording.lists("[plain]", ID_GONE, KERNEL | SIZED)
+    # a machine without modules may have no directory for them
+    script = '''mkdir -p /lib/modules; mount --bind "$1" /lib/modules; shift; r=0; "$@" || r=$?
+        umount /lib/modules; rmdir /lib/modules 2>/dev/null || :; exit "$r"'''
+    done = in_namespace(script, modules, scene.bidctl, "-s", scene.store, "add", "--perf-data", recording.write(), scene=scene)
+    rows = {line.split("\t")[0]: line.split("\t")[1] for line in done.stdout.splitlines()[:-1]}
+    assert done.returncode == REFUSED and rows == {ID_GONE: "missing"} | {ident: "added" for ident, _ in packed.values()}, done
+    for build_id, built in packed.values():
+        assert (stored(scene, build_id) / "elf").read_bytes() == built.read_bytes()
 
 
 def case_terminal(scene):

@@ -421,6 +421,42 @@ def case_lower(scene):
     assert scene.files() == [f"{str(scene.one)[1:]}/{ID_ONE}/elf"]
 
 
+def refers(scene, path, build_id):
+    """Let the debug information of that file refer to the file of that id, as dwz -m does."""
+    link = scene.home / "link"
+    link.write_bytes(b"common.debug\0" + bytes.fromhex(build_id))
+    subprocess.run(["objcopy", "--add-section", f".gnu_debugaltlink={link}", path], check=True, timeout=TIMEOUT)
+
+
+def case_dwz(scene):
+    """What debug information refers to comes along, once, and is missing if it is not there."""
+    for program in (scene.one, scene.far):
+        copy = scene.home / f"{program.name}.dwz"
+        shutil.copy(program, copy)
+        refers(scene, copy, ID_TWO)
+        scene.on_store("add", copy)
+    archive, other = scene.home / "a.tar", scene.home / "other"
+    done = scene.on_store("archive", "-o", archive, ID_ONE, ID_FAR, status=REFUSED)
+    assert done.stdout.startswith("packed 2, missing 1, ") and f"'{ID_TWO}', a dwz file" in done.stderr, done
+    scene.on_store("add", scene.two)
+    assert scene.json("archive", "-o", archive, ID_ONE, ID_FAR)["packed"] == 3
+    assert scene.json("archive", "-o", archive, ID_ONE, ID_TWO)["packed"] == 2
+    other.mkdir()
+    scene.run("--store", other, "unarchive", archive)
+    assert scene.run("--store", other, "get", "--offline", ID_TWO).stdout
+
+
+def case_dwz_fetched(scene):
+    served = scene.home / "served"
+    for program, build_id in ((scene.far, ID_FAR), (scene.two, ID_TWO)):
+        (served / build_id).mkdir(parents=True)
+        subprocess.run(["objcopy", "--only-keep-debug", program, served / build_id / "debuginfo"], check=True, timeout=TIMEOUT)
+    refers(scene, served / ID_FAR / "debuginfo", ID_TWO)
+    with server(scene) as url:
+        done = scene.json("archive", "-o", scene.home / "a.tar", "--fetch", f"--url={url}", ID_FAR)
+    assert [(build["id"], build["kinds"]) for build in done["builds"]] == [(ID_FAR, ["debuginfo"]), (ID_TWO, ["debuginfo"])], done
+
+
 def case_fetched(scene):
     archive = scene.home / "a.tar"
     with server(scene) as url:
@@ -439,4 +475,5 @@ def case_fetched(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=["cc", "objcopy", "strip", "tar", "xz", "bzip2"], fetching=[case_fetched, case_other_bytes])
+    cases.main(globals(), Scene, tools=["cc", "objcopy", "strip", "tar", "xz", "bzip2"],
+               fetching=[case_dwz_fetched, case_fetched, case_other_bytes])

@@ -4,11 +4,13 @@
 
 usage: check_keep.py BIDCTL [--no-fetch]
 """
+import itertools
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import time
 
 import cases
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
@@ -221,8 +223,9 @@ def case_verify(scene):
         ("wrong", ID_ONE, "elf", False)], findings
     done = scene.on_store("verify", "--repair", status=FOUND | OBJECTS | NAMES | OWN)
     assert done.stdout.count("[repaired]") == 3 and "repaired 3, fetched again 0" in done.stdout, done.stdout
-    assert scene.on_store("verify", "--deep").stdout.startswith("checked 2 names"), "repaired, but not clean"
+    assert scene.on_store("verify", "--deep").stdout.startswith("checked 3 names"), "repaired, but not clean"
     # what is not ours to repair
+    link_of(scene, ID_ONE).unlink()
     link_of(scene, ID_ONE).symlink_to("/etc/passwd")
     scene.on_store("verify", status=FOUND | NAMES)
     scene.on_store("verify", "--repair", status=FOUND | NAMES | LEFT)
@@ -230,10 +233,121 @@ def case_verify(scene):
     scene.run("--store", scene.home / "missing", "verify", status=TROUBLE)
 
 
+def case_verify_adds_again(scene):
+    """What rots in the store comes back from where it was added from, if that is what it was."""
+    places = {name: scene.home / name for name in ("first", "second")}
+    for path in places.values():
+        shutil.copy(scene.one, path)
+    whole = scene.one.read_bytes()
+    scene.on_store("add", "--link=copy", *places.values())
+    scene.on_store("verify", "--deep", "--repair")
+    elfs = [entry_of(scene, path, ID_ONE) / "elf" for path in places.values()]
+
+    def rot():
+        elfs[0].chmod(0o644)
+        with open(elfs[0], "r+b") as file:
+            file.seek(len(whole) - 1)
+            file.write(bytes([whole[-1] ^ 1]))
+
+    rot()
+    done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+    assert done.stdout.count("; added again [repaired]") == 2, done.stdout
+    assert all(elf.read_bytes() == whole for elf in elfs)
+    scene.on_store("verify", "--deep", "--repair")
+    # the same id, and other bytes than were recorded
+    scene.on_store("remove", places["second"])
+    rot()
+    for path in places.values():
+        path.write_bytes(elfs[0].read_bytes())
+    done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+    assert "added again" not in done.stdout and not elfs[0].exists(), done.stdout
+
+
+def case_verify_rotten_under_all_names(scene):
+    """What the digest tells of one name of a file, it tells of all."""
+    places = [scene.home / name for name in ("first", "second", "third")]
+    for path in places:
+        shutil.copy(scene.one, path)
+    scene.on_store("add", "--link=copy", *places)
+    scene.on_store("verify", "--deep", "--repair")
+    elfs = [entry_of(scene, path, ID_ONE) / "elf" for path in places]
+    assert len({elf.stat().st_ino for elf in elfs}) == 1, "one object"
+    elfs[0].chmod(0o644)
+    elfs[0].write_bytes(scene.one.read_bytes()[:-1] + b"x")
+    for path in places:
+        path.unlink()
+    done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+    assert done.stdout.count("; set aside as ") == 3 and not any(elf.exists() for elf in elfs), done.stdout
+    scene.on_store("get", ID_ONE, "elf", "--offline", status=REFUSED)
+    scene.on_store("verify", "--deep")
+
+
+def case_verify_rotten_whoever_has_the_link(scene):
+    """Whichever name is met first, and whichever can be added again: what comes instead is never what was set aside."""
+    whole = scene.one.read_bytes()
+    for linked, missing in itertools.product(("first", "second"), ("first", "second", None)):
+        store = scene.home / f"{linked}-{missing}"
+        store.mkdir()
+        places = {name: scene.home / name for name in ("first", "second")}
+        for path in places.values():
+            path.unlink(missing_ok=True)
+            shutil.copy(scene.one, path)
+        scene.run("--store", store, "add", "--link=copy", *places.values())
+        scene.run("--store", store, "verify", "--deep", "--repair")
+        link = store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
+        link.unlink()
+        link.symlink_to(f"../..{places[linked]}/{ID_ONE}")
+        elfs = {name: store / str(path)[1:] / ID_ONE / "elf" for name, path in places.items()}
+        elfs["first"].chmod(0o644)
+        elfs["first"].write_bytes(whole[:-1] + b"x")
+        if missing:
+            places[missing].unlink()
+        done = scene.run("--store", store, "verify", "--deep", "--repair", "--offline", status=None)
+        assert done.returncode & OBJECTS and done.stdout.count("; set aside as ") == 2, (linked, missing, done)
+        # the id comes back by either
+        assert "; added again [repaired]" in done.stdout, (linked, missing, done)
+        kept = [path for path in store.rglob("*") if path.name in ("elf", "debug") and path.parent.name == ID_ONE]
+        assert kept and all(path.read_bytes() == whole for path in kept), (linked, missing, kept)
+        scene.run("--store", store, "get", ID_ONE, "elf", "--offline")
+        scene.run("--store", store, "verify", "--deep")
+
+
+def case_rights_are_taken_from_one_file_alone(scene):
+    """Another file that lies under another name of the id is another matter."""
+    places = {name: scene.home / name for name in ("first", "second")}
+    for path in places.values():
+        shutil.copy(scene.one, path)
+    scene.on_store("add", "--link=copy", places["first"])
+    privileged, other = (entry_of(scene, path, ID_ONE) / "elf" for path in places.values())
+    other.parent.mkdir(parents=True)
+    other.write_bytes(scene.one.read_bytes() + b"more")
+    privileged.chmod(0o4755)
+    scene.on_store("add", "--link=copy", places["first"])
+    assert not privileged.stat().st_mode & 0o4000
+    assert other.read_bytes() == scene.one.read_bytes() + b"more"
+
+
 def case_verify_progress(scene):
     scene.on_store("add", scene.one, scene.two)
     status, text = scene.on_terminal("verify", "--store", scene.store)
     assert status == DONE and "\rchecking: " in text and text.rstrip().endswith("foreign files 0"), text
+
+
+def case_gc_of_what_was_set_aside(scene):
+    scene.on_store("add", scene.one)
+    place = scene.store / ".bidfs" / "quarantine"
+    place.mkdir()
+    now = int(time.time())
+    old = {f"{ID_ONE}.elf.{now - 31 * 86400}", f"{ID_ONE}.debug.{now - 31 * 86400}.1", f"8-1-0a.cookie.{now - 31 * 86400}"}
+    young = {f"{ID_ONE}.elf.{now - 29 * 86400}", f"{ID_ONE}.elf.{now - 31 * 86400}.2", f"{ID_ONE}.elf.{now - 31 * 86400}.2.json",
+             f"{ID_ONE}.elf.{now - 31 * 86400}x", f"{ID_ONE}.elf", "notes"}
+    for name in old | young:
+        (place / name).write_bytes(b"x")
+    done = scene.on_store("gc", "--dry-run")
+    assert {path.name for path in place.iterdir()} == old | young, done.stdout
+    done = scene.on_store("gc")
+    assert {path.name for path in place.iterdir()} == young, done.stdout
+    assert "wrong files in quarantine: 2 kept, 3 dropped" in done.stdout, done.stdout
 
 
 def case_gc(scene):

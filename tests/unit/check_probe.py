@@ -148,6 +148,32 @@ def case_kernel(scene):
     scene.one_error("probe", "apply", scene.id, "--print", f"--notes={notes}", status=USAGE, has="'--notes'")
 
 
+def case_kernel_in_two_places(scene):
+    """perf files what it adds for the kernel under its own name, wherever the link leads, and leaves an empty file there."""
+    place, boot = scene.store / "[kernel.kallsyms]" / KERNEL, scene.store / "boot/vmlinux" / KERNEL
+    link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
+    for directory in (place, boot, link.parent):
+        directory.mkdir(parents=True)
+    link.symlink_to(f"../../boot/vmlinux/{KERNEL}")
+    perfs = "#probe:open=do_sys_open\np:probe/open _text+4096\n"
+    (place / "probes").write_text(perfs)
+    assert scene.events(KERNEL) == ["probe:open"]
+    scene.on_store("probe", "add", KERNEL, "p:mine/in do_sys_open+4")
+    assert scene.events(KERNEL) == ["probe:open", "mine:in"]
+    assert (place / "probes").read_text().startswith(perfs) and not (boot / "probes").exists()
+    # perf list was here
+    (boot / "probes").touch()
+    assert scene.events(KERNEL) == ["probe:open", "mine:in"]
+    # what is removed does not come back from elsewhere
+    scene.on_store("probe", "add", KERNEL, "p:mine/out do_sys_open+8")
+    scene.on_store("probe", "remove", KERNEL, "*:*")
+    scene.one_error("probe", "list", KERNEL, status=REFUSED, has="no probe definitions")
+    # and where perf has none of its own, they go where it reads them
+    (place / "probes").unlink()
+    scene.on_store("probe", "add", KERNEL, "p:mine/in do_sys_open+4")
+    assert scene.events(KERNEL) == ["mine:in"] and (boot / "probes").stat().st_size > 0
+
+
 def note(build_id):
     ident = bytes.fromhex(build_id)
     head = b"\4\0\0\0\6\0\0\0\1\1\0\0Xen\0" + b"\6\0\0\0\4\0\0\0\0\1\0\0" + b"Linux\0\0\0" + b"\0\0\0\0"

@@ -14,8 +14,8 @@ import subprocess
 
 import cases
 from check_add import without_leaks
-from check_bidctl import DONE, REFUSED, TIMEOUT
-from check_probe import Probed
+from check_bidctl import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, USAGE
+from check_probe import Probed, note
 from check_probes import compiled
 
 TRACING = "/sys/kernel/tracing"
@@ -227,6 +227,95 @@ def case_ids_that_answer(scene):
                 assert done.returncode == status and len(kernel.listed()) == (status == DONE), (asked, found, done)
                 kernel.__exit__()
             scene.on_store("remove", asked)
+
+
+class Modules:
+    """A machine with the running kernel and the modules that a directory has notes of; its lists of events are plain files."""
+
+    def __init__(self, scene):
+        cases.need(os.geteuid() == 0 and os.path.isdir(TRACING) and os.path.isdir("/sys/module"), "only root may mount over /sys")
+        self.scene, self.tracing, self.module = scene, scene.home / "tracing", scene.home / "module"
+        (self.tracing / "events").mkdir(parents=True)
+        self.module.mkdir()
+        self.list = self.tracing / "kprobe_events"
+        self.forget()
+
+    def forget(self):
+        for name in ("trace", "kprobe_events"):
+            (self.tracing / name).write_text("")
+
+    def load(self, name, build_id):
+        notes = self.module / name / "notes"
+        notes.mkdir(parents=True, exist_ok=True)
+        (notes / ".note.gnu.build-id").write_bytes(note(build_id))
+
+    def run(self, *command, status=DONE):
+        """What it says; and what it has set."""
+        over = f'mount --bind {self.tracing} {TRACING} && mount --bind {self.module} /sys/module || exit 99; exec "$@"'
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", over, "sh", *map(str, command)], env=self.scene.environment,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=TIMEOUT)
+        assert done.returncode == status, (command, done)
+        listed = self.list.read_text()
+        self.forget()
+        return done, listed
+
+    def apply(self, build, *arguments, status=DONE):
+        """By bidctl, and by the scripts that it prints; what the former says."""
+        apply = [self.scene.bidctl, "--store", self.scene.store, "probe", "apply", build, f"{self.scene.group}:*", *arguments]
+        done, listed = self.run(*apply, status=status)
+        script = self.scene.home / "script.sh"
+        script.write_text(self.scene.on_store(*apply[3:], "--print").stdout)
+        for shell in SHELLS:
+            by_script, same = self.run(*shell.split(), script, status=status)
+            assert (by_script.stdout, same) == (done.stdout, listed), (by_script, same, listed)
+            assert by_script.stderr.count("\n") == done.stderr.count("\n"), (by_script, done)
+        assert bool(listed) == (status == DONE), listed
+        return done.stderr
+
+
+def case_module(scene):
+    """It is the module that has to be the build, and not the kernel; whichever is loaded by then, it is named with the other."""
+    machine = Modules(scene)
+    scene.on_store("probe", "add", scene.id, f"p:{scene.group}/in worker:work+0x1b", f"r:{scene.group}/out worker:work")
+    other = ID_NOT_STORED
+    # nothing is loaded, or nothing is known of it
+    for arguments, status in (([], REFUSED), (["--guru"], REFUSED), (["--guru"] * 2, DONE)):
+        said = machine.apply(scene.id, *arguments, status=status)
+        assert "/sys/module/worker/" in said and scene.id in said and said.count("\n") == 1, said
+    machine.load("worker", scene.id)
+    assert machine.apply(scene.id) == ""
+    machine.load("worker", other)
+    machine.load("worker2", scene.id)
+    for arguments, status in (([], REFUSED), (["--guru"], DONE)):
+        said = machine.apply(scene.id, *arguments, status=status)
+        assert other in said and scene.id in said and said.count("\n") == 1, said
+    # with the other machine's kernel: the module is checked there
+    notes = scene.home / "notes"
+    notes.write_bytes(note(other))
+    print_it = ["probe", "apply", scene.id, f"{scene.group}:*", "--print"]
+    assert scene.on_store(*print_it, f"--notes={notes}").stdout == scene.on_store(*print_it).stdout
+    scene.one_error("probe", "add", scene.id, "p:a/b ../worker:work", status=USAGE, has="not a definition")
+
+
+def case_module_of_a_kernel(scene):
+    """Under the kernel's id nobody wrote down which build of the module it was, so there is no id that says it is that one."""
+    machine = Modules(scene)
+    kernel = pathlib.Path("/sys/kernel/notes").read_bytes()
+    kernel = kernel[kernel.index(b"GNU\0") + 4:][:20].hex()
+    place = scene.store / "[kernel.kallsyms]" / kernel
+    link = scene.store / ".build-id" / kernel[:2] / kernel[2:]
+    for directory in (place, link.parent):
+        directory.mkdir(parents=True)
+    (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
+    link.symlink_to(f"../../[kernel.kallsyms]/{kernel}")
+    scene.on_store("probe", "add", "kernel", f"p:{scene.group}/in worker:work+0x1b", f"p:{scene.group}/of _text")
+    machine.load("worker", scene.id)
+    for arguments, status in (([], REFUSED), (["--guru"], REFUSED), (["--guru"] * 2, DONE)):
+        said = machine.apply("kernel", *arguments, status=status)
+        assert "/sys/module/worker/" in said and kernel in said and said.count("\n") == 1, said
+    # what is in the kernel itself is as ever
+    scene.on_store("probe", "remove", "kernel", "in")
+    assert machine.apply("kernel") == ""
 
 
 def case_why_not(scene):

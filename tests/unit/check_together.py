@@ -37,6 +37,7 @@ class Crowd:
         self.faults = []
         self.done = {}
         self.reads = collections.defaultdict(collections.Counter)  # of each reader, how often it had what
+        self.ended = collections.defaultdict(collections.Counter)  # with which exit status, how often
         self.troubled = []  # what a program said that did not know what had come of it
         self.threads = []
 
@@ -56,6 +57,7 @@ class Crowd:
     def program(self, *arguments):
         run = subprocess.run([*map(str, arguments)], env=self.scene.environment, stdin=subprocess.DEVNULL, capture_output=True,
                              text=True, errors="replace", timeout=TIMEOUT)
+        self.ended[threading.current_thread().name][run.returncode] += 1
         if run.returncode == TROUBLE:
             self.troubled.append(run.stderr.strip())
         assert run.returncode in TOLERATED, f"exit status {run.returncode}: {arguments}\n{run.stdout}{run.stderr}"
@@ -130,7 +132,14 @@ def together(scene, perf, seconds, url, caches=(), readers=None):
     print(", ".join(f"{name}: {dict(reads)}" for name, reads in crowd.reads.items()))
     for text in sorted(set(crowd.troubled)):
         print(f"{crowd.troubled.count(text)} times: {text}")
+    for name, ended in sorted(crowd.ended.items()):
+        print(f"{name}: {dict(ended)}")
     assert not crowd.faults, "\n".join(crowd.faults)
+    for name, ended in crowd.ended.items():
+        # verify tells what it found, if it came to the end
+        assert ended[0] or (name == "verify" and set(ended) != {TROUBLE}), f"'{name}' never did what it is for: {dict(ended)}"
+        if name != "verify":
+            assert ended[TROUBLE] <= max(3, sum(ended.values()) / 4), f"'{name}' fails too often: {dict(ended)}"
     assert all(reads["read"] for reads in crowd.reads.values()) and all(crowd.done.values()), "nothing was done"
     return right
 

@@ -60,17 +60,19 @@ class Root:
         return {build_id for build_id in ids if not (self.scene.store / ".build-id" / build_id[:2] / build_id[2:]).is_symlink()}
 
 
-def package(scene, name, version, build_id):
-    """A .deb of one program, a text and a link."""
-    tree = scene.home / f"{name}-{version}"
+def package(scene, name, version, build_id, arch=None):
+    """A .deb of one program, a text and a link; with @arch, one that may be installed for several."""
+    tree = scene.home / f"{name}-{version}-{arch}"
+    place = tree / "usr" / (f"lib/{arch}" if arch else "bin")
     (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "usr" / "bin").mkdir(parents=True)
-    shutil.copy(build(scene.home, f"{name}{version}", build_id), tree / "usr" / "bin" / name)
-    (tree / "usr" / "bin" / f"{name}-alias").symlink_to(name)
-    (tree / "usr" / "bin" / f"{name}-text").write_text(version)
-    (tree / "DEBIAN" / "control").write_text(f"Package: {name}\nVersion: {version}\nArchitecture: {architecture()}\n"
+    place.mkdir(parents=True)
+    shutil.copy(build(scene.home, f"{name}{version}", build_id), place / name)
+    (place / f"{name}-alias").symlink_to(name)
+    (place / f"{name}-text").write_text(version)
+    (tree / "DEBIAN" / "control").write_text(f"Package: {name}\nVersion: {version}\nArchitecture: {arch or architecture()}\n"
+                                             f"Multi-Arch: {'same' if arch and arch != 'all' else 'no'}\n"
                                              "Maintainer: nobody <nobody@localhost>\nDescription: a test\n")
-    path = scene.home / f"{name}_{version}.deb"
+    path = scene.home / f"{name}_{version}_{arch}.deb"
     subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, path], check=True, timeout=TIMEOUT,
                    stdout=subprocess.DEVNULL)
     return path
@@ -101,6 +103,25 @@ def case_dpkg(scene):
     root.dpkg("--remove", "tool")
     assert not installed.exists() and root.missing(*IDS[:3]) == {IDS[2]}
     assert not any(scene.store.rglob("*-alias")), "a link was followed"
+
+
+def case_dpkg_architectures(scene):
+    """A library for two architectures at once, from a directory of archives; and a package that changes its own."""
+    need_dpkg()
+    root, own = Root(scene), architecture()
+    foreign = "i386" if own != "i386" else "amd64"
+    root.dpkg("--add-architecture", foreign)
+    for version in "12":
+        debs = scene.home / f"debs{version}"
+        (debs / "below").mkdir(parents=True)
+        for number, (name, arch) in enumerate((("lib", own), ("lib", foreign), ("tool", "all" if version == "1" else own))):
+            shutil.move(package(scene, name, version, IDS[3 * int(version) + number], arch), debs / "below")
+    root.dpkg("--install", "--recursive", scene.home / "debs1")
+    assert root.missing(*IDS[3:9]) == set(IDS[3:9])
+    root.dpkg("-iR", scene.home / "debs2")
+    assert root.missing(*IDS[3:9]) == set(IDS[6:9])
+    root.dpkg("--remove", f"lib:{foreign}")
+    assert root.missing(*IDS[3:9]) == {IDS[6], IDS[8]}
 
 
 def case_no_store(scene):

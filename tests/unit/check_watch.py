@@ -174,6 +174,31 @@ def case_libraries(scene):
         assert watch.end() == DONE
 
 
+def case_started_behind_another(scene):
+    """Each program is looked at when it has had the time to load its libraries, whenever the one before was started."""
+    need_events()
+    source = scene.home / "host.c"
+    source.write_text('#include <dlfcn.h>\n#include <unistd.h>\nint main(int argc, char **argv)\n{\n'
+                      '\tusleep(150000);\n\treturn dlopen(argv[1], RTLD_NOW) ? pause() : 1;\n}\n')
+    host = scene.home / "host"
+    subprocess.run(["cc", "-o", host, source, "-ldl"], check=True, timeout=TIMEOUT)
+    libraries = [build(scene.home, f"libpart{number}.so", IDS[number], ["-shared", "-fPIC"]) for number in range(3)]
+    with Watch(scene, "--interval=3600") as watch:
+        # where the machine is too busy for one, there are others
+        for number, library in enumerate(libraries):
+            call("true")
+            time.sleep(0.2)
+            with running(host, library):
+                until = time.monotonic() + 2
+                while time.monotonic() < until and not any(IDS[number] in line for line in watch.lines):
+                    time.sleep(0.02)
+                if any(IDS[number] in line for line in watch.lines):
+                    break
+        else:
+            raise AssertionError((watch.lines, watch.messages))
+        assert watch.end() == DONE
+
+
 def case_each_once(scene):
     """Nothing is added or read twice, however often it is looked at."""
     program = sleeper(scene.home, "program", IDS[0])

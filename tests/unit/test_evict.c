@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -233,21 +234,89 @@ static void a_use_is_noted_once_an_hour(void **state)
 	assert_true(st.st_mtim.tv_sec < time(NULL) - 3600);
 }
 
-static void an_open_file_can_be_read_on(void **state)
+static void what_is_open_stays_and_does_not_count(void **state)
 {
 	struct store_scene *scene = *state;
+	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = true };
 	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
-	char *data;
-	size_t len;
+	struct bid_evict_stats stats;
+	struct stat record;
+	void *mapped;
 
 	fetch(scene, ID_A, BID_KIND_ELF, "a");
+	fetch(scene, ID_B, BID_KIND_ELF, "b");
 	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
-	assert_int_equal(evict_all(scene, false), 1);
-	assert_int_equal(bid_read_file(file.fd, 1 << 20, &data, &len), 0);
-	assert_int_equal(len, file.st.st_size);
-	free(data);
+	run(scene, "touch -d '1 day ago' store/.bidfs/record/aa/*");
+	/* the longest unused; but if one of the two is to go, it is the other */
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.evicted, 1);
+	assert_int_equal(stats.in_use, 1);
+	assert_int_equal(stats.in_use_size + stats.evicted_size, stats.size);
+	config.limits.cache_size = stats.size - 1;
+	config.dry_run = false;
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.evicted, 1);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -ENOENT);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	/* to have it open is to use it */
+	assert_int_equal(bid_record_stat(scene->store, &request, &record), 0);
+	assert_true(record.st_mtim.tv_sec >= time(NULL) - 60);
+	/* a mapping is as good */
+	mapped = mmap(NULL, (size_t)file.st.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+	assert_ptr_not_equal(mapped, MAP_FAILED);
 	bid_file_release(&file);
+	config.limits.cache_size = 1;
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.evicted, 0);
+	assert_int_equal(munmap(mapped, (size_t)file.st.st_size), 0);
+	assert_int_equal(evict_all(scene, false), 1);
+}
+
+/* What is kept open for the next reader; nobody knows whether there is one now if it may be read. */
+struct kept {
+	struct bid_file file;
+	bool may_be_read;
+};
+
+static int let_go(void *user, const struct stat *st)
+{
+	struct kept *kept = user;
+
+	if (kept->file.fd < 0 || !st || st->st_ino != kept->file.st.st_ino)
+		return -1;
+	if (kept->may_be_read)
+		return fcntl(kept->file.fd, F_DUPFD_CLOEXEC, 3);
+	bid_file_release(&kept->file);
+	return -1;
+}
+
+static void what_is_kept_for_the_next_reader_goes(void **state)
+{
+	struct store_scene *scene = *state;
+	struct kept kept = { .file = BID_FILE_NONE };
+	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_evict_stats stats;
+
+	bid_store_on_let_go(scene->store, let_go, &kept);
+	for (int i = 0; i < 2; i++) {
+		kept.may_be_read = i == 1;
+		fetch(scene, ID_A, BID_KIND_ELF, "a");
+		assert_int_equal(bid_store_find(scene->store, &request, &kept.file), 0);
+		/* beside who keeps it, another has it open */
+		assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+		assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+		assert_int_equal(stats.in_use, 1);
+		bid_file_release(&file);
+		if (kept.file.fd < 0)
+			assert_int_equal(bid_store_find(scene->store, &request, &kept.file), 0);
+		assert_int_equal(evict_all(scene, false), 1);
+		assert_int_equal(kept.file.fd >= 0, kept.may_be_read);
+		bid_file_release(&kept.file);
+	}
+	bid_store_on_let_go(scene->store, NULL, NULL);
 }
 
 static void limits_are_kept_behind_the_writers_back(void **state)
@@ -416,7 +485,8 @@ int main(void)
 		TEST(perfs_own_copy_inherits_the_link),
 		TEST(the_longest_unused_goes_first),
 		TEST(a_use_is_noted_once_an_hour),
-		TEST(an_open_file_can_be_read_on),
+		TEST(what_is_open_stays_and_does_not_count),
+		TEST(what_is_kept_for_the_next_reader_goes),
 		TEST(limits_are_kept_behind_the_writers_back),
 		TEST(readers_do_not_evict),
 		TEST(a_full_disk_evicts_once),

@@ -231,7 +231,7 @@ static int add_memory(const struct store_scene *scene)
 	struct bid_request request = request_for(ID_B, BID_KIND_KALLSYMS);
 	struct bid_added added;
 
-	return bid_store_add_data(scene->store, &request, symbols, sizeof(symbols) - 1, &added);
+	return bid_store_add_data(scene->store, &request, 0400, symbols, sizeof(symbols) - 1, &added);
 }
 
 static int keep_cookie(const struct store_scene *scene)

@@ -337,6 +337,28 @@ static void a_kept_directory_that_was_removed_is_opened_anew(void **state)
 	assert_int_equal(bid_dir_open(scene->store, "usr/sbin", false, NULL, &one), -ENOENT);
 }
 
+static void who_runs_out_of_descriptors_has_not_seen_all(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_scan_config config = { .jobs = 1 };
+	struct bid_scan_counts counts;
+	struct rlimit before, few;
+	char path[PATH_MAX];
+
+	/* of each level there is one directory that waits, and so its parent is open */
+	run(scene, "mkdir deep && cd deep && for i in $(seq 100); do mkdir a b c d e f g h && cd d; done");
+	snprintf(path, sizeof(path), "%s/deep", scene->directory);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = 48;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(bid_store_scan(scene->store, path, &config, &counts), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(bid_store_scan(scene->store, path, &config, &counts), 0);
+	assert_int_equal(counts.refused, 0);
+	run(scene, "rm -r deep");
+}
+
 static void what_is_no_tree_is_refused(void **state)
 {
 	struct store_scene *scene = *state;
@@ -403,11 +425,11 @@ static void memory_is_filed_where_perf_does(void **state)
 	struct stat st;
 	int fd;
 
-	assert_int_equal(bid_store_add_data(scene->store, &kallsyms, symbols, strlen(symbols), &added), 0);
+	assert_int_equal(bid_store_add_data(scene->store, &kallsyms, 0400, symbols, strlen(symbols), &added), 0);
 	assert_false(added.known);
 	assert_int_equal(find(scene, ID_A, BID_KIND_KALLSYMS), 0);
 	run(scene, "test \"$(readlink store/.build-id/aa/%s)\" = '../../[kernel.kallsyms]/" ID_A "'", ID_A + 2);
-	assert_int_equal(bid_store_add_data(scene->store, &kallsyms, symbols, strlen(symbols), &added), 0);
+	assert_int_equal(bid_store_add_data(scene->store, &kallsyms, 0400, symbols, strlen(symbols), &added), 0);
 	assert_true(added.known);
 
 	snprintf(path, sizeof(path), "%s/b", scene->directory);
@@ -416,12 +438,12 @@ static void memory_is_filed_where_perf_does(void **state)
 	image = malloc((size_t)st.st_size);
 	assert_int_equal(read(fd, image, (size_t)st.st_size), st.st_size);
 	close(fd);
-	assert_int_equal(bid_store_add_data(scene->store, &vdso, image, (size_t)st.st_size, &added), 0);
+	assert_int_equal(bid_store_add_data(scene->store, &vdso, 0444, image, (size_t)st.st_size, &added), 0);
 	assert_int_equal(find(scene, ID_B, BID_KIND_VDSO), 0);
 	vdso.id = id_of(ID_A);
-	assert_int_equal(bid_store_add_data(scene->store, &vdso, image, (size_t)st.st_size, &added), -EBADMSG);
-	assert_int_equal(bid_store_add_data(scene->store, &vdso, symbols, strlen(symbols), &added), -ENOEXEC);
-	assert_int_equal(bid_store_add_data(scene->store, &elf, image, (size_t)st.st_size, &added), -EINVAL);
+	assert_int_equal(bid_store_add_data(scene->store, &vdso, 0444, image, (size_t)st.st_size, &added), -EBADMSG);
+	assert_int_equal(bid_store_add_data(scene->store, &vdso, 0444, symbols, strlen(symbols), &added), -ENOEXEC);
+	assert_int_equal(bid_store_add_data(scene->store, &elf, 0444, image, (size_t)st.st_size, &added), -EINVAL);
 	free(image);
 }
 
@@ -451,6 +473,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_large_directory_is_for_all_threads, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_kept_directory_that_was_removed_is_opened_anew, store_scene_begin,
 						store_scene_end),
+		cmocka_unit_test_setup_teardown(who_runs_out_of_descriptors_has_not_seen_all, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(what_is_no_tree_is_refused, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_deleted_file_is_filed_where_it_was, store_scene_begin, store_scene_end),
 		cmocka_unit_test_setup_teardown(a_path_that_leads_elsewhere_is_refused, store_scene_begin, store_scene_end),

@@ -13,7 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/check.h"
 #include "disk/find.h"
+#include "disk/layout.h"
 #include "disk/publish/add.h"
 #include "disk/store.h"
 
@@ -138,23 +140,61 @@ static int to_memory(const struct text *text, const struct stat *source, enum bi
 	return 0;
 }
 
+/* A table that was made and kept: not where perf looks, who would not file that of the kernel that runs then. */
+static int open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	char path[BID_LAYOUT_MAX];
+
+	return bid_check_open(store, bid_layout_fanned(BID_LAYOUT_TABLES, &filed, "", path), request, ret_file);
+}
+
+static int keep_table(struct bid_store *store, const struct bid_request *request, const struct text *text,
+		      struct bid_file *ret_file)
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_temp temp = BID_TEMP_NONE;
+	int r = bid_temp_new(store, false, &temp);
+
+	if (r == 0)
+		r = bid_pwrite_full(temp.fd, text->data, text->len, 0);
+	if (r == 0 && fchmod(temp.fd, 0444) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_check_keep(store, BID_LAYOUT_TABLES, &filed, &temp);
+	bid_temp_release(&temp);
+	return r < 0 ? r : open_kept(store, request, ret_file);
+}
+
+static int keep_probes(struct bid_store *store, const struct bid_request *request, const struct text *text,
+		       struct bid_file *ret_file)
+{
+	struct bid_added added;
+	int r = bid_add_data(store, request, "made", 0444, text->data, text->len, &added);
+
+	return r < 0 ? r : bid_find_stored(store, request, ret_file);
+}
+
 int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	bid_cleanup(text_release) struct text text = { 0 };
-	struct bid_added added;
+	bool keep = true, table = request->kind == BID_KIND_KALLSYMS;
 	struct stat source;
-	bool keep = true;
 	int r = -ENOENT;
 
-	if (request->kind == BID_KIND_KALLSYMS)
+	/* what is kept is of what is there */
+	if (table && bid_find_has_image(store, &request->id) == 0)
+		return -ENOENT;
+	if (table && open_kept(store, request, ret_file) == 0)
+		return 0;
+	if (table)
 		r = read_symbols(store, &request->id, &text, &source);
 	else if (request->kind == BID_KIND_PROBES)
 		r = read_probes(store, &request->id, &text, &source, &keep);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
 	if (keep && bid_store_writable(store) && source.st_mode & S_IROTH &&
-	    bid_add_data(store, request, "made", text.data, text.len, &added) == 0 &&
-	    bid_find_stored(store, request, ret_file) == 0)
+	    (table ? keep_table : keep_probes)(store, request, &text, ret_file) == 0)
 		return 0;
 	return to_memory(&text, &source, request->kind, ret_file);
 }

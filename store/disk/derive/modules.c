@@ -81,7 +81,7 @@ static int read_modules(FILE *table, FILE *out)
 	return ferror(table) ? -EIO : 0;
 }
 
-int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text)
+int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table)
 {
 	bid_auto_free char *text = NULL;
 	struct bid_file file = BID_FILE_NONE;
@@ -104,7 +104,9 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 	/* the text is whole, and ours, when it is closed */
 	if (fclose(out) != 0 && r == 0)
 		r = -ENOMEM;
-	if (r == 0)
+	if (r == 0) {
 		*ret_text = bid_steal(text);
+		*ret_table = file.st;
+	}
 	return r;
 }

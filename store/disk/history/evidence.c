@@ -46,10 +46,32 @@ static int drop(int dir, const char *name)
 	return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* How many pieces there are, and the oldest of them. Those written before @before are dropped. */
+/*
+ * When was the file @name of ours set aside (disk/aside.h)? "ID.KIND.TIME" or "COOKIE.cookie.TIME", perhaps with a number behind
+ * it. Returns false if it is none, as that of a piece of evidence in @dir.
+ */
+static bool is_set_aside(int dir, const char *name, int64_t *ret_time)
+{
+	char json_name[NAME_MAX + sizeof(SUFFIX)], kind[16];
+	long long seconds;
+	unsigned number;
+	int end = 0;
+
+	if (sscanf(name, "%*[0-9a-f-].%15[a-z].%lld%n.%u%n", kind, &seconds, &end, &number, &end) < 2 || name[end] != '\0')
+		return false;
+	snprintf(json_name, sizeof(json_name), "%s" SUFFIX, name);
+	*ret_time = seconds;
+	return faccessat(dir, json_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
+}
+
+/*
+ * How many pieces there are, and the oldest of them. Those written before @before are dropped, and so are files that were set aside
+ * before, by their names, because they keep the time that they had.
+ */
 struct survey {
 	int64_t before;
 	unsigned n, dropped;
+	unsigned n_aside;
 	struct timespec oldest_time;
 	char oldest[NAME_MAX + 1];
 };
@@ -69,8 +91,18 @@ static int survey(struct bid_store *store, struct survey *survey)
 		return r == -ENOENT ? 0 : r;
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
 		struct stat st;
+		int64_t at;
 
-		if (!is_evidence(entry->d_name) || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		/* the file of a piece that was just dropped may still be listed */
+		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (is_set_aside(dirfd(dir), entry->d_name, &at)) {
+			bool gone = at < survey->before && unlinkat(dirfd(dir), entry->d_name, 0) == 0;
+
+			*(gone ? &survey->dropped : &survey->n_aside) += 1;
+			continue;
+		}
+		if (!is_evidence(entry->d_name))
 			continue;
 		if (st.st_mtim.tv_sec < survey->before && drop(dirfd(dir), entry->d_name) == 0) {
 			survey->dropped++;
@@ -190,7 +222,7 @@ int bid_store_forget_evidence(struct bid_store *store, int64_t before, unsigned 
 
 	if (r < 0)
 		return r;
-	*ret_left = found.n;
+	*ret_left = found.n + found.n_aside;
 	*ret_forgotten = found.dropped;
 	return 0;
 }

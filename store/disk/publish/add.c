@@ -112,6 +112,8 @@ int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struc
 		return -EROFS;
 	r = bid_adding_begin(store, add, &adding);
 	if (r == 0)
+		r = bid_adding_vdso(store, &adding);
+	if (r == 0)
 		r = bid_adding_place(store, &adding, add->link, add->batch ? BID_DURABLE_BATCH : BID_DURABLE_EACH);
 	bid_adding_release(&adding);
 	if (r < 0)
@@ -125,19 +127,29 @@ int bid_store_add(struct bid_store *store, const char *path, enum bid_link link,
 	return bid_store_add_file(store, &(struct bid_add){ .path = path, .fd = -1, .link = link }, ret_added);
 }
 
-int bid_store_sync(struct bid_store *store)
-{
-	return syncfs(bid_store_root(store)) < 0 ? -errno : 0;
-}
-
 static int put_temp(void *user, int dir, const char *name)
 {
 	return bid_temp_link(user, dir, name);
 }
 
+/* @mode is who may read the file open at @fd, of whom the store's owner is to be one. */
+static int set_readers(struct bid_store *store, const struct bid_request *request, mode_t mode, int fd)
+{
+	struct stat st;
+
+	if (fstat(bid_store_root(store), &st) < 0)
+		return -errno;
+	/* where root may not, it stays root's */
+	if (geteuid() == 0 && st.st_uid != 0)
+		(void)!fchown(fd, st.st_uid, (gid_t)-1);
+	mode &= 0444;
+	/* perf writes probes on */
+	return fchmod(fd, request->kind == BID_KIND_PROBES ? mode | S_IWUSR : mode) < 0 ? -errno : 0;
+}
+
 /* Publish what is in @temp, in perf's directory of this kind. */
-static int publish_data(struct bid_store *store, const struct bid_request *request, const char *how, struct bid_temp *temp,
-			uint64_t size)
+static int publish_data(struct bid_store *store, const struct bid_request *request, const char *how, mode_t mode,
+			struct bid_temp *temp, uint64_t size)
 {
 	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
 	const char *dir = dirs[request->kind];
@@ -150,8 +162,10 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &filed, under));
 	else if (bid_one_where(store, &request->id, path, sizeof(path)) < 0)
 		return -ENOENT;
-	/* perf writes probes on */
-	if (fchmod(temp->fd, request->kind == BID_KIND_PROBES ? 0644 : 0444) < 0 || fsync(temp->fd) < 0)
+	r = set_readers(store, request, mode, temp->fd);
+	if (r < 0)
+		return r;
+	if (fsync(temp->fd) < 0)
 		return -errno;
 	r = bid_publish_instead(store, request, path, true, put_temp, temp);
 	if (r < 0)
@@ -165,8 +179,8 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 	return 0;
 }
 
-int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, const void *data, size_t len,
-		 struct bid_added *ret_added)
+int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, mode_t mode, const void *data,
+		 size_t len, struct bid_added *ret_added)
 {
 	struct bid_added added = { .id = request->id, .kind = request->kind, .link = BID_LINK_COPY };
 	struct bid_file file = BID_FILE_NONE;
@@ -189,13 +203,15 @@ int bid_add_data(struct bid_store *store, const struct bid_request *request, con
 	}
 	if (r == 0 && request->kind == BID_KIND_KALLSYMS && bid_kallsyms_check(data, len) < 0)
 		r = -EBADMSG;
-	if (r == 0 && bid_find_stored(store, request, &file) == 0)
+	if (r == 0 && bid_find_stored(store, request, &file) == 0) {
 		added.known = true;
-	else if (r == 0)
-		r = publish_data(store, request, how, &temp, len);
+		r = bid_store_settle(store, &file);
+	} else if (r == 0) {
+		r = publish_data(store, request, how, mode, &temp, len);
+	}
 	if (r == -EEXIST) {
 		added.known = true;
-		r = 0;
+		r = bid_store_sync(store);
 	}
 	bid_file_release(&file);
 	bid_temp_release(&temp);
@@ -207,8 +223,8 @@ int bid_add_data(struct bid_store *store, const struct bid_request *request, con
 	return 0;
 }
 
-int bid_store_add_data(struct bid_store *store, const struct bid_request *request, const void *data, size_t len,
+int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,
 		       struct bid_added *ret_added)
 {
-	return bid_add_data(store, request, "added", data, len, ret_added);
+	return bid_add_data(store, request, "added", mode, data, len, ret_added);
 }

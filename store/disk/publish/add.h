@@ -38,6 +38,7 @@ struct bid_adding {
 	struct bid_elf_info info;
 	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had nothing of its id, a moment ago: it need not be looked for */
+	bool is_fresh; /* it is known, and may be on disk only with the next bid_store_sync() */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;
@@ -60,15 +61,26 @@ int bid_adding_open(const struct bid_add *add, struct bid_adding *adding);
 /* Only the second half. */
 int bid_adding_examine(struct bid_store *store, struct bid_adding *adding);
 
+/* If it is the image of a vDSO, file it as that: it has the name of one, and says so itself. Before it is placed as a library. */
+int bid_adding_vdso(struct bid_store *store, struct bid_adding *adding);
+
 /* Put it into the store, or with BID_DURABLE_LATER prepare that. */
 int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bid_link wanted, enum bid_durability durability);
+
+/*
+ * Copy the file into the empty one open at @to, or share its blocks with it, and make sure that it was the same from beginning to
+ * end, and carries the id that it was examined to have, if it was: adding->st is of what was copied. May wait for a tick of the
+ * clock, before which a change of a file that has just been written would not show. Returns 0, -EAGAIN if it is being written, or
+ * as ioctl(2), FICLONE, or pread(2) and pwrite(2).
+ */
+int bid_adding_copy(struct bid_adding *adding, int to, bool reflink);
 
 int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability);
 
 void bid_adding_release(struct bid_adding *adding);
 
 /* bid_store_add_data(), recorded as what was @how: "added" or "made". */
-int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, const void *data, size_t len,
-		 struct bid_added *ret_added);
+int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, mode_t mode, const void *data,
+		 size_t len, struct bid_added *ret_added);
 
 #endif

@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <bid/error.h>
 #include <bid/evict.h>
 
 #include "base/cleanup.h"
@@ -17,11 +15,13 @@
 #include "base/log.h"
 #include "disk/aside.h"
 #include "disk/check.h"
+#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/names.h"
 #include "disk/one.h"
 #include "disk/publish/join.h"
+#include "disk/publish/replace.h"
 #include "disk/publish/txn.h"
 #include "disk/record_batch.h"
 #include "disk/root.h"
@@ -37,9 +37,7 @@ static bool may_link(const struct bid_adding *adding)
 {
 	const struct stat *st = &adding->st;
 
-	if (st->st_mode & (S_ISUID | S_ISGID) || !(st->st_mode & S_IROTH) || st->st_nlink >= LINKS_MAX)
-		return false;
-	return fgetxattr(adding->fd, "security.capability", NULL, 0) < 0 && (errno == ENODATA || errno == EOPNOTSUPP);
+	return st->st_mode & S_IROTH && st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st);
 }
 
 static mode_t copied_mode(const struct bid_adding *adding)
@@ -51,10 +49,9 @@ static mode_t copied_mode(const struct bid_adding *adding)
 	return mode & 0555;
 }
 
-/* Fill adding->temp with the file's bytes, and check that they are still those of its id. */
+/* Fill adding->temp with the file's bytes. */
 static int fill_temp(struct bid_store *store, struct bid_adding *adding, bool reflink, enum bid_durability durability)
 {
-	struct bid_elf_info info;
 	int r;
 
 	if (!adding->packed) {
@@ -63,15 +60,9 @@ static int fill_temp(struct bid_store *store, struct bid_adding *adding, bool re
 			if (r < 0)
 				return r;
 		}
-		if (reflink)
-			r = ioctl(adding->temp.fd, FICLONE, adding->fd) < 0 ? -errno : 0;
-		else
-			r = bid_copy_file(adding->fd, adding->temp.fd);
+		r = bid_adding_copy(adding, adding->temp.fd, reflink);
 		if (r < 0)
 			return r;
-		r = bid_elf_examine(adding->temp.fd, &info);
-		if (r < 0 || !bid_id_equal(&info.id, &adding->info.id))
-			return r == -ENOMEM ? r : -EAGAIN; /* it is being written */
 	}
 	if (fchmod(adding->temp.fd, copied_mode(adding)) < 0)
 		return -errno;
@@ -150,7 +141,7 @@ static int add_name(struct bid_store *store, const struct bid_adding *adding, st
 	struct stat root;
 	int r;
 
-	if (adding->packed || file->kind != BID_KIND_ELF)
+	if (file->kind != BID_KIND_ELF)
 		return 0;
 	/* a lower store's, on another file system: nothing can be linked from there, so that no directory is to be made for it */
 	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
@@ -175,6 +166,23 @@ static int own_place(const struct bid_adding *adding, char ret_path[static PATH_
 	return snprintf(ret_path, PATH_MAX, "%s/%s", adding->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
+/* What is there may have been linked when it gave no rights, or by perf, which links anything. */
+static void disarm(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
+{
+	char hex[BID_ID_HEX_MAX];
+	struct stat st;
+	int r;
+
+	/* what a lower store has is not ours to change */
+	if (!bid_rights_given(file->fd, &file->st) || bid_find_stat(store, request, &st) < 0 || st.st_ino != file->st.st_ino ||
+	    st.st_dev != file->st.st_dev)
+		return;
+	r = bid_rights_take(store, request, file->fd);
+	if (r < 0)
+		bid_warning("%s: '%s' gives rights in the store '%s', and no copy without them could be made", bid_strerror(r),
+			    bid_id_format(&request->id, hex), bid_store_path(store));
+}
+
 /* Is it here already? 1 if so, and then it has this file's name too. */
 static int recognise(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
 {
@@ -192,9 +200,12 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 	/* an ELF file may stand in for its debuginfo; that is no debug file */
 	r = file.kind == request.kind ? add_name(store, adding, &file, own, durability) : 0;
 	adding->added.known = r == 0 && file.kind == request.kind;
+	adding->is_fresh = adding->added.known && bid_store_is_fresh(store, &file.st);
 	/* from now on it is not what can be fetched again */
-	if (adding->added.known)
+	if (adding->added.known) {
 		bid_store_claim(store, &request);
+		disarm(store, &request, &file);
+	}
 	bid_file_release(&file);
 	return r < 0 ? r : adding->added.known;
 }
@@ -280,7 +291,7 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	}
 	if (r == 0 && strcmp(where, adding->where) != 0 &&
 	    bid_publish(store, id, adding->added.kind, where, durable, put, adding) == -EEXIST)
-		adding->added.known = join(store, adding, where);
+		adding->added.known = adding->is_fresh = join(store, adding, where);
 	return r;
 }
 
@@ -315,6 +326,12 @@ static void record(struct bid_store *store, const struct bid_adding *adding)
 		bid_record_write(store, &record);
 }
 
+/* What is known was perhaps put there by somebody who syncs nothing, or has not done so yet. */
+static int sync_known(struct bid_store *store, const struct bid_adding *adding, enum bid_durability durability)
+{
+	return adding->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
+}
+
 /* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */
 static int settle(struct bid_store *store, struct bid_adding *adding, int published, enum bid_durability durability)
 {
@@ -332,10 +349,11 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 	if (r < 0)
 		return r;
 	adding->stage = BID_ADDING_PLACED;
-	if (adding->added.known)
+	if (adding->added.known) {
 		adding->added.link = BID_LINK_AUTO;
-	else
-		record(store, adding);
+		return sync_known(store, adding, durability);
+	}
+	record(store, adding);
 	return 0;
 }
 
@@ -408,7 +426,7 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
 		adding->added.known = false;
 	} else if (r > 0) {
 		adding->stage = BID_ADDING_PLACED;
-		return 0;
+		return sync_known(store, adding, durability);
 	}
 	return put(store, adding, wanted, durability);
 }

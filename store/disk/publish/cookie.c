@@ -46,21 +46,15 @@ static int name_it(const struct bid_temp *temp, const struct stat *st, struct bi
 }
 
 /* A copy that is whole and on disk. */
-static int copy(struct bid_store *store, const struct bid_adding *adding, struct bid_temp *temp)
+static int copy(struct bid_store *store, struct bid_adding *adding, struct bid_temp *temp)
 {
-	struct stat after;
 	int r = bid_temp_new(store, false, temp);
 
 	if (r == 0)
-		r = bid_copy_file(adding->fd, temp->fd);
+		r = bid_adding_copy(adding, temp->fd, false);
 	if (r < 0)
 		return r;
-	if (fstat(adding->fd, &after) < 0 || fchmod(temp->fd, adding->st.st_mode & 0444) < 0 || fsync(temp->fd) < 0)
-		return -errno;
-	return after.st_size == adding->st.st_size && after.st_mtim.tv_sec == adding->st.st_mtim.tv_sec &&
-			       after.st_mtim.tv_nsec == adding->st.st_mtim.tv_nsec
-		       ? 0
-		       : -EAGAIN;
+	return fchmod(temp->fd, adding->st.st_mode & 0444) < 0 || fsync(temp->fd) < 0 ? -errno : 0;
 }
 
 static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_cookie *cookie)
@@ -80,8 +74,9 @@ static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_co
 			r = bid_temp_link(temp, fd, cookie->name);
 	}
 	cookie->known = r == -EEXIST;
-	if (r < 0)
-		return r == -EEXIST ? 0 : r;
+	if (r < 0 && !cookie->known)
+		return r;
+	/* who put it there may not have come to this yet */
 	return fsync(fd) < 0 ? -errno : 0;
 }
 

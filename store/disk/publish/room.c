@@ -16,13 +16,17 @@ int bid_room_expect(struct bid_room *room, uint64_t size, uint64_t *ret_left)
 	return r;
 }
 
-void bid_room_took(struct bid_room *room, uint64_t len)
+int bid_room_took(struct bid_room *room, uint64_t len)
 {
-	/* more may come than was said */
-	if (len > room->promised)
-		len = room->promised;
-	room->promised -= len;
-	bid_keeper_settle(room->keeper, len);
+	uint64_t promised = len < room->promised ? len : room->promised;
+	uint64_t steps = room->unsaid / BID_ROOM_STEP;
+
+	room->promised -= promised;
+	bid_keeper_settle(room->keeper, promised);
+	room->unsaid += len - promised;
+	if (room->unsaid / BID_ROOM_STEP == steps)
+		return 0;
+	return bid_keeper_go_on(room->keeper, room->unsaid, BID_ROOM_STEP, room->unsaid <= BID_ROOM_UNSAID_MAX);
 }
 
 bool bid_room_retry(struct bid_room *room, int r, uint64_t len)
@@ -30,10 +34,14 @@ bool bid_room_retry(struct bid_room *room, int r, uint64_t len)
 	if ((r != -ENOSPC && r != -EDQUOT) || room->made)
 		return false;
 	room->made = true;
-	return bid_keeper_make_room(room->keeper, 2 * len);
+	len *= 2;
+	if (room->unsaid > 0 && len > BID_ROOM_UNSAID_MAX)
+		len = BID_ROOM_UNSAID_MAX;
+	return bid_keeper_make_room(room->keeper, len);
 }
 
 void bid_room_release(struct bid_room *room)
 {
-	bid_room_took(room, room->promised);
+	bid_keeper_settle(room->keeper, room->promised);
+	room->promised = room->unsaid = 0;
 }

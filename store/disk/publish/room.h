@@ -3,6 +3,9 @@
  * The room that a transaction needs on the disk. If it is known how much that is, it is looked for beforehand: a disk that is
  * filled to the end is everybody's trouble, and nobody is helped by the beginning of a file. What is missing all the same is made
  * once.
+ *
+ * Of what comes without a size, or beyond it, BID_ROOM_STEP is taken as it comes, and then there is to be room for as much again
+ * each time; what was fetched is evicted for BID_ROOM_UNSAID_MAX of it, lest one server without an end cost all of that.
  */
 #ifndef BID_DISK_ROOM_H
 #define BID_DISK_ROOM_H
@@ -10,11 +13,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define BID_ROOM_STEP	    (64ULL << 20)
+#define BID_ROOM_UNSAID_MAX (1ULL << 30)
+
 struct bid_keeper;
 
 struct bid_room {
 	struct bid_keeper *keeper; /* borrowed */
 	uint64_t promised; /* bytes that are still to come */
+	uint64_t unsaid; /* bytes that came without being expected */
 	bool made; /* the disk was full, and something was evicted for this */
 };
 
@@ -24,8 +31,11 @@ struct bid_room {
  */
 int bid_room_expect(struct bid_room *room, uint64_t size, uint64_t *ret_left);
 
-/* @len of them are written. */
-void bid_room_took(struct bid_room *room, uint64_t len);
+/*
+ * @len bytes are written. Returns 0, or -ENOSPC if more may come that was not expected, and there is no room for that. May block
+ * for long, as bid_room_expect() may.
+ */
+int bid_room_took(struct bid_room *room, uint64_t len);
 
 /* Writing @len bytes came to @r: may it be tried again? Once for each transaction, if the disk is full, and anything could go. */
 bool bid_room_retry(struct bid_room *room, int r, uint64_t len);

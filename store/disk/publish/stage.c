@@ -21,7 +21,11 @@
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum { MODE = 0755 }; /* what a file may keep of the mode that it was given: never setuid, never writable by others */
+/* what a file may keep of the mode that it was given: never setuid, never writable by others */
+enum {
+	MODE = 0755,
+	TABLE_MODE = 0700, /* of a kernel's symbols: perf lets everybody read what the kernel shows to few */
+};
 
 struct bid_stage {
 	struct bid_store *store; /* borrowed */
@@ -159,7 +163,8 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 
 	if (request->kind <= BID_KIND_NONE || request->kind >= BID_KIND_COUNT || request->kind == BID_KIND_PROBES)
 		return -EINVAL;
-	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0)
+	if (fstat(stage->temp.fd, &st) < 0 ||
+	    fchmod(stage->temp.fd, st.st_mode & (request->kind == BID_KIND_KALLSYMS ? TABLE_MODE : MODE)) < 0)
 		return -errno;
 	return request->kind == BID_KIND_ELF ? publish_elf(stage, request, path) : publish_beside(stage, request, path);
 }

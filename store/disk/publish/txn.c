@@ -88,6 +88,16 @@ int bid_txn_expect(struct bid_txn *txn, uint64_t size)
 	return r;
 }
 
+static int took(struct bid_txn *txn, uint64_t len)
+{
+	int r = bid_room_took(&txn->room, len);
+
+	if (r == -ENOSPC)
+		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes, and nothing tells how many there are",
+			 strerror(-r), (unsigned long long)bid_filling_size(&txn->filling));
+	return r;
+}
+
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 {
 	const uint8_t *at = data;
@@ -99,9 +109,10 @@ int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
 		do
 			r = bid_filling_take(&txn->filling, at, len, &taken);
 		while (may_retry(txn, r, len));
-		bid_room_took(&txn->room, taken);
 		at += taken;
 		len -= taken;
+		if (r == 0)
+			r = took(txn, taken);
 	}
 	return r;
 }

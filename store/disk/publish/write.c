@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/entries.h"
+#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/publish/txn.h"
@@ -82,7 +83,7 @@ static bool has_siblings(struct bid_store *store, const char *path)
 	return false;
 }
 
-/* What lies in the places that need no link, as tables that were made of a kernel's symbols do. Returns how many kinds went. */
+/* What lies in the places that need no link, as a kernel's table beside its vmlinux does. Returns how many kinds went. */
 static int take_known(struct bid_store *store, const struct bid_id *filed, unsigned kinds)
 {
 	int n = 0;
@@ -193,6 +194,40 @@ static int begin_probes(struct bid_store *store, const struct bid_id *id, int fd
 	return r;
 }
 
+/* What a reader finds, to write to it. */
+static int open_found(struct bid_store *store, const struct bid_id *filed, int *ret_fd)
+{
+	struct bid_place place = { 0 };
+	bid_auto_fd int best = -1;
+	struct stat st, before = { 0 };
+
+	while ((best < 0 || before.st_size == 0) && bid_place_next(&place, store, filed, BID_KIND_PROBES)) {
+		char path[PATH_MAX + 16];
+		bid_auto_fd int fd = -1;
+		int r;
+
+		if (!bid_layout_is_named_after(place.path, filed))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(BID_KIND_PROBES));
+		r = bid_root_open(bid_store_root(store), path, O_RDWR | O_NONBLOCK, &fd);
+		if (r == -ENOENT || r == -ENOTDIR)
+			continue;
+		if (r < 0)
+			return r;
+		if (fstat(fd, &st) < 0)
+			return -errno;
+		if (best < 0 || bid_find_instead(&st, &before)) {
+			bid_close(best);
+			best = bid_steal_fd(&fd);
+			before = st;
+		}
+	}
+	if (best < 0)
+		return -ENOENT;
+	*ret_fd = bid_steal_fd(&best);
+	return 0;
+}
+
 int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, bool create, int *ret_fd)
 {
 	const char *name = bid_kind_store_name(BID_KIND_PROBES);
@@ -203,6 +238,9 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 
 	if (!bid_store_writable(store))
 		return -EROFS;
+	r = open_found(store, &filed, ret_fd);
+	if (r != -ENOENT)
+		return r;
 	if (bid_store_where(store, &filed, where, sizeof(where)) < 0 || !is_place_of(where, &filed)) {
 		if (!path || !is_place_of(path, &filed))
 			return create ? -EPERM : -ENOENT;

@@ -93,10 +93,10 @@ static int one_file(void *user, unsigned worker, const struct bid_walk_file *fil
 static void trouble(void *user, unsigned worker, const char *path, int error)
 {
 	struct bid_scan *scan = user;
-	struct bid_settling *settling = bid_settling_new(path, "");
+	struct bid_settling *settling = bid_scan_is_fatal(error) ? NULL : bid_settling_new(path, "");
 
 	if (!settling) {
-		bid_walk_end(scan->walk, -ENOMEM);
+		bid_walk_end(scan->walk, bid_scan_is_fatal(error) ? error : -ENOMEM);
 		return;
 	}
 	settling->error = error;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/trouble.h"
 #include "disk/record_batch.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/scan/settle.h"
@@ -40,6 +41,12 @@ struct bid_scan {
 	bool is_clean;
 	struct timespec clean_before; /* what was not changed since then was synced by us */
 };
+
+/* Does this end a scan? Trouble of the store or the machine does, but not what cannot be read. */
+static inline bool bid_scan_is_fatal(int r)
+{
+	return bid_is_trouble(r) && r != -EIO;
+}
 
 /* Come to an end with one file of the tree. Returns 0, or what the scan cannot go on after. */
 int bid_scan_one(struct bid_scan *scan, struct bid_scan_worker *worker, const struct bid_walk_file *file);

@@ -16,10 +16,10 @@
 
 #include "base/cleanup.h"
 #include "base/stamp.h"
-#include "base/trouble.h"
 #include "disk/dirs.h"
 #include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/publish/replace.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -50,8 +50,9 @@ static bool is_racy(const struct stat *st)
 	return bid_stamp_take(st).racy;
 }
 
+/* @stored is the stat of what is known, NULL if it is not the store's own, or nothing is. */
 static int push(struct bid_scan *scan, const struct bid_walk_file *file, int error, const struct bid_added *added,
-		const struct bid_scan_key *key)
+		const struct stat *stored, const struct bid_scan_key *key)
 {
 	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
 
@@ -60,6 +61,7 @@ static int push(struct bid_scan *scan, const struct bid_walk_file *file, int err
 	settling->error = error;
 	if (added)
 		settling->added = *added;
+	settling->is_fresh = stored && bid_store_is_fresh(scan->store, stored);
 	if (key) {
 		settling->keep = true;
 		settling->key = *key;
@@ -85,22 +87,26 @@ static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, 
 	return r < 0 ? r : bid_root_stat(dir.fd, path, ret_stat);
 }
 
-static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind)
+/* @ret_stat is that of what is stored, and all zero if that is not in the store itself. */
+static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
+		      struct stat *ret_stat)
 {
-	struct stat st;
+	struct bid_request request = { .id = *id, .kind = kind };
 	int kinds;
 
-	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, &st) == 0)
-		return S_ISREG(st.st_mode);
+	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, ret_stat) == 0)
+		return S_ISREG(ret_stat->st_mode);
 	/* that it has another name does not say that it has this one, which may have been removed */
-	if (kind == BID_KIND_ELF && !is_packed_kernel_file(file->name))
+	if (kind == BID_KIND_ELF)
 		return false;
-	/* a debug file lies beside its ELF file, and an unpacked module has the name of the first file that it was in */
+	/* a debug file lies beside its ELF file */
 	kinds = bid_store_kinds(scan->store, id);
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;
 	/* it may have been evicted and fetched since the scan that added it */
-	bid_store_claim(scan->store, &(struct bid_request){ .id = *id, .kind = kind });
+	bid_store_claim(scan->store, &request);
+	if (bid_find_stat(scan->store, &request, ret_stat) < 0)
+		*ret_stat = (struct stat){ 0 };
 	return true;
 }
 
@@ -120,12 +126,13 @@ static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const s
 		return 0;
 	if (verdict.what == BID_SCAN_KNOWN) {
 		struct bid_added added = { .id = verdict.id, .kind = verdict.kind, .known = true };
+		struct stat stored;
 
-		if (!is_stored(scan, file, &verdict.id, verdict.kind))
+		if (!is_stored(scan, file, &verdict.id, verdict.kind, &stored))
 			return 0;
-		r = push(scan, file, 0, &added, NULL);
+		r = push(scan, file, 0, &added, &stored, NULL);
 	} else if (verdict.what == BID_SCAN_NAMELESS) {
-		r = push(scan, file, -ENODATA, NULL, NULL);
+		r = push(scan, file, -ENODATA, NULL, NULL, NULL);
 	}
 	if (r == 0)
 		r = bid_scan_found_add(&worker->found, &key, &verdict, false);
@@ -163,12 +170,6 @@ static int clean(struct bid_scan *scan, struct timespec *ret_before)
 	return r;
 }
 
-/* Trouble of the store ends a scan; a file that cannot be read does not. */
-static bool is_fatal(int r)
-{
-	return bid_is_trouble(r) && r != -EIO;
-}
-
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
@@ -178,20 +179,21 @@ static bool is_same(const struct stat *a, const struct stat *b)
  * Is the ELF file, which carries @id, in the store by this very name? If it is by its inode, too, the id was read from what is
  * there. Else that is a copy, if it is as long and is what readers get: then no more of the file itself is read than its id.
  */
-static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, const struct stat *st)
+static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct bid_id *id,
+		      const struct stat *st, struct stat *ret_stored)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file found = BID_FILE_NONE;
-	struct stat stored;
 	bool same;
 
-	if (stat_stored(scan, file, id, BID_KIND_ELF, &stored) < 0)
+	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
 		return false;
-	if (is_same(&stored, st))
-		return true;
-	if (stored.st_size != st->st_size || bid_store_find(scan->store, &request, &found) < 0)
+	/* it may give rights by now, which the store must not keep */
+	if (is_same(ret_stored, st))
+		return !bid_rights_given(fd, st);
+	if (ret_stored->st_size != st->st_size || bid_store_find(scan->store, &request, &found) < 0)
 		return false;
-	same = is_same(&found.st, &stored);
+	same = is_same(&found.st, ret_stored);
 	bid_file_release(&found);
 	/* from now on it is not what can be fetched again */
 	if (same)
@@ -210,6 +212,8 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 		adding->is_new = bid_find_has_image(scan->store, &adding->info.id) == 0;
 	if (r == 0 && adding->is_new && scan->config->link != BID_LINK_COPY)
 		r = clean(scan, &adding->clean_before);
+	if (r == 0)
+		r = bid_adding_vdso(scan->store, adding);
 	if (r == 0)
 		r = bid_adding_place(scan->store, adding, scan->config->link, BID_DURABLE_LATER);
 	if (r < 0)
@@ -242,12 +246,13 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 	adding->records = scan->records;
 	if (r == 0)
 		r = place(scan, file, settling, st);
-	if (is_fatal(r)) {
+	if (bid_scan_is_fatal(r)) {
 		bid_settling_free(settling);
 		return r;
 	}
 	settling->error = r;
 	settling->added = adding->added;
+	settling->is_fresh = adding->is_fresh;
 	if (r < 0 || adding->stage == BID_ADDING_PLACED) {
 		bid_adding_release(adding);
 		free(adding);
@@ -289,7 +294,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 	bid_auto_fd int fd = opened < 0 ? -1 : opened;
 	struct bid_added added = { .kind = BID_KIND_ELF, .known = true };
 	struct bid_scan_key key;
-	struct stat st;
+	struct stat st, stored;
 
 	if (opened == -ENOENT || opened == -ELOOP || opened == -ENXIO)
 		return 0; /* it is not there any more, or something else is */
@@ -299,20 +304,20 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 		return 0;
 	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
 	if (fd < 0)
-		return is_fatal(opened) ? opened : push(scan, file, opened, NULL, NULL);
+		return bid_scan_is_fatal(opened) ? opened : push(scan, file, opened, NULL, NULL, NULL);
 
 	r = identify(fd, &added.id);
-	if (r == 0 && is_placed(scan, file, &added.id, &st)) {
+	if (r == 0 && is_placed(scan, file, fd, &added.id, &st, &stored)) {
 		key = bid_scan_key(file->dir_path, file->name, &st);
-		return push(scan, file, 0, &added, is_racy(&st) ? NULL : &key);
+		return push(scan, file, 0, &added, &stored, is_racy(&st) ? NULL : &key);
 	}
 	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))
 		return add(scan, file, bid_steal_fd(&fd), &st, r == 0);
 	if (r == -ENOEXEC)
 		return is_racy(&st) ? 0 : keep(worker, file, &st, BID_SCAN_OTHER);
-	if (is_fatal(r))
+	if (bid_scan_is_fatal(r))
 		return r;
-	pushed = push(scan, file, r, NULL, NULL);
+	pushed = push(scan, file, r, NULL, NULL, NULL);
 	if (pushed == 0 && r == -ENODATA && !is_racy(&st))
 		pushed = keep(worker, file, &st, BID_SCAN_NAMELESS);
 	return pushed;

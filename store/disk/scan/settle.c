@@ -16,7 +16,6 @@ enum {
 	PREPARED_FEW = 64, /* files that hold a descriptor each; as many again may be in the queue */
 	PREPARED_MANY = 512, /* the same, where so many may be open */
 	FILES_MANY = 8 * PREPARED_MANY,
-	RECORDS_MAX = 4096, /* that are only in memory, more or less */
 	UNSYNCED_MAX = 8000, /* published, and not on disk yet */
 	QUEUE_MAX = 4096,
 	TICK_MS = 100,
@@ -187,6 +186,12 @@ static int report(struct bid_settle *settle, struct bid_settling *settling)
 	return r;
 }
 
+/* Is there nothing of it that a power cut could take? */
+static bool is_settled(const struct bid_settling *settling)
+{
+	return settling->error != 0 || (settling->added.known && !settling->is_fresh);
+}
+
 /* Sort in what came: what was known or refused is settled. */
 static int sort_in(struct bid_settle *settle, struct list *list)
 {
@@ -196,10 +201,10 @@ static int sort_in(struct bid_settle *settle, struct list *list)
 	while (r == 0 && (settling = shift(list))) {
 		if (settling->adding)
 			append(&settle->prepared, settling);
-		else if (settling->error == 0 && !settling->added.known)
-			append(&settle->unsynced, settling);
-		else
+		else if (is_settled(settling))
 			r = report(settle, settling);
+		else
+			append(&settle->unsynced, settling);
 	}
 	return r;
 }
@@ -220,25 +225,25 @@ static int flush(struct bid_settle *settle)
 	struct bid_settling *settling;
 	int r;
 
-	/* those of what is prepared are still to come */
-	if (settle->prepared.n == 0 || bid_record_batch_n(settle->records) >= RECORDS_MAX)
-		write_records(settle);
+	/* of what is about to be reported; those of what is prepared are still to come */
+	write_records(settle);
 	r = bid_store_sync(settle->store);
 	while (r == 0 && (settling = shift(&settle->unsynced)))
 		r = report(settle, settling);
 	while (r == 0 && (settling = shift(&settle->prepared))) {
 		settling->error = bid_adding_finish(settle->store, settling->adding, BID_DURABLE_LATER);
 		settling->added = settling->adding->added;
+		settling->is_fresh = settling->adding->is_fresh;
 		bid_adding_release(settling->adding);
 		free(settling->adding);
 		settling->adding = NULL;
 		if (bid_is_trouble(settling->error)) {
 			r = settling->error;
 			bid_settling_free(settling);
-		} else if (settling->error == 0 && !settling->added.known) {
-			append(&settle->unsynced, settling);
-		} else {
+		} else if (is_settled(settling)) {
 			r = report(settle, settling);
+		} else {
+			append(&settle->unsynced, settling);
 		}
 	}
 	return r;

@@ -18,6 +18,7 @@ struct bid_settling {
 	int error;
 	struct bid_added added; /* with error 0, unless it is only prepared */
 	struct bid_adding *adding; /* owned; NULL unless it is prepared */
+	bool is_fresh; /* it is known, and may not be on disk before the next sync */
 	bool keep; /* in the cache, under key, once it was reported without error */
 	struct bid_scan_key key;
 	char path[];

@@ -30,12 +30,10 @@ enum {
 const char *bid_finding_name(enum bid_finding_kind kind)
 {
 	static const char *const names[] = {
-		[BID_FINDING_WRONG] = "wrong",		 [BID_FINDING_CORRUPT] = "corrupt",
-		[BID_FINDING_UNREADABLE] = "unreadable", [BID_FINDING_ORPHAN] = "orphan",
-		[BID_FINDING_EMPTY] = "empty",		 [BID_FINDING_DANGLING] = "dangling",
-		[BID_FINDING_ASTRAY] = "astray",	 [BID_FINDING_FOREIGN_LINK] = "foreign-link",
-		[BID_FINDING_TEMP] = "temporary",	 [BID_FINDING_RECORD] = "record",
-		[BID_FINDING_STALE] = "stale",
+		[BID_FINDING_WRONG] = "wrong",	     [BID_FINDING_CORRUPT] = "corrupt", [BID_FINDING_UNREADABLE] = "unreadable",
+		[BID_FINDING_RIGHTS] = "rights",     [BID_FINDING_ORPHAN] = "orphan",	[BID_FINDING_EMPTY] = "empty",
+		[BID_FINDING_DANGLING] = "dangling", [BID_FINDING_ASTRAY] = "astray",	[BID_FINDING_FOREIGN_LINK] = "foreign-link",
+		[BID_FINDING_TEMP] = "temporary",    [BID_FINDING_RECORD] = "record",	[BID_FINDING_STALE] = "stale",
 	};
 
 	return (unsigned)kind < BID_FINDING_COUNT ? names[kind] : "unknown";
@@ -274,10 +272,12 @@ static int check_in_turn(struct bid_verify *verify)
 		r = bid_verify_links(verify);
 	if (r == 0)
 		r = check_names(&alone);
+	if (r == 0)
+		r = bid_verify_settle_vacated(verify);
 	verify->again = true;
 	if (r == 0 && verify->unlinked)
 		r = bid_entries_each(verify->store, &adoptable);
-	return r;
+	return r == 0 ? bid_verify_settle_vacated(verify) : r;
 }
 
 /* What could not be written is as it was, and no finding. */
@@ -320,6 +320,8 @@ static int run(struct team *team, struct bid_verify_stats *ret_stats)
 	for (unsigned i = 0; i < team->n; i++) {
 		tell(&team->members[i]);
 		free(team->members[i].orphans);
+		bid_verify_free_vacated(&team->members[i]);
+		free(team->members[i].vacated);
 		bid_verify_seen_free(team->members[i].seen);
 		free(team->members[i].piece);
 		bid_record_amends_free(team->members[i].amends);

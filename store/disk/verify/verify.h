@@ -27,6 +27,7 @@ enum bid_verify_part {
 	BID_VERIFY_RECORDS,
 	BID_VERIFY_PACKS,
 	BID_VERIFY_UNPACKED,
+	BID_VERIFY_TABLES,
 	BID_VERIFY_SOURCES,
 	BID_VERIFY_SECTIONS,
 	BID_VERIFY_NAMES,
@@ -63,6 +64,8 @@ struct bid_verify {
 	bool unlinked; /* something went away, in whose place another name of that id may come */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
 	size_t n_orphans, orphan_room;
+	struct bid_finding *vacated; /* what was set aside, and is not told of yet; owned, with text and path */
+	size_t n_vacated, vacated_room;
 	const struct bid_idset *orphaned; /* of the orphans of all threads, once all names were seen; borrowed */
 	bool again; /* the names are walked once more, for that; who is told of already is not told of again */
 };
@@ -111,6 +114,9 @@ int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
 int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
 		      bool *ret_right, uint64_t *ret_size);
 
+/* The id of what is in the compressed file open at @fd. Errors as of bid_elf_unpack() and bid_elf_identify(). */
+int bid_verify_identify_packed(int fd, struct bid_id *ret_id);
+
 /* One name and all that lies under it. */
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry);
 
@@ -125,6 +131,15 @@ int bid_verify_own(struct bid_verify *verify);
 
 /* What else lies in ".bidfs". */
 int bid_verify_own_rest(struct bid_verify *verify);
+
+/*
+ * The names were looked at: add again what was set aside and is as it was recorded, at its original path or where the record says
+ * that it was added from; drop the records of what has no name left, and tell of each. The return value is the callback's.
+ */
+int bid_verify_settle_vacated(struct bid_verify *verify);
+
+/* Forget them, but not the array. */
+void bid_verify_free_vacated(struct bid_verify *verify);
 
 /* The record @path, "xx/NAME", of a piece, and that piece. @request is what the name says: all but the detail. */
 int bid_verify_piece_record(struct bid_verify *verify, const char *path, const char *first, const char *name,

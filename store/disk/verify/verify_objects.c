@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <bid/elf.h>
 #include <bid/error.h>
@@ -19,6 +18,7 @@
 #include "disk/links.h"
 #include "disk/names.h"
 #include "disk/publish/join.h"
+#include "disk/publish/replace.h"
 #include "disk/record.h"
 #include "disk/record_amend.h"
 #include "disk/root.h"
@@ -26,37 +26,9 @@
 #include "disk/verify/verify.h"
 
 enum {
-	MAX_UNPACKED = 1 << 30, /* bytes; as in serving */
 	TEXT_MAX = 256,
 	FRESH_S = 60, /* a directory that is younger may be about to be filled */
 };
-
-struct memory {
-	int fd;
-	off_t len;
-};
-
-static int write_memory(void *user, const void *data, size_t len)
-{
-	struct memory *memory = user;
-	int r = bid_pwrite_full(memory->fd, data, len, memory->len);
-
-	memory->len += (off_t)len;
-	return r;
-}
-
-/* The id of what is in the compressed file at @fd. */
-static int identify_packed(int fd, struct bid_id *ret_id)
-{
-	bid_auto_fd int unpacked = memfd_create("bid-verify", MFD_CLOEXEC);
-	struct memory memory = { .fd = unpacked };
-	int r;
-
-	if (unpacked < 0)
-		return -errno;
-	r = bid_elf_unpack(fd, MAX_UNPACKED, write_memory, &memory);
-	return r < 0 ? r : bid_elf_identify(unpacked, ret_id);
-}
 
 /* The beginning of the file open at @fd, of @size bytes, into verify->piece. Returns its length there, or a negative errno. */
 static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
@@ -95,7 +67,7 @@ static bool judge(struct bid_verify *verify, int fd, size_t len, const struct bi
 	if (r < 0)
 		r = bid_elf_identify(fd, ret_id);
 	if (r == -ENOEXEC && request->kind == BID_KIND_ELF && bid_elf_is_packed(fd) > 0)
-		r = identify_packed(fd, ret_id);
+		r = bid_verify_identify_packed(fd, ret_id);
 	*ret_kind = BID_FINDING_WRONG;
 	if (r == -ENOEXEC)
 		snprintf(text, TEXT_MAX, "is not an ELF file");
@@ -142,6 +114,7 @@ static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[stati
 /* An object that is being looked at. */
 struct object {
 	int fd;
+	struct stat st;
 	uint64_t size;
 	size_t len; /* of its beginning in verify->piece; 0: it was not read */
 	struct bid_request request; /* with the id that it carries, once that is known */
@@ -191,17 +164,14 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 	return 0;
 }
 
-/* Its size, if anybody wants to know, and to be read as a whole its beginning. */
+/* Its size and mode, and to be read as a whole its beginning. */
 static int begin(struct bid_verify *verify, struct object *object)
 {
 	ssize_t n;
-	struct stat st;
 
-	if (!verify->config->deep && !verify->shared->recorded)
-		return 0;
-	if (fstat(object->fd, &st) < 0)
+	if (fstat(object->fd, &object->st) < 0)
 		return -errno;
-	object->size = (uint64_t)st.st_size;
+	object->size = (uint64_t)object->st.st_size;
 	if (!verify->config->deep)
 		return 0;
 	n = read_beginning(verify, object->fd, object->size);
@@ -231,17 +201,51 @@ int bid_verify_rerecord(struct bid_verify *verify, const struct bid_request *req
 					       });
 }
 
-/* Set aside what is wrong, and add to the @text where. */
-static void set_aside(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
+/* Keep what was set aside until all names were looked at. */
+static bool keep_vacated(struct bid_verify *verify, const struct bid_finding *finding)
 {
-	const struct bid_request *request = &finding->request;
+	struct bid_finding kept = *finding;
+
+	if (bid_array_grow(verify->vacated, verify->n_vacated, verify->vacated_room) < 0)
+		return false;
+	kept.path = strdup(finding->path);
+	kept.text = strdup(finding->text);
+	if (!kept.path || !kept.text) {
+		free((char *)kept.path);
+		free((char *)kept.text);
+		return false;
+	}
+	verify->vacated[verify->n_vacated++] = kept;
+	return true;
+}
+
+/*
+ * Set aside what is wrong, and add to the @text where. Returns true if it is told of later: other names may be as wrong, of which
+ * nothing but the record tells, and none of them is to be taken for what comes in its place.
+ */
+static bool set_aside(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
+{
 	char aside[PATH_MAX];
 
-	if (bid_aside_move(verify->store, finding->path, fd, request, aside, sizeof(aside)) < 0)
-		return;
-	bid_records_drop(verify->store, &request->id, 1U << request->kind, request->kind == BID_KIND_ELF);
+	if (bid_aside_move(verify->store, finding->path, fd, &finding->request, aside, sizeof(aside)) < 0)
+		return false;
 	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; set aside as '%.150s'", aside);
-	finding->repaired = finding->vacated = true;
+	finding->repaired = true;
+	finding->vacated = true;
+	return keep_vacated(verify, finding);
+}
+
+/* It is right; but may it lie there as it is? */
+static int check_rights(struct bid_verify *verify, const struct object *object, const char *path, const struct bid_request *request)
+{
+	struct bid_finding finding = {
+		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "gives rights to whoever runs it"
+	};
+
+	if (!bid_rights_given(object->fd, &object->st))
+		return 0;
+	finding.repaired = verify->config->repair && bid_rights_take(verify->store, request, object->fd) == 0;
+	return bid_verify_found(verify, &finding);
 }
 
 int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
@@ -278,9 +282,9 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	*ret_right = right;
 	*ret_size = object.as_recorded ? BID_VERIFY_AS_RECORDED : object.size;
 	if (r != 0 || right)
-		return r;
-	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE)
-		set_aside(verify, fd, &finding, text);
+		return r != 0 ? r : check_rights(verify, &object, path, request);
+	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE && set_aside(verify, fd, &finding, text))
+		return 0;
 	return bid_verify_found(verify, &finding);
 }
 

@@ -9,6 +9,7 @@
 #include <bid/elf.h>
 
 #include "base/cleanup.h"
+#include "base/kallsyms.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/names.h"
@@ -155,6 +156,31 @@ static int check_unpacked(struct bid_verify *verify, const char *path, const str
 	return bid_verify_found(verify, &finding);
 }
 
+/* A symbol table that was made of a kernel. */
+static int check_table(struct bid_verify *verify, const char *path, const struct bid_id *id)
+{
+	struct bid_finding finding = {
+		.kind = BID_FINDING_RECORD,
+		.path = path,
+		.request = { .id = *id, .kind = BID_KIND_KALLSYMS },
+		.text = "is no symbol table",
+	};
+	bid_auto_fd int fd = -1;
+	int r;
+
+	r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	if (r == 0)
+		r = bid_kallsyms_check_file(fd);
+	if (r == 0 && bid_store_kinds(verify->store, id) & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO))
+		return 0;
+	if (r == 0) {
+		finding.kind = BID_FINDING_STALE;
+		finding.text = "was made of what is not there";
+	}
+	finding.repaired = verify->config->repair && bid_entry_unlink(verify->store, path) == 0;
+	return bid_verify_found(verify, &finding);
+}
+
 /* What lies in a folder of ours as "xx/NAME": DIR/xx/NAME is @path. */
 typedef int (*own_fn)(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry);
 
@@ -195,6 +221,15 @@ static int visit_unpacked(struct bid_verify *verify, const char *path, const cha
 	if (!parse_rest(first, entry->d_name, &id) || entry->d_type == DT_DIR)
 		return foreign(verify);
 	return bid_verify_wants(verify, &id) ? check_unpacked(verify, path, &id) : 0;
+}
+
+static int visit_table(struct bid_verify *verify, const char *path, const char *first, const struct dirent *entry)
+{
+	struct bid_id id;
+
+	if (!parse_rest(first, entry->d_name, &id) || entry->d_type == DT_DIR)
+		return foreign(verify);
+	return bid_verify_wants(verify, &id) ? check_table(verify, path, &id) : 0;
 }
 
 static int visit_pieces(struct bid_verify *verify, const char *first, const struct dirent *entry, enum bid_kind kind)
@@ -349,7 +384,7 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 static int check_foreign(struct bid_verify *verify)
 {
 	static const char *const known[] = { ".",    "..",   "tmp",	  "record", "unpacked", "source", "section", "quarantine",
-					     "name", "pack", "pack.lock", "scan",   "absent",	"cookie", "pins" };
+					     "name", "pack", "pack.lock", "scan",   "absent",	"cookie", "pins",    "kallsyms" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -376,6 +411,7 @@ int bid_verify_own(struct bid_verify *verify)
 	} folders[] = {
 		{ BID_VERIFY_RECORDS, BID_LAYOUT_RECORDS, visit_record },
 		{ BID_VERIFY_UNPACKED, BID_LAYOUT_UNPACKED, visit_unpacked },
+		{ BID_VERIFY_TABLES, BID_LAYOUT_TABLES, visit_table },
 		{ BID_VERIFY_SOURCES, BID_LAYOUT_SOURCES, visit_sources },
 		{ BID_VERIFY_SECTIONS, BID_LAYOUT_SECTIONS, visit_sections },
 		{ BID_VERIFY_NAMES, BID_LAYOUT_NAMES, visit_names },

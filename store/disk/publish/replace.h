@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Another file in the place of one that the store has, under each of its names. */
+#ifndef BID_DISK_REPLACE_H
+#define BID_DISK_REPLACE_H
+
+#include <bid/store.h>
+
+/*
+ * Let the file open at @fd be what the store has of @request, under every name, or with @only under those of the file with these
+ * attributes; with -1 they are only counted. Looks through the whole store. On return of 0 it is on disk.
+ */
+int bid_replace(struct bid_store *store, const struct bid_request *request, const struct stat *only, int fd, unsigned *ret_names);
+
+/*
+ * Would the file open at @fd, with @st, give rights to whoever runs it: is it setuid or setgid, or has it capabilities? A hard link
+ * in the store keeps it alive when it is replaced because it is unsafe; and it may have come to that after it was linked.
+ */
+bool bid_rights_given(int fd, const struct stat *st);
+
+/* Put a copy without them in the place of the file of @request that is open at @fd, under all its names. As bid_replace(). */
+int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd);
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What was set aside may still be where it was added from. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <bid/elf.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/digest.h"
+#include "disk/find.h"
+#include "disk/links.h"
+#include "disk/record.h"
+#include "disk/verify/verify.h"
+
+enum { MAX_UNPACKED = 1 << 30 /* bytes; as in serving */ };
+
+struct memory {
+	int fd;
+	off_t len;
+};
+
+static int write_memory(void *user, const void *data, size_t len)
+{
+	struct memory *memory = user;
+	int r = bid_pwrite_full(memory->fd, data, len, memory->len);
+
+	memory->len += (off_t)len;
+	return r;
+}
+
+int bid_verify_identify_packed(int fd, struct bid_id *ret_id)
+{
+	bid_auto_fd int unpacked = memfd_create("bid-verify", MFD_CLOEXEC);
+	struct memory memory = { .fd = unpacked };
+	int r;
+
+	if (unpacked < 0)
+		return -errno;
+	r = bid_elf_unpack(fd, MAX_UNPACKED, write_memory, &memory);
+	return r < 0 ? r : bid_elf_identify(unpacked, ret_id);
+}
+
+/* Has the file open at @fd the bytes of the digest that @record has, if it has one? Of a packed one its own sum tells. */
+static bool has_digest(int fd, const json_t *record)
+{
+	const char *recorded = json_string_value(json_object_get(record, "digest"));
+	char digest[BID_DIGEST_MAX];
+
+	return !recorded || !bid_digest_valid(recorded) ||
+	       (bid_digest_file(fd, NULL, NULL, digest) == 0 && strcmp(recorded, digest) == 0);
+}
+
+/* Is the file @path what was set aside, as it was? */
+static bool is_it(const char *path, const struct bid_id *id, const json_t *record)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct bid_id carried;
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	r = bid_elf_identify(fd, &carried);
+	if (r == 0)
+		return bid_id_answers(&carried, id) && has_digest(fd, record);
+	return r == -ENOEXEC && bid_elf_is_packed(fd) > 0 && bid_verify_identify_packed(fd, &carried) == 0 &&
+	       bid_id_answers(&carried, id);
+}
+
+/* Add it, if it is that. */
+static bool add(struct bid_verify *verify, const char *path, const struct bid_request *request, const json_t *record)
+{
+	const char *digest = json_string_value(json_object_get(record, "digest"));
+	struct bid_added added;
+
+	if (path[0] != '/' || !is_it(path, &request->id, record) || bid_store_add(verify->store, path, BID_LINK_AUTO, &added) < 0 ||
+	    added.kind != request->kind || !bid_id_answers(&added.id, &request->id))
+		return false;
+	/* other names may have rotten with it, which only this tells */
+	if (digest)
+		bid_record_set(verify->store, request, "digest", digest);
+	return true;
+}
+
+static bool again(struct bid_verify *verify, const char *path, const struct bid_request *request, const json_t *record)
+{
+	const char *file = json_string_value(json_object_get(record, "file")), *id;
+	const char *how = json_string_value(json_object_get(record, "how"));
+	char original[PATH_MAX], hex[BID_ID_HEX_MAX];
+	bool fetched = how && strcmp(how, "fetched") == 0, added = false;
+
+	if (request->kind != BID_KIND_ELF && request->kind != BID_KIND_DEBUGINFO)
+		return false;
+	/* its own name is "<original path>/<id>/elf"; a debug file lies beside its ELF file, whose name that is */
+	bid_id_format(&request->id, hex);
+	id = strstr(path, hex);
+	if (request->kind == BID_KIND_ELF && id && id > path && id[-1] == '/') {
+		snprintf(original, sizeof(original), "/%.*s", (int)(id - path - 1), path);
+		added = add(verify, original, request, record);
+	}
+	/* the name that a server gives it says nothing of this machine */
+	return added || (file && !fetched && add(verify, file, request, record));
+}
+
+static void settle(struct bid_verify *verify, struct bid_finding *finding)
+{
+	static const char added[] = "; added again";
+	json_t *record = NULL;
+	char *text;
+
+	if (bid_record_read(verify->store, &finding->request, &record) < 0)
+		record = NULL;
+	finding->vacated = !again(verify, finding->path, &finding->request, record);
+	json_decref(record);
+	if (finding->vacated || asprintf(&text, "%s%s", finding->text, added) < 0)
+		return;
+	free((char *)finding->text);
+	finding->text = text;
+}
+
+int bid_verify_settle_vacated(struct bid_verify *verify)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < verify->n_vacated; i++)
+		settle(verify, &verify->vacated[i]);
+	for (size_t i = 0; i < verify->n_vacated; i++) {
+		const struct bid_request *request = &verify->vacated[i].request;
+		struct stat st;
+
+		if (bid_find_stat(verify->store, request, &st) < 0)
+			bid_records_drop(verify->store, &request->id, 1U << request->kind, request->kind == BID_KIND_ELF);
+	}
+	for (size_t i = 0; r == 0 && i < verify->n_vacated; i++)
+		r = bid_verify_found(verify, &verify->vacated[i]);
+	bid_verify_free_vacated(verify);
+	return r;
+}
+
+void bid_verify_free_vacated(struct bid_verify *verify)
+{
+	for (size_t i = 0; i < verify->n_vacated; i++) {
+		free((char *)verify->vacated[i].path);
+		free((char *)verify->vacated[i].text);
+	}
+	verify->n_vacated = 0;
+}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A program whose sources only a server has."""
+import contextlib
+import pathlib
+import shutil
+import tempfile
+
+import namespace
+import programs
+import servers
+import tools
+
+# a path that has to be escaped in URLs, and one without a suffix
+NAMES = "lib/inner.h", "lib/wörk +1%.c", "lib/extensionless", "main.c"
+
+
+class Workshop:
+    """A program of several source files, stripped, and a server that indexed it and them. Nothing else knows the sources."""
+
+    def __init__(self, place):
+        self.place = place
+        (place / "home").mkdir()
+        self.env = tools.environment(place / "home")
+        self.source = place / "src"
+        (self.source / "lib").mkdir(parents=True)
+        (self.source / "lib/inner.h").write_text("static inline int inner(int x) { return x + 1; }\n")
+        (self.source / "lib/extensionless").write_text("static inline int other(int x) { return x + 2; }\n")
+        (self.source / "lib/wörk +1%.c").write_text('#include "inner.h"\n#include "extensionless"\nint work(int x);\n'
+                                                    "int work(int x)\n{\n\treturn inner(x) * other(x);\n}\n")
+        (self.source / "main.c").write_text("int work(int x);\nint main(int argc, char **argv)\n{\n\treturn work(argc) == 0;\n}\n")
+        shelf = place / "shelf"
+        shelf.mkdir()
+        program = shelf / "app"
+        tools.run("gcc", "-g", "-O0", "-gz=zlib", "-o", program, self.source / "main.c", self.source / NAMES[1])
+        self.app = programs.split(programs.Program(program), shelf / "app.debug")
+        self.installed = place / "installed"
+        shutil.copy(self.app.path, self.installed)
+        self.server = servers.Debuginfod([shelf, self.source], place, self.env)
+        self.server.await_scan()
+        self.texts = {name: (self.source / name).read_bytes() for name in NAMES}
+
+    def path(self, mount, name):
+        """Where the mount has a source file; outside of a mount nobody finds it."""
+        return mount.artifact(self.app.id, "source") / str(self.source / name).lstrip("/")
+
+    def section(self, mount, name):
+        return mount.artifact(self.app.id, "section") / name
+
+    def listed(self, urls, cache):
+        """What gdb lists of the program, where the sources are not, so that it has them from `urls` or not at all."""
+        gdb = f"gdb --batch -nx -iex 'set debuginfod enabled on' -iex 'set debug-file-directory /nothing' -ex 'list main' " \
+              f"-ex 'list work' {self.installed}"
+        env = {**self.env, "DEBUGINFOD_URLS": urls, "DEBUGINFOD_CACHE_PATH": str(cache)}
+        return namespace.isolated(f"mount -t tmpfs none '{self.source}'; {gdb} 2>&1", env, status=None).stdout
+
+
+@contextlib.contextmanager
+def opened():
+    """In a place of its own, with its server running."""
+    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, place)
+        made = Workshop(place)
+        stack.callback(made.server.stop)
+        yield made

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Copies of files that are written meanwhile: what is taken is of one moment, or refused. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bid/cookie.h>
+#include <bid/remove.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+/* How often the file @moving is written to in the middle of its copying. */
+static unsigned moves;
+static char moving[96];
+
+/* What lies behind all that headers tell of: nothing shows that it is of another file. */
+static void move(char with)
+{
+	bid_auto_fd int fd = open(moving, O_WRONLY | O_CLOEXEC);
+	char tail[8192];
+
+	memset(tail, with, sizeof(tail));
+	assert_true(fd >= 0 && lseek(fd, -(off_t)sizeof(tail), SEEK_END) >= 0);
+	assert_int_equal(syscall(SYS_write, fd, tail, sizeof(tail)), (long)sizeof(tail));
+}
+
+/* In the place of the C library's: page by page, and when one of the tail is copied that changes. */
+ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t len, unsigned flags)
+{
+	ssize_t n = syscall(SYS_copy_file_range, in, in_offset, out, out_offset, len < 4096 ? len : 4096, flags);
+	off_t left = lseek(in, 0, SEEK_END) - *in_offset;
+
+	if (moves > 0 && n > 0 && left >= 4096 && left < 8192)
+		move((char)('a' + moves-- % 26));
+	return n;
+}
+
+static void begin(const struct store_scene *scene, const char *program)
+{
+	run(scene, "cp %s moving && head -c 16384 /dev/zero >> moving", program);
+	snprintf(moving, sizeof(moving), "%s/moving", scene->directory);
+	moves = 0;
+}
+
+static int add(const struct store_scene *scene)
+{
+	struct bid_added added;
+
+	return bid_store_add(scene->store, moving, BID_LINK_COPY, &added);
+}
+
+static void is_stored(const struct store_scene *scene)
+{
+	run(scene, "cmp moving store/.build-id/aa/%s/elf", ID_A + 2);
+}
+
+static void what_changes_once_is_copied_anew(void **state)
+{
+	const struct store_scene *scene = *state;
+
+	begin(scene, "a");
+	moves = 1;
+	assert_int_equal(add(scene), 0);
+	is_stored(scene);
+}
+
+static void what_keeps_changing_is_refused(void **state)
+{
+	const struct store_scene *scene = *state;
+
+	begin(scene, "a");
+	moves = 100;
+	assert_int_equal(add(scene), -EAGAIN);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
+	run(scene, "test -z \"$(find store -name elf)\"");
+}
+
+static void what_is_open_for_writing_is_refused(void **state)
+{
+	const struct store_scene *scene = *state;
+	int fd;
+
+	begin(scene, "a");
+	fd = open(moving, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(add(scene), -EAGAIN);
+	close(fd);
+	assert_int_equal(add(scene), 0);
+	is_stored(scene);
+}
+
+static void an_update_is_of_one_moment_too(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_added added;
+	bool replaced;
+
+	begin(scene, "a");
+	assert_int_equal(add(scene), 0);
+	moves = 100;
+	move('z');
+	assert_int_equal(bid_store_update(scene->store, moving, &added, &replaced), -EAGAIN);
+	moves = 1;
+	assert_int_equal(bid_store_update(scene->store, moving, &added, &replaced), 0);
+	assert_true(replaced);
+	is_stored(scene);
+}
+
+static void so_is_what_has_no_id(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_cookie cookie;
+
+	run(scene, "objcopy -R .note.gnu.build-id a none");
+	begin(scene, "none");
+	moves = 100;
+	assert_int_equal(bid_store_keep_cookie(scene->store, moving, &cookie), -EAGAIN);
+	moves = 1;
+	assert_int_equal(bid_store_keep_cookie(scene->store, moving, &cookie), 0);
+	run(scene, "cmp moving 'store/%s'", cookie.stored);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(what_changes_once_is_copied_anew),
+		TEST(what_keeps_changing_is_refused),
+		TEST(what_is_open_for_writing_is_refused),
+		TEST(an_update_is_of_one_moment_too),
+		TEST(so_is_what_has_no_id),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}

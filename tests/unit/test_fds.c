@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Descriptors that are kept for the next reader: which go, and which must not. */
+#include "store_scene.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../fs/fds.h"
+
+enum { A = 1, B, SHORT };
+
+static const struct {
+	const char *id, *file;
+} builds[] = { [A] = { ID_A, "a" }, [B] = { ID_B, "b" }, [SHORT] = { ID_SHORT, "short" } };
+
+static void keep(struct bid_fds *fds, const struct store_scene *scene, uint64_t number, struct stat *ret_st)
+{
+	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
+	struct bid_file file;
+	struct bid_fd *fd;
+
+	perf_adds(scene, builds[number].file, builds[number].file, builds[number].id, "elf");
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	if (ret_st)
+		*ret_st = file.st;
+	fd = bid_fds_keep(fds, number, &file);
+	assert_non_null(fd);
+	bid_fds_put(fds, fd);
+}
+
+static bool is_kept(struct bid_fds *fds, const struct store_scene *scene, uint64_t number)
+{
+	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
+	struct bid_fd *fd = bid_fds_get(fds, scene->store, number, &request, NULL);
+
+	if (fd)
+		bid_fds_put(fds, fd);
+	return fd;
+}
+
+/* @user is the one number of an inode that may be read. */
+static bool is_held(void *user, uint64_t number)
+{
+	return *(const uint64_t *)user == number;
+}
+
+static void who_nobody_reads_is_let_go(void **state)
+{
+	struct store_scene *scene = *state;
+	uint64_t none = 0;
+	struct bid_fds *fds;
+	struct stat st;
+
+	assert_int_equal(bid_fds_new(8, &fds), 0);
+	keep(fds, scene, A, &st);
+	keep(fds, scene, B, NULL);
+	/* used within the hour */
+	assert_int_equal(bid_fds_let_go(fds, NULL, is_held, &none), -1);
+	assert_true(is_kept(fds, scene, A));
+	assert_int_equal(bid_fds_let_go(fds, &st, is_held, &none), -1);
+	assert_false(is_kept(fds, scene, A));
+	assert_true(is_kept(fds, scene, B));
+	bid_fds_free(fds);
+}
+
+static void who_may_be_read_and_has_no_other_place_is_the_last_to_go(void **state)
+{
+	struct store_scene *scene = *state;
+	uint64_t held = A;
+	struct bid_fds *fds;
+	struct stat st;
+	int fd;
+
+	assert_int_equal(bid_fds_new(2, &fds), 0);
+	keep(fds, scene, A, &st);
+	fd = bid_fds_let_go(fds, &st, is_held, &held);
+	assert_true(fd >= 0);
+	close(fd);
+	run(scene, "rm store/a/" ID_A "/elf");
+	keep(fds, scene, B, NULL);
+	keep(fds, scene, SHORT, NULL);
+	assert_true(is_kept(fds, scene, A));
+	assert_false(is_kept(fds, scene, B));
+	/* nobody has it open then */
+	bid_fds_forget(fds, A);
+	assert_false(is_kept(fds, scene, A));
+	bid_fds_free(fds);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(who_nobody_reads_is_let_go),
+		TEST(who_may_be_read_and_has_no_other_place_is_the_last_to_go),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
