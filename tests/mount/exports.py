@@ -31,6 +31,12 @@ def filled_in(template, **values):
     return text
 
 
+def team_options():
+    """What docs/TEAM.md mounts with, apart from what is the server's own; a second is long enough to wait here."""
+    options = re.search(r"ExecStart=/\S+ \S+ \S+ -o (\S+)", (tools.ROOT / "docs/TEAM.md").read_text())[1].split(",")
+    return [option for option in options if not re.match("url=|cache_size=|wait=|allow_other", option)] + ["wait=1"]
+
+
 class Nginx:
     """nginx with a site of the test's own: `site(port)` is a server block that listens to 127.0.0.1 and answers `/` with 404."""
 
@@ -39,17 +45,26 @@ class Nginx:
     def __init__(self, place):
         self.place = pathlib.Path(place)
         self.place.mkdir()
+        self.processes = []
         for _ in range(5):  # somebody else may take the port in between
             port = servers.free_port()
             self.url = f"{self.scheme}://127.0.0.1:{port}"
             self.start(port)
-            if tools.wait_until(lambda: self.process.poll() is not None or self.is_ready(), "nginx") and \
-                    self.process.poll() is None:
+            if tools.wait_until(lambda: self.is_gone() or self.is_ready(), "nginx") and not self.is_gone():
                 return
+            self.stop()
         raise AssertionError(f"nginx does not start:\n{self.log()}")
 
     def is_ready(self):
         return servers.http(self.url)[0] == 404
+
+    def is_gone(self):
+        """Has one of them ended?"""
+        return any(process.poll() is not None for process in self.processes)
+
+    def places(self):
+        """Where it puts what it writes, apart from logs."""
+        return "".join(f"{name}_temp_path {self.place}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
 
     def start(self, port):
         (self.place / "site.conf").write_text(self.site(port))
@@ -63,35 +78,63 @@ class Nginx:
             http {{
                 log_format test '{self.log_format}';
                 access_log {self.place}/access.log test;
-                client_body_temp_path {self.place}/body; proxy_temp_path {self.place}/proxy; fastcgi_temp_path {self.place}/fastcgi;
-                uwsgi_temp_path {self.place}/uwsgi; scgi_temp_path {self.place}/scgi;
+                {self.places()}
                 include {self.place}/site.conf;
             }}""")
-        self.process = subprocess.Popen(["/usr/sbin/nginx", "-p", self.place, "-c", self.place / "nginx.conf",
-                                         "-e", self.place / "error.log"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL)
+        self.spawn("nginx.conf")
+
+    def spawn(self, config):
+        self.processes.append(subprocess.Popen(["/usr/sbin/nginx", "-p", self.place, "-c", self.place / config,
+                                                "-e", self.place / "error.log"], stdin=subprocess.DEVNULL,
+                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def log(self, name="error.log"):
         path = self.place / name
         return path.read_text() if path.exists() else ""
 
     def stop(self):
-        end(self.process)
+        while self.processes:
+            end(self.processes.pop())
 
 
 class NginxOverMount(Nginx):
-    """With contrib/nginx/bidfs.conf."""
+    """With contrib/nginx: one that serves what is there, by the mount `here`, and one behind it that waits for what is not."""
 
-    def __init__(self, mount, place):
-        self.mount = mount
+    def __init__(self, mount, here, place):
+        self.mount, self.here = mount, here
         super().__init__(place)
 
+    def start(self, port):
+        self.behind = servers.free_port()
+        config = filled_in("nginx/bidfs-fetch.conf", **{
+            r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}", "/mnt/bid(?=;)": str(self.mount), "user www-data;":
+            "user root;" if tools.IS_ROOT else "", "/run/bidfs-fetch.pid": f"{self.place}/pid-fetch",
+            "/var/log/nginx/bidfs-fetch.log": f"{self.place}/error.log", r"http \{": f"http {{ {self.places()}"})
+        self.waiting = int(re.search(r"worker_processes (\d+);", config)[1])
+        (self.place / "fetch.conf").write_text(config)
+        self.spawn("fetch.conf")
+        super().start(port)
+
+    def is_ready(self):
+        return super().is_ready() and servers.http(f"http://127.0.0.1:{self.behind}")[0]
+
     def site(self, port):
-        return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid(?=;)": str(self.mount)})
+        return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid-here(?=;)": str(self.here),
+                                                r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}"})
+
+
+def unprivileged(config):
+    """
+    Newer ones of NFS-Ganesha stop where they may not say that they flush (no CAP_SYS_RESOURCE), unless told to go on; older ones
+    do not know these words.
+    """
+    if "Release = V4." in tools.run("ganesha.nfsd", "-v").stdout:
+        return config
+    return config.replace("NFS_CORE_PARAM {", "NFS_CORE_PARAM {\n\tallow_set_io_flusher_fail = true;")
 
 
 class Ganesha:
-    """NFS-Ganesha with contrib/nfs/ganesha.conf over a mount, in a network of its own with its rpcbind and its clients."""
+    """NFS-Ganesha with contrib/nfs/ganesha.conf over a mount, in a network of its own with its rpcbind, D-Bus and clients."""
 
     def __init__(self, mount, place):
         self.place = pathlib.Path(place)
@@ -100,11 +143,7 @@ class Ganesha:
         config = filled_in("nfs/ganesha.conf", **{"/mnt/bid(?=;)": str(mount)})
         # its places of the system are not ours to write to
         config = config.replace("NFSV4 {", f"NFSV4 {{\n\tRecoveryBackend = fs;\n\tRecoveryRoot = {self.place}/recovery;")
-        # newer ones stop where they may not say that they flush (no CAP_SYS_RESOURCE), unless they are told to go on; older ones
-        # do not know these words
-        if "Release = V4." not in tools.run("ganesha.nfsd", "-v").stdout:
-            config = config.replace("NFS_CORE_PARAM {", "NFS_CORE_PARAM {\n\tallow_set_io_flusher_fail = true;")
-        (self.place / "conf").write_text(config)
+        (self.place / "conf").write_text(unprivileged(config))
         # of its own, too: /run, in which rpcbind has its one socket; mounts come and go as outside
         self.network = subprocess.Popen(["unshare", "--net", "--mount", "--propagation", "slave", "sh", "-c",
                                          "ip link set lo up && mount -t tmpfs tmpfs /run && echo up && exec sleep infinity"],
@@ -114,6 +153,9 @@ class Ganesha:
             assert self.network.stdout.readline() == b"up\n", "no network of its own"
             self.spawn("rpcbind", "-f")
             tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind")
+            self.run("mkdir", "/run/dbus")
+            self.spawn("dbus-daemon", "--system", "--nofork", "--nopidfile")
+            tools.wait_until(lambda: self.run("busctl", "list", status=None).returncode == 0, "dbus-daemon")
             self.start()
         except BaseException:
             self.stop()
@@ -144,6 +186,17 @@ class Ganesha:
         except AssertionError as trouble:
             raise AssertionError(f"{trouble}:\n{self.log()}") from None
 
+    def tell(self, method, *arguments):
+        """By D-Bus, while it goes on."""
+        return self.run("busctl", "call", "org.ganesha.nfsd", "/org/ganesha/nfsd/ExportMgr", "org.ganesha.nfsd.exportmgr", method,
+                        *arguments)
+
+    def let_go(self):
+        self.tell("RemoveExport", "q", 1)
+
+    def take(self):
+        self.tell("AddExport", "ss", self.place / "conf", "EXPORT(Export_Id=1)")
+
     def log(self):
         path = self.place / "log"
         return path.read_text(errors="replace") if path.exists() else ""
@@ -172,5 +225,6 @@ def why_no_nfs():
     """What is missing for an NFS server; None if nothing is."""
     if not tools.IS_ROOT:
         return "NFS-Ganesha opens by file handles, which needs root"
-    missing = [name for name in ("ganesha.nfsd", "rpcbind", "nfs-ls", "nfs-cat", "ip") if not shutil.which(name)]
+    wanted = ("ganesha.nfsd", "rpcbind", "nfs-ls", "nfs-cat", "ip", "dbus-daemon", "busctl")
+    missing = [name for name in wanted if not shutil.which(name)]
     return f"not installed: {', '.join(missing)}" if missing else None

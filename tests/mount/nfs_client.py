@@ -1,71 +1,77 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An NFS client that keeps files open, by libnfs.
+"""An NFS client that reads on by its handles.
 
 usage: nfs_client.py VERSION EXPORT FILE...
 
-Opens the files, prints the SHA-256 of each in a line, and again for each line that it reads, of what it reads by the same handles.
+Looks the files up and prints the SHA-256 of each in a line, and again for each line that it reads, over a connection of its own, of
+what it reads by the same handles, or "status" and which, if that is refused. NFSv4 (RFC 7530) is read without an open: what is open
+is a state of the server, and not asked for.
 """
-import ctypes
-import ctypes.util
-import errno
 import hashlib
-import os
+import struct
 import sys
-import time
+
+from nfs_rpc import NFS3, NFS4, PORT, READ, Connection, data_of, look_up, opaque
 
 CHUNK = 65536
+COMPOUND, PUTROOTFH, LOOKUP4, GETFH, PUTFH, READ4 = 1, 24, 15, 10, 22, 25
+ANONYMOUS = bytes(16)
 
 
-class Client:
-    def __init__(self, version, export):
-        soname = ctypes.util.find_library("nfs")
-        self.lib = ctypes.CDLL(soname)
-        # until libnfs 6 the buffer came last
-        self.buffer_last = int(soname.rsplit(".", 1)[1]) < 16
-        self.lib.nfs_init_context.restype = ctypes.c_void_p
-        self.lib.nfs_get_error.restype = ctypes.c_char_p
-        self.context = ctypes.c_void_p(self.lib.nfs_init_context())
-        self.check(self.lib.nfs_set_version(self.context, version))
-        self.check(self.lib.nfs_mount(self.context, b"127.0.0.1", export.encode()))
+class Refused(Exception):
+    pass
 
-    def check(self, status):
-        if status < 0:
-            raise OSError(-status, (self.lib.nfs_get_error(self.context) or b"").decode())
-        return status
 
-    def open(self, name):
-        handle = ctypes.c_void_p()
-        self.check(self.lib.nfs_open(self.context, f"/{name}".encode(), 0, ctypes.byref(handle)))
-        return handle
+def check(status):
+    if status:
+        raise Refused(f"status {status}")
 
-    def read(self, handle):
-        content = b""
-        buffer = ctypes.create_string_buffer(CHUNK)
-        while True:
-            place, size = ctypes.c_uint64(len(content)), ctypes.c_uint64(CHUNK)
-            arguments = (place, size, buffer) if self.buffer_last else (buffer, size, place)
-            got = self.lib.nfs_pread(self.context, handle, *arguments)
-            for _ in range(40):
-                if got != -errno.EFAULT:
-                    break
-                # libnfs: the call failed, not what it asked for, as the first ones after a lost connection may
-                time.sleep(0.5)
-                got = self.lib.nfs_pread(self.context, handle, *arguments)
-            self.check(got)
-            if got == 0:
-                return content
-            content += buffer.raw[:got]
+
+def compound(nfs, *operations):
+    """What the last of NFSv4's operations gives, each of which is a number and arguments; those before it give nothing."""
+    arguments = opaque(b"") + struct.pack(">II", 0, len(operations))
+    result = nfs.call(COMPOUND, arguments + b"".join(struct.pack(">I", number) + rest for number, rest in operations))
+    status, _, count = struct.unpack_from(">III", result)
+    check(status)
+    return result[12 + 8 * count:]
+
+
+def look_up4(nfs, export, path):
+    names = [(LOOKUP4, opaque(name.encode())) for name in f"{export}/{path}".strip("/").split("/")]
+    result = compound(nfs, (PUTROOTFH, b""), *names, (GETFH, b""))
+    return result[4:4 + struct.unpack_from(">I", result)[0]]
+
+
+def read3(nfs, handle, offset):
+    result = nfs.call(READ, opaque(handle) + struct.pack(">QI", offset, CHUNK))
+    check(struct.unpack_from(">I", result)[0])
+    return data_of(result[4:])
+
+
+def read4(nfs, handle, offset):
+    result = compound(nfs, (PUTFH, opaque(handle)), (READ4, ANONYMOUS + struct.pack(">QI", offset, CHUNK)))
+    return result[8:8 + struct.unpack_from(">I", result, 4)[0]]
+
+
+def digest(read, nfs, handle):
+    content = b""
+    while more := read(nfs, handle, len(content)):
+        content += more
+    return hashlib.sha256(content).hexdigest()
 
 
 def main():
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # libnfs 6 writes to standard output when it connects again
-    client = Client(int(sys.argv[1]), sys.argv[2])
-    handles = [client.open(name) for name in sys.argv[3:]]
-    print(*[hashlib.sha256(client.read(handle)).hexdigest() for handle in handles], file=answers, flush=True)
+    program, find, read = {"3": (NFS3, look_up, read3), "4": (NFS4, look_up4, read4)}[sys.argv[1]]
+    nfs = Connection(program, PORT)
+    handles = [find(nfs, sys.argv[2], name) for name in sys.argv[3:]]
+    print(*[digest(read, nfs, handle) for handle in handles], flush=True)
     for _ in sys.stdin:
-        print(*[hashlib.sha256(client.read(handle)).hexdigest() for handle in handles], file=answers, flush=True)
+        nfs = Connection(program, PORT)
+        try:
+            print(*[digest(read, nfs, handle) for handle in handles], flush=True)
+        except Refused as status:
+            print(status, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """nginx over a mount, with the configuration of contrib/nginx, is a debuginfod server: for every client of it, and for bidfs."""
+import concurrent.futures
 import errno
 import itertools
+import pathlib
 import re
+import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -13,17 +17,25 @@ import fetching
 import programs
 import servers
 import tools
-
-# what docs/TEAM.md mounts with, apart from what is the server's own; a second is long enough to wait here
-TEAM_OPTIONS = [option for option in re.search(r"mount -t bidfs \S+ \S+ -o (\S+)", (tools.ROOT / "docs" / "TEAM.md").read_text())[1]
-                .split(",") if not re.match("url=|cache_size=|wait=|allow_other", option)] + ["wait=1"]
+import workshop
 
 
 @pytest.fixture
 def nginx(mount, place):
     numbers = itertools.count()
     with servers.stopping() as keep:
-        yield lambda exported: keep(exports.NginxOverMount(exported, place / f"nginx{next(numbers)}"))
+        def start(exported):
+            """The other mount is of the same store, and asks nobody."""
+            here = mount("offline", "ro", on=exported.store)
+            return keep(exports.NginxOverMount(exported, here, place / f"nginx{next(numbers)}"))
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shop():
+    with workshop.opened() as made:
+        yield made
 
 
 @pytest.fixture
@@ -88,6 +100,43 @@ def test_the_clients_of_debuginfod(mount, mode, nginx, split, env, place):
     assert "burn.c" in gdb.stdout, gdb.stdout + gdb.stderr
 
 
+def test_sources_and_sections(mount, mode, nginx, shop, place):
+    """As every client spells their names, fetched and there; what is a directory of the mount is nothing here."""
+    server = nginx(mount(f"url={shop.server.url}", *exports.team_options()))
+    of_app = f"{server.url}/buildid/{shop.app.id}"
+    line = programs.sections(shop.app.debug)[".debug_line"]
+    wanted = {"section/.debug_line": line, **{f"source{urllib.parse.quote(str(shop.source / name), safe='')}": text
+                                              for name, text in shop.texts.items()}}
+    wanted = {name.replace("source%2F", "source/%2F"): content for name, content in wanted.items()}
+    for url, content in [*wanted.items(), *wanted.items()]:
+        status, headers, body = get(f"{of_app}/{url}")
+        assert (status, body, headers["X-DEBUGINFOD-SIZE"]) == (200, content, str(len(content))), url
+    for name, text in shop.texts.items():
+        assert get(f"{of_app}/source{urllib.parse.quote(str(shop.source / name))}")[2] == text
+    for path in ("source", "source/", f"source{place.parent}", f"source{shop.source}/lib", f"source{shop.source}/lib/", "section",
+                 "section/", f"source{shop.source}/never.c", "section/.never", f"source{shop.source}/main.c/"):
+        assert get(f"{of_app}/{path}")[0] == 404, path
+    client = {**shop.env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / "client")}
+    for name, text in shop.texts.items():
+        found = tools.run("debuginfod-find", "source", shop.app.id, shop.source / name, env=client).stdout.strip()
+        assert pathlib.Path(found).read_bytes() == text
+    found = tools.run("debuginfod-find", "section", shop.app.id, ".debug_line", env=client).stdout.strip()
+    assert pathlib.Path(found).read_bytes() == line
+    own = place / "own"
+    own.mkdir()
+    member = mount(f"url={server.url}", on=own)
+    for name, text in shop.texts.items():
+        assert shop.path(member, name).read_bytes() == text
+    assert shop.section(member, ".debug_line").read_bytes() == line
+    assert fetching.read(shop.path(member, "never.c")) == fetching.read(shop.section(member, ".never")) == errno.ENOENT
+    assert member.counter("unknown") == 0
+
+
+def test_gdb_lists_the_source(mount, mode, nginx, shop, place, needs_root):
+    text = shop.listed(nginx(mount(f"url={shop.server.url}", *exports.team_options())).url, place / "cache")
+    assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text
+
+
 @pytest.mark.limit(60)
 def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
     """Members with mounts and stores of their own, one shared mount behind nginx, one server upstream."""
@@ -108,6 +157,59 @@ def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
 
 
 @pytest.mark.limit(90)
+def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
+    """More misses than are waited for at once, of a server that is silent: what is there is served as if there were none."""
+    upstream = faults()
+    program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
+    missing = [programs.forge(program, f"{number:02x}" * 20, place / f"missing{number}") for number in range(40)]
+    for one in missing:
+        upstream.serve(one, "executable")
+    programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
+    exported = mount(f"url={upstream.url}", *exports.team_options(), "wait=30")
+    server = nginx(exported)
+
+    def ask(one):
+        return get(f"{server.url}/buildid/{one.id}/executable")
+
+    upstream.behave("stall-headers")
+    with concurrent.futures.ThreadPoolExecutor(len(missing)) as pool:
+        answers = [pool.submit(ask, one) for one in missing]
+        try:
+            # all that may wait do, one each
+            fetching.await_waiters(exported, server.waiting)
+            begun = time.monotonic()
+            for _ in range(server.waiting):
+                assert ask(kept)[2] == kept.read()
+            took = time.monotonic() - begun
+        finally:
+            upstream.behave()
+            upstream.release()
+        assert [answer.result()[::2] for answer in answers] == [(200, one.read()) for one in missing]
+    print(f"{took / server.waiting:.4f} s for a hit")
+    # no more than a bound: one that waited would take as long as the misses are let wait
+    assert took < 10
+
+
+def test_one_half_without_the_other(mount, nginx, split, place, store):
+    """Without the nginx that waits there is what is there; nothing is absent for that, nor is the server left alone."""
+    exported = mount(*exports.team_options())
+    server, url = nginx(exported), f"/buildid/{split.id}/debuginfo"
+    gone, front = server.processes
+    exports.end(gone)
+    assert get(server.url + url)[2] == split.debug.read_bytes()
+    assert get(f"{server.url}/buildid/{'0' * 40}/debuginfo")[0] == get(f"{server.url}/metrics")[0] == 424
+    exports.end(front)
+    # nothing is mounted there
+    other = exports.NginxOverMount(exported, store / "nowhere", place / "other")
+    try:
+        status, headers, body = get(other.url + url, Range="bytes=10-19")
+        assert (status, body) == (206, split.debug.read_bytes()[10:20])
+        assert headers["X-DEBUGINFOD-SIZE"] == str(split.debug.stat().st_size) and headers["Cache-Control"] and headers["ETag"]
+    finally:
+        other.stop()
+
+
+@pytest.mark.limit(90)
 @pytest.mark.parametrize("trouble", ["error:503", "stall-headers"])
 def test_an_outage_upstream_is_no_absence_for_the_team(mount, nginx, faults, place, trouble):
     """What the shared mount could not ask for, or not yet, no member remembers as absent; and all else is there all the time."""
@@ -115,7 +217,7 @@ def test_an_outage_upstream_is_no_absence_for_the_team(mount, nginx, faults, pla
     program, kept, *others = [programs.small(place / f"app{number}", number) for number in range(8)]
     upstream.serve(program, "executable")
     upstream.serve(kept, "executable")
-    exported = mount(f"url={upstream.url}", *TEAM_OPTIONS)
+    exported = mount(f"url={upstream.url}", *exports.team_options())
     shared = nginx(exported)
     assert fetching.read(exported.artifact(kept.id)) == kept.read()
     own = place / "own"

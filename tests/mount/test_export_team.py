@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The steps of docs/TEAM.md, word by word, in a machine that systemd has started."""
+import re
+import textwrap
+
+import pytest
+
+import exports
+import tools
+from machine import Machine, why_none
+
+STORE = "/var/lib/bidfs"
+TRUE = "/srv/releases/true"
+
+
+@pytest.fixture
+def machine(place):
+    if why_none():
+        pytest.skip(why_none())
+    made = Machine(place)
+    yield made
+    made.end()
+
+
+def steps():
+    """The scripts, by the number of their step."""
+    server = (tools.ROOT / "docs/TEAM.md").read_text().split("## The server")[1]
+    return {int(number): textwrap.dedent(script) for number, script in
+            re.findall(r"^(\d)\. (?:(?!^\d\.).)*?^   ```sh\n(.*?)^   ```$", server, re.MULTILINE | re.DOTALL)}
+
+
+def asked(machine, path):
+    """The status and the size of what nginx answers."""
+    return machine.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code} %{size_download}", f"http://localhost:8002/{path}",
+                       status=None).stdout
+
+
+@pytest.mark.limit(180)
+def test_the_server_of_a_team(machine):
+    machine.run("install", "-D", "/usr/bin/true", TRUE)
+    script = steps()
+    # there is no network: whoever is asked does not answer
+    machine.run("sh", "-euxc", script[1].replace("https://debuginfod.debian.net", "http://127.0.0.1:1"))
+    ident = machine.run("bidctl", f"--store={STORE}", "list").stdout.split("\t")[0]
+    size = machine.run("stat", "-c", "%s", TRUE).stdout.strip()
+    assert machine.run("findmnt", "-no", "FSTYPE", "/mnt/bid").stdout == "fuse.bidfs\n"
+    absent = f"buildid/{'00' * 20}/executable"
+
+    machine.run("systemctl", "start", "nginx")
+    machine.run("sh", "-euxc", script[2])
+    tools.wait_until(lambda: asked(machine, f"buildid/{ident}/executable") == f"200 {size}", "a hit")
+    assert asked(machine, absent).startswith("424")
+    machine.run("systemctl", "stop", "bidfs-fetch")
+    assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}" and asked(machine, absent).startswith("424")
+    # as the start of the machine does it
+    machine.run("umount", "/mnt/bid-here")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "mnt-bid\\x2dhere.mount", "bidfs-fetch")
+    assert machine.run("findmnt", "-no", "FSTYPE", "/mnt/bid-here").stdout == "fuse.bidfs\n"
+
+    if exports.why_no_nfs():
+        pytest.skip(exports.why_no_nfs())
+    installed = "/usr/local/share/doc/bidfs/nfs/ganesha.conf"
+    config = exports.unprivileged(machine.run("cat", installed).stdout)
+    machine.run("sh", "-c", f'printf %s "$1" >{installed}', "sh", config)
+    machine.run("systemctl", "start", "dbus", "rpcbind")
+    machine.run("sh", "-euxc", script[3])
+
+    def is_exported():
+        return all(machine.run("sh", "-c", f"nfs-cat 'nfs://127.0.0.1/bid/buildid/{ident}/elf?version={version}' | cmp - {TRUE}",
+                               status=None).returncode == 0 for version in (3, 4))
+
+    tools.wait_until(is_exported, "an export", 40)
+    pid = machine.property("bidfs", "MainPID")
+    machine.run("kill", "-KILL", pid)
+    tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 40)
+    tools.wait_until(is_exported, "an export of the other mount", 40)
+    machine.run("systemctl", "restart", "bidfs")
+    tools.wait_until(is_exported, "an export of a third one", 40)
+    assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}"
+    machine.run("systemctl", "stop", "bidfs")
+    assert machine.property("bidfs", "Result") == "success", machine.journal("bidfs")
+    assert machine.property("nfs-ganesha", "ActiveState") == "inactive", machine.journal("nfs-ganesha")
