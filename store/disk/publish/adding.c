@@ -27,7 +27,10 @@
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
+enum {
+	LINKS_MAX = 60000, /* ext4 allows 65000; leave some to others */
+	TRIES = 8, /* while others add and remove the same */
+};
 
 /*
  * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that
@@ -357,11 +360,24 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 	return 0;
 }
 
+/* Publish and settle it. What has its place and is not it may just have been removed, and the next try finds room. */
+static int publish_and_settle(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability,
+			      int (*put)(void *user, int dir, const char *name))
+{
+	int r = -EBADMSG;
+
+	for (int tries = 0; tries < TRIES && r == -EBADMSG; tries++) {
+		r = choose_place(store, adding);
+		if (r == 0)
+			r = publish_instead(store, adding, durability, put);
+		r = settle(store, adding, r, durability);
+	}
+	return r;
+}
+
 int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
 {
-	int r = choose_place(store, adding);
-
-	return r < 0 ? r : settle(store, adding, publish_instead(store, adding, durability, put_temp), durability);
+	return publish_and_settle(store, adding, durability, put_temp);
 }
 
 static int finish_or_leave(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
@@ -397,11 +413,9 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		adding->added.link = BID_LINK_HARD;
 		r = clean_source(adding);
 		if (r == 0)
-			r = choose_place(store, adding);
-		if (r == 0)
-			r = publish_instead(store, adding, durability, put_hard);
-		if (r == 0 || r == -EEXIST || wanted == BID_LINK_HARD || !not_to_be_had(r))
-			return settle(store, adding, r, durability);
+			r = publish_and_settle(store, adding, durability, put_hard);
+		if (r == 0 || wanted == BID_LINK_HARD || !not_to_be_had(r))
+			return r;
 	}
 	adding->added.link = BID_LINK_COPY;
 	r = fill_temp(store, adding, false, durability);

@@ -107,8 +107,11 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 	else if (r == 0 && !bid_id_answers(&adding.info.id, &request->id))
 		r = refuse(stage, "carries another build-id");
 	/* it is on the store's file system already */
-	if (r == 0)
+	if (r == 0) {
 		r = bid_adding_place(stage->store, &adding, BID_LINK_HARD, BID_DURABLE_BATCH);
+		if (r == -EBADMSG)
+			r = refuse(stage, "another file has its place, and cannot be set aside");
+	}
 	bid_adding_release(&adding);
 	return r;
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Additions while others add and remove the same: who has the place may be gone by the time that it is looked at. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bid/write.h>
+
+/* How often somebody else is faster with the file @theirs, and removes it again. */
+static unsigned rivals;
+static char theirs[96];
+
+/* In the place of the C library's. */
+int linkat(int from, const char *path, int to, const char *name, int flags)
+{
+	bool rival = rivals > 0 && strcmp(name, "elf") == 0 && syscall(SYS_linkat, AT_FDCWD, theirs, to, name, 0) == 0;
+	int r = (int)syscall(SYS_linkat, from, path, to, name, flags), error = errno;
+
+	if (rival) {
+		rivals--;
+		assert_int_equal(unlinkat(to, name, 0), 0);
+	}
+	errno = error;
+	return r;
+}
+
+static void begin(const struct store_scene *scene, unsigned times)
+{
+	run(scene, "cp a theirs");
+	snprintf(theirs, sizeof(theirs), "%s/theirs", scene->directory);
+	rivals = times;
+}
+
+static int add(const struct store_scene *scene, enum bid_link link)
+{
+	struct bid_added added;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/a", scene->directory);
+	return bid_store_add(scene->store, path, link, &added);
+}
+
+static void is_stored(const struct store_scene *scene)
+{
+	assert_int_equal(rivals, 0);
+	run(scene, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
+}
+
+static void a_link_is_made_again(void **state)
+{
+	begin(*state, 2);
+	assert_int_equal(add(*state, BID_LINK_HARD), 0);
+	is_stored(*state);
+}
+
+static void so_is_a_copy(void **state)
+{
+	begin(*state, 2);
+	assert_int_equal(add(*state, BID_LINK_COPY), 0);
+	is_stored(*state);
+}
+
+static void so_is_what_was_written_through_a_mount(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_stage *stage;
+	char path[96];
+
+	assert_int_equal(bid_stage_new(scene->store, &stage), 0);
+	snprintf(path, sizeof(path), "%s/a", scene->directory);
+	run(scene, "cp a /proc/%d/fd/%d", getpid(), bid_stage_fd(stage));
+	begin(scene, 2);
+	assert_int_equal(bid_stage_publish(stage, &request, "usr/bin/a/" ID_A), 0);
+	is_stored(scene);
+	bid_stage_free(stage);
+}
+
+static void who_is_always_faster_is_told_of(void **state)
+{
+	const struct store_scene *scene = *state;
+
+	begin(scene, 1000);
+	assert_int_equal(add(scene, BID_LINK_COPY), -EBADMSG);
+	rivals = 0;
+	run(scene, "test -z \"$(find store -name elf)\"");
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(a_link_is_made_again),
+		TEST(so_is_a_copy),
+		TEST(so_is_what_was_written_through_a_mount),
+		TEST(who_is_always_faster_is_told_of),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
