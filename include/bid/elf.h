@@ -88,6 +88,15 @@ int bid_elf_is_packed(int fd);
  */
 int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *data, size_t len), void *user);
 
+/* What no kernel nor module comes near, for @max: a bomb must end. Bytes. */
+#define BID_ELF_UNPACKED_MAX (UINT64_C(1) << 29)
+
+/* The same, at most BID_ELF_UNPACKED_MAX bytes of it, into the empty file open at @to. Errors also as pwrite(2). */
+int bid_elf_unpack_to(int fd, int to);
+
+/* The build-id of what is in it. Takes the memory of all that is unpacked. Errors also as bid_elf_identify(). */
+int bid_elf_identify_packed(int fd, struct bid_id *ret_id);
+
 /*
  * Write the symbol table of the kernel (vmlinux) open at @fd through @write, as in /proc/kallsyms: "ADDRESS TYPE NAME" lines by
  * address, with the letters of nm(1), the addresses that it was linked at, without what the kernel leaves out of its own table

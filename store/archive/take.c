@@ -20,7 +20,6 @@ enum {
 	HEAD = 64 << 10, /* bytes that tell the build-id of nearly every file */
 	TEXT_MAX = 64 << 20, /* bytes of a symbol table; a kernel's has 10 MiB or so */
 	MODULE_MAX = 64 << 20, /* bytes of a module, compressed */
-	UNPACKED_MAX = 1 << 30, /* bytes of what is in it, as in adding */
 	LATER_MAX = 16 << 20, /* bytes of probe definitions that wait */
 };
 
@@ -205,7 +204,7 @@ static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buf
 	r = n < 0 ? (int)n : bid_elf_is_packed(packed);
 	if (r <= 0)
 		return r < 0 ? r : 1;
-	r = bid_elf_unpack(packed, max < UNPACKED_MAX ? max : UNPACKED_MAX, write_txn, txn);
+	r = bid_elf_unpack(packed, max < BID_ELF_UNPACKED_MAX ? max : BID_ELF_UNPACKED_MAX, write_txn, txn);
 	return r == -EBADMSG || r == -EFBIG ? 1 : r;
 }
 

@@ -3,21 +3,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bid/elf.h>
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/log.h"
 #include "ctl/ctl.h"
 
 enum {
 	ABBREVIATION_MIN = 7, /* digits; as long as git's */
 	CANDIDATES_MAX = 10, /* to show */
-	UNPACKED_MAX = 1 << 30, /* bytes of a compressed module */
 	WHOLE_MIN = 8, /* bytes; a shorter one that is not stored is taken for an abbreviation or a slip */
 };
 
@@ -114,23 +111,11 @@ enum ctl_status ctl_which_failed(const char *text, int error)
 	}
 }
 
-static int write_unpacked(void *user, const void *data, size_t len)
-{
-	ssize_t n = write(*(int *)user, data, len);
-
-	return n < 0 ? -errno : (size_t)n < len ? -ENOSPC : 0;
-}
-
 int ctl_identify(int fd, struct bid_id *ret_id)
 {
-	bid_auto_fd int unpacked = -1;
 	int r = bid_elf_identify(fd, ret_id);
 
 	if (r != -ENOEXEC || bid_elf_is_packed(fd) <= 0)
 		return r;
-	unpacked = memfd_create("module", MFD_CLOEXEC);
-	if (unpacked < 0)
-		return -errno;
-	r = bid_elf_unpack(fd, UNPACKED_MAX, write_unpacked, &unpacked);
-	return r < 0 ? -ENOEXEC : bid_elf_identify(unpacked, ret_id);
+	return bid_elf_identify_packed(fd, ret_id) < 0 ? -ENOEXEC : 0;
 }

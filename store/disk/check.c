@@ -4,22 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 #include <bid/elf.h>
 
 #include "base/access.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
+#include "disk/kept.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
-
-enum { MAX_UNPACKED = 256 << 20 }; /* bytes; no kernel module comes near, and a bomb must end */
 
 /* Open the regular file @path below the store. -ENOENT for anything else. */
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
@@ -43,25 +40,10 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 	return 0;
 }
 
-struct sink {
-	int fd;
-	off_t len;
-};
-
-static int sink_write(void *user, const void *data, size_t len)
-{
-	struct sink *sink = user;
-	int r = bid_pwrite_full(sink->fd, data, len, sink->len);
-
-	sink->len += (off_t)len;
-	return r;
-}
-
 /* Unpack @packed into @fd, which stands in for it then, with its mode and time. Returns 0 and the id of what was in it. */
 static int unpack_into(int fd, const struct bid_file *packed, struct bid_id *ret_id)
 {
-	struct sink sink = { .fd = fd };
-	int r = bid_elf_unpack(packed->fd, MAX_UNPACKED, sink_write, &sink);
+	int r = bid_elf_unpack_to(packed->fd, fd);
 
 	if (r == 0)
 		r = bid_elf_identify(fd, ret_id);
@@ -88,25 +70,6 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 		r = -EBADMSG;
 	if (r < 0)
 		bid_file_release(file);
-	return r;
-}
-
-int bid_check_keep(struct bid_store *store, const char *folder, const struct bid_id *id, struct bid_temp *temp)
-{
-	char path[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX];
-	bid_auto_fd int dir = -1;
-	int r;
-
-	if (fsync(temp->fd) < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "%s/%02x", folder, id->bytes[0]);
-	r = bid_root_mkdirs(bid_store_root(store), path, false, &dir);
-	if (r < 0)
-		return r;
-	bid_id_format(id, hex);
-	r = bid_temp_link(temp, dir, hex + 2);
-	if (r == -EEXIST && unlinkat(dir, hex + 2, 0) == 0)
-		r = bid_temp_link(temp, dir, hex + 2);
 	return r;
 }
 
@@ -141,7 +104,7 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 	if (r == 0)
 		r = unpack_into(temp.fd, packed, ret_id);
 	if (r == 0 && bid_id_answers(ret_id, asked)) {
-		r = bid_check_keep(upper, BID_LAYOUT_UNPACKED, asked, &temp);
+		r = bid_kept_put(upper, BID_LAYOUT_UNPACKED, asked, &temp);
 		if (r == 0)
 			r = open_kept(upper, asked, file);
 	}

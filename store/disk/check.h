@@ -4,18 +4,10 @@
 
 #include <bid/store.h>
 
-#include "disk/publish/temp.h"
-
 /*
  * Open the regular file @path of @store as the artifact that @request names, after its own id was read and answers the one asked
  * for. A compressed module is unpacked. Errors as of bid_store_find(); -ENOENT also for anything that is no regular file.
  */
 int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file);
-
-/*
- * Keep what is in @temp, and was made of an artifact of @id, as "FOLDER/xx/rest", in the place of what has that name. The bytes are
- * on disk on return.
- */
-int bid_check_keep(struct bid_store *store, const char *folder, const struct bid_id *id, struct bid_temp *temp);
 
 #endif

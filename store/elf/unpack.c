@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -207,4 +208,36 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 	if (filter == ARCHIVE_FILTER_GZIP)
 		checksum_init(&checksum);
 	return copy(archive, input, filter == ARCHIVE_FILTER_GZIP ? &checksum : NULL, max, write, user);
+}
+
+struct sink {
+	int fd;
+	off_t len;
+};
+
+static int write_sink(void *user, const void *data, size_t len)
+{
+	struct sink *sink = user;
+	int r = bid_pwrite_full(sink->fd, data, len, sink->len);
+
+	sink->len += (off_t)len;
+	return r;
+}
+
+int bid_elf_unpack_to(int fd, int to)
+{
+	struct sink sink = { .fd = to };
+
+	return bid_elf_unpack(fd, BID_ELF_UNPACKED_MAX, write_sink, &sink);
+}
+
+int bid_elf_identify_packed(int fd, struct bid_id *ret_id)
+{
+	bid_auto_fd int unpacked = memfd_create("bid-unpacked", MFD_CLOEXEC);
+	int r;
+
+	if (unpacked < 0)
+		return -errno;
+	r = bid_elf_unpack_to(fd, unpacked);
+	return r < 0 ? r : bid_elf_identify(unpacked, ret_id);
 }

@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "disk/check.h"
 #include "disk/find.h"
+#include "disk/kept.h"
 #include "disk/layout.h"
 #include "disk/publish/add.h"
 #include "disk/store.h"
@@ -161,7 +162,7 @@ static int keep_table(struct bid_store *store, const struct bid_request *request
 	if (r == 0 && fchmod(temp.fd, 0444) < 0)
 		r = -errno;
 	if (r == 0)
-		r = bid_check_keep(store, BID_LAYOUT_TABLES, &filed, &temp);
+		r = bid_kept_put(store, BID_LAYOUT_TABLES, &filed, &temp);
 	bid_temp_release(&temp);
 	return r < 0 ? r : open_kept(store, request, ret_file);
 }

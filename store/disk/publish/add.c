@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
@@ -17,25 +18,19 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-enum { MAX_UNPACKED = 1 << 30 };
-
-static int write_temp(void *user, const void *data, size_t len)
-{
-	struct bid_adding *adding = user;
-	int r = bid_pwrite_full(adding->temp.fd, data, len, (off_t)adding->temp_size);
-
-	adding->temp_size += len;
-	return r;
-}
-
 static int unpack(struct bid_store *store, struct bid_adding *adding)
 {
 	int r = bid_temp_new(store, false, &adding->temp);
+	struct stat st;
 
 	if (r == 0)
-		r = bid_elf_unpack(adding->fd, MAX_UNPACKED, write_temp, adding);
+		r = bid_elf_unpack_to(adding->fd, adding->temp.fd);
 	if (r == 0)
 		r = bid_elf_examine(adding->temp.fd, &adding->info);
+	if (r == 0)
+		r = bid_fstat(adding->temp.fd, &st);
+	if (r == 0)
+		adding->temp_size = (uint64_t)st.st_size;
 	adding->packed = true;
 	return r;
 }

@@ -114,9 +114,6 @@ int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
 int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
 		      bool *ret_right, uint64_t *ret_size);
 
-/* The id of what is in the compressed file open at @fd. Errors as of bid_elf_unpack() and bid_elf_identify(). */
-int bid_verify_identify_packed(int fd, struct bid_id *ret_id);
-
 /* One name and all that lies under it. */
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry);
 

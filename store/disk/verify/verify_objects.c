@@ -67,7 +67,7 @@ static bool judge(struct bid_verify *verify, int fd, size_t len, const struct bi
 	if (r < 0)
 		r = bid_elf_identify(fd, ret_id);
 	if (r == -ENOEXEC && request->kind == BID_KIND_ELF && bid_elf_is_packed(fd) > 0)
-		r = bid_verify_identify_packed(fd, ret_id);
+		r = bid_elf_identify_packed(fd, ret_id);
 	*ret_kind = BID_FINDING_WRONG;
 	if (r == -ENOEXEC)
 		snprintf(text, TEXT_MAX, "is not an ELF file");

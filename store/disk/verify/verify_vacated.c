@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What was set aside may still be where it was added from. */
+/* What was set aside, once all names were looked at: it may still be where it was added from. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include <bid/elf.h>
 
@@ -17,34 +16,6 @@
 #include "disk/links.h"
 #include "disk/record.h"
 #include "disk/verify/verify.h"
-
-enum { MAX_UNPACKED = 1 << 30 /* bytes; as in serving */ };
-
-struct memory {
-	int fd;
-	off_t len;
-};
-
-static int write_memory(void *user, const void *data, size_t len)
-{
-	struct memory *memory = user;
-	int r = bid_pwrite_full(memory->fd, data, len, memory->len);
-
-	memory->len += (off_t)len;
-	return r;
-}
-
-int bid_verify_identify_packed(int fd, struct bid_id *ret_id)
-{
-	bid_auto_fd int unpacked = memfd_create("bid-verify", MFD_CLOEXEC);
-	struct memory memory = { .fd = unpacked };
-	int r;
-
-	if (unpacked < 0)
-		return -errno;
-	r = bid_elf_unpack(fd, MAX_UNPACKED, write_memory, &memory);
-	return r < 0 ? r : bid_elf_identify(unpacked, ret_id);
-}
 
 /* Has the file open at @fd the bytes of the digest that @record has, if it has one? Of a packed one its own sum tells. */
 static bool has_digest(int fd, const json_t *record)
@@ -69,7 +40,7 @@ static bool is_it(const char *path, const struct bid_id *id, const json_t *recor
 	r = bid_elf_identify(fd, &carried);
 	if (r == 0)
 		return bid_id_answers(&carried, id) && has_digest(fd, record);
-	return r == -ENOEXEC && bid_elf_is_packed(fd) > 0 && bid_verify_identify_packed(fd, &carried) == 0 &&
+	return r == -ENOEXEC && bid_elf_is_packed(fd) > 0 && bid_elf_identify_packed(fd, &carried) == 0 &&
 	       bid_id_answers(&carried, id);
 }
 
