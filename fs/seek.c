@@ -39,6 +39,7 @@ struct search {
 	unsigned ids; /* that were looked at */
 	struct bid_id id; /* that is looked at */
 	struct part *part; /* that is read */
+	int (*see)(struct search *search, char *above); /* what is done with each directory above an original path */
 	struct bid_node *found; /* owned by the caller */
 };
 
@@ -132,17 +133,26 @@ static int add_key(struct search *search, char *path)
 	return 0;
 }
 
-static int add_keys(void *user, const char *path)
+static int see_path(void *user, const char *path)
 {
-	return each_above(user, path, add_key);
+	struct search *search = user;
+
+	return each_above(search, path, search->see);
 }
 
-static int add_id(void *user, const struct bid_id *id)
+static int see_id(void *user, const struct bid_id *id)
 {
 	struct search *search = user;
 	int r = next_id(search, id);
 
-	return r < 0 ? r : end_of(bid_store_each_path(search->seek->tree->store, id, add_keys, search));
+	return r < 0 ? r : end_of(bid_store_each_path(search->seek->tree->store, id, see_path, search));
+}
+
+/* @see gets each directory that the original paths of the ids of @fan lie below. */
+static int see_fan(struct search *search, unsigned fan, int (*see)(struct search *search, char *above))
+{
+	search->see = see;
+	return bid_store_each_id_in(search->seek->tree->store, (uint8_t)fan, see_id, search);
 }
 
 static int compare(const void *a, const void *b)
@@ -187,7 +197,7 @@ static int freshen(struct search *search, unsigned fan)
 	part->n = 0;
 	part->mark = 0;
 	search->part = part;
-	r = bid_store_each_id_in(store, (uint8_t)fan, add_id, search);
+	r = see_fan(search, fan, add_key);
 	tidy(part);
 	if (end_of(r) != 0)
 		return r;
@@ -209,26 +219,13 @@ static int offer_path(struct search *search, char *path)
 	return offer(search, &node);
 }
 
-static int offer_paths(void *user, const char *path)
-{
-	return each_above(user, path, offer_path);
-}
-
-static int try_paths(void *user, const struct bid_id *id)
-{
-	struct search *search = user;
-	int r = next_id(search, id);
-
-	return r < 0 ? r : end_of(bid_store_each_path(search->seek->tree->store, id, offer_paths, search));
-}
-
 static int seek_in(struct search *search, unsigned fan)
 {
 	uint64_t key = search->number & ((1ULL << BID_KEY_BITS) - 1);
 
 	if (!has_key(&search->seek->parts[fan], key))
 		return 0;
-	return end_of(bid_store_each_id_in(search->seek->tree->store, (uint8_t)fan, try_paths, search));
+	return end_of(see_fan(search, fan, offer_path));
 }
 
 /* First where it was when that was read, which costs nothing if it was nowhere; then where others may be by now. */

@@ -14,6 +14,7 @@ import pytest
 import daemon
 import servers
 import tools
+from machine import Machine, why_none
 
 sys.dont_write_bytecode = True
 
@@ -179,6 +180,16 @@ def with_descriptors(place):
         return program
 
     return make
+
+
+@pytest.fixture
+def machine(place):
+    """A machine that systemd has started."""
+    if why_none():
+        pytest.skip(why_none())
+    made = Machine(place)
+    yield made
+    made.end()
 
 
 @pytest.fixture

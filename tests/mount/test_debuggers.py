@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Debuggers, unmodified, over a mount whose store is empty at first and whose server is a real debuginfod."""
-import contextlib
 import os
 import pathlib
 import re
 import shutil
-import tempfile
 
 import pytest
 
 import programs
 import servers
 import tools
+import workshop
 
 HOT = "shipped_hot"
 FRAME = rf"^#0 +{HOT} \(rounds=1000\) at .*burn\.c:\d+"
@@ -60,11 +59,7 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def shop():
-    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-shop-", dir="/tmp"))
-    with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, place)
-        made = Shop(place)
-        stack.callback(made.server.stop)
+    with workshop.opened(Shop) as made:
         yield made
 
 

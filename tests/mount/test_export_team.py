@@ -7,19 +7,9 @@ import pytest
 
 import exports
 import tools
-from machine import Machine, why_none
 
 STORE = "/var/lib/bidfs"
 TRUE = "/srv/releases/true"
-
-
-@pytest.fixture
-def machine(place):
-    if why_none():
-        pytest.skip(why_none())
-    made = Machine(place)
-    yield made
-    made.end()
 
 
 def steps():

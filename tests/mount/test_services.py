@@ -3,18 +3,8 @@
 import pytest
 
 import tools
-from machine import Machine, why_none
 
 STORE, POINT = "/var/lib/bidfs", "/mnt/bid"
-
-
-@pytest.fixture
-def machine(place):
-    if why_none():
-        pytest.skip(why_none())
-    made = Machine(place)
-    yield made
-    made.end()
 
 
 def is_mounted(machine):

@@ -55,11 +55,11 @@ class Workshop:
 
 
 @contextlib.contextmanager
-def opened():
-    """In a place of its own, with its server running."""
+def opened(kind=Workshop):
+    """One of that kind, in a place of its own, with its server running."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="bm-work-", dir="/tmp"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, place)
-        made = Workshop(place)
+        made = kind(place)
         stack.callback(made.server.stop)
         yield made
