@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "look.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/store.h>
+#include <bid/verify.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+
+static bool is_whole(const struct trial *trial, struct bid_store *store, uint32_t number)
+{
+	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_file file = BID_FILE_NONE;
+	size_t len, stored_len = 0;
+	bid_auto_free char *data = object_make(trial, number, &request.id, &len), *stored = NULL;
+	bool whole;
+
+	whole = bid_store_find(store, &request, &file) == 0 && bid_read_file(file.fd, len + 1, &stored, &stored_len) == 0 &&
+		stored_len == len && memcmp(stored, data, len) == 0;
+	bid_file_release(&file);
+	return whole;
+}
+
+static int note_fact(void *user, const char *name, const char *value)
+{
+	bool *added = user;
+
+	*added = *added || (strcmp(name, "how") == 0 && strcmp(value, "added") == 0);
+	return 0;
+}
+
+static bool is_recorded(const struct trial *trial, struct bid_store *store, uint32_t number)
+{
+	struct bid_request request = { .kind = BID_KIND_ELF };
+	bool added = false;
+	size_t len;
+
+	free(object_make(trial, number, &request.id, &len));
+	return bid_store_each_fact(store, &request, note_fact, &added) == 0 && added;
+}
+
+static int note_finding(void *user, const struct bid_finding *finding)
+{
+	struct totals *totals = user;
+
+	totals->findings++;
+	if (strstr(finding->path, "/" OF_PERF))
+		return 0;
+	if (finding->kind != BID_FINDING_WRONG && finding->kind != BID_FINDING_CORRUPT && finding->kind != BID_FINDING_UNREADABLE)
+		return 0;
+	printf("torn: %s: '%s' %s\n", bid_finding_name(finding->kind), finding->path, finding->text);
+	totals->torn++;
+	return 0;
+}
+
+int look(const struct trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals)
+{
+	struct bid_verify_config config = { .deep = true, .found = note_finding, .user = totals };
+	struct bid_verify_stats stats;
+	struct bid_store *store;
+	bid_auto_free char *command = NULL;
+	int r = bid_store_open(trial->store, BID_STORE_WRITE, &store);
+
+	/* the cut came before there was a store */
+	if (r == -ENOENT && n == 0)
+		return 0;
+	if (r < 0)
+		return r;
+	if (asprintf(&command, "test -z \"$(ls -A '%s/.bidfs/tmp')\"", trial->store) < 0 || system(command) != 0) {
+		printf("a temporary file is left behind\n");
+		totals->torn++;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const char *lost = !is_whole(trial, store, acks[i].number)			    ? "object"
+				   : acks[i].together && !is_recorded(trial, store, acks[i].number) ? "record"
+												    : NULL;
+
+		totals->acknowledged++;
+		totals->together += acks[i].together;
+		if (lost) {
+			printf("lost: the %s of number %u, whose addition%s was acknowledged\n", lost, acks[i].number,
+			       acks[i].together ? " together with others" : "");
+			totals->lost++;
+		}
+	}
+	r = bid_store_verify(store, &config, &stats);
+	totals->present += (unsigned)stats.objects;
+	/* what a cut leaves behind can be put right, and then nothing is left to find */
+	config.repair = true;
+	config.found = NULL;
+	if (r == 0)
+		r = bid_store_verify(store, &config, &stats);
+	if (r == 0 && stats.left > 0)
+		totals->torn++;
+	config.repair = false;
+	if (r == 0)
+		r = bid_store_verify(store, &config, &stats);
+	if (r == 0 && stats.left > 0) {
+		printf("repaired, and not clean: %llu findings\n", (unsigned long long)stats.left);
+		totals->torn++;
+	}
+	bid_store_free(store);
+	return r;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What is there after the power came back. */
+#ifndef BID_POWER_LOOK_H
+#define BID_POWER_LOOK_H
+
+#include "worker.h"
+
+struct totals {
+	unsigned acknowledged, together, lost, torn, findings, present;
+};
+
+/* Add to @totals what became of the @n objects of @acks, and of the store. Returns 0 or a negative errno. */
+int look(const struct trial *trial, const struct acknowledgement *acks, size_t n, struct totals *totals);
+
+#endif

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bid/evict.h>
+#include <bid/remove.h>
+#include <bid/store.h>
+
+#include "../random.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "ctl/batch.h"
+
+/* The process that adds. */
+struct worker {
+	const struct trial *trial;
+	struct bid_store *store;
+	int pipe;
+	uint64_t state; /* of the random numbers */
+	uint32_t number; /* of the next object */
+};
+
+/* In the place of the C library's, so that a saboteur can take them out. */
+bool without_fsync, without_syncfs, without_known;
+static bool adds_known; /* at the moment */
+
+int fsync(int fd)
+{
+	return without_fsync ? 0 : (int)syscall(SYS_fsync, fd);
+}
+
+int syncfs(int fd)
+{
+	return without_fsync || without_syncfs || (without_known && adds_known) ? 0 : (int)syscall(SYS_syncfs, fd);
+}
+
+/* The next object, as a file that is not synced: "DIRECTORY/NUMBER". */
+static int make_source(struct worker *worker, const char *directory, char *ret_path, size_t size)
+{
+	struct bid_id id;
+	size_t len;
+	bid_auto_free char *data = object_make(worker->trial, worker->number, &id, &len);
+
+	snprintf(ret_path, size, "%s/source-%u", directory, worker->number++);
+	return object_write(ret_path, data, len);
+}
+
+/* The number of the object that was made as the file @path. */
+static uint32_t number_of(const char *path)
+{
+	return (uint32_t)strtoul(strrchr(path, '-') + 1, NULL, 10);
+}
+
+static int acknowledge(const struct worker *worker, const char *path, bool together)
+{
+	struct acknowledgement acknowledgement = { .number = number_of(path), .together = together };
+
+	return write(worker->pipe, &acknowledgement, sizeof(acknowledgement)) < 0 ? -errno : 0;
+}
+
+/* Add the next object alone: from the file system of the store, or from another one. */
+static int add(struct worker *worker, bool near)
+{
+	const struct trial *trial = worker->trial;
+	struct bid_added added;
+	char path[PATH_MAX + 32];
+	int r = make_source(worker, near ? trial->mountpoint : trial->scratch, path, sizeof(path));
+
+	if (r == 0)
+		r = bid_store_add(worker->store, path, BID_LINK_AUTO, &added);
+	if (!near || number_of(path) % 3 == 0)
+		unlink(path);
+	return r < 0 ? r : acknowledge(worker, path, false);
+}
+
+/* What the worker's batch is settled with, in the place of bidctl's, which would print it. */
+struct reporting {
+	struct ctl_tally tally; /* the first, by which the rest is found */
+	const struct worker *worker;
+};
+
+void ctl_tally_taken(struct ctl_tally *tally, const char *path, const struct bid_added *added)
+{
+	const struct reporting *reporting = (const struct reporting *)tally;
+
+	if (acknowledge(reporting->worker, path, true) < 0)
+		_exit(1);
+}
+
+/* Several, as "bidctl add FILE..." does. */
+static int add_batch(struct worker *worker, bool near, unsigned n)
+{
+	const struct trial *trial = worker->trial;
+	struct reporting reporting = { .worker = worker };
+	struct ctl_batch batch;
+	int r = 0;
+
+	ctl_batch_begin(&batch, &reporting.tally, worker->store);
+	for (unsigned i = 0; r == 0 && i < n; i++) {
+		struct bid_added added;
+		char path[PATH_MAX + 32];
+		struct bid_add file = { .path = path, .fd = -1, .batch = true };
+
+		r = make_source(worker, near ? trial->mountpoint : trial->scratch, path, sizeof(path));
+		if (r == 0 && batch.n_new > 0)
+			r = ctl_batch_clean(&batch);
+		file.clean_before = batch.clean_before;
+		if (r == 0)
+			r = bid_store_add_file(worker->store, &file, &added);
+		if (r == 0)
+			r = ctl_batch_put(&batch, path, &added);
+	}
+	if (r == 0)
+		r = ctl_batch_settle(&batch);
+	ctl_batch_release(&batch);
+	return r;
+}
+
+/* Put the file @path into the store as perf does: without a sync. */
+static int perf_adds(const struct worker *worker, const char *path)
+{
+	const char *store = worker->trial->store;
+	char hex[BID_ID_HEX_MAX], directory[2 * PATH_MAX + 2 * BID_ID_HEX_MAX], file[sizeof(directory) + 8];
+	char link[PATH_MAX + 2 * BID_ID_HEX_MAX], target[PATH_MAX + 2 * BID_ID_HEX_MAX];
+	bid_auto_free char *data = NULL;
+	struct bid_id id;
+	size_t len;
+
+	data = object_make(worker->trial, number_of(path), &id, &len);
+	bid_id_format(&id, hex);
+	snprintf(directory, sizeof(directory), "%s%s/%s", store, path, hex);
+	for (char *slash = directory + strlen(store); (slash = strchr(slash + 1, '/'));) {
+		*slash = '\0';
+		mkdir(directory, 0755);
+		*slash = '/';
+	}
+	mkdir(directory, 0755);
+	snprintf(file, sizeof(file), "%s/elf", directory);
+	snprintf(link, sizeof(link), "%s/.build-id", store);
+	mkdir(link, 0755);
+	snprintf(link, sizeof(link), "%s/.build-id/%.2s", store, hex);
+	mkdir(link, 0755);
+	snprintf(link, sizeof(link), "%s/.build-id/%.2s/%s", store, hex, hex + 2);
+	snprintf(target, sizeof(target), "../..%s/%s", path, hex);
+	if (object_write(file, data, len) < 0 || symlink(target, link) < 0)
+		return -errno;
+	return 0;
+}
+
+static int scanned_known(void *user, const struct bid_scan_file *file)
+{
+	return file->error < 0 ? file->error : !file->added.known ? -EINVAL : acknowledge(user, file->path, false);
+}
+
+/* @n of what perf has added: alone, or by a scan. */
+static int add_known(struct worker *worker, bool near, unsigned n)
+{
+	const struct trial *trial = worker->trial;
+	struct bid_scan_config config = { .jobs = 2, .cross = true, .file = scanned_known, .user = worker };
+	struct bid_scan_counts counts;
+	struct bid_added added;
+	char tree[PATH_MAX], path[PATH_MAX + 32];
+	int r;
+
+	snprintf(tree, sizeof(tree), "%.1024s/" OF_PERF "%u", near ? trial->mountpoint : trial->scratch, worker->number);
+	r = mkdir(tree, 0755) < 0 ? -errno : 0;
+	for (unsigned i = 0; r == 0 && i < n; i++) {
+		r = make_source(worker, tree, path, sizeof(path));
+		if (r == 0)
+			r = perf_adds(worker, path);
+	}
+	adds_known = true;
+	if (r == 0 && n % 2)
+		r = bid_store_scan(worker->store, tree, &config, &counts);
+	else if (r == 0)
+		r = bid_store_add(worker->store, path, BID_LINK_AUTO, &added);
+	adds_known = false;
+	return r < 0 || n % 2 ? r : !added.known ? -EINVAL : acknowledge(worker, path, false);
+}
+
+static int scanned(void *user, const struct bid_scan_file *file)
+{
+	return file->error < 0 ? file->error : acknowledge(user, file->path, true);
+}
+
+/* A tree of several, whose records go into a pack. */
+static int scan(struct worker *worker, bool near, unsigned n)
+{
+	const struct trial *trial = worker->trial;
+	struct bid_scan_config config = { .jobs = 2, .cross = true, .file = scanned, .user = worker };
+	struct bid_scan_counts counts;
+	char tree[PATH_MAX], path[PATH_MAX + 32];
+	int r;
+
+	snprintf(tree, sizeof(tree), "%.1024s/source-tree-%u", near ? trial->mountpoint : trial->scratch, worker->number);
+	r = mkdir(tree, 0755) < 0 ? -errno : 0;
+	for (unsigned i = 0; r == 0 && i < n; i++)
+		r = make_source(worker, tree, path, sizeof(path));
+	return r < 0 ? r : bid_store_scan(worker->store, tree, &config, &counts);
+}
+
+static int fetch(struct worker *worker, struct bid_id *ret_id)
+{
+	struct bid_origin origin = { .how = "fetched", .server = "memory" };
+	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_txn *txn = NULL;
+	size_t len;
+	bid_auto_free char *data = object_make(worker->trial, worker->number++, &request.id, &len);
+	int r = bid_txn_begin(worker->store, &request, &txn);
+
+	for (size_t at = 0; r == 0 && at < len; at += 16384)
+		r = bid_txn_write(txn, data + at, len - at < 16384 ? len - at : 16384);
+	if (r == 0)
+		r = bid_txn_commit(txn, &origin, &file);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	*ret_id = request.id;
+	return r;
+}
+
+/* One thing that somebody does to a store. */
+static int step(struct worker *worker)
+{
+	struct bid_evict_config all = { .limits = { .cache_size = 1 } };
+	struct bid_evict_stats evicted;
+	struct bid_removal removal = { .id = { 0 } };
+	unsigned what = next_random(&worker->state) % 12;
+	bool near = next_random(&worker->state) % 5 < 3;
+	unsigned n = 2 + next_random(&worker->state) % (TOGETHER_MAX - 1);
+	int r;
+
+	if (what < 5)
+		return add(worker, near);
+	if (what == 5)
+		return add_batch(worker, near, n);
+	if (what == 6)
+		return scan(worker, near, n);
+	if (what == 11)
+		return add_known(worker, near, n);
+	r = fetch(worker, &removal.id);
+	if (r == 0 && what == 9)
+		r = bid_store_evict(worker->store, &all, &evicted);
+	else if (r == 0 && what == 10)
+		r = bid_store_remove(worker->store, &removal, 1);
+	return r;
+}
+
+void worker_run(const struct trial *trial, int pipe)
+{
+	struct worker worker = { .trial = trial, .pipe = pipe, .state = trial->seed };
+	int r;
+
+	bid_log_init("power-cut", BID_LOG_ERROR);
+	r = bid_store_open(trial->store, BID_STORE_WRITE | (next_random(&worker.state) % 2 ? BID_STORE_NAMED_TEMP : 0),
+			   &worker.store);
+	while (r == 0 && worker.number + TOGETHER_MAX < OBJECTS_MAX)
+		r = step(&worker);
+	_exit(0);
+}
