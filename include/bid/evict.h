@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Keeping a store within bounds. What was fetched can be fetched again, and is evicted, longest unused first; what anybody added,
- * and what has no record of where it came from, never is. Nor is a file that somebody has open or mapped: it would not give its
+ * Keeping a store within bounds. What was fetched can be fetched again, and what was made of other files that are here (an unpacked
+ * module, a kernel's symbol table, a section) can be made again: both are evicted, longest unused first. What anybody added, and
+ * what has no record of where it came from, never is. Nor is a file that somebody has open or mapped: it would not give its
  * room back before he closes it. The kernel tells of that by a lease (fcntl(2), F_SETLEASE), to the owner of the file or with
  * CAP_LEASE, on local file systems; where it does not, and in the very moment that it is opened, a file only loses its name, and
  * stays readable to whoever has it open.
@@ -12,7 +13,7 @@
 #include <bid/store.h>
 
 struct bid_limits {
-	uint64_t cache_size; /* bytes on disk of what was fetched; 0: any number */
+	uint64_t cache_size; /* bytes on disk of what was fetched or made; 0: any number */
 	uint64_t min_free; /* bytes that the file system is to have left for its other users; 0: any number */
 };
 
@@ -20,6 +21,7 @@ struct bid_limits {
 struct bid_eviction {
 	struct bid_request request;
 	const char *path; /* of its file, relative to the store */
+	bool made; /* of another that is here, and not fetched */
 	uint64_t size; /* bytes on disk */
 	int64_t last_use; /* seconds since the epoch */
 };
@@ -35,6 +37,7 @@ struct bid_evict_config {
 struct bid_evict_stats {
 	uint64_t artifacts; /* that may be evicted, before it began */
 	uint64_t size; /* of these, bytes on disk */
+	uint64_t made, made_size; /* of these, what was not fetched */
 	uint64_t evicted;
 	uint64_t evicted_size;
 	uint64_t in_use; /* that were to go, but are open */
@@ -68,6 +71,22 @@ void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *us
  * pthread_create(3).
  */
 int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits);
+
+/* What age alone makes useless, or nobody asks for any more. */
+struct bid_forgotten {
+	unsigned evidence; /* wrong files: of bid_txn_quarantine(), and those that were set aside in the store */
+	unsigned scans; /* what scans found a tree to be, by when one looked at that last */
+};
+
+/* After so many seconds nobody looks into either. */
+enum { BID_FORGET_S = 30 * 24 * 60 * 60 };
+
+/*
+ * Forget what is older than @before, seconds since the epoch, or with @dry_run only count it. Returns 0 and how many there are left
+ * and gone; -EROFS for a store that is open for reading, unless it is only counted.
+ */
+int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,
+		     struct bid_forgotten *ret_gone);
 
 /* Somebody adds what may have been fetched before, and is here already: it is his from now on, and is never evicted. */
 void bid_store_claim(struct bid_store *store, const struct bid_request *request);

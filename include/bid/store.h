@@ -251,12 +251,6 @@ struct bid_evidence {
 int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence);
 
 /*
- * Drop the evidence that is older than @before (seconds since the epoch; INT64_MIN: none of it), and what was set aside before then
- * because it was not what it lay there as, and count both.
- */
-int bid_store_forget_evidence(struct bid_store *store, int64_t before, unsigned *ret_left, unsigned *ret_forgotten);
-
-/*
  * Why bid_txn_expect() or bid_txn_write() said -ENOSPC, or the last bid_txn_commit() -EBADMSG or -ESTALE, in words, or "". Lives as
  * long as @txn.
  */

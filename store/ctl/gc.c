@@ -13,11 +13,9 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-enum { EVIDENCE_DAYS = 30 };
-
-/* What servers delivered that was refused, and what was set aside. */
-struct evidence {
-	unsigned left, gone;
+/* What is dropped by its age. */
+struct aged {
+	struct bid_forgotten left, gone;
 };
 
 struct collecting {
@@ -28,6 +26,7 @@ struct collecting {
 static void evicted(void *user, const struct bid_eviction *eviction)
 {
 	const struct collecting *collecting = user;
+	const char *kind = bid_kind_name(eviction->request.kind);
 	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX], date[32] = "-";
 	time_t used = (time_t)eviction->last_use;
 	struct tm local;
@@ -35,52 +34,59 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 	bid_id_format(&eviction->request.id, hex);
 	if (collecting->evicted) {
 		json_array_append_new(collecting->evicted,
-				      json_pack("{s:s, s:s, s:o, s:I, s:I}", "id", hex, "kind",
-						bid_kind_name(eviction->request.kind), "path", ctl_json_text(eviction->path),
-						"size", (json_int_t)eviction->size, "last_use", (json_int_t)eviction->last_use));
+				      json_pack("{s:s, s:s, s:o, s:b, s:I, s:I}", "id", hex, "kind", kind, "path",
+						ctl_json_text(eviction->path), "made", eviction->made, "size",
+						(json_int_t)eviction->size, "last_use", (json_int_t)eviction->last_use));
 		return;
 	}
+	/* nobody is to take it for his module */
+	if (eviction->made && eviction->request.kind == BID_KIND_ELF)
+		kind = "unpacked";
 	if (!collecting->ctl->dry_run && !collecting->ctl->verbose)
 		return;
 	if (localtime_r(&used, &local))
 		strftime(date, sizeof(date), "%F %T", &local);
 	if (ctl_is_terminal(stdout))
-		printf("%s  %-9s  %8s  %s\n", hex, bid_kind_name(eviction->request.kind), ctl_format_size(eviction->size, size),
-		       date);
+		printf("%s  %-9s  %8s  %s\n", hex, kind, ctl_format_size(eviction->size, size), date);
 	else
-		printf("%s\t%s\t%" PRIu64 "\t%s\n", hex, bid_kind_name(eviction->request.kind), eviction->size, date);
+		printf("%s\t%s\t%" PRIu64 "\t%s\n", hex, kind, eviction->size, date);
 }
 
 /* Drop what nobody has looked into for a month. */
-static void forget_evidence(const struct ctl *ctl, struct bid_store *store, struct evidence *evidence)
+static void forget(const struct ctl *ctl, struct bid_store *store, struct aged *aged)
 {
-	int64_t before = ctl->dry_run ? INT64_MIN : (int64_t)time(NULL) - EVIDENCE_DAYS * 24 * 60 * 60;
-	int r = bid_store_forget_evidence(store, before, &evidence->left, &evidence->gone);
+	int r = bid_store_forget(store, (int64_t)time(NULL) - BID_FORGET_S, ctl->dry_run, &aged->left, &aged->gone);
 
 	if (r < 0)
-		bid_warning("%s: looking through the quarantine of '%s'", bid_strerror(r), bid_store_path(store));
+		bid_warning("%s: looking for what is old in '%s'", bid_strerror(r), bid_store_path(store));
 }
 
-static int report(const struct collecting *collecting, const struct bid_evict_stats *stats, const struct evidence *evidence)
+static int report(const struct collecting *collecting, const struct bid_evict_stats *stats, const struct aged *aged)
 {
-	char before[CTL_SIZE_MAX], gone[CTL_SIZE_MAX], free_size[CTL_SIZE_MAX];
+	const char *dropped = collecting->ctl->dry_run ? "would be dropped" : "dropped";
+	uint64_t fetched = stats->artifacts - stats->made, fetched_size = stats->size - stats->made_size;
+	char before[CTL_SIZE_MAX], made[CTL_SIZE_MAX], gone[CTL_SIZE_MAX], free_size[CTL_SIZE_MAX];
 
 	if (collecting->evicted)
-		return ctl_print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:b, s:O}", "fetched",
-						(json_int_t)stats->artifacts, "fetched_size", (json_int_t)stats->size, "free",
-						(json_int_t)stats->free, "evicted", (json_int_t)stats->evicted, "evicted_size",
-						(json_int_t)stats->evicted_size, "in_use", (json_int_t)stats->in_use, "in_use_size",
-						(json_int_t)stats->in_use_size, "evidence", (int)evidence->left, "evidence_dropped",
-						(int)evidence->gone, "dry_run", collecting->ctl->dry_run, "artifacts",
-						collecting->evicted));
-	printf("fetched %" PRIu64 " artifacts, %s; free %s; %s %" PRIu64 ", %s\n", stats->artifacts,
-	       ctl_format_size(stats->size, before), ctl_format_size(stats->free, free_size),
-	       collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted, ctl_format_size(stats->evicted_size, gone));
+		return ctl_print_json(json_pack(
+			"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:i, s:b, s:O}", "fetched",
+			(json_int_t)fetched, "fetched_size", (json_int_t)fetched_size, "made", (json_int_t)stats->made, "made_size",
+			(json_int_t)stats->made_size, "free", (json_int_t)stats->free, "evicted", (json_int_t)stats->evicted,
+			"evicted_size", (json_int_t)stats->evicted_size, "in_use", (json_int_t)stats->in_use, "in_use_size",
+			(json_int_t)stats->in_use_size, "evidence", (int)aged->left.evidence, "evidence_dropped",
+			(int)aged->gone.evidence, "scans", (int)aged->left.scans, "scans_dropped", (int)aged->gone.scans, "dry_run",
+			collecting->ctl->dry_run, "artifacts", collecting->evicted));
+	printf("fetched %" PRIu64 " artifacts, %s; made %" PRIu64 ", %s; free %s; %s %" PRIu64 ", %s\n", fetched,
+	       ctl_format_size(fetched_size, before), stats->made, ctl_format_size(stats->made_size, made),
+	       ctl_format_size(stats->free, free_size), collecting->ctl->dry_run ? "would evict" : "evicted", stats->evicted,
+	       ctl_format_size(stats->evicted_size, gone));
 	if (stats->in_use > 0)
 		printf("not evicted, as they are open: %" PRIu64 ", %s\n", stats->in_use,
 		       ctl_format_size(stats->in_use_size, gone));
-	if (evidence->left + evidence->gone > 0)
-		printf("wrong files in quarantine: %u kept, %u dropped\n", evidence->left, evidence->gone);
+	if (aged->left.evidence + aged->gone.evidence > 0)
+		printf("wrong files in quarantine: %u kept, %u %s\n", aged->left.evidence, aged->gone.evidence, dropped);
+	if (aged->gone.scans > 0)
+		printf("results of scans of trees: %u kept, %u %s\n", aged->left.scans, aged->gone.scans, dropped);
 	return 0;
 }
 
@@ -95,7 +101,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	};
 	ctl_auto_store struct bid_store *store = NULL;
 	struct bid_evict_stats stats = { 0 };
-	struct evidence evidence = { 0 };
+	struct aged aged = { 0 };
 	/* what would be is to be known of a store that cannot be written, too */
 	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ : CTL_WRITE, &store);
 	int r = 0;
@@ -104,13 +110,13 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 		return status;
 	collecting.evicted = ctl->json ? json_array() : NULL;
 	if (store) {
-		forget_evidence(ctl, store, &evidence);
+		forget(ctl, store, &aged);
 		r = bid_store_evict(store, &config, &stats);
 	}
 	if (r < 0)
 		bid_error("%s: looking through store '%s'", bid_strerror(r), bid_store_path(store));
 	else
-		r = report(&collecting, &stats, &evidence);
+		r = report(&collecting, &stats, &aged);
 	json_decref(collecting.evicted);
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }

@@ -86,13 +86,13 @@ static const struct {
 	{ "path", 0, "PATH", "remove", "every build of this original path; repeatable" },
 	{ "deep", 0, NULL, "verify", "read every byte, and compare it with the digest that was recorded", FLAG(deep) },
 	{ "repair", 0, NULL, "verify", "adopt, set aside, fetch again: put right what was found", FLAG(repair) },
-	{ "cache-size", 0, "SIZE", "gc", "as much of what was fetched may stay; with a suffix K, M, G or T" },
+	{ "cache-size", 0, "SIZE", "gc", "as much of what was fetched or made may stay; with a suffix K, M, G or T" },
 	{ "min-free", 0, "SIZE", "gc", "as much is to be free on the file system" },
 	{ "print", 0, NULL, "probe", "of 'apply': print a script that checks the build and sets the probes, where it is run",
 	  FLAG(print) },
 	{ "notes", 0, "FILE", "probe", "of 'apply': another machine's /sys/kernel/notes", TEXT(notes) },
 	{ "guru", 0, NULL, "probe", "of 'apply': set them in another build, too; twice: in one without a build-id" },
-	{ "dry-run", 0, NULL, "gc", "only show what would be evicted", FLAG(dry_run) },
+	{ "dry-run", 0, NULL, "gc", "only show what would be evicted and dropped", FLAG(dry_run) },
 };
 
 enum { N_OPTIONS = sizeof(options) / sizeof(options[0]), LONG_ONLY = 256, JOBS_MAX = 256, INTERVAL_MAX = 86400 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <bid/error.h>
+#include <bid/evict.h>
 #include <bid/verify.h>
 
 #include "base/array.h"
@@ -141,13 +142,13 @@ static int summed(const struct ctl *ctl, const struct bid_verify_stats *stats)
 
 static int report(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
 {
-	unsigned evidence = 0, forgotten;
+	struct bid_forgotten kept = { 0 }, gone;
 	uint64_t sum = 0;
 	json_t *counts;
 
 	/* nothing is wrong with the store because of it, but who checks a store wants to know. The default one need not be there */
 	if (store)
-		bid_store_forget_evidence(store, INT64_MIN, &evidence, &forgotten);
+		bid_store_forget(store, INT64_MIN, true, &kept, &gone);
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		sum += stats->found[kind];
 	if (!checking->findings) {
@@ -159,20 +160,20 @@ static int report(const struct checking *checking, struct bid_store *store, cons
 		if (checking->ctl->repair)
 			printf(", repaired %" PRIu64 ", fetched again %zu", sum - stats->left, checking->fetched);
 		printf("; foreign files %" PRIu64 "\n", stats->foreign);
-		if (evidence > 0)
-			printf("wrong files in quarantine: %u\n", evidence);
+		if (kept.evidence > 0)
+			printf("wrong files in quarantine: %u\n", kept.evidence);
 		return 0;
 	}
 	counts = json_object();
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		json_object_set_new(counts, bid_finding_name((enum bid_finding_kind)kind),
 				    json_integer((json_int_t)stats->found[kind]));
-	return ctl_print_json(json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i, s:O}", "names",
-					(json_int_t)stats->names, "objects", (json_int_t)stats->objects, "links",
-					(json_int_t)stats->links, "records", (json_int_t)stats->records, "digests",
-					(json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes, "foreign",
-					(json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
-					(json_int_t)checking->fetched, "evidence", (int)evidence, "findings", checking->findings));
+	return ctl_print_json(
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:i, s:O}", "names", (json_int_t)stats->names,
+			  "objects", (json_int_t)stats->objects, "links", (json_int_t)stats->links, "records",
+			  (json_int_t)stats->records, "digests", (json_int_t)stats->digests, "bytes", (json_int_t)stats->bytes,
+			  "foreign", (json_int_t)stats->foreign, "found", counts, "left", (json_int_t)stats->left, "fetched",
+			  (json_int_t)checking->fetched, "evidence", (int)kept.evidence, "findings", checking->findings));
 }
 
 static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)

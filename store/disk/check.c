@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
-#include "disk/kept.h"
-#include "disk/layout.h"
+#include "disk/made.h"
+#include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
@@ -50,7 +50,7 @@ static int unpack_into(int fd, const struct bid_file *packed, struct bid_id *ret
 	if (r < 0)
 		return r;
 	if (fchmod(fd, packed->st.st_mode & 0555) < 0 ||
-	    futimens(fd, (struct timespec[]){ packed->st.st_atim, packed->st.st_mtim }) < 0)
+	    futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, packed->st.st_mtim }) < 0)
 		return -errno;
 	return 0;
 }
@@ -62,7 +62,7 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	char path[BID_LAYOUT_MAX];
 	int r;
 
-	r = open_regular(upper, bid_layout_fanned(BID_LAYOUT_UNPACKED, id, "", path), file);
+	r = open_regular(upper, bid_made_path(&(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, path), file);
 	if (r < 0)
 		return r;
 	r = bid_verdict(bid_store_verdicts(upper), file->fd, &file->st, false, &verdict);
@@ -104,7 +104,7 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 	if (r == 0)
 		r = unpack_into(temp.fd, packed, ret_id);
 	if (r == 0 && bid_id_answers(ret_id, asked)) {
-		r = bid_kept_put(upper, BID_LAYOUT_UNPACKED, asked, &temp);
+		r = bid_made_keep(upper, &(struct bid_request){ .id = *asked, .kind = BID_KIND_ELF }, &temp);
 		if (r == 0)
 			r = open_kept(upper, asked, file);
 	}

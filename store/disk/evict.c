@@ -13,11 +13,13 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "disk/derive/section.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/made.h"
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -33,6 +35,8 @@ struct candidate {
 	uint8_t id[BID_ID_PERF_MAX]; /* as filed */
 	uint8_t id_len;
 	uint8_t kind;
+	bool made; /* out of something that is here */
+	bool kept; /* has no record: made.h */
 };
 
 struct candidates {
@@ -40,34 +44,36 @@ struct candidates {
 	struct candidate *candidates; /* owned */
 	size_t n, room;
 	uint64_t size;
+	uint64_t n_made, made_size; /* of these */
 };
 
-/* The file of a fetched artifact, as it is now. */
+/* The file of one of them, as it is now. */
 struct found {
-	char place[PATH_MAX]; /* "[debuginfod]/ID"; of a piece its file */
+	char place[PATH_MAX]; /* "[debuginfod]/ID"; of a piece, and of what has no record, its file */
 	char path[PATH_MAX + 16]; /* of the file */
 	struct stat st;
 };
 
-/* Is it recorded that this was fetched, and with which size? */
-static bool was_fetched(struct bid_store *store, const struct bid_request *request, off_t *ret_size)
+/* Is it recorded that this was fetched, or cut out of what is here, and with which size? */
+static bool was_got(struct bid_store *store, const struct bid_request *request, bool *ret_made, off_t *ret_size)
 {
 	const char *how;
 	json_t *record;
-	bool fetched;
+	bool got;
 
 	if (bid_record_read(store, request, &record) < 0)
 		return false;
 	how = json_string_value(json_object_get(record, "how"));
-	fetched = how && strcmp(how, "fetched") == 0 && json_is_integer(json_object_get(record, "size"));
+	*ret_made = how && strcmp(how, BID_SLICED) == 0;
+	got = (*ret_made || (how && strcmp(how, "fetched") == 0)) && json_is_integer(json_object_get(record, "size"));
 	*ret_size = (off_t)json_integer_value(json_object_get(record, "size"));
 	json_decref(record);
-	return fetched;
+	return got;
 }
 
 /*
- * Where the artifact of a record that says "fetched" lies, if that is still what was fetched: it has the recorded size, and no
- * other name, which somebody would have given it. An ELF file below an original path has such a name.
+ * Where the artifact of such a record lies, if that is still what was got: it has the recorded size, and no other name, which
+ * somebody would have given it. An ELF file below an original path has such a name.
  */
 static bool locate(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
 {
@@ -100,30 +106,48 @@ static uint64_t on_disk(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-static int collect(void *user, const struct bid_request *request, const struct stat *record)
+static int add(struct candidates *candidates, const struct bid_request *request, const struct candidate *what)
 {
-	struct candidates *candidates = user;
 	struct candidate *candidate;
-	struct found found;
-	off_t size;
 
-	if (request->id.len > BID_ID_PERF_MAX || !was_fetched(candidates->store, request, &size) ||
-	    !locate(candidates->store, request, size, &found))
-		return 0;
 	if (bid_array_grow(candidates->candidates, candidates->n, candidates->room) < 0)
 		return -ENOMEM;
 	candidate = &candidates->candidates[candidates->n++];
-	*candidate = (struct candidate){
-		.last_use = record->st_mtim.tv_sec,
-		.last_use_ns = record->st_mtim.tv_nsec,
-		.size = on_disk(&found.st),
-		.id_len = request->id.len,
-		.kind = (uint8_t)request->kind,
-		.detail = request->detail ? bid_detail_ref(request->detail) : NULL,
-	};
+	*candidate = *what;
+	candidate->id_len = request->id.len;
+	candidate->kind = (uint8_t)request->kind;
+	candidate->detail = request->detail ? bid_detail_ref(request->detail) : NULL;
 	memcpy(candidate->id, request->id.bytes, request->id.len);
-	candidates->size += candidate->size;
+	candidates->size += what->size;
+	candidates->n_made += what->made;
+	candidates->made_size += what->made ? what->size : 0;
 	return 0;
+}
+
+static int collect(void *user, const struct bid_request *request, const struct stat *record)
+{
+	struct candidates *candidates = user;
+	struct candidate candidate = { .last_use = record->st_mtim.tv_sec, .last_use_ns = record->st_mtim.tv_nsec };
+	struct found found;
+	off_t size;
+
+	if (request->id.len > BID_ID_PERF_MAX || !was_got(candidates->store, request, &candidate.made, &size) ||
+	    !locate(candidates->store, request, size, &found))
+		return 0;
+	candidate.size = on_disk(&found.st);
+	return add(candidates, request, &candidate);
+}
+
+static int collect_made(void *user, const struct bid_request *request, const struct stat *st)
+{
+	if (request->id.len > BID_ID_PERF_MAX)
+		return 0;
+	return add(user, request,
+		   &(struct candidate){ .last_use = st->st_atim.tv_sec,
+					.last_use_ns = st->st_atim.tv_nsec,
+					.size = on_disk(st),
+					.made = true,
+					.kept = true });
 }
 
 static int by_last_use(const void *a, const void *b)
@@ -180,6 +204,26 @@ static bool is_open(struct bid_store *store, const struct found *found)
 	       is_open_beside(store, found->path, bid_keeper_let_go(bid_store_keeper(store), &found->st));
 }
 
+/* Where is it, unless it was used or changed since it was chosen? */
+static bool is_unused(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate,
+		      struct stat *ret_record, struct found *ret_found)
+{
+	const struct timespec *used = candidate->kept ? &ret_found->st.st_atim : &ret_record->st_mtim;
+	bool made;
+	off_t size;
+
+	if (candidate->kept) {
+		bid_made_path(request, ret_found->place);
+		memcpy(ret_found->path, ret_found->place, strlen(ret_found->place) + 1);
+		if (bid_root_stat(bid_store_root(store), ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
+			return false;
+	} else if (bid_record_stat(store, request, ret_record) < 0 || !was_got(store, request, &made, &size) ||
+		   !locate(store, request, size, ret_found)) {
+		return false;
+	}
+	return used->tv_sec == candidate->last_use && used->tv_nsec == candidate->last_use_ns;
+}
+
 /*
  * Take one away, unless it was used or changed since it was chosen. 1 if its directory went with it, 0 if not, -EAGAIN, -EBUSY if
  * it is open.
@@ -188,17 +232,16 @@ static int take(struct bid_store *store, const struct bid_request *request, cons
 		struct found *ret_found)
 {
 	struct stat record;
-	off_t size;
 	int r;
 
-	r = bid_record_stat(store, request, &record);
-	if (r < 0 || record.st_mtim.tv_sec != candidate->last_use || record.st_mtim.tv_nsec != candidate->last_use_ns ||
-	    !was_fetched(store, request, &size) || !locate(store, request, size, ret_found))
+	if (!is_unused(store, request, candidate, &record, ret_found))
 		return -EAGAIN;
 	if (is_open(store, ret_found))
 		return -EBUSY;
 	if (dry_run)
 		return 0;
+	if (candidate->kept)
+		return bid_entry_unlink(store, ret_found->path);
 	if (request->detail) {
 		bid_record_drop(store, request);
 		return bid_piece_remove(store, request);
@@ -266,7 +309,9 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 			stats->in_use++;
 			stats->in_use_size += candidate->size;
 			/* to have it open is to use it */
-			if (!config->dry_run)
+			if (!config->dry_run && candidate->kept)
+				bid_made_used(store, &request, time(NULL) - HOUR_S);
+			else if (!config->dry_run)
 				bid_record_used(store, &request, time(NULL) - HOUR_S);
 		}
 		if (r < 0)
@@ -280,6 +325,7 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 		if (config->evicted)
 			config->evicted(config->user, &(struct bid_eviction){ .request = request,
 									      .path = found.path,
+									      .made = candidate->made,
 									      .size = candidate->size,
 									      .last_use = candidate->last_use });
 	}
@@ -299,9 +345,13 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 	r = bid_store_statfs(store, &space);
 	if (r == 0)
 		r = bid_record_each(store, collect, &candidates);
+	if (r == 0)
+		r = bid_made_each(store, collect_made, &candidates);
 	if (r == 0) {
 		stats.artifacts = candidates.n;
 		stats.size = candidates.size;
+		stats.made = candidates.n_made;
+		stats.made_size = candidates.made_size;
 		stats.free = (uint64_t)space.f_bavail * space.f_frsize;
 		if (candidates.n > 0)
 			qsort(candidates.candidates, candidates.n, sizeof(*candidates.candidates), by_last_use);

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "disk/evict.h"
 #include "disk/layout.h"
+#include "disk/made.h"
 #include "disk/record.h"
 #include "disk/store.h"
 
@@ -337,7 +338,8 @@ static void note_use(struct bid_keeper *keeper, const struct bid_request *reques
 	uint64_t hash = hash_of(request);
 	struct use *use = &keeper->uses[hash >> 32 & (USES - 1)];
 	int64_t now = seconds();
-	bool noted;
+	time_t before = time(NULL) - HOUR_S;
+	bool noted, recorded = false;
 
 	pthread_mutex_lock(&keeper->lock);
 	noted = use->hash == hash && now - use->noted_s < HOUR_S;
@@ -346,9 +348,10 @@ static void note_use(struct bid_keeper *keeper, const struct bid_request *reques
 	pthread_mutex_unlock(&keeper->lock);
 	if (noted)
 		return;
-	while (bid_spelling_next(&spelling, &request->id, &filed.id))
-		if (bid_record_used(keeper->store, &filed, time(NULL) - HOUR_S) != -ENOENT)
-			return;
+	while (bid_spelling_next(&spelling, &request->id, &filed.id)) {
+		bid_made_used(keeper->store, &filed, before);
+		recorded = recorded || bid_record_used(keeper->store, &filed, before) != -ENOENT;
+	}
 }
 
 void bid_store_used(struct bid_store *store, const struct bid_request *request)

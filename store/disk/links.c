@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
+#include "disk/made.h"
 #include "disk/names.h"
 #include "disk/piece.h"
 #include "disk/record.h"
@@ -156,15 +157,12 @@ void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const c
 
 void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last)
 {
-	char path[BID_LAYOUT_MAX];
-
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (kinds & 1U << kind)
 			bid_record_drop(store, &(struct bid_request){ .id = *filed, .kind = (enum bid_kind)kind });
 	if (last) {
 		bid_pieces_remove(store, filed);
 		bid_names_forget(store, filed);
-		bid_entry_unlink(store, bid_layout_fanned(BID_LAYOUT_UNPACKED, filed, "", path));
-		bid_entry_unlink(store, bid_layout_fanned(BID_LAYOUT_TABLES, filed, "", path));
+		bid_made_forget(store, filed);
 	}
 }

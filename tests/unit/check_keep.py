@@ -4,6 +4,7 @@
 
 usage: check_keep.py BIDCTL [--no-fetch]
 """
+import gzip
 import itertools
 import json
 import os
@@ -345,9 +346,78 @@ def case_gc_of_what_was_set_aside(scene):
         (place / name).write_bytes(b"x")
     done = scene.on_store("gc", "--dry-run")
     assert {path.name for path in place.iterdir()} == old | young, done.stdout
+    assert "wrong files in quarantine: 2 kept, 3 would be dropped" in done.stdout, done.stdout
     done = scene.on_store("gc")
     assert {path.name for path in place.iterdir()} == young, done.stdout
     assert "wrong files in quarantine: 2 kept, 3 dropped" in done.stdout, done.stdout
+
+
+def case_gc_of_scans(scene):
+    """What was found of a tree goes when no scan has looked at it for a month, and not while scans find nothing new."""
+    place = scene.store / ".bidfs" / "scan"
+    trees = [scene.home / "one", scene.home / "two"]
+    caches = []
+    for tree in trees:
+        tree.mkdir()
+        (tree / "text").touch()
+        time.sleep(0.05)  # longer than a tick of the clock, so that what is found of it is remembered
+        scene.on_store("add", tree)
+        caches += [path for path in place.iterdir() if path not in caches]
+    (place / "notes").touch()
+    old = time.time() - 31 * 86400
+    for path in caches + [place / "notes"]:
+        os.utime(path, (old, old))
+    # nothing new: it is looked at, and stays as it is
+    scene.on_store("add", trees[0])
+    assert caches[0].stat().st_mtime > old + 86400, "its use was not noted"
+    just = time.time() - 3600
+    os.utime(caches[0], (just, just))
+    scene.on_store("add", trees[0])
+    assert abs(caches[0].stat().st_mtime - just) < 1, "written more than once a day"
+    done = scene.on_store("gc", "--dry-run")
+    assert "results of scans of trees: 1 kept, 1 would be dropped" in done.stdout and caches[1].exists(), done.stdout
+    done = scene.json("gc")
+    assert (done["scans"], done["scans_dropped"]) == (1, 1), done
+    assert {path.name for path in place.iterdir()} == {caches[0].name, "notes"}
+    assert "scans" not in scene.on_store("gc").stdout
+
+
+def case_gc_of_what_was_made(scene):
+    """A compressed module of a lower store is unpacked once, and that goes like what was fetched: least recently used first."""
+    place = scene.store / ".bidfs" / "unpacked"
+    lower = scene.home / "lower"
+    scene.store.mkdir(exist_ok=True)
+    for build_id, program in ((ID_ONE, scene.one), (ID_TWO, scene.two)):
+        entry = lower / "lib/modules/6/a.ko.gz" / build_id
+        link = lower / ".build-id" / build_id[:2] / build_id[2:]
+        entry.mkdir(parents=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        (entry / "elf").write_bytes(gzip.compress(program.read_bytes()))
+        link.symlink_to(f"../../lib/modules/6/a.ko.gz/{build_id}")
+        scene.on_store("get", f"--lower={lower}", build_id, "elf")
+    kept = {build_id: place / build_id[:2] / build_id[2:] for build_id in (ID_ONE, ID_TWO)}
+    times = {path: path.stat().st_mtime for path in kept.values()}
+    os.utime(kept[ID_ONE], (1000, times[kept[ID_ONE]]))
+    os.utime(kept[ID_TWO], (500, times[kept[ID_TWO]]))
+    scene.on_store("get", f"--lower={lower}", ID_TWO, "elf")
+    assert kept[ID_TWO].stat().st_atime > 1000, "its use was not noted"
+    assert {path: path.stat().st_mtime for path in kept.values()} == times
+    done = scene.on_store("gc", "--dry-run", "--cache-size=1").stdout.splitlines()
+    assert [line.split("\t")[:2] for line in done[:2]] == [[ID_ONE, "unpacked"], [ID_TWO, "unpacked"]], done
+    assert done[2].startswith("fetched 0 artifacts, 0 B; made 2, ") and "would evict 2" in done[2], done
+    size = kept[ID_TWO].stat().st_blocks * 512
+    done = scene.json("gc", f"--cache-size={size}")
+    assert [(gone["id"], gone["made"]) for gone in done["artifacts"]] == [(ID_ONE, True)] and done["made"] == 2, done
+    assert not kept[ID_ONE].exists() and kept[ID_TWO].exists()
+    # who has it open keeps it
+    with open(kept[ID_TWO], "rb"):
+        done = scene.json("gc", "--cache-size=1")
+        assert done["in_use"] == 1 and kept[ID_TWO].exists(), done
+    done = scene.json("gc", "--cache-size=1")
+    assert done["evicted"] == 1 and not kept[ID_TWO].exists(), done
+    # and it is made again
+    scene.on_store("get", f"--lower={lower}", ID_ONE, "elf")
+    assert kept[ID_ONE].exists()
 
 
 def case_gc(scene):

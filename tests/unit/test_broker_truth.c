@@ -94,7 +94,7 @@ static void test_evidence_is_bounded(void **state)
 	bid_auto_free char *web_page = calloc(1, 3 << 20);
 	struct bid_request large = elf_of(0xc0);
 	struct bid_source *wrong;
-	unsigned left, gone;
+	struct bid_forgotten left, gone;
 	char path[512];
 	struct stat st;
 
@@ -111,12 +111,14 @@ static void test_evidence_is_bounded(void **state)
 	}
 	assert_int_equal(quarantined(scene, ".json", path), 64);
 	assert_int_equal(quarantined(scene, "", path), 2 * 64);
-	assert_int_equal(bid_store_forget_evidence(scene->store, INT64_MIN, &left, &gone), 0);
-	assert_int_equal(left, 64);
-	assert_int_equal(gone, 0);
-	assert_int_equal(bid_store_forget_evidence(scene->store, INT64_MAX, &left, &gone), 0);
-	assert_int_equal(left, 0);
-	assert_int_equal(gone, 64);
+	assert_int_equal(bid_store_forget(scene->store, INT64_MAX, true, &left, &gone), 0);
+	assert_int_equal(gone.evidence, 64);
+	assert_int_equal(bid_store_forget(scene->store, INT64_MIN, false, &left, &gone), 0);
+	assert_int_equal(left.evidence, 64);
+	assert_int_equal(gone.evidence, 0);
+	assert_int_equal(bid_store_forget(scene->store, INT64_MAX, false, &left, &gone), 0);
+	assert_int_equal(left.evidence, 0);
+	assert_int_equal(gone.evidence, 64);
 	assert_int_equal(quarantined(scene, "", path), 0);
 
 	/* an ELF file by its first bytes, and large */

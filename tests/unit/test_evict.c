@@ -319,6 +319,33 @@ static void what_is_kept_for_the_next_reader_goes(void **state)
 	bid_store_on_let_go(scene->store, NULL, NULL);
 }
 
+/* A section, and an unpacked module, are cut and unpacked again; what they are made of stays. */
+static void what_was_made_goes_and_comes_again(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
+	struct bid_detail *text;
+
+	assert_int_equal(bid_detail_section(".text", &text), 0);
+	request.detail = text;
+	run(scene, "xz -kc a > packed");
+	perf_adds(scene, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
+	add(scene, "b");
+	for (int i = 0; i < 2; i++) {
+		struct bid_file file = BID_FILE_NONE;
+
+		assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+		assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+		bid_file_release(&file);
+		assert_int_equal(evict_all(scene, true), 2);
+		assert_int_equal(evict_all(scene, false), 2);
+		run(scene, "test -z \"$(find store/.bidfs/unpacked store/.bidfs/section -type f)\"");
+		nothing_is_wrong(scene);
+	}
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	bid_detail_unref(text);
+}
+
 static void limits_are_kept_behind_the_writers_back(void **state)
 {
 	struct store_scene *scene = *state;
@@ -487,6 +514,7 @@ int main(void)
 		TEST(a_use_is_noted_once_an_hour),
 		TEST(what_is_open_stays_and_does_not_count),
 		TEST(what_is_kept_for_the_next_reader_goes),
+		TEST(what_was_made_goes_and_comes_again),
 		TEST(limits_are_kept_behind_the_writers_back),
 		TEST(readers_do_not_evict),
 		TEST(a_full_disk_evicts_once),

@@ -15,8 +15,7 @@
 #include "base/io.h"
 #include "disk/check.h"
 #include "disk/find.h"
-#include "disk/kept.h"
-#include "disk/layout.h"
+#include "disk/made.h"
 #include "disk/publish/add.h"
 #include "disk/store.h"
 
@@ -144,16 +143,14 @@ static int to_memory(const struct text *text, const struct stat *source, enum bi
 /* A table that was made and kept: not where perf looks, who would not file that of the kernel that runs then. */
 static int open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
 	char path[BID_LAYOUT_MAX];
 
-	return bid_check_open(store, bid_layout_fanned(BID_LAYOUT_TABLES, &filed, "", path), request, ret_file);
+	return bid_check_open(store, bid_made_path(request, path), request, ret_file);
 }
 
 static int keep_table(struct bid_store *store, const struct bid_request *request, const struct text *text,
 		      struct bid_file *ret_file)
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
 	struct bid_temp temp = BID_TEMP_NONE;
 	int r = bid_temp_new(store, false, &temp);
 
@@ -162,7 +159,7 @@ static int keep_table(struct bid_store *store, const struct bid_request *request
 	if (r == 0 && fchmod(temp.fd, 0444) < 0)
 		r = -errno;
 	if (r == 0)
-		r = bid_kept_put(store, BID_LAYOUT_TABLES, &filed, &temp);
+		r = bid_made_keep(store, request, &temp);
 	bid_temp_release(&temp);
 	return r < 0 ? r : open_kept(store, request, ret_file);
 }

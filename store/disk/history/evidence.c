@@ -70,6 +70,7 @@ static bool is_set_aside(int dir, const char *name, int64_t *ret_time)
  */
 struct survey {
 	int64_t before;
+	bool dry_run;
 	unsigned n, dropped;
 	unsigned n_aside;
 	struct timespec oldest_time;
@@ -97,14 +98,14 @@ static int survey(struct bid_store *store, struct survey *survey)
 		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (is_set_aside(dirfd(dir), entry->d_name, &at)) {
-			bool gone = at < survey->before && unlinkat(dirfd(dir), entry->d_name, 0) == 0;
+			bool gone = at < survey->before && (survey->dry_run || unlinkat(dirfd(dir), entry->d_name, 0) == 0);
 
 			*(gone ? &survey->dropped : &survey->n_aside) += 1;
 			continue;
 		}
 		if (!is_evidence(entry->d_name))
 			continue;
-		if (st.st_mtim.tv_sec < survey->before && drop(dirfd(dir), entry->d_name) == 0) {
+		if (st.st_mtim.tv_sec < survey->before && (survey->dry_run || drop(dirfd(dir), entry->d_name) == 0)) {
 			survey->dropped++;
 			continue;
 		}
@@ -120,7 +121,7 @@ static int make_room(struct bid_store *store, int dir)
 {
 	/* as many as somebody else may have left, and no endless race with one who adds */
 	for (int i = 0; i < MAX_COUNT; i++) {
-		struct survey found = { 0 };
+		struct survey found = { .before = INT64_MIN };
 		int r = survey(store, &found);
 
 		if (r < 0 || found.n < MAX_COUNT)
@@ -215,14 +216,12 @@ int bid_evidence_keep(struct bid_store *store, const struct bid_request *request
 	return r;
 }
 
-int bid_store_forget_evidence(struct bid_store *store, int64_t before, unsigned *ret_left, unsigned *ret_forgotten)
+int bid_evidence_forget(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone)
 {
-	struct survey found = { .before = before };
-	int r = bid_store_writable(store) || before == INT64_MIN ? survey(store, &found) : -EROFS;
+	struct survey found = { .before = before, .dry_run = dry_run };
+	int r = survey(store, &found);
 
-	if (r < 0)
-		return r;
-	*ret_left = found.n + found.n_aside;
-	*ret_forgotten = found.dropped;
-	return 0;
+	*left += found.n + found.n_aside;
+	*gone += found.dropped;
+	return r;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "disk/scan/scan_cache.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -20,6 +22,7 @@ enum {
 	SLOTS_MIN = 1024,
 	STEPS_MAX = 1024, /* no key is looked for longer, whatever the file says */
 	CACHE_MAX = 1 << 30, /* bytes: some 30 million files */
+	DAY_S = 24 * 60 * 60,
 };
 
 /* the bytes of the last number tell the machine's byte order, too */
@@ -55,6 +58,7 @@ struct bid_scan_named {
 struct bid_scan_cache {
 	char name[32]; /* in BID_LAYOUT_SCANS */
 	uint64_t path_hash;
+	time_t used; /* when it was last written, or looked at */
 	char *data; /* of the file; owned. NULL if empty */
 	const struct header *header; /* the following three: in data */
 	const struct bid_scan_slot *slots;
@@ -130,15 +134,18 @@ int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, 
 	struct bid_scan_cache *cache = calloc(1, sizeof(*cache));
 	bid_auto_fd int fd = -1;
 	bid_auto_free char *data = NULL;
+	struct stat st;
 	size_t len;
 
 	if (!cache)
 		return -ENOMEM;
 	cache->path_hash = XXH3_64bits(path, strlen(path));
 	snprintf(cache->name, sizeof(cache->name), "%016llx", (unsigned long long)cache->path_hash);
-	if (!forget && open_cache(store, cache->name, &fd) == 0 && bid_read_file(fd, CACHE_MAX, &data, &len) == 0 &&
-	    adopt(cache, data, len))
+	if (!forget && open_cache(store, cache->name, &fd) == 0 && fstat(fd, &st) == 0 &&
+	    bid_read_file(fd, CACHE_MAX, &data, &len) == 0 && adopt(cache, data, len)) {
 		cache->data = bid_steal(data);
+		cache->used = st.st_mtim.tv_sec;
+	}
 	*ret_cache = cache;
 	return 0;
 }
@@ -285,11 +292,14 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 	size_t len;
 	int r;
 
-	if (is_saved(cache, found, n))
+	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
+	if (r == 0 && is_saved(cache, found, n)) {
+		if (time(NULL) - cache->used >= DAY_S)
+			utimensat(dir, cache->name, NULL, AT_SYMLINK_NOFOLLOW);
 		return 0;
-	r = build(cache, found, n, &data, &len);
+	}
 	if (r == 0)
-		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
+		r = build(cache, found, n, &data, &len);
 	if (r == 0)
 		r = bid_temp_new(store, true, &temp);
 	if (r == 0)
@@ -300,6 +310,33 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 		r = bid_temp_replace(store, &temp, dir, cache->name);
 	bid_temp_release(&temp);
 	return r;
+}
+
+/* Is @name that of a cache: 16 hex digits? */
+static bool is_cache(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == 16 && name[16] == '\0';
+}
+
+int bid_scan_caches_forget(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_SCANS, &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; (entry = readdir(dir)); errno = 0) {
+		struct stat st;
+
+		if (!is_cache(entry->d_name) || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (st.st_mtim.tv_sec < before && (dry_run || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
+			*gone += 1;
+		else
+			*left += 1;
+	}
+	return -errno;
 }
 
 void bid_scan_cache_free(struct bid_scan_cache *cache)

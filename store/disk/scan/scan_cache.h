@@ -2,7 +2,7 @@
 /*
  * What earlier scans of a tree found its files to be: ".bidfs/scan/HASH" (docs/FORMAT.md, "What was scanned"), one file per tree.
  * An entry stands for a name, an inode, a size and times; a file that was changed has another. A file of the cache that is missing,
- * damaged or of another form is an empty one.
+ * damaged or of another form is an empty one. Its modification time is that of the last scan, give or take a day.
  */
 #ifndef BID_DISK_SCAN_CACHE_H
 #define BID_DISK_SCAN_CACHE_H
@@ -59,8 +59,11 @@ int bid_scan_found_add(struct bid_scan_found *found, const struct bid_scan_key *
 
 void bid_scan_found_release(struct bid_scan_found *found);
 
-/* Write what @n threads found in the place of what was there before, unless that says the same. */
+/* Write what @n threads found in the place of what was there before, or, if that says the same, note that a scan looked at it. */
 int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n);
+
+/* Remove what no scan has looked at since @before, or with @dry_run only count it. Adds to @left and @gone. */
+int bid_scan_caches_forget(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone);
 
 /* @cache may be NULL. */
 void bid_scan_cache_free(struct bid_scan_cache *cache);

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What goes by its age alone. */
+#include <errno.h>
+
+#include <bid/evict.h>
+
+#include "disk/history/evidence.h"
+#include "disk/scan/scan_cache.h"
+#include "disk/store.h"
+
+int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,
+		     struct bid_forgotten *ret_gone)
+{
+	struct bid_forgotten left = { 0 }, gone = { 0 };
+	int r;
+
+	if (!dry_run && !bid_store_writable(store))
+		return -EROFS;
+	r = bid_evidence_forget(store, before, dry_run, &left.evidence, &gone.evidence);
+	if (r == 0)
+		r = bid_scan_caches_forget(store, before, dry_run, &left.scans, &gone.scans);
+	if (r < 0)
+		return r;
+	*ret_left = left;
+	*ret_gone = gone;
+	return 0;
+}

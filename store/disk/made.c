@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/made.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "disk/entries.h"
+#include "disk/keeper.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+static const struct {
+	enum bid_kind kind;
+	const char *folder;
+} sorts[] = {
+	{ BID_KIND_ELF, BID_LAYOUT_UNPACKED },
+	{ BID_KIND_KALLSYMS, BID_LAYOUT_TABLES },
+};
+
+#define SORTS (sizeof(sorts) / sizeof(sorts[0]))
+
+const char *bid_made_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX])
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+
+	return bid_layout_fanned(sorts[request->kind == BID_KIND_KALLSYMS].folder, &filed, "", buf);
+}
+
+/* The directory and the name of what is kept for @request; the directory is made if @make. */
+static int open_place(struct bid_store *store, const struct bid_request *request, bool make, int *ret_dir,
+		      char name[static BID_LAYOUT_MAX])
+{
+	char path[BID_LAYOUT_MAX];
+	char *slash;
+
+	bid_made_path(request, path);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	memcpy(name, slash + 1, strlen(slash + 1) + 1);
+	return make ? bid_root_mkdirs(bid_store_root(store), path, false, ret_dir)
+		    : bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
+}
+
+int bid_made_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp)
+{
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	struct stat st;
+	int r;
+
+	if (fsync(temp->fd) < 0 || fstat(temp->fd, &st) < 0)
+		return -errno;
+	r = open_place(store, request, true, &dir, name);
+	if (r < 0)
+		return r;
+	r = bid_temp_link(temp, dir, name);
+	if (r == -EEXIST && unlinkat(dir, name, 0) == 0)
+		r = bid_temp_link(temp, dir, name);
+	if (r == 0)
+		bid_keeper_published(bid_store_keeper(store), (uint64_t)st.st_size);
+	return r;
+}
+
+void bid_made_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
+{
+	static const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
+	char name[BID_LAYOUT_MAX];
+	bid_auto_fd int dir = -1;
+	struct stat st;
+
+	if (!bid_kind_is_elf(request->kind) && request->kind != BID_KIND_KALLSYMS)
+		return;
+	if (open_place(store, request, false, &dir, name) < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_atim.tv_sec >= if_before || !S_ISREG(st.st_mode))
+		return;
+	utimensat(dir, name, now, AT_SYMLINK_NOFOLLOW);
+}
+
+static int each_in(struct bid_store *store, size_t sort, unsigned first,
+		   int (*fn)(void *user, const struct bid_request *request, const struct stat *st), void *user)
+{
+	char path[64], hex[2 + NAME_MAX + 1];
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%02x", sorts[sort].folder, first);
+	r = bid_root_opendir(bid_store_root(store), path, &dir);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
+		struct bid_request request = { .kind = sorts[sort].kind };
+		struct stat st;
+
+		snprintf(hex, sizeof(hex), "%02x%s", first & 0xff, entry->d_name);
+		if (bid_entry_name(hex, &request.id) && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode))
+			r = fn(user, &request, &st);
+	}
+	return r != 0 ? r : -errno;
+}
+
+int bid_made_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
+		  void *user)
+{
+	int r = 0;
+
+	for (size_t sort = 0; sort < SORTS; sort++)
+		for (unsigned first = 0; r == 0 && first < 256; first++)
+			r = each_in(store, sort, first, fn, user);
+	return r;
+}
+
+void bid_made_forget(struct bid_store *store, const struct bid_id *filed)
+{
+	char path[BID_LAYOUT_MAX];
+
+	for (size_t sort = 0; sort < SORTS; sort++)
+		bid_entry_unlink(store, bid_made_path(&(struct bid_request){ .id = *filed, .kind = sorts[sort].kind }, path));
+}
