@@ -108,3 +108,21 @@ int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len)
 	*ret_len = len;
 	return 0;
 }
+
+int bid_same_bytes(int one, int other)
+{
+	char a[16384], b[16384];
+	off_t at = 0;
+
+	for (;;) {
+		ssize_t n = bid_pread_full(one, a, sizeof(a), at), m = bid_pread_full(other, b, sizeof(b), at);
+
+		if (n < 0 || m < 0)
+			return (int)(n < 0 ? n : m);
+		if (n != m || memcmp(a, b, (size_t)n) != 0)
+			return 0;
+		if (n == 0)
+			return 1;
+		at += n;
+	}
+}

@@ -19,6 +19,9 @@ int bid_copy_file(int from, int to);
 /* The same for at most @len bytes of @from at @offset, to the beginning of @to. */
 int bid_copy_range(int from, off_t offset, uint64_t len, int to);
 
+/* Have both files the same bytes? 1 if so, 0 if not. */
+int bid_same_bytes(int one, int other);
+
 /* Read the whole file, of @max bytes at most (-EFBIG above), into memory with a NUL behind it. The caller frees @ret_data. */
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);
 

@@ -16,24 +16,6 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-/* A copy in the store of what was examined, synced. */
-static int copy(struct bid_store *store, struct bid_adding *adding)
-{
-	mode_t mode = adding->st.st_mode;
-	int r = 0;
-
-	if (!adding->packed) {
-		r = bid_temp_new(store, false, &adding->temp);
-		if (r == 0)
-			r = bid_adding_copy(adding, adding->temp.fd, false);
-	}
-	if (r < 0)
-		return r;
-	/* as in adding: never a copy that may more than what it was copied from, and none that is setuid */
-	mode &= mode & (S_ISUID | S_ISGID) || !(mode & S_IROTH) ? 0444 : 0555;
-	return fchmod(adding->temp.fd, mode) < 0 || fsync(adding->temp.fd) < 0 ? -errno : 0;
-}
-
 static void record(struct bid_store *store, const struct bid_adding *adding, const struct bid_request *request)
 {
 	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
@@ -61,7 +43,7 @@ static int update(struct bid_store *store, struct bid_adding *adding, bool *ret_
 	*ret_replaced = names > 0;
 	if (r < 0 || names == 0)
 		return r;
-	r = copy(store, adding);
+	r = bid_adding_fill(store, adding, false, BID_DURABLE_EACH);
 	if (r == 0)
 		r = bid_replace(store, &request, NULL, adding->temp.fd, &names);
 	if (r == 0)

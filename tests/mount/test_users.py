@@ -65,17 +65,55 @@ def test_each_user_each_mode(needs_root, mount, mode, files, option):
     assert option == "alone" or len({json.dumps(told(user, mounted)) for user in USERS}) == len(USERS)
 
 
-def test_the_directory_it_was_added_from_hides_nothing(needs_root, mount, mode, place, store):
-    """As mount.bidfs(8) says of allow_other: what a file says of itself counts, not what the directory says that it came from."""
-    home = place / "private"
-    home.mkdir(0o700)
-    everybodys, own = programs.small(home / "everybodys", 1), programs.small(home / "own", 2)
-    own.path.chmod(0o711)
-    for program in (everybodys, own):
-        tools.run(tools.BIDCTL, "--store", store, "add", program.path)
+# what stands between a user and a file: the mode and the group of its directory, and of one above
+WAYS = {
+    "open": (0o755, 0, 0o755),
+    "not listed": (0o711, 0, 0o755),
+    "closed": (0o700, ALICE, 0o755),
+    "closed above": (0o755, ALICE, 0o700),
+    "a group's": (0o750, GROUP, 0o755),
+    "a group's of root": (0o750, GROUP, 0o750),
+    "all but a group's": (0o705, GROUP, 0o755),
+}
+
+
+def below(place, number, way, mode):
+    """A program of alice's of this mode, and this way to it."""
+    directory, group, above = WAYS[way]
+    home = place / f"way{number}"
+    (home / "here").mkdir(parents=True)
+    build = programs.small(home / "here" / "program", number)
+    os.chown(build.path, ALICE, GROUP)
+    build.path.chmod(mode)
+    os.chown(home / "here", 0 if "root" in way else ALICE, group)
+    (home / "here").chmod(directory)
+    os.chown(home, 0 if "root" in way else ALICE, GROUP if above == 0o750 else ALICE)
+    home.chmod(above)
+    return build
+
+
+@pytest.mark.parametrize("how", ["auto", "copy", "scan"])
+def test_the_directories_it_was_added_from(needs_root, mount, mode, place, store, how):
+    """Who does not get to a file at its path does not read it here; whose way was open all along shares it with the store."""
+    cases = [(way, bits) for way in WAYS for bits in (0o755, 0o750, 0o700)]
+    builds = [below(place, number, way, bits) for number, (way, bits) in enumerate(cases)]
+    what = [place / f"way{number}" for number in range(len(builds))] if how == "scan" else [build.path for build in builds]
+    tools.run(tools.BIDCTL, "--store", store, "add", *(["--link=copy"] if how == "copy" else []), *what)
     m = mount("allow_other")
-    assert told("carol", [everybodys.path, own.path]) == [13, 13]
-    assert told("carol", [m.artifact(everybodys.id), m.artifact(own.id)]) == [hashlib.sha256(everybodys.read()).hexdigest(), 13]
+    sources, mounted = [build.path for build in builds], [m.artifact(build.id) for build in builds]
+    right = told("root", sources)
+    assert 13 not in right and told("root", mounted) == right
+    for user in ("alice", "bob", "carol"):
+        for case, source, there, whole in zip(cases, told(user, sources), told(user, mounted), right):
+            assert there in (13, whole) and source in (13, whole), (user, case)
+            assert source != 13 or there == 13, f"{user} reads what he may not: {case}"
+            # what a mode can say, it does
+            exact = case[0] != "all but a group's" and user != "alice"
+            assert not exact or there == source, f"{user} does not read what he may: {case}"
+    if how != "copy":
+        shared = [case for case, build, there in zip(cases, builds, mounted)
+                  if any(os.path.samefile(build.path, elf) for elf in store.glob(f"**/{build.id}/elf"))]
+        assert shared == [("open", 0o755), ("not listed", 0o755)]
 
 
 TABLE = b"ffffffff81000000 T _text\nffffffffc0200000 t init\t[ext4]\n"

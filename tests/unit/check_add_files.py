@@ -115,6 +115,86 @@ def case_privileged_later(scene):
             scene.on_store("remove", check_bidctl.ID_ONE)
 
 
+def names_in(scene, path, ident):
+    return scene.store / str(path)[1:] / ident / "elf"
+
+
+def case_hidden(scene):
+    """A file that others do not get to is copied for those who do; but for nothing where the store hides it as well."""
+    user, group = 20001, 20100
+    home, program = scene.home / "home", scene.home / "home" / "tree" / "program"
+    need(os.geteuid() == 0, "needs root, for other users")
+    program.parent.mkdir(parents=True)
+    for path in (scene.home.parent.parent, scene.home.parent, scene.home, scene.store, home, program.parent):
+        path.chmod(0o755)
+    shutil.copy(scene.one, program)
+    for path in (home, program.parent, program):
+        os.chown(path, user, group)
+    elf = names_in(scene, program, check_bidctl.ID_ONE)
+    # (of the directory, of the file) -> of what is stored, and whose that is
+    cases = {
+        (0o755, 0o755): "linked", (0o711, 0o744): "linked", (0o700, 0o755): (0o400, user, 0), (0o710, 0o755): (0o440, user, group),
+        (0o701, 0o755): (0o400, user, 0), (0o755, 0o640): (0o440, user, group), (0o700, 0o640): (0o400, user, 0),
+        (0o750, 0o640): (0o440, user, group),
+    }
+    for (directory, mode), expected in cases.items():
+        home.chmod(directory)
+        program.chmod(mode)
+        for what in (program, home):
+            scene.on_store("add", what)
+            st = elf.stat()
+            is_as = "linked" if elf.samefile(program) else (st.st_mode & 0o777, st.st_uid, st.st_gid)
+            if expected != "linked" and not expected[0] & 0o040:
+                expected = (*expected[:2], is_as[2])  # nobody of a group reads it, whichever that is
+            assert is_as == expected, (oct(directory), oct(mode), what, is_as)
+            scene.on_store("remove", check_bidctl.ID_ONE)
+    # a directory of somebody else: the file's owner may not get there, either
+    home.chmod(0o700)
+    program.chmod(0o755)
+    os.chown(home, 0, 0)
+    scene.on_store("add", program)
+    assert (elf.stat().st_mode & 0o777, elf.stat().st_uid) == (0o400, 0)
+    scene.on_store("remove", check_bidctl.ID_ONE)
+    # a store that is hidden itself, and one that has the directory in common
+    scene.store.chmod(0o700)
+    scene.on_store("add", program)
+    assert elf.samefile(program)
+    scene.on_store("remove", check_bidctl.ID_ONE)
+    scene.store.chmod(0o755)
+    own = home / "store"
+    own.mkdir()
+    call(scene.bidctl, "-s", own, "add", program)
+    assert (own / elf.relative_to(scene.store)).samefile(program)
+
+
+def case_hidden_later(scene):
+    """What was linked and is hidden now is replaced by a copy, and what was copied and is not hidden any more is everybody's."""
+    tree = scene.home / "tree"
+    for path in (scene.home.parent.parent, scene.home.parent, scene.home, scene.store):
+        path.chmod(0o755)
+    for what in (tree, tree / "program"):
+        tree.mkdir(mode=0o755)
+        shutil.copy(scene.one, tree / "program")
+        elf = names_in(scene, tree / "program", check_bidctl.ID_ONE)
+        scene.on_store("add", tree / "program")
+        assert elf.samefile(tree / "program")
+        for mode, expected in ((0o700, 0o400), (0o755, 0o555)):
+            tree.chmod(mode)
+            (tree / "program").touch()
+            assert summary(scene.on_store("add", what))[0] == (1, 0, 1, 0)
+            assert elf.stat().st_mode & 0o777 == expected and elf.read_bytes() == scene.one.read_bytes(), (what, oct(mode))
+        # and under another name, too
+        tree.chmod(0o700)
+        scene.on_store("remove", check_bidctl.ID_ONE)
+        scene.on_store("add", what)
+        assert elf.stat().st_mode & 0o777 == 0o400
+        scene.on_store("add", scene.one)
+        assert elf.stat().st_mode & 0o777 == 0o555
+        scene.on_store("verify")
+        scene.on_store("remove", check_bidctl.ID_ONE)
+        shutil.rmtree(tree)
+
+
 def churn(scene, tree, number, builds, stop):
     """Until @stop is set, write, replace and remove files of @builds in @tree."""
     whole = scene.one.read_bytes()

@@ -93,6 +93,32 @@ def case_running_namespace(scene):
     assert stored(scene, IDS[1]) == scene.store / "opt" / "tool" / IDS[1]
 
 
+def case_running_hidden(scene):
+    """Who could not get to a program at its path does not read it in the store, also if it is there no more."""
+    need(os.geteuid() == 0, "needs root, for a mount namespace")
+    for path in (scene.home.parent.parent, scene.home.parent, scene.home):
+        path.chmod(0o755)
+    modes = {"open": 0o755, "closed": 0o700, "elsewhere": 0o755}
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    script = 'mount -t tmpfs tmpfs "$1"; cp "$2" "$1/program"; exec "$1/program"'
+    with contextlib.ExitStack() as stack:
+        for number, (name, mode) in enumerate(modes.items()):
+            place = scene.home / name
+            place.mkdir()
+            program = sleeper(scene.home, f"program{number}", IDS[number])
+            if name != "elsewhere":
+                shutil.copy(program, place / "program")
+            command = [place / "program"] if name != "elsewhere" else ["unshare", "-m", "sh", "-euc", script, "sh", place, program]
+            process = stack.enter_context(running(*command, **piped))
+            if process.stdout.readline() != b"up\n":
+                raise Skip(process.stderr.read().decode().strip())
+            os.unlink(f"/proc/{process.pid}/root{place}/program")
+            place.chmod(mode)
+        scene.on_store("add", "--running")
+    stored_modes = [(stored(scene, ident) / "elf").stat().st_mode & 0o777 for ident in IDS[:len(modes)]]
+    assert stored_modes == [0o555, 0o400, 0o400], [oct(mode) for mode in stored_modes]
+
+
 def case_running_kernel(scene):
     """The kernel's symbols are kept if it shows them, and refused if it hides them."""
     notes = pathlib.Path("/sys/kernel/notes")

@@ -14,6 +14,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
+#include "disk/publish/readers.h"
 #include "disk/publish/txn.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -48,26 +49,6 @@ int bid_adding_examine(struct bid_store *store, struct bid_adding *adding)
 	return adding->info.id.len > 1 ? 0 : -ENODATA;
 }
 
-/* The path of what was opened, whatever happens to the name meanwhile. */
-static int real_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
-{
-	static const char deleted[] = " (deleted)"; /* what the kernel appends to the last name of a file without any */
-	char link[64];
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, ret_path, PATH_MAX);
-	if (len < 0)
-		return -errno;
-	if (len >= PATH_MAX || ret_path[0] != '/')
-		return -ENAMETOOLONG;
-	if (st->st_nlink == 0 && len > (ssize_t)strlen(deleted) &&
-	    memcmp(ret_path + len - strlen(deleted), deleted, strlen(deleted)) == 0)
-		len -= (ssize_t)strlen(deleted);
-	ret_path[len] = '\0';
-	return 0;
-}
-
 int bid_adding_open(const struct bid_add *add, struct bid_adding *adding)
 {
 	int r = 0;
@@ -81,7 +62,7 @@ int bid_adding_open(const struct bid_add *add, struct bid_adding *adding)
 	if (!S_ISREG(adding->st.st_mode))
 		return -EINVAL;
 	if (adding->own_fd)
-		r = real_path(adding->fd, &adding->st, adding->path);
+		r = bid_readers_path(adding->fd, &adding->st, adding->path);
 	else if (strlen(add->path) >= sizeof(adding->path))
 		r = -ENAMETOOLONG;
 	else

@@ -11,6 +11,7 @@
 #include <bid/elf.h>
 #include <bid/store.h>
 
+#include "disk/publish/readers.h"
 #include "disk/publish/temp.h"
 
 /* When is what was added on disk? */
@@ -39,6 +40,7 @@ struct bid_adding {
 	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had nothing of its id, a moment ago: it need not be looked for */
 	bool is_fresh; /* it is known, and may be on disk only with the next bid_store_sync() */
+	bool is_staged; /* it was never anywhere but in the store: its mode alone says who reads it */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;
@@ -74,6 +76,15 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
  * as ioctl(2), FICLONE, or pread(2) and pwrite(2).
  */
 int bid_adding_copy(struct bid_adding *adding, int to, bool reflink);
+
+/* Who reads the file where it is, and so may read the copy of it in the store. */
+struct bid_readers bid_adding_readers(struct bid_store *store, const struct bid_adding *adding);
+
+/*
+ * Fill adding->temp with the file's bytes, or share its blocks, for those to read who read the file, and sync it unless that comes
+ * later. As bid_adding_copy().
+ */
+int bid_adding_fill(struct bid_store *store, struct bid_adding *adding, bool reflink, enum bid_durability durability);
 
 int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability);
 

@@ -21,6 +21,7 @@
 #include "disk/names.h"
 #include "disk/one.h"
 #include "disk/publish/join.h"
+#include "disk/publish/known.h"
 #include "disk/publish/replace.h"
 #include "disk/publish/txn.h"
 #include "disk/record_batch.h"
@@ -36,39 +37,41 @@ enum {
  * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that
  * somebody may not read where it is.
  */
-static bool may_link(const struct bid_adding *adding)
+static bool may_link(const struct bid_adding *adding, const struct bid_readers *readers)
 {
 	const struct stat *st = &adding->st;
 
-	return st->st_mode & S_IROTH && st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st);
+	return st->st_mode & S_IROTH && !readers->hidden && st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st);
 }
 
-static mode_t copied_mode(const struct bid_adding *adding)
+struct bid_readers bid_adding_readers(struct bid_store *store, const struct bid_adding *adding)
 {
-	mode_t mode = adding->st.st_mode;
+	struct bid_readers readers = adding->is_staged ? bid_readers_by_mode(adding->fd, &adding->st)
+						       : bid_readers_of(store, adding->fd, &adding->st);
 
-	if (mode & (S_ISUID | S_ISGID) || !may_link(adding))
-		return mode & 0444;
-	return mode & 0555;
+	/* nobody runs what gives rights, or is not for all */
+	if (!(adding->st.st_mode & S_IROTH) || bid_rights_given(adding->fd, &adding->st))
+		readers.mode &= S_IRUSR | S_IRGRP | S_IROTH;
+	return readers;
 }
 
-/* Fill adding->temp with the file's bytes. */
-static int fill_temp(struct bid_store *store, struct bid_adding *adding, bool reflink, enum bid_durability durability)
+int bid_adding_fill(struct bid_store *store, struct bid_adding *adding, bool reflink, enum bid_durability durability)
 {
-	int r;
+	struct bid_readers readers;
+	int r = 0;
 
 	if (!adding->packed) {
-		if (adding->temp.fd < 0) {
+		if (adding->temp.fd < 0)
 			r = bid_temp_new(store, false, &adding->temp);
-			if (r < 0)
-				return r;
-		}
-		r = bid_adding_copy(adding, adding->temp.fd, reflink);
-		if (r < 0)
-			return r;
+		if (r == 0)
+			r = bid_adding_copy(adding, adding->temp.fd, reflink);
 	}
-	if (fchmod(adding->temp.fd, copied_mode(adding)) < 0)
-		return -errno;
+	if (r < 0)
+		return r;
+	readers = bid_adding_readers(store, adding);
+	r = bid_readers_set(&readers, adding->temp.fd);
+	if (r < 0)
+		return r;
 	return durability != BID_DURABLE_LATER && fsync(adding->temp.fd) < 0 ? -errno : 0;
 }
 
@@ -169,23 +172,6 @@ static int own_place(const struct bid_adding *adding, char ret_path[static PATH_
 	return snprintf(ret_path, PATH_MAX, "%s/%s", adding->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* What is there may have been linked when it gave no rights, or by perf, which links anything. */
-static void disarm(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
-{
-	char hex[BID_ID_HEX_MAX];
-	struct stat st;
-	int r;
-
-	/* what a lower store has is not ours to change */
-	if (!bid_rights_given(file->fd, &file->st) || bid_find_stat(store, request, &st) < 0 || st.st_ino != file->st.st_ino ||
-	    st.st_dev != file->st.st_dev)
-		return;
-	r = bid_rights_take(store, request, file->fd);
-	if (r < 0)
-		bid_warning("%s: '%s' gives rights in the store '%s', and no copy without them could be made", bid_strerror(r),
-			    bid_id_format(&request->id, hex), bid_store_path(store));
-}
-
 /* Is it here already? 1 if so, and then it has this file's name too. */
 static int recognise(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
 {
@@ -207,7 +193,7 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 	/* from now on it is not what can be fetched again */
 	if (adding->added.known) {
 		bid_store_claim(store, &request);
-		disarm(store, &request, &file);
+		bid_known_mend(store, adding, &file);
 	}
 	bid_file_release(&file);
 	return r < 0 ? r : adding->added.known;
@@ -397,11 +383,12 @@ static bool may_reflink(struct bid_store *store, const struct bid_adding *adding
 /* By the first of the ways of @wanted that works. */
 static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link wanted, enum bid_durability durability)
 {
+	struct bid_readers readers;
 	int r;
 
 	if (!adding->packed && (wanted == BID_LINK_REFLINK || (wanted == BID_LINK_AUTO && may_reflink(store, adding)))) {
 		adding->added.link = BID_LINK_REFLINK;
-		r = fill_temp(store, adding, true, durability);
+		r = bid_adding_fill(store, adding, true, durability);
 		if (r == 0)
 			return finish_or_leave(store, adding, durability);
 		if (wanted == BID_LINK_REFLINK || !not_to_be_had(r))
@@ -409,7 +396,8 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
 			atomic_store(bid_store_no_reflink(store), (unsigned long long)adding->st.st_dev + 1);
 	}
-	if (!adding->packed && may_link(adding) && (wanted == BID_LINK_AUTO || wanted == BID_LINK_HARD)) {
+	readers = bid_adding_readers(store, adding);
+	if (!adding->packed && may_link(adding, &readers) && (wanted == BID_LINK_AUTO || wanted == BID_LINK_HARD)) {
 		adding->added.link = BID_LINK_HARD;
 		r = clean_source(adding);
 		if (r == 0)
@@ -418,7 +406,7 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 			return r;
 	}
 	adding->added.link = BID_LINK_COPY;
-	r = fill_temp(store, adding, false, durability);
+	r = bid_adding_fill(store, adding, false, durability);
 	return r < 0 ? r : finish_or_leave(store, adding, durability);
 }
 

@@ -45,18 +45,6 @@ static int name_it(const struct bid_temp *temp, const struct stat *st, struct bi
 	return 0;
 }
 
-/* A copy that is whole and on disk. */
-static int copy(struct bid_store *store, struct bid_adding *adding, struct bid_temp *temp)
-{
-	int r = bid_temp_new(store, false, temp);
-
-	if (r == 0)
-		r = bid_adding_copy(adding, temp->fd, false);
-	if (r < 0)
-		return r;
-	return fchmod(temp->fd, adding->st.st_mode & 0444) < 0 || fsync(temp->fd) < 0 ? -errno : 0;
-}
-
 static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_cookie *cookie)
 {
 	char dir[PATH_MAX];
@@ -96,7 +84,7 @@ int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_
 		r = -EEXIST;
 	if (r == -ENODATA) {
 		memcpy(cookie.path, adding.path, sizeof(cookie.path));
-		r = copy(store, &adding, &adding.temp);
+		r = bid_adding_fill(store, &adding, false, BID_DURABLE_EACH);
 		if (r == 0)
 			r = name_it(&adding.temp, &adding.st, &cookie);
 		if (r == 0)

@@ -68,24 +68,6 @@ static int open_file(int dir, const char *name, int *ret_fd, struct stat *ret_st
 	return 0;
 }
 
-static int same_bytes(int one, int other)
-{
-	char a[16384], b[16384];
-	off_t at = 0;
-
-	for (;;) {
-		ssize_t n = bid_pread_full(one, a, sizeof(a), at), m = bid_pread_full(other, b, sizeof(b), at);
-
-		if (n < 0 || m < 0)
-			return (int)(n < 0 ? n : m);
-		if (n != m || memcmp(a, b, (size_t)n) != 0)
-			return 0;
-		if (n == 0)
-			return 1;
-		at += n;
-	}
-}
-
 bool bid_join_completes(const struct bid_elf_info *info, int fd)
 {
 	struct bid_elf_info other;
@@ -125,7 +107,7 @@ static int join_kind(struct bid_store *store, const struct bid_place_of *entry, 
 		return link_fd(ours, to, name);
 	if (r < 0 || (st.st_ino == other.st_ino && st.st_dev == other.st_dev))
 		return r;
-	r = st.st_size == other.st_size ? same_bytes(ours, theirs) : 0;
+	r = st.st_size == other.st_size ? bid_same_bytes(ours, theirs) : 0;
 	if (r < 0)
 		return r;
 	/* probe definitions are text that users made: where they differ, each name has its own */

@@ -89,7 +89,7 @@ bool bid_rights_given(int fd, const struct stat *st)
 	return fgetxattr(fd, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd)
+int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, struct bid_readers readers)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
 	struct stat st;
@@ -98,7 +98,13 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 
 	if (r == 0)
 		r = bid_copy_file(fd, temp.fd);
-	if (r == 0 && (fstat(fd, &st) < 0 || fchmod(temp.fd, st.st_mode & 0444) < 0 || fsync(temp.fd) < 0))
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r == 0 && bid_rights_given(fd, &st))
+		readers.mode &= S_IRUSR | S_IRGRP | S_IROTH;
+	if (r == 0)
+		r = bid_readers_set(&readers, temp.fd);
+	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
 	if (r == 0)
 		r = bid_replace(store, request, &st, temp.fd, &names);

@@ -5,6 +5,8 @@
 
 #include <bid/store.h>
 
+#include "disk/publish/readers.h"
+
 /*
  * Let the file open at @fd be what the store has of @request, under every name, or with @only under those of the file with these
  * attributes; with -1 they are only counted. Looks through the whole store. On return of 0 it is on disk.
@@ -17,7 +19,10 @@ int bid_replace(struct bid_store *store, const struct bid_request *request, cons
  */
 bool bid_rights_given(int fd, const struct stat *st);
 
-/* Put a copy without them in the place of the file of @request that is open at @fd, under all its names. As bid_replace(). */
-int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd);
+/*
+ * Put a copy without them, for @readers, in the place of the file of @request that is open at @fd, under all its names. As
+ * bid_replace().
+ */
+int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, struct bid_readers readers);
 
 #endif

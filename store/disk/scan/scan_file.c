@@ -188,10 +188,12 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 
 	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
 		return false;
-	/* it may give rights by now, which the store must not keep */
+	/* it may give rights by now, or be hidden, which in the store it would not be */
 	if (is_same(ret_stored, st))
-		return !bid_rights_given(fd, st);
-	if (ret_stored->st_size != st->st_size || bid_store_find(scan->store, &request, &found) < 0)
+		return !bid_rights_given(fd, st) && !bid_readers_of(scan->store, fd, st).hidden;
+	/* or be hidden no more */
+	if (ret_stored->st_size != st->st_size || (st->st_mode & S_IROTH && !(ret_stored->st_mode & S_IROTH)) ||
+	    bid_store_find(scan->store, &request, &found) < 0)
 		return false;
 	same = is_same(&found.st, ret_stored);
 	bid_file_release(&found);

@@ -244,7 +244,8 @@ static int check_rights(struct bid_verify *verify, const struct object *object, 
 
 	if (!bid_rights_given(object->fd, &object->st))
 		return 0;
-	finding.repaired = verify->config->repair && bid_rights_take(verify->store, request, object->fd) == 0;
+	finding.repaired = verify->config->repair &&
+			   bid_rights_take(verify->store, request, object->fd, bid_readers_by_mode(object->fd, &object->st)) == 0;
 	return bid_verify_found(verify, &finding);
 }
 

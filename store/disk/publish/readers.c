@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/publish/readers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/access.h"
+#include "disk/store.h"
+
+enum {
+	PASS_ALL = S_IXUSR | S_IXGRP | S_IXOTH,
+	PASS_GROUP = S_IXUSR | S_IXGRP,
+	PASS_NOT_OWN = S_IXGRP | S_IXOTH,
+	READ_ALL = S_IRUSR | S_IRGRP | S_IROTH,
+	READ_NOT_OWN = S_IRGRP | S_IROTH, /* whichever group one is of */
+	COPIED = 0555,
+};
+
+/* Whom the directories on the way to a file let through. */
+struct way {
+	bool open; /* everybody */
+	bool grouped; /* not everybody, but all of one group */
+	gid_t gid;
+	uid_t uid; /* whose the directories are that are not open; -1 if they are several users' */
+};
+
+int bid_readers_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
+{
+	static const char deleted[] = " (deleted)"; /* what the kernel appends to the last name of a file without any */
+	char link[64];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, ret_path, PATH_MAX);
+	if (len < 0)
+		return -errno;
+	if (len >= PATH_MAX || ret_path[0] != '/')
+		return -ENAMETOOLONG;
+	if (st->st_nlink == 0 && len > (ssize_t)strlen(deleted) &&
+	    memcmp(ret_path + len - strlen(deleted), deleted, strlen(deleted)) == 0)
+		len -= (ssize_t)strlen(deleted);
+	ret_path[len] = '\0';
+	return 0;
+}
+
+static bool is_same_mount(int fd, const char *directory)
+{
+	struct statx file, there;
+
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &file) == 0 && file.stx_mask & STATX_MNT_ID &&
+	       statx(AT_FDCWD, directory, AT_STATX_DONT_SYNC, STATX_MNT_ID, &there) == 0 && there.stx_mask & STATX_MNT_ID &&
+	       file.stx_mnt_id == there.stx_mnt_id;
+}
+
+/* Does @path lead to the file open at @fd, or if that has no name any more, into the file system that it was in? */
+static bool leads_to(const char *path, int fd, const struct stat *st)
+{
+	char directory[PATH_MAX];
+	struct stat there;
+
+	if (st->st_nlink > 0)
+		return lstat(path, &there) == 0 && there.st_ino == st->st_ino && there.st_dev == st->st_dev;
+	snprintf(directory, sizeof(directory), "%.*s/", (int)(strrchr(path, '/') - path), path);
+	return is_same_mount(fd, directory);
+}
+
+/* How long is the path of the last directory that both are in, or are? */
+static size_t common(const char *path, const char *other)
+{
+	size_t len = 0;
+
+	for (size_t i = 0;; i++) {
+		bool ends = path[i] == '\0' || other[i] == '\0';
+
+		if ((path[i] == '/' || !path[i]) && (other[i] == '/' || !other[i]))
+			len = i;
+		if (ends || path[i] != other[i])
+			return len;
+	}
+}
+
+static void pass(struct way *way, const char *directory)
+{
+	struct stat st;
+	bool listed, grouped;
+
+	if (lstat(directory, &st) < 0 || !S_ISDIR(st.st_mode))
+		st = (struct stat){ .st_uid = (uid_t)-1 };
+	/* a list may refuse anybody */
+	listed = getxattr(directory, "system.posix_acl_access", NULL, 0) > 0;
+	if ((st.st_mode & PASS_ALL) == PASS_ALL && !listed)
+		return;
+	grouped = (st.st_mode & PASS_GROUP) == PASS_GROUP && !listed;
+	way->grouped = grouped && (way->open || (way->grouped && way->gid == st.st_gid));
+	way->gid = st.st_gid;
+	way->uid = way->open || way->uid == st.st_uid ? st.st_uid : (uid_t)-1;
+	way->open = false;
+}
+
+/* The directories of @path, but for those in its first @len characters. */
+static struct way way_to(const char *path, size_t len)
+{
+	struct way way = { .open = true };
+	char directory[PATH_MAX];
+
+	snprintf(directory, sizeof(directory), "%s", path);
+	for (char *slash = strrchr(directory, '/'); slash > directory + len; slash = strrchr(directory, '/')) {
+		*slash = '\0';
+		pass(&way, directory);
+	}
+	if (len == 0)
+		pass(&way, "/");
+	return way;
+}
+
+/* Does who adds to the store alone get to it? */
+static bool is_private(const char *store)
+{
+	char directory[PATH_MAX];
+	struct stat st;
+
+	snprintf(directory, sizeof(directory), "%s", store);
+	do {
+		if (lstat(directory, &st) == 0 && S_ISDIR(st.st_mode) && !(st.st_mode & PASS_NOT_OWN) && st.st_uid == geteuid())
+			return true;
+		*strrchr(directory, '/') = '\0';
+	} while (*directory);
+	return false;
+}
+
+static struct way way_of(struct bid_store *store, int fd, const struct stat *st)
+{
+	char path[PATH_MAX], ours[PATH_MAX];
+	struct stat root;
+	struct way way = { .uid = (uid_t)-1 };
+	bool told = bid_readers_path(fd, st, path) == 0 && leads_to(path, fd, st);
+
+	/* in most cases everybody gets there, whoever gets to the store */
+	if (told)
+		way = way_to(path, 0);
+	if (way.open || fstat(bid_store_root(store), &root) < 0 || bid_readers_path(bid_store_root(store), &root, ours) < 0)
+		return way;
+	if (is_private(ours))
+		way.open = true;
+	else if (told)
+		way = way_to(path, common(path, ours));
+	return way;
+}
+
+struct bid_readers bid_readers_by_mode(int fd, const struct stat *st)
+{
+	struct stat own = *st;
+
+	bid_fstat(fd, &own);
+	return (struct bid_readers){ .mode = own.st_mode & COPIED, .uid = st->st_uid, .gid = st->st_gid };
+}
+
+struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct stat *st)
+{
+	struct bid_readers readers = bid_readers_by_mode(fd, st);
+	struct way way = way_of(store, fd, st);
+	mode_t mode = readers.mode;
+
+	if (way.open)
+		return readers;
+	readers.hidden = true;
+	readers.mode &= S_IRUSR;
+	if (way.uid != st->st_uid)
+		readers.uid = (uid_t)-1; /* he may not get there himself */
+	if (way.grouped && ((mode & READ_NOT_OWN) == READ_NOT_OWN || (mode & S_IRGRP && way.gid == st->st_gid))) {
+		readers.mode |= S_IRGRP;
+		readers.gid = way.gid;
+	}
+	return readers;
+}
+
+int bid_readers_set(const struct bid_readers *readers, int fd)
+{
+	mode_t mode = readers->mode;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((mode & READ_ALL) != READ_ALL) {
+		/* who copies a file has read it */
+		if (st.st_uid != readers->uid && (readers->uid == (uid_t)-1 || fchown(fd, readers->uid, (gid_t)-1) < 0))
+			mode |= S_IRUSR;
+		if (st.st_gid != readers->gid && fchown(fd, (uid_t)-1, readers->gid) < 0)
+			mode &= (mode_t) ~(S_IRWXG | S_IRWXO);
+	}
+	return fchmod(fd, mode) < 0 ? -errno : 0;
+}
