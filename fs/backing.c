@@ -9,6 +9,11 @@
 
 #include "base/clock.h"
 
+/* of Linux 6.9; older headers do not have it, and a newer libfuse may be there all the same */
+#ifndef FUSE_DEV_IOC_BACKING_CLOSE
+#define FUSE_DEV_IOC_BACKING_CLOSE _IOW(FUSE_DEV_IOC_MAGIC, 2, uint32_t)
+#endif
+
 enum { HOUR_S = 3600 };
 
 /* An inode's attachment; protected by the lock of its owner. It outlives its inode as long as there are handles. */
