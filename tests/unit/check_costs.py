@@ -20,6 +20,7 @@ FEW, MANY = 100, 600
 BUILDS_OF_A_PATH = 10
 TIMEOUT = 120
 FILES_WANTED, SYNCS_MAX = 4096, 6
+DISARMING_MORE = 20
 
 # system calls a build; of a directory with an ELF file in it, and perf's link to it
 LIMITS = {
@@ -96,6 +97,17 @@ def calls(bidctl, store, command, log):
                for line in log.read_text(encoding="utf-8", errors="replace").splitlines())
 
 
+def disarming(bidctl, store, program, log):
+    """How many system calls it takes to add a program that is there, and setuid: its names are known, and are not looked for."""
+    elf = store / "usr" / "lib" / "lib0.so" / ident_of(0).hex() / "elf"
+    program.write_bytes(image(ident_of(0)))
+    run(bidctl, "--store", store, "add", "--link=copy", program)
+    elf.chmod(0o4755)
+    n = calls(bidctl, store, ("add", program), log)
+    assert elf.stat().st_mode & 0o7777 == 0o444
+    return n
+
+
 def main():
     bidctl = pathlib.Path(sys.argv[1]).resolve()
     if not shutil.which("strace"):
@@ -113,6 +125,9 @@ def main():
                 each = (many - few) / (MANY - FEW)
                 print(f"bidctl {' '.join(command)}, {kind}: {each:.2f} calls a build, {limit} at most")
                 failed += not 0 < each <= limit
+        few, many = (disarming(bidctl, top / f"plain-{builds}", top / "program", top / "log") for builds in (FEW, MANY))
+        print(f"bidctl add of what is setuid in the store: {few} calls with {FEW} builds, {many} with {MANY}")
+        failed += many > few + DISARMING_MORE
         # those who may not open so many files at once do with smaller batches
         if resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= FILES_WANTED:
             n = syncs(bidctl, top / "copies", top / f"tree-{MANY}", top / "log")

@@ -21,11 +21,9 @@ static bool opens(const struct bid_adding *adding, const struct bid_file *file, 
 }
 
 /* What is there may have been linked when it gave no rights, or by perf, which links anything: is it to be copied? */
-static bool is_wrong(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file,
+static bool is_wrong(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file, bool linked,
 		     struct bid_readers *ret_readers)
 {
-	bool linked = is_same(&file->st, &adding->st);
-
 	if (bid_rights_given(file->fd, &file->st) && !linked) {
 		*ret_readers = bid_readers_by_mode(file->fd, &file->st);
 		return true;
@@ -41,15 +39,18 @@ static bool is_wrong(struct bid_store *store, const struct bid_adding *adding, c
 void bid_known_mend(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file)
 {
 	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	struct bid_readers readers;
+	bool linked = is_same(&file->st, &adding->st);
+	/* that of the file to be added */
+	struct bid_rights rights = { .elsewhere = linked };
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 	int r;
 
 	/* what a lower store has is not ours to change */
-	if (!is_wrong(store, adding, file, &readers) || bid_find_stat(store, &request, &st) < 0 || !is_same(&st, &file->st))
+	if (!is_wrong(store, adding, file, linked, &rights.readers) || bid_find_stat(store, &request, &st) < 0 ||
+	    !is_same(&st, &file->st))
 		return;
-	r = bid_rights_take(store, &request, file->fd, readers);
+	r = bid_rights_take(store, &request, file->fd, &rights);
 	if (r < 0)
 		bid_warning("%s: '%s' has other rights in the store '%s' than where it is, and no copy with its own could be made",
 			    bid_strerror(r), bid_id_format(&request.id, hex), bid_store_path(store));

@@ -13,6 +13,8 @@
 #include "base/io.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
+#include "disk/layout.h"
+#include "disk/names.h"
 #include "disk/publish/join.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
@@ -43,27 +45,56 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
 }
 
-static int replace(void *user, const struct bid_place_of *entry)
+/* In perf's old layout the entry @place is the file. */
+static int replace_in(const struct replacing *replacing, const char *place, bool is_file)
 {
-	struct replacing *replacing = user;
 	const struct stat *only = replacing->only;
 	char path[PATH_MAX + 16];
 	struct stat st;
 
-	if (!(entry->kinds & 1U << replacing->kind) || !bid_idset_find(replacing->wanted, &entry->id))
-		return 0;
-	replacing->names++;
-	if (replacing->fd < 0)
-		return 0;
-	/* in perf's old layout the entry is the file */
-	if (entry->is_file)
-		snprintf(path, sizeof(path), "%s", entry->path);
+	if (is_file)
+		snprintf(path, sizeof(path), "%s", place);
 	else
-		snprintf(path, sizeof(path), "%s/%s", entry->path, bid_kind_store_name(replacing->kind));
+		snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(replacing->kind));
 	if (only && (bid_root_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != only->st_ino ||
 		     st.st_dev != only->st_dev))
 		return 0;
 	return replace_at(replacing->store, path, replacing->fd);
+}
+
+static int replace(void *user, const struct bid_place_of *entry)
+{
+	struct replacing *replacing = user;
+
+	if (!(entry->kinds & 1U << replacing->kind) || !bid_idset_find(replacing->wanted, &entry->id))
+		return 0;
+	replacing->names++;
+	return replacing->fd < 0 ? 0 : replace_in(replacing, entry->path, entry->is_file);
+}
+
+/* Whatever it is that lies there. */
+static int replace_known(const struct replacing *replacing, const char *place)
+{
+	int r = replace_in(replacing, place, false);
+
+	return r == 0 ? replace_in(replacing, place, true) : r;
+}
+
+static int replace_noted(void *user, const char *note, const char *path, bool there)
+{
+	return there ? replace_known(user, path) : 0;
+}
+
+/* Under the names that are known without looking for them. */
+static int replace_all_known(const struct replacing *replacing, const struct bid_id *id)
+{
+	struct bid_place place = { 0 };
+	struct bid_id filed = bid_layout_filed(id);
+	int r = 0;
+
+	while (r == 0 && bid_place_next(&place, replacing->store, &filed, replacing->kind))
+		r = replace_known(replacing, place.path);
+	return r == 0 ? bid_names_each(replacing->store, &filed, replace_noted, (void *)replacing) : r;
 }
 
 int bid_replace(struct bid_store *store, const struct bid_request *request, const struct stat *only, int fd, unsigned *ret_names)
@@ -89,10 +120,12 @@ bool bid_rights_given(int fd, const struct stat *st)
 	return fgetxattr(fd, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, struct bid_readers readers)
+int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, const struct bid_rights *rights)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
-	struct stat st;
+	struct replacing replacing = { .store = store, .kind = request->kind };
+	struct bid_readers readers = rights->readers;
+	struct stat st, left;
 	unsigned names;
 	int r = bid_temp_new(store, false, &temp);
 
@@ -106,7 +139,15 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 		r = bid_readers_set(&readers, temp.fd);
 	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
+	replacing.only = &st;
+	replacing.fd = temp.fd;
 	if (r == 0)
+		r = replace_all_known(&replacing, &request->id);
+	if (r == 0 && rights->path)
+		r = replace_in(&replacing, rights->path, true);
+	if (r == 0 && fstat(fd, &left) < 0)
+		r = -errno;
+	if (r == 0 && left.st_nlink > rights->elsewhere)
 		r = bid_replace(store, request, &st, temp.fd, &names);
 	bid_temp_release(&temp);
 	/* a missing record says nothing else */

@@ -19,10 +19,19 @@ int bid_replace(struct bid_store *store, const struct bid_request *request, cons
  */
 bool bid_rights_given(int fd, const struct stat *st);
 
+enum { BID_NAMES_ANY = 1 << 30 }; /* more than a file can have */
+
+struct bid_rights {
+	struct bid_readers readers; /* for whom the copy is */
+	const char *path; /* a name of the file that nothing may lead to, or NULL */
+	nlink_t elsewhere; /* how many names it may have that are not to be looked for */
+};
+
 /*
- * Put a copy without them, for @readers, in the place of the file of @request that is open at @fd, under all its names. As
- * bid_replace().
+ * Put a copy without them in the place of the file of @request that is open at @fd, under the names that are known: where perf's
+ * link leads, those that were noted, and that of @rights. If the file has more names left then than may be elsewhere, the whole
+ * store is looked through for them. On return of 0 it is on disk.
  */
-int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, struct bid_readers readers);
+int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, const struct bid_rights *rights);
 
 #endif
