@@ -305,12 +305,46 @@ def case_verify_rotten_whoever_has_the_link(scene):
             places[missing].unlink()
         done = scene.run("--store", store, "verify", "--deep", "--repair", "--offline", status=None)
         assert done.returncode & OBJECTS and done.stdout.count("; set aside as ") == 2, (linked, missing, done)
-        # the id comes back by either
-        assert "; added again [repaired]" in done.stdout, (linked, missing, done)
+        # the id comes back by either, and gets both its names
+        told = [line.rsplit("; ", 1)[1] for line in done.stdout.splitlines() if "; set aside as " in line]
+        assert "added again [repaired]" in told, (linked, missing, done)
+        assert set(told) <= {"added again [repaired]", "the build has the file under this name, too [repaired]"}, told
         kept = [path for path in store.rglob("*") if path.name in ("elf", "debug") and path.parent.name == ID_ONE]
-        assert kept and all(path.read_bytes() == whole for path in kept), (linked, missing, kept)
+        assert all(path.read_bytes() == whole for path in kept), (linked, missing, kept)
+        assert elfs["first"].samefile(elfs["second"]) and link.exists(), (linked, missing, kept)
         scene.run("--store", store, "get", ID_ONE, "elf", "--offline")
         scene.run("--store", store, "verify", "--deep")
+
+
+def case_verify_gives_a_name_to_what_is_right(scene):
+    """One of two files of a build rots, and nothing is left where it came from: its name is one of the other file then."""
+    places = {name: scene.home / name for name in ("first", "second")}
+    for path in places.values():
+        shutil.copy(scene.one, path)
+    scene.on_store("add", "--link=copy", places["first"])
+    rotten, right = (entry_of(scene, path, ID_ONE) / "elf" for path in places.values())
+    right.parent.mkdir(parents=True)
+    shutil.copy(scene.one, right)
+    link_of(scene, ID_ONE).unlink()
+    link_of(scene, ID_ONE).symlink_to(f"../..{places['second']}/{ID_ONE}")
+    for path in places.values():
+        path.unlink()
+    rotten.chmod(0o644)
+    rotten.write_bytes(scene.one.read_bytes()[:-100])
+    found = scene.json("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)["findings"]
+    assert len(found) == 1 and found[0]["text"].endswith("; the build has the file under this name, too"), found
+    assert rotten.samefile(right)
+    scene.on_store("verify", "--deep")
+    # what carries another id may never have been of this build, but for what was noted
+    rotten.unlink()
+    shutil.copy(scene.far, rotten)
+    assert scene.on_store("verify", "--repair", "--offline", status=None).stdout.count("under this name, too [repaired]") == 1
+    never = entry_of(scene, scene.home / "never", ID_ONE)
+    never.mkdir(parents=True)
+    shutil.copy(scene.far, never / "elf")
+    assert scene.on_store("verify", "--repair", "--offline", status=None).stdout.count("under another name [repaired]") == 1
+    assert not never.exists()
+    scene.on_store("verify", "--deep")
 
 
 def case_rights_are_taken_from_one_file_alone(scene):

@@ -14,7 +14,11 @@
 #include "disk/digest.h"
 #include "disk/find.h"
 #include "disk/links.h"
+#include "disk/names.h"
+#include "disk/publish/join.h"
 #include "disk/record.h"
+#include "disk/root.h"
+#include "disk/store.h"
 #include "disk/verify/verify.h"
 
 /* Has the file open at @fd the bytes of the digest that @record has, if it has one? Of a packed one its own sum tells. */
@@ -79,26 +83,78 @@ static bool again(struct bid_verify *verify, const char *path, const struct bid_
 	return added || (file && !fetched && add(verify, file, request, record));
 }
 
-static void settle(struct bid_verify *verify, struct bid_finding *finding)
+static void try_again(struct bid_verify *verify, struct bid_finding *finding)
 {
-	static const char added[] = "; added again";
 	json_t *record = NULL;
-	char *text;
 
 	if (bid_record_read(verify->store, &finding->request, &record) < 0)
 		record = NULL;
 	finding->vacated = !again(verify, finding->path, &finding->request, record);
 	json_decref(record);
-	if (finding->vacated || asprintf(&text, "%s%s", finding->text, added) < 0)
+}
+
+static int is_same(void *user, const char *note, const char *path, bool there)
+{
+	return strcmp(path, user) == 0;
+}
+
+/* Did a file of the build ever lie in @directory? What carries another id does not say so, but what was noted does. */
+static bool was_name(struct bid_verify *verify, const struct bid_finding *finding, char *directory)
+{
+	return finding->kind != BID_FINDING_WRONG || bid_names_each(verify->store, &finding->request.id, is_same, directory) > 0;
+}
+
+/* Let the file open at @fd lie where what was set aside did, too, if nothing does. Returns whether it has that name. */
+static bool give_name(struct bid_verify *verify, const struct bid_finding *finding, int fd)
+{
+	const char *slash = strrchr(finding->path, '/');
+	char directory[PATH_MAX];
+	bid_auto_fd int dir = -1;
+	struct stat st, there;
+
+	if (fstat(fd, &st) < 0 || !slash ||
+	    snprintf(directory, sizeof(directory), "%.*s", (int)(slash - finding->path), finding->path) >= (int)sizeof(directory))
+		return false;
+	if (bid_root_stat(bid_store_root(verify->store), finding->path, &there) == 0)
+		return there.st_ino == st.st_ino && there.st_dev == st.st_dev;
+	/* what has no original path has no name to lose */
+	if (finding->path[0] == '[' || !was_name(verify, finding, directory) ||
+	    bid_root_mkdirs(bid_store_root(verify->store), directory, false, &dir) < 0 ||
+	    bid_join_file(verify->store, fd, dir, slash + 1) < 0)
+		return false;
+	bid_names_note(verify->store, &finding->request.id, directory);
+	return true;
+}
+
+/* The store may have the build's file again, or has it under another name, which was right: then that is one of its names, too. */
+static void settle(struct bid_verify *verify, struct bid_finding *finding)
+{
+	struct bid_file file = BID_FILE_NONE;
+	bool added = !finding->vacated, named;
+	char *text;
+
+	if (!bid_kind_is_elf(finding->request.kind) || bid_find_stored(verify->store, &finding->request, &file) < 0)
 		return;
-	free((char *)finding->text);
-	finding->text = text;
+	if (file.kind == finding->request.kind) {
+		named = give_name(verify, finding, file.fd);
+		finding->vacated = false;
+		if (asprintf(&text, "%s; %s%s", finding->text, added ? "added again" : "the build has the file",
+			     named && added ? ""
+			     : named	    ? " under this name, too"
+					    : " under another name") >= 0) {
+			free((char *)finding->text);
+			finding->text = text;
+		}
+	}
+	bid_file_release(&file);
 }
 
 int bid_verify_settle_vacated(struct bid_verify *verify)
 {
 	int r = 0;
 
+	for (size_t i = 0; i < verify->n_vacated; i++)
+		try_again(verify, &verify->vacated[i]);
 	for (size_t i = 0; i < verify->n_vacated; i++)
 		settle(verify, &verify->vacated[i]);
 	for (size_t i = 0; i < verify->n_vacated; i++) {
