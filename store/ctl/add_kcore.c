@@ -94,21 +94,32 @@ static const char *take_last(char *copy)
 	return slash + 1;
 }
 
+/* The notes of the machine whose /proc is @dir; not this one's, that run while the files are of any. */
+static int read_notes(const char *dir, struct bid_id *ret_id)
+{
+	const char *slash = strrchr(dir, '/');
+	char path[PATH_MAX + 32];
+	struct statfs fs;
+
+	if (!slash || strcmp(slash, "/proc") != 0)
+		return -ENODATA;
+	snprintf(path, sizeof(path), "%s/../sys/kernel/notes", dir);
+	return statfs(path, &fs) == 0 && fs.f_type != SYSFS_MAGIC ? ctl_here_notes(path, ret_id) : -ENODATA;
+}
+
 /*
  * Nothing in the files says of which kernel they are: it is what perf goes by, the notes of the machine that they are of
  * (builtin-buildid-cache.c, build_id_cache__kcore_buildid()), or the directory that perf filed them in.
  */
 static int find_id(const char *dir, struct bid_id *ret_id)
 {
-	char path[PATH_MAX + 32], *copy;
+	char path[PATH_MAX], *copy = path;
 	const char *id;
 	int r;
 
-	snprintf(path, sizeof(path), "%s/../sys/kernel/notes", dir);
-	if (ctl_here_notes(path, ret_id) == 0)
+	if (read_notes(dir, ret_id) == 0)
 		return 0;
 	snprintf(path, sizeof(path), "%s", dir);
-	copy = path;
 	take_last(copy);
 	id = take_last(copy);
 	r = bid_id_parse_str(id, ret_id);
@@ -283,7 +294,7 @@ static const char *why(int error)
 {
 	switch (error) {
 	case -ENODATA:
-		return "no build-id of the kernel: neither '../sys/kernel/notes', nor a directory '" TOP "/ID'";
+		return "no build-id of the kernel: neither a 'proc' with '../sys/kernel/notes', nor a directory '" TOP "/ID'";
 	case -EOPNOTSUPP:
 		return "it is all of memory, of which 'perf buildid-cache -k' files a copy that can be added";
 	default:

@@ -160,8 +160,16 @@ def test_bidctl_refuses(place, store, env):
         assert has in bidctl_adds(store, proc / "kcore", env, status=1), (name, has)
         (proc / name).write_bytes(kept[name])
         assert not (store / "[kernel.kcore]").exists()
-    (proc.parent / "sys/kernel/notes").unlink()
+    # notes tell of the proc beside them, which another directory is not, and this machine's of nothing but memory
+    other = proc.parent / "other"
+    shutil.copytree(proc, other)
+    assert "no build-id of the kernel" in bidctl_adds(store, other / "kcore", env, status=1)
+    shutil.rmtree(proc.parent / "sys")
+    (proc.parent / "sys").symlink_to("/sys")
     assert "no build-id of the kernel" in bidctl_adds(store, proc / "kcore", env, status=1)
+    (proc.parent / "sys").unlink()
+    assert "no build-id of the kernel" in bidctl_adds(store, proc / "kcore", env, status=1)
+    assert not (store / "[kernel.kcore]").exists()
     if os.path.exists("/proc/kcore"):
         assert "perf buildid-cache -k" in bidctl_adds(store, "/proc/kcore", env, status=1)
     # a program of that name is one
