@@ -15,6 +15,7 @@ struct bid_dirlist {
 	unsigned parts;
 	int index; /* of the part that is listed, or NONE */
 	const struct bid_dirpart *part; /* ahead's */
+	bool begun; /* names were asked for */
 	size_t at; /* the entry that is probably next */
 };
 
@@ -82,8 +83,9 @@ int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname
 {
 	uint64_t index = list->parts > 1 ? bid_dirpart_of(offset) : 0;
 	/* rewinddir(3) is to show what is there now */
-	bool anew = list->parts > 1 && offset == 0 && list->index != NONE;
+	bool anew = offset == 0 && list->begun;
 
+	list->begun = true;
 	for (; index < list->parts; index++) {
 		const struct bid_direntry *entry;
 

@@ -4,8 +4,8 @@
  *
  * Most directories are read when they are opened, and what is listed is what was there then. Those of links, which the kernel
  * keeps and rarely asks for, are read when the first name is asked for. The one with all ids, which may be a million, is read part
- * by part as it is listed, with a few parts in memory, and anew when the listing goes back to the beginning. Its offsets are made
- * of the inode numbers: they mean the same at every time and in every handle, whatever perf adds or removes in between.
+ * by part as it is listed, with a few parts in memory. Its offsets are made of the inode numbers: they mean the same at every time
+ * and in every handle, whatever perf adds or removes in between. All are read anew when the listing goes back to the beginning.
  */
 #ifndef BID_FS_DIRLIST_H
 #define BID_FS_DIRLIST_H

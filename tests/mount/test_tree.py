@@ -205,6 +205,27 @@ def inodes(m):
     return {os.path.relpath(entry.path, m.path): os.lstat(entry.path).st_ino for entry in walk(m.path)}
 
 
+def test_rewinding(mount, mode, world, store, place):
+    """rewinddir(3) shows what is there now, as POSIX wants it, and not what was there when the directory was opened."""
+    m = mount("offline")
+    other = programs.forge(world["whole"], world["whole"].id[:-2] + "00", place / "other")
+    first = other.id[:2]
+    directories = ["", "buildid", "by-path", "by-path/opt/whole", "opt/whole", f".build-id/{first}",
+                   f"usr/lib/debug/.build-id/{first}"]
+    opened = {name: os.open(m / name, os.O_RDONLY | os.O_DIRECTORY) for name in directories}
+    try:
+        before = {name: set(os.listdir(fd)) for name, fd in opened.items()}
+        programs.into_store(store, other.id, "/opt/whole", other.path)
+        programs.into_store(store, other.id, "/srv/whole", other.path)
+        for name, fd in opened.items():
+            # listdir() of a descriptor begins at the beginning again
+            tools.wait_until(lambda name=name, fd=fd: set(os.listdir(fd)) == set(os.listdir(m / name)) > before[name],
+                             f"what is new in '{name}'")
+    finally:
+        for fd in opened.values():
+            os.close(fd)
+
+
 def test_inode_numbers(mount, mode, world):
     m = mount()
     split, whole = world["split"].id, world["whole"].id

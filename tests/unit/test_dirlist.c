@@ -196,6 +196,25 @@ static void the_beginning_is_read_anew(void **state)
 	bid_dirlist_close(&lists, list);
 }
 
+/* So is that of a directory which is read as a whole. */
+static void every_beginning_is_read_anew(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_node fan = { .type = BID_NODE_LINKS_FAN };
+	unsigned seen[2 * IDS] = { 0 };
+	struct bid_dirlist *list;
+
+	assert_int_equal(bid_dirlist_open(&lists, &tree, &fan, bid_inode_number(&fan), &list), 0);
+	assert_int_equal(count(list, 0, seen), DOTS + 3);
+	/* those of which the number's low byte is zero */
+	add_id(scene, 768);
+	remove_id(scene, 256);
+	assert_int_equal(count(list, 0, seen), DOTS + 3);
+	assert_true(seen[768] == 1 && seen[256] == 1 && seen[512] == 2);
+	bid_dirlist_close(&lists, list);
+}
+
 /* One that is closed goes, wherever it is among the others, and in the end all do: a leak or worse is for AddressSanitizer. */
 static void none_is_left_open(void **state)
 {
@@ -251,6 +270,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(offsets_hold_in_every_handle, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(changes_do_not_move_the_others, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(the_beginning_is_read_anew, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(every_beginning_is_read_anew, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(links_are_read_when_asked_for, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(none_is_left_open, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(marks_tell_changes, fill, store_scene_end),
