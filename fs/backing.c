@@ -23,6 +23,7 @@ struct bid_backing {
 	dev_t dev; /* of that file */
 	ino_t ino;
 	off_t size;
+	struct timespec mtime;
 	bool made; /* in memory: it has no name */
 	unsigned by_kernel; /* handles that the kernel reads */
 	unsigned by_us; /* handles that we read */
@@ -113,12 +114,13 @@ static void keep(struct bid_backing *backing)
 	backing->kept_s = bid_clock_s();
 }
 
-/* What is made in memory is another file for each who asks, of the same content. */
+/* What is made in memory is another file for each who asks, of the same size and time if it is of the same content. */
 static bool stands_for(const struct bid_backing *backing, const struct stat *st)
 {
 	if (!backing->id)
 		return false;
-	if (backing->made && st->st_nlink == 0 && backing->size == st->st_size)
+	if (backing->made && st->st_nlink == 0 && backing->size == st->st_size && backing->mtime.tv_sec == st->st_mtim.tv_sec &&
+	    backing->mtime.tv_nsec == st->st_mtim.tv_nsec)
 		return true;
 	return backing->dev == st->st_dev && backing->ino == st->st_ino;
 }
@@ -161,6 +163,7 @@ static int have_id(fuse_req_t req, struct bid_backing *backing, int fd, const st
 	backing->dev = st->st_dev;
 	backing->ino = st->st_ino;
 	backing->size = st->st_size;
+	backing->mtime = st->st_mtim;
 	backing->made = st->st_nlink == 0;
 	return 0;
 }

@@ -197,13 +197,21 @@ static bool is_of(const struct bid_fd *fd, const struct stat *st)
 	return fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino;
 }
 
-void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool same_size)
+static bool is_like(const struct bid_fd *fd, const struct stat *st)
+{
+	const struct stat *own = &fd->file.st;
+
+	return own->st_size == st->st_size && own->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	       own->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool made)
 {
 	struct bid_fd *fd;
 
 	pthread_mutex_lock(&fds->lock);
 	fd = find(fds, number);
-	if (fd && (is_of(fd, st) || (same_size && fd->file.st.st_size == st->st_size)))
+	if (fd && (is_of(fd, st) || (made && is_like(fd, st))))
 		fd = NULL;
 	if (fd)
 		unlist(fds, fd);

@@ -27,10 +27,10 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 			   struct stat *ret_stat);
 
 /*
- * The file of the inode @number is now the one with the attributes @st: give up a descriptor of any other, or, with @same_size, of
- * one of another size.
+ * The file of the inode @number is now the one with the attributes @st: give up a descriptor of any other, or, with @made, of one
+ * of another size or time.
  */
-void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool same_size);
+void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool made);
 
 /* Nobody knows the inode @number any more: if its file has no name, give up the descriptor. */
 void bid_fds_forget(struct bid_fds *fds, uint64_t number);

@@ -52,6 +52,25 @@ def test_perf_finds_and_keeps_them(mount, mode, probed, env):
     assert lines[0] == "%sdt_probed:done_1=done_1" and lines[2] == "#probe_probed:mine=hot n", lines
 
 
+def test_other_definitions_of_the_same_size(mount, mode, place, store):
+    """What is made in memory, as others may not read what it is made of, is not what was made under the name it had before."""
+    program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
+    programs.into_store(store, program.id, "/usr/bin/one", program.path).chmod(0o600)
+    m = mount()
+    path = m / "buildid" / program.id / "probes"
+    with open(path, "rb", buffering=0) as file:
+        old = file.read()
+        assert b" /usr/bin/one:" in old
+        (store / "usr/bin/one").rename(store / "usr/bin/two")
+        link = store / ".build-id" / program.id[:2] / program.id[2:]
+        link.unlink()
+        link.symlink_to(f"../../usr/bin/two/{program.id}")
+        if mode == "no_open":
+            tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions", 5)
+    # with passthrough the kernel reads one file for all who have it open
+    tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions", 5)
+
+
 UPROBES = pathlib.Path("/sys/kernel/tracing/uprobe_events")
 
 
