@@ -66,6 +66,30 @@ int bid_kallsyms_check_file(int fd)
 	return n < 0 ? (int)n : bid_kallsyms_check(rest, (size_t)n);
 }
 
+static bool is_named(const char *line, size_t len, const char *name)
+{
+	const char *space = memchr(line, ' ', len);
+
+	return bid_kallsyms_is_line(line, len) && len - (size_t)(space - line) - 3 == strlen(name) &&
+	       memcmp(space + 3, name, strlen(name)) == 0;
+}
+
+uint64_t bid_kallsyms_begin(const char *text, size_t len)
+{
+	const char *end = text + len;
+	uint64_t stext = 0;
+
+	for (const char *line = text, *newline; line < end; line = newline + 1) {
+		newline = memchr(line, '\n', (size_t)(end - line));
+		newline = newline ? newline : end;
+		if (is_named(line, (size_t)(newline - line), "_text"))
+			return strtoull(line, NULL, 16);
+		if (!stext && is_named(line, (size_t)(newline - line), "_stext"))
+			stext = strtoull(line, NULL, 16);
+	}
+	return stext;
+}
+
 const char *bid_kallsyms_why(int error)
 {
 	return error == -EPERM ? "its addresses are hidden (see kernel.kptr_restrict)" : "not a kernel's symbol table";

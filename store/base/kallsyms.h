@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* "ffffffff81000000 T _stext", perhaps with a tab and "[module]" behind it. */
 bool bid_kallsyms_is_line(const char *line, size_t len);
@@ -22,6 +23,12 @@ int bid_kallsyms_check(const char *text, size_t len);
 
 /* The same of the file open at @fd, of which most often one page is read; or as pread(2), or -ENOMEM. */
 int bid_kallsyms_check_file(int fd);
+
+/*
+ * Where the kernel of the @len bytes of @text begins: the address of _text, or else of _stext, which are another after each boot
+ * (KASLR), by which perf tells where everything else was moved (perf, util/event.h: ref_reloc_sym_names). 0 if none is there.
+ */
+uint64_t bid_kallsyms_begin(const char *text, size_t len);
 
 /* What -EBADMSG and -EPERM of these mean. */
 const char *bid_kallsyms_why(int error);

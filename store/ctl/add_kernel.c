@@ -14,11 +14,14 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/kallsyms.h"
 #include "base/log.h"
 #include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/here.h"
 #include "ctl/modules.h"
+
+enum { TABLE_MAX = 256 << 20 }; /* bytes */
 
 /* Only trouble with the store is an error. */
 static int add_data(struct ctl_tally *tally, struct bid_store *store, const struct ctl_here_data *here)
@@ -41,13 +44,38 @@ static int refuse(struct ctl_tally *tally, const char *path, const char *why)
 	return 0;
 }
 
+/*
+ * The table that was there first stays: perf moves it to where the kernel was, and those who were recorded in that boot have its
+ * modules. But it is not that of this boot then.
+ */
+static void compare_boots(struct bid_store *store, const struct ctl_here_data *here)
+{
+	struct bid_file file = BID_FILE_NONE;
+	bid_auto_free char *text = NULL;
+	uint64_t begin;
+	size_t len;
+
+	if (bid_store_find(store, &here->request, &file) == 0 && bid_read_file(file.fd, TABLE_MAX, &text, &len) == 0) {
+		begin = bid_kallsyms_begin(text, len);
+		if (begin && begin != bid_kallsyms_begin(here->data, here->len))
+			bid_warning("of another boot: the symbol table of this kernel in '%s', which perf moves; "
+				    "'perf buildid-cache -k /proc/kcore' files that of this boot beside it",
+				    bid_store_path(store));
+	}
+	bid_file_release(&file);
+}
+
 static int add_kallsyms(struct ctl_tally *tally, struct bid_store *store)
 {
 	bid_cleanup(ctl_here_data_release) struct ctl_here_data here = { 0 };
 	int r = ctl_here_kallsyms(&here);
 
-	if (r == 0)
-		return add_data(tally, store, &here);
+	if (r == 0) {
+		r = add_data(tally, store, &here);
+		if (r == 0 && tally->ctl->kernel)
+			compare_boots(store, &here);
+		return r;
+	}
 	tally->seen++;
 	tally->without_table = true;
 	/* it is what --kernel asks for; of what runs it is one of many */

@@ -266,6 +266,21 @@ def case_hidden(scene):
     assert done.returncode == DONE and "set aside" in done.stderr and table.read_text() == shown.read_text(), done
 
 
+def case_of_another_boot(scene):
+    """The table that was there first stays, which perf moves; that it is not this boot's is said."""
+    cases.need(os.geteuid() == 0, "needs root, to lay something over /proc/kallsyms")
+    script = 'mount --bind "$1" /proc/kallsyms; "$2" -s "$3" add --kernel'
+    shown = scene.home / "shown"
+    for boot, text in enumerate(("ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffff81000100 T one\n",
+                                 "ffffffff81000000 T _stext\nffffffff81000000 T _text\nffffffffc0000000 t f\t[module]\n",
+                                 "ffffffff81000000 T _stext\nffffffff95000000 T _text\nffffffff95000100 T one\n",
+                                 "ffffffff95000000 T _stext\n")):
+        shown.write_text(text)
+        done = in_namespace(script, shown, scene.bidctl, scene.store, scene=scene)
+        assert done.returncode == DONE and done.stderr.count("warning: of another boot") == (boot > 1), done
+        assert next(scene.store.glob("[[]kernel.kallsyms]/*/kallsyms")).read_text().endswith(" one\n")
+
+
 def case_added_by_root(scene):
     """To a store that is somebody else's: the table is for him, and for nobody else."""
     cases.need(os.geteuid() == 0, "needs root, to act for others")
