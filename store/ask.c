@@ -113,7 +113,8 @@ static int refuse(struct bid_ask *ask, int error)
 	uint64_t max = ask->flight->broker->config.max_size;
 
 	error = bid_local_error(error);
-	ask->endless = *reason && ask->received > 0;
+	ask->unsaid = *reason && ask->received > 0;
+	ask->endless = ask->unsaid && ask->received > BID_TXN_UNSAID_MAX;
 	ask->receive_error = error;
 	if (error == -EFBIG && max > 0)
 		snprintf(ask->reason, sizeof(ask->reason), "larger than the limit of %llu bytes", (unsigned long long)max);

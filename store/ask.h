@@ -56,7 +56,8 @@ struct bid_ask {
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
-	bool endless; /* there is no room for as much as came, and nothing told how much there is */
+	bool unsaid; /* there is no room for more than came, and nothing told how much there is */
+	bool endless; /* and it is more than any is made for */
 	bool changed; /* it carries the id, but has other bytes than were fetched first */
 	bool leads; /* the others were told to end */
 	bool broke_off; /* and nothing came since */
@@ -76,7 +77,7 @@ int bid_ask_start(struct bid_ask *ask);
 /* Was it refused because it is more than there is room for, which another source's need not be? By the one whose turn it is. */
 static inline bool bid_ask_has_no_room(const struct bid_ask *ask)
 {
-	return ask->receive_error == -ENOSPC && (ask->received == 0 || ask->endless);
+	return ask->receive_error == -ENOSPC && (ask->received == 0 || ask->unsaid);
 }
 
 /* Free what it holds; without the lock. */

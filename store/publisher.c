@@ -20,7 +20,7 @@ static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
 		return said->outcome;
 	}
 	*ret_text = ask->reason;
-	/* an artifact of an unknown size may be as large; but to find that out costs as much each time */
+	/* an artifact may be as large; but to find that out costs as much each time */
 	if (ask->endless)
 		return BID_OUTCOME_REJECTED;
 	switch (ask->receive_error) {

@@ -204,9 +204,11 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
  */
 int bid_txn_expect(struct bid_txn *txn, uint64_t size);
 
+#define BID_TXN_UNSAID_MAX (1ULL << 30) /* bytes */
+
 /*
- * As write(2). Every 64 MiB of what was not expected, and for the first GiB of it, the same is done as for what is: so -ENOSPC may
- * come before the disk is full, and with a bid_txn_reason().
+ * As write(2). Every 64 MiB of what was not expected, and for the first BID_TXN_UNSAID_MAX of it, the same is done as for what is:
+ * so -ENOSPC may come before the disk is full, and with a bid_txn_reason().
  */
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
 

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <bid/evict.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -336,6 +339,43 @@ static void test_no_room_for_what_is_announced(void **state)
 	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
 }
 
+/* Nor is a disk that is full before the end of what has no size the trouble of who sends it, however often. */
+static void test_no_room_for_what_is_not_announced(void **state)
+{
+	struct bid_limits limits = { .min_free = 1ULL << 60 };
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	bid_auto_free char *large = calloc(1, 65 << 20);
+	struct bid_source_stats stats;
+	struct held_source *held;
+	struct call *call;
+	size_t len;
+	const void *elf = elf_bytes(0xa, &len);
+
+	assert_non_null(large);
+	memcpy(large, elf, len);
+	bid_log_init("test", BID_LOG_ERROR);
+	scene_broker(scene, &patient);
+	assert_int_equal(bid_store_keep_limits(scene->store, &limits), 0);
+	held = scene_held(scene, "held");
+	scene_memory(scene, "has nothing");
+	held->body = large;
+	held->body_len = 65 << 20;
+	held->no_head = true;
+	for (unsigned n = 1; n <= 2; n++) {
+		assert_int_equal(fetch(scene, &request, &call), -ENOSPC);
+		assert_int_equal(call->n_verdicts, 2);
+		/* the other's "no" is known the second time */
+		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
+		assert_non_null(strstr(call->texts[n - 1], "nothing tells how many"));
+		assert_int_equal(held->asked, n);
+		sleep_ms(300); /* the lingering */
+	}
+	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &stats), 0);
+	assert_int_equal(stats.strikes, 0);
+	bid_log_init("test", BID_LOG_WARNING);
+}
+
 static const char *doomed;
 
 static void remove_store(void)
@@ -438,6 +478,7 @@ int main(void)
 		scene_test(test_a_source_that_cannot_start),
 		scene_test(test_local_trouble_ends_it),
 		scene_test(test_no_room_for_what_is_announced),
+		scene_test(test_no_room_for_what_is_not_announced),
 		scene_test(test_a_store_that_vanishes_is_not_absence),
 		scene_test(test_messages),
 	};

@@ -26,7 +26,7 @@ int bid_room_took(struct bid_room *room, uint64_t len)
 	room->unsaid += len - promised;
 	if (room->unsaid / BID_ROOM_STEP == steps)
 		return 0;
-	return bid_keeper_go_on(room->keeper, room->unsaid, BID_ROOM_STEP, room->unsaid <= BID_ROOM_UNSAID_MAX);
+	return bid_keeper_go_on(room->keeper, room->unsaid, BID_ROOM_STEP, room->unsaid <= BID_TXN_UNSAID_MAX);
 }
 
 bool bid_room_retry(struct bid_room *room, int r, uint64_t len)
@@ -35,8 +35,8 @@ bool bid_room_retry(struct bid_room *room, int r, uint64_t len)
 		return false;
 	room->made = true;
 	len *= 2;
-	if (room->unsaid > 0 && len > BID_ROOM_UNSAID_MAX)
-		len = BID_ROOM_UNSAID_MAX;
+	if (room->unsaid > 0 && len > BID_TXN_UNSAID_MAX)
+		len = BID_TXN_UNSAID_MAX;
 	return bid_keeper_make_room(room->keeper, len);
 }
 

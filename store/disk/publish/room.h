@@ -5,7 +5,7 @@
  * once.
  *
  * Of what comes without a size, or beyond it, BID_ROOM_STEP is taken as it comes, and then there is to be room for as much again
- * each time; what was fetched is evicted for BID_ROOM_UNSAID_MAX of it, lest one server without an end cost all of that.
+ * each time; what was fetched is evicted for BID_TXN_UNSAID_MAX of it, lest one server without an end cost all of that.
  */
 #ifndef BID_DISK_ROOM_H
 #define BID_DISK_ROOM_H
@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BID_ROOM_STEP	    (64ULL << 20)
-#define BID_ROOM_UNSAID_MAX (1ULL << 30)
+#include <bid/store.h>
+
+#define BID_ROOM_STEP (64ULL << 20)
 
 struct bid_keeper;
 
