@@ -175,6 +175,19 @@ static json_t *build_to_json(const struct bid_archive_build *build)
 			 "kinds", kinds, "size", (json_int_t)build->size, "missing", build->error ? why_not(build) : NULL);
 }
 
+static void print_failure(const struct bid_archive_build *build, bool dwz)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	bid_id_format(&build->id, hex);
+	if (dwz)
+		bid_error("%s: '%s', a dwz file that debug information refers to", why_not(build), hex);
+	else if (build->path)
+		bid_error("%s: '%s' of '%s'", why_not(build), hex, build->path);
+	else
+		bid_error("%s: '%s'", why_not(build), hex);
+}
+
 static void print_build(const struct bid_archive_build *build)
 {
 	char hex[BID_ID_HEX_MAX], kinds[64];
@@ -190,16 +203,14 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 {
 	const struct ctl *ctl = packing->ctl;
 	json_t *builds = json_array();
-	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX];
+	char text[CTL_SIZE_MAX];
 	bool is_stdout = strcmp(ctl->output, "-") == 0;
 
 	for (size_t i = 0; i < packing->n; i++) {
 		const struct bid_archive_build *build = &packing->builds[i];
 
 		if (build->error < 0)
-			bid_error(i < packing->n_named ? "%s: '%s' of '%s'"
-						       : "%s: '%s', a dwz file that debug information refers to",
-				  why_not(build), bid_id_format(&build->id, hex), build->path ? build->path : "an unknown path");
+			print_failure(build, i >= packing->n_named);
 		else if (!ctl->json && !is_stdout && ctl->verbose)
 			print_build(build);
 		json_array_append_new(builds, build_to_json(build));

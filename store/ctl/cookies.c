@@ -30,19 +30,16 @@ static json_t *to_json(const struct bid_cookie *cookie)
 
 static void print_in_full(const struct listing *listing, const struct bid_cookie *cookie)
 {
-	time_t changed = (time_t)cookie->mtime;
-	char size[CTL_SIZE_MAX], date[32] = "";
-	struct tm local;
+	char size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
 
-	if (localtime_r(&changed, &local))
-		strftime(date, sizeof(date), "%F %T", &local);
 	ctl_print_label("cookie");
 	printf("%s: a guess, it has no build-id\n", cookie->name);
 	ctl_print_label("path");
 	ctl_print_text(stdout, cookie->path);
 	putchar('\n');
 	ctl_print_label("elf");
-	printf("%s (%" PRIu64 " bytes), last changed %s\n", ctl_format_size(cookie->size, size), cookie->size, date);
+	printf("%s (%" PRIu64 " bytes), last changed %s\n", ctl_format_size(cookie->size, size), cookie->size,
+	       ctl_format_time((time_t)cookie->mtime, date));
 	ctl_print_label("  stored");
 	ctl_print_text(stdout, bid_store_path(listing->store));
 	putchar('/');

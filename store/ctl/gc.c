@@ -27,9 +27,7 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 {
 	const struct collecting *collecting = user;
 	const char *kind = bid_kind_name(eviction->request.kind);
-	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX], date[32] = "-";
-	time_t used = (time_t)eviction->last_use;
-	struct tm local;
+	char hex[BID_ID_HEX_MAX], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
 
 	bid_id_format(&eviction->request.id, hex);
 	if (collecting->evicted) {
@@ -44,8 +42,7 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 		kind = "unpacked";
 	if (!collecting->ctl->dry_run && !collecting->ctl->verbose)
 		return;
-	if (localtime_r(&used, &local))
-		strftime(date, sizeof(date), "%F %T", &local);
+	ctl_format_time((time_t)eviction->last_use, date);
 	if (ctl_is_terminal(stdout))
 		printf("%s  %-9s  %8s  %s\n", hex, kind, ctl_format_size(eviction->size, size), date);
 	else

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -32,6 +33,9 @@ enum ctl_status ctl_each_id_line(ctl_id_line_fn fn, void *user)
 	bid_auto_free char *line = NULL;
 	size_t size = 0, number = 0;
 
+	/* who called it by chance is not to think that it works on something */
+	if (isatty(STDIN_FILENO))
+		bid_warning("reading build-ids from the terminal, one a line, to the end of input (Ctrl-D)");
 	while (status == CTL_DONE && getline(&line, &size, stdin) >= 0)
 		status = take(line, ++number, fn, user);
 	if (status == CTL_DONE && ferror(stdin)) {

@@ -35,6 +35,7 @@ struct listing {
 	struct bid_store *store;
 	struct bid_summaries *summaries;
 	bool json, terminal;
+	bool times; /* to be shown, in the order of which they are */
 	struct ctl_array array;
 };
 
@@ -102,13 +103,15 @@ static json_t *row_to_json(const struct row *row)
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (row->kinds & 1U << kind)
 			json_array_append_new(kinds, json_string(bid_kind_name((enum bid_kind)kind)));
-	return json_pack("{s:s, s:o, s:I, s:o}", "id", bid_id_format(&row->id, hex), "kinds", kinds, "size", (json_int_t)row->size,
-			 "path", ctl_json_text(row->path[0] ? row->path : NULL));
+	return json_pack("{s:s, s:o, s:I, s:o, s:o}", "id", bid_id_format(&row->id, hex), "kinds", kinds, "size",
+			 (json_int_t)row->size, "changed",
+			 row->changed.tv_sec ? json_integer((json_int_t)row->changed.tv_sec) : json_null(), "path",
+			 ctl_json_text(row->path[0] ? row->path : NULL));
 }
 
 static int print_row(struct listing *listing, const struct row *row)
 {
-	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT], size[CTL_SIZE_MAX];
+	char hex[BID_ID_HEX_MAX], kinds[KINDS_TEXT], size[CTL_SIZE_MAX], date[CTL_TIME_MAX];
 
 	if (listing->json)
 		return ctl_array_add(&listing->array, row_to_json(row));
@@ -117,6 +120,8 @@ static int print_row(struct listing *listing, const struct row *row)
 		printf("%-40s  %-14s  %9s  ", hex, kinds_text(row->kinds, kinds), ctl_format_size(row->size, size));
 	else
 		printf("%s\t%s\t%" PRIu64 "\t", hex, kinds_text(row->kinds, kinds), row->size);
+	if (listing->terminal && listing->times)
+		printf("%-19s  ", ctl_format_time(row->changed.tv_sec, date));
 	ctl_print_text(stdout, row->path[0] ? row->path : "-");
 	putchar('\n');
 	return 0;
@@ -235,7 +240,7 @@ static int list(struct listing *listing, enum ctl_order order)
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	struct listing listing = { .json = ctl->json, .terminal = ctl_is_terminal(stdout) };
+	struct listing listing = { .json = ctl->json, .terminal = ctl_is_terminal(stdout), .times = ctl->order == CTL_BY_TIME };
 	enum ctl_status status;
 	int r;
 
@@ -247,8 +252,8 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 	listing.store = store;
 
 	if (!ctl->json && listing.terminal)
-		printf("%s%-40s  %-14s  %9s  %s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "KINDS", "SIZE", "PATH",
-		       ctl_colour(stdout, CTL_PLAIN));
+		printf("%s%-40s  %-14s  %9s  %s%s%s\n", ctl_colour(stdout, CTL_BOLD), "BUILD-ID", "KINDS", "SIZE",
+		       listing.times ? "CHANGED              " : "", "PATH", ctl_colour(stdout, CTL_PLAIN));
 	r = store ? list(&listing, ctl->order) : 0;
 	/* an array that was begun is ended, but what is missing in it has the exit status to say so */
 	if (ctl->json)

@@ -57,6 +57,15 @@ const char *ctl_format_size(uint64_t bytes, char buf[static CTL_SIZE_MAX])
 	return buf;
 }
 
+const char *ctl_format_time(time_t when, char buf[static CTL_TIME_MAX])
+{
+	struct tm local;
+
+	if (when == 0 || !localtime_r(&when, &local) || strftime(buf, CTL_TIME_MAX, "%F %T", &local) == 0)
+		snprintf(buf, CTL_TIME_MAX, "-");
+	return buf;
+}
+
 json_t *ctl_json_text(const char *text)
 {
 	return bid_json_text(text);

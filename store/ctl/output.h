@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 
 #include <bid/broker.h>
 
@@ -27,6 +28,11 @@ void ctl_print_label(const char *label);
 
 /* @bytes in three digits or so and a binary unit: "0 B", "4.2 KiB", "117 MiB". Returns @buf. */
 const char *ctl_format_size(uint64_t bytes, char buf[static CTL_SIZE_MAX]);
+
+#define CTL_TIME_MAX 32
+
+/* Local time as "2026-01-31 17:05:00", or "-" for 0. Returns @buf. */
+const char *ctl_format_time(time_t when, char buf[static CTL_TIME_MAX]);
 
 /* A path or the like as a JSON string, whose bytes JSON may not know: each that is not UTF-8 becomes U+FFFD. NULL is null. */
 json_t *ctl_json_text(const char *text);

@@ -132,6 +132,7 @@ def case_through_pipes(scene):
     # what is not there is said, and the rest is packed
     done = scene.on_store("archive", "-o", scene.home / "a.tar", ID_ONE, ID_NOT_STORED, status=REFUSED)
     assert done.stdout.startswith("packed 1, missing 1, ") and f"not in the store: '{ID_NOT_STORED}'" in done.stderr, done
+    assert done.stderr.endswith(f"'{ID_NOT_STORED}'\n"), done.stderr
     # nothing at all is no archive, and does not take the place of one
     before = (scene.home / "a.tar").read_bytes()
     scene.on_store("archive", "-o", scene.home / "a.tar", ID_NOT_STORED, status=REFUSED)

@@ -198,6 +198,9 @@ def case_list_by(scene):
     assert order("--by=time") == [ID_FAR, ID_ONE, ID_NOT_STORED, ID_TWO]
     assert order("--by=size") == sorted(paths, key=lambda build_id: (-paths[build_id].stat().st_size, build_id))
     assert [row["id"] for row in scene.json("list", "--by=time")] == order("--by=time")
+    assert [row["changed"] for row in scene.json("list", "--by=time")] == [10**9 - age for age in range(4)]
+    shown = scene.on_terminal("list", "--by=time", "--store", scene.store, TZ="UTC")[1].splitlines()
+    assert "CHANGED" in shown[0] and "  2001-09-09 01:46:40  /" in shown[1], shown
     scene.one_error("list", "--by=colour", status=USAGE, has="'colour'")
     assert scene.run("list", "--by=size").stdout == "", "a default store that is not there"
 
