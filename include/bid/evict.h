@@ -65,8 +65,9 @@ void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *us
 
 /*
  * Keep these limits from now on: once at the beginning, after each artifact that is published through @store, and every hour for
- * what other processes do; without limits, there is nothing but bid_let_go_fn, every hour. Starts a thread, which does all of it,
- * and which bid_store_free() ends: call it after daemonising, and once. Then a little more than needed is evicted at a time.
+ * what other processes do; without limits, there is nothing but bid_let_go_fn and bid_store_forget(), every hour. Starts a thread,
+ * which does all of it, and which bid_store_free() ends: call it after daemonising, and once. Then a little more than needed is
+ * evicted at a time.
  * Without this, and with it, a transaction that meets a full disk evicts once before it fails. Returns 0, -EROFS, or as
  * pthread_create(3).
  */

@@ -169,12 +169,22 @@ static uint64_t tidy(struct bid_keeper *keeper, uint64_t used, int64_t *ret_paus
 	return used;
 }
 
+static void forget_old(struct bid_keeper *keeper)
+{
+	struct bid_forgotten left, gone;
+	int r = bid_store_forget(keeper->store, (int64_t)time(NULL) - BID_FORGET_S, false, &left, &gone);
+
+	if (r < 0)
+		bid_warning("%s: looking for what is old in '%s'", strerror(-r), bid_store_path(keeper->store));
+}
+
 static void *keep(void *user)
 {
 	struct bid_keeper *keeper = user;
 	int64_t pause_s, looked_s;
 	uint64_t used = tidy(keeper, 0, &pause_s);
 
+	forget_old(keeper);
 	looked_s = seconds();
 	pthread_mutex_lock(&keeper->lock);
 	while (!keeper->stopping) {
@@ -188,8 +198,10 @@ static void *keep(void *user)
 		keeper->kicked = false;
 		pthread_mutex_unlock(&keeper->lock);
 		/* every hour, for what others have fetched, evicted and removed, and to let them evict */
-		if (r == ETIMEDOUT)
+		if (r == ETIMEDOUT) {
 			bid_keeper_let_go(keeper, NULL);
+			forget_old(keeper);
+		}
 		if (r == ETIMEDOUT || is_over(keeper, used)) {
 			used = tidy(keeper, used, &pause_s);
 			looked_s = seconds();

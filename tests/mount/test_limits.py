@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import errno
+import gzip
 import hashlib
 import mmap
 import os
@@ -18,14 +19,18 @@ from fetching import leftovers, read
 SIZE = 1_000_000
 
 
-def fetched(store):
-    """Bytes on disk of what was fetched, while some of it may go."""
+def used_below(directory):
+    """Bytes on disk of the files there, while some of them may go."""
     used = 0
-    for folder, _, names in os.walk(store / "[debuginfod]"):
+    for folder, _, names in os.walk(directory):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
                 used += os.stat(os.path.join(folder, name)).st_blocks * 512
     return used
+
+
+def fetched(store):
+    return used_below(store / "[debuginfod]")
 
 
 def test_cache_size(mount, mode, faults, place, store):
@@ -50,6 +55,26 @@ def test_cache_size(mount, mode, faults, place, store):
     assert [read(m.artifact(build.id)) for build in builds] == [build.read() for build in builds]
     # what somebody put in is not asked for again, however large it is
     assert read(m.artifact(kept.id)) == kept.read() and server.count(kept.id) == 0
+    assert leftovers(store) == []
+
+
+def test_what_is_made_counts(mount, mode, place, store):
+    """Modules of a lower store that were unpacked go by the same limit, and are unpacked again; and what is old goes."""
+    lower = place / "lower"
+    builds = [programs.small(place / f"large{seed}", seed, f"-DBALLAST={SIZE}") for seed in range(1, 7)]
+    for build in builds:
+        packed = place / f"{build.id}.ko.gz"
+        packed.write_bytes(gzip.compress(build.read(), 1))
+        programs.into_store(lower, build.id, packed, packed)
+    old = store / ".bidfs/scan/0123456789abcdef"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    os.utime(old, (1000, 1000))
+    m = mount(f"lower={lower}", "cache_size=3M")
+    for _ in range(2):
+        assert [read(m.artifact(build.id)) for build in builds] == [build.read() for build in builds]
+        tools.wait_until(lambda: 0 < used_below(store / ".bidfs/unpacked") <= 3 << 20, "the eviction")
+    assert not old.exists()
     assert leftovers(store) == []
 
 
