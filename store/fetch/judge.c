@@ -13,6 +13,22 @@
 #define SLOWEST	    1024 /* bytes a second, on average over first_byte_ms */
 #define PERIODS_MAX 4 /* times first_byte_ms for one answer of a server that answers others meanwhile */
 
+static bool is_reused(const struct bid_transfer *transfer)
+{
+	long connects = 1;
+
+	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
+}
+
+/*
+ * May it be the connection alone that is dead? One that lay idle may have been forgotten on the way: another try finds that out, of
+ * which a witness has none.
+ */
+static bool proves_nothing(const struct bid_transfer *transfer)
+{
+	return transfer->witness && is_reused(transfer);
+}
+
 /* What an end that is not a complete answer says of the server. */
 static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outcome outcome)
 {
@@ -20,7 +36,7 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 	case BID_PHASE_CONNECTING:
 		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : BID_SIGN_DEAD;
 	case BID_PHASE_WAITING:
-		return BID_SIGN_BAD;
+		return proves_nothing(transfer) ? BID_SIGN_NONE : BID_SIGN_BAD;
 	case BID_PHASE_BODY:
 		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	case BID_PHASE_RESTING:
@@ -197,13 +213,6 @@ void bid_judge_end(struct bid_transfer *transfer, CURLcode code)
 		judge_code(transfer, code);
 }
 
-static bool is_reused(const struct bid_transfer *transfer)
-{
-	long connects = 1;
-
-	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
-}
-
 /*
  * Did the server answer another request in the later half of the wait? Then it is not the server that is gone: one that has to get
  * the file from elsewhere first, or out of a large archive, says nothing before that is done.
@@ -220,7 +229,7 @@ static void judge_silence(struct bid_transfer *transfer)
 	unsigned period_ms = bid_transfer_config(transfer)->first_byte_ms;
 	bool others = answers_others(transfer), reused = is_reused(transfer);
 
-	/* a large file is better had late than never; but a connection that lay idle may have been forgotten on the way */
+	/* a large file is better had late than never; but not on a connection that may have been forgotten */
 	if (others && !reused && !transfer->witness && transfer->periods < PERIODS_MAX) {
 		transfer->periods++;
 		bid_transfer_set_deadline(transfer, transfer->asked_at + transfer->periods * (int64_t)period_ms);
@@ -228,7 +237,7 @@ static void judge_silence(struct bid_transfer *transfer)
 	}
 	/* a silent server is not asked twice */
 	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, reused, "no answer within %g s", transfer->periods * (period_ms / 1000.0));
-	transfer->judgement.sign = others ? BID_SIGN_NONE : BID_SIGN_DEAD;
+	transfer->judgement.sign = others || proves_nothing(transfer) ? BID_SIGN_NONE : BID_SIGN_DEAD;
 }
 
 static void judge_slow_body(struct bid_transfer *transfer, int64_t now)

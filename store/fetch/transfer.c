@@ -164,7 +164,7 @@ static void look_for_rest(struct bid_transfer *transfer)
 void bid_transfer_begin(struct bid_transfer *transfer)
 {
 	unsigned max_time_ms = bid_transfer_config(transfer)->max_time_ms;
-	bool fresh = transfer->judgement.broken;
+	bool fresh = transfer->judgement.broken || transfer->probe;
 	int r = 0;
 
 	if (transfer->tries++ == 0)
@@ -179,7 +179,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (!transfer->easy)
 		r = prepare(transfer);
-	/* what broke the last try may have broken the idle connections as well */
+	/* what broke the last try, or those before a probe, may have broken the idle connections as well */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
 		r = -ENOMEM;
 	if (r == 0)

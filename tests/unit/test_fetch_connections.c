@@ -35,6 +35,63 @@ static void test_forgotten_connection(void **state)
 	tear_down(&setting);
 }
 
+/* Nor does one that nobody waits for any more say that the server is dead. */
+static void test_forgotten_connection_of_a_witness(void **state)
+{
+	struct bid_source_health health;
+	struct capture capture;
+	struct setting setting;
+	uint64_t number;
+
+	set_up(&setting, &quick);
+	behave("ok");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+
+	control("POST", "?behaviour=stall-headers*1");
+	capture_init(&capture);
+	number = start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
+	await_requests(2);
+	setting.source->ops->cancel(setting.source, number);
+	await_done(&capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
+	usleep((quick.first_byte_ms + 300) * 1000);
+	setting.source->ops->health(setting.source, &health);
+	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
+	assert_int_equal(health.failures, 0);
+	tear_down(&setting);
+}
+
+/* Who finds out whether a server is there again does not ask on a connection from before. */
+static void test_probe_connection(void **state)
+{
+	struct bid_source_health health;
+	struct capture first, second;
+	struct setting setting;
+	unsigned before;
+
+	set_up(&setting, &quick);
+	behave("delay:0.2");
+	capture_init(&first);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	ask(setting.source, OTHER_ID, &second);
+	await_done(&first);
+	assert_int_equal(statistic("peak"), 2);
+
+	control("POST", "?behaviour=stall-headers*1");
+	ask(setting.source, ID, &first);
+	setting.source->ops->health(setting.source, &health);
+	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
+	before = statistic("connections");
+	do {
+		usleep(20000);
+		ask(setting.source, ID, &first);
+	} while (first.outcome == BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(statistic("connections"), before + 2);
+	tear_down(&setting);
+}
+
 /* Misses are what a debugger asks for most; none may cost a connection. */
 static void test_connection_reuse(void **state)
 {
@@ -294,7 +351,8 @@ static void test_untrusted_certificate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forgotten_connection), cmocka_unit_test(test_connection_reuse),
+		cmocka_unit_test(test_forgotten_connection), cmocka_unit_test(test_forgotten_connection_of_a_witness),
+		cmocka_unit_test(test_probe_connection),     cmocka_unit_test(test_connection_reuse),
 		cmocka_unit_test(test_fresh_connection),     cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_black_hole),	     cmocka_unit_test(test_black_hole_in_a_race),
 		cmocka_unit_test(test_close_on_exec),	     cmocka_unit_test(test_untrusted_certificate),
