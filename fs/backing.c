@@ -20,11 +20,7 @@ enum { HOUR_S = 3600 };
 struct bid_backing {
 	struct bid_backings *owner; /* borrowed */
 	int id; /* the kernel's, which stands for a file; 0 is none */
-	dev_t dev; /* of that file */
-	ino_t ino;
-	off_t size;
-	struct timespec mtime;
-	bool made; /* in memory: it has no name */
+	struct stat st; /* of that file, when it got the id; what was made in memory has no name */
 	unsigned by_kernel; /* handles that the kernel reads */
 	unsigned by_us; /* handles that we read */
 	bool detached; /* its inode is gone */
@@ -117,12 +113,14 @@ static void keep(struct bid_backing *backing)
 /* What is made in memory is another file for each who asks, of the same size and time if it is of the same content. */
 static bool stands_for(const struct bid_backing *backing, const struct stat *st)
 {
+	const struct stat *own = &backing->st;
+
 	if (!backing->id)
 		return false;
-	if (backing->made && st->st_nlink == 0 && backing->size == st->st_size && backing->mtime.tv_sec == st->st_mtim.tv_sec &&
-	    backing->mtime.tv_nsec == st->st_mtim.tv_nsec)
+	if (own->st_nlink == 0 && st->st_nlink == 0 && own->st_size == st->st_size && own->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	    own->st_mtim.tv_nsec == st->st_mtim.tv_nsec)
 		return true;
-	return backing->dev == st->st_dev && backing->ino == st->st_ino;
+	return own->st_dev == st->st_dev && own->st_ino == st->st_ino;
 }
 
 void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
@@ -160,11 +158,7 @@ static int have_id(fuse_req_t req, struct bid_backing *backing, int fd, const st
 	if (id <= 0)
 		return -EOPNOTSUPP;
 	backing->id = id;
-	backing->dev = st->st_dev;
-	backing->ino = st->st_ino;
-	backing->size = st->st_size;
-	backing->mtime = st->st_mtim;
-	backing->made = st->st_nlink == 0;
+	backing->st = *st;
 	return 0;
 }
 
@@ -209,6 +203,22 @@ int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct sta
 	r = open_locked(req, number, fd, st, fi, ret_backing);
 	pthread_mutex_unlock(&fs->backings->lock);
 	return r;
+}
+
+bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st)
+{
+	struct bid_backing *backing;
+	bool open;
+
+	if (!fs->backings)
+		return false;
+	pthread_mutex_lock(&fs->backings->lock);
+	backing = bid_inodes_attached(fs->inodes, number);
+	open = backing && backing->by_kernel > 0;
+	if (open)
+		*ret_st = backing->st;
+	pthread_mutex_unlock(&fs->backings->lock);
+	return open;
 }
 
 void bid_backing_close(struct bid_backing *backing, bool by_kernel)

@@ -49,6 +49,12 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
 int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct stat *st, struct fuse_file_info *fi,
 		     struct bid_backing **ret_backing);
 
+/*
+ * The attributes that the file of the inode @number, an artifact's, had when it was opened, if there are handles of it that the
+ * kernel reads: wherever it is by now. False if there are none.
+ */
+bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st);
+
 /* One of its handles is gone: one that the kernel read if @by_kernel. Its inode may be gone before it. */
 void bid_backing_close(struct bid_backing *backing, bool by_kernel);
 

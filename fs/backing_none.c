@@ -40,6 +40,11 @@ int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct sta
 	return -EOPNOTSUPP;
 }
 
+bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st)
+{
+	return false;
+}
+
 void bid_backing_close(struct bid_backing *backing, bool by_kernel)
 {
 }

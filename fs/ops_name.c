@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backing.h"
 #include "notify.h"
 #include "reply.h"
 #include "text.h"
@@ -285,6 +286,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request artifact;
 	struct bid_fd *fd;
+	bool found;
 
 	bid_mode_heard(fs, req);
 	if (!inode) {
@@ -306,15 +308,14 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	}
 	/* one that is being read stays what it is, even if its name in the store is gone */
 	fd = bid_fds_get(fs->fds, fs->store, number, &artifact, &file.st);
-	if (fd) {
+	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
+	if (fd)
 		bid_fds_put(fs->fds, fd);
-	} else if (!is_cut_when_read(fs, &inode->node, &file.st) && bid_store_find(fs->store, &artifact, &file) < 0) {
-		/* no source is asked: the kernel tries again by the path, and that will */
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
 	/* with passthrough what is kept is what the kernel was told of; it may have lost its name */
-	if ((!fd || fs->mode == BID_MODE_NO_OPEN) && bid_is_another(fs, inode, &file.st)) {
+	if (found && (!fd || fs->mode == BID_MODE_NO_OPEN) && bid_is_another(fs, inode, &file.st))
+		found = false;
+	/* no source is asked: the kernel tries again by the path, and that will */
+	if (!found && !bid_backing_stat(fs, number, &file.st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_file_release(&file);
 		return;

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What lies under an id is changed, moved or removed while it is being read."""
+import errno
 import json
 import mmap
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -99,6 +101,15 @@ def test_a_file_that_was_replaced(mount, mode, store, place, how, held):
     assert path.read_bytes() == new
 
 
+def reads(path):
+    """Its content, or None if it was opened as the one that it was before, which in no_open mode only the first read finds out."""
+    try:
+        return path.read_bytes()
+    except OSError as trouble:
+        assert trouble.errno == errno.ESTALE
+        return None
+
+
 @pytest.mark.parametrize("how", ["same size", "larger"])
 def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_descriptors, store, place, how):
     """The daemon has closed the old file, the kernel has not: the new one is served all the same."""
@@ -117,10 +128,38 @@ def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_
         (place / "new").write_bytes(new)
         (place / "new").chmod(0o755)
         os.rename(place / "new", elf)
-        tools.wait_until(lambda: path.read_bytes() == new, "the new file is served", 5)
+        tools.wait_until(lambda: reads(path) == new, "the new file is served", 5)
         assert path.read_bytes() == new
         if mode == "passthrough":
             assert os.pread(file.fileno(), len(old) + 16, 0) == old
+            assert os.fstat(file.fileno()).st_size == len(old)
+
+
+def test_a_file_that_was_removed_after_others_took_its_place(needs_root, mount, mode, with_descriptors, store, place):
+    """As above; one that is open and has no name any more is what it was, for the kernel too."""
+    if mode != "passthrough":
+        pytest.skip("only with passthrough does the kernel hold what it reads")
+    program = programs.small(place / "app", 1)
+    elf, old = stored(store, program), program.read()
+    others = [f"{number:040x}" for number in range(2 * KEPT)]
+    for other in others:
+        programs.into_store(store, other, f"/usr/bin/{other}", programs.forge(program, other, place / "forged").path)
+    m = mount(program=with_descriptors(MAY_HAVE))
+    for path in (m.artifact(program.id), m / "by-path/usr/bin/app" / program.id):
+        with open(path, "rb", buffering=0) as file:
+            st = os.fstat(file.fileno())
+            for other in others:
+                assert m.artifact(other).read_bytes()
+            elf.rename(elf.parent / "elsewhere")
+            tools.wait_until(lambda path=path: not path.is_file(), "the name is gone")
+            for _ in range(2):
+                time.sleep(1.1)  # longer than the kernel believes what it was told
+                now = os.fstat(file.fileno())
+                assert (now.st_ino, now.st_size, now.st_mtime_ns) == (st.st_ino, st.st_size, st.st_mtime_ns)
+                assert os.pread(file.fileno(), len(old) + 16, 0) == old
+        (elf.parent / "elsewhere").rename(elf)
+        tools.wait_until(path.is_file, "the name is back")
+        assert path.read_bytes() == old
 
 
 def test_what_is_made_in_memory_is_open_twice(mount, mode, store, place):
