@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <bid/evict.h>
+#include <bid/hold.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -19,15 +20,20 @@
 
 static const uint64_t largest[BID_PUBLISHERS] = { 0, 16 << 20, UINT64_MAX };
 
-static void stop_publishers(struct bid_broker *broker)
+static void stop_threads(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);
 	broker->stopping = true;
 	pthread_cond_broadcast(&broker->has_job);
 	pthread_cond_broadcast(&broker->has_time);
+	pthread_cond_broadcast(&broker->has_holds);
 	pthread_mutex_unlock(&broker->lock);
 	for (unsigned i = 0; i < broker->n_publishers; i++)
 		pthread_join(broker->publishers[i].thread, NULL);
+	if (broker->keeps_time)
+		pthread_join(broker->timekeeper, NULL);
+	if (broker->awaits)
+		pthread_join(broker->awaiter, NULL);
 }
 
 static int start_publishers(struct bid_broker *broker)
@@ -51,8 +57,12 @@ static int start_threads(struct bid_broker *broker)
 
 	if (r == 0)
 		r = bid_thread_start(&broker->timekeeper, "bid-time", bid_broker_keep_time, broker);
+	broker->keeps_time = r == 0;
+	if (r == 0)
+		r = bid_thread_start(&broker->awaiter, "bid-await", bid_broker_await, broker);
+	broker->awaits = r == 0;
 	if (r < 0)
-		stop_publishers(broker);
+		stop_threads(broker);
 	return r;
 }
 
@@ -66,6 +76,7 @@ static void init_locks(struct bid_broker *broker)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&broker->has_time, &monotonic);
+	pthread_cond_init(&broker->has_holds, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 }
 
@@ -81,6 +92,8 @@ static void release(struct bid_broker *broker)
 	bid_absences_free(broker->refused);
 	bid_absences_free(broker->wrong);
 	bid_absences_free(broker->too_large);
+	bid_holds_free(broker->holds);
+	pthread_cond_destroy(&broker->has_holds);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
 	pthread_cond_destroy(&broker->has_job);
@@ -105,6 +118,8 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->windows);
 	TAILQ_INIT(&broker->limited);
 	TAILQ_INIT(&broker->lingering);
+	TAILQ_INIT(&broker->awaiting);
+	TAILQ_INIT(&broker->holders);
 	init_locks(broker);
 
 	r = bid_absences_new(store, NEGATIVE_MAX, NULL, NULL, &broker->absences);
@@ -116,6 +131,8 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->wrong);
 	if (r == 0)
 		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->too_large);
+	if (r == 0)
+		r = bid_holds_new(store, &broker->holds);
 	if (r == 0)
 		r = start_threads(broker);
 	if (r < 0) {
@@ -445,8 +462,7 @@ void bid_broker_free(struct bid_broker *broker)
 	if (!broker)
 		return;
 	end_flights(broker);
-	stop_publishers(broker);
-	pthread_join(broker->timekeeper, NULL);
+	stop_threads(broker);
 	end_tickets(broker);
 	release(broker);
 }

@@ -4,6 +4,7 @@
  *
  *   broker.c	the interface: find, tickets, materialise, cancel
  *   flight.c	who waits for which download; how a download ends
+ *   await.c	what becomes of a flight whose request another process fetches; its thread
  *   race.c	which sources a flight asks, and when
  *   ask.c	one source that is asked for one flight: start, receive
  *   along.c	what is fetched along with what was fetched
@@ -73,6 +74,7 @@ struct bid_broker {
 	struct bid_absences *unsupported; /* what a source cannot be asked at all, by source, for a while; have their own lock */
 	struct bid_absences *refused; /* what it will not say, by source, for a while; have their own lock */
 	struct bid_absences *wrong; /* what a source sent in its place, by source, for a while; have their own lock */
+	struct bid_holds *holds; /* of all processes that fetch into the store; have their own lock */
 	struct bid_absences *too_large; /* there, above the limit, whatever the source; have their own lock */
 	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;
@@ -91,16 +93,22 @@ struct bid_broker {
 	struct bid_flights windows; /* those with an open window; all are equally long: the first is the first to end */
 	struct bid_waiters limited; /* those who wait with an end of their own, by that */
 	struct bid_flights lingering; /* results still to be given to late comers, as above */
+	struct bid_flights awaiting; /* those that wait for another process, and are not being looked at by the thread */
+	size_t n_awaiting; /* with the one that is */
+	struct bid_flights holders; /* those for which others may wait */
 	struct bid_failures failures;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first one in races, windows, limited or lingering */
+	pthread_cond_t has_holds; /* one in awaiting, or a first one in holders */
 	pthread_cond_t idle; /* no flight is left, or no ask */
 	bool ending; /* bid_broker_free() is at work: nothing new begins */
 	bool stopping; /* and has seen the last flight end: threads return */
 
 	struct bid_publisher publishers[BID_PUBLISHERS];
 	unsigned n_publishers; /* that were started */
+	bool keeps_time, awaits; /* the next two were started */
 	pthread_t timekeeper;
+	pthread_t awaiter;
 
 	struct {
 		_Atomic uint64_t hits, fetched, absent, unknown, rejected, interrupted;

@@ -107,7 +107,7 @@ bool bid_flight_cancellable(const struct bid_flight *flight)
 	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
 		if (ask->phase == BID_ASK_DECIDING)
 			return false;
-	return flight->phase == BID_PHASE_FLYING && !flight->cancelled;
+	return (flight->phase == BID_PHASE_FLYING || flight->phase == BID_PHASE_AWAITING) && !flight->cancelled;
 }
 
 void bid_flight_cancel(struct bid_flight *flight, struct bid_endings *endings)
@@ -341,6 +341,7 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 	struct bid_broker *broker = flight->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct bid_endings endings = { 0 };
+	bool held;
 
 	if (error == -EFBIG && bid_absences_add(broker->too_large, &flight->request, "") < 0)
 		bid_warning("out of memory: what is too large is not remembered as that");
@@ -349,8 +350,11 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 	bid_flight_ref(flight);
 	bid_race_stop(flight, NULL, &endings);
 	settle(flight, error, &waiters);
+	held = bid_await_end(flight);
 	pthread_mutex_unlock(&broker->lock);
 
+	if (held)
+		bid_await_drop(flight);
 	bid_flight_answer(flight, &waiters, error, file);
 	bid_endings_cancel(&endings);
 
@@ -422,7 +426,7 @@ void bid_flight_end_linger(struct bid_flight *flight)
 	bid_flight_unref(flight);
 }
 
-void bid_flight_lead(struct bid_flight *flight, bool look)
+void bid_flight_depart(struct bid_flight *flight, bool look)
 {
 	struct bid_broker *broker = flight->broker;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -438,4 +442,10 @@ void bid_flight_lead(struct bid_flight *flight, bool look)
 		bid_flight_end(flight, r, &file);
 	}
 	bid_flight_put(flight);
+}
+
+void bid_flight_lead(struct bid_flight *flight, bool look)
+{
+	if (bid_await(flight))
+		bid_flight_depart(flight, look || flight->awaiting.holds);
 }

@@ -3,7 +3,8 @@
  * A flight: one request that is being asked of the sources, and everybody who waits for it. Whom it asks, and when, is decided by
  * race.c; what is asked of one source is an ask (ask.h).
  *
- *   FLYING    sources are asked
+ *   FLYING    sources are asked, or are about to be
+ *   AWAITING  another process fetches the same: nobody is asked (await.h)
  *   ENDING    one thread knows the result, and makes it known
  *   ENDED     the result is known; an unhappy one lingers a moment
  *
@@ -17,6 +18,7 @@
 #define BID_FLIGHT_H
 
 #include "ask.h"
+#include "await.h"
 #include "race.h"
 
 #define BID_WINDOW_GRACE  250 /* ms */
@@ -24,6 +26,7 @@
 
 enum bid_phase {
 	BID_PHASE_FLYING,
+	BID_PHASE_AWAITING,
 	BID_PHASE_ENDING,
 	BID_PHASE_ENDED,
 };
@@ -72,6 +75,7 @@ struct bid_flight {
 	TAILQ_ENTRY(bid_flight) link; /* in the broker's flights */
 	TAILQ_ENTRY(bid_flight) timer; /* in windows or lingering */
 	TAILQ_ENTRY(bid_flight) race; /* in races */
+	struct bid_awaiting awaiting;
 	struct bid_runner *runners; /* in the order to ask; owned */
 	size_t n_runners;
 	char (*texts)[BID_TEXT_MAX]; /* of the verdicts; owned */
@@ -89,8 +93,14 @@ struct bid_flight {
 int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		    struct bid_flight **ret_lead, struct bid_flight **ret_seen);
 
-/* Ask; look into the store once more before, if @look. Without the lock, by whom bid_flight_join() told to; takes the reference. */
+/*
+ * Begin, unless another process fetches the same. Without the lock, by whom bid_flight_join() told to; takes the reference. With
+ * @look it may have been published since he has looked.
+ */
 void bid_flight_lead(struct bid_flight *flight, bool look);
+
+/* Ask; look into the store once more before, if @look. Without the lock, once it need not wait for others; takes the reference. */
+void bid_flight_depart(struct bid_flight *flight, bool look);
 
 /* Take @waiter out of its flight, and detach it. Under the lock. */
 void bid_flight_leave(struct bid_waiter *waiter);

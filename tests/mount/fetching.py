@@ -46,7 +46,7 @@ def contents(store):
     found = set()
     for at, _, files in os.walk(store):
         found |= {os.path.relpath(os.path.join(at, name), store) for name in files}
-    return {path for path in found if not path.startswith((".bidfs/record/", ".bidfs/pins", ".bidfs/absent"))}
+    return {path for path in found if not path.startswith((".bidfs/record/", ".bidfs/pins", ".bidfs/absent", ".bidfs/fetching"))}
 
 
 def leftovers(store):

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Holds: of all processes that fetch into a store, one fetches an artifact, and the others wait for what comes of it. Who fetches
+ * holds it, by a lock that ends with its process at the latest (docs/FORMAT.md, "Who fetches what"). While it gets on it beats from
+ * time to time, for the others to see: for one that is stopped, or gets nowhere, nobody has to wait. It keeps its hold all the
+ * same, so there are BID_HOLD_TURNS for each artifact, and who gives one up tries the next: of those that do, again one fetches.
+ *
+ * Any number of threads may use one. All functions may block on disk for a moment.
+ */
+#ifndef BID_HOLD_H
+#define BID_HOLD_H
+
+#include <bid/store.h>
+
+#define BID_HOLD_TURNS 16
+
+struct bid_holds;
+
+/* @store, which can be written, must outlive it. Returns 0 or -ENOMEM. */
+int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds);
+
+/* Ends every hold. @holds may be NULL. */
+void bid_holds_free(struct bid_holds *holds);
+
+/* What stands for @request in the turn @turn, from 0 on, below. Two requests that share it wait for each other. */
+uint64_t bid_hold_key(const struct bid_request *request, unsigned turn);
+
+/*
+ * Returns 0, also if it is held by @holds already: it is then to be dropped as often. -EBUSY if another one has it, or another
+ * negative errno if nothing can be held here, as in a file system without locks.
+ */
+int bid_holds_take(struct bid_holds *holds, uint64_t key);
+
+/* The caller, who took @key, needs it no more. */
+void bid_holds_drop(struct bid_holds *holds, uint64_t key);
+
+/* The holder of @key gets on. */
+void bid_holds_beat(struct bid_holds *holds, uint64_t key);
+
+/* What changes with each beat of whoever holds @key; and with some of others. */
+uint64_t bid_holds_pulse(struct bid_holds *holds, uint64_t key);
+
+#endif

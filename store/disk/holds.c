@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * One file for all: a hold is an open file description lock (fcntl(2)) of the byte at the key, so there is nothing to clean up; and
+ * beats are kept in its first bytes. A key is used as an offset alone: nothing is written that far out.
+ */
+#include <bid/hold.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "disk/layout.h"
+#include "disk/lock_file.h"
+
+#define PULSES	4096 /* requests that share one see each other's beats: then somebody waits longer than he had to */
+#define BUCKETS 256
+
+/* A key that is held here. */
+struct hold {
+	uint64_t key;
+	unsigned times;
+	LIST_ENTRY(hold) link;
+};
+
+LIST_HEAD(hold_list, hold);
+
+struct bid_holds {
+	struct bid_store *store; /* borrowed */
+	pthread_mutex_t lock; /* guards everything below */
+	int fd; /* -1 until it is needed */
+	size_t n;
+	struct hold_list held[BUCKETS];
+};
+
+int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds)
+{
+	struct bid_holds *holds = calloc(1, sizeof(*holds));
+
+	if (!holds)
+		return -ENOMEM;
+	holds->store = store;
+	holds->fd = -1;
+	pthread_mutex_init(&holds->lock, NULL);
+	*ret_holds = holds;
+	return 0;
+}
+
+void bid_holds_free(struct bid_holds *holds)
+{
+	if (!holds)
+		return;
+	for (size_t i = 0; i < BUCKETS; i++) {
+		struct hold *hold;
+
+		while ((hold = LIST_FIRST(&holds->held[i]))) {
+			LIST_REMOVE(hold, link);
+			free(hold);
+		}
+	}
+	bid_close(holds->fd);
+	pthread_mutex_destroy(&holds->lock);
+	free(holds);
+}
+
+uint64_t bid_hold_key(const struct bid_request *request, unsigned turn)
+{
+	const char *detail = request->detail ? bid_detail_text(request->detail) : "";
+	struct {
+		uint64_t detail;
+		uint8_t kind, len, id[BID_ID_MAX];
+	} what;
+
+	memset(&what, 0, sizeof(what));
+	what.detail = XXH3_64bits(detail, strlen(detail));
+	what.kind = (uint8_t)request->kind;
+	what.len = request->id.len;
+	memcpy(what.id, request->id.bytes, request->id.len);
+	/* an offset: not negative, and with room for the turns */
+	return (XXH3_64bits(&what, sizeof(what)) >> 1 & ~UINT64_C(0xff)) + turn % BID_HOLD_TURNS;
+}
+
+static struct hold *find(struct bid_holds *holds, uint64_t key)
+{
+	struct hold *hold = LIST_FIRST(&holds->held[(key >> 8) % BUCKETS]);
+
+	while (hold && hold->key != key)
+		hold = LIST_NEXT(hold, link);
+	return hold;
+}
+
+/* Open the file, again if somebody has removed it. */
+static int open_file(struct bid_holds *holds)
+{
+	struct stat st;
+
+	if (holds->fd >= 0 && (holds->n > 0 || (fstat(holds->fd, &st) == 0 && st.st_nlink > 0)))
+		return 0;
+	bid_close(holds->fd);
+	holds->fd = -1;
+	return bid_lock_file_open(holds->store, BID_LAYOUT_FETCHING, BID_LAYOUT_PRIVATE, &holds->fd);
+}
+
+static int set_lock(int fd, uint64_t key, short type)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)key, .l_len = 1 };
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+/* Under the lock. */
+static int take(struct bid_holds *holds, uint64_t key)
+{
+	struct hold *known = find(holds, key);
+	bid_auto_free struct hold *hold = NULL;
+	int r;
+
+	if (known) {
+		known->times++;
+		return 0;
+	}
+	hold = calloc(1, sizeof(*hold));
+	if (!hold)
+		return -ENOMEM;
+	r = open_file(holds);
+	if (r == 0)
+		r = set_lock(holds->fd, key, F_WRLCK);
+	if (r < 0)
+		return r;
+	hold->key = key;
+	hold->times = 1;
+	LIST_INSERT_HEAD(&holds->held[(key >> 8) % BUCKETS], hold, link);
+	holds->n++;
+	bid_steal(hold);
+	return 0;
+}
+
+int bid_holds_take(struct bid_holds *holds, uint64_t key)
+{
+	int r;
+
+	pthread_mutex_lock(&holds->lock);
+	r = take(holds, key);
+	pthread_mutex_unlock(&holds->lock);
+	if (r == 0)
+		bid_holds_beat(holds, key);
+	return r;
+}
+
+void bid_holds_drop(struct bid_holds *holds, uint64_t key)
+{
+	struct hold *hold;
+
+	pthread_mutex_lock(&holds->lock);
+	hold = find(holds, key);
+	if (hold && --hold->times == 0) {
+		set_lock(holds->fd, key, F_UNLCK);
+		LIST_REMOVE(hold, link);
+		holds->n--;
+		free(hold);
+	}
+	pthread_mutex_unlock(&holds->lock);
+}
+
+static off_t place_of(uint64_t key)
+{
+	return (off_t)(((key >> 8) + (key & 0xff)) % PULSES * sizeof(uint64_t));
+}
+
+void bid_holds_beat(struct bid_holds *holds, uint64_t key)
+{
+	uint64_t pulse = (uint64_t)bid_clock_ns();
+
+	pthread_mutex_lock(&holds->lock);
+	/* if it cannot be written, as on a full disk, others fetch as well, and that is all */
+	if (holds->fd >= 0)
+		bid_pwrite_full(holds->fd, &pulse, sizeof(pulse), place_of(key));
+	pthread_mutex_unlock(&holds->lock);
+}
+
+uint64_t bid_holds_pulse(struct bid_holds *holds, uint64_t key)
+{
+	uint64_t pulse = 0;
+
+	pthread_mutex_lock(&holds->lock);
+	if (holds->fd < 0 || bid_pread_full(holds->fd, &pulse, sizeof(pulse), place_of(key)) != sizeof(pulse))
+		pulse = 0;
+	pthread_mutex_unlock(&holds->lock);
+	return pulse;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/lock_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+
+/* The new file open at @fd, 0600, is for whoever may write the directory @dir. */
+static int share(int fd, int dir)
+{
+	mode_t others;
+	struct stat st;
+
+	if (fstat(dir, &st) < 0)
+		return -errno;
+	others = st.st_mode & (S_IWGRP | S_IWOTH);
+	if (fchown(fd, geteuid() == 0 ? st.st_uid : (uid_t)-1, st.st_gid) < 0)
+		others &= S_IWOTH;
+	/* it is opened for both: on NFS, an exclusive lock wants a file that is open for writing */
+	return fchmod(fd, S_IRUSR | S_IWUSR | others | others << 1) < 0 ? -errno : 0;
+}
+
+static int make(struct bid_store *store, const char *path, int dir, int *ret_fd)
+{
+	bid_auto_fd int private = -1, fd = -1;
+	int r = bid_root_open(bid_store_root(store), BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &private);
+
+	if (r < 0)
+		return r;
+	fd = openat(private, strrchr(path, '/') + 1, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	if (fd < 0)
+		return -errno;
+	r = share(fd, dir);
+	if (r == 0)
+		*ret_fd = bid_steal_fd(&fd);
+	return r;
+}
+
+int bid_lock_file_open(struct bid_store *store, const char *path, const char *guarded, int *ret_fd)
+{
+	const int flags = O_RDWR | O_NONBLOCK | O_NOCTTY;
+	bid_auto_fd int dir = -1;
+	int r = bid_root_open(bid_store_root(store), path, flags, ret_fd);
+
+	if (r != -ENOENT)
+		return r;
+	r = bid_root_mkdirs(bid_store_root(store), guarded, false, &dir);
+	if (r == 0)
+		r = make(store, path, dir, ret_fd);
+	/* somebody else was faster */
+	return r == -EEXIST ? bid_root_open(bid_store_root(store), path, flags, ret_fd) : r;
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What brokers in different processes fetch into one store: once, whatever becomes of the one that began. */
+#include "held_source.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <bid/hold.h>
+
+#include "base/cleanup.h"
+#include "scratch.h"
+
+#define WAIT 400
+static const struct bid_broker_config patient = { 0 };
+static const struct bid_broker_config hasty = { .wait_ms = WAIT };
+
+/* Without a beat for so long, nobody waits for a holder. */
+#define LOST_MS 5000
+
+/* Two on one directory, each with a store, a broker and a source of its own. */
+enum { ONE, OTHER, N };
+
+struct scenes {
+	struct scene *scene[N];
+	struct held_source *held[N];
+};
+
+static int begin(void **state)
+{
+	struct scenes *scenes = calloc(1, sizeof(*scenes));
+	struct scene *other;
+
+	assert_non_null(scenes);
+	for (int i = 0; i < N; i++)
+		scene_begin((void **)&scenes->scene[i]);
+	other = scenes->scene[OTHER];
+	bid_store_free(other->store);
+	assert_int_equal(scratch_remove(other->directory), 0);
+	memcpy(other->directory, scenes->scene[ONE]->directory, sizeof(other->directory));
+	assert_int_equal(bid_store_open(other->directory, BID_STORE_WRITE, &other->store), 0);
+	*state = scenes;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct scenes *scenes = *state;
+
+	scene_end_broker(scenes->scene[ONE]);
+	scene_end_broker(scenes->scene[OTHER]);
+	for (int i = 0; i < N; i++)
+		scene_end((void **)&scenes->scene[i]);
+	free(scenes);
+	return 0;
+}
+
+static void equip(struct scenes *scenes, int which, const struct bid_broker_config *config)
+{
+	scene_broker(scenes->scene[which], config);
+	scenes->held[which] = scene_held(scenes->scene[which], "held");
+	held_elf(scenes->held[which], 0xa);
+}
+
+/* The first fetches, and the second asks for the same. */
+static struct call *both_ask(struct scenes *scenes, const struct bid_request *request, struct call **ret_first)
+{
+	struct call *second;
+
+	held_hold(scenes->held[ONE], HOLD_MIDDLE);
+	*ret_first = call_for(scenes->scene[ONE], request);
+	held_wait(scenes->held[ONE], 1);
+	second = call_for(scenes->scene[OTHER], request);
+	sleep_ms(300);
+	assert_false(call_over(second));
+	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	return second;
+}
+
+static void test_two_brokers_fetch_once(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &patient);
+	second = both_ask(scenes, &request, &first);
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(first), 0);
+	assert_int_equal(call_wait(second), 0);
+	assert_content(second->fd, 0xa);
+	assert_true(second->answered_ms - first->answered_ms < 1000);
+	assert_int_equal(scenes->held[OTHER]->asked, 0);
+}
+
+static void test_who_waits_waits_for_nothing_else(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa), another = elf_of(0xb);
+	struct call *first, *second;
+
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &patient);
+	second = both_ask(scenes, &request, &first);
+	held_elf(scenes->held[OTHER], 0xb);
+	assert_int_equal(fetch(scenes->scene[OTHER], &another, NULL), 0);
+	assert_false(call_over(second));
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(second), 0);
+}
+
+static void test_a_no_is_heard_by_both(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &patient);
+	scenes->held[ONE]->body = NULL;
+	held_hold(scenes->held[ONE], HOLD_HEAD);
+	first = call_for(scenes->scene[ONE], &request);
+	held_wait(scenes->held[ONE], 1);
+	second = call_for(scenes->scene[OTHER], &request);
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(first), -ENOENT);
+	assert_int_equal(call_wait(second), -ENOENT);
+	assert_int_equal(scenes->held[OTHER]->asked, 0);
+}
+
+static void test_the_next_takes_over(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &patient);
+	second = both_ask(scenes, &request, &first);
+	scene_end_broker(scenes->scene[ONE]);
+	assert_int_equal(call_wait(first), -EINTR);
+	assert_int_equal(call_wait(second), 0);
+	assert_int_equal(scenes->held[OTHER]->asked, 1);
+}
+
+static void test_waits_have_their_bounds(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second, *third;
+	int64_t begun = now_ms();
+
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &hasty);
+	second = both_ask(scenes, &request, &first);
+	assert_int_equal(call_wait(second), -ETIMEDOUT);
+	assert_in_range(second->answered_ms - begun, WAIT, 3 * WAIT);
+	wait_for_no_flights(scenes->scene[OTHER]);
+	sleep_ms(300);
+	third = call_for(scenes->scene[OTHER], &request);
+	wait_for_waiters(scenes->scene[OTHER], 1);
+	bid_broker_cancel(scenes->scene[OTHER]->broker, third->ticket);
+	assert_int_equal(call_wait(third), -EINTR);
+	wait_for_no_flights(scenes->scene[OTHER]);
+	/* nor does the end of a broker wait */
+	third = call_for(scenes->scene[OTHER], &request);
+	wait_for_waiters(scenes->scene[OTHER], 1);
+	begun = now_ms();
+	scene_end_broker(scenes->scene[OTHER]);
+	assert_true(now_ms() - begun < 1000);
+	assert_int_equal(call_wait(third), -EINTR);
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(first), 0);
+}
+
+/* Who gives up and comes back within one process is another flight: it waits for nobody. */
+static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
+{
+	struct scenes *scenes = *state;
+	struct scene *scene = scenes->scene[ONE];
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+
+	equip(scenes, ONE, &patient);
+	held_hold(scenes->held[ONE], HOLD_HEAD);
+	scenes->held[ONE]->deaf = true;
+	first = call_for(scene, &request);
+	held_wait(scenes->held[ONE], 1);
+	bid_broker_cancel(scene->broker, first->ticket);
+	second = call_for(scene, &request);
+	wait_for_waiters(scenes->scene[ONE], 1);
+	sleep_ms(100);
+	/* it was passed on to the source, which is at the first still */
+	assert_true(scenes->held[ONE]->asked == 2);
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(first), -EINTR);
+	assert_int_equal(call_wait(second), 0);
+}
+
+/* Another process that holds @request, and beats like one that gets on. */
+static pid_t hold_elsewhere(const char *directory, const struct bid_request *request)
+{
+	struct bid_holds *holds;
+	struct bid_store *store;
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (bid_store_open(directory, BID_STORE_WRITE, &store) < 0 || bid_holds_new(store, &holds) < 0 ||
+		    bid_holds_take(holds, bid_hold_key(request, 0)) < 0 || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (int i = 0; i < 600; i++) {
+			bid_holds_beat(holds, bid_hold_key(request, 0));
+			sleep_ms(100);
+		}
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void end_elsewhere(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_a_killed_holder_is_none(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	pid_t pid = hold_elsewhere(scenes->scene[ONE]->directory, &request);
+	struct call *call;
+	int64_t begun;
+
+	equip(scenes, ONE, &patient);
+	call = call_for(scenes->scene[ONE], &request);
+	/* as long as it lives it is waited for */
+	sleep_ms(LOST_MS + 1000);
+	assert_int_equal(scenes->held[ONE]->asked, 0);
+	begun = now_ms();
+	end_elsewhere(pid);
+	assert_int_equal(call_wait(call), 0);
+	assert_true(call->answered_ms - begun < 1000);
+}
+
+static void test_nobody_waits_for_a_stopped_one(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	pid_t pid = hold_elsewhere(scenes->scene[ONE]->directory, &request);
+	struct call *calls[N];
+	int64_t begun;
+
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &patient);
+	begun = now_ms();
+	for (int i = 0; i < N; i++)
+		calls[i] = call_for(scenes->scene[i], &request);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(call_wait(calls[i]), 0);
+		assert_in_range(calls[i]->answered_ms - begun, LOST_MS - 500, LOST_MS + 3000);
+	}
+	/* but still for each other */
+	assert_int_equal(scenes->held[ONE]->asked + scenes->held[OTHER]->asked, 1);
+	end_elsewhere(pid);
+}
+
+/* The file is nothing but a place to meet: if it is lost, what follows meets at the next. */
+static void test_the_file_may_be_removed(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa), nowhere = elf_of(0x1);
+	char path[128];
+	struct call *first, *second;
+
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &patient);
+	scenes->held[ONE]->body = NULL;
+	assert_int_equal(fetch(scenes->scene[ONE], &nowhere, NULL), -ENOENT);
+	held_elf(scenes->held[ONE], 0xa);
+	snprintf(path, sizeof(path), "%s/.bidfs/fetching", scenes->scene[ONE]->directory);
+	assert_int_equal(unlink(path), 0);
+	second = both_ask(scenes, &request, &first);
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(second), 0);
+	assert_int_equal(scenes->held[OTHER]->asked, 0);
+}
+
+static void test_where_nothing_can_be_held_it_is_fetched_all_the_same(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/.bidfs", scenes->scene[ONE]->directory);
+	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+	snprintf(path, sizeof(path), "%s/.bidfs/fetching", scenes->scene[ONE]->directory);
+	assert_int_equal(mkdir(path, 0755), 0);
+	equip(scenes, ONE, &patient);
+	assert_int_equal(fetch(scenes->scene[ONE], &request, NULL), 0);
+}
+
+#define scenes_test(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scenes_test(test_two_brokers_fetch_once),  scenes_test(test_who_waits_waits_for_nothing_else),
+		scenes_test(test_a_no_is_heard_by_both),   scenes_test(test_the_next_takes_over),
+		scenes_test(test_waits_have_their_bounds), scenes_test(test_a_flight_that_was_left_is_in_nobodys_way),
+		scenes_test(test_a_killed_holder_is_none), scenes_test(test_nobody_waits_for_a_stopped_one),
+		scenes_test(test_the_file_may_be_removed), scenes_test(test_where_nothing_can_be_held_it_is_fetched_all_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}
