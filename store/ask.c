@@ -36,7 +36,7 @@ int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 	if (r == 0 && broker->config.accept)
 		bid_txn_accept(ask->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
-		r = bid_txn_expect(ask->txn, size);
+		r = bid_txn_expect(ask->txn, size, false);
 	return r;
 }
 
@@ -109,9 +109,13 @@ static int take_body(struct bid_ask *ask, const void *data, size_t len)
 
 static int refuse(struct bid_ask *ask, int error)
 {
-	const char *reason = error == -ENOSPC && ask->txn ? bid_txn_reason(ask->txn) : "";
+	const char *reason = (error == -ENOSPC || error == -EAGAIN) && ask->txn ? bid_txn_reason(ask->txn) : "";
 	uint64_t max = ask->flight->broker->config.max_size;
 
+	/* to evict may take long, and the source's thread has others to serve */
+	ask->needs_room |= error == -EAGAIN && *reason;
+	if (ask->needs_room)
+		error = -ENOSPC;
 	error = bid_local_error(error);
 	ask->unsaid = *reason && ask->received > 0;
 	ask->endless = ask->unsaid && ask->received > BID_TXN_UNSAID_MAX;

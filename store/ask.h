@@ -56,6 +56,7 @@ struct bid_ask {
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
+	bool needs_room; /* there is none for what is announced, but may be, after evicting */
 	bool unsaid; /* there is no room for more than came, and nothing told how much there is */
 	bool endless; /* and it is more than any is made for */
 	bool changed; /* it carries the id, but has other bytes than were fetched first */

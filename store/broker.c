@@ -18,7 +18,7 @@
 
 #define NEGATIVE_MAX 100000
 
-static const uint64_t largest[BID_PUBLISHERS] = { 0, 16 << 20, UINT64_MAX };
+static const uint64_t largest[BID_PUBLISHERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };
 
 static void stop_threads(struct bid_broker *broker)
 {

@@ -57,7 +57,7 @@ struct bid_asked {
 
 /*
  * One of the threads that decide what became of asks: of those that have no more to be committed than it takes, so that what is
- * quickly done never waits for the disk.
+ * quickly done never waits for the disk. The last one evicts as well.
  */
 struct bid_publisher {
 	struct bid_broker *broker;
@@ -65,7 +65,7 @@ struct bid_publisher {
 	pthread_t thread;
 };
 
-#define BID_PUBLISHERS 3
+#define BID_PUBLISHERS 4
 
 struct bid_broker {
 	struct bid_store *store; /* not owned */

@@ -199,16 +199,17 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 
 /*
  * @size bytes are to be written: is there room for them, beside those that others are going to write and those that are to stay
- * free (<bid/evict.h>)? If not, what was fetched is evicted, if that is enough. Returns 0, or -ENOSPC and a bid_txn_reason(). May
- * be left out, and then a full disk is met by bid_txn_write(). Holds until bid_txn_reset(), or what came is as much.
+ * free (<bid/evict.h>)? If not, what was fetched is evicted, if that is enough; it may block for long, so only with @evict, and
+ * without it is -EAGAIN if that may be enough. Returns 0, or -ENOSPC; with a bid_txn_reason(), as with -EAGAIN. May be left out,
+ * and then a full disk is met by bid_txn_write(). Holds until bid_txn_reset(), or what came is as much.
  */
-int bid_txn_expect(struct bid_txn *txn, uint64_t size);
+int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict);
 
 #define BID_TXN_UNSAID_MAX (1ULL << 30) /* bytes */
 
 /*
- * As write(2). Every 64 MiB of what was not expected, and for the first BID_TXN_UNSAID_MAX of it, the same is done as for what is:
- * so -ENOSPC may come before the disk is full, and with a bid_txn_reason().
+ * As write(2). Every 64 MiB of what was not expected, and for the first BID_TXN_UNSAID_MAX of it, the same is done as for what is,
+ * with @evict: so -ENOSPC may come before the disk is full, and with a bid_txn_reason().
  */
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
 

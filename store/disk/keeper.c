@@ -292,34 +292,42 @@ static bool evict_for(struct bid_keeper *keeper, uint64_t needed)
 	return enough && r == 0;
 }
 
-/* How many of @bytes more is there no room for, also after evicting? */
-static uint64_t look_for(struct bid_keeper *keeper, uint64_t bytes, bool evict)
+/* How many of @bytes more is there no room for, beside all else that is to come or to stay free? */
+static uint64_t lacking(struct bid_keeper *keeper, uint64_t bytes, uint64_t *ret_needed)
 {
-	uint64_t needed = keeper->limits.min_free + atomic_load(&keeper->promised) + bytes;
-	uint64_t lacks = missing(keeper, needed);
-
-	return lacks > 0 && evict && may_search(keeper, lacks) && evict_for(keeper, needed) ? 0 : lacks;
+	*ret_needed = keeper->limits.min_free + atomic_load(&keeper->promised) + bytes;
+	return missing(keeper, *ret_needed);
 }
 
 int bid_keeper_go_on(struct bid_keeper *keeper, uint64_t written, uint64_t bytes, bool evict)
 {
+	uint64_t needed, lacks;
+
 	if (!keeper)
 		return 0;
 	if (keeper->limits.cache_size > 0 && written > keeper->limits.cache_size)
 		return -ENOSPC;
-	return look_for(keeper, bytes, evict) > 0 ? -ENOSPC : 0;
+	lacks = lacking(keeper, bytes, &needed);
+	if (lacks == 0 || (evict && may_search(keeper, lacks) && evict_for(keeper, needed)))
+		return 0;
+	return -ENOSPC;
 }
 
-int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, uint64_t *ret_left)
+int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, bool evict, uint64_t *ret_left)
 {
-	uint64_t lacks;
+	uint64_t needed, lacks;
 
 	if (!keeper)
 		return 0;
-	lacks = look_for(keeper, bytes, true);
+	lacks = lacking(keeper, bytes, &needed);
 	if (lacks > 0) {
+		bool may = may_search(keeper, lacks);
+
 		*ret_left = bytes > lacks ? bytes - lacks : 0;
-		return -ENOSPC;
+		if (may && !evict)
+			return -EAGAIN;
+		if (!may || !evict_for(keeper, needed))
+			return -ENOSPC;
 	}
 	/* two at once may be promised the same room: the second finds that out by writing, as does who said nothing */
 	atomic_fetch_add(&keeper->promised, bytes);

@@ -28,9 +28,10 @@ bool bid_keeper_make_room(struct bid_keeper *keeper, uint64_t bytes);
 /*
  * @bytes are to be written. Returns 0 if there is room for them, beside what was promised to others and what is to stay free, and
  * then they are promised, until they are settled; or else -ENOSPC, and in @ret_left how many there is room for. If evicting is
- * enough for it, it is done, and may block for long. @keeper may be NULL, that of a store to which nothing is written.
+ * enough for it, it is done with @evict, and may block for long; without, it is -EAGAIN if it may be enough. @keeper may be NULL,
+ * that of a store to which nothing is written.
  */
-int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, uint64_t *ret_left);
+int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, bool evict, uint64_t *ret_left);
 
 /*
  * Nobody said how many bytes there are to be, and @written are: is there room for @bytes more, and is it no more than is to be kept

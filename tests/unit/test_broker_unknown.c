@@ -384,6 +384,8 @@ static void remove_store(void)
 
 	snprintf(path, sizeof(path), "%s/.bidfs/tmp", doomed);
 	rmdir(path);
+	snprintf(path, sizeof(path), "%s/.bidfs/fetching", doomed);
+	unlink(path);
 	snprintf(path, sizeof(path), "%s/.bidfs", doomed);
 	rename(path, "/nonexistent");
 	rmdir(path);

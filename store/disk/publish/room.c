@@ -5,12 +5,12 @@
 
 #include "disk/keeper.h"
 
-int bid_room_expect(struct bid_room *room, uint64_t size, uint64_t *ret_left)
+int bid_room_expect(struct bid_room *room, uint64_t size, bool evict, uint64_t *ret_left)
 {
 	int r;
 
 	bid_room_release(room);
-	r = size > 0 ? bid_keeper_promise(room->keeper, size, ret_left) : 0;
+	r = size > 0 ? bid_keeper_promise(room->keeper, size, evict, ret_left) : 0;
 	if (r == 0)
 		room->promised = size;
 	return r;

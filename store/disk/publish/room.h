@@ -27,14 +27,15 @@ struct bid_room {
 };
 
 /*
- * @size bytes are to come, and nothing that was expected before. Returns 0, or -ENOSPC if there is no room for them, also not after
- * evicting, and in @ret_left the bytes that there is room for.
+ * @size bytes are to come, and nothing that was expected before. Returns 0; -ENOSPC if there is no room for them, also not after
+ * evicting; or without @evict -EAGAIN, if there may be after that. Then @ret_left is the bytes that there is room for. With @evict
+ * it may block for long.
  */
-int bid_room_expect(struct bid_room *room, uint64_t size, uint64_t *ret_left);
+int bid_room_expect(struct bid_room *room, uint64_t size, bool evict, uint64_t *ret_left);
 
 /*
  * @len bytes are written. Returns 0, or -ENOSPC if more may come that was not expected, and there is no room for that. May block
- * for long, as bid_room_expect() may.
+ * for long, if that is so.
  */
 int bid_room_took(struct bid_room *room, uint64_t len);
 

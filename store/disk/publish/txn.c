@@ -77,13 +77,13 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	return 0;
 }
 
-int bid_txn_expect(struct bid_txn *txn, uint64_t size)
+int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict)
 {
 	uint64_t left = 0;
-	int r = bid_room_expect(&txn->room, size, &left);
+	int r = bid_room_expect(&txn->room, size, evict, &left);
 
-	if (r == -ENOSPC)
-		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(-r),
+	if (r < 0)
+		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(ENOSPC),
 			 (unsigned long long)size, (unsigned long long)left);
 	return r;
 }

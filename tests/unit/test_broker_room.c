@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A disk that is nearly full: what is evicted for a download keeps only that. */
+#include "held_source.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <bid/evict.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+static const struct bid_broker_config patient = { 0 };
+
+/* Room for one of the files of scene_compile(), but not for two. */
+static int begin(void **state)
+{
+	struct scene *scene;
+
+	scene_begin(state);
+	scene = *state;
+	bid_store_free(scene->store);
+	assert_int_equal(mount("tmpfs", scene->directory, "tmpfs", 0, "size=500k"), 0);
+	assert_int_equal(bid_store_open(scene->directory, BID_STORE_WRITE, &scene->store), 0);
+	scene_broker(scene, &patient);
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct scene *scene = *state;
+
+	scene_end_broker(scene);
+	umount2(scene->directory, MNT_DETACH);
+	return scene_end(state);
+}
+
+static struct held_source *fetch_first(struct scene *scene, struct call **ret_call)
+{
+	struct held_source *held = scene_held(scene, "held");
+	struct bid_request first = elf_of(0xa);
+
+	held_elf(held, 0xa);
+	assert_int_equal(fetch(scene, &first, ret_call), 0);
+	return held;
+}
+
+/* A file that is open, and is closed when it is to be let go; which takes long. */
+struct slow {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool at_work, may_end;
+	struct call *call;
+};
+
+static int let_go_slowly(void *user, const struct stat *st)
+{
+	struct slow *slow = user;
+
+	pthread_mutex_lock(&slow->lock);
+	slow->at_work = true;
+	pthread_cond_broadcast(&slow->changed);
+	while (!slow->may_end)
+		pthread_cond_wait(&slow->changed, &slow->lock);
+	bid_close(slow->call->fd);
+	slow->call->fd = -1;
+	pthread_mutex_unlock(&slow->lock);
+	return -1;
+}
+
+static void let_end(struct slow *slow)
+{
+	pthread_mutex_lock(&slow->lock);
+	slow->may_end = true;
+	pthread_cond_broadcast(&slow->changed);
+	pthread_mutex_unlock(&slow->lock);
+}
+
+static void await_work(struct slow *slow)
+{
+	pthread_mutex_lock(&slow->lock);
+	while (!slow->at_work)
+		wait_changed(&slow->changed, &slow->lock);
+	pthread_mutex_unlock(&slow->lock);
+}
+
+/* The source's one thread, which all its transfers need, goes on while something is evicted for one of them. */
+static void test_to_evict_delays_nobody_else(void **state)
+{
+	static struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	struct bid_request first = elf_of(0xa), second = elf_of(0xb), nowhere = elf_of(0x1);
+	struct scene *scene = *state;
+	struct held_source *held = fetch_first(scene, &slow.call);
+	struct call *call, *other;
+	int64_t begun;
+
+	bid_store_on_let_go(scene->store, let_go_slowly, &slow);
+	held_elf(held, 0xb);
+	call = call_for(scene, &second);
+	await_work(&slow);
+	held->body = NULL;
+	other = call_for(scene, &nowhere);
+	for (begun = now_ms(); !call_over(other) && now_ms() - begun < 5000;)
+		sleep_ms(10);
+	held_elf(held, 0xb);
+	let_end(&slow);
+	assert_true(call_over(other) && other->answered_ms - begun < 5000);
+	assert_int_equal(call_wait(other), -ENOENT);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xb);
+	assert_int_equal(find(scene, &first, NULL), -EINPROGRESS);
+	bid_store_on_let_go(scene->store, NULL, NULL);
+	/* the first, the second and once more, and the other */
+	assert_int_equal(held->asked, 4);
+}
+
+static void test_what_never_fits_is_refused(void **state)
+{
+	struct bid_request first = elf_of(0xa), second = elf_of(0xb);
+	struct scene *scene = *state;
+	struct held_source *held;
+	struct call *call;
+
+	held = fetch_first(scene, &call);
+	bid_close(call->fd);
+	call->fd = -1;
+	held_elf(held, 0xb);
+	held->announce = 1 << 20;
+	assert_int_equal(fetch(scene, &second, &call), -ENOSPC);
+	assert_int_equal(held->asked, 2);
+	assert_non_null(strstr(call->texts[0], "No space left on device for 1048576 bytes"));
+	assert_int_equal(find(scene, &first, NULL), 0);
+}
+
+/* What is open cannot be evicted: it is found out once, and the request is refused. */
+static void test_where_nothing_can_go_it_is_refused(void **state)
+{
+	struct bid_request second = elf_of(0xb);
+	struct scene *scene = *state;
+	struct held_source *held;
+	struct call *call;
+
+	held = fetch_first(scene, &call);
+	held_elf(held, 0xb);
+	assert_int_equal(fetch(scene, &second, NULL), -ENOSPC);
+	assert_int_equal(held->asked, 2);
+}
+
+#define room_test(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		room_test(test_to_evict_delays_nobody_else),
+		room_test(test_what_never_fits_is_refused),
+		room_test(test_where_nothing_can_go_it_is_refused),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+		print_message("skipped: no small file system can be mounted: %s\n", strerror(errno));
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}
