@@ -378,6 +378,15 @@ static bool is_sent(const struct bid_flight *flight)
 	return ask;
 }
 
+/* If the last who waited has gone, what was not even sent has no turn to wait for any more. Under the lock. */
+static void give_up_unsent(struct bid_flight *flight, struct bid_endings *endings)
+{
+	if (flight->n_waiters > 0 || !bid_flight_cancellable(flight) || is_sent(flight))
+		return;
+	flight->given_up = true;
+	bid_race_stop(flight, NULL, endings);
+}
+
 void bid_flight_end_window(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
@@ -385,14 +394,9 @@ void bid_flight_end_window(struct bid_flight *flight)
 	struct bid_endings endings = { 0 };
 
 	close_window(flight);
-	if (flight->n_waiters == 0)
-		return;
-	flight->timed_out = true;
+	flight->timed_out |= flight->n_waiters > 0;
 	bid_flight_take_waiters(flight, &waiters);
-	if (bid_flight_cancellable(flight) && !is_sent(flight)) {
-		flight->given_up = true;
-		bid_race_stop(flight, NULL, &endings);
-	}
+	give_up_unsent(flight, &endings);
 	bid_flight_ref(flight);
 	pthread_mutex_unlock(&broker->lock);
 
@@ -407,13 +411,19 @@ void bid_flight_end_wait(struct bid_waiter *waiter)
 {
 	struct bid_flight *flight = waiter->flight;
 	struct bid_broker *broker = flight->broker;
+	struct bid_endings endings = { 0 };
 
 	bid_flight_leave(waiter);
 	flight->timed_out = true;
+	give_up_unsent(flight, &endings);
+	/* the window is still open: who comes in it may wait, but for another */
+	if (flight->given_up)
+		retire(flight);
 	bid_flight_ref(flight);
 	pthread_mutex_unlock(&broker->lock);
 
 	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, flight);
+	bid_endings_cancel(&endings);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_flight_unref(flight);
