@@ -80,7 +80,9 @@ void bid_belief_look(struct bid_fs *fs, const struct bid_node *dir, const char *
 {
 	struct bid_node link;
 
-	if (fs->watch && bid_tree_link(dir, name, &link) == 0 && !bid_watch_has(fs->watch, &link.id))
+	/* what perf writes next of a build that it is writing would end the watch */
+	if (fs->watch && bid_tree_link(dir, name, &link) == 0 && !bid_staging_is_latest(fs->staging, &link.id) &&
+	    !bid_watch_has(fs->watch, &link.id))
 		bid_watch_add_names(fs->watch, &link.id);
 }
 

@@ -136,6 +136,10 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_CACHE_SYMLINKS); /* see bid_notify_text() */
 	/* in no_open mode nobody would hear of it */
 	do_without(conn, FUSE_CAP_ATOMIC_O_TRUNC);
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2 /* libfuse 3.17 */
+	/* no file here has rights that a write would have to take from it, and the kernel would ask for them before each */
+	want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
+#endif
 	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;

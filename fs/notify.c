@@ -24,6 +24,7 @@ struct change {
 
 struct bid_notifier {
 	struct fuse_session *session; /* borrowed */
+	struct bid_inodes *inodes; /* borrowed */
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects all below */
 	pthread_cond_t more;
@@ -91,9 +92,14 @@ static void tell_name(struct bid_notifier *notifier, uint64_t dir, const char *n
 		fuse_lowlevel_notify_inval_entry(notifier->session, dir, name, strlen(name));
 }
 
+/* Of a directory that it does not hold the kernel knows no name, and most of those are none that anybody looked at. */
 static void tell(struct bid_notifier *notifier, const struct bid_node *dir, const char *name)
 {
-	tell_name(notifier, bid_inode_number(dir), name);
+	uint64_t number = bid_inode_number(dir);
+	struct bid_inode buffer;
+
+	if (bid_inodes_find(notifier->inodes, number, &buffer))
+		tell_name(notifier, number, name);
 }
 
 static void tell_artifacts(struct bid_notifier *notifier, const struct bid_node *dir, const char *(*name)(enum bid_kind kind))
@@ -211,7 +217,7 @@ static void *work(void *user)
 	return NULL;
 }
 
-int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_notifier)
+int bid_notifier_new(struct fuse_session *session, struct bid_inodes *inodes, struct bid_notifier **ret_notifier)
 {
 	struct bid_notifier *notifier = calloc(1, sizeof(*notifier));
 	int r;
@@ -219,6 +225,7 @@ int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_not
 	if (!notifier)
 		return -ENOMEM;
 	notifier->session = session;
+	notifier->inodes = inodes;
 	notifier->last = &notifier->first;
 	pthread_mutex_init(&notifier->lock, NULL);
 	pthread_cond_init(&notifier->more, NULL);

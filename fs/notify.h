@@ -28,7 +28,7 @@ struct bid_hold {
 };
 
 /* Starts the thread: only after daemonising. */
-int bid_notifier_new(struct fuse_session *session, struct bid_notifier **ret_notifier);
+int bid_notifier_new(struct fuse_session *session, struct bid_inodes *inodes, struct bid_notifier **ret_notifier);
 
 /* What was not told yet is not told any more. @notifier may be NULL. */
 void bid_notifier_free(struct bid_notifier *notifier);

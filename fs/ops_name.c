@@ -273,7 +273,7 @@ static void getattr_staged(fuse_req_t req, const struct bid_inode *inode)
 		fuse_reply_err(req, ESTALE);
 	} else {
 		attr = bid_attr_of_file(fs, inode, &st);
-		fuse_reply_attr(req, &attr, 0);
+		fuse_reply_attr(req, &attr, bid_attr_timeout(fs, &inode->node));
 	}
 	bid_staged_put(fs->staging, staged);
 }

@@ -132,7 +132,7 @@ static int serve(struct bid_fs *fs, int ready)
 	if (r == 0)
 		r = bid_servers_start(fs->servers, fs->broker);
 	if (r == 0)
-		r = bid_notifier_new(fs->session, &fs->notifier);
+		r = bid_notifier_new(fs->session, fs->inodes, &fs->notifier);
 	if (r == 0)
 		r = bid_channel_init(&fs->channel, fs->session, fs->options->busy_poll_us);
 	loop = r == 0 ? fuse_loop_cfg_create() : NULL;

@@ -7,6 +7,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <bid/id.h>
+
+enum { MOMENT_S = 2 };
+
 struct entry {
 	struct bid_staged staged; /* first: an entry is what the callers have */
 	unsigned users; /* the list is one; as all below protected by the lock */
@@ -19,6 +23,8 @@ struct entry {
 struct bid_staging {
 	pthread_mutex_t lock;
 	uint32_t last; /* serial */
+	struct bid_id latest; /* of what was begun last */
+	time_t begun; /* that; as used */
 	struct entry *first; /* perf writes one after the other: there are few */
 };
 
@@ -124,6 +130,8 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 		entry->staged.serial = ++staging->last;
 		entry->next = staging->first;
 		staging->first = entry;
+		staging->latest = *id;
+		staging->begun = entry->used;
 	}
 	pthread_mutex_unlock(&staging->lock);
 	if (r < 0) {
@@ -132,6 +140,16 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 	}
 	*ret_staged = &entry->staged;
 	return 0;
+}
+
+bool bid_staging_is_latest(struct bid_staging *staging, const struct bid_id *id)
+{
+	bool is;
+
+	pthread_mutex_lock(&staging->lock);
+	is = bid_id_equal(&staging->latest, id) && now() - staging->begun <= MOMENT_S;
+	pthread_mutex_unlock(&staging->lock);
+	return is;
 }
 
 static struct bid_staged *get(struct bid_staging *staging, uint32_t serial, const char *dir, const char *name)
