@@ -131,17 +131,19 @@ static void give_up(struct bid_fds *fds, struct bid_fd *fd)
 
 /* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @mode what it had then. */
 static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp, mode_t mode,
-		const struct bid_request *request, struct stat *ret_stat)
+		const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stamp now;
 	mode_t mode_now;
+	bool same;
 	int r = 0;
 
 	/* a hit makes this one call */
 	if (fstat(file.fd, &file.st) < 0)
 		return -errno;
-	if (bid_stamp_holds(stamp, &file.st))
+	same = bid_stamp_holds(stamp, &file.st);
+	if (same)
 		file.st.st_mode = mode;
 	else
 		r = bid_fstat(file.fd, &file.st);
@@ -150,7 +152,7 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 	/* text is what its name leads to; only what carries its id is the same wherever it is */
 	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
 		return -ENOENT;
-	if (!bid_stamp_holds(stamp, &file.st)) {
+	if (!same) {
 		now = bid_stamp_take(&file.st);
 		mode_now = file.st.st_mode;
 		r = bid_store_recheck(store, request, &file);
@@ -163,11 +165,13 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 	}
 	if (ret_stat)
 		*ret_stat = file.st;
+	if (ret_same)
+		*ret_same = same;
 	return 0;
 }
 
 struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_t number, const struct bid_request *request,
-			   struct stat *ret_stat)
+			   struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stamp stamp;
 	mode_t mode = 0;
@@ -185,7 +189,7 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 	pthread_mutex_unlock(&fds->lock);
 	if (!fd)
 		return NULL;
-	if (look(fds, store, fd, &stamp, mode, request, ret_stat) == 0)
+	if (look(fds, store, fd, &stamp, mode, request, ret_stat, ret_same) == 0)
 		return fd;
 	give_up(fds, fd);
 	bid_fds_put(fds, fd);

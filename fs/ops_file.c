@@ -84,6 +84,16 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
 	reply_open(req, inode, handle, fi);
 }
 
+/*
+ * What carries an id does not change; the kernel would write to the store's own file. Nor does the kernel read what may be written
+ * to: a file that is being written has none but its writer to read it, and definitions are a few lines, of which it keeps the page.
+ * With passthrough it would ask for their attributes after each reading, because that changes the time of the last access.
+ */
+static bool is_writable(const struct bid_node *node)
+{
+	return node->type == BID_NODE_STAGED || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
+}
+
 /* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
 static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
 		       struct handle **ret_handle)
@@ -91,10 +101,8 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 	struct handle *handle = calloc(1, sizeof(*handle));
 	int r = handle ? 0 : -ENOMEM;
 
-	/* what is still written has no place, and none but its writer to read it */
 	if (r == 0)
-		r = inode->node.type == BID_NODE_STAGED ? -EOPNOTSUPP
-							: bid_backing_open(req, inode->number, fd, st, fi, &handle->backing);
+		r = is_writable(&inode->node) ? -EOPNOTSUPP : bid_backing_open(req, inode->number, fd, st, fi, &handle->backing);
 	if (r < 0 && r != -EOPNOTSUPP) {
 		free(handle);
 		return r;
@@ -103,7 +111,9 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 	handle->by_kernel = r == 0;
 	if (!handle->by_kernel) {
 		handle->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		fi->keep_cache = 1; /* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+		/* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+		if (!is_writable(&inode->node))
+			fi->keep_cache = 1;
 		if (handle->fd < 0) {
 			r = -errno;
 			release_backing(handle);
@@ -148,6 +158,7 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 	if (fs->mode != BID_MODE_NO_OPEN)
 		r = make_handle(req, bid_inodes_find(fs->inodes, entry.ino, &buffer), fd, &st, fi, &handle);
 	fi->fh = (uintptr_t)handle;
+	fi->noflush = node->type != BID_NODE_STAGED;
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else if (fuse_reply_create(req, &entry, fi) != -ENOENT)
@@ -158,6 +169,19 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 		handle_free(handle);
 	}
 	bid_inodes_forget(fs->inodes, entry.ino, 1);
+}
+
+/*
+ * The definitions that are opened may be others than the kernel was told of, and has pages of. To take back attributes alone takes
+ * no lock.
+ */
+static void tell_others(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi, bool same)
+{
+	if (!is_writable(&inode->node))
+		return;
+	fi->keep_cache = same;
+	if (!same)
+		fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
 }
 
 static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
@@ -181,6 +205,7 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
+	tell_others(fs, &call->inode, &call->fi, false);
 	open_file(req, &call->inode, bid_fd_number(fd), &st, &call->fi);
 	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
 	bid_fds_put(fs->fds, fd);
@@ -216,20 +241,22 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
 	struct bid_fd *fd;
+	bool same;
 
-	if ((fi->flags & O_ACCMODE) != O_RDONLY && make_probes(fs, &call.artifact, &probes) == 0 && fstat(probes, &st) == 0) {
+	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
+	if ((fi->flags & O_ACCMODE) != O_RDONLY && (!fd || st.st_nlink == 0) && make_probes(fs, &call.artifact, &probes) == 0 &&
+	    fstat(probes, &st) == 0) {
 		open_file(req, inode, probes, &st, fi);
-		return;
-	}
-	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
-	if (!fd) {
+	} else if (fd) {
+		bid_watch_has(fs->watch, &inode->node.id); /* it is used */
+		bid_store_used(fs->store, &call.artifact);
+		tell_others(fs, inode, fi, same);
+		open_file(req, inode, bid_fd_number(fd), &st, fi);
+	} else {
 		bid_wait(req, &call, answer_open);
-		return;
 	}
-	bid_watch_has(fs->watch, &inode->node.id); /* it is used */
-	bid_store_used(fs->store, &call.artifact);
-	open_file(req, inode, bid_fd_number(fd), &st, fi);
-	bid_fds_put(fs->fds, fd);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
 }
 
 static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -258,12 +285,6 @@ static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struc
 	else
 		open_file(req, inode, file.fd, &file.st, fi);
 	bid_file_release(&file);
-}
-
-/* What carries an id does not change; the kernel would write to the store's own file. */
-static bool is_writable(const struct bid_node *node)
-{
-	return node->type == BID_NODE_STAGED || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
 }
 
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
@@ -392,7 +413,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, len, size, offset);
 		return;
 	}
-	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st);
+	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, NULL);
 	if (fd && bid_is_another(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_fds_put(fs->fds, fd);

@@ -15,14 +15,15 @@
 #include "wait.h"
 
 /*
- * In no_open mode nobody says when the file is opened, and it may be gone from the store before the first of it is read. Not what
- * was made in memory, which can be made again and may be large.
+ * In no_open mode nobody says when the file is opened, and it may be gone from the store before the first of it is read. Of
+ * definitions it is kept what the kernel was told of, for when they are opened. Not what was made in memory, which can be made
+ * again and may be large.
  */
 static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file)
 {
 	struct bid_fd *fd;
 
-	if (fs->mode != BID_MODE_NO_OPEN || file->st.st_nlink == 0)
+	if ((fs->mode != BID_MODE_NO_OPEN && file->kind != BID_KIND_PROBES) || file->st.st_nlink == 0)
 		return;
 	fd = bid_fds_keep(fs->fds, number, file);
 	if (fd)
@@ -307,7 +308,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		return;
 	}
 	/* one that is being read stays what it is, even if its name in the store is gone */
-	fd = bid_fds_get(fs->fds, fs->store, number, &artifact, &file.st);
+	fd = bid_fds_get(fs->fds, fs->store, number, &artifact, &file.st, NULL);
 	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
 	if (fd)
 		bid_fds_put(fs->fds, fd);

@@ -52,6 +52,66 @@ def test_definitions_that_are_opened_and_not_written_are_the_same(mount, mode, s
     assert requests(m) - before < most_requests(ids)
 
 
+def read(path):
+    """As perf reads definitions: for writing, with a look at their attributes."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        return os.read(fd, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+
+
+def test_definitions_are_read_once(mount, mode, store, ids):
+    m = mount("busy_poll=0")
+    for _ in range(3):
+        first = [read(m.link(ident) / "probes") for ident in ids]
+        assert first == [PROBES.encode()] * len(ids)
+        time.sleep(OLD)
+    before = requests(m)
+    assert [read(m.link(ident) / "probes") for ident in ids] == first
+    # with passthrough it is asked for the open, and told of the close
+    assert requests(m) - before < (2 * len(ids) if mode == "passthrough" else 0) + len(ids)
+
+
+@pytest.mark.parametrize("change", ["rewrite", "replace"])
+def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, change):
+    """At once with passthrough, where the mount is asked; in no_open mode after a second, as what is not watched."""
+    m = mount()
+
+    def content(path):
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(fd, 4096)  # without a look at its attributes
+        finally:
+            os.close(fd)
+
+    for ident in ids:
+        path, place = m / f"usr/bin/app{ident}" / ident / "probes", store / f"usr/bin/app{ident}" / ident
+        assert [read(path), content(path)] == [PROBES.encode()] * 2
+        CHANGES[change][0](store, place)
+        wanted = (place / "probes").read_bytes()
+        if mode == "passthrough":
+            assert content(path) == wanted
+    if mode != "passthrough":
+        time.sleep(OLD)
+        assert content(path) == wanted
+
+
+def test_what_is_being_written_is_not_watched(mount, mode, place):
+    """perf looks at the link of what it has just filed, and then makes the definitions, by which the watch would end."""
+    program, m = programs.small(place / "app", 1), mount()
+    directory = m / "usr/bin/app" / program.id
+    os.makedirs(directory)
+    (directory / ".elf.AbCdEf").write_bytes(program.read())
+    os.link(directory / ".elf.AbCdEf", directory / "elf")
+    os.unlink(directory / ".elf.AbCdEf")
+    assert os.readlink(m.link(program.id)) == f"../../usr/bin/app/{program.id}"
+    assert m.status()["watched"] == 0
+    (directory / "probes").touch()
+    time.sleep(3)
+    assert os.path.lexists(m.link(program.id)) and m.status()["watched"] == 1
+
+
 def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
     """The kernel lists them again by itself, until there are others, wherever those come from."""
     m = mount("busy_poll=0")

@@ -31,7 +31,7 @@ static void keep(struct bid_fds *fds, const struct store_scene *scene, uint64_t 
 static bool is_kept(struct bid_fds *fds, const struct store_scene *scene, uint64_t number)
 {
 	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
-	struct bid_fd *fd = bid_fds_get(fds, scene->store, number, &request, NULL);
+	struct bid_fd *fd = bid_fds_get(fds, scene->store, number, &request, NULL, NULL);
 
 	if (fd)
 		bid_fds_put(fds, fd);
