@@ -11,7 +11,8 @@ directory and the store, too (all programs of the machine feel that; root): then
 "record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf: it looks what was
 recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that was emptied before.
 "add" and "remove" write one build that the store
-lacks, and take it out again. gdb and eu-stack walk the stack of a core, with the mount's debug information and with a directory
+lacks, and take it out again. passthrough_hp is libfuse's, over a directory of perf's own: what it costs that the kernel asks a
+daemon, whatever that does. gdb and eu-stack walk the stack of a core, with the mount's debug information and with a directory
 that has the same files, copied.
 """
 import argparse
@@ -19,13 +20,15 @@ import hashlib
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "mount")]
-import figures  # noqa: E402  it is beside this program
+import figures  # noqa: E402  they are beside this program
+import peers  # noqa: E402
 
 ROUNDS = 400_000_000  # of the program that is recorded
 OBJECTS = 48  # shared objects of another one
@@ -75,6 +78,24 @@ def measure(act, caches, rounds, *arguments, undo=None, before=None):
         if turn > 0:  # the first warms up
             rounds_took.append(took)
     return rounds_took
+
+
+class Passthrough:
+    """libfuse's passthrough_hp over a directory."""
+
+    def __init__(self, program, source, mounted):
+        self.argv, self.mounted, self.process = [program, "--foreground", source, mounted], mounted, None
+
+    def mount(self):
+        self.process = subprocess.Popen(self.argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not os.path.ismount(self.mounted):
+            if self.process.poll() is not None:
+                raise SystemExit("bench_perf: passthrough_hp does not mount")
+            time.sleep(0.01)
+
+    def unmount(self):
+        subprocess.run(["umount", self.mounted], check=True)
+        self.process.wait(20)
 
 
 class Recorded:
@@ -161,8 +182,8 @@ def main():
     if not shutil.which("perf"):
         raise SystemExit("bench_perf: no perf: install it (contrib/deps test)")
     place = pathlib.Path(tempfile.mkdtemp(prefix="bench-perf-", dir="/var/tmp"))
-    native, store, mounted = place / "native", place / "store", place / "mounted"
-    for directory in (native, store, mounted, place / "home"):
+    native, store, mounted, peer = place / "native", place / "store", place / "mounted", place / "passthrough_hp"
+    for directory in (native, store, mounted, peer, place / "home"):
         directory.mkdir()
     env = tools.environment(place / "home")
 
@@ -176,6 +197,9 @@ def main():
     def anew():
         tools.run("umount", mounted)
         tools.run(tools.MOUNT_BIDFS, store, mounted)
+        if passthrough:
+            passthrough.unmount()
+            passthrough.mount()
 
     def cold():
         anew()
@@ -183,18 +207,32 @@ def main():
         perf(native, "version")  # perf itself is not what is measured
 
     told = figures.Figures()
+    passthrough, behind = None, place / "behind"
+    if why := "needs root" if os.geteuid() else peers.build_hp(place / "hp"):
+        told.without("passthrough_hp", why)
+    else:
+        behind.mkdir()
+        passthrough = Passthrough(place / "hp", behind, peer)
+    caches = (native, mounted, *([peer] if passthrough else []))
+
+    def compare(metric, target, act, *arguments_of_act, **options):
+        for took in measure(act, caches, arguments.rounds, *arguments_of_act, **options):
+            told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]} |
+                      ({"passthrough_hp": took[peer]} if passthrough else {}))
+        told.compare("P21", metric, "bidfs", "native", target)
+        if passthrough:
+            told.compare("P21", metric, "bidfs", "passthrough_hp")
+
     tools.run(tools.MOUNT_BIDFS, store, mounted)
+    if passthrough:
+        passthrough.mount()
     try:
-        caches = (native, mounted)
         recorded = Recorded(programs, place, perf)
         for name, act in (("all new", recorded.new), ("nothing new", recorded.known)):
-            metric = f"perf record's exit phase, {name}"
-            for took in measure(act, caches, arguments.rounds):
-                told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]})
-            told.compare("P21", metric, "bidfs", "native", 1.05)
+            compare(f"perf record's exit phase, {name}", 1.05, act)
         for cache in caches:
             perf(cache, *record)
-        fill(programs, place, (native, store), arguments.ids)
+        fill(programs, place, (native, store, *([behind] if passthrough else [])), arguments.ids)
         add, remove = ["buildid-cache", "-a", extra.path], ["buildid-cache", "-r", extra.path]
         listings = ["buildid-cache", "-l"], ["list", "sdt"], ["list"]
         for name, command, target, undo, before in (
@@ -206,10 +244,7 @@ def main():
                 *((f"{' '.join(listing)}, first, both cold", listing, 1.05, None, cold) for listing in listings
                   if os.geteuid() == 0),
                 *((f"{' '.join(listing)}, again", listing, 1.05, None, lambda: time.sleep(BELIEVED)) for listing in listings)):
-            metric = f"perf {name}"
-            for took in measure(perf, caches, arguments.rounds, *command, undo=undo, before=before):
-                told.note(metric, "s", {"bidfs": took[mounted], "native": took[native]})
-            told.compare("P21", metric, "bidfs", "native", target)
+            compare(f"perf {name}", target, perf, *command, undo=undo, before=before)
         missing = [program for program in ("gdb", "eu-stack") if not shutil.which(program)]
         for program in missing:
             told.without(program, "not installed")
@@ -226,6 +261,8 @@ def main():
             told.save(arguments.json)
     finally:
         tools.run("umount", mounted)
+        if passthrough:
+            passthrough.unmount()
         shutil.rmtree(place)
 
 
