@@ -9,7 +9,7 @@
 #include "fetch/headers.h"
 #include "fetch/network.h"
 
-#define CONNECT_MS	 5000
+#define CONNECT_MS	 5000 /* the name, TCP with two lost packets, and TLS; it is what a dead server costs, once a pause */
 #define FIRST_BYTE_MS	 30000
 #define STALL_MS	 5000
 #define PARALLEL	 8

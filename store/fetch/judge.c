@@ -237,7 +237,10 @@ static void judge_silence(struct bid_transfer *transfer)
 	}
 	/* a silent server is not asked twice */
 	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, reused, "no answer within %g s", transfer->periods * (period_ms / 1000.0));
-	transfer->judgement.sign = others || proves_nothing(transfer) ? BID_SIGN_NONE : BID_SIGN_DEAD;
+	if (others || proves_nothing(transfer))
+		transfer->judgement.sign = BID_SIGN_NONE;
+	else
+		transfer->judgement.sign = bid_server_excuses(transfer->server, transfer) ? BID_SIGN_BAD : BID_SIGN_DEAD;
 }
 
 static void judge_slow_body(struct bid_transfer *transfer, int64_t now)

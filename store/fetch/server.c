@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,6 +46,7 @@ static void server_free(struct bid_source *source)
 	struct bid_server *server = server_of(source);
 
 	bid_network_drain(server);
+	free(server->silent);
 	free(server->url);
 	free(server->name);
 	free(server);
@@ -202,9 +204,20 @@ void bid_server_note_answer(struct bid_server *server, const struct bid_transfer
 		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
+	free(server->silent);
+	server->silent = NULL;
 	server->understands |= bid_response_is_verdict(&transfer->response);
 	server->unanswered = 0;
 	server->scout = NULL;
+}
+
+bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *transfer)
+{
+	bool first = !server->silent || strcmp(server->silent, transfer->url) == 0;
+
+	if (!server->silent)
+		server->silent = strdup(transfer->url);
+	return first && server->answered_at > 0;
 }
 
 void bid_server_note_ranges(struct bid_server *server, bool honoured)

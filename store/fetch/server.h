@@ -37,6 +37,7 @@ struct bid_server {
 	unsigned witnesses; /* which need none */
 	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */
+	char *silent; /* the URL of the first request since then to which none came; NULL if there is none. Owned */
 	struct bid_transfer
 		*scout; /* who tries again, for the others that want to as well; NULL if none, or once there is an answer */
 	unsigned unanswered; /* tries in a row that ended without one */
@@ -59,6 +60,12 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 
 /* The header of the answer to @transfer has come @now. */
 void bid_server_note_answer(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);
+
+/*
+ * No answer to @transfer came in time, nor to others meanwhile. May that be because of what it asks for, which a server that is well
+ * has to unpack first? So it is taken once, of a server that has answered before: until it answers again, of one artifact only.
+ */
+bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *transfer);
 
 /* It was asked for the rest of a file that it had offered in parts, and sent that, or all of it. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);

@@ -123,6 +123,40 @@ static void test_one_is_slow(void **state)
 	}
 }
 
+/* The same with nobody else who asks: the server, which is known, is not taken for dead before a second one gets no answer. */
+static void test_one_is_slow_and_alone(void **state)
+{
+	struct bid_fetch_config config = quick;
+	struct capture capture;
+	struct setting setting;
+
+	config.first_byte_ms = 500;
+	set_up(&setting, &config);
+	behave("ok");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	control("POST", "?behaviour=stall-headers&id=" OTHER_ID);
+	for (int i = 0; i < 2; i++) {
+		ask(setting.source, OTHER_ID, &capture);
+		assert_string_equal(capture.text, "no answer within 0.5 s");
+		assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	}
+	assert_int_equal(health_of(setting.source).failures, 2);
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(health_of(setting.source).failures, 0);
+
+	behave("stall-headers");
+	ask(setting.source, OTHER_ID, &capture);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	ask(setting.source, ID, &capture);
+	assert_string_equal(capture.text, "no answer within 0.5 s");
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_OPEN);
+	assert_refused(setting.source);
+	control("POST", "/release");
+	tear_down(&setting);
+}
+
 /* Servers that are not there in other ways: one attempt, and then none for a while. */
 static void test_dead(void **state)
 {
@@ -487,6 +521,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outage),
+		cmocka_unit_test(test_one_is_slow_and_alone),
 		cmocka_unit_test(test_dead),
 		cmocka_unit_test(test_wait_for_probe),
 		cmocka_unit_test(test_cancelled_and_well),
