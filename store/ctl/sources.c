@@ -20,7 +20,7 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 		return "the store cannot be written, so none is fetched";
 	if (!BID_HAVE_FETCH)
 		return "this is built without fetching";
-	return "no server is configured (see DEBUGINFOD_URLS)";
+	return "no server is configured (name one with '--url=URL' or DEBUGINFOD_URLS; those of a mount are its own)";
 }
 
 #if BID_HAVE_FETCH

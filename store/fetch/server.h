@@ -62,8 +62,8 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 void bid_server_note_answer(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);
 
 /*
- * No answer to @transfer came in time, nor to others meanwhile. May that be because of what it asks for, which a server that is well
- * has to unpack first? So it is taken once, of a server that has answered before: until it answers again, of one artifact only.
+ * No answer to @transfer came in time, nor to others meanwhile. May that be because of what it asks for, which a server that is
+ * well has to unpack first? So it is taken of a server that has answered before: until it answers again, for one artifact only.
  */
 bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *transfer);
 
