@@ -92,10 +92,7 @@ static void *tree_main(void *argument)
 		}
 		TAILQ_REMOVE(&tree->waiting, job, link);
 		TAILQ_INSERT_TAIL(&tree->running, job, link);
-		bid_tree_job_wait(tree, job);
-		/* with the lock: later it may have been told that it is over */
-		if (job->receiver.sent)
-			job->receiver.sent(job->user);
+		job->telling = true;
 		pthread_mutex_unlock(&tree->lock);
 		bid_tree_job_run(tree, job);
 		pthread_mutex_lock(&tree->lock);

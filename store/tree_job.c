@@ -31,7 +31,8 @@ static void find_that(struct finding *finding, enum bid_outcome outcome, const c
 		snprintf(finding->text, sizeof(finding->text), "%s", what);
 }
 
-void bid_tree_job_wait(struct bid_source_tree *tree, struct bid_tree_job *job)
+/* The thread of @job is about to wait for the file system. Under the lock. */
+static void begin_wait(struct bid_source_tree *tree, struct bid_tree_job *job)
 {
 	job->telling = false;
 	job->since_ms = bid_clock_ms();
@@ -45,7 +46,7 @@ void bid_tree_job_wait(struct bid_source_tree *tree, struct bid_tree_job *job)
 static void wait_again(struct bid_source_tree *tree, struct bid_tree_job *job)
 {
 	pthread_mutex_lock(&tree->lock);
-	bid_tree_job_wait(tree, job);
+	begin_wait(tree, job);
 	pthread_mutex_unlock(&tree->lock);
 }
 
@@ -191,6 +192,9 @@ void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job)
 	bid_cleanup(bid_tree_file_release) struct bid_tree_file file = BID_TREE_FILE_NONE;
 	struct finding finding = finding_of(tree);
 
+	if (job->receiver.sent)
+		job->receiver.sent(job->user);
+	wait_again(tree, job);
 	answer(tree, job, &file, &finding);
 	if (!job->telling)
 		return;
@@ -199,7 +203,7 @@ void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job)
 	pthread_mutex_lock(&tree->lock);
 	job->over = true;
 	bid_tree_job_note(tree, job, BID_SIGN_NONE, "");
-	bid_tree_job_wait(tree, job);
+	begin_wait(tree, job);
 	pthread_mutex_unlock(&tree->lock);
 }
 

@@ -55,10 +55,7 @@ struct bid_source_tree {
 	bool given_up; /* by its owner: the last thread frees it */
 };
 
-/* The thread of @job is about to wait for the file system. Under the lock. */
-void bid_tree_job_wait(struct bid_source_tree *tree, struct bid_tree_job *job);
-
-/* Answer @job, in its thread, after bid_tree_job_wait(). It waits again, or is over, when this returns. Without the lock. */
+/* Answer @job, in its thread, which begins with telling. It waits again, or is over, when this returns. Without the lock. */
 void bid_tree_job_run(struct bid_source_tree *tree, struct bid_tree_job *job);
 
 /* What the end of a wait of @job, or of @job itself, says of the file system: @text. Under the lock. */

@@ -200,11 +200,40 @@ static void test_free_in_flight(void **state)
 	}
 }
 
+static void look_at_health(void *user)
+{
+	struct capture *capture = user;
+	struct bid_source_health health;
+
+	capture->next_source->ops->health(capture->next_source, &health);
+}
+
+/* Nor is the source's lock held when it is told that its turn has come. */
+static void test_receiver_is_sent(void **state)
+{
+	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
+	struct bid_receiver looks = receiver;
+	struct capture capture;
+	struct setting setting;
+	uint64_t number;
+
+	set_up_tree(&setting, "tree");
+	capture_init(&capture);
+	capture.next_source = setting.source;
+	looks.sent = look_at_health;
+	assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
+	assert_int_equal(setting.source->ops->start(setting.source, &request, &looks, &capture, &number), 0);
+	await_done(&capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	tear_down(&setting);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts),	       cmocka_unit_test(test_details),	      cmocka_unit_test(test_absence),
-		cmocka_unit_test(test_receiver_fails), cmocka_unit_test(test_free_in_flight),
+		cmocka_unit_test(test_layouts),		 cmocka_unit_test(test_details),
+		cmocka_unit_test(test_absence),		 cmocka_unit_test(test_receiver_fails),
+		cmocka_unit_test(test_receiver_is_sent), cmocka_unit_test(test_free_in_flight),
 	};
 
 	return cmocka_run_group_tests(tests, begin_tree, end_world);
