@@ -37,7 +37,6 @@ struct bid_said {
 struct bid_ask {
 	struct bid_flight *flight; /* with a reference */
 	size_t source; /* an index into the broker's */
-	bool probe; /* of one that was benched */
 	int64_t started_ms;
 
 	/* under the broker's lock */
@@ -46,6 +45,7 @@ struct bid_ask {
 	bool answered; /* while STARTING: the source was done before start() returned */
 	bool sent; /* the source does not keep it in line any more */
 	bool begun; /* its headers came */
+	bool probe; /* of one that was benched, until what comes looks right */
 	bool cancelled; /* the source was told to end it, or will be once start() has returned */
 	bool lost; /* cancelled because another source delivers: this one may be asked again */
 	TAILQ_ENTRY(bid_ask) link; /* in its flight */

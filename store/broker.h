@@ -29,10 +29,11 @@
 
 #define BID_FLIGHT_BUCKETS 1024
 #define BID_RACE_MAX	   3 /* sources that are asked at once for one request */
-#define BID_STRIKES_MAX	   3 /* wrong answers in a row, and a source is benched: not asked for a while, and then for one request */
-#define BID_BENCH_MIN_MS   5000 /* for how long; each wrong answer after that doubles it */
-#define BID_BENCH_MAX_MS   (10 * 60 * 1000)
-#define BID_RACE_MS	   300
+#define BID_STRIKES_MAX \
+	3 /* wrong answers since it last delivered, and a source is benched: not asked for a while, then for one request */
+#define BID_BENCH_MIN_MS 5000 /* for how long; each wrong answer after that doubles it */
+#define BID_BENCH_MAX_MS (10 * 60 * 1000)
+#define BID_RACE_MS	 300
 
 struct bid_ask;
 struct bid_flight;
@@ -52,7 +53,7 @@ struct bid_asked {
 	struct bid_source_stats stats; /* under the broker's lock */
 	struct bid_trouble troubles[4]; /* under the broker's lock */
 	int64_t benched_until_ms; /* under the broker's lock */
-	bool probed; /* that is over, and a request is on its way to find out; under the broker's lock */
+	bool probed; /* that is over, and a request finds out, until its beginning is right; under the broker's lock */
 };
 
 /*

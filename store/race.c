@@ -95,11 +95,12 @@ static bool is_benched(struct bid_flight *flight, size_t source)
 	if (!asked->probed && left <= 0)
 		return false;
 	if (asked->probed)
-		snprintf(text, sizeof(text), "%u wrong answers in a row, and another request finds out about the next",
+		snprintf(text, sizeof(text),
+			 "%u wrong answers since it last delivered, and another request finds out about the next",
 			 asked->stats.strikes);
 	else
-		snprintf(text, sizeof(text), "%u wrong answers in a row, and is asked again in %lld s", asked->stats.strikes,
-			 (long long)(left + 999) / 1000);
+		snprintf(text, sizeof(text), "%u wrong answers since it last delivered, and is asked again in %lld s",
+			 asked->stats.strikes, (long long)(left + 999) / 1000);
 	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_REJECTED, text);
 	return true;
 }
@@ -307,12 +308,31 @@ void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct 
 	}
 }
 
+/* @ask does not keep others from asking its source any more. Under the lock. */
+static void end_probe(struct bid_ask *ask)
+{
+	if (ask->probe)
+		ask->flight->broker->asked[ask->source].probed = false;
+	ask->probe = false;
+}
+
+/* One more wrong answer benches the source of @ask again, but not all others wait for all of this one. Under the lock. */
+static void pass_probe(struct bid_ask *ask)
+{
+	struct bid_source_stats *stats = &ask->flight->broker->asked[ask->source].stats;
+
+	if (ask->probe && stats->strikes >= BID_STRIKES_MAX)
+		stats->strikes = BID_STRIKES_MAX - 1;
+	end_probe(ask);
+}
+
 void bid_race_won(struct bid_ask *ask)
 {
 	struct bid_broker *broker = ask->flight->broker;
 	struct bid_endings endings = { 0 };
 
 	pthread_mutex_lock(&broker->lock);
+	pass_probe(ask);
 	if (!ask->lost)
 		bid_race_stop(ask->flight, ask, &endings);
 	pthread_mutex_unlock(&broker->lock);
@@ -326,8 +346,7 @@ void bid_race_leave(struct bid_ask *ask, bool said)
 
 	pthread_mutex_lock(&broker->lock);
 	lose(ask);
-	if (ask->probe)
-		broker->asked[ask->source].probed = false;
+	end_probe(ask);
 	TAILQ_REMOVE(&flight->asks, ask, link);
 	runner_of(ask)->state = said ? BID_RUNNER_OUT : BID_RUNNER_READY;
 	pthread_mutex_unlock(&broker->lock);

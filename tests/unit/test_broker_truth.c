@@ -178,7 +178,7 @@ static void test_benched(void **state)
 	request = elf_of(4);
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
-	assert_non_null(strstr(call->texts[1], "3 wrong answers in a row"));
+	assert_non_null(strstr(call->texts[1], "3 wrong answers since it last delivered"));
 	assert_int_equal(liar->asked, BID_STRIKES_MAX);
 
 	/* the time is over: one finds out, and others do not */
@@ -204,6 +204,34 @@ static void test_benched(void **state)
 	request = elf_of(0xa);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	assert_int_equal(source_stats(scene, 1).strikes, 0);
+}
+
+/* The one that finds out has done so with the beginning of its file: nobody waits for the rest of that. */
+static void test_others_do_not_wait_for_all_of_the_probe(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request large = elf_of(0xa), other = elf_of(0xb);
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held->hold_from = BID_STRIKES_MAX + 1;
+	held_hold(held, HOLD_MIDDLE);
+	for (uint8_t byte = 1; byte <= BID_STRIKES_MAX; byte++) {
+		struct bid_request request = elf_of(byte);
+
+		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
+	}
+	scene->broker->asked[0].benched_until_ms = 0;
+	call = call_for(scene, &large);
+	held_wait(held, 1);
+	assert_int_equal(source_stats(scene, 0).strikes, BID_STRIKES_MAX - 1);
+	call_for(scene, &other);
+	assert_int_equal(held->asked, BID_STRIKES_MAX + 2);
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
 }
 
 static int64_t read_clock(void *user)
@@ -338,6 +366,7 @@ int main(void)
 		scene_test(test_evidence_is_bounded),
 		scene_test(test_who_was_wrong_is_asked_last),
 		scene_test(test_benched),
+		scene_test(test_others_do_not_wait_for_all_of_the_probe),
 		scene_test(test_wrong_is_remembered),
 		scene_test(test_the_announced_size),
 		scene_test(test_other_bytes_than_the_first),
