@@ -51,12 +51,20 @@ static void print(const struct views *views, const char *metric, const char *uni
 void take_turns(const struct views *views, const char *metric, const char *unit, measure_fn measure, const void *what)
 {
 	static double values[VIEWS_MAX][ROUNDS_MAX];
+	unsigned order[VIEWS_MAX], seed = 1;
 
-	for (unsigned round = 0; round < views->rounds; round++)
-		for (unsigned turn = 0; turn < views->n; turn++) {
-			unsigned i = (turn + round) % views->n;
+	for (unsigned i = 0; i < views->n; i++)
+		order[i] = i;
+	for (unsigned round = 0; round < views->rounds; round++) {
+		/* none always after the same other one, whose daemon may not be through with it yet */
+		for (unsigned left = views->n; left > 1; left--) {
+			unsigned other = (unsigned)rand_r(&seed) % left, i = order[left - 1];
 
-			values[i][round] = measure(views->view[i], views->n_files, round, what);
+			order[left - 1] = order[other];
+			order[other] = i;
 		}
+		for (unsigned turn = 0; turn < views->n; turn++)
+			values[order[turn]][round] = measure(views->view[order[turn]], views->n_files, round, what);
+	}
 	print(views, metric, unit, values);
 }
