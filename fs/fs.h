@@ -10,7 +10,6 @@
 #include <bid/watch.h>
 
 #include "budget.h"
-#include "channel.h"
 #include "dirlist.h"
 #include "fds.h"
 #include "handle.h"
@@ -46,7 +45,6 @@ struct bid_fs {
 	struct bid_servers *servers; /* owned; started after daemonising; NULL if there are none */
 	struct bid_broker *broker; /* owned; made after daemonising */
 	struct bid_sandbox *sandbox; /* owned; entered after daemonising */
-	struct bid_channel channel; /* opened after daemonising */
 	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
 	struct bid_tree tree;
 	struct bid_leaving leaving; /* has its own lock */

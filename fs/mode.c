@@ -63,6 +63,12 @@ bool bid_uring_compiled(void)
 	return FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18);
 }
 
+/* libfuse does not tell of interrupts there (3.18.3), and what waits keeps others of its processor waiting */
+bool bid_uring_wanted(const struct bid_fs *fs)
+{
+	return bid_uring_compiled() && fs->options->io_uring && !bid_broker_has_sources(fs->broker);
+}
+
 /* Both sides want io_uring; the first request will tell. */
 static const char uring_agreed[] = "no request has come yet";
 
@@ -70,18 +76,14 @@ static const char uring_agreed[] = "no request has come yet";
 static const char *try_uring(const struct bid_fs *fs, struct fuse_conn_info *conn)
 {
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
-	/* libfuse does not tell of interrupts there (3.18.3), and what waits keeps others of its processor waiting */
-	if (fs->options->io_uring && bid_broker_has_sources(fs->broker)) {
-		fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
-		return "there are servers to ask, and waiting for them could not be interrupted";
-	}
-	if (fs->options->io_uring)
+	if (bid_uring_wanted(fs))
 		return fuse_set_feature_flag(conn, FUSE_CAP_OVER_IO_URING)
 			       ? uring_agreed
 			       : "the kernel does not offer it: see /sys/module/fuse/parameters/enable_uring";
 	/* libfuse may have been asked by the environment */
 	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
-	return "not asked for by the option 'io_uring'";
+	return fs->options->io_uring ? "there are servers to ask, and waiting for them could not be interrupted"
+				     : "not asked for by the option 'io_uring'";
 #else
 	return "built with a libfuse before 3.18, which has no io_uring";
 #endif
@@ -140,6 +142,8 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	/* no file here has rights that a write would have to take from it, and the kernel would ask for them before each */
 	want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
 #endif
+	/* a pipe in between costs more than it saves */
+	do_without(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
 	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;

@@ -94,4 +94,7 @@ const char *bid_mode_obstacle(void);
 /* Has libfuse, from 3.18 on, the option "io_uring"? */
 bool bid_uring_compiled(void);
 
+/* Are requests to come over io_uring? The kernel may still not offer it. Once there is a broker. */
+bool bid_uring_wanted(const struct bid_fs *fs);
+
 #endif

@@ -11,12 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <bid/error.h>
 #include <bid/evict.h>
 
 #include "backing.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "belief.h"
+#include "channel.h"
+#include "greeting.h"
+#include "loop.h"
 #include "notify.h"
 #include "ops.h"
 #include "sandbox.h"
@@ -111,6 +115,24 @@ static int confine(struct bid_fs *fs)
 	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
 }
 
+/* Until the session is over. Returns 0 when it was unmounted, more after a signal, or a negative errno. */
+static int answer(struct bid_fs *fs)
+{
+	struct bid_channel channel;
+	int r;
+
+	bid_greeting_mend(fs->session);
+	if (bid_uring_wanted(fs))
+		return bid_loop_run_uring(fs->session, fs->options->max_threads);
+	r = bid_channel_init(&channel, fs->session, fs->options->busy_poll_us);
+	if (r == 0)
+		r = bid_loop_run(&channel, fs->options->max_threads);
+	if (r < 0)
+		bid_error("%s: cannot serve the mount", bid_strerror(r));
+	bid_channel_release(&channel);
+	return r;
+}
+
 /* What needs threads or knows the final process: everything after the fork. */
 static int serve(struct bid_fs *fs, int ready)
 {
@@ -119,10 +141,8 @@ static int serve(struct bid_fs *fs, int ready)
 		.max_size = fs->options->max_size,
 		.along = true,
 	};
-	struct fuse_loop_config *loop = NULL;
+	bool serving;
 	int r;
-
-	fs->channel = BID_CHANNEL_NONE;
 
 	r = confine(fs);
 	if (r == 0)
@@ -133,27 +153,20 @@ static int serve(struct bid_fs *fs, int ready)
 		r = bid_servers_start(fs->servers, fs->broker);
 	if (r == 0)
 		r = bid_notifier_new(fs->session, fs->inodes, &fs->notifier);
-	if (r == 0)
-		r = bid_channel_init(&fs->channel, fs->session, fs->options->busy_poll_us);
-	loop = r == 0 ? fuse_loop_cfg_create() : NULL;
-	if (loop) {
+	serving = r == 0;
+	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
 		if (bid_broker_has_sources(fs->broker) && !fs->tree.any_id)
 			bid_warning("nothing will be fetched: the store '%s' cannot be written", bid_store_path(fs->store));
-		fuse_loop_cfg_set_max_threads(loop, fs->options->max_threads);
-		/* none ends for having nothing to do: to make one costs more than to keep it */
-		fuse_loop_cfg_set_idle_threads(loop, fs->options->max_threads);
 		bid_beliefs_begin(fs);
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: nobody waits for the mount", strerror(errno));
 		bid_close(ready);
-		r = fuse_session_loop_mt(fs->session, loop);
-		fuse_loop_cfg_destroy(loop);
+		r = answer(fs);
 	} else {
-		bid_error("%s: cannot serve the mount", strerror(r < 0 ? -r : ENOMEM));
+		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);
 	}
-	bid_channel_release(&fs->channel);
 	bid_dirlists_close_all(&fs->listings);
 	/* these answer what still waits, so before the session goes */
 	bid_handles_end(fs->handles);
@@ -163,9 +176,9 @@ static int serve(struct bid_fs *fs, int ready)
 	fs->notifier = NULL;
 	bid_store_on_let_go(fs->store, NULL, NULL);
 	/* in no_open mode to be unmounted is the first sign that a file was closed; a signal is none */
-	bid_settle_idle(fs, 0, loop && r == 0);
+	bid_settle_idle(fs, 0, serving && r == 0);
 	/* a signal that ended the loop is the usual way to unmount */
-	return loop && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
+	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }
 
 /* Wait until the mount at @path answers, which @ready tells to be near. */

@@ -65,8 +65,7 @@ def test_one_that_does_not_answer(mount, faults, place):
     front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more=env)
     # a wait of its own that is over first would let the next one ask before the first has failed
     alone = mount(f"url=file://{back}", "wait=5", on=place / "front", env_more=env)
-    back.process.send_signal(signal.SIGSTOP)
-    os.waitpid(back.pid, os.WUNTRACED)  # all of its threads have
+    tools.stop(back.pid)
     try:
         assert [read(front.artifact(program.id)) for program in made] == [program.read() for program in made]
         assert [read(alone.artifact(f"{number:02x}" * 20)) for number in range(5)] == [errno.ENOENT] * 5
@@ -95,8 +94,7 @@ def test_one_that_answers_again(mount, place):
     back = mount()
     programs.into_store(place / "store", program.id, "/usr/bin/app", program.path)
     front = mount(f"url=file://{back}", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "3"})
-    back.process.send_signal(signal.SIGSTOP)
-    os.waitpid(back.pid, os.WUNTRACED)
+    tools.stop(back.pid)
     try:
         assert read(front.artifact("ab" * 20)) == errno.ENOENT
         assert front.status()["sources"][0]["breaker"] == "open"

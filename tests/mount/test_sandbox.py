@@ -181,7 +181,7 @@ def test_another_mount_is_not_taken_for_its_own(confined, mount, store):
     """Somebody unmounts what a killed daemon left, and mounts again, before the process comes to it."""
     first = mount()
     (helper,) = daemon.unmounters_of(first.pid)
-    os.kill(helper, signal.SIGSTOP)
+    tools.stop(helper)
     first.end(signal.SIGKILL)
     assert daemon.unmount(first.path, "-l").returncode == 0
     second = mount(at=first.path)

@@ -224,7 +224,7 @@ def test_killed_while_it_tells_the_kernel(needs_root, mount, mode, place, store)
     m = mount(f"lower={below}")
     assert read(m.artifact(program.id)) == program.read()
     # a lower store on a file system that hangs, which a worker looks into
-    below.process.send_signal(signal.SIGSTOP)
+    tools.stop(below.pid)
     try:
         process = reader(m.artifact(program.id, "debuginfo"))
         tools.wait_until(lambda: is_looking(m), "a worker that waits for the lower store")

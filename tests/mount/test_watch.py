@@ -50,7 +50,7 @@ def make_hot(m, paths, watched=1):
 @contextlib.contextmanager
 def stopped(m):
     """The daemon answers nothing, and hears nothing."""
-    m.process.send_signal(signal.SIGSTOP)
+    tools.stop(m.pid)
     try:
         yield
     finally:

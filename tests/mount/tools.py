@@ -4,6 +4,7 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import subprocess
 import time
 
@@ -41,6 +42,14 @@ def wait_until(condition, what, deadline=20.0):
         assert time.monotonic() < end, f"{what}: not within {deadline} s"
         time.sleep(0.01)
     return result
+
+
+def stop(pid):
+    """Stop a process; on return none of its threads runs, which a signal alone does not say."""
+    os.kill(pid, signal.SIGSTOP)
+    tasks = pathlib.Path(f"/proc/{pid}/task")
+    wait_until(lambda: all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T" for task in tasks.iterdir()),
+               f"process {pid} stopped")
 
 
 def errno_of(function, *args, **kwargs):
