@@ -275,10 +275,16 @@ static int resolve(struct bid_handles *handles, uint64_t number, struct bid_node
 	case BID_NODE_METRICS:
 		node.serial = (uint32_t)number;
 		break;
-	default:
+	case BID_NODE_IDS:
+	case BID_NODE_LINKS:
+	case BID_NODE_DEBUG:
+	case BID_NODE_META:
+	case BID_NODE_README:
 		break;
+	default: /* what has an id or a path cannot be made of its number alone, whatever that is */
+		return -ESTALE;
 	}
-	if (node.type == BID_NODE_NONE || bid_inode_number(&node) != number)
+	if (bid_inode_number(&node) != number)
 		return -ESTALE;
 	*ret_node = node;
 	return 0;

@@ -155,6 +155,35 @@ static void every_number_is_resolved(void **state)
 }
 
 /* Nothing that was read before is taken for what is there now. */
+/* The number of a node without id, path and text is a constant that anybody can find out. */
+static void what_is_of_nothing_is_no_handle(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_handles *handles;
+
+	assert_int_equal(bid_handles_new(&tree, &handles), 0);
+	for (enum bid_node_type type = BID_NODE_NONE; type <= BID_NODE_STAGED; type++) {
+		for (enum bid_kind kind = BID_KIND_NONE; kind < BID_KIND_COUNT; kind++) {
+			struct bid_node node = { .type = type, .kind = kind }, found = { 0 };
+			bool is_one = kind == BID_KIND_NONE &&
+				      (type == BID_NODE_PATH || type == BID_NODE_BY_PATH || type == BID_NODE_IDS ||
+				       type == BID_NODE_LINKS || type == BID_NODE_LINKS_FAN || type == BID_NODE_DEBUG ||
+				       type == BID_NODE_DEBUG_FAN || type == BID_NODE_META || type == BID_NODE_README);
+			int r;
+
+			if (kind != BID_KIND_NONE && type != BID_NODE_FILE)
+				continue;
+			r = resolve(handles, bid_inode_number(&node), false, &found);
+			if (r != (is_one ? 0 : -ESTALE))
+				fail_msg("type %d, kind %d: %d", type, kind, r);
+			bid_node_release(&found);
+		}
+	}
+	bid_handles_end(handles);
+	bid_handles_free(handles);
+}
+
 static void what_comes_and_goes(void **state)
 {
 	struct store_scene *scene = *state;
@@ -198,6 +227,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(every_number_is_resolved),
+		TEST(what_is_of_nothing_is_no_handle),
 		TEST(what_comes_and_goes),
 		TEST(who_has_given_up_is_sent_away),
 	};
