@@ -91,7 +91,7 @@ def test_a_file_that_was_replaced(mount, mode, store, place, how, held):
         (place / "new").chmod(0o755)
         elf.rename(elf.parent / "apart")
         os.rename(place / "new", elf)
-        tools.wait_until(lambda: path.read_bytes() == new, "the new file is served", 5)
+        tools.wait_until(lambda: path.read_bytes() == new, "the new file is served")
         for name in (path, m.elf_file(program.id)):
             assert name.read_bytes() == new and name.stat().st_size == len(new)
         # without passthrough the pages are those of the inode, and with the same id and size one file is as good as another
@@ -128,7 +128,7 @@ def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_
         (place / "new").write_bytes(new)
         (place / "new").chmod(0o755)
         os.rename(place / "new", elf)
-        tools.wait_until(lambda: reads(path) == new, "the new file is served", 5)
+        tools.wait_until(lambda: reads(path) == new, "the new file is served")
         assert path.read_bytes() == new
         if mode == "passthrough":
             assert os.pread(file.fileno(), len(old) + 16, 0) == old

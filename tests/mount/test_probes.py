@@ -66,9 +66,9 @@ def test_other_definitions_of_the_same_size(mount, mode, place, store):
         link.unlink()
         link.symlink_to(f"../../usr/bin/two/{program.id}")
         if mode == "no_open":
-            tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions", 5)
+            tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions")
     # with passthrough the kernel reads one file for all who have it open
-    tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions", 5)
+    tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions")
 
 
 UPROBES = pathlib.Path("/sys/kernel/tracing/uprobe_events")
