@@ -19,7 +19,7 @@ enum { FANS = UINT8_MAX + 1, ASK = 64 /* after so many ids it is asked whether t
 
 /* The directories of original paths that ids of one first byte lie below. */
 struct part {
-	uint64_t mark; /* of the ids when it was read; 0 if it is to be read anew */
+	uint64_t mark; /* of their paths when it was read; 0 if it is to be read anew */
 	uint64_t *keys; /* of the paths, in order, see bid_key(); owned */
 	size_t n, room;
 };
@@ -190,7 +190,7 @@ static int freshen(struct search *search, unsigned fan)
 	uint64_t mark;
 	int r;
 
-	if (bid_store_ids_mark_in(store, (uint8_t)fan, &mark) < 0)
+	if (bid_store_paths_mark_in(store, (uint8_t)fan, &mark) < 0)
 		mark = 0;
 	else if (mark == part->mark)
 		return 0;

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -36,16 +37,31 @@ static int note(int dir, const char *path)
 	return 1;
 }
 
+/* Who keeps what was read of notes looks at the directory of all whose ids begin alike, in which a second note changes nothing. */
+static void touch_fan(struct bid_store *store, const char *notes)
+{
+	bid_auto_fd int fan = -1;
+	char path[BID_LAYOUT_MAX];
+
+	snprintf(path, sizeof(path), "%.*s", (int)(strrchr(notes, '/') - notes), notes);
+	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &fan) == 0)
+		futimens(fan, NULL);
+}
+
 int bid_names_note(struct bid_store *store, const struct bid_id *id, const char *path)
 {
 	char notes[BID_LAYOUT_MAX], where[PATH_MAX];
 	bid_auto_fd int dir = -1;
 	int r = bid_root_mkdirs(bid_store_root(store), notes_of(id, notes), false, &dir);
+	bool new;
 
 	if (r == 0)
 		r = note(dir, path);
-	if (r > 0 && bid_one_where(store, id, where, sizeof(where)) == 0)
+	new = r > 0;
+	if (new &&bid_one_where(store, id, where, sizeof(where)) == 0)
 		r = note(dir, where);
+	if (new)
+		touch_fan(store, notes);
 	return r < 0 ? r : 0;
 }
 

@@ -205,6 +205,35 @@ static void what_comes_and_goes(void **state)
 	bid_handles_free(handles);
 }
 
+/* A second path is noted beside the first, and no link of perf's tells of it. */
+static void another_path_of_what_is_there(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_handles *handles;
+	struct bid_added added;
+	char path[96];
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	assert_int_equal(bid_handles_new(&tree, &handles), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		struct bid_node node = { .type = BID_NODE_PATH, .path = path + 1 }, found;
+
+		snprintf(path, sizeof(path), "%s/copy%u", scene->directory, i);
+		assert_int_equal(resolve(handles, bid_inode_number(&node), false, &found), -ESTALE);
+		/* what is younger than a clock tick is read anew in any case */
+		run(scene, "cp a copy%u && sleep 0.1", i);
+		assert_int_equal(resolve(handles, bid_inode_number(&node), false, &found), -ESTALE);
+		assert_int_equal(bid_store_add(scene->store, path, BID_LINK_AUTO, &added), 0);
+		assert_true(added.known);
+		assert_int_equal(resolve(handles, bid_inode_number(&node), false, &found), 0);
+		assert_true(bid_node_equal(&found, &node));
+		bid_node_release(&found);
+	}
+	bid_handles_end(handles);
+	bid_handles_free(handles);
+}
+
 static void who_has_given_up_is_sent_away(void **state)
 {
 	struct store_scene *scene = *state;
@@ -226,10 +255,8 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
-		TEST(every_number_is_resolved),
-		TEST(what_is_of_nothing_is_no_handle),
-		TEST(what_comes_and_goes),
-		TEST(who_has_given_up_is_sent_away),
+		TEST(every_number_is_resolved),	     TEST(what_is_of_nothing_is_no_handle), TEST(what_comes_and_goes),
+		TEST(another_path_of_what_is_there), TEST(who_has_given_up_is_sent_away),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
