@@ -14,7 +14,7 @@
 #define FUSE_DEV_IOC_BACKING_CLOSE _IOW(FUSE_DEV_IOC_MAGIC, 2, uint32_t)
 #endif
 
-enum { HOUR_S = 3600 };
+enum { IDLE_S = 60 }; /* what had no handle for so long is kept for nobody */
 
 /* An inode's attachment; protected by the lock of its owner. It outlives its inode as long as there are handles. */
 struct bid_backing {
@@ -125,7 +125,7 @@ static bool stands_for(const struct bid_backing *backing, const struct stat *st)
 
 void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
 {
-	int64_t kept_s = bid_clock_s() - HOUR_S;
+	int64_t kept_s = bid_clock_s() - IDLE_S;
 	struct bid_backing *newer;
 
 	if (!backings)

@@ -12,7 +12,7 @@
 
 enum {
 	BUCKETS = 8192, /* a power of two */
-	HOUR_S = 3600,
+	IDLE_S = 60, /* what was not used for so long is kept for nobody */
 };
 
 struct bid_fd {
@@ -245,7 +245,7 @@ void bid_fds_forget(struct bid_fds *fds, uint64_t number)
 
 int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
 {
-	int64_t used_s = bid_clock_s() - HOUR_S;
+	int64_t used_s = bid_clock_s() - IDLE_S;
 	struct bid_fd *gone = NULL, *newer;
 	int held = -1;
 

@@ -43,7 +43,7 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
 
 /*
  * The file with the attributes @st is to go from the store: give up its descriptors that nobody uses, or with @st NULL all that
- * were not used for an hour, but for those of inodes by which @is_held says that they may be read. Of such a one that is to go, a
+ * were not used for a minute, but for those of inodes by which @is_held says that they may be read. Of such a one that is to go, a
  * descriptor is returned, of the same file description, which the caller closes; and it is the last to be given up to make place
  * for others. Otherwise -1.
  */

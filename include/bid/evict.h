@@ -54,7 +54,7 @@ int bid_store_evict(struct bid_store *store, const struct bid_evict_config *conf
 
 /*
  * Of the file with the attributes @st, close what this process keeps open for nobody but the next reader, or, with NULL, of all
- * files what was not used for an hour: it is not to count as open, in this process and others. Returns -1, or a descriptor that
+ * files what was not used for a minute: it is not to count as open, in this process and others. Returns -1, or a descriptor that
  * stays the process's own too, and shares its file description with all that it has of this file: whether anybody reads by that
  * cannot be told, and it does not count. The caller closes it. Called by any thread that writes to the store.
  */
@@ -65,9 +65,9 @@ void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *us
 
 /*
  * Keep these limits from now on: once at the beginning, after each artifact that is published through @store, and every hour for
- * what other processes do; without limits, there is nothing but bid_let_go_fn and bid_store_forget(), every hour. Starts a thread,
- * which does all of it, and which bid_store_free() ends: call it after daemonising, and once. Then a little more than needed is
- * evicted at a time.
+ * what other processes do; without limits, there is nothing but bid_let_go_fn, every minute, and bid_store_forget(), every hour.
+ * Starts a thread, which does all of it, and which bid_store_free() ends: call it after daemonising, and once. Then a little more
+ * than needed is evicted at a time.
  * Without this, and with it, a transaction that meets a full disk evicts once before it fails. Returns 0, -EROFS, or as
  * pthread_create(3).
  */

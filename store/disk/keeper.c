@@ -19,6 +19,7 @@
 enum {
 	USES = 4096, /* a power of two; 64 KiB, of which pages never used are never touched */
 	HOUR_S = 3600,
+	LET_GO_S = 60, /* so often what is kept for the next reader is given up, if nobody came */
 	RETRY_S = 5, /* what was open may be closed by then */
 	REST = 20, /* but not before this many times what the look took */
 	FRUITLESS_S = 10, /* a disk on which not enough could be evicted is not searched again so soon */
@@ -181,30 +182,35 @@ static void forget_old(struct bid_keeper *keeper)
 static void *keep(void *user)
 {
 	struct bid_keeper *keeper = user;
-	int64_t pause_s, looked_s;
+	int64_t pause_s, look_s, let_go_s;
 	uint64_t used = tidy(keeper, 0, &pause_s);
 
 	forget_old(keeper);
-	looked_s = seconds();
+	look_s = seconds() + pause_s;
+	let_go_s = seconds() + LET_GO_S;
 	pthread_mutex_lock(&keeper->lock);
 	while (!keeper->stopping) {
-		struct timespec until = { .tv_sec = looked_s + pause_s };
-		int r = keeper->kicked ? 0 : pthread_cond_timedwait(&keeper->kick, &keeper->lock, &until);
+		struct timespec until = { .tv_sec = look_s < let_go_s ? look_s : let_go_s };
 
+		if (!keeper->kicked)
+			pthread_cond_timedwait(&keeper->kick, &keeper->lock, &until);
 		if (keeper->stopping)
 			break;
 		used += keeper->pending;
 		keeper->pending = 0;
 		keeper->kicked = false;
 		pthread_mutex_unlock(&keeper->lock);
-		/* every hour, for what others have fetched, evicted and removed, and to let them evict */
-		if (r == ETIMEDOUT) {
+		/* others can evict it then */
+		if (seconds() >= let_go_s) {
 			bid_keeper_let_go(keeper, NULL);
-			forget_old(keeper);
+			let_go_s = seconds() + LET_GO_S;
 		}
-		if (r == ETIMEDOUT || is_over(keeper, used)) {
+		/* every hour, or after a pause, for what others have fetched, evicted and removed */
+		if (seconds() >= look_s || is_over(keeper, used)) {
+			if (seconds() >= look_s)
+				forget_old(keeper);
 			used = tidy(keeper, used, &pause_s);
-			looked_s = seconds();
+			look_s = seconds() + pause_s;
 		}
 		pthread_mutex_lock(&keeper->lock);
 	}

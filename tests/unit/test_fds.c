@@ -54,7 +54,7 @@ static void who_nobody_reads_is_let_go(void **state)
 	assert_int_equal(bid_fds_new(8, &fds), 0);
 	keep(fds, scene, A, &st);
 	keep(fds, scene, B, NULL);
-	/* used within the hour */
+	/* used within the minute */
 	assert_int_equal(bid_fds_let_go(fds, NULL, is_held, &none), -1);
 	assert_true(is_kept(fds, scene, A));
 	assert_int_equal(bid_fds_let_go(fds, &st, is_held, &none), -1);
