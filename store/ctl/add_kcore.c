@@ -254,11 +254,14 @@ static int put_file(struct bid_store *store, int from, const char *dir, const ch
 static int put(struct bid_store *store, const struct kcore *kcore, const char *top)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 16];
-	int r = 0, n;
+	int r = 0, n = 0;
 
 	find_stamp(store, top, dir);
-	for (n = 0; n < FILES && r == 0; n++)
+	/* what has a name already is somebody else's, who was as fast */
+	while (n < FILES && r == 0) {
 		r = put_file(store, kcore->fds[n], dir, names[n]);
+		n += r == 0;
+	}
 	if (r == 0)
 		r = bid_store_sync(store);
 	if (r == 0)

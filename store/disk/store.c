@@ -91,10 +91,11 @@ int bid_store_sync(struct bid_store *store)
 
 bool bid_store_is_fresh(struct bid_store *store, const struct stat *st)
 {
-	long long changed = st->st_ctim.tv_sec;
+	long long changed = st->st_ctim.tv_sec, now = time(NULL), synced = atomic_load(&store->synced_s);
 	struct stat root;
 
-	return changed >= time(NULL) - FRESH_S && changed >= atomic_load(&store->synced_s) &&
+	/* a clock that was set back says nothing of before and after */
+	return changed >= now - FRESH_S && (changed >= synced || now < synced) &&
 	       (fstat(store->root, &root) < 0 || root.st_dev == st->st_dev);
 }
 

@@ -97,13 +97,13 @@ static void test_one_is_slow(void **state)
 	struct bid_source_health health;
 	struct setting setting;
 
-	config.first_byte_ms = 500;
+	config.first_byte_ms = 1000;
 	for (int i = 0; i < 2; i++) {
 		struct capture slow, capture;
 
 		set_up(&setting, &config);
 		behave("ok");
-		control("POST", "?behaviour=%s&id=" OTHER_ID, i ? "stall-headers" : "delay:0.9");
+		control("POST", "?behaviour=%s&id=" OTHER_ID, i ? "stall-headers" : "delay:1.8");
 		capture_init(&slow);
 		start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &slow);
 		while (!is_done(&slow)) {
@@ -111,7 +111,7 @@ static void test_one_is_slow(void **state)
 			assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 			usleep(20000);
 		}
-		assert_string_equal(slow.text, i ? "no answer within 2 s" : "HTTP 200");
+		assert_string_equal(slow.text, i ? "no answer within 4 s" : "HTTP 200");
 		health = health_of(setting.source);
 		assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
 		assert_int_equal(health.failures, 0);
@@ -280,7 +280,7 @@ static void test_cancelled_and_well(void **state)
 
 	config.first_byte_ms = PATIENCE_S * 1000;
 	set_up(&setting, &config);
-	behave("delay:0.3*2");
+	behave("delay:1*2");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
 		numbers[i] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);

@@ -198,8 +198,8 @@ static void test_receiver_is_slow(void **state)
 	struct bid_fetch_config config = quick;
 	struct setting setting;
 
-	config.stall_ms = 800;
-	config.first_byte_ms = 1200;
+	config.stall_ms = 1600;
+	config.first_byte_ms = 2400;
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		static struct capture slow, other;
 
@@ -208,7 +208,7 @@ static void test_receiver_is_slow(void **state)
 		control("POST", "?behaviour=slow:200000&id=" ID);
 		capture_init(&slow);
 		capture_init(&other);
-		slow.body_pause = 1500000;
+		slow.body_pause = 3000000;
 		start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &other);
 		start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
 		await_done(&slow);
