@@ -122,14 +122,16 @@ static int answer(struct bid_fs *fs)
 	int r;
 
 	bid_greeting_mend(fs->session);
-	if (bid_uring_wanted(fs))
-		return bid_loop_run_uring(fs->session, fs->options->max_threads);
-	r = bid_channel_init(&channel, fs->session, fs->options->busy_poll_us);
-	if (r == 0)
-		r = bid_loop_run(&channel, fs->options->max_threads);
+	if (bid_uring_wanted(fs)) {
+		r = bid_loop_run_uring(fs->session, fs->options->max_threads);
+	} else {
+		r = bid_channel_init(&channel, fs->session, fs->options->busy_poll_us);
+		if (r == 0)
+			r = bid_loop_run(&channel, fs->options->max_threads);
+		bid_channel_release(&channel);
+	}
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
-	bid_channel_release(&channel);
 	return r;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bid/error.h>
 #include <bid/piece.h>
 
 #include "base/cleanup.h"
@@ -164,7 +165,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 		else if (r == 0)
 			json_object_set_new(artifacts, bid_kind_name(request.kind), artifact(store, &request, &file));
 		else if (r != -ENOENT)
-			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "error", strerror(-r)));
+			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "error", bid_strerror(r)));
 		bid_file_release(&file);
 	}
 

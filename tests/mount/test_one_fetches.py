@@ -49,6 +49,8 @@ def test_two_programs_and_a_mount(mount, faults, store, program, env):
     second, view = get(store, server, program, env), reader(m.artifact(program.id))
     assert all(map(ends, (first, second, view)))
     assert server.count() == 1
+    # and nothing of that is foreign to the store
+    assert "foreign files 0" in tools.run(tools.BIDCTL, "--store", store, "verify").stdout
 
 
 @pytest.mark.parametrize("end", (signal.SIGKILL, signal.SIGSTOP), ids=("killed", "stopped"))
@@ -66,7 +68,7 @@ def test_whoever_began_is_gone(mount, faults, store, program, env, end):
     begun = time.monotonic()
     assert ends(view)
     took = time.monotonic() - begun
-    assert took < 3 if end == signal.SIGKILL else 4 < took < 12, took
+    assert took < 4 if end == signal.SIGKILL else 4 < took < 25, took
     assert server.count() == 2
     first.kill()
     first.communicate()

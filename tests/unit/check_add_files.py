@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import struct
+import subprocess
 import threading
 
 import cases
@@ -193,6 +194,31 @@ def case_hidden_later(scene):
         scene.on_store("verify")
         scene.on_store("remove", check_bidctl.ID_ONE)
         shutil.rmtree(tree)
+
+
+def case_met_elsewhere(scene):
+    """What is linked, and open to all by one name, stays so when it is met by another, or by one that nobody can tell."""
+    tree, closed = scene.home / "tree", scene.home / "closed"
+    for path in (scene.home.parent.parent, scene.home.parent, scene.home, scene.store):
+        path.chmod(0o755)
+    tree.mkdir(mode=0o755)
+    closed.mkdir(mode=0o700)
+    shutil.copy(scene.one, tree / "program")
+    elf = names_in(scene, tree / "program", check_bidctl.ID_ONE)
+    scene.on_store("add", tree / "program")
+    os.link(tree / "program", closed / "other")
+    scene.on_store("add", closed)
+    scene.on_store("add", closed / "other")
+    assert elf.samefile(tree / "program") and elf.stat().st_mode & 0o777 == 0o755
+    if os.geteuid() == 0:
+        bound = scene.home / "bound"
+        bound.mkdir()
+        script = 'mount --bind "$1" "$2" && exec 9<"$2/program" && echo $$ && exec sleep 60'
+        with subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", tree, bound], stdout=subprocess.PIPE, text=True) as other:
+            pid = int(other.stdout.readline())
+            scene.on_store("add", f"/proc/{pid}/fd/9")
+            other.kill()
+        assert elf.samefile(tree / "program") and elf.stat().st_mode & 0o777 == 0o755
 
 
 def churn(scene, tree, number, builds, stop):

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "disk/publish/known.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include <bid/error.h>
 
 #include "base/io.h"
 #include "base/log.h"
 #include "disk/find.h"
+#include "disk/one.h"
 #include "disk/publish/replace.h"
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -20,6 +24,18 @@ static bool opens(const struct bid_adding *adding, const struct bid_file *file, 
 	       adding->st.st_size == file->st.st_size && bid_same_bytes(adding->fd, file->fd) == 1;
 }
 
+/* Is the file to be added, by the name to which perf's link leads, one that all get to? */
+static bool is_open_elsewhere(struct bid_store *store, const struct bid_adding *adding)
+{
+	char where[PATH_MAX], path[PATH_MAX];
+	struct stat st;
+
+	if (bid_one_where(store, &adding->added.id, where, sizeof(where)) < 0 || !strrchr(where, '/') ||
+	    snprintf(path, sizeof(path), "/%.*s", (int)(strrchr(where, '/') - where), where) >= (int)sizeof(path))
+		return false;
+	return lstat(path, &st) == 0 && is_same(&st, &adding->st) && !bid_readers_at(store, path, adding->fd, &adding->st).hidden;
+}
+
 /* What is there may have been linked when it gave no rights, or by perf, which links anything: is it to be copied? */
 static bool is_wrong(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file, bool linked,
 		     struct bid_readers *ret_readers)
@@ -31,8 +47,11 @@ static bool is_wrong(struct bid_store *store, const struct bid_adding *adding, c
 	if (!linked && file->st.st_mode & S_IROTH)
 		return false;
 	*ret_readers = bid_adding_readers(store, adding);
+	/* what it was linked by may be open to all as it was, though this way to it is not */
+	if (linked && ret_readers->untold)
+		*ret_readers = bid_readers_by_mode(file->fd, &file->st);
 	if (linked)
-		return ret_readers->hidden || bid_rights_given(file->fd, &file->st);
+		return (ret_readers->hidden && !is_open_elsewhere(store, adding)) || bid_rights_given(file->fd, &file->st);
 	return opens(adding, file, ret_readers);
 }
 

@@ -56,6 +56,21 @@ static bool is_same_mount(int fd, const char *directory)
 	       file.stx_mnt_id == there.stx_mnt_id;
 }
 
+/* May nobody but root and the user @uid have made any of the directories that @path is in? */
+static bool is_of_its_owner(const char *path, uid_t uid)
+{
+	char directory[PATH_MAX];
+	struct stat st;
+
+	snprintf(directory, sizeof(directory), "%s", path);
+	for (char *slash = strrchr(directory, '/'); slash > directory; slash = strrchr(directory, '/')) {
+		*slash = '\0';
+		if (lstat(directory, &st) < 0 || (st.st_uid != 0 && st.st_uid != uid) || st.st_mode & (S_IWGRP | S_IWOTH))
+			return false;
+	}
+	return true;
+}
+
 /* Does @path lead to the file open at @fd, or if that has no name any more, into the file system that it was in? */
 static bool leads_to(const char *path, int fd, const struct stat *st)
 {
@@ -65,7 +80,8 @@ static bool leads_to(const char *path, int fd, const struct stat *st)
 	if (st->st_nlink > 0)
 		return lstat(path, &there) == 0 && there.st_ino == st->st_ino && there.st_dev == st->st_dev;
 	snprintf(directory, sizeof(directory), "%.*s/", (int)(strrchr(path, '/') - path), path);
-	return is_same_mount(fd, directory);
+	/* the directories may be others than when it had its name */
+	return is_same_mount(fd, directory) && is_of_its_owner(path, st->st_uid);
 }
 
 /* How long is the path of the last directory that both are in, or are? */
@@ -132,21 +148,21 @@ static bool is_private(const char *store)
 	return false;
 }
 
-static struct way way_of(struct bid_store *store, int fd, const struct stat *st)
+/* The way to @path, of which nothing is known with NULL. */
+static struct way way_of(struct bid_store *store, const char *path)
 {
-	char path[PATH_MAX], ours[PATH_MAX];
-	struct stat root;
 	struct way way = { .uid = (uid_t)-1 };
-	bool told = bid_readers_path(fd, st, path) == 0 && leads_to(path, fd, st);
+	char ours[PATH_MAX];
+	struct stat root;
 
 	/* in most cases everybody gets there, whoever gets to the store */
-	if (told)
+	if (path)
 		way = way_to(path, 0);
 	if (way.open || fstat(bid_store_root(store), &root) < 0 || bid_readers_path(bid_store_root(store), &root, ours) < 0)
 		return way;
 	if (is_private(ours))
 		way.open = true;
-	else if (told)
+	else if (path)
 		way = way_to(path, common(path, ours));
 	return way;
 }
@@ -159,22 +175,48 @@ struct bid_readers bid_readers_by_mode(int fd, const struct stat *st)
 	return (struct bid_readers){ .mode = own.st_mode & COPIED, .uid = st->st_uid, .gid = st->st_gid };
 }
 
-struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct stat *st)
+/* Of @readers those who come by @way. */
+static struct bid_readers narrow(struct bid_readers readers, const struct way *way)
 {
-	struct bid_readers readers = bid_readers_by_mode(fd, st);
-	struct way way = way_of(store, fd, st);
 	mode_t mode = readers.mode;
 
-	if (way.open)
+	if (way->open)
 		return readers;
 	readers.hidden = true;
 	readers.mode &= S_IRUSR;
-	if (way.uid != st->st_uid)
+	if (way->uid != readers.uid)
 		readers.uid = (uid_t)-1; /* he may not get there himself */
-	if (way.grouped && ((mode & READ_NOT_OWN) == READ_NOT_OWN || (mode & S_IRGRP && way.gid == st->st_gid))) {
+	if (way->grouped && ((mode & READ_NOT_OWN) == READ_NOT_OWN || (mode & S_IRGRP && way->gid == readers.gid))) {
 		readers.mode |= S_IRGRP;
-		readers.gid = way.gid;
+		readers.gid = way->gid;
 	}
+	return readers;
+}
+
+struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct stat *st)
+{
+	char path[PATH_MAX];
+	bool told = bid_readers_path(fd, st, path) == 0 && leads_to(path, fd, st);
+	struct bid_readers readers = bid_readers_by_mode(fd, st);
+	struct way way = way_of(store, told ? path : NULL);
+
+	readers.untold = !told;
+	return narrow(readers, &way);
+}
+
+struct bid_readers bid_readers_at(struct bid_store *store, const char *path, int fd, const struct stat *st)
+{
+	struct bid_readers copied = bid_readers_by_mode(fd, st), readers = copied;
+	struct stat there;
+	/* a list may refuse anybody */
+	bool told = lstat(path, &there) == 0 && S_ISREG(there.st_mode) && getxattr(path, "system.posix_acl_access", NULL, 0) <= 0;
+	struct way way = way_of(store, told ? path : NULL);
+
+	if (told)
+		readers = (struct bid_readers){ .mode = there.st_mode & copied.mode, .uid = there.st_uid, .gid = there.st_gid };
+	readers.untold = !told;
+	readers = narrow(readers, &way);
+	readers.hidden = readers.hidden || readers.mode != copied.mode;
 	return readers;
 }
 

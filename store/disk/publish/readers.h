@@ -16,6 +16,7 @@ struct bid_readers {
 	mode_t mode; /* of a copy, which is read by them and nobody else: never more than 0555 */
 	uid_t uid; /* whose it then is */
 	gid_t gid;
+	bool untold; /* the path is not known, or leads elsewhere */
 	bool hidden; /* its directories let fewer through than its mode lets in: a hard link would be read by others */
 };
 
@@ -25,6 +26,12 @@ struct bid_readers {
  * namespace, that is its owner alone.
  */
 struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct stat *st);
+
+/*
+ * The same of what was copied from the file @path, absolute, and of which the copy alone is at hand, open at @fd, with @st. If
+ * there is no such file any more, or not here, that is whoever made the copy.
+ */
+struct bid_readers bid_readers_at(struct bid_store *store, const char *path, int fd, const struct stat *st);
 
 /* As if every directory let everybody through. */
 struct bid_readers bid_readers_by_mode(int fd, const struct stat *st);

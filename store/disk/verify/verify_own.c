@@ -383,8 +383,9 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".",    "..",   "tmp",	  "record", "unpacked", "source", "section", "quarantine",
-					     "name", "pack", "pack.lock", "scan",   "absent",	"cookie", "pins",    "kallsyms" };
+	static const char *const known[] = { ".",	"..",	      "tmp",  "record",	  "unpacked",  "source",
+					     "section", "quarantine", "name", "pack",	  "pack.lock", "scan",
+					     "absent",	"cookie",     "pins", "kallsyms", "fetching" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
