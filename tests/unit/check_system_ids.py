@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compare the build-ids that libbid reads with those of readelf -n, over every ELF file below a directory (row R32).
+"""Compare the build-ids that libbid reads with those of readelf -n, file and perf, over every ELF file below a directory (row R32).
 
 usage: check_system_ids.py IDENTIFY DIRECTORY...
 
-IDENTIFY is the program of identify.c. Both of its answers, by the bounded reader and by libelf, must be readelf's for every file.
-Exits 0 if they are, 1 if not, 77 without readelf.
+IDENTIFY is the program of identify.c. Both of its answers, by the bounded reader and by libelf, must be readelf's for every file,
+and what file(1) finds, and perf in one of PERFS_SHARE files, must be the same. Exits 0 if they are, 1 if not, 77 without readelf.
 """
 
 import os
@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 FILES_A_CALL = 400
+PERFS_SHARE = 20  # it takes a process for each
 BUILD_ID = re.compile(rb"Build ID: ([0-9a-f]+)")
 
 
@@ -63,6 +64,36 @@ def ids_of_readelf(paths):
     return answers
 
 
+def ids_of_file(paths):
+    """Of those that it finds one in; it does not look at all notes of a large file."""
+    text = subprocess.run(["file", "--brief", "--raw", "--no-buffer", "--files-from", "-"], input=b"\n".join(paths) + b"\n",
+                          stdout=subprocess.PIPE, check=True).stdout
+    lines = text.splitlines()
+    assert len(lines) == len(paths)
+    found = ((path, re.search(rb"BuildID\[[^]]*\]=([0-9a-f]+)", line)) for path, line in zip(paths, lines))
+    return {path: match.group(1) for path, match in found if match}
+
+
+def ids_of_perf(paths):
+    """Of a part of them."""
+    answers = {}
+    for path in paths[::PERFS_SHARE]:
+        said = subprocess.run(["perf", "buildid-list", "-i", path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, check=False).stdout.strip()
+        if re.fullmatch(rb"[0-9a-f]+", said):
+            answers[path] = said
+    return answers
+
+
+def compare(tool, answers, theirs, least):
+    """How many are different from what readelf says; at least so many of those with an id must have been found at all."""
+    different = [path for path, answer in answers.items() if answer != theirs[path]]
+    for path in different:
+        print("'%s' is %s to %s, %s to readelf" % tuple(map(os.fsdecode, (path, answers[path], tool, theirs[path]))))
+    print("%s finds %d, %d of them others than readelf" % (tool, len(answers), len(different)))
+    return len(different) + (len(answers) < least)
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
@@ -79,6 +110,14 @@ def main():
         if not first == second == third or first == b"unanswered":
             different += 1
             print("'%s' is %s to libbid, %s to libelf, %s to readelf" % tuple(os.fsdecode(s) for s in (path, first, second, third)))
+    if shutil.which("file"):
+        different += compare("file", ids_of_file(paths), theirs, len(paths) // 2)
+    else:
+        print("not compared with file, which is not there")
+    if shutil.which("perf"):
+        different += compare("perf", ids_of_perf(paths), theirs, len(paths) // PERFS_SHARE // 2)
+    else:
+        print("not compared with perf, which is not there")
     without = sum(1 for answer in theirs.values() if answer == b"-")
     print(
         "%d ELF files, %d with a build-id, %d different ids, %d without one, %d read differently" %
