@@ -116,6 +116,7 @@ int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker)
 	if (!servers)
 		return 0;
 	servers->config.own_device = own_device(servers->options->mountpoint);
+	servers->config.for_all = servers->options->allow_other;
 	/* kept even after a failure: sources made before it live until the broker goes */
 	r = bid_fetch_new(&servers->config, &servers->fetch);
 	for (char **url = urls_of(servers); r >= 0 && *url; url++)

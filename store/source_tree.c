@@ -323,7 +323,8 @@ static int start_threads(struct bid_source_tree *tree)
 	return r;
 }
 
-int bid_source_tree_new(const char *name, const char *path, dev_t own, unsigned limit_ms, struct bid_source **ret_source)
+int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+			struct bid_source **ret_source)
 {
 	struct bid_source_tree *tree;
 	int r;
@@ -340,6 +341,7 @@ int bid_source_tree_new(const char *name, const char *path, dev_t own, unsigned 
 	TAILQ_INIT(&tree->waiting);
 	TAILQ_INIT(&tree->running);
 	tree->own = own;
+	tree->for_all = for_all;
 	tree->limit_ms = limit_ms;
 	bid_breaker_init(&tree->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	tree->name = strdup(name);

@@ -63,6 +63,7 @@ static int open_regular(int root, struct bid_tree_file *file)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	file->size = (uint64_t)st.st_size;
+	file->is_public = st.st_mode & S_IROTH;
 	file->modified = st.st_mtim.tv_sec;
 	return 0;
 }

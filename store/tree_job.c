@@ -156,7 +156,9 @@ static void answer(struct bid_source_tree *tree, struct bid_tree_job *job, struc
 		return;
 	if (file->name[0])
 		snprintf(finding->url, sizeof(finding->url), "%s/%s", tree->name, file->name);
-	if (r == 0)
+	if (r == 0 && tree->for_all && !file->is_public)
+		find_that(finding, BID_OUTCOME_REFUSED, "not all may read it there, as they might here", 0);
+	else if (r == 0)
 		answer_file(tree, job, file, finding);
 	else if (r == -EDEADLK)
 		find_that(finding, BID_OUTCOME_ABSENT, "this mount itself", 0);

@@ -37,6 +37,7 @@ struct bid_source_tree {
 	char *name;
 	char *path;
 	dev_t own; /* from which nothing is taken; 0 if there is none */
+	bool for_all; /* nothing is taken that not all may read */
 	unsigned limit_ms; /* of a wait for the file system */
 
 	pthread_mutex_t lock; /* guards everything below; not held during I/O, nor while a receiver is called */

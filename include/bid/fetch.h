@@ -25,6 +25,7 @@ struct bid_fetch_config {
 	unsigned max_time_ms; /* for one artifact, all tries, once it is its turn; 0 means no limit */
 	uint64_t max_size; /* of one artifact, in bytes; 0 means no limit */
 	dev_t own_device; /* of the program's own mount, from which file:// has nothing (bid_source_tree_new()); or 0 */
+	bool for_all; /* everybody reads what is fetched: file:// has nothing that not all may read where it is */
 	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */
 	const char *headers_file; /* lines of header for the servers themselves: never sent to where they redirect */
 	const char *ca_file, *ca_directory; /* of certificates to trust, instead of the system's */

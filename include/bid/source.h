@@ -142,9 +142,11 @@ struct bid_source {
  * at each request, so it may be mounted later; if there is no such tree, that is no proof that an artifact is absent. Starts
  * threads, which are those that wait for its file system; a request that waits for one answer of that for more than @limit_ms
  * is told that it cannot be asked, and threads that it never answers outlive the source. On the device @own, unless that is 0,
- * it has nothing: a mount that was to fetch from itself, by whatever name, would wait for itself.
+ * it has nothing: a mount that was to fetch from itself, by whatever name, would wait for itself. With @for_all it refuses files
+ * whose mode does not let everybody read them.
  */
-int bid_source_tree_new(const char *name, const char *path, dev_t own, unsigned limit_ms, struct bid_source **ret_source);
+int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+			struct bid_source **ret_source);
 
 /*
  * An in-memory source, for tests and as the example. It answers from inside start(), with what was put into it.

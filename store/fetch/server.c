@@ -246,7 +246,9 @@ static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_s
 	bid_auto_free char *path = NULL;
 	int r = bid_url_tree_path(url, &path);
 
-	return r < 0 ? r : bid_source_tree_new(url, path, fetch->config.own_device, fetch->config.first_byte_ms, ret_source);
+	return r < 0 ? r
+		     : bid_source_tree_new(url, path, fetch->config.own_device, fetch->config.for_all, fetch->config.first_byte_ms,
+					   ret_source);
 }
 
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)

@@ -36,6 +36,21 @@ def test_not_there(mount, place):
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file, once it is there")
 
 
+def test_what_not_all_may_read(needs_root, mount, place):
+    """What is fetched is everybody's where others may use the mount, so it is not taken from a file that is not."""
+    program = programs.small(place / "app")
+    directory = place / "tree/buildid" / program.id
+    directory.mkdir(parents=True)
+    shutil.copyfile(program.path, directory / "executable")
+    (directory / "executable").chmod(0o600)
+    m = mount("allow_other", f"url=file://{place}/tree")
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    m.expect(f"file://{place}/tree")
+    assert m.counter("remembered_absent") == 0
+    m.unmount()
+    assert read(mount(f"url=file://{place}/tree").artifact(program.id)) == program.read()
+
+
 def test_mount_behind_mount(mount, faults, place):
     """One machine's mount fetches for another's. That it has not got a file is no proof."""
     program, absent = programs.small(place / "app"), "ab" * 20
