@@ -62,12 +62,14 @@ static int look(struct bid_channel *channel, struct fuse_buf *buffer)
 int bid_channel_receive(struct bid_channel *channel, struct fuse_buf *buffer)
 {
 	struct epoll_event event;
-	int n;
+	int n = -EAGAIN;
 
 	/* who answers may end the session, too */
 	if (fuse_session_exited(channel->session))
 		return 0;
-	n = fuse_session_receive_buf(channel->session, buffer);
+	/* where nobody looks, it is not looked either whether there is one by chance */
+	if (channel->look_us > 0)
+		n = fuse_session_receive_buf(channel->session, buffer);
 	while (n == -EAGAIN || n == -EINTR) {
 		if (channel->look_us > 0 && !atomic_exchange(&channel->looking, true)) {
 			n = look(channel, buffer);
