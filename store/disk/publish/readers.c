@@ -65,7 +65,10 @@ static bool is_of_its_owner(const char *path, uid_t uid)
 	snprintf(directory, sizeof(directory), "%s", path);
 	for (char *slash = strrchr(directory, '/'); slash > directory; slash = strrchr(directory, '/')) {
 		*slash = '\0';
-		if (lstat(directory, &st) < 0 || (st.st_uid != 0 && st.st_uid != uid) || st.st_mode & (S_IWGRP | S_IWOTH))
+		if (lstat(directory, &st) < 0 || (st.st_uid != 0 && st.st_uid != uid))
+			return false;
+		/* others may make directories in one of those that are as /tmp is, but they are theirs */
+		if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
 			return false;
 	}
 	return true;
