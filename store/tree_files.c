@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 
 static int open_below(int root, const char *name, int flags)
@@ -63,7 +64,8 @@ static int open_regular(int root, struct bid_tree_file *file)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	file->size = (uint64_t)st.st_size;
-	file->is_public = st.st_mode & S_IROTH;
+	/* a list may refuse anybody */
+	file->is_public = bid_fstat(file->fd, &st) == 0 && st.st_mode & S_IROTH;
 	file->modified = st.st_mtim.tv_sec;
 	return 0;
 }

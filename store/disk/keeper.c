@@ -183,6 +183,7 @@ static void *keep(void *user)
 {
 	struct bid_keeper *keeper = user;
 	int64_t pause_s, look_s, let_go_s;
+	bool kicked;
 	uint64_t used = tidy(keeper, 0, &pause_s);
 
 	forget_old(keeper);
@@ -196,6 +197,7 @@ static void *keep(void *user)
 			pthread_cond_timedwait(&keeper->kick, &keeper->lock, &until);
 		if (keeper->stopping)
 			break;
+		kicked = keeper->kicked;
 		used += keeper->pending;
 		keeper->pending = 0;
 		keeper->kicked = false;
@@ -206,7 +208,7 @@ static void *keep(void *user)
 			let_go_s = seconds() + LET_GO_S;
 		}
 		/* every hour, or after a pause, for what others have fetched, evicted and removed */
-		if (seconds() >= look_s || is_over(keeper, used)) {
+		if (seconds() >= look_s || (kicked && is_over(keeper, used))) {
 			if (seconds() >= look_s)
 				forget_old(keeper);
 			used = tidy(keeper, used, &pause_s);

@@ -92,22 +92,6 @@ def below(place, number, way, mode):
     return build
 
 
-@pytest.mark.parametrize("way", ["open", "closed", "closed above"])
-@pytest.mark.parametrize("bits", [0o755, 0o750, 0o700])
-def test_what_perf_adds_through_a_mount(needs_root, mount, mode, place, env, way, bits):
-    """perf's copy has another mode than what it copied; who reads that is who reads it here."""
-    build = below(place, 1, way, bits)
-    m = mount("allow_other")
-    tools.run("perf", "--buildid-dir", m.path, "buildid-cache", "-a", build.path, env=env)
-    readers = {user: told(user, [build.path]) for user in ("bob", "carol", "root")}
-    assert readers["bob"] == [13] or (way, bits) == ("open", 0o755) or bits == 0o750
-    here = {user: told(user, [m.artifact(build.id)]) for user in readers}
-    # a group that only some are of is not kept: fewer read it then
-    assert here["root"] == readers["root"]
-    assert all(here[user] in (readers[user], [13]) for user in readers), (here, readers)
-    assert (way, bits) != ("open", 0o755) or here == readers
-
-
 @pytest.mark.parametrize("how", ["auto", "copy", "scan"])
 def test_the_directories_it_was_added_from(needs_root, mount, mode, place, store, how):
     """Who does not get to a file at its path does not read it here; whose way was open all along shares it with the store."""

@@ -46,7 +46,7 @@ static bool may_link(const struct bid_adding *adding, const struct bid_readers *
 
 struct bid_readers bid_adding_readers(struct bid_store *store, const struct bid_adding *adding)
 {
-	struct bid_readers readers = adding->is_staged ? bid_readers_at(store, adding->path, adding->fd, &adding->st)
+	struct bid_readers readers = adding->is_staged ? bid_readers_by_mode(adding->fd, &adding->st)
 						       : bid_readers_of(store, adding->fd, &adding->st);
 
 	/* nobody runs what gives rights, or is not for all */

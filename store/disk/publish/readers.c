@@ -207,20 +207,9 @@ struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct 
 	return narrow(readers, &way);
 }
 
-struct bid_readers bid_readers_at(struct bid_store *store, const char *path, int fd, const struct stat *st)
+bool bid_readers_all_reach(const char *path)
 {
-	struct bid_readers copied = bid_readers_by_mode(fd, st), readers = copied;
-	struct stat there;
-	/* a list may refuse anybody */
-	bool told = lstat(path, &there) == 0 && S_ISREG(there.st_mode) && getxattr(path, "system.posix_acl_access", NULL, 0) <= 0;
-	struct way way = way_of(store, told ? path : NULL);
-
-	if (told)
-		readers = (struct bid_readers){ .mode = there.st_mode & copied.mode, .uid = there.st_uid, .gid = there.st_gid };
-	readers.untold = !told;
-	readers = narrow(readers, &way);
-	readers.hidden = readers.hidden || readers.mode != copied.mode;
-	return readers;
+	return way_to(path, 0).open;
 }
 
 int bid_readers_set(const struct bid_readers *readers, int fd)

@@ -27,11 +27,8 @@ struct bid_readers {
  */
 struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct stat *st);
 
-/*
- * The same of what was copied from the file @path, absolute, and of which the copy alone is at hand, open at @fd, with @st. If
- * there is no such file any more, or not here, that is whoever made the copy.
- */
-struct bid_readers bid_readers_at(struct bid_store *store, const char *path, int fd, const struct stat *st);
+/* Do the directories of @path, absolute, let everybody through? May block on what is mounted there. */
+bool bid_readers_all_reach(const char *path);
 
 /* As if every directory let everybody through. */
 struct bid_readers bid_readers_by_mode(int fd, const struct stat *st);
