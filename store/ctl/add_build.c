@@ -11,11 +11,10 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/path.h"
 #include "base/trouble.h"
 #include "ctl/add.h"
 #include "ctl/perf_data.h"
-
-#define DELETED " (deleted)"
 
 /* Does a file that carries @carried answer what was recorded? */
 static bool answers(const struct bid_id *carried, const struct ctl_build *build)
@@ -49,14 +48,10 @@ static int open_regular(const char *path, struct stat *ret_st, char *ret_name, s
 /* The path at which the file may be: a file that was unlinked when it was recorded may be there again. */
 static int open_build(const struct ctl_build *build, struct stat *ret_st, char *ret_name, size_t size)
 {
-	size_t len = strlen(build->path), mark = strlen(DELETED);
-	bid_auto_free char *path = NULL;
-	int fd = open_regular(build->path, ret_st, ret_name, size);
+	bid_auto_free char *path = strdup(build->path);
+	int fd = path ? open_regular(path, ret_st, ret_name, size) : -ENOMEM;
 
-	if (fd != -ENOENT || len <= mark || strcmp(build->path + len - mark, DELETED) != 0)
-		return fd;
-	path = strndup(build->path, len - mark);
-	return path ? open_regular(path, ret_st, ret_name, size) : -ENOMEM;
+	return fd == -ENOENT && bid_path_strip_deleted(path) ? open_regular(path, ret_st, ret_name, size) : fd;
 }
 
 static int refuse(const struct ctl *ctl, struct ctl_build *build, int error)

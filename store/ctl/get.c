@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "ctl/get_many.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
@@ -137,15 +138,11 @@ static int ask(struct ctl_sources *sources, const struct bid_request *request, c
 /* The path by which @file can be opened again. */
 static int path_of(const struct bid_file *file, char *ret_path, size_t size)
 {
-	char link[64];
 	struct stat st;
-	ssize_t len;
+	int r = bid_path_of(file->fd, ret_path, size);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
-	len = readlink(link, ret_path, size - 1);
-	if (len < 0)
-		return -errno;
-	ret_path[len] = '\0';
+	if (r < 0)
+		return r;
 	/* what was unpacked into memory, or removed meanwhile, has a text there too, but not a name */
 	if (stat(ret_path, &st) < 0 || st.st_ino != file->st.st_ino || st.st_dev != file->st.st_dev)
 		return -ENOENT;

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-#define DELETED " (deleted)"
+#include "base/path.h"
 
 /* False for what is no file, or not mapped as code. */
 static bool parse(char *line, struct ctl_mapping *ret_mapping)
@@ -72,16 +71,6 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
-bool ctl_strip_deleted(char *path)
-{
-	size_t len = strlen(path), mark = strlen(DELETED);
-
-	if (len <= mark || strcmp(path + len - mark, DELETED) != 0)
-		return false;
-	path[len - mark] = '\0';
-	return true;
-}
-
 static int stat_regular(int dir, const char *name, struct stat *ret_stat)
 {
 	struct stat st;
@@ -118,7 +107,7 @@ static int path_of(const struct ctl_mapping *mapping, char ret_path[static PATH_
 		return -ENAMETOOLONG;
 	memcpy(ret_path, mapping->path, strlen(mapping->path) + 1);
 	unescape(ret_path);
-	return ctl_strip_deleted(ret_path) ? -ESTALE : 0;
+	return bid_path_strip_deleted(ret_path) ? -ESTALE : 0;
 }
 
 /* The root of the process, and its path there if that still leads to the file that is mapped. */
@@ -194,7 +183,7 @@ int ctl_mapping_open(int process, const struct ctl_mapping *mapping, char ret_pa
 	len = fd >= 0 ? readlinkat(process, link, ret_path, PATH_MAX - 1) : -1;
 	if (len > 0) {
 		ret_path[len] = '\0';
-		ctl_strip_deleted(ret_path);
+		bid_path_strip_deleted(ret_path);
 		return fd;
 	}
 	bid_close(fd);

@@ -33,7 +33,4 @@ int ctl_mapping_stat(int process, const struct ctl_mapping *mapping, struct stat
  */
 int ctl_mapping_open(int process, const struct ctl_mapping *mapping, char ret_path[static PATH_MAX]);
 
-/* Take the kernel's mark of a file that was deleted from the end of @path. Returns whether there was one. */
-bool ctl_strip_deleted(char *path);
-
 #endif

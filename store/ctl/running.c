@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/trouble.h"
 #include "ctl/maps.h"
 #include "ctl/mounts.h"
@@ -212,9 +213,8 @@ int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t
 int ctl_running_file(struct ctl_running *running, int fd)
 {
 	struct ctl_seen_file *known, seen = { .pass = running->pass };
-	char link[64], path[PATH_MAX];
+	char path[PATH_MAX];
 	struct stat st;
-	ssize_t len;
 	int r;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -222,13 +222,11 @@ int ctl_running_file(struct ctl_running *running, int fd)
 	known = ctl_seen_find(&running->seen, st.st_dev, st.st_ino);
 	if (known && !known->unread && bid_stamp_holds(&known->stamp, &st))
 		return 0;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, path, sizeof(path) - 1);
-	if (len < 0)
-		return -errno;
-	path[len] = '\0';
+	r = bid_path_of(fd, path, sizeof(path));
+	if (r < 0)
+		return r;
 	if (st.st_nlink == 0)
-		ctl_strip_deleted(path);
+		bid_path_strip_deleted(path);
 	if (is_ours(running, st.st_dev, path))
 		return 0;
 	seen.dev = st.st_dev;

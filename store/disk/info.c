@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "disk/derive/section.h"
 #include "disk/layout.h"
 #include "disk/names.h"
@@ -47,15 +48,13 @@ int bid_store_each_fact(struct bid_store *store, const struct bid_request *reque
 
 static json_t *artifact(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
 {
-	char link[64], path[PATH_MAX];
+	char path[PATH_MAX];
 	size_t root = strlen(bid_store_path(store));
 	json_t *json = json_pack("{s:I, s:I}", "size", (json_int_t)file->st.st_size, "mtime", (json_int_t)file->st.st_mtim.tv_sec);
 	json_t *record;
-	ssize_t len;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
-	len = readlink(link, path, sizeof(path) - 1);
-	path[len > 0 ? len : 0] = '\0';
+	if (bid_path_of(file->fd, path, sizeof(path)) < 0)
+		*path = '\0';
 	if (strncmp(path, bid_store_path(store), root) == 0 && path[root] == '/')
 		json_object_set_new(json, "path", bid_json_text(path + root + 1));
 	else if (path[0] == '/')

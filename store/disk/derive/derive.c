@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/path.h"
 #include "disk/check.h"
 #include "disk/find.h"
 #include "disk/made.h"
@@ -87,14 +88,10 @@ static int original_path(struct bid_store *store, const struct bid_id *id, char 
 /* The name of the file open at @fd. -ENODATA if it is in memory. */
 static int own_path(int fd, char ret_path[static PATH_MAX + 1])
 {
-	char link[64];
-	ssize_t len;
+	int r = bid_path_of(fd, ret_path, PATH_MAX + 1);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, ret_path, PATH_MAX);
-	if (len < 0)
-		return -errno;
-	ret_path[len] = '\0';
+	if (r < 0)
+		return r;
 	return strncmp(ret_path, "/memfd:", strlen("/memfd:")) == 0 ? -ENODATA : 0;
 }
 
