@@ -15,7 +15,10 @@
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum { TRIES = 1000 };
+enum {
+	TRIES = 1000,
+	MOMENT_S = 5,
+};
 
 /* Move it to a name that nothing has. */
 static int move(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
@@ -99,6 +102,16 @@ bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid
 		return false;
 	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
 	return true;
+}
+
+bool bid_aside_settled(struct bid_store *store, const char *path, const struct bid_request *request)
+{
+	time_t now = time(NULL);
+	struct stat st;
+
+	if (bid_root_stat(bid_store_root(store), path, &st) < 0 || (st.st_mtim.tv_sec <= now && st.st_mtim.tv_sec > now - MOMENT_S))
+		return false;
+	return bid_aside_wrong(store, path, request);
 }
 
 int bid_aside_clear(struct bid_store *store, int dir, const char *name)

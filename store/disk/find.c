@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "disk/aside.h"
 #include "disk/check.h"
 #include "disk/derive/derive.h"
 #include "disk/find.h"
@@ -29,6 +30,19 @@ static void mend_link(struct bid_store *store, const struct bid_id *filed, const
 		bid_publish_link(store, filed, place, false);
 }
 
+/* What lies under an id that it does not carry, as after it was edited in place, is in the way of what does. */
+static int check_open(struct bid_store *store, const char *path, const struct bid_id *filed, const struct bid_request *request,
+		      struct bid_file *ret_file)
+{
+	int r = bid_check_open(store, path, request, ret_file);
+	/* what was asked for may be longer, and not what is right there */
+	struct bid_request there = { .id = *filed, .kind = request->kind };
+
+	if (r != -EBADMSG || !bid_kind_is_elf(request->kind) || !bid_store_writable(store))
+		return r;
+	return bid_aside_settled(store, path, &there) ? -ENOENT : r;
+}
+
 /* The file of @request in @place, which in perf's old layout is that file. */
 static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
 			 struct bid_file *ret_file)
@@ -40,9 +54,9 @@ static int find_in_place(struct bid_store *store, const char *place, const struc
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(place, filed))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(request->kind));
-	r = bid_check_open(store, path, request, ret_file);
+	r = check_open(store, path, filed, request, ret_file);
 	if (r == -ENOENT && request->kind == bid_place_file_kind(place))
-		r = bid_check_open(store, place, request, ret_file);
+		r = check_open(store, place, filed, request, ret_file);
 	return r;
 }
 

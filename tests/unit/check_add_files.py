@@ -13,6 +13,7 @@ import shutil
 import struct
 import subprocess
 import threading
+import time
 
 import cases
 import check_bidctl
@@ -180,8 +181,10 @@ def case_hidden_later(scene):
         scene.on_store("add", tree / "program")
         assert elf.samefile(tree / "program")
         for mode, expected in ((0o700, 0o400), (0o755, 0o555)):
+            # a scan remembers what it has seen, once that is older than a tick
+            time.sleep(0.05)
+            scene.on_store("add", what)
             tree.chmod(mode)
-            (tree / "program").touch()
             assert summary(scene.on_store("add", what))[0] == (1, 0, 1, 0)
             assert elf.stat().st_mode & 0o777 == expected and elf.read_bytes() == scene.one.read_bytes(), (what, oct(mode))
         # and under another name, too
@@ -314,6 +317,33 @@ def case_written_in_place(scene):
         assert everything_is_right(scene) == 2
         scene.on_store("remove", check_bidctl.ID_ONE)
         aside.unlink()
+
+
+def case_edited_and_read(scene):
+    """What was hard-linked and edited goes to the quarantine when it is asked for, unless it is perhaps still being written."""
+    tree = scene.home / "tree"
+    tree.mkdir()
+    shutil.copy(scene.one, tree / "program")
+    elf = names_in(scene, tree / "program", check_bidctl.ID_ONE)
+    scene.on_store("add", "--link=hard", tree / "program")
+    with open(tree / "program", "r+b") as file:
+        file.write(scene.two.read_bytes())
+        file.truncate()
+    refused = scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf", status=REFUSED)
+    assert "does not carry the build-id" in refused.stderr and elf.samefile(tree / "program"), refused
+    os.utime(tree / "program", (0, 1000000000))
+    # who may not write a store only says so
+    scene.on_store("show", check_bidctl.ID_ONE)
+    assert elf.samefile(tree / "program")
+    absent = scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf", status=REFUSED)
+    assert "set aside as '.bidfs/quarantine/" in absent.stderr, absent
+    (aside,) = (scene.store / ".bidfs/quarantine").iterdir()
+    assert aside.samefile(tree / "program") and not elf.exists(), "nothing is lost"
+    # and there is room for the right one
+    shutil.copy(scene.one, scene.home / "program")
+    assert summary(scene.on_store("add", scene.home / "program"))[0] == (1, 1, 0, 0)
+    assert everything_is_right(scene) == 2
+    scene.on_store("verify")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ static struct bid_scan_key key_of(unsigned number)
 	char name[16];
 
 	snprintf(name, sizeof(name), "%u", number);
-	return bid_scan_key("/usr/bin", name, &st);
+	return bid_scan_key("/usr/bin", 0, name, &st);
 }
 
 static struct bid_scan_verdict verdict_of(unsigned number)
@@ -80,7 +80,7 @@ static void what_was_found_is_remembered(void **state)
 	for (unsigned i = 0; i < N_KEYS; i++)
 		assert_true(is_right(cache, i));
 	/* anything that differs is another file */
-	for (unsigned i = 0; i < 8; i++) {
+	for (unsigned i = 0; i < 9; i++) {
 		struct stat other = st;
 
 		other.st_dev += i == 0;
@@ -89,7 +89,7 @@ static void what_was_found_is_remembered(void **state)
 		other.st_mtim.tv_nsec += i == 3;
 		other.st_ctim.tv_nsec += i == 4;
 		other.st_ctim.tv_sec += i == 5;
-		key = bid_scan_key(i == 6 ? "/usr/bi" : "/usr/bin", i == 7 ? "n1" : "1", &other);
+		key = bid_scan_key(i == 6 ? "/usr/bi" : "/usr/bin", i == 8, i == 7 ? "n1" : "1", &other);
 		assert_int_equal(bid_scan_cache_find(cache, &key).what, BID_SCAN_UNKNOWN);
 	}
 	bid_scan_cache_free(cache);
@@ -231,7 +231,7 @@ struct flat {
 	struct bid_walk *walk;
 };
 
-static bool enter_all(void *user, int fd, const struct stat *st)
+static bool enter_all(void *user, int fd, const struct stat *st, uint64_t *note)
 {
 	return true;
 }
@@ -280,7 +280,7 @@ static void one_large_directory_is_for_all_threads(void **state)
 	run(scene, "mkdir flat && cd flat && seq 0 %d | xargs touch", FLAT_FILES - 1);
 	snprintf(path, sizeof(path), "%s/flat", scene->directory);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	assert_int_equal(bid_walk_new(fd, path, &ops, &flat, &flat.walk), 0);
+	assert_int_equal(bid_walk_new(fd, path, 0, &ops, &flat, &flat.walk), 0);
 	assert_int_equal(pthread_create(&second, NULL, walk_as_second, &flat), 0);
 	assert_int_equal(bid_walk_work(flat.walk, 0), 0);
 	assert_int_equal(pthread_join(second, &done), 0);

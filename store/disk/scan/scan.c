@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "disk/dirs.h"
 #include "disk/root.h"
+#include "disk/scan/way.h"
 #include "disk/store.h"
 
 enum { JOBS_MAX = 256 };
@@ -72,12 +73,13 @@ static bool is_made_up(int fd)
 	return false;
 }
 
-static bool enter(void *user, int fd, const struct stat *st)
+static bool enter(void *user, int fd, const struct stat *st, uint64_t *note)
 {
 	const struct bid_scan *scan = user;
 
 	if (st->st_ino == scan->store_ino && st->st_dev == scan->store_dev)
 		return false;
+	*note = bid_way_through(*note, fd, st);
 	if (st->st_dev == scan->dev)
 		return true;
 	return scan->config->cross && !is_bidfs(scan, st->st_dev) && !is_made_up(fd);
@@ -272,7 +274,7 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	if (r == 0)
 		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, scan.records, &scan.settle);
 	if (r == 0)
-		r = bid_walk_new(fd, real, &walk_ops, &scan, &scan.walk);
+		r = bid_walk_new(fd, real, bid_way_to(real), &walk_ops, &scan, &scan.walk);
 	if (r == 0) {
 		bid_dirs_keep(store);
 		r = run(&scan);

@@ -30,7 +30,7 @@ static const struct {
 	char magic[8];
 	uint32_t version;
 	uint32_t order;
-} form = { "bidscan", 1, 0x01020304 };
+} form = { "bidscan", 2, 0x01020304 };
 
 /* On disk: this, then the slots, then the ids; all in the byte order of the machine. */
 struct header {
@@ -65,12 +65,12 @@ struct bid_scan_cache {
 	const struct bid_scan_named *ids;
 };
 
-struct bid_scan_key bid_scan_key(const char *dir_path, const char *name, const struct stat *st)
+struct bid_scan_key bid_scan_key(const char *dir_path, uint64_t way, const char *name, const struct stat *st)
 {
 	const struct {
 		uint64_t dev, ino, size;
 		int64_t mtime, mtime_ns, ctime, ctime_ns;
-		uint64_t dir, name;
+		uint64_t dir, name, way;
 	} file = {
 		.dev = st->st_dev,
 		.ino = st->st_ino,
@@ -81,6 +81,7 @@ struct bid_scan_key bid_scan_key(const char *dir_path, const char *name, const s
 		.ctime_ns = st->st_ctim.tv_nsec,
 		.dir = XXH3_64bits(dir_path, strlen(dir_path)),
 		.name = XXH3_64bits(name, strlen(name)),
+		.way = way,
 	};
 	XXH128_hash_t hash = XXH3_128bits(&file, sizeof(file));
 

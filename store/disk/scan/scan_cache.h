@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What earlier scans of a tree found its files to be: ".bidfs/scan/HASH" (docs/FORMAT.md, "What was scanned"), one file per tree.
- * An entry stands for a name, an inode, a size and times; a file that was changed has another. A file of the cache that is missing,
- * damaged or of another form is an empty one. Its modification time is that of the last scan, give or take a day.
+ * An entry stands for a name, who gets there, an inode, a size and times; a file that was changed has another. A file of the cache
+ * that is missing, damaged or of another form is an empty one. Its modification time is that of the last scan, give or take a day.
  */
 #ifndef BID_DISK_SCAN_CACHE_H
 #define BID_DISK_SCAN_CACHE_H
@@ -33,8 +33,8 @@ struct bid_scan_verdict {
 	struct bid_id id;
 };
 
-/* The key of the file @name in @dir_path, of which @st is the stat. */
-struct bid_scan_key bid_scan_key(const char *dir_path, const char *name, const struct stat *st);
+/* The key of the file @name in @dir_path, to which @way leads (disk/scan/way.h), and of which @st is the stat. */
+struct bid_scan_key bid_scan_key(const char *dir_path, uint64_t way, const char *name, const struct stat *st);
 
 /* Read what is kept of the tree at @path; with @forget take it for empty. Returns 0 or -ENOMEM. */
 int bid_scan_cache_load(struct bid_store *store, const char *path, bool forget, struct bid_scan_cache **ret_cache);

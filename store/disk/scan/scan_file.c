@@ -120,7 +120,7 @@ static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const s
 
 	if (fstatat(file->dir, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return 0;
-	key = bid_scan_key(file->dir_path, file->name, &st);
+	key = bid_scan_key(file->dir_path, file->note, file->name, &st);
 	verdict = bid_scan_cache_find(scan->cache, &key);
 	if (verdict.what == BID_SCAN_UNKNOWN)
 		return 0;
@@ -143,7 +143,7 @@ static int recall(struct bid_scan *scan, struct bid_scan_worker *worker, const s
 
 static int keep(struct bid_scan_worker *worker, const struct bid_walk_file *file, const struct stat *st, int what)
 {
-	struct bid_scan_key key = bid_scan_key(file->dir_path, file->name, st);
+	struct bid_scan_key key = bid_scan_key(file->dir_path, file->note, file->name, st);
 
 	return bid_scan_found_add(&worker->found, &key, &(struct bid_scan_verdict){ .what = what }, true);
 }
@@ -224,7 +224,7 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 	settling->keep = !is_racy(st) && fstat(adding->fd, &after) == 0 && after.st_size == st->st_size &&
 			 after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 	if (settling->keep)
-		settling->key = bid_scan_key(file->dir_path, file->name, &after);
+		settling->key = bid_scan_key(file->dir_path, file->note, file->name, &after);
 	return 0;
 }
 
@@ -310,7 +310,7 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 
 	r = identify(fd, &added.id);
 	if (r == 0 && is_placed(scan, file, fd, &added.id, &st, &stored)) {
-		key = bid_scan_key(file->dir_path, file->name, &st);
+		key = bid_scan_key(file->dir_path, file->note, file->name, &st);
 		return push(scan, file, 0, &added, &stored, is_racy(&st) ? NULL : &key);
 	}
 	if (r == 0 || (r == -ENOEXEC && is_packed_kernel_file(file->name)))

@@ -25,6 +25,7 @@ enum {
 struct dir {
 	int fd; /* owned, unless it is the first */
 	bool borrowed; /* the first: the caller's */
+	uint64_t note;
 	atomic_uint refs; /* who reads it, each pending one below it, and each pending piece of it */
 	char path[];
 };
@@ -58,7 +59,7 @@ static void dir_unref(struct dir *dir)
 	free(dir);
 }
 
-static struct dir *dir_new(int fd, bool borrowed, const char *parent, const char *name)
+static struct dir *dir_new(int fd, bool borrowed, uint64_t note, const char *parent, const char *name)
 {
 	size_t parent_len = strlen(parent), name_len = strlen(name);
 	struct dir *dir = malloc(sizeof(*dir) + parent_len + name_len + 2);
@@ -67,6 +68,7 @@ static struct dir *dir_new(int fd, bool borrowed, const char *parent, const char
 		return NULL;
 	dir->fd = fd;
 	dir->borrowed = borrowed;
+	dir->note = note;
 	atomic_init(&dir->refs, 1);
 	memcpy(dir->path, parent, parent_len);
 	if (name_len > 0)
@@ -84,11 +86,11 @@ static void pending_free(struct pending *pending)
 	free(pending);
 }
 
-int bid_walk_new(int fd, const char *path, const struct bid_walk_ops *ops, void *user, struct bid_walk **ret_walk)
+int bid_walk_new(int fd, const char *path, uint64_t note, const struct bid_walk_ops *ops, void *user, struct bid_walk **ret_walk)
 {
 	struct bid_walk *walk = calloc(1, sizeof(*walk));
 	struct pending *pending = calloc(1, sizeof(*pending) + 1);
-	struct dir *dir = dir_new(fd, true, strcmp(path, "/") == 0 ? "" : path, "");
+	struct dir *dir = dir_new(fd, true, note, strcmp(path, "/") == 0 ? "" : path, "");
 
 	if (!walk || !pending || !dir) {
 		free(walk);
@@ -171,6 +173,7 @@ static struct dir *open_dir(struct bid_walk *walk, const struct pending *pending
 	bid_auto_fd int fd = -1;
 	struct dir *dir;
 	struct stat st;
+	uint64_t note;
 
 	if (pending->first) {
 		atomic_fetch_add(&pending->first->refs, 1);
@@ -186,11 +189,12 @@ static struct dir *open_dir(struct bid_walk *walk, const struct pending *pending
 			errno = 0; /* it is not there any more */
 		return NULL;
 	}
-	if (!walk->ops->enter(walk->user, fd, &st)) {
+	note = pending->parent->note;
+	if (!walk->ops->enter(walk->user, fd, &st, &note)) {
 		errno = 0;
 		return NULL;
 	}
-	dir = dir_new(fd, false, pending->parent->path, pending->name);
+	dir = dir_new(fd, false, note, pending->parent->path, pending->name);
 	if (dir)
 		bid_steal_fd(&fd);
 	return dir;
@@ -251,7 +255,7 @@ static int each_file(struct bid_walk *walk, unsigned worker, const struct dir *d
 {
 	for (size_t at = 0; at < size;) {
 		const struct bid_dent *entry = (const void *)(entries + at);
-		struct bid_walk_file file = { .dir = dir->fd, .dir_path = dir->path, .name = entry->name };
+		struct bid_walk_file file = { .dir = dir->fd, .dir_path = dir->path, .name = entry->name, .note = dir->note };
 		int r;
 
 		at += entry->len;

@@ -7,6 +7,7 @@
 #define BID_DISK_WALK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 struct bid_walk;
@@ -16,12 +17,16 @@ struct bid_walk_file {
 	int dir; /* the open directory it is in */
 	const char *dir_path; /* absolute, without a slash at its end: "" is the root */
 	const char *name;
+	uint64_t note; /* of the directory */
 };
 
 /* All of them may be called by several threads at a time; @worker is the number of the thread. */
 struct bid_walk_ops {
-	/* Is the directory open at @fd, of which @st is the stat, to be walked? */
-	bool (*enter)(void *user, int fd, const struct stat *st);
+	/*
+	 * Is the directory open at @fd, of which @st is the stat, to be walked? @note is that of the directory that it is in, and
+	 * to become its own.
+	 */
+	bool (*enter)(void *user, int fd, const struct stat *st, uint64_t *note);
 	/* A negative return ends the walk with that. */
 	int (*file)(void *user, unsigned worker, const struct bid_walk_file *file);
 	/* The directory @path could not be read. */
@@ -29,10 +34,10 @@ struct bid_walk_ops {
 };
 
 /*
- * A walk through what is below the directory open at @fd, whose absolute path is @path; @fd stays the caller's, and must not be
- * closed before the walk is freed.
+ * A walk through what is below the directory open at @fd, whose absolute path is @path, and whose note @note; @fd stays the
+ * caller's, and must not be closed before the walk is freed.
  */
-int bid_walk_new(int fd, const char *path, const struct bid_walk_ops *ops, void *user, struct bid_walk **ret_walk);
+int bid_walk_new(int fd, const char *path, uint64_t note, const struct bid_walk_ops *ops, void *user, struct bid_walk **ret_walk);
 
 /* Take part in it as thread @worker, until it is over. Returns 0, or what ended it. */
 int bid_walk_work(struct bid_walk *walk, unsigned worker);

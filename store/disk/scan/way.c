@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/scan/way.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <xxhash.h>
+
+#include "base/cleanup.h"
+
+enum { PASS_ALL = S_IXUSR | S_IXGRP | S_IXOTH };
+
+/* What is hashed of a directory that does not let everybody through. */
+struct gate {
+	uint64_t above, mode, uid, gid;
+};
+
+uint64_t bid_way_through(uint64_t above, int fd, const struct stat *st)
+{
+	struct gate gate = { .above = above, .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
+	/* a list may refuse anybody */
+	bool is_listed = fgetxattr(fd, "system.posix_acl_access", NULL, 0) > 0;
+
+	return (st->st_mode & PASS_ALL) == PASS_ALL && !is_listed ? above : XXH3_64bits(&gate, sizeof(gate));
+}
+
+uint64_t bid_way_to(const char *path)
+{
+	char directory[PATH_MAX];
+	uint64_t way = 0;
+
+	snprintf(directory, sizeof(directory), "%s", path);
+	for (char *slash = directory;; slash = strchr(slash + 1, '/')) {
+		bid_auto_fd int fd = -1;
+		struct stat st = { .st_uid = (uid_t)-1 };
+
+		if (slash)
+			*slash = '\0';
+		/* what cannot be looked at lets nobody through */
+		fd = open(*directory ? directory : "/", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+		if (fd >= 0)
+			fstat(fd, &st);
+		way = bid_way_through(way, fd, &st);
+		if (!slash)
+			return way;
+		*slash = '/';
+	}
+}
