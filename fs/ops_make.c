@@ -13,6 +13,7 @@
 #include "kcore.h"
 #include "notify.h"
 #include "reply.h"
+#include "sharer.h"
 
 enum { ABANDONED_S = 3600 };
 
@@ -125,6 +126,8 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		bid_settle_idle(fs, ABANDONED_S, true);
 		r = bid_staging_begin(fs->staging, fs->store, &id, bid_node_path(&parent->node), name, &staged);
 	}
+	if (r == 0 && fs->options->allow_other)
+		bid_stage_hide(staged->stage, fuse_req_ctx(req)->uid);
 	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & 0777) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -177,8 +180,10 @@ int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struc
 {
 	int r = bid_stage_publish(staged->stage, request, dir);
 
-	if (r == 0)
+	if (r == 0) {
 		bid_notify_build(fs->notifier, &request->id, dir);
+		bid_sharer_add(fs->sharer, staged);
+	}
 	if (r == -EBADMSG && tell)
 		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, bid_kind_store_name(request->kind));
 	return r;

@@ -25,6 +25,7 @@
 #include "ops.h"
 #include "sandbox.h"
 #include "servers.h"
+#include "sharer.h"
 #include "text.h"
 #include "unmounter.h"
 
@@ -155,6 +156,8 @@ static int serve(struct bid_fs *fs, int ready)
 		r = bid_servers_start(fs->servers, fs->broker);
 	if (r == 0)
 		r = bid_notifier_new(fs->session, fs->inodes, &fs->notifier);
+	if (r == 0 && fs->writable && fs->options->allow_other)
+		r = bid_sharer_new(fs->staging, fs->notifier, &fs->sharer);
 	serving = r == 0;
 	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
@@ -174,6 +177,7 @@ static int serve(struct bid_fs *fs, int ready)
 	bid_handles_end(fs->handles);
 	bid_broker_free(fs->broker);
 	bid_beliefs_end(fs);
+	bid_sharer_end(fs->sharer);
 	bid_notifier_free(fs->notifier);
 	fs->notifier = NULL;
 	bid_store_on_let_go(fs->store, NULL, NULL);
@@ -296,6 +300,7 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 		bid_unmounter_end(fs->unmounter);
 	else
 		fuse_session_destroy(fs->session);
+	bid_sharer_free(fs->sharer);
 	return status;
 }
 

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+import pathlib
+import shutil
 import struct
 import time
 
@@ -114,6 +116,68 @@ def test_the_directories_it_was_added_from(needs_root, mount, mode, place, store
         shared = [case for case, build, there in zip(cases, builds, mounted)
                   if any(os.path.samefile(build.path, elf) for elf in store.glob(f"**/{build.id}/elf"))]
         assert shared == [("open", 0o755), ("not listed", 0o755)]
+
+
+def settled(user, paths, expected):
+    tools.wait_until(lambda: told(user, paths) == expected, f"what {user} reads is decided")
+
+
+def test_what_perf_copies(needs_root, mount, mode, place, env):
+    """perf gives its copies mode 0755, whoever reads what they are of: who does not read that does not read them, not even at
+    first; who does is let in after a look."""
+    cases = [(way, bits) for way in WAYS for bits in (0o755, 0o750, 0o700)]
+    builds = [below(place, number, way, bits) for number, (way, bits) in enumerate(cases)]
+    m = mount("allow_other")
+    sources, mounted = [build.path for build in builds], [m.artifact(build.id) for build in builds]
+    for case, build, copy in zip(cases, builds, mounted):
+        tools.run("perf", "--buildid-dir", m, "buildid-cache", "-a", build.path, env=env)
+        assert told("carol", [build.path]) != [13] or told("carol", [copy]) == [13], case
+    right = told("root", sources)
+    assert 13 not in right and told("root", mounted) == right
+    # what a mode can say, it does: see test_the_directories_it_was_added_from()
+    for user in ("bob", "carol"):
+        exact = [number for number, (way, _) in enumerate(cases) if way != "all but a group's"]
+        settled(user, [mounted[number] for number in exact], told(user, [sources[number] for number in exact]))
+    for user in ("alice", "bob", "carol"):
+        for case, source, there in zip(cases, told(user, sources), told(user, mounted)):
+            assert source != 13 or there == 13, f"{user} reads what he may not: {case}"
+
+
+def write_as_perf(m, at, build, meanwhile=None):
+    """The copy of a program that is said to be at this path, step by step."""
+    (directory := m / str(at)[1:] / build.id).mkdir(parents=True)
+    with open(temporary := directory / ".elf.AbCdEf", "wb") as file:
+        os.chmod(temporary, 0o755)
+        file.write(build.read())
+    if meanwhile:
+        meanwhile()
+    os.link(temporary, directory / "elf")
+    os.unlink(temporary)
+    return m.artifact(build.id)
+
+
+def test_a_copy_of_nobody_knows_what(needs_root, mount, mode, place):
+    """What is not at its path, or has changed since, or is another file there, says nothing of who reads the copy."""
+    builds = [programs.small(place / f"program{number}", number) for number in range(5)]
+    for build in builds:
+        build.path.chmod(0o755)
+    padded = pathlib.Path(shutil.copy(builds[2].path, place / "padded"))
+    with open(padded, "ab") as file:
+        file.write(bytes(8))
+    time.sleep(0.05)  # what is not older than a tick has perhaps changed
+    m = mount("allow_other")
+    paths = [
+        write_as_perf(m, builds[0].path, builds[0]),
+        write_as_perf(m, place / "nowhere", builds[1]),
+        write_as_perf(m, padded, builds[2]),
+        write_as_perf(m, place / "later", builds[3], lambda: shutil.copy(builds[3].path, place / "later")),
+        write_as_perf(m, builds[4].path, builds[4]),
+    ]
+    right = told("root", paths)
+    assert 13 not in right
+    # they are looked at one after the other
+    settled("carol", [paths[4]], [right[4]])
+    assert told("carol", paths) == [right[0], 13, 13, 13, right[4]]
 
 
 TABLE = b"ffffffff81000000 T _text\nffffffffc0200000 t init\t[ext4]\n"

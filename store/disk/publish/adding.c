@@ -35,13 +35,14 @@ enum {
 
 /*
  * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that
- * somebody may not read where it is.
+ * somebody may not read where it is; but what was written for the store alone is the store's.
  */
-static bool may_link(const struct bid_adding *adding, const struct bid_readers *readers)
+static bool may_link(struct bid_store *store, const struct bid_adding *adding)
 {
 	const struct stat *st = &adding->st;
 
-	return st->st_mode & S_IROTH && !readers->hidden && st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st);
+	return adding->is_staged || (st->st_mode & S_IROTH && st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st) &&
+				     !bid_readers_of(store, adding->fd, st).hidden);
 }
 
 struct bid_readers bid_adding_readers(struct bid_store *store, const struct bid_adding *adding)
@@ -383,7 +384,6 @@ static bool may_reflink(struct bid_store *store, const struct bid_adding *adding
 /* By the first of the ways of @wanted that works. */
 static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link wanted, enum bid_durability durability)
 {
-	struct bid_readers readers;
 	int r;
 
 	if (!adding->packed && (wanted == BID_LINK_REFLINK || (wanted == BID_LINK_AUTO && may_reflink(store, adding)))) {
@@ -396,8 +396,7 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
 			atomic_store(bid_store_no_reflink(store), (unsigned long long)adding->st.st_dev + 1);
 	}
-	readers = bid_adding_readers(store, adding);
-	if (!adding->packed && may_link(adding, &readers) && (wanted == BID_LINK_AUTO || wanted == BID_LINK_HARD)) {
+	if (!adding->packed && (wanted == BID_LINK_AUTO || wanted == BID_LINK_HARD) && may_link(store, adding)) {
 		adding->added.link = BID_LINK_HARD;
 		r = clean_source(adding);
 		if (r == 0)

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/access.h"
+#include "base/path.h"
 #include "disk/store.h"
 
 enum {
@@ -30,21 +32,13 @@ struct way {
 
 int bid_readers_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
 {
-	static const char deleted[] = " (deleted)"; /* what the kernel appends to the last name of a file without any */
-	char link[64];
-	ssize_t len;
+	int r = bid_path_of(fd, ret_path, PATH_MAX);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, ret_path, PATH_MAX);
-	if (len < 0)
-		return -errno;
-	if (len >= PATH_MAX || ret_path[0] != '/')
-		return -ENAMETOOLONG;
-	if (st->st_nlink == 0 && len > (ssize_t)strlen(deleted) &&
-	    memcmp(ret_path + len - strlen(deleted), deleted, strlen(deleted)) == 0)
-		len -= (ssize_t)strlen(deleted);
-	ret_path[len] = '\0';
-	return 0;
+	if (r == 0 && ret_path[0] != '/')
+		r = -ENAMETOOLONG;
+	if (r == 0 && st->st_nlink == 0)
+		bid_path_strip_deleted(ret_path);
+	return r;
 }
 
 static bool is_same_mount(int fd, const char *directory)
@@ -205,6 +199,22 @@ struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct 
 
 	readers.untold = !told;
 	return narrow(readers, &way);
+}
+
+int bid_readers_at(struct bid_store *store, const char *path, struct bid_readers *ret_readers, struct stat *ret_st)
+{
+	char real[PATH_MAX];
+	struct way way;
+
+	if (!realpath(path, real) || lstat(real, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
+		return -ENOENT;
+	way = way_of(store, real);
+	*ret_readers = (struct bid_readers){ .mode = ret_st->st_mode & COPIED, .uid = ret_st->st_uid, .gid = ret_st->st_gid };
+	/* a list may refuse anybody but the owner: bid_fstat() */
+	if (lgetxattr(real, "system.posix_acl_access", NULL, 0) > 0)
+		ret_readers->mode &= S_IRWXU;
+	*ret_readers = narrow(*ret_readers, &way);
+	return 0;
 }
 
 bool bid_readers_all_reach(const char *path)
