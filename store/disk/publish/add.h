@@ -40,7 +40,8 @@ struct bid_adding {
 	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had nothing of its id, a moment ago: it need not be looked for */
 	bool is_fresh; /* it is known, and may be on disk only with the next bid_store_sync() */
-	bool is_staged; /* it was never anywhere but in the store: its mode alone says who reads it */
+	bool is_reached; /* everybody gets to it, or it was never anywhere but in the store: its mode alone says who reads it */
+	bool is_staged; /* the latter */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;

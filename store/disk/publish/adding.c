@@ -42,13 +42,13 @@ static bool may_link(struct bid_store *store, const struct bid_adding *adding)
 	const struct stat *st = &adding->st;
 
 	return adding->is_staged || (st->st_mode & S_IROTH && st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st) &&
-				     !bid_readers_of(store, adding->fd, st).hidden);
+				     (adding->is_reached || !bid_readers_of(store, adding->fd, st).hidden));
 }
 
 struct bid_readers bid_adding_readers(struct bid_store *store, const struct bid_adding *adding)
 {
-	struct bid_readers readers = adding->is_staged ? bid_readers_by_mode(adding->fd, &adding->st)
-						       : bid_readers_of(store, adding->fd, &adding->st);
+	struct bid_readers readers = adding->is_reached ? bid_readers_by_mode(adding->fd, &adding->st)
+							: bid_readers_of(store, adding->fd, &adding->st);
 
 	/* nobody runs what gives rights, or is not for all */
 	if (!(adding->st.st_mode & S_IROTH) || bid_rights_given(adding->fd, &adding->st))

@@ -103,7 +103,7 @@ static int refuse(struct bid_stage *stage, const char *reason)
 /* A program, library or module: an addition by its descriptor, filed under the original path that @path is of. */
 static int publish_elf(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
-	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE, .is_staged = true };
+	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE, .is_reached = true, .is_staged = true };
 	char original[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 	int r;

@@ -190,7 +190,7 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 		return false;
 	/* it may give rights by now, or be hidden, which in the store it would not be */
 	if (is_same(ret_stored, st))
-		return !bid_rights_given(fd, st) && !bid_readers_of(scan->store, fd, st).hidden;
+		return !bid_rights_given(fd, st) && (file->note == 0 || !bid_readers_of(scan->store, fd, st).hidden);
 	/* or be hidden no more */
 	if (ret_stored->st_size != st->st_size || (st->st_mode & S_IROTH && !(ret_stored->st_mode & S_IROTH)) ||
 	    bid_store_find(scan->store, &request, &found) < 0)
@@ -245,6 +245,7 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 	r = bid_adding_open(&(struct bid_add){ .path = settling->path, .fd = fd }, adding);
 	adding->own_fd = true;
 	adding->is_elf = is_elf;
+	adding->is_reached = file->note == 0;
 	adding->records = scan->records;
 	if (r == 0)
 		r = place(scan, file, settling, st);
