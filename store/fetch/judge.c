@@ -143,6 +143,15 @@ static const char *reason(struct bid_transfer *transfer, CURLcode code, char *bu
 	return transfer->trouble[0] ? transfer->trouble : curl_easy_strerror(code);
 }
 
+/* It was not connected in time; but was it we who did nothing about it? libcurl looks at its limit before it looks at what came. */
+static void excuse_connecting(struct bid_transfer *transfer)
+{
+	if (transfer->server->fetch->held_at <= transfer->begun_at)
+		return;
+	transfer->judgement.retry = true;
+	transfer->judgement.sign = BID_SIGN_NONE;
+}
+
 static void judge_code(struct bid_transfer *transfer, CURLcode code)
 {
 	char words[CURL_ERROR_SIZE], received[64];
@@ -154,6 +163,8 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 		if (ending->code != code)
 			continue;
 		bid_judge(transfer, ending->outcome, ending->retry, "%s%s%s", ending->words, more ? " " : "", more ? why : "");
+		if (code == CURLE_OPERATION_TIMEDOUT)
+			excuse_connecting(transfer);
 		return;
 	}
 	amount(transfer, received, sizeof(received));
@@ -279,6 +290,7 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 	switch (transfer->phase) {
 	case BID_PHASE_CONNECTING:
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s", config->connect_ms / 1000.0);
+		excuse_connecting(transfer);
 		break;
 	case BID_PHASE_WAITING:
 		judge_silence(transfer);

@@ -28,6 +28,7 @@ struct bid_fetch {
 	struct bid_transfer_list active; /* those that have a turn, and witnesses; of the network thread */
 	struct bid_server_list alarmed; /* those with an alarm; of the network thread */
 	unsigned seed; /* of the jitter; of the network thread */
+	int64_t held_at; /* when a receiver kept the network thread for long, last; of that thread */
 };
 
 /* All of what follows up to the body of the network thread is for that. */

@@ -11,6 +11,7 @@
 #include "fetch/network.h"
 
 #define ERROR_BODY_MAX (16 * 1024) /* reading less would cost the connection, reading more is a waste */
+#define HELD_MS	       500 /* a disk that takes so long makes connections late which it has nothing to do with */
 
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {
@@ -144,6 +145,7 @@ static size_t on_header(char *line, size_t unit, size_t n, void *user)
 static int take_body(struct bid_transfer *transfer, const char *data, size_t len)
 {
 	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
+	int64_t before, now;
 	int r;
 
 	if (max_size && transfer->received > max_size) {
@@ -154,7 +156,11 @@ static int take_body(struct bid_transfer *transfer, const char *data, size_t len
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
 		return -1;
 	}
+	before = bid_clock_ms();
 	r = transfer->receiver.body(transfer->user, data, len);
+	now = bid_clock_ms();
+	if (now - before >= HELD_MS)
+		transfer->server->fetch->held_at = now;
 	if (r)
 		bid_judge_receiver(transfer, r);
 	return r;

@@ -72,6 +72,7 @@ struct bid_transfer {
 	enum bid_phase phase;
 	int64_t deadline; /* of the phase */
 	struct bid_response response;
+	int64_t begun_at; /* when the name was asked for, or the connection */
 	int64_t asked_at; /* when the request was sent */
 	unsigned periods; /* of first_byte_ms, that the answer may take */
 	struct bid_rest rest; /* what was asked for */

@@ -257,6 +257,38 @@ static void test_black_hole_in_a_race(void **state)
 	close_black_hole(fds);
 }
 
+/* A handshake that nobody attended to, because a receiver waited for its disk, says nothing of the server: there is another. */
+static void test_handshake_while_a_receiver_waits(void **state)
+{
+	static struct capture late, slow;
+	struct bid_fetch_config config = quick;
+	struct bid_source *source;
+	struct setting setting;
+	bid_auto_fd int fd = -1;
+	char url[64];
+	uint16_t port;
+
+	config.retries = 1;
+	set_up(&setting, &config);
+	behave("ok");
+	fd = listen_on(8, &port);
+	snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
+	assert_int_equal(bid_fetch_server_new(setting.fetch, url, &source), 0);
+	capture_init(&late);
+	capture_init(&slow);
+	slow.body_pause = 2000000;
+	start(source, ID, BID_KIND_DEBUGINFO, &late);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
+	await_done(&slow);
+	assert_int_equal(slow.outcome, BID_OUTCOME_FOUND);
+	await_done(&late);
+	/* who does not answer that one, in its time, is not there */
+	assert_int_equal(late.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_true(late.done_at - slow.done_at >= 0.9 * config.connect_ms / 1000);
+	source->ops->free(source);
+	tear_down(&setting);
+}
+
 /* No socket may leak into the programs that a daemon starts. */
 static void test_close_on_exec(void **state)
 {
@@ -345,11 +377,17 @@ static void test_untrusted_certificate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forgotten_connection), cmocka_unit_test(test_forgotten_connection_of_a_witness),
-		cmocka_unit_test(test_probe_connection),     cmocka_unit_test(test_connection_reuse),
-		cmocka_unit_test(test_fresh_connection),     cmocka_unit_test(test_nobody_listens),
-		cmocka_unit_test(test_black_hole),	     cmocka_unit_test(test_black_hole_in_a_race),
-		cmocka_unit_test(test_close_on_exec),	     cmocka_unit_test(test_untrusted_certificate),
+		cmocka_unit_test(test_forgotten_connection),
+		cmocka_unit_test(test_forgotten_connection_of_a_witness),
+		cmocka_unit_test(test_probe_connection),
+		cmocka_unit_test(test_connection_reuse),
+		cmocka_unit_test(test_fresh_connection),
+		cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_black_hole),
+		cmocka_unit_test(test_black_hole_in_a_race),
+		cmocka_unit_test(test_close_on_exec),
+		cmocka_unit_test(test_untrusted_certificate),
+		cmocka_unit_test(test_handshake_while_a_receiver_waits),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
