@@ -3,11 +3,7 @@
 import errno
 import json
 import os
-import pathlib
-import shutil
-import stat
 import subprocess
-import tempfile
 import threading
 import time
 
@@ -17,74 +13,9 @@ import daemon
 import programs
 import tools
 from fetching import leftovers
+from perf_scene import native, scene, view  # noqa: F401  fixtures
+from perf_scene import place_of, ROUNDS, said, seen, write_as_perf
 from test_perf import why_no_recording, without_tip
-
-ROUNDS = 300_000_000
-READS_OR_WRITES = ("Writing cache: ", "Cache committed: ", "symbol:")  # perf -v, of probe definitions
-OWN = {"buildid", "by-path", ".bidfs", ".debug", "debug"}  # names of the mount, which are not perf's
-
-
-class Scene:
-    """Programs to add, one of them the same build at two paths."""
-
-    def __init__(self, place, env):
-        self.place, self.env = place, env
-        self.burn = programs.burn(place / "burn", "hot_burn", 3)
-        self.other = programs.burn(place / "other", "hot_other", 4)
-        self.copy = programs.Program(shutil.copy(self.burn.path, place / "copy"))
-        self.probed = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))
-        self.plain = programs.compile_c("small.c", place / "plain", "-DSEED=1", "-Wl,--build-id=none")
-        self.data = None
-
-    def perf(self, cache, *arguments, status=0, **options):
-        return tools.run("perf", "--buildid-dir", cache, *arguments, status=status, env=self.env, cwd=self.place, **options)
-
-    def record(self, cache, *options):
-        self.data = self.place / "perf.data"
-        self.perf(cache, "record", "-q", "-e", "cpu-clock", *options, "-o", self.data, self.burn.path, ROUNDS)
-
-
-@pytest.fixture
-def scene(place, env):
-    return Scene(place, env)
-
-
-@pytest.fixture
-def native():
-    """A cache of perf's own, on another file system than the programs: perf copies into it, as it must into a mount."""
-    path = pathlib.Path(tempfile.mkdtemp(prefix="bm-native-", dir="/dev/shm"))
-    yield path
-    shutil.rmtree(path)
-
-
-@pytest.fixture(params=["beside", "in place"])
-def view(request, mount, mode, store):
-    """A writable mount: at a place of its own, or over the store itself."""
-    return mount(at=store) if request.param == "in place" else mount()
-
-
-def seen(top, modes=True):
-    """Path -> mode and content or text of every file and link below `top` that is perf's."""
-    found = {}
-    for at, dirs, files in os.walk(top):
-        if at == str(top):
-            dirs[:] = [name for name in dirs if name not in OWN]
-            files = [name for name in files if name not in OWN]
-        if at == f"{top}/usr/lib/debug":
-            dirs.remove(".build-id")
-        for name in (*files, *(name for name in dirs if os.path.islink(os.path.join(at, name)))):
-            path = pathlib.Path(at, name)
-            info = path.lstat()
-            content = os.readlink(path) if stat.S_ISLNK(info.st_mode) else path.read_bytes()
-            found[str(path.relative_to(top))] = (stat.S_IMODE(info.st_mode) if modes else None, content)
-    return found
-
-
-def said(done, cache):
-    """What perf printed, without the name of its cache; lists come in the order of a directory. That it writes probe definitions,
-    or reads them, is left out: in the mount they are there before perf looks for them."""
-    lines = (text.replace(str(cache), "CACHE").splitlines() for text in (done.stdout, done.stderr))
-    return done.returncode, *(sorted(line for line in some if not line.startswith(READS_OR_WRITES)) for some in lines)
 
 
 def script(scene):
@@ -209,6 +140,24 @@ def test_record_fills_it(view, native, scene, store):
     assert "hot_burn" in scene.perf(view.path, "report", "--stdio", "-i", scene.data).stdout
 
 
+def test_record_without_addresses(needs_root, view, native, scene):
+    """Who may not see the kernel's addresses files zeros, natively (not by perf 6.12). They are refused, and perf says nothing."""
+    if reason := why_no_recording():
+        pytest.skip(reason)
+    hidden = scene.place / "kallsyms"
+    hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n" * 1000)
+    done = {}
+    for cache in (native, view.path):
+        done[cache] = tools.run("unshare", "-m", "sh", "-euc", 'mount --bind "$1" /proc/kallsyms; shift; exec "$@"', "sh", hidden,
+                                "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", scene.place / "data",
+                                scene.burn.path, ROUNDS, env=scene.env, cwd=scene.place)
+    assert done[native].stderr == done[view.path].stderr and done[native].stdout == done[view.path].stdout
+    if list(native.glob("[[]kernel.kallsyms]/*/kallsyms")):
+        view.expect("its addresses are hidden .*: refused as")
+    assert not list(view.path.glob("[[]kernel.kallsyms]/*/kallsyms"))
+    assert (place_of(view, scene.burn) / "elf").exists()
+
+
 def test_one_build_at_two_paths(view, scene, store):
     """Contract 2.5: natively the second path is an orphan that nothing removes. Here it is a name of one object."""
     for program in (scene.burn, scene.copy):
@@ -280,172 +229,6 @@ def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
         assert json.loads(done.stdout)["store"] == {"path": str(store), "readable": False}
     finally:
         tools.run("umount", "-l", store) if tools.IS_ROOT else tools.run("fusermount3", "-uz", store)
-
-
-def place_of(m, program, ident=None):
-    return m / str(program.path)[1:] / (ident or program.id)
-
-
-def write_as_perf(directory, content, kind="elf"):
-    """The steps of perf's copy (util/copyfile.c), of which the link is the last but one."""
-    os.makedirs(directory, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{kind}.", dir=directory)
-    os.fchmod(descriptor, 0o755)
-    os.pwrite(descriptor, content, 0)
-    os.close(descriptor)
-    try:
-        os.link(temporary, directory / kind)
-    finally:
-        os.unlink(temporary)
-
-
-BAD = {
-    "another build": lambda scene: scene.other.read(),
-    "a build without id": lambda scene: scene.plain.read_bytes(),
-    "no ELF file": lambda scene: b"not an ELF file",
-    "nothing": lambda scene: b"",
-    "a part": lambda scene: scene.burn.read()[:-500],
-}
-
-
-@pytest.mark.parametrize("what", BAD)
-def test_wrong_bytes_are_refused(view, scene, store, what):
-    """docs/PERF.md, 7: under an id there is nothing that does not carry it, whoever writes."""
-    content = BAD[what](scene)
-    directory = place_of(view, scene.burn)
-    view.expect("refused as")
-    for kind in ("elf", "debug"):
-        assert tools.errno_of(write_as_perf, directory, content, kind) == errno.EBADMSG, kind
-        assert not (directory / kind).exists()
-    assert not view.link(scene.burn.id).is_symlink()
-    # the same steps with the right bytes are well
-    write_as_perf(directory, scene.burn.read())
-    assert (directory / "elf").read_bytes() == scene.burn.read()
-    tools.wait_until(view.link(scene.burn.id).is_symlink, "perf's link")
-    assert sorted(os.listdir(directory)) == ["elf"]
-    view.unmount()
-    assert sorted(path for path in seen(store)) == sorted([f"{str(scene.burn.path)[1:]}/{scene.burn.id}/elf",
-                                                           f".build-id/{scene.burn.id[:2]}/{scene.burn.id[2:]}"])
-
-
-def test_in_whatever_way_it_is_written(view, scene):
-    """Not perf alone: cp, tar and rsync write under the name itself, or rename to it."""
-    content, directory = scene.burn.read(), place_of(view, scene.burn)
-    os.makedirs(directory)
-    with open(directory / "elf", "wb") as file:
-        half = len(content) // 2
-        file.seek(half)
-        file.write(content[half:])
-        file.flush()
-        file.seek(0)
-        file.write(content[:half])
-    assert (directory / "elf").read_bytes() == content
-    assert view.artifact(scene.burn.id).read_bytes() == content
-    other = place_of(view, scene.other)
-    os.makedirs(other)
-    (other / ".elf.AbCdEf").write_bytes(scene.other.read())
-    os.rename(other / ".elf.AbCdEf", other / "elf")
-    assert sorted(os.listdir(other)) == ["elf"]
-    assert view.artifact(scene.other.id).read_bytes() == scene.other.read()
-
-
-def test_a_symbol_table_is_published_whole(mount, mode):
-    """It does not say whether it is whole, and in no_open mode nobody says when it is: a look at it in the middle is no sign."""
-    m, ident, lines = mount(), "ab" * 20, b"ffffffff81000000 T _text\n" * 1000
-    directory = m / "[kernel.kallsyms]" / ident
-    os.makedirs(directory)
-    with open(directory / "kallsyms", "wb", buffering=0) as file:
-        file.write(lines[:8192])
-        assert (directory / "kallsyms").stat().st_size == 8192
-        assert (directory / "kallsyms").read_bytes() == lines[:8192]
-        file.write(lines[8192:])
-    tools.wait_until(lambda: (directory / "kallsyms").exists() and m.artifact(ident, "kallsyms").exists(), "the symbol table")
-    assert m.artifact(ident, "kallsyms").read_bytes() == lines
-
-
-def test_written_by_a_shell(mount, mode, scene):
-    """A redirection is closed by the shell, which has it twice, before anything is written, and then by each program in turn."""
-    m, ident, source = mount(), "ab" * 20, scene.place / "table"
-    source.write_bytes(b"ffffffff81000000 T _text\n" * 1000)
-    table, elf = m / "[kernel.kallsyms]" / ident / "kallsyms", place_of(m, scene.burn) / "elf"
-    for path in (table, elf):
-        os.makedirs(path.parent)
-    tools.run("sh", "-euc", '(head -n 9 "$1"; sed 1,9d "$1") >"$2"', "sh", source, table)
-    tools.run("sh", "-euc", 'cat "$1" >"$2"', "sh", scene.burn.path, elf)
-    tools.wait_until(lambda: table.exists() and m.artifact(ident, "kallsyms").exists(), "the table")
-    tools.wait_until(lambda: elf.exists() and m.artifact(scene.burn.id).exists(), "the program")
-    assert m.artifact(ident, "kallsyms").read_bytes() == source.read_bytes()
-    assert m.artifact(scene.burn.id).read_bytes() == elf.read_bytes() == scene.burn.read()
-
-
-@pytest.mark.parametrize("content", [b"0000000000000000 T _text\n" * 1000, b"hello\n"], ids=["hidden", "no table"])
-def test_a_table_of_no_use_is_refused(mount, mode, store, content):
-    """And does not stand in the way of one that is."""
-    m, ident, good = mount(), "ab" * 20, b"ffffffff81000000 T _text\n"
-    directory = m / "[kernel.kallsyms]" / ident
-    m.expect("refused as")
-    assert tools.errno_of(write_as_perf, directory, content, "kallsyms") == errno.EBADMSG
-    assert not (directory / "kallsyms").exists() and not m.artifact(ident, "kallsyms").exists()
-    write_as_perf(directory, good, "kallsyms")
-    tools.wait_until(m.artifact(ident, "kallsyms").exists, "the symbol table")
-    assert m.artifact(ident, "kallsyms").read_bytes() == good
-    # one that perf filed by itself, beside the mount, gives way, too
-    other = programs.into_store(store, "cd" * 20, "[kernel.kallsyms]", content, "kallsyms")
-    assert not m.artifact("cd" * 20, "kallsyms").exists()
-    m.expect("set aside")
-    write_as_perf(m / "[kernel.kallsyms]" / ("cd" * 20), good, "kallsyms")
-    tools.wait_until(m.artifact("cd" * 20, "kallsyms").exists, "the symbol table")
-    assert m.artifact("cd" * 20, "kallsyms").read_bytes() == other.read_bytes() == good
-
-
-def test_record_without_addresses(needs_root, view, native, scene):
-    """Who may not see the kernel's addresses files zeros, natively (not by perf 6.12). They are refused, and perf says nothing."""
-    if reason := why_no_recording():
-        pytest.skip(reason)
-    hidden = scene.place / "kallsyms"
-    hidden.write_text("0000000000000000 T _text\n0000000000000000 T _stext\n" * 1000)
-    done = {}
-    for cache in (native, view.path):
-        done[cache] = tools.run("unshare", "-m", "sh", "-euc", 'mount --bind "$1" /proc/kallsyms; shift; exec "$@"', "sh", hidden,
-                                "perf", "--buildid-dir", cache, "record", "-q", "-e", "cpu-clock", "-o", scene.place / "data",
-                                scene.burn.path, ROUNDS, env=scene.env, cwd=scene.place)
-    assert done[native].stderr == done[view.path].stderr and done[native].stdout == done[view.path].stdout
-    if list(native.glob("[[]kernel.kallsyms]/*/kallsyms")):
-        view.expect("its addresses are hidden .*: refused as")
-    assert not list(view.path.glob("[[]kernel.kallsyms]/*/kallsyms"))
-    assert (place_of(view, scene.burn) / "elf").exists()
-
-
-def test_written_and_unmounted(mount, mode, scene, store):
-    """Nobody looks at it before the end, which is the only sign there is in no_open mode that it was closed."""
-    m, lines = mount(), b"ffffffff81000000 T _text\n"
-    for directory, name, content in ((place_of(m, scene.burn), "elf", scene.burn.read()),
-                                     (m / "[kernel.kallsyms]" / ("ab" * 20), "kallsyms", lines)):
-        os.makedirs(directory)
-        (directory / name).write_bytes(content)
-    m.unmount()
-    assert (store / str(scene.burn.path)[1:] / scene.burn.id / "elf").read_bytes() == scene.burn.read()
-    assert (store / "[kernel.kallsyms]" / ("ab" * 20) / "kallsyms").read_bytes() == lines
-
-
-def overwrite(path):
-    with open(path, "r+b", buffering=0) as file:
-        file.write(b"x")
-
-
-def test_what_carries_an_id_does_not_change(view, scene):
-    scene.perf(view.path, "buildid-cache", "-a", scene.burn.path)
-    elf = place_of(view, scene.burn) / "elf"
-    for call in (lambda: os.truncate(elf, 1), lambda: os.chmod(elf, 0o777), lambda: overwrite(elf),
-                 lambda: open(elf, "wb")):
-        assert tools.errno_of(call) == errno.EPERM
-    assert elf.read_bytes() == scene.burn.read()
-    for path in (view / "buildid/new", view / "by-path/new", view / ".bidfs/new", view / "usr/lib/debug/.build-id/ab/new"):
-        assert tools.errno_of(os.mkdir, path) in (errno.EPERM, errno.ENOENT), path
-    for path in (view / "file", view / ".build-id/ab/cdef", view / "usr/file"):
-        assert tools.errno_of(open, path, "w") == errno.EPERM, path
-    assert tools.errno_of(os.symlink, "/etc/passwd", view / ".build-id/ab/cdef") == errno.EINVAL
-    assert tools.errno_of(os.symlink, "../../../../etc/abcdef", view / ".build-id/ab/cdef") == errno.EINVAL
 
 
 def test_perf_at_home(mount, mode, scene, place, env, faults):

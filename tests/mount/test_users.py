@@ -12,6 +12,7 @@ import pytest
 
 import programs
 import tools
+from perf_scene import write_as_perf
 
 ALICE, BOB, CAROL, GROUP = 20001, 20002, 20003, 20100  # the owner, one of the file's group, and somebody else
 USERS = {"root": (0, 0), "alice": (ALICE, ALICE), "bob": (BOB, GROUP), "carol": (CAROL, CAROL)}
@@ -143,16 +144,9 @@ def test_what_perf_copies(needs_root, mount, mode, place, env):
             assert source != 13 or there == 13, f"{user} reads what he may not: {case}"
 
 
-def write_as_perf(m, at, build, meanwhile=None):
-    """The copy of a program that is said to be at this path, step by step."""
-    (directory := m / str(at)[1:] / build.id).mkdir(parents=True)
-    with open(temporary := directory / ".elf.AbCdEf", "wb") as file:
-        os.chmod(temporary, 0o755)
-        file.write(build.read())
-    if meanwhile:
-        meanwhile()
-    os.link(temporary, directory / "elf")
-    os.unlink(temporary)
+def copy_to(m, at, build, **options):
+    """perf's copy of a program that is said to be at this path."""
+    write_as_perf(m / str(at)[1:] / build.id, build.read(), **options)
     return m.artifact(build.id)
 
 
@@ -167,11 +161,11 @@ def test_a_copy_of_nobody_knows_what(needs_root, mount, mode, place):
     time.sleep(0.05)  # what is not older than a tick has perhaps changed
     m = mount("allow_other")
     paths = [
-        write_as_perf(m, builds[0].path, builds[0]),
-        write_as_perf(m, place / "nowhere", builds[1]),
-        write_as_perf(m, padded, builds[2]),
-        write_as_perf(m, place / "later", builds[3], lambda: shutil.copy(builds[3].path, place / "later")),
-        write_as_perf(m, builds[4].path, builds[4]),
+        copy_to(m, builds[0].path, builds[0]),
+        copy_to(m, place / "nowhere", builds[1]),
+        copy_to(m, padded, builds[2]),
+        copy_to(m, place / "later", builds[3], meanwhile=lambda: shutil.copy(builds[3].path, place / "later")),
+        copy_to(m, builds[4].path, builds[4]),
     ]
     right = told("root", paths)
     assert 13 not in right
