@@ -17,6 +17,8 @@ const char *bid_strerror(int error)
 		return "not here yet; the download goes on";
 	case EBADMSG:
 		return "the content does not carry this build-id";
+	case ENOTUNIQ:
+		return "another build is filed under the first 20 bytes of its build-id";
 	case EFBIG:
 		return "larger than the limit";
 	case ENOEXEC:

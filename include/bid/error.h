@@ -8,6 +8,7 @@
  *   -EHOSTUNREACH	unknown: no source said yes, and at least one could not be asked
  *   -ETIMEDOUT		unknown: the bounded wait is over; what was begun goes on
  *   -EBADMSG		the content does not carry the id it was asked under, or is not of the kind
+ *   -ENOTUNIQ		another build is filed under the 20 bytes to which perf's layout cuts this id, and stays
  *   -EFBIG		larger than the configured limit, here or at the source
  *   -ENOEXEC		not an ELF file
  *   -ENODATA		an ELF file without a build-id

@@ -284,8 +284,8 @@ struct bid_added {
  * Add the file at @path under its build-id. A file that is setuid, setgid, has capabilities or is not readable by all is copied,
  * never linked, and loses these bits; and so is one in a directory that not all get to, for those to read who do, unless that
  * keeps them from the store as well. On return of 0 it is on disk. Returns additionally -ENOEXEC, -ENODATA, -EBADMSG for a packed
- * file that is damaged or cut short, -EAGAIN for one to be copied that somebody is writing, and -EINVAL for something that is not a
- * regular file.
+ * file that is damaged or cut short, -EAGAIN for one to be copied that somebody is writing, -ENOTUNIQ, and -EINVAL for something
+ * that is not a regular file.
  */
 int bid_store_add(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added);
 

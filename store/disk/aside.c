@@ -88,6 +88,8 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 
 bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request)
 {
+	/* where ids that begin alike are filed, one that is longer is no measure of what is there */
+	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
 	struct bid_file file = BID_FILE_NONE;
 	char aside[PATH_MAX];
 	bid_auto_fd int fd = -1;
@@ -96,9 +98,9 @@ bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid
 	/* opened before it is judged: another that comes to its name meanwhile stays there */
 	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0)
 		return false;
-	r = bid_check_open(store, path, request, &file);
+	r = bid_check_open(store, path, &there, &file);
 	bid_file_release(&file);
-	if (r != -EBADMSG || bid_aside_move(store, path, fd, request, aside, sizeof(aside)) < 0)
+	if (r != -EBADMSG || bid_aside_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
 		return false;
 	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
 	return true;

@@ -17,8 +17,8 @@ int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const c
 		      size_t size);
 
 /*
- * Move the file @path there, with a warning, if it does not answer @request, under whose id it lies. Returns whether it was moved:
- * false also for what cannot be read.
+ * Move the file @path there, with a warning, if it does not answer @request, or rather the id that that is filed under. Returns
+ * whether it was moved: false also for what cannot be read.
  */
 bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request);
 

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
+#include "disk/layout.h"
 #include "disk/made.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
@@ -151,13 +152,15 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 /* Check that @file carries an id that answers @asked; a packed one is replaced by what is in it. */
 static int check(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_fresh)
 {
+	struct bid_id filed = bid_layout_filed(asked);
 	struct bid_verdict_on verdict;
 	int r;
 
 	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, false, &verdict);
 	if (r < 0)
 		return r;
-	*ret_fresh = verdict.fresh;
+	/* what was asked for may be longer, and not what is right there */
+	*ret_fresh = verdict.fresh && !bid_id_answers(&verdict.id, &filed);
 	if (verdict.packed && !verdict.unpacked)
 		return unpack(store, asked, file);
 	if (!bid_id_answers(&verdict.id, asked))

@@ -35,7 +35,6 @@ static int check_open(struct bid_store *store, const char *path, const struct bi
 		      struct bid_file *ret_file)
 {
 	int r = bid_check_open(store, path, request, ret_file);
-	/* what was asked for may be longer, and not what is right there */
 	struct bid_request there = { .id = *filed, .kind = request->kind };
 
 	if (r != -EBADMSG || !bid_kind_is_elf(request->kind) || !bid_store_writable(store))

@@ -319,6 +319,27 @@ def case_written_in_place(scene):
         aside.unlink()
 
 
+def case_begins_alike(scene):
+    """Of ids that begin alike, whichever came first stays under the 20 bytes that perf's layout has room for."""
+    longer, another = (build(scene.home, name, check_bidctl.ID_ONE + name[-2:]) for name in ("longer-00", "another-ff"))
+    scene.on_store("add", "--link=copy", scene.one)
+    elf = stored(scene, check_bidctl.ID_ONE) / "elf"
+    for command in (["add", longer], ["add", "--link=copy", longer], ["update", longer], ["update", another]):
+        done = scene.on_store(*command, status=REFUSED)
+        assert "another build is filed under the first 20 bytes" in done.stderr, done
+        assert "wrong content" not in done.stderr and elf.read_bytes() == scene.one.read_bytes(), done
+    (_, added, _, refused), reasons = summary(scene.on_store("add", scene.home))
+    assert added == 0 and refused == 2 and len(reasons) == 1, reasons
+    assert scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf").stdout == f"{elf}\n"
+    assert everything_is_right(scene) == 1 and not (scene.store / ".bidfs/quarantine").exists()
+    # alone it is found by both, and no other of that length takes its place either
+    scene.on_store("remove", check_bidctl.ID_ONE)
+    scene.on_store("add", longer)
+    scene.on_store("add", another, status=REFUSED)
+    for build_id in (check_bidctl.ID_ONE + "00", check_bidctl.ID_ONE):
+        assert pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout[:-1]).read_bytes() == longer.read_bytes()
+
+
 def case_edited_and_read(scene):
     """What was hard-linked and edited goes to the quarantine when it is asked for, unless it is perhaps still being written."""
     tree = scene.home / "tree"

@@ -322,6 +322,20 @@ static int sync_known(struct bid_store *store, const struct bid_adding *adding, 
 	return adding->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
 }
 
+/* Is what has its place right there? Of ids that begin alike, perf's layout has room for one. */
+static bool is_taken(struct bid_store *store, const struct bid_adding *adding)
+{
+	struct bid_request there = { .id = bid_layout_filed(&adding->added.id), .kind = adding->added.kind };
+	struct bid_file file = BID_FILE_NONE;
+	char path[PATH_MAX + 16];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(there.kind));
+	r = bid_check_open(store, path, &there, &file);
+	bid_file_release(&file);
+	return r == 0;
+}
+
 /* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */
 static int settle(struct bid_store *store, struct bid_adding *adding, int published, enum bid_durability durability)
 {
@@ -330,8 +344,9 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 
 	if (r == -EEXIST) {
 		r = recognise(store, adding, durability);
+		/* what is there is not it, and stays, or could not be set aside */
 		if (r == 0)
-			r = -EBADMSG; /* what is there is not it, and could not be set aside */
+			r = is_taken(store, adding) ? -ENOTUNIQ : -EBADMSG;
 	} else if (r == 0 && own_place(adding, own) == 0 && strcmp(own, adding->where) != 0) {
 		r = recognise(store, adding, durability);
 		adding->added.known = false;

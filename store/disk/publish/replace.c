@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "disk/check.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
@@ -24,6 +25,7 @@
 struct replacing {
 	struct bid_store *store;
 	const struct bid_idset *wanted;
+	const struct bid_id *id; /* of which it is; with wanted */
 	enum bid_kind kind;
 	const struct stat *only; /* the file that it comes in the place of; NULL for any */
 	int fd; /* what comes instead; -1 as long as it is only counted what there is */
@@ -62,11 +64,32 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 	return replace_at(replacing->store, path, replacing->fd);
 }
 
+/* Is what lies there right, but not of the id that is wanted, which begins alike? */
+static bool is_anothers(const struct replacing *replacing, const struct bid_place_of *entry)
+{
+	struct bid_request request = { .id = entry->id, .kind = replacing->kind };
+	struct bid_file file = BID_FILE_NONE;
+	char path[PATH_MAX + 16];
+	int filed, wanted;
+
+	if (entry->is_file)
+		snprintf(path, sizeof(path), "%s", entry->path);
+	else
+		snprintf(path, sizeof(path), "%s/%s", entry->path, bid_kind_store_name(request.kind));
+	filed = bid_check_open(replacing->store, path, &request, &file);
+	bid_file_release(&file);
+	request.id = *replacing->id;
+	wanted = bid_check_open(replacing->store, path, &request, &file);
+	bid_file_release(&file);
+	return filed == 0 && wanted == -EBADMSG;
+}
+
 static int replace(void *user, const struct bid_place_of *entry)
 {
 	struct replacing *replacing = user;
 
-	if (!(entry->kinds & 1U << replacing->kind) || !bid_idset_find(replacing->wanted, &entry->id))
+	if (!(entry->kinds & 1U << replacing->kind) || !bid_idset_find(replacing->wanted, &entry->id) ||
+	    is_anothers(replacing, entry))
 		return 0;
 	replacing->names++;
 	return replacing->fd < 0 ? 0 : replace_in(replacing, entry->path, entry->is_file);
@@ -100,7 +123,9 @@ static int replace_all_known(const struct replacing *replacing, const struct bid
 int bid_replace(struct bid_store *store, const struct bid_request *request, const struct stat *only, int fd, unsigned *ret_names)
 {
 	struct bid_idset wanted = { 0 };
-	struct replacing replacing = { .store = store, .wanted = &wanted, .kind = request->kind, .only = only, .fd = fd };
+	struct replacing replacing = {
+		.store = store, .wanted = &wanted, .id = &request->id, .kind = request->kind, .only = only, .fd = fd
+	};
 	struct bid_visitor visitor = { .entry = replace, .user = &replacing };
 	int r = bid_idset_init(&wanted, &request->id, 1);
 

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <bid/error.h>
 #include <bid/write.h>
 
 #include "base/cleanup.h"
@@ -124,6 +125,8 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 		r = bid_adding_place(stage->store, &adding, BID_LINK_HARD, BID_DURABLE_BATCH);
 		if (r == -EBADMSG)
 			r = refuse(stage, "another file has its place, and cannot be set aside");
+		else if (r == -ENOTUNIQ)
+			r = refuse(stage, bid_strerror(r));
 	}
 	if (r == 0 && adding.packed && adding.temp.fd >= 0 && stage->published < 0)
 		stage->published = fcntl(adding.temp.fd, F_DUPFD_CLOEXEC, 0);
