@@ -195,6 +195,21 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 	return 0;
 }
 
+bool bid_check_anothers(struct bid_store *store, const char *path, const struct bid_request *request)
+{
+	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
+	struct bid_file file = BID_FILE_NONE;
+	int right, wanted;
+
+	if (bid_id_equal(&there.id, &request->id))
+		return false;
+	right = bid_check_open(store, path, &there, &file);
+	bid_file_release(&file);
+	wanted = bid_check_open(store, path, request, &file);
+	bid_file_release(&file);
+	return right == 0 && wanted == -EBADMSG;
+}
+
 int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
 {
 	struct bid_verdict_on verdict;

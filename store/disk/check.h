@@ -10,4 +10,10 @@
  */
 int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file);
 
+/*
+ * Is the file @path right by the id that the one of @request is filed under, and of another build than that? Perf's layout has room
+ * for one of those that begin alike.
+ */
+bool bid_check_anothers(struct bid_store *store, const char *path, const struct bid_request *request);
+
 #endif

@@ -267,6 +267,41 @@ def case_forgotten(scene):
     assert len(read) == 1, read
 
 
+def case_unlinked(scene):
+    """What is there by its own name is not known as long as nobody finds it: the next scan gives perf its link again."""
+    need(shutil.which("perf"), "needs perf")
+    tree = scene.home / "tree"
+    tree.mkdir()
+    for name in ("first", "second"):
+        shutil.copy(scene.one, tree / name)
+
+    def found():
+        assert summary(scene.on_store("add", tree))[0] == (1, 0, 1, 0)
+        assert stored(scene, check_bidctl.ID_ONE).parent.name == left.name
+        assert scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf").stdout
+
+    time.sleep(0.05)  # what changed a moment ago is not remembered
+    scene.on_store("add", tree)
+    scene.on_store("add", tree)
+    went = tree / stored(scene, check_bidctl.ID_ONE).parent.name
+    call("perf", "--buildid-dir", scene.store, "buildid-cache", "-r", went)
+    went.unlink()
+    left, = tree.iterdir()
+    assert not (scene.store / ".build-id" / check_bidctl.ID_ONE[:2] / check_bidctl.ID_ONE[2:]).is_symlink()
+    found()
+    # with and without what earlier scans saw
+    for forgotten in (False, True):
+        if forgotten:
+            shutil.rmtree(scene.store / ".bidfs" / "scan")
+        shutil.rmtree(scene.store / ".build-id")
+        found()
+        # where nothing is, as after somebody tidied up
+        link = scene.store / ".build-id" / check_bidctl.ID_ONE[:2] / check_bidctl.ID_ONE[2:]
+        link.unlink()
+        link.symlink_to(f"../..{went}/{check_bidctl.ID_ONE}")
+        found()
+
+
 def case_cache_damage(scene):
     """Whatever becomes of the cache, the result is the same."""
     tree, ids = system_tree(scene, 5)

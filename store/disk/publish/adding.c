@@ -124,7 +124,7 @@ static bool not_to_be_had(int r)
 	       r == -ENOENT;
 }
 
-/* perf's link for @id leads to @astray, another id's place: let it lead to @path, where readers find it. */
+/* perf's link for @id leads to @astray, another id's place or where nothing is: let it lead to @path, where readers find it. */
 static int mend_link(struct bid_store *store, const struct bid_id *id, const char *astray, const char *path, bool durable)
 {
 	struct bid_id filed = bid_layout_filed(id);
@@ -134,8 +134,9 @@ static int mend_link(struct bid_store *store, const struct bid_id *id, const cha
 	if (r == 0 && durable)
 		r = bid_store_sync(store);
 	if (r == 0)
-		bid_warning("wrong link: '%s/%s' led to '%s', of another build; it leads to '%s' now", bid_store_path(store),
-			    bid_layout_link(&filed, link), astray, path);
+		bid_warning("wrong link: '%s/%s' led to '%s', %s; it leads to '%s' now", bid_store_path(store),
+			    bid_layout_link(&filed, link), astray,
+			    bid_layout_is_astray(astray, id) ? "of another build" : "where nothing is", path);
 	return r;
 }
 
@@ -268,13 +269,14 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 	const struct bid_id *id = &adding->added.id;
 	bool durable = durability == BID_DURABLE_EACH;
 	char where[PATH_MAX];
+	struct stat st;
 	bool linked;
 	int r;
 
 	r = bid_publish_linking(store, id, adding->added.kind, adding->where, durable, put, adding, &linked);
 	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
 		return r;
-	if (bid_layout_is_astray(where, id)) {
+	if (bid_layout_is_astray(where, id) || (r == -EEXIST && bid_root_stat(bid_store_root(store), where, &st) == -ENOENT)) {
 		int mended = mend_link(store, id, where, adding->where, durable);
 
 		return mended < 0 ? mended : r;
@@ -322,18 +324,14 @@ static int sync_known(struct bid_store *store, const struct bid_adding *adding, 
 	return adding->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
 }
 
-/* Is what has its place right there? Of ids that begin alike, perf's layout has room for one. */
+/* Has another build, the id of which begins alike, its place? */
 static bool is_taken(struct bid_store *store, const struct bid_adding *adding)
 {
-	struct bid_request there = { .id = bid_layout_filed(&adding->added.id), .kind = adding->added.kind };
-	struct bid_file file = BID_FILE_NONE;
+	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
 	char path[PATH_MAX + 16];
-	int r;
 
-	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(there.kind));
-	r = bid_check_open(store, path, &there, &file);
-	bid_file_release(&file);
-	return r == 0;
+	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(request.kind));
+	return bid_check_anothers(store, path, &request);
 }
 
 /* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */

@@ -64,24 +64,17 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 	return replace_at(replacing->store, path, replacing->fd);
 }
 
-/* Is what lies there right, but not of the id that is wanted, which begins alike? */
+/* Is it of another build, the id of which begins alike? */
 static bool is_anothers(const struct replacing *replacing, const struct bid_place_of *entry)
 {
-	struct bid_request request = { .id = entry->id, .kind = replacing->kind };
-	struct bid_file file = BID_FILE_NONE;
+	struct bid_request request = { .id = *replacing->id, .kind = replacing->kind };
 	char path[PATH_MAX + 16];
-	int filed, wanted;
 
 	if (entry->is_file)
 		snprintf(path, sizeof(path), "%s", entry->path);
 	else
 		snprintf(path, sizeof(path), "%s/%s", entry->path, bid_kind_store_name(request.kind));
-	filed = bid_check_open(replacing->store, path, &request, &file);
-	bid_file_release(&file);
-	request.id = *replacing->id;
-	wanted = bid_check_open(replacing->store, path, &request, &file);
-	bid_file_release(&file);
-	return filed == 0 && wanted == -EBADMSG;
+	return bid_check_anothers(replacing->store, path, &request);
 }
 
 static int replace(void *user, const struct bid_place_of *entry)

@@ -19,6 +19,7 @@
 #include "disk/dirs.h"
 #include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/links.h"
 #include "disk/publish/replace.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -87,6 +88,25 @@ static int stat_stored(struct bid_scan *scan, const struct bid_walk_file *file, 
 	return r < 0 ? r : bid_root_stat(dir.fd, path, ret_stat);
 }
 
+/* Does perf's link for @id lead to the file's own name, or to another one that is there? Without it nobody finds the build. */
+static bool is_linked(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id)
+{
+	bid_auto_kept struct bid_dir fan = BID_DIR_NONE;
+	struct bid_id filed = bid_layout_filed(id);
+	char link[BID_LAYOUT_MAX], hex[BID_ID_HEX_MAX], own[PATH_MAX], target[PATH_MAX];
+	enum bid_link_state state;
+
+	bid_layout_link(&filed, link);
+	*strrchr(link, '/') = '\0';
+	if (snprintf(own, sizeof(own), "%s/%s/%s", file->dir_path, file->name, bid_id_format(&filed, hex)) >= (int)sizeof(own) ||
+	    bid_dir_open(scan->store, link, false, NULL, &fan) < 0)
+		return false;
+	if (bid_link_leads(fan.fd, &filed, own + 1))
+		return true;
+	state = bid_link_look_in(scan->store, fan.fd, &filed, target);
+	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_ASTRAY;
+}
+
 /* @ret_stat is that of what is stored, and all zero if that is not in the store itself. */
 static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, const struct bid_id *id, enum bid_kind kind,
 		      struct stat *ret_stat)
@@ -95,7 +115,7 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 	int kinds;
 
 	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, ret_stat) == 0)
-		return S_ISREG(ret_stat->st_mode);
+		return S_ISREG(ret_stat->st_mode) && is_linked(scan, file, id);
 	/* that it has another name does not say that it has this one, which may have been removed */
 	if (kind == BID_KIND_ELF)
 		return false;
@@ -190,7 +210,8 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 		return false;
 	/* it may give rights by now, or be hidden, which in the store it would not be */
 	if (is_same(ret_stored, st))
-		return !bid_rights_given(fd, st) && (file->note == 0 || !bid_readers_of(scan->store, fd, st).hidden);
+		return is_linked(scan, file, id) && !bid_rights_given(fd, st) &&
+		       (file->note == 0 || !bid_readers_of(scan->store, fd, st).hidden);
 	/* or be hidden no more */
 	if (ret_stored->st_size != st->st_size || (st->st_mode & S_IROTH && !(ret_stored->st_mode & S_IROTH)) ||
 	    bid_store_find(scan->store, &request, &found) < 0)
