@@ -109,7 +109,7 @@ class NginxOverMount(Nginx):
         config = filled_in("nginx/bidfs-fetch.conf", **{
             r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}", "/mnt/bid(?=;)": str(self.mount), "user www-data;":
             "user root;" if tools.IS_ROOT else "", "/run/bidfs-fetch.pid": f"{self.place}/pid-fetch",
-            "/var/log/nginx/bidfs-fetch.log": f"{self.place}/error.log", r"http \{": f"http {{ {self.places()}"})
+            "error_log stderr;": f"error_log {self.place}/error.log;", r"http \{": f"http {{ {self.places()}"})
         self.waiting = int(re.search(r"worker_processes (\d+);", config)[1])
         (self.place / "fetch.conf").write_text(config)
         self.spawn("fetch.conf")

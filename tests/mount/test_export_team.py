@@ -25,6 +25,22 @@ def asked(machine, path):
                        status=None).stdout
 
 
+def statuses(machine, path, script):
+    """All that nginx answers with while a script is run, and behind it."""
+    ask = f"curl -s -o /dev/null -w '%{{http_code}}\\n' http://localhost:8002/{path}"
+    return set(machine.run("sh", "-euc", f"({script}) & while kill -0 $! 2>/dev/null; do {ask}; sleep 0.02; done; wait $!; {ask}")
+               .stdout.split())
+
+
+# until systemd has started another daemon
+KILL = """
+daemon() { systemctl show --property=MainPID --value bidfs; }
+old=$(daemon)
+kill -KILL "$old"
+until new=$(daemon) && [ "$new" -ne 0 ] && [ "$new" -ne "$old" ]; do sleep 0.1; done
+"""
+
+
 @pytest.mark.limit(180)
 def test_the_server_of_a_team(machine):
     machine.run("install", "-D", "/usr/bin/true", TRUE)
@@ -47,6 +63,13 @@ def test_the_server_of_a_team(machine):
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "mnt-bid\\x2dhere.mount", "bidfs-fetch")
     assert machine.run("findmnt", "-no", "FSTYPE", "/mnt/bid-here").stdout == "fuse.bidfs\n"
+    # nor is anything absent that no mount is there to tell of
+    for trouble in (KILL, "umount /mnt/bid", "systemctl restart bidfs", "systemctl stop bidfs"):
+        assert statuses(machine, absent, trouble) == {"424"}, trouble
+    assert asked(machine, "metrics").startswith("424")
+    machine.run("systemctl", "start", "bidfs")
+    # where TEAM.md says that the error is: EHOSTUNREACH
+    assert "(113: " in machine.journal("bidfs-fetch")
 
     if exports.why_no_nfs():
         pytest.skip(exports.why_no_nfs())
