@@ -26,7 +26,7 @@ struct bid_store {
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
 	struct bid_dirs *dirs; /* owned; has its own lock */
 	struct bid_packs *packs; /* owned; has its own lock */
-	atomic_ullong no_reflink; /* see bid_store_no_reflink() */
+	struct bid_denied denied;
 	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
@@ -69,9 +69,9 @@ struct bid_packs *bid_store_packs(struct bid_store *store)
 	return store->packs;
 }
 
-atomic_ullong *bid_store_no_reflink(struct bid_store *store)
+struct bid_denied *bid_store_denied(struct bid_store *store)
 {
-	return &store->no_reflink;
+	return &store->denied;
 }
 
 struct bid_keeper *bid_store_keeper(struct bid_store *store)

@@ -51,10 +51,14 @@ struct bid_packs *bid_store_packs(struct bid_store *store);
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store);
 
 /*
- * The device, plus one, of which it is known that its files cannot be reflinked into this store; 0 if none is. Lives as long as
- * the store.
+ * Of which device, plus one, it is known that its files cannot be had in this store in one of these ways; 0 if of none. Lives as
+ * long as the store.
  */
-atomic_ullong *bid_store_no_reflink(struct bid_store *store);
+struct bid_denied {
+	atomic_ullong reflink, link;
+	atomic_ullong link_of_others; /* than the caller */
+};
+struct bid_denied *bid_store_denied(struct bid_store *store);
 
 /*
  * May a power cut take the file with @st, which is in the store, or a name of it? Who put it there, as perf does, may never sync

@@ -15,6 +15,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 
 import cases
@@ -372,6 +373,49 @@ def case_killed(scene):
     scene.on_store("add", tree)
     assert everything_is_right(scene) == len(ids)
     assert list((scene.store / ".bidfs" / "tmp").iterdir()) == [], "something was left behind"
+
+
+def empty_directories(scene):
+    return [path for path in scene.store.rglob("*") if path.is_dir() and not any(path.iterdir())
+            and not {".bidfs", ".build-id"} & set(path.parts)]
+
+
+def no_links_between(scene, tree, log, error, **keywords):
+    """Where hard links fail, that is learnt from one; what is killed with the first of the copies leaves nothing of the others."""
+    traced_add = ["strace", "-f", "-qq", "-o", log, "-e", "trace=linkat,symlinkat"]
+    add = [scene.bidctl, "-s", scene.store, "add", "--jobs=1", tree]
+    call(*traced_add, "-e", "inject=symlinkat:signal=KILL:when=1", *add, env=scene.environment, **keywords)
+    assert len(list(scene.store.rglob("elf"))) == 1 and empty_directories(scene) == [], empty_directories(scene)
+    done = call(*traced_add, *add, env=scene.environment, **keywords)
+    lines = log.read_text().splitlines()
+    assert summary(done)[0][1] == 9 and sum(error in line for line in lines) == 1, (done, lines)
+
+
+def case_killed_between_file_systems(scene):
+    need(shutil.which("strace") and os.path.isdir("/dev/shm"), "no strace, or no /dev/shm")
+    need(os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "all is on one file system")
+    tree, _ = system_tree(scene, 10)
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
+        scene.store = pathlib.Path(other)
+        no_links_between(scene, tree, scene.home / "log", "EXDEV")
+        for path in scene.store.iterdir():
+            shutil.rmtree(path)
+        scene.on_store("add", "--link=hard", tree)
+        left = [path for path in scene.store.iterdir() if path.name != ".bidfs"]
+        assert left == [], "of what was refused there is a directory"
+
+
+def case_killed_among_others_files(scene):
+    need(os.geteuid() == 0 and shutil.which("strace"), "needs root, to become somebody else, and strace")
+    need(pathlib.Path("/proc/sys/fs/protected_hardlinks").read_text() == "1\n", "links to others' files are allowed")
+    tree, _ = system_tree(scene, 10)
+    for path in (scene.home.parent.parent, scene.home.parent, scene.home):
+        path.chmod(0o755)
+    log = scene.home / "log"
+    for path in (scene.store, log):
+        path.touch()
+        os.chown(path, NOBODY, NOBODY)
+    no_links_between(scene, tree, log, "EPERM", user=NOBODY, group=NOBODY, extra_groups=[])
 
 
 def recorded(scene, ids):

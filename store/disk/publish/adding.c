@@ -388,10 +388,36 @@ static int finish_or_leave(struct bid_store *store, struct bid_adding *adding, e
 	return 0;
 }
 
-/* To find out that the file system cannot costs a temporary file: it is asked once. */
-static bool may_reflink(struct bid_store *store, const struct bid_adding *adding)
+/* To find out that it cannot be done costs a temporary file or a directory: it is asked once. */
+static bool is_denied(const atomic_ullong *denied, const struct stat *st)
 {
-	return atomic_load(bid_store_no_reflink(store)) != (unsigned long long)adding->st.st_dev + 1;
+	return atomic_load(denied) == (unsigned long long)st->st_dev + 1;
+}
+
+static void deny(atomic_ullong *denied, const struct stat *st)
+{
+	atomic_store(denied, (unsigned long long)st->st_dev + 1);
+}
+
+/* Did a hard link to a file like it fail: one of its file system, or one of somebody else's there? */
+static bool is_link_denied(struct bid_store *store, const struct stat *st)
+{
+	const struct bid_denied *denied = bid_store_denied(store);
+
+	return is_denied(&denied->link, st) || (st->st_uid != geteuid() && is_denied(&denied->link_of_others, st));
+}
+
+static void deny_link(struct bid_store *store, const struct stat *st, int r)
+{
+	struct bid_denied *denied = bid_store_denied(store);
+	struct stat root;
+
+	/* on the store's own file system it is a matter of mounts, which not all files need be below */
+	if (r == -EXDEV && fstat(bid_store_root(store), &root) == 0 && root.st_dev != st->st_dev)
+		deny(&denied->link, st);
+	/* fs.protected_hardlinks, proc_sys_fs(5); of one's own it is said by a single file, as an immutable one */
+	if (r == -EPERM && st->st_uid != geteuid())
+		deny(&denied->link_of_others, st);
 }
 
 /* By the first of the ways of @wanted that works. */
@@ -399,7 +425,8 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 {
 	int r;
 
-	if (!adding->packed && (wanted == BID_LINK_REFLINK || (wanted == BID_LINK_AUTO && may_reflink(store, adding)))) {
+	if (!adding->packed && (wanted == BID_LINK_REFLINK ||
+				(wanted == BID_LINK_AUTO && !is_denied(&bid_store_denied(store)->reflink, &adding->st)))) {
 		adding->added.link = BID_LINK_REFLINK;
 		r = bid_adding_fill(store, adding, true, durability);
 		if (r == 0)
@@ -407,15 +434,17 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		if (wanted == BID_LINK_REFLINK || !not_to_be_had(r))
 			return r;
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
-			atomic_store(bid_store_no_reflink(store), (unsigned long long)adding->st.st_dev + 1);
+			deny(&bid_store_denied(store)->reflink, &adding->st);
 	}
-	if (!adding->packed && (wanted == BID_LINK_AUTO || wanted == BID_LINK_HARD) && may_link(store, adding)) {
+	if (!adding->packed && (wanted == BID_LINK_HARD || (wanted == BID_LINK_AUTO && !is_link_denied(store, &adding->st))) &&
+	    may_link(store, adding)) {
 		adding->added.link = BID_LINK_HARD;
 		r = clean_source(adding);
 		if (r == 0)
 			r = publish_and_settle(store, adding, durability, put_hard);
 		if (r == 0 || wanted == BID_LINK_HARD || !not_to_be_had(r))
 			return r;
+		deny_link(store, &adding->st, r);
 	}
 	adding->added.link = BID_LINK_COPY;
 	r = bid_adding_fill(store, adding, false, durability);

@@ -19,6 +19,7 @@
 #include "disk/aside.h"
 #include "disk/digest.h"
 #include "disk/dirs.h"
+#include "disk/entries.h"
 #include "disk/history/evidence.h"
 #include "disk/history/pins.h"
 #include "disk/keeper.h"
@@ -320,6 +321,9 @@ int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum b
 	/* a directory that has just been made is empty, and may be taken away again by who removes or evicts its neighbour */
 	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
 		r = try_to_publish(store, id, kind, path, durable, put, user, ret_linked);
+	/* without the file, its directory says nothing */
+	if (r < 0 && r != -EEXIST)
+		bid_entry_prune(store, path);
 	return r;
 }
 
