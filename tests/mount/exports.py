@@ -37,6 +37,11 @@ def team_options():
     return [option for option in options if not re.match("url=|cache_size=|wait=|allow_other", option)] + ["wait=1"]
 
 
+def team_wait():
+    """How long it waits there."""
+    return re.search(r",(wait=\d+),", (tools.ROOT / "docs/TEAM.md").read_text())[1]
+
+
 class Nginx:
     """nginx with a site of the test's own: `site(port)` is a server block that listens to 127.0.0.1 and answers `/` with 404."""
 
@@ -100,6 +105,8 @@ class Nginx:
 class NginxOverMount(Nginx):
     """With contrib/nginx: one that serves what is there, by the mount `here`, and one behind it that waits for what is not."""
 
+    soon = "25s"  # is how long bidfs is let wait
+
     def __init__(self, mount, here, place):
         self.mount, self.here = mount, here
         super().__init__(place)
@@ -120,6 +127,7 @@ class NginxOverMount(Nginx):
 
     def site(self, port):
         return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid-here(?=;)": str(self.here),
+                                                "/mnt/bid(?=;)": str(self.mount), "25s": self.soon,
                                                 r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}"})
 
 

@@ -156,13 +156,61 @@ def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
     assert upstream.count("00" * 20) == 1
 
 
+@pytest.mark.limit(60)
+def test_a_slow_server(mount, nginx, faults, place, env):
+    """Who waits gets it, with the options of TEAM.md; who does not, asks again, and has not remembered that it was not there."""
+    upstream = faults()
+    program = programs.small(place / "app", 1)
+    upstream.serve(program, "executable")
+    upstream.behave("delay:7")
+    server = nginx(mount(f"url={upstream.url}", *exports.team_options(), exports.team_wait()))
+    own = place / "own"
+    own.mkdir()
+    member = mount(f"url={server.url}", on=own)
+
+    def find(name, **more):
+        client = {**env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / name), **more}
+        found = tools.run("debuginfod-find", "executable", program.id, env=client, status=None)
+        return found.returncode == 0 and pathlib.Path(found.stdout.strip()).read_bytes()
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        patient, hasty = pool.submit(find, "patient"), pool.submit(find, "hasty", DEBUGINFOD_TIMEOUT="2")
+        assert fetching.read(member.artifact(program.id)) == program.read()
+        assert patient.result() == program.read() and hasty.result() is False
+    assert find("hasty") == program.read()
+    assert upstream.count(program.id) == 1
+
+
+@pytest.mark.limit(60)
+def test_a_member_is_told_before_it_gives_up(mount, nginx, faults, place, monkeypatch):
+    """A mount of bidfs does not take the shared one for dead, nor a file for absent that is on its way."""
+    monkeypatch.setattr(exports.NginxOverMount, "soon", "2s")
+    upstream = faults()
+    program = programs.small(place / "app", 1)
+    upstream.serve(program, "executable")
+    upstream.behave("delay:7")
+    server = nginx(mount(f"url={upstream.url}", *exports.team_options(), exports.team_wait()))
+    own = place / "own"
+    own.mkdir()
+    member = mount(f"url={server.url}", on=own)
+    member.permit(server.url)
+    assert fetching.read(member.artifact(program.id)) == errno.ENOENT
+    assert upstream.active() == 1
+    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file", 20)
+    assert upstream.count(program.id) == 1
+
+
 @pytest.mark.limit(90)
 def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
-    """More misses than are waited for at once, of a server that is silent: what is there is served as if there were none."""
+    """
+    More misses than are waited for at once, of a server that is silent: what is there is served as if there were none, and so is
+    the rest of what was fetched before them.
+    """
     upstream = faults()
     program, kept = (programs.small(place / f"app{number}", number) for number in range(2))
     missing = [programs.forge(program, f"{number:02x}" * 20, place / f"missing{number}") for number in range(40)]
-    for one in missing:
+    large = programs.small(place / "large", 2, "-DBALLAST=24000000")
+    for one in (large, *missing):
         upstream.serve(one, "executable")
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     exported = mount(f"url={upstream.url}", *exports.team_options(), "wait=30")
@@ -171,6 +219,8 @@ def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
     def ask(one):
         return get(f"{server.url}/buildid/{one.id}/executable")
 
+    # who reads it has time; nothing on the way to him keeps so much
+    transfer = urllib.request.urlopen(f"{server.url}/buildid/{large.id}/executable", timeout=10)
     upstream.behave("stall-headers")
     with concurrent.futures.ThreadPoolExecutor(len(missing)) as pool:
         answers = [pool.submit(ask, one) for one in missing]
@@ -180,6 +230,8 @@ def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
             begun = time.monotonic()
             for _ in range(server.waiting):
                 assert ask(kept)[2] == kept.read()
+            with transfer:
+                assert transfer.read() == large.read()
             took = time.monotonic() - begun
         finally:
             upstream.behave()
