@@ -79,21 +79,27 @@ bool bid_member_parse(const char *name, struct bid_member_name *ret_name)
 	return true;
 }
 
+bool bid_member_parse_link(const char *name, struct bid_id *ret_id)
+{
+	char hex[2 * BID_ID_HEX_MAX];
+
+	name = without_dot(name);
+	if (strncmp(name, LINKS, strlen(LINKS)) != 0)
+		return false;
+	name += strlen(LINKS);
+	if (strlen(name) < 4 || name[2] != '/' || snprintf(hex, sizeof(hex), "%.2s%s", name, name + 3) >= (int)sizeof(hex))
+		return false;
+	return bid_id_parse_str(hex, ret_id) == 0;
+}
+
 bool bid_member_is_link(const char *name, const char *target)
 {
 	static const char up[] = "../../";
-	char hex[2 * BID_ID_HEX_MAX];
 	struct bid_id id, filed;
 	size_t dir_len;
 
-	name = without_dot(name);
-	if (strncmp(name, LINKS, strlen(LINKS)) != 0 || strncmp(target, up, strlen(up)) != 0)
+	if (!bid_member_parse_link(name, &id) || strncmp(target, up, strlen(up)) != 0)
 		return false;
-	name += strlen(LINKS);
 	target += strlen(up);
-	if (strlen(name) < 4 || name[2] != '/' || !bid_member_is_plain(target))
-		return false;
-	if (snprintf(hex, sizeof(hex), "%.2s%s", name, name + 3) >= (int)sizeof(hex) || bid_id_parse_str(hex, &id) < 0)
-		return false;
-	return ends_in_id(target, strlen(target), &filed, &dir_len) && bid_id_equal(&id, &filed);
+	return bid_member_is_plain(target) && ends_in_id(target, strlen(target), &filed, &dir_len) && bid_id_equal(&id, &filed);
 }

@@ -20,6 +20,9 @@ bool bid_member_is_plain(const char *path);
 /* Take @name apart. False if it is not of the layout, or could lead anywhere else. */
 bool bid_member_parse(const char *name, struct bid_member_name *ret_name);
 
+/* Is @name that of a link of perf's, ".build-id/xx/rest"? */
+bool bid_member_parse_link(const char *name, struct bid_id *ret_id);
+
 /* Is @name with the text @target a link as perf makes them: ".build-id/xx/rest" to "../../<path>/<id>"? */
 bool bid_member_is_link(const char *name, const char *target);
 

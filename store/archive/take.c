@@ -76,7 +76,8 @@ int bid_unpack_take_known(struct bid_unpack *unpack, const struct bid_member_nam
 	if (r < 0)
 		return fail(unpack, member, r);
 	member->state = BID_MEMBER_KNOWN;
-	return r > 0 ? 0 : refuse(unpack, member, "a hard link to what is not there");
+	/* empty probe definitions are nowhere, and others may wait for the rest of their build */
+	return r > 0 || name->kind == BID_KIND_PROBES ? 0 : refuse(unpack, member, "a hard link to what is not there");
 }
 
 /* The whole member, of @size bytes, into memory. */

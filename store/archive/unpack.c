@@ -103,13 +103,24 @@ static int count(struct bid_unpack *unpack, const struct bid_archive_member *mem
 	return unpack->config->member ? unpack->config->member(unpack->config->user, member) : 0;
 }
 
+/*
+ * perf archive names what was sampled under two paths twice, and tar(1) packs it the second time as a hard link to itself. One of
+ * perf's links was judged the first time.
+ */
+static bool is_link_again(const char *name, const char *target)
+{
+	struct bid_id id;
+
+	return strcmp(name, target) == 0 && bid_member_parse_link(name, &id);
+}
+
 /* Whatever is no file. 0 if there is nothing to say of it, 1 if member->why has it; -EINPROGRESS: look at it as at a file. */
 static int look_at_type(struct archive_entry *entry, struct bid_archive_member *member)
 {
-	const char *target;
+	const char *target = archive_entry_hardlink(entry);
 
-	if (archive_entry_hardlink(entry))
-		return -EINPROGRESS;
+	if (target)
+		return is_link_again(member->name, target) ? 0 : -EINPROGRESS;
 	switch (archive_entry_filetype(entry)) {
 	case AE_IFREG:
 		return -EINPROGRESS;

@@ -80,6 +80,24 @@ def case_perf_packs(scene):
     assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
 
 
+def case_perf_packs_twice(scene):
+    """A build that was sampled under two paths is in perf's archive again, as hard links to themselves."""
+    one, two = scene.home / "one", scene.home / "two"
+    for path in (one, two):
+        shutil.copy(scene.home / "gone", path)
+    scene.perf("record", "-e", "cpu-clock:u", "-o", scene.data, "--", "sh", "-c", f"{one}; {two}; true")
+    scene.perf_archive()
+    packed = subprocess.run(["tar", "tvf", scene.archive], check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
+    again = re.findall(r"^h.* (\S+) link to \1$", packed, re.M)
+    cases.need(again, "this perf names each build once")
+    assert any(name.startswith(".build-id/") for name in again) and any(name.endswith("/probes") for name in again), packed
+    other = scene.home / "other"
+    other.mkdir()
+    done = scene.run("--store", other, "unarchive", scene.archive)
+    assert re.match(r"added [1-9]\d*, known [1-9]\d*, refused 0, ", done.stdout) and done.stderr == "", done
+    assert scene.symbols(other) == scene.symbols(scene.store)
+
+
 def case_perf_unpacks(scene):
     """As perf archive says one should; and by itself where it can."""
     scene.on_store("archive", "--perf-data", scene.data, "-o", scene.archive)
