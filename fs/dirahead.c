@@ -32,23 +32,24 @@ struct bid_dirahead {
 	const struct bid_node *dir; /* borrowed */
 	uint64_t number;
 	unsigned parts;
-	bool started; /* there is a thread; of who takes alone */
+	atomic_uint *threads; /* of all that are open; borrowed */
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects all below; not what is in a slot that is BUSY, or taken */
 	pthread_cond_t wanted; /* more may be read */
 	pthread_cond_t ready; /* something was read */
+	bool started; /* there is a thread */
 	unsigned current; /* the part that is taken; what is read ahead is behind it */
 	unsigned round; /* changes when all is to be read anew */
 	bool ended;
-	struct slot slots[SLOTS]; /* part i is in i % SLOTS */
+	struct slot slots[SLOTS]; /* part i is in i % SLOTS, or in the first one as long as there is no thread */
 };
+
+/* Those with the lock held, down to work() */
 
 static struct slot *slot_of(struct bid_dirahead *ahead, unsigned index)
 {
-	return &ahead->slots[index % SLOTS];
+	return &ahead->slots[ahead->started ? index % SLOTS : 0];
 }
-
-/* Those with the lock held, down to work() */
 
 static bool holds(const struct bid_dirahead *ahead, const struct slot *slot, unsigned index)
 {
@@ -99,7 +100,8 @@ static void *work(void *user)
 	return NULL;
 }
 
-int bid_dirahead_new(const struct bid_tree *tree, const struct bid_node *dir, uint64_t number, struct bid_dirahead **ret_ahead)
+int bid_dirahead_new(const struct bid_tree *tree, const struct bid_node *dir, uint64_t number, atomic_uint *threads,
+		     struct bid_dirahead **ret_ahead)
 {
 	struct bid_dirahead *ahead = calloc(1, sizeof(*ahead));
 
@@ -108,6 +110,7 @@ int bid_dirahead_new(const struct bid_tree *tree, const struct bid_node *dir, ui
 	ahead->tree = tree;
 	ahead->dir = dir;
 	ahead->number = number;
+	ahead->threads = threads;
 	ahead->parts = bid_tree_parts(dir);
 	pthread_mutex_init(&ahead->lock, NULL);
 	pthread_cond_init(&ahead->wanted, NULL);
@@ -116,22 +119,27 @@ int bid_dirahead_new(const struct bid_tree *tree, const struct bid_node *dir, ui
 	return 0;
 }
 
-/* Without memory for a thread all is read by who takes it. */
+/* With the lock held. Without a place or memory for a thread all is read by who takes it. */
 static void start(struct bid_dirahead *ahead)
 {
-	ahead->started = bid_thread_start(&ahead->thread, "bid-list", work, ahead) == 0;
+	if (atomic_fetch_add(ahead->threads, 1) < BID_DIRAHEAD_THREADS)
+		ahead->started = bid_thread_start(&ahead->thread, "bid-list", work, ahead) == 0;
+	if (!ahead->started)
+		atomic_fetch_sub(ahead->threads, 1);
 }
 
 int bid_dirahead_take(struct bid_dirahead *ahead, unsigned index, bool anew, const struct bid_dirpart **ret_part)
 {
-	struct slot *slot = slot_of(ahead, index), *last = slot_of(ahead, ahead->current);
+	struct slot *slot;
 	bool tried = false;
 	int r;
 
-	/* who goes to another place, as NFS does, will not go on from there */
-	if (!ahead->started && index == ahead->current + 1 && last->state == READY && last->part.n >= MANY)
-		start(ahead);
 	pthread_mutex_lock(&ahead->lock);
+	slot = slot_of(ahead, ahead->current);
+	/* who goes to another place, as NFS does, will not go on from there */
+	if (!ahead->started && index == ahead->current + 1 && slot->state == READY && slot->part.n >= MANY)
+		start(ahead);
+	slot = slot_of(ahead, index);
 	ahead->current = index;
 	ahead->round += anew;
 	if (ahead->started && index % WAKE == 0)
@@ -163,6 +171,7 @@ void bid_dirahead_free(struct bid_dirahead *ahead)
 		pthread_cond_signal(&ahead->wanted);
 		pthread_mutex_unlock(&ahead->lock);
 		pthread_join(ahead->thread, NULL);
+		atomic_fetch_sub(ahead->threads, 1);
 	}
 	for (unsigned i = 0; i < SLOTS; i++)
 		bid_dirpart_release(&ahead->slots[i].part);

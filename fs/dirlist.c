@@ -67,7 +67,7 @@ int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, co
 	}
 	list->parts = bid_tree_parts(node);
 	list->index = NONE;
-	r = bid_dirahead_new(tree, &list->node, number, &list->ahead);
+	r = bid_dirahead_new(tree, &list->node, number, &lists->threads, &list->ahead);
 	if (r == 0 && !is_read_later(list))
 		r = take(list, 0, false);
 	if (r < 0) {

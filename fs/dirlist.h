@@ -11,6 +11,7 @@
 #define BID_FS_DIRLIST_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "tree.h"
 
@@ -23,6 +24,7 @@ struct bid_dirlist;
 struct bid_dirlists {
 	pthread_mutex_t lock; /* protects .first, and all links between lists */
 	struct bid_dirlist *first; /* owned */
+	atomic_uint threads; /* that read ahead */
 };
 
 /* One name, and where the listing goes on behind it. */

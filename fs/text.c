@@ -52,6 +52,26 @@ void bid_text_look(struct bid_fs *fs, struct bid_node *node)
 	while (node->serial == 0);
 }
 
+/*
+ * Make @text, of @size bytes, a multiple of the block by white space, which JSON does not mind. By tabs, because a terminal stays
+ * on the line for them: newlines, or blanks, would push the text out of sight.
+ */
+static int pad(char **text, size_t *size)
+{
+	size_t padded = (*size / BID_TEXT_BLOCK + 1) * BID_TEXT_BLOCK;
+	char *larger = realloc(*text, padded + 1);
+
+	if (!larger)
+		return -ENOMEM;
+	memset(larger + *size, '\t', padded - *size);
+	larger[*size] = '\n';
+	larger[padded - 1] = '\n';
+	larger[padded] = '\0';
+	*text = larger;
+	*size = padded;
+	return 0;
+}
+
 int bid_text_keep(struct bid_fs *fs, const struct bid_inode *inode)
 {
 	bid_auto_free char *text = NULL;
@@ -65,6 +85,10 @@ int bid_text_keep(struct bid_fs *fs, const struct bid_inode *inode)
 	if (!text)
 		return -ENOMEM;
 	size = strlen(text);
+	/* the other is for who asks over HTTP, and has lines */
+	r = inode->node.type == BID_NODE_STATUS ? pad(&text, &size) : 0;
+	if (r < 0)
+		return r;
 	kept = malloc(sizeof(*kept) + size);
 	if (!kept)
 		return -ENOMEM;
@@ -87,26 +111,6 @@ void bid_text_detach(void *attachment)
 static const struct kept *kept_of(const struct bid_fs *fs, const struct bid_inode *inode)
 {
 	return inode->node.serial ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
-}
-
-/*
- * Make @text, of @size bytes, a multiple of the block by white space, which JSON does not mind. By tabs, because a terminal stays
- * on the line for them: newlines, or blanks, would push the text out of sight.
- */
-static int pad(char **text, size_t *size)
-{
-	size_t padded = (*size / BID_TEXT_BLOCK + 1) * BID_TEXT_BLOCK;
-	char *larger = realloc(*text, padded + 1);
-
-	if (!larger)
-		return -ENOMEM;
-	memset(larger + *size, '\t', padded - *size);
-	larger[*size] = '\n';
-	larger[padded - 1] = '\n';
-	larger[padded] = '\0';
-	*text = larger;
-	*size = padded;
-	return 0;
 }
 
 static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **ret_text, size_t *ret_size)

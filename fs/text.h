@@ -6,9 +6,9 @@
 #include "fs.h"
 
 /*
- * The text of @inode, for the caller to free; -ENOENT if it has none, -ENOMEM. What is known of an id is made anew each time, and
- * padded with tabs to a multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads it with the size that it saw last:
- * a little growth must not cut it off.
+ * The text of @inode, for the caller to free; -ENOENT if it has none, -ENOMEM. What is known of an id is made anew each time. That
+ * and status are padded with tabs to a multiple of BID_TEXT_BLOCK, because in no_open mode the kernel reads with the size that it
+ * saw last, and so does an NFS server: a little growth must not cut them off.
  */
 int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size);
 

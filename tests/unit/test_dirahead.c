@@ -46,11 +46,13 @@ static int fill(void **state)
 	return r;
 }
 
+static atomic_uint running; /* threads */
+
 static struct bid_dirahead *begin(const struct bid_tree *tree)
 {
 	struct bid_dirahead *ahead;
 
-	assert_int_equal(bid_dirahead_new(tree, &ids, bid_inode_number(&ids), &ahead), 0);
+	assert_int_equal(bid_dirahead_new(tree, &ids, bid_inode_number(&ids), &running, &ahead), 0);
 	return ahead;
 }
 
@@ -193,6 +195,36 @@ static void an_error_is_told(void **state)
 	bid_dirahead_free(ahead);
 }
 
+/* Many who list at once share a few threads; all get what is there, also who goes on without one, or gets it later. */
+static void few_threads_for_many(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirahead *all[3 * BID_DIRAHEAD_THREADS];
+
+	no_threads();
+	for (unsigned n = 0; n < 3 * BID_DIRAHEAD_THREADS; n++)
+		all[n] = begin(&tree);
+	for (unsigned i = 0; i < PARTS; i++) {
+		for (unsigned n = 0; n < 3 * BID_DIRAHEAD_THREADS; n++) {
+			/* the first ones end halfway */
+			if (n < BID_DIRAHEAD_THREADS && i == PARTS / 2) {
+				bid_dirahead_free(all[n]);
+				all[n] = NULL;
+			}
+			if (all[n])
+				assert_int_equal(take(all[n], i, false), expected(i));
+		}
+		if (i > 0 && i < PARTS / 2)
+			assert_int_equal(threads(), BID_DIRAHEAD_THREADS);
+	}
+	assert_int_equal(running, BID_DIRAHEAD_THREADS);
+	for (unsigned n = 0; n < 3 * BID_DIRAHEAD_THREADS; n++)
+		bid_dirahead_free(all[n]);
+	assert_int_equal(running, 0);
+	no_threads();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +233,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(parts_in_any_order, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(anew, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(an_error_is_told, fill, store_scene_end),
+		cmocka_unit_test_setup_teardown(few_threads_for_many, fill, store_scene_end),
 	};
 
 	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
