@@ -108,6 +108,23 @@ static char type_of(Elf *elf, const GElf_Sym *symbol, const char *name)
 	return local ? (char)(letter | 0x20) : letter;
 }
 
+/* Offsets into the data of a CPU, where those begin with 0, are no addresses: scripts/kallsyms.c, make_percpus_absolute(). */
+static void make_percpu_absolute(struct symbol *symbols, size_t n)
+{
+	bool from_zero = false;
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (symbols[i].address == 0 && strcmp(symbols[i].name, "__per_cpu_start") == 0)
+			from_zero = true;
+		else if (strcmp(symbols[i].name, "__per_cpu_end") == 0)
+			end = symbols[i].address;
+	}
+	for (size_t i = 0; i < n && from_zero; i++)
+		if (symbols[i].address <= end)
+			symbols[i].type = 'A';
+}
+
 static Elf_Scn *find_symtab(Elf *elf, GElf_Shdr *ret_shdr)
 {
 	Elf_Scn *scn = NULL;
@@ -164,6 +181,7 @@ static int collect(Elf *elf, struct symbol **ret_symbols, size_t *ret_n)
 	}
 	if (n == 0)
 		return -ENODATA;
+	make_percpu_absolute(symbols, n);
 	qsort(symbols, n, sizeof(*symbols), compare);
 	*ret_symbols = bid_steal(symbols);
 	*ret_n = n;

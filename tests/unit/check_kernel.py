@@ -76,6 +76,22 @@ def in_order(lines):
     return sorted(lines, key=rank)
 
 
+def case_per_cpu(scene):
+    """What is said of data of a CPU that begins at address 0 is what the kernel says."""
+    data = (".pushsection percpu,\"aw\"\n.globl __per_cpu_start, __per_cpu_end\n__per_cpu_start: fixed_percpu_data: .quad 0\n"
+            ".weak maybe\nmaybe: .quad 0\n__per_cpu_end:\n.popsection\n.section .note.GNU-stack\n")
+    source = scene.home / "percpu.s"
+    source.write_text(data)
+    table = {}
+    for build_id, start in (IDS[0], "0"), (IDS[1], "0xffffffff90000000"):
+        scene.on_store("add", vmlinux(scene.home, build_id, source, f"-Wl,--section-start=percpu={start}"))
+        table[start] = {name: letter for _, letter, name in map(str.split, made_table(scene, build_id))}
+    names = ["__per_cpu_start", "fixed_percpu_data", "maybe", "__per_cpu_end", "counter", "_start"]
+    assert [table["0"][name] for name in names] == ["A", "A", "A", "A", "D", "T"], table["0"]
+    # where it has addresses, as in newer kernels, it is data as any other
+    assert [table["0xffffffff90000000"][name] for name in names] == ["D", "d", "W", "D", "D", "T"], table
+
+
 def case_order(scene):
     """The running kernel's own table, if it shows it, is in that order."""
     lines = [line for line in pathlib.Path("/proc/kallsyms").read_text().splitlines() if not re.search(r"\]$| [aNUw] ", line)]
