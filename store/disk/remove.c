@@ -15,6 +15,7 @@
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/publish/join.h"
+#include "disk/publish/naming.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -120,16 +121,32 @@ static uint64_t size_of(struct bid_store *store, const struct name *names, size_
 	return size;
 }
 
+/* What lies with the nameless is no name that a build is left with: it goes with the last that is one. */
+static void take_nameless_along(struct name *names, size_t n)
+{
+	bool goes = false, stays = false;
+
+	for (size_t i = 0; i < n; i++) {
+		goes = goes || names[i].goes;
+		stays = stays || (!names[i].goes && names[i].kinds != 0 && !bid_is_nameless(names[i].path));
+	}
+	for (size_t i = 0; i < n && goes && !stays; i++)
+		names[i].goes = names[i].goes || bid_is_nameless(names[i].path);
+}
+
 /* Of the @n names of one build, the one that stays and has most to offer: perf follows its link to the ELF file. */
 static const struct name *heir(const struct name *names, size_t n)
 {
 	const struct name *best = NULL;
+	int most = -1;
 
 	for (size_t i = 0; i < n; i++) {
-		if (names[i].goes || names[i].kinds == 0)
+		int offers = 2 * !!(names[i].kinds & 1U << BID_KIND_ELF) + !bid_is_nameless(names[i].path);
+
+		if (names[i].goes || names[i].kinds == 0 || offers <= most)
 			continue;
-		if (!best || (names[i].kinds & 1U << BID_KIND_ELF && !(best->kinds & 1U << BID_KIND_ELF)))
-			best = &names[i];
+		best = &names[i];
+		most = offers;
 	}
 	return best;
 }
@@ -189,14 +206,16 @@ static int remove_link(struct bid_store *store, const struct bid_id *filed, stru
 }
 
 /* One removal, of whose build these are the @n names. */
-static void remove_one(struct bid_store *store, struct bid_removal *removal, const struct name *names, size_t n)
+static void remove_one(struct bid_store *store, struct bid_removal *removal, struct name *names, size_t n)
 {
-	const struct name *to = heir(names, n);
+	const struct name *to;
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;
 	bool any = false;
 	int r = 0;
 
+	take_nameless_along(names, n);
+	to = heir(names, n);
 	for (size_t i = 0; i < n; i++)
 		any = any || names[i].goes;
 	if (to && any)

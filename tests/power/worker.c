@@ -248,10 +248,15 @@ static int step(struct worker *worker)
 	if (what == 11)
 		return add_known(worker, near, n);
 	r = fetch(worker, &removal.id);
-	if (r == 0 && what == 9)
+	if (r == 0 && what == 8) {
+		/* the same object, which gets its path by that */
+		worker->number--;
+		r = add(worker, near);
+	} else if (r == 0 && what == 9) {
 		r = bid_store_evict(worker->store, &all, &evicted);
-	else if (r == 0 && what == 10)
+	} else if (r == 0 && what == 10) {
 		r = bid_store_remove(worker->store, &removal, 1);
+	}
 	return r;
 }
 

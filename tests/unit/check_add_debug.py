@@ -13,7 +13,7 @@ import shutil
 import subprocess
 
 import cases
-from add_scene import IDS, everything_is_right, in_namespace, stored, summary
+from add_scene import IDS, call, everything_is_right, in_namespace, stored, summary
 from check_bidctl import DONE, REFUSED, TIMEOUT, Scene, build
 
 
@@ -34,6 +34,35 @@ def case_debug_files(scene):
         artifacts = scene.json("show", build_id)["artifacts"]
         assert set(artifacts) == {"elf", "debuginfo"} and "same_as" not in artifacts["debuginfo"], artifacts
     assert summary(scene.on_store("add", tree))[0] == (4, 0, 4, 0), "a second scan does not know them"
+
+
+def case_debug_file_first(scene):
+    """A program that comes after its debug file, or after it was itself fetched, gives the build its path, for perf, too."""
+    for way in ("one by one", "in a tree", "fetched"):
+        tree = scene.home / way.replace(" ", "-")
+        tree.mkdir()
+        program = build(tree, "program", IDS[0])
+        debug = tree / "program.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+        subprocess.run(["strip", "-s", program], check=True)
+        (tree / "program.c").unlink()
+        scene.on_store("add", debug)
+        nameless = scene.store / "[debuginfod]" / IDS[0]
+        assert stored(scene, IDS[0]) == nameless and [path.name for path in nameless.iterdir()] == ["debug"]
+        if way == "fetched":
+            shutil.copy(program, nameless / "elf")
+        assert summary(scene.on_store("add", tree if way == "in a tree" else program))[0][3] == 0
+        place = stored(scene, IDS[0])
+        assert place == scene.store / str(program)[1:] / IDS[0], place
+        assert sorted(path.name for path in place.iterdir()) == ["debug", "elf"], list(place.iterdir())
+        assert not nameless.parent.exists(), "the build has a name"
+        assert scene.json("list")[0]["path"] == str(program)
+        if shutil.which("perf"):
+            assert f"{IDS[0]} {program}" in call("perf", "--buildid-dir", scene.store, "buildid-cache", "-l").stdout
+        assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
+        # its only path
+        scene.on_store("remove", program)
+        assert scene.files() == [], scene.files()
 
 
 def stripped(path, how="--strip-all"):

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "disk/aside.h"
 #include "disk/check.h"
 #include "disk/find.h"
@@ -22,6 +23,7 @@
 #include "disk/one.h"
 #include "disk/publish/join.h"
 #include "disk/publish/known.h"
+#include "disk/publish/naming.h"
 #include "disk/publish/replace.h"
 #include "disk/publish/txn.h"
 #include "disk/record_batch.h"
@@ -158,8 +160,14 @@ static int add_name(struct bid_store *store, const struct bid_adding *adding, st
 	if (linked && strcmp(where, path) == 0)
 		return 0;
 	r = bid_publish(store, &adding->info.id, file->kind, path, durable, put_known, file);
-	if (r == 0 && linked && bid_layout_is_astray(where, &adding->info.id))
+	if ((r == 0 || r == -EEXIST) && linked && bid_is_nameless(where)) {
+		int named = bid_name_nameless(store, &adding->info.id, path, durable);
+
+		if (named == 0 || bid_is_trouble(named))
+			return named;
+	} else if (r == 0 && linked && bid_layout_is_astray(where, &adding->info.id)) {
 		r = mend_link(store, &adding->info.id, where, path, durable);
+	}
 	if (r == 0 || r == -EEXIST)
 		bid_names_note(store, &adding->info.id, path);
 	return r == -EEXIST || not_to_be_had(r) ? 0 : r;
@@ -281,6 +289,9 @@ static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_
 
 		return mended < 0 ? mended : r;
 	}
+	if (r == 0 && adding->added.kind == BID_KIND_ELF && bid_is_nameless(where) && !bid_is_nameless(adding->where) &&
+	    bid_name_nameless(store, id, adding->where, durable) == 0)
+		return 0;
 	if (r == 0 && strcmp(where, adding->where) != 0 &&
 	    bid_publish(store, id, adding->added.kind, where, durable, put, adding) == -EEXIST)
 		adding->added.known = adding->is_fresh = join(store, adding, where);
