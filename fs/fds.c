@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/access.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/stamp.h"
 
@@ -21,6 +23,7 @@ struct bid_fd {
 	struct bid_stamp stamp; /* of when it was checked */
 	mode_t mode; /* which bid_fstat() made of the file then; a list or a mode that is changed shows in the stamp */
 	unsigned users; /* the table is one */
+	bool by_path; /* its descriptor is an O_PATH one */
 	bool last; /* its file has no other place any more, and may be read */
 	int64_t used_s; /* bid_clock_s(), when it was asked for last */
 	struct bid_fd *next; /* in its bucket */
@@ -287,19 +290,39 @@ static struct bid_fd *oldest_of(struct bid_fds *fds)
 	return fds->ends.newer;
 }
 
+/* Open the file of the descriptor @fd anew. */
+static int open_again(int fd, int flags)
+{
+	char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
+	int again;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, flags | O_CLOEXEC);
+	return again < 0 ? -errno : again;
+}
+
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file)
 {
+	bool by_path = file->kind == BID_KIND_PROBES && file->st.st_nlink > 0;
 	struct bid_fd *fd = calloc(1, sizeof(*fd)), *replaced, *oldest = NULL;
+	int kept = by_path ? open_again(file->fd, O_PATH) : file->fd;
 
-	if (!fd) {
-		bid_file_release(file);
+	if (!fd || kept < 0) {
+		if (by_path)
+			bid_close(kept);
+		else
+			bid_file_release(file);
+		free(fd);
 		return NULL;
 	}
 	fd->number = number;
 	fd->file = *file;
+	fd->file.fd = kept;
+	fd->by_path = by_path;
 	fd->stamp = bid_stamp_take(&file->st);
 	fd->mode = file->st.st_mode;
-	file->fd = -1;
+	if (!by_path)
+		file->fd = -1;
 	fd->users = 2; /* the table, and the caller */
 
 	pthread_mutex_lock(&fds->lock);
@@ -325,4 +348,17 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
 int bid_fd_number(const struct bid_fd *fd)
 {
 	return fd->file.fd;
+}
+
+int bid_fd_open(const struct bid_fd *fd, int *ret_own)
+{
+	int own;
+
+	*ret_own = -1;
+	if (!fd->by_path)
+		return fd->file.fd;
+	own = open_again(fd->file.fd, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (own >= 0)
+		*ret_own = own;
+	return own;
 }

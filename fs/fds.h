@@ -37,7 +37,8 @@ void bid_fds_forget(struct bid_fds *fds, uint64_t number);
 
 /*
  * Keep @file, which is taken over, for @number. The result is as of bid_fds_get(); NULL if there is no memory, and @file is
- * released.
+ * released. Definitions of the store stay with the caller, to be read: they are kept by an O_PATH descriptor, as nobody is given
+ * a lease on what others have open; NULL if there is none.
  */
 struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file);
 
@@ -52,5 +53,11 @@ int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(v
 void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd);
 
 int bid_fd_number(const struct bid_fd *fd);
+
+/*
+ * A descriptor to read the file by: bid_fd_number(), or for definitions @ret_own, which the caller closes, and which is -1
+ * otherwise. -EAGAIN if somebody changes them right now under a lease (fcntl(2)).
+ */
+int bid_fd_open(const struct bid_fd *fd, int *ret_own);
 
 #endif

@@ -189,6 +189,7 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_fd *fd;
 	struct stat st;
+	int number;
 
 	if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
@@ -201,29 +202,25 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		return;
 	}
 	fd = bid_fds_keep(fs->fds, call->inode.number, file);
-	if (!fd) {
+	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
+	if (number < 0) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
 	tell_others(fs, &call->inode, &call->fi, false);
-	open_file(req, &call->inode, bid_fd_number(fd), &st, &call->fi);
-	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
-	bid_fds_put(fs->fds, fd);
+	open_file(req, &call->inode, number, &st, &call->fi);
+	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, number, &st);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
 }
 
-/*
- * Definitions that are made in memory get a file in the store when somebody opens them to write to them. Returns 0 and that file,
- * or -EEXIST if there is one already.
- */
+/* Definitions that are made in memory get a file in the store when somebody opens them to write to them. */
 static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, int *ret_fd)
 {
 	struct bid_file made = BID_FILE_NONE;
 	bid_auto_fd int fd = -1;
-	int r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, &fd);
+	int r = bid_store_find(fs->store, artifact, &made);
 
-	if (r != -ENOENT)
-		return r < 0 ? r : -EEXIST;
-	r = bid_store_find(fs->store, artifact, &made);
 	if (r == 0)
 		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, &fd);
 	if (r == 0)
@@ -236,27 +233,33 @@ static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, in
 
 static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
-	bid_auto_fd int probes = -1;
+	bid_auto_fd int probes = -1, own = -1;
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
-	struct stat st;
+	struct stat st = { 0 };
 	struct bid_fd *fd;
-	bool same;
+	bool same = false;
+	int r = -EROFS, number;
 
+	/* who changes them under a lease sees that they are open for writing, and is waited for before they are looked at */
+	if ((fi->flags & O_ACCMODE) != O_RDONLY)
+		r = bid_store_open_probes(fs->store, &call.artifact.id, NULL, false, &probes);
+	if (r == 0 && fstat(probes, &st) == 0)
+		bid_fds_prefer(fs->fds, inode->number, &st, false);
 	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
-	if ((fi->flags & O_ACCMODE) != O_RDONLY && (!fd || st.st_nlink == 0) && make_probes(fs, &call.artifact, &probes) == 0 &&
-	    fstat(probes, &st) == 0) {
-		open_file(req, inode, probes, &st, fi);
-	} else if (fd) {
+	if (r == -ENOENT && (!fd || st.st_nlink == 0))
+		make_probes(fs, &call.artifact, &probes);
+	number = probes >= 0 ? probes : fd ? bid_fd_open(fd, &own) : -1;
+	if (number >= 0) {
 		bid_watch_has(fs->watch, &inode->node.id); /* it is used */
 		bid_store_used(fs->store, &call.artifact);
 		tell_others(fs, inode, fi, same);
-		open_file(req, inode, bid_fd_number(fd), &st, fi);
-	} else {
-		bid_wait(req, &call, answer_open);
+		open_file(req, inode, number, &st, fi);
 	}
 	if (fd)
 		bid_fds_put(fs->fds, fd);
+	if (number < 0)
+		bid_wait(req, &call, answer_open);
 }
 
 static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -339,6 +342,7 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
 	struct bid_fd *fd;
+	int number;
 
 	if (error < 0) {
 		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
@@ -349,13 +353,15 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		return;
 	}
 	fd = bid_fds_keep(fs->fds, call->inode.number, file);
-	if (!fd) {
+	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
+	if (number < 0) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	reply_fd(req, bid_fd_number(fd), call->size, call->offset);
-	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
-	bid_fds_put(fs->fds, fd);
+	reply_fd(req, number, call->size, call->offset);
+	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, number, &st);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
 }
 
 static void read_staged(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
@@ -391,8 +397,10 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		.size = size,
 		.offset = offset,
 	};
+	bid_auto_fd int own = -1;
 	struct bid_fd *fd;
 	struct stat st;
+	int reading;
 
 	if (inode->node.type == BID_NODE_STAGED) {
 		read_staged(req, inode, size, offset);
@@ -419,16 +427,18 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		bid_fds_put(fs->fds, fd);
 		return;
 	}
-	if (fd) {
+	reading = fd ? bid_fd_open(fd, &own) : -1;
+	if (reading >= 0) {
 		/* before the reply, after which the kernel may forget the inode, whose the detail is */
 		bid_store_used(fs->store, &call.artifact);
-		reply_fd(req, bid_fd_number(fd), size, offset);
+		reply_fd(req, reading, size, offset);
 		if (offset == 0)
-			bid_belief_read(fs, &inode->node.id, inode->node.kind, bid_fd_number(fd), &st);
-		bid_fds_put(fs->fds, fd);
-		return;
+			bid_belief_read(fs, &inode->node.id, inode->node.kind, reading, &st);
 	}
-	bid_wait(req, &call, answer_read);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+	if (reading < 0)
+		bid_wait(req, &call, answer_read);
 }
 
 void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)

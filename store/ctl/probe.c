@@ -317,8 +317,8 @@ static enum ctl_status change_failed(const struct ctl_probed *probed, const stru
 					    : "FILE");
 		return CTL_REFUSED;
 	case -EBUSY:
-		bid_error("perf, or somebody else, has the probe definitions of %s open for writing, and would overwrite what is "
-			  "written now: nothing is changed, try again when that is done",
+		bid_error("perf, or somebody else, keeps the probe definitions of %s open, and one of the two would overwrite what "
+			  "the other writes: nothing is changed, try again when that is done",
 			  hex);
 		return CTL_TROUBLE;
 	default:

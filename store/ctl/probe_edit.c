@@ -18,7 +18,6 @@
 enum {
 	SIZE_LIMIT = 64 << 20, /* bytes */
 	LEASE_TRIES = 100, /* some 2 s; perf has the file open for some milliseconds */
-	READ_TRIES = 4, /* after which those who read are taken to keep it open */
 };
 
 struct text {
@@ -44,27 +43,12 @@ int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_
 	return r < 0 ? r : ctl_probe_file_parse(text.data, text.len, ret_file);
 }
 
-/* Has nobody the file of @fd open for writing, which is closed? The kernel grants a read lease then. */
-static bool is_only_read(int *fd)
-{
-	bid_auto_fd int reading = -1;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
-	reading = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	close(*fd);
-	*fd = -1;
-	return reading >= 0 && fcntl(reading, F_SETSIG, SIGURG) == 0 && fcntl(reading, F_SETLEASE, F_RDLCK) == 0;
-}
-
 /*
- * Open them under a lease, or without one where there are none, or where others keep the file open to read it. -EBUSY if it stays
- * open for writing. Each try opens them anew, so that two who try do not hinder each other.
+ * Open them under a lease, or without one where there are none. -EBUSY if others keep them open, be it to read them: perf opens
+ * them anew to write, and would not be heard of. Each try opens them anew, so that two who try do not hinder each other.
  */
 static int open_leased(struct bid_store *store, const struct bid_id *id, int *ret_fd)
 {
-	unsigned only_read = 0;
-
 	for (unsigned tries = 0; tries < LEASE_TRIES; tries++) {
 		struct timespec pause = { .tv_nsec = 10000000 + (getpid() % 16) * 1000000L };
 		bid_auto_fd int fd = -1;
@@ -73,12 +57,11 @@ static int open_leased(struct bid_store *store, const struct bid_id *id, int *re
 		if (r < 0)
 			return r;
 		/* whoever opens it then has us sent a signal, which by default ends the program, but for this one */
-		if ((fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0) || errno != EAGAIN ||
-		    only_read == READ_TRIES) {
+		if ((fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0) || errno != EAGAIN) {
 			*ret_fd = bid_steal_fd(&fd);
 			return 0;
 		}
-		only_read = is_only_read(&fd) ? only_read + 1 : 0;
+		bid_close(bid_steal_fd(&fd));
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}
 	return -EBUSY;

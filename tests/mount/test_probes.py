@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Static probes of what bidctl has added: perf finds them in the mount as if it had cached them itself."""
+import fcntl
 import os
 import pathlib
 import shutil
@@ -69,6 +70,37 @@ def test_other_definitions_of_the_same_size(mount, mode, place, store):
             tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions")
     # with passthrough the kernel reads one file for all who have it open
     tools.wait_until(lambda: path.read_bytes() == old.replace(b"/usr/bin/one", b"/usr/bin/two"), "the new definitions")
+
+
+def can_be_leased(path):
+    with open(path, "r+", encoding="ascii") as file:
+        try:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_who_changes_them_is_given_a_lease(mount, mode, probed, store, env):
+    """A mount that has looked at them keeps nobody off; whoever has them open in it for writing does, where it is told of that."""
+    m = mount()
+    stored = store / str(probed.path)[1:] / probed.id / "probes"
+    add = [tools.BIDCTL, "--store", store, "probe", "add", probed.id]
+    for path in views(m, probed):
+        text = path.read_text()
+        assert path.stat().st_size == len(text)
+        tools.wait_until(lambda: can_be_leased(stored), "a lease")
+    if mode == "passthrough":
+        with open(views(m, probed)[0], "r+", encoding="ascii") as file:
+            assert file.read() == text and not can_be_leased(stored)
+            assert "open" in tools.run(*add, "p:some/other 0x1129", env=env, status=3).stderr
+            assert stored.read_text() == text
+            file.write("#some:one=x\np:some/one /x:0x1\n")
+        tools.wait_until(lambda: can_be_leased(stored), "a lease")
+    tools.run(*add, "p:some/other 0x1129", env=env)
+    text = stored.read_text()
+    assert "p:some/other" in text and ("p:some/one" in text) == (mode == "passthrough")
+    assert [path.read_text() for path in views(m, probed)] == [text] * 3
 
 
 UPROBES = pathlib.Path("/sys/kernel/tracing/uprobe_events")
