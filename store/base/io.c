@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -46,7 +47,7 @@ static size_t at_most(uint64_t left, size_t chunk)
 	return left < chunk ? (size_t)left : chunk;
 }
 
-int bid_copy_range(int from, off_t offset, uint64_t len, int to)
+static int copy_to(int from, off_t offset, uint64_t len, int to, off_t to_offset)
 {
 	enum { CHUNK = 1 << 20 };
 	bid_auto_free char *buffer = NULL;
@@ -54,11 +55,10 @@ int bid_copy_range(int from, off_t offset, uint64_t len, int to)
 	ssize_t n;
 
 	/* ends at the end of the file, or where the kernel does not copy between the two; what is left is done by hand */
-	while (done < len && (n = copy_file_range(from, &(off_t){ offset + (off_t)done }, to, &(off_t){ (off_t)done },
+	while (done < len && (n = copy_file_range(from, &(off_t){ offset + (off_t)done }, to, &(off_t){ to_offset + (off_t)done },
 						  at_most(len - done, CHUNK * 64), 0)) > 0)
 		done += (uint64_t)n;
-	buffer = malloc(CHUNK);
-	if (!buffer)
+	if (done < len && !(buffer = malloc(CHUNK)))
 		return -ENOMEM;
 	while (done < len) {
 		int r;
@@ -66,7 +66,7 @@ int bid_copy_range(int from, off_t offset, uint64_t len, int to)
 		n = bid_pread_full(from, buffer, at_most(len - done, CHUNK), offset + (off_t)done);
 		if (n <= 0)
 			return (int)n;
-		r = bid_pwrite_full(to, buffer, (size_t)n, (off_t)done);
+		r = bid_pwrite_full(to, buffer, (size_t)n, to_offset + (off_t)done);
 		if (r < 0)
 			return r;
 		done += (uint64_t)n;
@@ -74,9 +74,32 @@ int bid_copy_range(int from, off_t offset, uint64_t len, int to)
 	return 0;
 }
 
+int bid_copy_range(int from, off_t offset, uint64_t len, int to)
+{
+	return copy_to(from, offset, len, to, 0);
+}
+
 int bid_copy_file(int from, int to)
 {
-	return bid_copy_range(from, 0, UINT64_MAX, to);
+	struct stat st;
+	off_t hole = 0, data;
+
+	if (fstat(from, &st) < 0)
+		return -errno;
+	/* what the kernel makes as it is read has no size, and what has all its blocks has no holes */
+	if (st.st_size <= (off_t)st.st_blocks * 512 || st.st_size == 0 || lseek(from, 0, SEEK_HOLE) < 0)
+		return copy_to(from, 0, UINT64_MAX, to, 0);
+	while ((data = lseek(from, hole, SEEK_DATA)) >= 0) {
+		int r;
+
+		hole = lseek(from, data, SEEK_HOLE);
+		if (hole < 0)
+			return -errno;
+		r = copy_to(from, data, (uint64_t)(hole - data), to, data);
+		if (r < 0)
+			return r;
+	}
+	return errno != ENXIO || ftruncate(to, st.st_size) < 0 ? -errno : 0;
 }
 
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len)

@@ -13,10 +13,13 @@ ssize_t bid_pread_full(int fd, void *buffer, size_t len, off_t offset);
 /* Write all of @len bytes at @offset. Returns 0. */
 int bid_pwrite_full(int fd, const void *buffer, size_t len, off_t offset);
 
-/* Copy all of @from, from its beginning, to the beginning of @to; by the file systems themselves where they can. */
+/*
+ * Copy all of @from, from its beginning, to @to, which is empty; by the file systems themselves where they can. What is a hole
+ * stays one. Moves the offset of @from.
+ */
 int bid_copy_file(int from, int to);
 
-/* The same for at most @len bytes of @from at @offset, to the beginning of @to. */
+/* Copy at most @len bytes of @from at @offset to the beginning of @to. The offsets stay. */
 int bid_copy_range(int from, off_t offset, uint64_t len, int to);
 
 /* Have both files the same bytes? 1 if so, 0 if not. */

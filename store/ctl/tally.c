@@ -42,6 +42,8 @@ const char *ctl_add_reason(int error, enum bid_link link)
 		return "it is being written";
 	case -ELOOP:
 		return "it is a store, or a mount of bidfs";
+	case -EFBIG:
+		return "larger than the room that is left where the store is";
 	case -ENOSPC:
 		return "no space left where the store is";
 	case -EDQUOT:

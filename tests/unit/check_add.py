@@ -585,5 +585,22 @@ def case_full_disk(scene):
     assert said <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
 
 
+def case_too_large(scene):
+    """Of a tree with one file that does not fit, the others are added."""
+    tree = scene.home / "tree"
+    tree.mkdir()
+    for number in range(5):
+        build(tree, f"program{number}", IDS[number])
+    with (tree / "program0").open("ab") as file:
+        file.write(os.urandom(1 << 20) * 10)
+    os.truncate(tree / "program1", 1 << 30)
+    script = ('mount -t tmpfs -o size=5m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
+              'stat -c %s "$1"/"$3"/program1/*/elf >&2; exit $status')
+    done = in_namespace(script, scene.store, scene.bidctl, tree, scene=scene)
+    assert done.returncode == DONE and done.stderr.splitlines()[-1] == str(1 << 30), done
+    counts, reasons = summary(done)
+    assert counts[1:] == (4, 0, 1) and reasons == {"larger than the room that is left where the store is": 1}, done.stdout
+
+
 if __name__ == "__main__":
     cases.main(globals(), Scene)

@@ -278,6 +278,28 @@ def case_full_disk(scene):
     assert sum("No space left" in message for message in watch.messages) == 1, watch.messages
 
 
+def case_too_large(scene):
+    """One program that does not fit is refused alone, once; holes take no room at all."""
+    need_events()
+    large, sparse = sleeper(scene.home, "large", IDS[0]), sleeper(scene.home, "sparse", IDS[1])
+    with large.open("ab") as file:
+        os.posix_fallocate(file.fileno(), 0, 1 << 30)
+    os.truncate(sparse, 1 << 32)
+    # room for all else that runs
+    mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=900m tmpfs "$1"; shift; exec "$@"', "sh", scene.store]
+    with running(large, stdout=subprocess.PIPE) as process, running(sparse, stdout=subprocess.PIPE) as other:
+        assert process.stdout.readline() == other.stdout.readline() == b"up\n"
+        with Watch(scene, "--interval=1", "--verbose", "--link=copy", command=mount) as watch:
+            watch.wait_for(IDS[1])
+            short = build(scene.home, "short", IDS[2])
+            subprocess.run([short], check=True, timeout=TIMEOUT)
+            watch.wait_for(IDS[2])
+            time.sleep(2.5)
+            assert watch.end() == DONE
+    assert sum("larger than the room" in message and str(large) in message for message in watch.messages) == 1, watch.messages
+    assert not any("trouble" in message or "No space" in message for message in watch.messages), watch.messages
+
+
 def case_store_removed(scene):
     """A store that is removed and made anew under its hands."""
     program = sleeper(scene.home, "program", IDS[0])

@@ -73,8 +73,8 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
 /*
  * Copy the file into the empty one open at @to, or share its blocks with it, and make sure that it was the same from beginning to
  * end, and carries the id that it was examined to have, if it was: adding->st is of what was copied. May wait for a tick of the
- * clock, before which a change of a file that has just been written would not show. Returns 0, -EAGAIN if it is being written, or
- * as ioctl(2), FICLONE, or pread(2) and pwrite(2).
+ * clock, before which a change of a file that has just been written would not show. Returns 0, -EAGAIN if it is being written,
+ * -EFBIG if there is room left, but not for as much, or as ioctl(2), FICLONE, or pread(2) and pwrite(2).
  */
 int bid_adding_copy(struct bid_adding *adding, int to, bool reflink);
 

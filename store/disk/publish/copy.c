@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 enum {
 	TRIES = 2, /* to have another name, or other rights, changes the times of a file, too */
 	TICK_NS = 20 * 1000 * 1000,
+	FULL = 1 << 20, /* bytes: with less than that free, a disk is full for any file */
 };
 
 /* Has somebody else the file open for writing? Where nobody may ask, or none can tell, it is taken for no. */
@@ -48,11 +50,32 @@ static int begin(int fd, struct stat *ret_st, struct bid_stamp *ret_stamp)
 	return is_open_for_writing(fd) ? -EAGAIN : 0;
 }
 
-static int copy(int from, int to, bool reflink)
+static uint64_t free_beside(int fd)
 {
+	struct statvfs space;
+
+	/* of a disk that does not tell it is found out by writing */
+	return fstatvfs(fd, &space) < 0 || space.f_blocks == 0 ? UINT64_MAX : (uint64_t)space.f_bavail * space.f_frsize;
+}
+
+/* A file for which alone there is no room is no trouble of the disk: others may fit. */
+static int copy(int from, const struct stat *st, int to, bool reflink)
+{
+	uint64_t left, needed = (uint64_t)st->st_blocks * 512;
+	int r;
+
 	if (reflink)
 		return ioctl(to, FICLONE, from) < 0 ? -errno : 0;
-	return bid_copy_file(from, to);
+	left = free_beside(to);
+	if (needed > (uint64_t)st->st_size)
+		needed = (uint64_t)st->st_size;
+	if (left >= FULL && needed > left)
+		return -EFBIG;
+	r = bid_copy_file(from, to);
+	/* its blocks may be fewer at its source, which compresses them */
+	if (r == -ENOSPC && left >= FULL && ftruncate(to, 0) == 0 && free_beside(to) >= FULL)
+		r = -EFBIG;
+	return r;
 }
 
 int bid_adding_copy(struct bid_adding *adding, int to, bool reflink)
@@ -67,7 +90,7 @@ int bid_adding_copy(struct bid_adding *adding, int to, bool reflink)
 		if (r == 0 && tries > 0 && ftruncate(to, 0) < 0)
 			r = -errno;
 		if (r == 0)
-			r = copy(adding->fd, to, reflink);
+			r = copy(adding->fd, &before, to, reflink);
 		if (r < 0)
 			return r;
 		if (fstat(adding->fd, &after) < 0)
