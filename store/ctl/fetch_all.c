@@ -27,6 +27,17 @@ struct fetching {
 	int64_t redraw_ms; /* the clock when the progress is to be shown again */
 };
 
+/* The last verdict; but that somebody does not have it is not why it failed. */
+static const struct bid_verdict *why_not(const struct bid_result *result)
+{
+	const struct bid_verdict *why = &result->verdicts[result->n_verdicts - 1];
+
+	for (size_t i = result->n_verdicts; i > 0 && why->outcome == BID_OUTCOME_ABSENT; i--)
+		if (result->verdicts[i - 1].outcome != BID_OUTCOME_ABSENT)
+			why = &result->verdicts[i - 1];
+	return why;
+}
+
 /* bid_broker_fn; what it writes is read after the broker was freed, which joins its threads */
 static void take_answer(void *user, const struct bid_result *result)
 {
@@ -36,9 +47,9 @@ static void take_answer(void *user, const struct bid_result *result)
 	for (size_t i = 0; i < result->n_verdicts; i++)
 		wanted->bytes += result->verdicts[i].bytes;
 	if (result->n_verdicts > 0 && result->error < 0) {
-		const struct bid_verdict *last = &result->verdicts[result->n_verdicts - 1];
+		const struct bid_verdict *why = why_not(result);
 
-		if (asprintf(&wanted->why, "%s: %s", last->source, last->text ? last->text : bid_outcome_name(last->outcome)) < 0)
+		if (asprintf(&wanted->why, "%s: %s", why->source, why->text ? why->text : bid_outcome_name(why->outcome)) < 0)
 			wanted->why = NULL;
 	}
 	eventfd_write(wanted->event, 1);

@@ -34,7 +34,8 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 {
 	switch (transfer->phase) {
 	case BID_PHASE_CONNECTING:
-		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : BID_SIGN_DEAD;
+		/* where it sent us may be dead: the server itself has answered */
+		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : transfer->hops > 0 ? BID_SIGN_BAD : BID_SIGN_DEAD;
 	case BID_PHASE_WAITING:
 		return proves_nothing(transfer) ? BID_SIGN_NONE : BID_SIGN_BAD;
 	case BID_PHASE_BODY:

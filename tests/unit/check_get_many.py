@@ -103,6 +103,10 @@ def case_list_fetched_trouble(scene):
         assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and ID_ONE in items[ID_NOT_STORED, "elf"]["why"], items
     items, found = get(scene, "-", "--url=http://127.0.0.1:1", lines=f"{ID_FAR}\n", status=TROUBLE)
     assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["why"], items
+    # nor is the one who has nothing the reason if another could not be asked
+    with server(scene, "absent") as url:
+        items, _ = get(scene, "-", "elf", "--url=http://127.0.0.1:1", f"--url={url}", lines=f"{ID_FAR}\n", status=TROUBLE)
+        assert "127.0.0.1:1" in items[ID_FAR, "elf"]["why"], items
 
 
 def case_dwz_fetched(scene):

@@ -517,12 +517,31 @@ static void test_rest(void **state)
 	tear_down(&setting);
 }
 
+/* Where a server sends us may be dead: that is no reason to ask it for nothing else. */
+static void test_sends_to_the_dead(void **state)
+{
+	struct bid_source_health health;
+	struct capture capture;
+	struct setting setting;
+
+	set_up(&setting, &quick);
+	behave("redirect:http://127.0.0.1:1{path}*1");
+	ask(setting.source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	setting.source->ops->health(setting.source, &health);
+	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
+	ask(setting.source, OTHER_ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	tear_down(&setting);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outage),
 		cmocka_unit_test(test_one_is_slow_and_alone),
 		cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_sends_to_the_dead),
 		cmocka_unit_test(test_wait_for_probe),
 		cmocka_unit_test(test_cancelled_and_well),
 		cmocka_unit_test(test_bad_answers),
