@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <bid/elf.h>
 #include <bid/error.h>
@@ -13,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/here.h"
+#include "ctl/mounts.h"
 #include "ctl/probe.h"
 #include "ctl/probe_edit.h"
 
@@ -27,7 +29,26 @@ static enum ctl_status find_kernel(const struct ctl *ctl, struct ctl_probed *pro
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
 
-static enum ctl_status find_file(const char *name, struct ctl_probed *probed)
+static int is_in_mount(void *user, const struct ctl_mount *mount)
+{
+	const struct stat *st = user;
+
+	return mount->dev == st->st_dev;
+}
+
+/* Is the file open at @fd, whose path is @real, the copy of a store, or of a mount of one? Nobody runs that. */
+static bool is_kept(struct bid_store *store, int fd, const char *real)
+{
+	size_t len = store ? strlen(bid_store_path(store)) : 0;
+	struct stat st;
+
+	if (store && strncmp(real, bid_store_path(store), len) == 0 && real[len] == '/')
+		return true;
+	return fstat(fd, &st) == 0 && ctl_each_mount("/proc/self/mountinfo", is_in_mount, &st) > 0;
+}
+
+/* A file that is kept stands for its build, which is run from elsewhere. */
+static enum ctl_status find_file(struct bid_store *store, const char *name, struct ctl_probed *probed)
 {
 	bid_auto_fd int fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	bid_auto_free char *real = realpath(name, NULL);
@@ -37,7 +58,7 @@ static enum ctl_status find_file(const char *name, struct ctl_probed *probed)
 		bid_error("neither a build-id in the store, nor a file, nor 'kernel': '%s'", name);
 	else if (r < 0)
 		bid_error("%s: '%s'", bid_strerror(r), name);
-	else
+	else if (!is_kept(store, fd, real))
 		snprintf(probed->path, sizeof(probed->path), "%s", real);
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }
@@ -51,7 +72,7 @@ enum ctl_status ctl_probed_find(const struct ctl *ctl, struct bid_store *store, 
 		return find_kernel(ctl, ret_probed);
 	r = ctl_which(store, operand, &ret_probed->id);
 	if (r == -EINVAL || (r == -ENOENT && access(operand, F_OK) == 0))
-		return find_file(operand, ret_probed);
+		return find_file(store, operand, ret_probed);
 	return r < 0 ? ctl_which_failed(operand, r) : CTL_DONE;
 }
 

@@ -65,6 +65,14 @@ def case_list_and_show(scene):
     assert scene.on_store("probe", "list").stdout == "" and scene.json("probe", "list") == []
 
 
+def case_of_what_is_kept(scene):
+    """The store's own copy stands for the build: what is defined is to be set where that is run from."""
+    (kept,) = scene.store.glob(f"**/{scene.id}/elf")
+    scene.on_store("probe", "add", kept, f"p:{scene.group}/ours {scene.place:#x}")
+    done = scene.on_store("probe", "show", scene.id).stdout
+    assert f"{scene.program}:0x" in done and str(scene.store) not in done, done
+
+
 def case_usage(scene):
     for arguments, has in (
             (["probe"], "VERB"), (["probe", "dance"], "'dance'"), (["probe", "show"], "ID"),
