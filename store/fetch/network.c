@@ -12,6 +12,8 @@
 
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
+#define GOT_ON	       (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
+#define GOT_ON_TRIES   64 /* ... so many tries */
 #define LOOK_AGAIN_MS  50 /* for what became of the one that tries again for others */
 
 static void clear_alarm(struct bid_server *server)
@@ -124,11 +126,24 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 	return delay > retry_after * 1000 ? delay : retry_after * 1000;
 }
 
+/* Did the try continue what broke off, and get on? Whoever cuts each connection off delivers in the end. */
+static bool got_on(const struct bid_transfer *transfer)
+{
+	uint64_t offset = transfer->rest.offset, size = transfer->rest.size;
+
+	if (offset == 0 || transfer->response.status != 206 || transfer->received <= offset)
+		return false;
+	return transfer->received - offset >= GOT_ON || transfer->received - offset >= size / GOT_ON_TRIES;
+}
+
 /* Let @transfer rest before another try. False if there is to be none. */
 static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
 	int64_t at = bid_clock_ms() + backoff(fetch, transfer, transfer->retry_after_s);
 
+	/* those that got on do not count */
+	if (got_on(transfer))
+		transfer->tries = 1;
 	/* a probe is one request, and no more */
 	if (!transfer->judgement.retry || transfer->probe || transfer->witness || transfer->tries > fetch->config.retries)
 		return false;

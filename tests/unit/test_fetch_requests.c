@@ -138,6 +138,7 @@ static void test_rest(void **state)
 	} cases[] = {
 		{ "?behaviour=static:30000*1", 2, 1, BID_RANGES_SENT },
 		{ "?behaviour=static:30000*2", 3, 1, BID_RANGES_SENT },
+		{ "?behaviour=static:20000*4", 5, 1, BID_RANGES_SENT }, /* more than there are tries */
 		{ "?behaviour=static-truncate:30000*1", 2, 1, BID_RANGES_SENT },
 		/* one that speaks debuginfod, or offers no parts, or cannot tell files apart */
 		{ "?behaviour=reset:30000*1", 2, 2, BID_RANGES_OFFERED },
