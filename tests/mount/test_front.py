@@ -95,7 +95,13 @@ def test_http2(mount, mode, front, place, store, certificate):
     assert read(m.artifact("ab" * 20)) == errno.ENOENT
     assert m.counter("fetched") == 12 and m.counter("remembered_absent") == 1 and leftovers(store) == []
     assert m.status()["sources"][0]["protocol"] == "HTTP/2"
-    lines = [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
+
+    def logged():
+        return [line for line in server.log("access.log").splitlines() if "/buildid/" in line]
+
+    # it is written after the answer
+    tools.wait_until(lambda: len(logged()) >= 13, "all that was asked is in the log")
+    lines = logged()
     assert len(lines) == 13 and all(line.startswith("HTTP/2.0 ") for line in lines), lines
     # what the header says of the file came through
     assert "app-1" in (m / "buildid" / wanted[0].id / "info").read_text()
