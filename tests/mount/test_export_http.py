@@ -156,9 +156,8 @@ def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
     assert upstream.count("00" * 20) == 1
 
 
-@pytest.mark.limit(60)
-def test_a_slow_server(mount, nginx, faults, place, env):
-    """Who waits gets it, with the options of TEAM.md; who does not, asks again, and has not remembered that it was not there."""
+def behind_a_slow_one(mount, nginx, faults, place):
+    """A program whose server takes 7 seconds for it, that server, the team's of it with the options of TEAM.md, and a member."""
     upstream = faults()
     program = programs.small(place / "app", 1)
     upstream.serve(program, "executable")
@@ -166,7 +165,13 @@ def test_a_slow_server(mount, nginx, faults, place, env):
     server = nginx(mount(f"url={upstream.url}", *exports.team_options(), exports.team_wait()))
     own = place / "own"
     own.mkdir()
-    member = mount(f"url={server.url}", on=own)
+    return program, upstream, server, mount(f"url={server.url}", on=own)
+
+
+@pytest.mark.limit(60)
+def test_a_slow_server(mount, nginx, faults, place, env):
+    """Who waits gets it; who does not, asks again, and has not remembered that it was not there."""
+    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place)
 
     def find(name, **more):
         client = {**env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / name), **more}
@@ -185,14 +190,7 @@ def test_a_slow_server(mount, nginx, faults, place, env):
 def test_a_member_is_told_before_it_gives_up(mount, nginx, faults, place, monkeypatch):
     """A mount of bidfs does not take the shared one for dead, nor a file for absent that is on its way."""
     monkeypatch.setattr(exports.NginxOverMount, "soon", "2s")
-    upstream = faults()
-    program = programs.small(place / "app", 1)
-    upstream.serve(program, "executable")
-    upstream.behave("delay:7")
-    server = nginx(mount(f"url={upstream.url}", *exports.team_options(), exports.team_wait()))
-    own = place / "own"
-    own.mkdir()
-    member = mount(f"url={server.url}", on=own)
+    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place)
     member.permit(server.url)
     assert fetching.read(member.artifact(program.id)) == errno.ENOENT
     assert upstream.active() == 1
