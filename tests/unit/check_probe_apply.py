@@ -305,7 +305,7 @@ def case_module_of_a_kernel(scene):
     place = scene.store / "[kernel.kallsyms]" / kernel
     link = scene.store / ".build-id" / kernel[:2] / kernel[2:]
     for directory in (place, link.parent):
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
     (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
     link.symlink_to(f"../../[kernel.kallsyms]/{kernel}")
     scene.on_store("probe", "add", "kernel", f"p:{scene.group}/in worker:work+0x1b", f"p:{scene.group}/of _text")
