@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -53,7 +54,7 @@ static bool has_option(const char *options, const char *wanted)
 /* Is @line a mount of bidfs? It is taken apart in place. */
 static bool parse_line(char *line, struct ctl_mount *ret_mount)
 {
-	enum { DEVICE = 2, POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
+	enum { ID = 0, DEVICE = 2, POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
 	char *fields[FIRST_TAG], *field, *type, *source, *super;
 	unsigned major, minor;
 
@@ -68,7 +69,7 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 	super = strsep(&line, " \n");
 	if (!type || strcmp(type, "fuse.bidfs") != 0 || !source || !super)
 		return false;
-	if (sscanf(fields[DEVICE], "%u:%u", &major, &minor) != 2)
+	if (sscanf(fields[ID], "%" SCNu64, &ret_mount->id) != 1 || sscanf(fields[DEVICE], "%u:%u", &major, &minor) != 2)
 		return false;
 	ret_mount->dev = makedev(major, minor);
 	ret_mount->read_only = has_option(fields[OPTIONS], "ro") || has_option(super, "ro");

@@ -5,9 +5,11 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct ctl_mount {
+	uint64_t id; /* the kernel's, as in statx(2) */
 	char point[PATH_MAX];
 	char source[PATH_MAX]; /* the store */
 	bool read_only;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl status */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -12,6 +14,8 @@
 #include "ctl/mount_state.h"
 #include "ctl/mounts.h"
 #include "ctl/output.h"
+
+#define MOUNTINFO "/proc/self/mountinfo"
 
 enum { MOUNT_TIMEOUT_MS = 2000 };
 
@@ -153,10 +157,10 @@ static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary
 
 	/* a child of ours must not write out what we have in the buffer */
 	fflush(stdout);
-	r = ctl_each_mount("/proc/self/mountinfo", report_mount, &mounts);
+	r = ctl_each_mount(MOUNTINFO, report_mount, &mounts);
 	if (r < 0) {
 		json_decref(mounts.all);
-		bid_error("%s: '/proc/self/mountinfo'", strerror(-r));
+		bid_error("%s: '" MOUNTINFO "'", strerror(-r));
 		return CTL_TROUBLE;
 	}
 	if (!ctl->json) {
@@ -170,24 +174,56 @@ static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
+/* Does @mount have the number at @id, and does its daemon say nothing? */
+static int is_silent_cover(void *user, const struct ctl_mount *mount)
+{
+	const uint64_t *id = user;
+	bid_auto_free char *text = NULL;
+
+	return mount->id == *id && ctl_mount_status(mount, MOUNT_TIMEOUT_MS, &text) == -ETIMEDOUT;
+}
+
+/* Is there a mount over @path whose daemon does not answer? Then whatever asks for something in it waits without an end. */
+static bool is_silent(const char *path)
+{
+	struct statx stx;
+	uint64_t id;
+
+	/* which mount it is in the kernel knows by itself */
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
+		return false;
+	id = stx.stx_mnt_id;
+	return ctl_each_mount(MOUNTINFO, is_silent_cover, &id) > 0;
+}
+
+/* Fill in the summary of the store at its path. */
+static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 {
 	ctl_auto_store struct bid_store *store = NULL;
+	enum ctl_status status;
+	int r;
+
+	if (is_silent(summary->path)) {
+		bid_error("a mount of bidfs covers the store '%s', and its daemon does not answer", summary->path);
+		return CTL_TROUBLE;
+	}
+	status = ctl_open_store(ctl, CTL_READ, &store);
+	r = store ? summarise(store, summary) : 0;
+	if (r < 0)
+		bid_error("%s: reading store '%s'", strerror(-r), summary->path);
+	return r < 0 ? CTL_TROUBLE : status;
+}
+
+enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
+{
 	struct summary summary = { .readable = true };
 	enum ctl_status status = ctl_store_path(ctl, summary.path, sizeof(summary.path)), mounts;
-	int r;
 
 	if (status != CTL_DONE)
 		return status;
 	/* a store in trouble is no reason not to show the mounts: one of them may be what covers it, without a daemon */
-	status = ctl_open_store(ctl, CTL_READ, &store);
-	r = store ? summarise(store, &summary) : 0;
-	if (r < 0)
-		bid_error("%s: reading store '%s'", strerror(-r), summary.path);
-	if (status != CTL_DONE || r < 0) {
-		status = CTL_TROUBLE;
-		summary.readable = false;
-	}
+	status = look(ctl, &summary);
+	summary.readable = status == CTL_DONE;
 	if (!ctl->json)
 		print_summary(&summary);
 	mounts = report_mounts(ctl, &summary);

@@ -16,6 +16,7 @@ from fetching import leftovers
 from perf_scene import native, scene, view  # noqa: F401  fixtures
 from perf_scene import place_of, ROUNDS, said, seen, write_as_perf
 from test_perf import why_no_recording, without_tip
+from test_watch import stopped
 
 
 def script(scene):
@@ -229,6 +230,18 @@ def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
         assert json.loads(done.stdout)["store"] == {"path": str(store), "readable": False}
     finally:
         tools.run("umount", "-l", store) if tools.IS_ROOT else tools.run("fusermount3", "-uz", store)
+
+
+def test_status_of_a_store_that_a_stopped_mount_covers(mount, scene, store):
+    """It does not wait for who says nothing."""
+    m = mount(at=store)
+    with stopped(m):
+        done = tools.run(tools.BIDCTL, "--store", store, "status", env=scene.env, status=3)
+        assert done.stderr.count("\n") == 1 and str(store) in done.stderr and "does not answer" in done.stderr, done.stderr
+        assert "cannot be read" in done.stdout and "its daemon does not answer" in done.stdout, done.stdout
+    done = tools.run(tools.BIDCTL, "--store", store, "status", env=scene.env)
+    assert "writable" in done.stdout
+    m.unmount()
 
 
 def test_perf_at_home(mount, mode, scene, place, env, faults):
