@@ -10,6 +10,7 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/stamp.h"
 
 enum {
@@ -293,11 +294,9 @@ static struct bid_fd *oldest_of(struct bid_fds *fds)
 /* Open the file of the descriptor @fd anew. */
 static int open_again(int fd, int flags)
 {
-	char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
-	int again;
+	char path[BID_FD_PATH_MAX];
+	int again = open(bid_fd_path(fd, path), flags | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	again = open(path, flags | O_CLOEXEC);
 	return again < 0 ? -errno : again;
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/path.h"
 
 #ifndef STATX_MNT_ID_UNIQUE
 #define STATX_MNT_ID_UNIQUE 0x4000U /* Linux 6.8 */
@@ -54,13 +55,12 @@ static uint64_t number_of(int fd, const char *path, unsigned *ret_device)
  */
 static void unmount_by_root(const struct bid_unmounter *unmounter)
 {
-	char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
+	char path[BID_FD_PATH_MAX];
 	bid_auto_fd int fd = open(unmounter->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0 || number_of(fd, "", NULL) != unmounter->mount)
 		return;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (umount2(path, MNT_FORCE | MNT_DETACH) < 0)
+	if (umount2(bid_fd_path(fd, path), MNT_FORCE | MNT_DETACH) < 0)
 		bid_warning("%s: cannot unmount '%s'", strerror(errno), unmounter->path);
 }
 

@@ -2,19 +2,31 @@
 #include "base/path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char mark[] = " (deleted)";
 
+const char *bid_fd_path(int fd, char buf[static BID_FD_PATH_MAX])
+{
+	snprintf(buf, BID_FD_PATH_MAX, "/proc/self/fd/%d", fd);
+	return buf;
+}
+
+int bid_fd_link(int fd, int dir, const char *name)
+{
+	char path[BID_FD_PATH_MAX];
+
+	return linkat(AT_FDCWD, bid_fd_path(fd, path), dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 int bid_path_of(int fd, char *ret_path, size_t size)
 {
-	char link[64];
-	ssize_t len;
+	char link[BID_FD_PATH_MAX];
+	ssize_t len = readlink(bid_fd_path(fd, link), ret_path, size);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, ret_path, size);
 	if (len < 0)
 		return -errno;
 	if ((size_t)len >= size)

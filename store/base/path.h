@@ -6,6 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define BID_FD_PATH_MAX 32
+
+/* A path by which what is open at @fd can be opened anew, whatever has its name by now. Returns @buf. */
+const char *bid_fd_path(int fd, char buf[static BID_FD_PATH_MAX]);
+
+/* linkat(2) of what is open at @fd, as @name in @dir. Returns 0 or a negative errno. */
+int bid_fd_link(int fd, int dir, const char *name);
+
 /*
  * The path that the file open at @fd has, as the kernel tells it: with a mark at its end if it was deleted, and of what is in no
  * file system a text that is no path. Returns 0, -ENAMETOOLONG, or as readlink(2).

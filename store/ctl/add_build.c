@@ -27,7 +27,7 @@ static bool answers(const struct bid_id *carried, const struct ctl_build *build)
 }
 
 /* A recording may name anything; nothing but a regular file is ever opened because of it, as opening a device may do something. */
-static int open_regular(const char *path, struct stat *ret_st, char *ret_name, size_t size)
+static int open_regular(const char *path, struct stat *ret_st, char ret_name[static BID_FD_PATH_MAX])
 {
 	bid_auto_fd int place = open(path, O_PATH | O_CLOEXEC);
 	int fd;
@@ -36,22 +36,21 @@ static int open_regular(const char *path, struct stat *ret_st, char *ret_name, s
 		return -errno;
 	if (!S_ISREG(ret_st->st_mode))
 		return -ENOENT;
-	snprintf(ret_name, size, "/proc/self/fd/%d", place);
-	fd = open(ret_name, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	fd = open(bid_fd_path(place, ret_name), O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	/* by which the same file can be opened once more, whatever has its path by then */
-	snprintf(ret_name, size, "/proc/self/fd/%d", fd);
+	bid_fd_path(fd, ret_name);
 	return fd;
 }
 
 /* The path at which the file may be: a file that was unlinked when it was recorded may be there again. */
-static int open_build(const struct ctl_build *build, struct stat *ret_st, char *ret_name, size_t size)
+static int open_build(const struct ctl_build *build, struct stat *ret_st, char ret_name[static BID_FD_PATH_MAX])
 {
 	bid_auto_free char *path = strdup(build->path);
-	int fd = path ? open_regular(path, ret_st, ret_name, size) : -ENOMEM;
+	int fd = path ? open_regular(path, ret_st, ret_name) : -ENOMEM;
 
-	return fd == -ENOENT && bid_path_strip_deleted(path) ? open_regular(path, ret_st, ret_name, size) : fd;
+	return fd == -ENOENT && bid_path_strip_deleted(path) ? open_regular(path, ret_st, ret_name) : fd;
 }
 
 static int refuse(const struct ctl *ctl, struct ctl_build *build, int error)
@@ -87,10 +86,10 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	struct bid_id found = { 0 };
 	bid_auto_fd int fd = -1;
 	struct stat st;
-	char name[64];
+	char name[BID_FD_PATH_MAX];
 	int r;
 
-	fd = open_build(build, &st, name, sizeof(name));
+	fd = open_build(build, &st, name);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENAMETOOLONG || fd == -ELOOP)
 		return 0;
 	if (fd < 0)
@@ -117,8 +116,8 @@ int ctl_guess_build(struct bid_store *store, struct ctl_build *build, time_t rec
 {
 	struct bid_cookie cookie;
 	struct stat st;
-	char name[64], text[BID_COOKIE_NAME_MAX + 64];
-	bid_auto_fd int fd = open_build(build, &st, name, sizeof(name));
+	char name[BID_FD_PATH_MAX], text[BID_COOKIE_NAME_MAX + 64];
+	bid_auto_fd int fd = open_build(build, &st, name);
 	int r;
 
 	/* what was changed later cannot be it */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 
 enum { TRIES = 16 };
 
@@ -64,19 +65,19 @@ int ctl_outfile_open(struct ctl_outfile *file, const char *path)
 /* linkat(2) replaces nothing, so a file without a name gets another one first. */
 static int name_temp(struct ctl_outfile *file)
 {
-	char link[64];
+	int r;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
 	for (int i = 0; i < TRIES; i++) {
 		if (asprintf(&file->temp, "%s.%d-%d", file->path, (int)getpid(), i) < 0) {
 			file->temp = NULL;
 			return -ENOMEM;
 		}
-		if (linkat(AT_FDCWD, link, AT_FDCWD, file->temp, AT_SYMLINK_FOLLOW) == 0)
+		r = bid_fd_link(file->fd, AT_FDCWD, file->temp);
+		if (r == 0)
 			return 0;
 		free(bid_steal(file->temp));
-		if (errno != EEXIST)
-			return -errno;
+		if (r != -EEXIST)
+			return r;
 	}
 	return -EEXIST;
 }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/trouble.h"
 #include "disk/aside.h"
 #include "disk/check.h"
@@ -85,27 +86,19 @@ static int put_temp(void *user, int dir, const char *name)
 	return bid_temp_link(&adding->temp, dir, name);
 }
 
-static int link_descriptor(int fd, int dir, const char *name)
-{
-	char link[64];
-
-	/* by descriptor: what was examined, whatever has its name now */
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, link, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
-}
-
 static int put_hard(void *user, int dir, const char *name)
 {
 	const struct bid_adding *adding = user;
 
-	return link_descriptor(adding->fd, dir, name);
+	/* what was examined, whatever has its name now */
+	return bid_fd_link(adding->fd, dir, name);
 }
 
 static int put_known(void *user, int dir, const char *name)
 {
 	const struct bid_file *file = user;
 
-	return link_descriptor(file->fd, dir, name);
+	return bid_fd_link(file->fd, dir, name);
 }
 
 /* A compiler may have written the file a moment ago: its name in the store must not be on disk before its bytes. */

@@ -12,21 +12,13 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/path.h"
 #include "disk/aside.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum { SWEPT_MAX = 8 };
-
-/* Link the file open at @fd as @name. By descriptor, so that it is the one that was looked at. */
-static int link_fd(int fd, int dir, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
-}
 
 int bid_join_file(struct bid_store *store, int fd, int to, const char *name)
 {
@@ -35,7 +27,7 @@ int bid_join_file(struct bid_store *store, int fd, int to, const char *name)
 	uint64_t number;
 	int r;
 
-	r = link_fd(fd, to, name);
+	r = bid_fd_link(fd, to, name);
 	if (r != -EEXIST)
 		return r;
 	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_TEMP, false, &temp);
@@ -47,7 +39,7 @@ int bid_join_file(struct bid_store *store, int fd, int to, const char *name)
 		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 			return -errno;
 		snprintf(temp_name, sizeof(temp_name), "temp-%016llx", (unsigned long long)number);
-		r = link_fd(fd, temp, temp_name);
+		r = bid_fd_link(fd, temp, temp_name);
 		if (r == 0 && renameat(temp, temp_name, to, name) < 0)
 			r = -errno;
 	}
@@ -85,7 +77,7 @@ static int settle(struct bid_store *store, const char *path, int fd, int other, 
 	struct bid_elf_info info;
 
 	if (request->kind == BID_KIND_ELF && bid_elf_examine(fd, &info) == 0 &&
-	    (info.has_dwarf || bid_join_completes(&info, other)) && link_fd(fd, to, debug) == 0)
+	    (info.has_dwarf || bid_join_completes(&info, other)) && bid_fd_link(fd, to, debug) == 0)
 		return 0;
 	return bid_aside_move(store, path, fd, request, aside, sizeof(aside));
 }
@@ -104,7 +96,7 @@ static int join_kind(struct bid_store *store, const struct bid_place_of *entry, 
 		return r == -ENOENT ? 0 : r;
 	r = open_file(to, name, &theirs, &other);
 	if (r == -ENOENT)
-		return link_fd(ours, to, name);
+		return bid_fd_link(ours, to, name);
 	if (r < 0 || (st.st_ino == other.st_ino && st.st_dev == other.st_dev))
 		return r;
 	r = st.st_size == other.st_size ? bid_same_bytes(ours, theirs) : 0;
@@ -156,7 +148,7 @@ int bid_join_missing(struct bid_store *store, const char *from, const char *to, 
 			continue;
 		r = open_file(source, name, &fd, &st);
 		if (r == 0)
-			r = link_fd(fd, target, name);
+			r = bid_fd_link(fd, target, name);
 		else if (r == -ENOENT)
 			r = 0; /* somebody else removed it */
 		if (r == -EEXIST)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "disk/aside.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
@@ -88,12 +89,9 @@ int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp)
 
 int bid_temp_link(struct bid_temp *temp, int dir, const char *name)
 {
-	char path[64];
-
 	if (temp->name[0])
 		return linkat(temp->dir, temp->name, dir, name, 0) < 0 ? -errno : 0;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", temp->fd);
-	return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	return bid_fd_link(temp->fd, dir, name);
 }
 
 int bid_temp_replace(struct bid_store *store, struct bid_temp *temp, int dir, const char *name)

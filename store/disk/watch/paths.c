@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "disk/root.h"
 
 enum { FIRST_BUCKETS = 1024 }; /* a power of two */
@@ -186,11 +187,9 @@ static void release(struct bid_paths *paths, struct bid_paths_node *node)
 /* inotify_add_watch(2) of what is open at @fd, however it was opened. Returns the watch. */
 static int add_watch(const struct bid_paths *paths, int fd, uint32_t events)
 {
-	char path[sizeof("/proc/self/fd/") + 3 * sizeof(fd)];
-	int wd;
+	char path[BID_FD_PATH_MAX];
+	int wd = inotify_add_watch(paths->inotify, bid_fd_path(fd, path), events);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	wd = inotify_add_watch(paths->inotify, path, events);
 	return wd < 0 ? -errno : wd;
 }
 
