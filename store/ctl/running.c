@@ -70,9 +70,9 @@ static const char *reason(const struct ctl_running *running, int error)
 /* Only trouble is an error. */
 static int refuse(struct ctl_running *running, const char *path, int error)
 {
-	/* what a just-in-time compiler has written is code, and no program */
+	/* what a just-in-time compiler has written is code, and no program; for what is too large somebody may make room */
 	if (error != -ENOEXEC)
-		ctl_tally_refused(running->tally, path, reason(running, error), false);
+		ctl_tally_refused(running->tally, path, reason(running, error), error == -EFBIG);
 	return bid_is_trouble(error) ? error : 0;
 }
 

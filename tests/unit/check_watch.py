@@ -289,7 +289,7 @@ def case_too_large(scene):
     mount = ["unshare", "-m", "sh", "-euc", 'mount -t tmpfs -o size=900m tmpfs "$1"; shift; exec "$@"', "sh", scene.store]
     with running(large, stdout=subprocess.PIPE) as process, running(sparse, stdout=subprocess.PIPE) as other:
         assert process.stdout.readline() == other.stdout.readline() == b"up\n"
-        with Watch(scene, "--interval=1", "--verbose", "--link=copy", command=mount) as watch:
+        with Watch(scene, "--interval=1", "--link=copy", command=mount) as watch:
             watch.wait_for(IDS[1])
             short = build(scene.home, "short", IDS[2])
             subprocess.run([short], check=True, timeout=TIMEOUT)
