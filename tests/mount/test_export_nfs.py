@@ -70,6 +70,25 @@ def test_a_miss_is_fetched_once_for_the_team(ganesha, mount, mode, faults, place
     assert program.id in nfs.names(version, "buildid") and absent not in nfs.names(version, "buildid")
 
 
+@pytest.mark.limit(60)
+def test_the_team_sees_the_status(ganesha, mount, mode, faults, place):
+    """All of it, though it grows while the server may remember how long it was; as it is, by NFSv4 (docs/TEAM.md)."""
+    version = 4
+    upstream = faults()
+    exported = mount("allow_other", f"url={upstream.url}")
+    nfs = ganesha(exported)
+
+    def absent():
+        return json.loads(nfs.cat(version, ".bidfs/status"))["sources"][0].get("absent", 0)
+
+    assert absent() == 0
+    idents = [f"{number:040x}" for number in range(1, 9)]
+    for ident in idents:
+        nfs.cat(version, f"buildid/{ident}/elf", status=None)
+        json.loads(nfs.cat(version, ".bidfs/status"))
+    tools.wait_until(lambda: absent() == exported.status()["sources"][0].get("absent", 0) >= len(idents), "what it says itself")
+
+
 @pytest.mark.limit(90)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_herd_of_clients_fetches_once(ganesha, mount, mode, faults, place, version):
