@@ -15,6 +15,8 @@
 #define GOT_ON	       (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
 #define GOT_ON_TRIES   64 /* ... so many tries */
 #define LOOK_AGAIN_MS  50 /* for what became of the one that tries again for others */
+#define LONG_MS	       3000 /* since it was asked for: what takes so long leaves its turn to the next ... */
+#define LONG_TIMES     2 /* ... up to so many times `parallel` */
 
 static void clear_alarm(struct bid_server *server)
 {
@@ -71,12 +73,46 @@ bool bid_network_finish(struct bid_transfer *transfer)
 	return !last;
 }
 
+/* When does @transfer leave its turn? Not while it connects, or rests: a server in trouble is not to be asked more. */
+static int64_t leaves_turn(const struct bid_transfer *transfer, int64_t now)
+{
+	bool asked = transfer->phase == BID_PHASE_WAITING || transfer->phase == BID_PHASE_BODY;
+
+	return (asked ? transfer->asked_at : now) + LONG_MS;
+}
+
+/*
+ * Is there a turn for one more? A small file is not to wait for large ones, or for those that are unpacked first. If there is none,
+ * an alarm is set, unless it is for the end of another to make one.
+ */
+static bool has_room(struct bid_server *server, int64_t now)
+{
+	unsigned parallel = server->fetch->config.parallel, turns = 0;
+	const struct bid_transfer *transfer;
+	int64_t next = INT64_MAX;
+
+	if (server->running + server->witnesses >= parallel * (1 + LONG_TIMES))
+		return false;
+	for (transfer = TAILQ_FIRST(&server->fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue)) {
+		int64_t at = leaves_turn(transfer, now);
+
+		if (transfer->server != server || transfer->witness || at <= now)
+			continue;
+		turns++;
+		next = at < next ? at : next;
+	}
+	if (turns < parallel)
+		return true;
+	set_alarm(server, next);
+	return false;
+}
+
 /* May @transfer, the first in line, be sent? If not, an alarm is set if it is not the end of another that it waits for. */
 static bool has_turn(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	bool admitted = false;
 
-	if (server->running >= server->fetch->config.parallel)
+	if (!has_room(server, now))
 		return false;
 	if (now < server->rest_until)
 		set_alarm(server, server->rest_until);

@@ -32,8 +32,8 @@ struct bid_server {
 	int64_t unsupported_until[BID_KIND_END]; /* there is no use in asking for this kind */
 
 	/* of the network thread */
-	struct bid_transfer_list waiting; /* for one of the `parallel` turns */
-	unsigned running; /* turns taken */
+	struct bid_transfer_list waiting; /* for a turn */
+	unsigned running; /* those that were given one, and have not ended */
 	unsigned witnesses; /* which need none */
 	bool understands; /* it said once that it has something, or has not */
 	int64_t answered_at; /* when the header of its last answer came */

@@ -99,6 +99,27 @@ def test_the_second_server_while_the_first_is_silent(mount, faults, place):
     assert silent.count() <= 2 and good.count() == 1
 
 
+def test_slow_bodies(mount, mode, faults, place):
+    """As many large files as a server is asked for at once come slowly, and nobody waits for them: a small one is had meanwhile."""
+    original, server = programs.small(place / "app"), faults()
+    m = mount(f"url={server.url}", "wait=8", "errors=strict")
+    m.permit(server.url)
+    large = [of_size(original, f"{number:04x}" * 10, 8 << 20, place / f"large-{number}") for number in range(8)]
+    for program in large:
+        server.serve(program, "executable")
+        server.behave("slow:100000", ident=program.id)
+    server.serve(original, "executable")
+    waiting = [reader(m.artifact(program.id)) for program in large]
+    try:
+        tools.wait_until(lambda: server.count() == len(large), "all of the large ones to be asked for")
+        assert read(m.artifact(original.id)) == original.read()
+        assert len(m.status()["flights"]) == len(large)
+    finally:
+        for process in waiting:
+            process.kill()
+            process.wait(10)
+
+
 STATES = {"well": [], "slow": ["delay:0.6"], "absent": ["absent"], "dies": ["reset:5000"], "bad": ["error:503"]}
 ORDERS = list(itertools.product([*STATES, "dead"], repeat=3))
 

@@ -30,6 +30,35 @@ static void test_turns(void **state)
 	tear_down(&setting);
 }
 
+/* What takes long leaves its turn to the next, but there is an end to that. */
+static void test_long_ones(void **state)
+{
+	enum { N = 4, MOST = 3 };
+	static struct capture captures[N], small;
+	struct bid_fetch_config config = quick;
+	struct setting setting;
+	double began;
+
+	config.parallel = 1;
+	set_up(&setting, &config);
+	behave("slow:10000");
+	control("POST", "?behaviour=ok&id=" OTHER_ID);
+	began = now();
+	for (size_t i = 0; i < N; i++) {
+		capture_init(&captures[i]);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+		if (i == 0)
+			ask(setting.source, OTHER_ID, &small);
+	}
+	assert_int_equal(small.outcome, BID_OUTCOME_FOUND);
+	assert_true(small.done_at - began < 6);
+	await(&captures[N - 1], &captures[N - 1].heads, 1);
+	await_done(&captures[0]);
+	assert_body(&captures[0]);
+	assert_int_equal(statistic("peak"), MOST);
+	tear_down(&setting);
+}
+
 /* One silent server does not hold up another. */
 static void test_two_servers(void **state)
 {
@@ -317,11 +346,17 @@ static void test_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_turns),		cmocka_unit_test(test_two_servers),
-		cmocka_unit_test(test_cancel_in_body),	cmocka_unit_test(test_cancel_in_line),
-		cmocka_unit_test(test_free_in_flight),	cmocka_unit_test(test_free_at_once),
-		cmocka_unit_test(test_receiver_fails),	cmocka_unit_test(test_receiver_is_slow),
-		cmocka_unit_test(test_start_from_done), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_two_servers),
+		cmocka_unit_test(test_long_ones),
+		cmocka_unit_test(test_cancel_in_body),
+		cmocka_unit_test(test_cancel_in_line),
+		cmocka_unit_test(test_free_in_flight),
+		cmocka_unit_test(test_free_at_once),
+		cmocka_unit_test(test_receiver_fails),
+		cmocka_unit_test(test_receiver_is_slow),
+		cmocka_unit_test(test_start_from_done),
+		cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
