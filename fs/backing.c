@@ -20,7 +20,7 @@ enum { IDLE_S = 60 }; /* what had no handle for so long is kept for nobody */
 struct bid_backing {
 	struct bid_backings *owner; /* borrowed */
 	int id; /* the kernel's, which stands for a file; 0 is none */
-	struct stat st; /* of that file, when it got the id; what was made in memory has no name */
+	struct stat st; /* of the file that is or was open, at first; what was made in memory has no name */
 	unsigned by_kernel; /* handles that the kernel reads */
 	unsigned by_us; /* handles that we read */
 	bool detached; /* its inode is gone */
@@ -111,12 +111,10 @@ static void keep(struct bid_backing *backing)
 }
 
 /* What is made in memory is another file for each who asks, of the same size and time if it is of the same content. */
-static bool stands_for(const struct bid_backing *backing, const struct stat *st)
+static bool is_of(const struct bid_backing *backing, const struct stat *st)
 {
 	const struct stat *own = &backing->st;
 
-	if (!backing->id)
-		return false;
 	if (own->st_nlink == 0 && st->st_nlink == 0 && own->st_size == st->st_size && own->st_mtim.tv_sec == st->st_mtim.tv_sec &&
 	    own->st_mtim.tv_nsec == st->st_mtim.tv_nsec)
 		return true;
@@ -133,7 +131,7 @@ void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
 	pthread_mutex_lock(&backings->lock);
 	for (struct bid_backing *backing = backings->ends.newer; backing != &backings->ends; backing = newer) {
 		newer = backing->newer;
-		if (st ? !stands_for(backing, st) : backing->kept_s > kept_s)
+		if (st ? !is_of(backing, st) : backing->kept_s > kept_s)
 			continue;
 		unlist(backing);
 		close_id(backing);
@@ -150,7 +148,7 @@ static int have_id(fuse_req_t req, struct bid_backing *backing, int fd, const st
 		return -EOPNOTSUPP;
 	if (backing->id) {
 		unlist(backing);
-		if (stands_for(backing, st))
+		if (is_of(backing, st))
 			return 0;
 		close_id(backing);
 	}
@@ -177,11 +175,14 @@ static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct s
 		backing->owner = fs->backings;
 		fs->backings->device = fuse_session_fd(fs->session);
 	}
-	if (backing->by_kernel > 0) {
-		/* handles of one inode share one file: another one has to wait until the last of them is closed */
-		if (!stands_for(backing, st))
-			return -ESTALE;
-	} else if (have_id(req, backing, fd, st) < 0) {
+	/*
+	 * Handles of one inode share one file, or its pages: another one has to wait until the last of them is closed. Without any,
+	 * the inode is of whatever file is there now.
+	 */
+	if (backing->by_kernel + backing->by_us > 0 && !is_of(backing, st))
+		return -ESTALE;
+	if (backing->by_kernel == 0 && have_id(req, backing, fd, st) < 0) {
+		backing->st = *st;
 		backing->by_us++;
 		*ret_backing = backing;
 		return -EOPNOTSUPP;

@@ -42,7 +42,7 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
  * Open the inode @number, whose checked file is @fd with the attributes @st, into @fi. Returns
  *   0			the kernel reads it from now on, for which @fd is not needed any more
  *   -EOPNOTSUPP	it is for the caller to read
- *   -ESTALE		another file is open as this inode, which the kernel would go on to read
+ *   -ESTALE		another file is open as this inode, and the name is to be looked up again
  *   -ENOMEM
  * After the first two it counts as open until bid_backing_close() of @ret_backing, which is NULL if that is not needed.
  */

@@ -343,6 +343,17 @@ int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struc
 	return r;
 }
 
+void bid_inodes_set_serial(struct bid_inodes *inodes, uint64_t number, uint32_t serial)
+{
+	struct place place;
+
+	pthread_mutex_lock(&inodes->lock);
+	place = find_number(inodes, number);
+	if (place.index >= 0)
+		inodes->slots[place.index].serials[place.at] = serial;
+	pthread_mutex_unlock(&inodes->lock);
+}
+
 struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, struct bid_inode *buffer)
 {
 	struct place place;

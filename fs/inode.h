@@ -47,6 +47,9 @@ void bid_inodes_free(struct bid_inodes *inodes);
  */
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode);
 
+/* The inode of that number, which the kernel holds and which is an artifact's, is of the file @serial from now on. */
+void bid_inodes_set_serial(struct bid_inodes *inodes, uint64_t number, uint32_t serial);
+
 /* The inode of that number, in @buffer, or NULL. No reference is taken. */
 struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, struct bid_inode *buffer);
 

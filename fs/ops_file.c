@@ -172,46 +172,41 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 }
 
 /*
- * The definitions that are opened may be others than the kernel was told of, and has pages of. To take back attributes alone takes
- * no lock.
+ * What is opened may be another file than the kernel was told of, and has pages of. To take back attributes alone takes no lock.
  */
-static void tell_others(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi, bool same)
+static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
-	if (!is_writable(&inode->node))
-		return;
-	fi->keep_cache = same;
-	if (!same)
-		fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
+	fi->keep_cache = 0;
+	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
 }
 
+/* With passthrough: in no_open mode nobody is asked. */
 static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
+	struct stat st = file->st;
+	struct handle *handle;
 	struct bid_fd *fd;
-	struct stat st;
-	int number;
+	int r;
 
 	if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 		return;
 	}
-	st = file->st;
-	/* the kernel looks the name up again then */
-	if (bid_is_another(fs, &call->inode, &st)) {
-		fuse_reply_err(req, ESTALE);
+	r = make_handle(req, &call->inode, file->fd, &st, &call->fi, &handle);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
 		return;
 	}
+	/* before the reply, after which the kernel may forget the inode */
 	fd = bid_fds_keep(fs->fds, call->inode.number, file);
-	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
-	if (number < 0) {
-		fuse_reply_err(req, ENOMEM);
+	if (bid_turn_into(fs, &call->inode, &st) || is_writable(&call->inode.node))
+		tell_another(fs, &call->inode, &call->fi);
+	reply_open(req, &call->inode, handle, &call->fi);
+	if (!fd)
 		return;
-	}
-	tell_others(fs, &call->inode, &call->fi, false);
-	open_file(req, &call->inode, number, &st, &call->fi);
-	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, number, &st);
-	if (fd)
-		bid_fds_put(fs->fds, fd);
+	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
+	bid_fds_put(fs->fds, fd);
 }
 
 /* Definitions that are made in memory get a file in the store when somebody opens them to write to them. */
@@ -253,7 +248,9 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	if (number >= 0) {
 		bid_watch_has(fs->watch, &inode->node.id); /* it is used */
 		bid_store_used(fs->store, &call.artifact);
-		tell_others(fs, inode, fi, same);
+		if (!same && is_writable(&inode->node))
+			tell_another(fs, inode, fi);
+		fi->keep_cache = same && is_writable(&inode->node);
 		open_file(req, inode, number, &st, fi);
 	}
 	if (fd)

@@ -287,7 +287,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request artifact;
 	struct bid_fd *fd;
-	bool found;
+	bool found, another;
 
 	bid_mode_heard(fs, req);
 	if (!inode) {
@@ -312,9 +312,12 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
 	if (fd)
 		bid_fds_put(fs->fds, fd);
-	/* with passthrough what is kept is what the kernel was told of; it may have lost its name */
-	if (found && (!fd || fs->mode == BID_MODE_NO_OPEN) && bid_is_another(fs, inode, &file.st))
+	another = found && bid_is_another(fs, inode, &file.st);
+	/* with passthrough, what nobody has open is of the file that is there now; what is kept is what was opened */
+	if (another && fs->mode == BID_MODE_NO_OPEN)
 		found = false;
+	else if (another && !fd)
+		bid_backing_stat(fs, number, &file.st);
 	/* no source is asked: the kernel tries again by the path, and that will */
 	if (!found && !bid_backing_stat(fs, number, &file.st)) {
 		fuse_reply_err(req, ESTALE);

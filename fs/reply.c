@@ -139,6 +139,14 @@ bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, cons
 	return inode->node.serial && inode->node.serial != serial_of(fs, &inode->node, st);
 }
 
+bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+{
+	if (!bid_is_another(fs, inode, st))
+		return false;
+	bid_inodes_set_serial(fs->inodes, inode->number, serial_of(fs, &inode->node, st));
+	return true;
+}
+
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
 {
 	struct fuse_entry_param entry = { 0 };

@@ -23,6 +23,9 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
  */
 bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
+/* @inode is of the file with the attributes @st from now on. Was it of another? */
+bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
+
 /*
  * bid_entry_make() of a name that was @asked for: it holds for longer if its id is watched. @ret_told is for bid_belief_check(),
  * after the kernel has been told.

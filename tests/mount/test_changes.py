@@ -135,6 +135,53 @@ def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_
             assert os.fstat(file.fileno()).st_size == len(old)
 
 
+@pytest.mark.parametrize("how", ["same size", "larger"])
+def test_a_file_that_was_replaced_before_it_is_opened(mount, mode, store, place, how):
+    """Once looked up it is opened, however often it was replaced since: as one of the files that it was, and all of that."""
+    program = programs.small(place / "app", 1, BALLAST)
+    old, elf = program.read(), stored(store, program)
+    new = other_content(old, how)
+    m = mount()
+    path = m.artifact(program.id)
+    looked_up = os.open(path, os.O_PATH)
+    (place / "between").write_bytes(old)
+    (place / "new").write_bytes(new)
+    elf.rename(elf.parent / "apart")
+    for name in ("between", "new"):
+        (place / name).chmod(0o755)
+        os.rename(place / name, elf)
+    with open(f"/proc/self/fd/{looked_up}", "rb", buffering=0) as file:
+        content = file.read(len(new) + 16)
+        # in no_open mode the daemon has the old file at hand, and what is told to be open is that
+        assert content == (new if mode == "passthrough" else old)
+        assert os.fstat(file.fileno()).st_size == len(content)
+        assert os.fstat(file.fileno()).st_ino == os.fstat(looked_up).st_ino
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+            assert mapped[:] == content
+        # as which it is not read by who opens the old one, which is back
+        (elf.parent / "apart").rename(elf)
+        tools.wait_until(lambda: path.stat().st_mtime_ns == elf.stat().st_mtime_ns, "the old one is back")
+        assert path.read_bytes() == old and os.pread(file.fileno(), len(new) + 16, 0) == content
+    os.close(looked_up)
+
+
+def test_a_file_that_was_evicted_before_it_is_opened(mount, mode, faults, store, place):
+    """What was fetched, looked up and evicted is fetched by who opens it, and is as good."""
+    program = programs.small(place / "app", 1)
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}")
+    looked_up = os.open(m.artifact(program.id), os.O_PATH)
+    assert server.count(program.id) == 1
+    # not removed, or its inode might be that of the next one
+    next(store.glob(f"**/{program.id}/elf")).rename(place / "evicted")
+    with open(f"/proc/self/fd/{looked_up}", "rb") as file:
+        assert file.read() == program.read()
+        assert os.fstat(file.fileno()).st_size == len(program.read())
+    assert server.count(program.id) == (2 if mode == "passthrough" else 1)
+    os.close(looked_up)
+
+
 def test_a_file_that_was_removed_after_others_took_its_place(needs_root, mount, mode, with_descriptors, store, place):
     """As above; one that is open and has no name any more is what it was, for the kernel too."""
     if mode != "passthrough":

@@ -121,6 +121,30 @@ static void files_of_one_artifact_are_told_apart(void **state)
 	}
 }
 
+/* What the kernel holds may turn out to be of another file by now: the one that it was of is another then. */
+static void the_file_of_an_artifact_is_replaced(void **state)
+{
+	const uint8_t id[64] = { 0xab, 0xcd, 1 };
+
+	for (size_t len = 20; len <= sizeof(id); len += 44) {
+		struct bid_node node = node_of(BID_NODE_FILE, BID_KIND_ELF, id, len), files[3] = { node, node, node };
+		uint64_t first, second;
+
+		for (uint32_t i = 0; i < 3; i++)
+			files[i].serial = 1000 + i;
+		first = get(*state, &files[0]);
+		second = get(*state, &files[1]);
+		bid_inodes_set_serial(*state, first, files[2].serial);
+		assert_holds(*state, first, &files[2]);
+		assert_true(get(*state, &files[2]) == first);
+		bid_inodes_set_serial(*state, second, files[0].serial);
+		assert_holds(*state, second, &files[0]);
+		assert_true(get(*state, &files[1]) != second);
+		bid_inodes_set_serial(*state, first, files[0].serial);
+		assert_true(get(*state, &files[0]) == first);
+	}
+}
+
 /* Each has all that a node can have, and none is taken for another. */
 static void every_sort_of_node_is_kept(void **state)
 {
@@ -317,6 +341,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(inodes_live_as_long_as_the_kernel_holds_them),
 		TEST(files_of_one_artifact_are_told_apart),
+		TEST(the_file_of_an_artifact_is_replaced),
 		TEST(every_sort_of_node_is_kept),
 		TEST(two_nodes_of_one_number_get_two),
 		TEST(numbers_of_no_node_find_none),
