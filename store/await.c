@@ -16,8 +16,7 @@
 #define BEAT_MS 1000
 #define LOST_MS 5000 /* without a beat: the holder is stopped, or gets nowhere */
 
-/* The longest that a healthy flight stands still: a source may take that long to answer (<bid/fetch.h>, first_byte_ms). */
-#define STUCK_MS 30000
+#define STUCK_MS 30000 /* of a flight that stands still: or as long as a source may take to answer, if that is longer */
 
 /* Something that changes as long as @flight gets on. Under the lock. */
 static uint64_t progress_of(const struct bid_flight *flight)
@@ -30,13 +29,18 @@ static uint64_t progress_of(const struct bid_flight *flight)
 	return progress;
 }
 
+static int64_t stuck_after(const struct bid_broker *broker, int64_t now)
+{
+	return now + (broker->limit_ms > STUCK_MS ? broker->limit_ms : STUCK_MS);
+}
+
 /* Under the lock. */
 static void begin_holding(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
 
 	flight->awaiting.holds = true;
-	flight->awaiting.stuck_at_ms = bid_clock_ms() + STUCK_MS;
+	flight->awaiting.stuck_at_ms = stuck_after(broker, bid_clock_ms());
 	TAILQ_INSERT_TAIL(&broker->holders, flight, awaiting.holder);
 	if (TAILQ_FIRST(&broker->holders) == flight)
 		pthread_cond_signal(&broker->has_holds);
@@ -48,7 +52,7 @@ static int take(struct bid_flight *flight)
 	struct bid_broker *broker = flight->broker;
 	int r;
 
-	flight->awaiting.key = bid_hold_key(&flight->request, flight->awaiting.turn);
+	flight->awaiting.key = bid_hold_key(&flight->request, broker->sources_hold, flight->awaiting.turn);
 	r = bid_holds_take(broker->holds, flight->awaiting.key);
 	if (r < 0)
 		return r;
@@ -58,11 +62,34 @@ static int take(struct bid_flight *flight)
 	return 0;
 }
 
-/* Nothing of the holder is known yet: its beat from now on. */
+/* Nothing of the holder is known yet: its beat from now on, and how it ends. */
 static void begin_listening(struct bid_flight *flight)
 {
+	unsigned limit_ms;
+
 	flight->awaiting.pulse = bid_holds_pulse(flight->broker->holds, flight->awaiting.key);
 	flight->awaiting.lost_at_ms = bid_clock_ms() + LOST_MS;
+	flight->awaiting.failure = bid_holds_failure(flight->broker->holds, flight->awaiting.key, &limit_ms);
+}
+
+/* Did a holder that was waited for get no answer, and was no less patient than this one would be? */
+static bool is_in_vain(const struct bid_flight *flight)
+{
+	unsigned limit_ms;
+	uint64_t failure = bid_holds_failure(flight->broker->holds, flight->awaiting.key, &limit_ms);
+
+	return failure && failure != flight->awaiting.failure && limit_ms >= flight->broker->limit_ms;
+}
+
+/* Did no source answer but with "no"? What one refuses, or is wrong, or cannot be kept, is between it and this process. */
+static bool is_outage(const struct bid_flight *flight)
+{
+	if (flight->error != -EHOSTUNREACH)
+		return false;
+	for (size_t i = 0; i < flight->n_verdicts; i++)
+		if (flight->verdicts[i].outcome != BID_OUTCOME_UNREACHABLE && !bid_outcome_is_no(flight->verdicts[i].outcome))
+			return false;
+	return true;
 }
 
 bool bid_await(struct bid_flight *flight)
@@ -72,6 +99,7 @@ bool bid_await(struct bid_flight *flight)
 	if (take(flight) != -EBUSY)
 		return true;
 	begin_listening(flight);
+	flight->awaiting.since_ms = bid_clock_ms();
 	pthread_mutex_lock(&broker->lock);
 	flight->phase = BID_PHASE_AWAITING;
 	TAILQ_INSERT_TAIL(&broker->awaiting, flight, awaiting.link);
@@ -93,6 +121,8 @@ bool bid_await_end(struct bid_flight *flight)
 
 void bid_await_drop(struct bid_flight *flight)
 {
+	if (is_outage(flight))
+		bid_holds_fail(flight->broker->holds, flight->awaiting.key, flight->broker->limit_ms);
 	bid_holds_drop(flight->broker->holds, flight->awaiting.key);
 }
 
@@ -112,11 +142,17 @@ static bool hears(struct bid_flight *flight)
 /* Is there still something to wait for? If the holder is given up, the next turn is tried, as long as there is one. */
 static bool still_busy(struct bid_flight *flight)
 {
-	int r = take(flight);
+	char name[BID_NAME_MAX];
+	int r;
 
+	/* not once it is held: others who have waited as well would have to wait for that */
+	flight->awaiting.in_vain = is_in_vain(flight);
+	if (flight->awaiting.in_vain) {
+		bid_info("who fetched it got no answer, not asked again: '%s'", bid_request_name(&flight->request, name));
+		return false;
+	}
+	r = take(flight);
 	while (r == -EBUSY && !hears(flight)) {
-		char name[BID_NAME_MAX];
-
 		bid_info("who fetches it gets nowhere, not waited for any longer: '%s'", bid_request_name(&flight->request, name));
 		if (++flight->awaiting.turn == BID_HOLD_TURNS)
 			return false;
@@ -141,6 +177,7 @@ static void try(struct bid_broker *broker, struct bid_flight *flight)
 		return;
 	}
 	flight->phase = BID_PHASE_FLYING;
+	flight->awaiting.waited_ms = (unsigned)(bid_clock_ms() - flight->awaiting.since_ms);
 	broker->n_awaiting--;
 	pthread_mutex_unlock(&broker->lock);
 	bid_flight_depart(flight, true);
@@ -166,7 +203,7 @@ static bool gets_on(struct bid_flight *flight, int64_t now)
 
 	if (progress != flight->awaiting.progress || flight->decided_on) {
 		flight->awaiting.progress = progress;
-		flight->awaiting.stuck_at_ms = now + STUCK_MS;
+		flight->awaiting.stuck_at_ms = stuck_after(flight->broker, now);
 	}
 	return now < flight->awaiting.stuck_at_ms;
 }

@@ -21,7 +21,13 @@ struct bid_awaiting {
 	/* of whoever waits: of the thread */
 	uint64_t pulse; /* of the holder, when it was looked at last */
 	int64_t lost_at_ms; /* when that is given up, unless there is another by then */
+	uint64_t failure; /* the last one, of an earlier holder */
+	int64_t since_ms;
+	bool in_vain; /* the holder got no answer: nobody is to be asked */
 	TAILQ_ENTRY(bid_flight) link; /* in the broker's list of those; under its lock */
+
+	/* for everybody */
+	_Atomic unsigned waited_ms; /* until it went on */
 
 	/* of the holder; under the broker's lock */
 	bool holds;
@@ -39,7 +45,7 @@ bool bid_await(struct bid_flight *flight);
 /* @flight ended: it is no holder any more. Under the lock. Returns whether it was, and bid_await_drop() is due. */
 bool bid_await_end(struct bid_flight *flight);
 
-/* Let others have what it held. Without the lock. */
+/* Let others have what it held, and those who have waited for it know if nobody answered. Without the lock. */
 void bid_await_drop(struct bid_flight *flight);
 
 /* The body of the thread; of a struct bid_broker. */

@@ -151,6 +151,9 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 		return -ENOMEM;
 	broker->asked = asked;
 	asked[broker->n_sources++] = (struct bid_asked){ .source = source, .stats = { .name = source->name } };
+	broker->sources_hold += bid_hold_source(source->name);
+	if (source->limit_ms > broker->limit_ms)
+		broker->limit_ms = source->limit_ms;
 	return 0;
 }
 

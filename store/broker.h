@@ -79,6 +79,8 @@ struct bid_broker {
 	struct bid_absences *too_large; /* there, above the limit, whatever the source; have their own lock */
 	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;
+	uint64_t sources_hold; /* what stands for them (bid_hold_source()) */
+	unsigned limit_ms; /* the longest of theirs */
 
 	/* Guards everything below but the counters. Not held during I/O, while a callback runs, or while a source is called. */
 	pthread_mutex_t lock;

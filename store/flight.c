@@ -275,6 +275,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 	struct bid_result result = {
 		.verdicts = flight ? flight->verdicts : NULL,
 		.n_verdicts = flight ? flight->n_verdicts : 0,
+		.waited_ms = flight ? flight->awaiting.waited_ms : 0,
 	};
 
 	if (waiter->instead) {

@@ -58,6 +58,20 @@ static bool said_before(struct bid_flight *flight, size_t source, struct bid_abs
 	return true;
 }
 
+/* Did another process ask @source meanwhile, and got no answer? Then that is its verdict. Without the lock. */
+static bool asked_in_vain(struct bid_flight *flight, size_t source)
+{
+	struct bid_broker *broker = flight->broker;
+
+	if (!flight->awaiting.in_vain)
+		return false;
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_UNREACHABLE,
+				   "another process that asked the same servers meanwhile got nothing");
+	pthread_mutex_unlock(&broker->lock);
+	return true;
+}
+
 /* Is there no use in asking @source, by what it said before? */
 static bool is_known(struct bid_flight *flight, size_t source)
 {
@@ -66,7 +80,8 @@ static bool is_known(struct bid_flight *flight, size_t source)
 	return said_before(flight, source, broker->absences, BID_OUTCOME_ABSENT, "it said so before") ||
 	       said_before(flight, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED, "it said so before") ||
 	       said_before(flight, source, broker->refused, BID_OUTCOME_REFUSED, "it said so before") ||
-	       said_before(flight, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong");
+	       said_before(flight, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong") ||
+	       asked_in_vain(flight, source);
 }
 
 void bid_race_line_up(struct bid_flight *flight)

@@ -41,6 +41,7 @@ struct bid_result {
 	const struct bid_verdict
 		*verdicts; /* what each source that was asked said; of a section also to what was asked in its place */
 	size_t n_verdicts;
+	unsigned waited_ms; /* for what another process fetched, before anybody was asked */
 };
 
 /* Called once per ticket, from any thread, perhaps from inside bid_broker_materialise(). No lock is held. */

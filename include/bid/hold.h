@@ -4,6 +4,8 @@
  * holds it, by a lock that ends with its process at the latest (docs/FORMAT.md, "Who fetches what"). While it gets on it beats from
  * time to time, for the others to see: for one that is stopped, or gets nowhere, nobody has to wait. It keeps its hold all the
  * same, so there are BID_HOLD_TURNS for each artifact, and who gives one up tries the next: of those that do, again one fetches.
+ * Only those wait for each other who ask the same sources; and if none of these answers, who has waited is told, so that an outage
+ * is paid for once.
  *
  * Any number of threads may use one. All functions may block on disk for a moment.
  */
@@ -22,8 +24,14 @@ int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds);
 /* Ends every hold. @holds may be NULL. */
 void bid_holds_free(struct bid_holds *holds);
 
-/* What stands for @request in the turn @turn, from 0 on, below. Two requests that share it wait for each other. */
-uint64_t bid_hold_key(const struct bid_request *request, unsigned turn);
+/* What stands for the source @name; for several the sum of theirs does. */
+uint64_t bid_hold_source(const char *name);
+
+/*
+ * What stands for @request to the @sources, as above, in the turn @turn, from 0 on, below. Two requests that share it wait for each
+ * other.
+ */
+uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources, unsigned turn);
 
 /*
  * Returns 0, also if it is held by @holds already: it is then to be dropped as often. -EBUSY if another one has it, or another
@@ -39,5 +47,11 @@ void bid_holds_beat(struct bid_holds *holds, uint64_t key);
 
 /* What changes with each beat of whoever holds @key; and with some of others. */
 uint64_t bid_holds_pulse(struct bid_holds *holds, uint64_t key);
+
+/* The holder of @key, who is about to drop it, got no answer, having waited for up to @limit_ms for each. */
+void bid_holds_fail(struct bid_holds *holds, uint64_t key, unsigned limit_ms);
+
+/* What changes each time that happens, and the last one's limit; 0 if nothing is known of it. */
+uint64_t bid_holds_failure(struct bid_holds *holds, uint64_t key, unsigned *ret_limit_ms);
 
 #endif

@@ -32,6 +32,7 @@ void ctl_story_release(struct ctl_story *story)
 
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 {
+	story->waited_ms = result->waited_ms;
 	if (result->n_verdicts > 0)
 		story->answers = calloc(result->n_verdicts, sizeof(*story->answers));
 	for (size_t i = 0; story->answers && i < result->n_verdicts; i++) {
@@ -170,6 +171,10 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 	if (story->remembered_s) {
 		snprintf(text, sizeof(text), "that no server has it; they are asked again in %u s", story->remembered_s);
 		tell("remembered", text);
+	}
+	if (story->waited_ms) {
+		snprintf(text, sizeof(text), "%u ms for another process that was fetching it", story->waited_ms);
+		tell("waited", text);
 	}
 	for (size_t i = 0; i < story->n; i++)
 		tell_answer(&story->answers[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * One file for all: a hold is an open file description lock (fcntl(2)) of the byte at the key, so there is nothing to clean up; and
- * beats are kept in its first bytes. A key is used as an offset alone: nothing is written that far out.
+ * beats are kept in its first bytes, failures behind them. A key is used as an offset alone: nothing is written that far out.
  */
 #include <bid/hold.h>
 
@@ -21,8 +21,13 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 
-#define PULSES	4096 /* requests that share one see each other's beats: then somebody waits longer than he had to */
+#define PLACES	4096 /* requests that share one see each other's beats: then somebody waits longer than he had to */
 #define BUCKETS 256
+
+/* Behind the beats, in a place as theirs. One that another request overwrites is not told of: then somebody asks once more. */
+struct failure {
+	uint64_t when, key, limit_ms;
+};
 
 /* A key that is held here. */
 struct hold {
@@ -71,15 +76,21 @@ void bid_holds_free(struct bid_holds *holds)
 	free(holds);
 }
 
-uint64_t bid_hold_key(const struct bid_request *request, unsigned turn)
+uint64_t bid_hold_source(const char *name)
+{
+	return XXH3_64bits(name, strlen(name));
+}
+
+uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources, unsigned turn)
 {
 	const char *detail = request->detail ? bid_detail_text(request->detail) : "";
 	struct {
-		uint64_t detail;
+		uint64_t sources, detail;
 		uint8_t kind, len, id[BID_ID_MAX];
 	} what;
 
 	memset(&what, 0, sizeof(what));
+	what.sources = sources;
 	what.detail = XXH3_64bits(detail, strlen(detail));
 	what.kind = (uint8_t)request->kind;
 	what.len = request->id.len;
@@ -174,7 +185,17 @@ void bid_holds_drop(struct bid_holds *holds, uint64_t key)
 
 static off_t place_of(uint64_t key)
 {
-	return (off_t)(((key >> 8) + (key & 0xff)) % PULSES * sizeof(uint64_t));
+	return (off_t)(((key >> 8) + (key & 0xff)) % PLACES);
+}
+
+static off_t pulse_of(uint64_t key)
+{
+	return place_of(key) * (off_t)sizeof(uint64_t);
+}
+
+static off_t failure_of(uint64_t key)
+{
+	return PLACES * (off_t)sizeof(uint64_t) + place_of(key) * (off_t)sizeof(struct failure);
 }
 
 void bid_holds_beat(struct bid_holds *holds, uint64_t key)
@@ -184,7 +205,7 @@ void bid_holds_beat(struct bid_holds *holds, uint64_t key)
 	pthread_mutex_lock(&holds->lock);
 	/* if it cannot be written, as on a full disk, others fetch as well, and that is all */
 	if (holds->fd >= 0)
-		bid_pwrite_full(holds->fd, &pulse, sizeof(pulse), place_of(key));
+		bid_pwrite_full(holds->fd, &pulse, sizeof(pulse), pulse_of(key));
 	pthread_mutex_unlock(&holds->lock);
 }
 
@@ -193,8 +214,34 @@ uint64_t bid_holds_pulse(struct bid_holds *holds, uint64_t key)
 	uint64_t pulse = 0;
 
 	pthread_mutex_lock(&holds->lock);
-	if (holds->fd < 0 || bid_pread_full(holds->fd, &pulse, sizeof(pulse), place_of(key)) != sizeof(pulse))
+	if (holds->fd < 0 || bid_pread_full(holds->fd, &pulse, sizeof(pulse), pulse_of(key)) != sizeof(pulse))
 		pulse = 0;
 	pthread_mutex_unlock(&holds->lock);
 	return pulse;
+}
+
+void bid_holds_fail(struct bid_holds *holds, uint64_t key, unsigned limit_ms)
+{
+	struct failure failure = { .when = (uint64_t)bid_clock_ns(), .key = key, .limit_ms = limit_ms };
+
+	pthread_mutex_lock(&holds->lock);
+	/* as a beat: others ask as well, and that is all */
+	if (holds->fd >= 0)
+		bid_pwrite_full(holds->fd, &failure, sizeof(failure), failure_of(key));
+	pthread_mutex_unlock(&holds->lock);
+}
+
+uint64_t bid_holds_failure(struct bid_holds *holds, uint64_t key, unsigned *ret_limit_ms)
+{
+	struct failure failure = { 0 };
+	ssize_t got = -1;
+
+	pthread_mutex_lock(&holds->lock);
+	if (holds->fd >= 0)
+		got = bid_pread_full(holds->fd, &failure, sizeof(failure), failure_of(key));
+	pthread_mutex_unlock(&holds->lock);
+	if (got != sizeof(failure) || failure.key != key)
+		return 0;
+	*ret_limit_ms = (unsigned)failure.limit_ms;
+	return failure.when;
 }

@@ -134,6 +134,87 @@ static void test_a_no_is_heard_by_both(void **state)
 	assert_int_equal(scenes->held[OTHER]->asked, 0);
 }
 
+static void assert_told(const struct call *call)
+{
+	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
+	assert_non_null(strstr(call->texts[0], "another process"));
+}
+
+/* The source says @outcome to the first; and the second, which has waited, would have had @patience more. */
+static struct call *both_ask_in_vain(struct scenes *scenes, enum bid_outcome outcome, unsigned patience)
+{
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+
+	equip(scenes, ONE, &patient);
+	scene_broker(scenes->scene[OTHER], &patient);
+	scenes->held[OTHER] = scene_held_for(scenes->scene[OTHER], "held", patience);
+	held_elf(scenes->held[OTHER], 0xa);
+	scenes->held[ONE]->body = NULL;
+	scenes->held[ONE]->outcome = outcome;
+	held_hold(scenes->held[ONE], HOLD_HEAD);
+	first = call_for(scenes->scene[ONE], &request);
+	held_wait(scenes->held[ONE], 1);
+	second = call_for(scenes->scene[OTHER], &request);
+	sleep_ms(300);
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(first), -EHOSTUNREACH);
+	call_wait(second);
+	return second;
+}
+
+static void test_an_outage_is_paid_for_once(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *second = both_ask_in_vain(scenes, BID_OUTCOME_UNREACHABLE, 0);
+
+	assert_int_equal(second->error, -EHOSTUNREACH);
+	assert_told(second);
+	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	/* but who comes later asks himself, as soon as what has ended does not linger any more */
+	sleep_ms(500);
+	assert_int_equal(fetch(scenes->scene[OTHER], &request, NULL), 0);
+	assert_int_equal(scenes->held[OTHER]->asked, 1);
+}
+
+static void test_who_is_more_patient_asks_himself(void **state)
+{
+	struct scenes *scenes = *state;
+
+	assert_int_equal(both_ask_in_vain(scenes, BID_OUTCOME_UNREACHABLE, 1)->error, 0);
+	assert_int_equal(scenes->held[OTHER]->asked, 1);
+}
+
+/* With what it refuses one process, another may come through. */
+static void test_a_refusal_is_no_outage(void **state)
+{
+	struct scenes *scenes = *state;
+
+	assert_int_equal(both_ask_in_vain(scenes, BID_OUTCOME_REFUSED, 0)->error, 0);
+	assert_int_equal(scenes->held[OTHER]->asked, 1);
+}
+
+static void test_who_asks_others_waits_for_nobody(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first;
+
+	equip(scenes, ONE, &patient);
+	scene_broker(scenes->scene[OTHER], &patient);
+	scenes->held[OTHER] = scene_held(scenes->scene[OTHER], "sound");
+	held_elf(scenes->held[OTHER], 0xa);
+	held_hold(scenes->held[ONE], HOLD_HEAD);
+	first = call_for(scenes->scene[ONE], &request);
+	held_wait(scenes->held[ONE], 1);
+	assert_int_equal(fetch(scenes->scene[OTHER], &request, NULL), 0);
+	assert_false(call_over(first));
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(first), 0);
+}
+
 static void test_the_next_takes_over(void **state)
 {
 	struct scenes *scenes = *state;
@@ -203,9 +284,10 @@ static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
 	assert_int_equal(call_wait(second), 0);
 }
 
-/* Another process that holds @request, and beats like one that gets on. */
+/* Another process that holds @request, which it asks of "held", and beats like one that gets on. */
 static pid_t hold_elsewhere(const char *directory, const struct bid_request *request)
 {
+	uint64_t key = bid_hold_key(request, bid_hold_source("held"), 0);
 	struct bid_holds *holds;
 	struct bid_store *store;
 	int ready[2];
@@ -217,10 +299,10 @@ static pid_t hold_elsewhere(const char *directory, const struct bid_request *req
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (bid_store_open(directory, BID_STORE_WRITE, &store) < 0 || bid_holds_new(store, &holds) < 0 ||
-		    bid_holds_take(holds, bid_hold_key(request, 0)) < 0 || write(ready[1], "", 1) != 1)
+		    bid_holds_take(holds, key) < 0 || write(ready[1], "", 1) != 1)
 			_exit(1);
 		for (int i = 0; i < 600; i++) {
-			bid_holds_beat(holds, bid_hold_key(request, 0));
+			bid_holds_beat(holds, key);
 			sleep_ms(100);
 		}
 		_exit(0);
@@ -319,11 +401,20 @@ static void test_where_nothing_can_be_held_it_is_fetched_all_the_same(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scenes_test(test_two_brokers_fetch_once),  scenes_test(test_who_waits_waits_for_nothing_else),
-		scenes_test(test_a_no_is_heard_by_both),   scenes_test(test_the_next_takes_over),
-		scenes_test(test_waits_have_their_bounds), scenes_test(test_a_flight_that_was_left_is_in_nobodys_way),
-		scenes_test(test_a_killed_holder_is_none), scenes_test(test_nobody_waits_for_a_stopped_one),
-		scenes_test(test_the_file_may_be_removed), scenes_test(test_where_nothing_can_be_held_it_is_fetched_all_the_same),
+		scenes_test(test_two_brokers_fetch_once),
+		scenes_test(test_who_waits_waits_for_nothing_else),
+		scenes_test(test_a_no_is_heard_by_both),
+		scenes_test(test_an_outage_is_paid_for_once),
+		scenes_test(test_who_is_more_patient_asks_himself),
+		scenes_test(test_a_refusal_is_no_outage),
+		scenes_test(test_who_asks_others_waits_for_nobody),
+		scenes_test(test_the_next_takes_over),
+		scenes_test(test_waits_have_their_bounds),
+		scenes_test(test_a_flight_that_was_left_is_in_nobodys_way),
+		scenes_test(test_a_killed_holder_is_none),
+		scenes_test(test_nobody_waits_for_a_stopped_one),
+		scenes_test(test_the_file_may_be_removed),
+		scenes_test(test_where_nothing_can_be_held_it_is_fetched_all_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
