@@ -15,10 +15,11 @@ struct bid_fetch;
 struct bid_fetch_config {
 	unsigned connect_ms; /* to be connected, TLS included; 0 means 5000 */
 	/*
-	 * From the request to the first byte of the answer, or up to four times as long if the server answers others meanwhile; 0
-	 * means 30000.
+	 * From the request to the first byte of the answer: what does not begin within first_byte_ms (0 means 30000) is a trouble
+	 * of the server, unless that answers others meanwhile; and it is waited for up to answer_ms, or four times as long if it
+	 * does (0 means first_byte_ms, or 90000 if that is 0, too).
 	 */
-	unsigned first_byte_ms;
+	unsigned first_byte_ms, answer_ms;
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
 	unsigned parallel; /* transfers at once per server, and up to twice as many more that take longer; 0 means 8 */

@@ -15,7 +15,8 @@ static bool becomes_witness(const struct bid_transfer *transfer)
 	bool unanswered = transfer->phase == BID_PHASE_CONNECTING || transfer->phase == BID_PHASE_WAITING;
 	bool under_way = transfer->place == BID_PLACE_ACTIVE && unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE;
 
-	return under_way && !transfer->witness && !server->closing && (transfer->probe || server->witnesses == 0);
+	return under_way && !transfer->witness && !transfer->silent && !server->closing &&
+	       (transfer->probe || server->witnesses == 0);
 }
 
 /* Under the lock. */

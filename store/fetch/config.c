@@ -15,11 +15,12 @@
 #include "base/log.h"
 #include "fetch/url.h"
 
-#define DEFAULT_CONNECT_MS 5000
-#define DEFAULT_RETRIES	   2 /* as libdebuginfod */
-#define MOST_RETRIES	   10
-#define LONGEST_TIMEOUT_S  3600 /* a file system must not wait for ever, whatever it is told */
-#define URLS_FILE_MAX	   (64 * 1024)
+#define DEFAULT_CONNECT_MS    5000
+#define DEFAULT_FIRST_BYTE_MS 30000
+#define DEFAULT_RETRIES	      2 /* as libdebuginfod */
+#define MOST_RETRIES	      10
+#define LONGEST_TIMEOUT_S     3600 /* a file system must not wait for ever, whatever it is told */
+#define URLS_FILE_MAX	      (64 * 1024)
 
 /* Reads the variable @name into @ret_value. False, with a warning if it is not a number, and @ret_value is left alone. */
 static bool number_from_environment(const char *name, long long *ret_value)
@@ -47,6 +48,11 @@ static const char *path_from_environment(const char *name)
 	return path && *path ? path : NULL;
 }
 
+static unsigned at_most(unsigned ms, unsigned most)
+{
+	return ms < most ? ms : most;
+}
+
 void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 {
 	long long value;
@@ -56,14 +62,15 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 	/*
 	 * libdebuginfod's one timeout is the time in which 100 KiB must arrive, from the request on; zero or less is none. Here it
 	 * is the patience with a server at each step: until it answers, and between two pieces of the body. It may shorten the time
-	 * to be connected, but not lengthen it: no healthy server needs more.
+	 * to be connected, but not lengthen it: no healthy server needs more. Nor is a silent one trusted for longer with the rest.
 	 */
 	if (number_from_environment("DEBUGINFOD_TIMEOUT", &value)) {
 		if (value <= 0 || value > LONGEST_TIMEOUT_S)
 			value = LONGEST_TIMEOUT_S;
-		config->first_byte_ms = (unsigned)value * 1000;
-		config->stall_ms = config->first_byte_ms;
-		config->connect_ms = config->first_byte_ms < DEFAULT_CONNECT_MS ? config->first_byte_ms : DEFAULT_CONNECT_MS;
+		config->answer_ms = (unsigned)value * 1000;
+		config->stall_ms = config->answer_ms;
+		config->first_byte_ms = at_most(config->answer_ms, DEFAULT_FIRST_BYTE_MS);
+		config->connect_ms = at_most(config->answer_ms, DEFAULT_CONNECT_MS);
 	}
 	if (number_from_environment("DEBUGINFOD_MAXTIME", &value) && value > 0)
 		config->max_time_ms = (unsigned)(value < LONGEST_TIMEOUT_S ? value : LONGEST_TIMEOUT_S) * 1000;

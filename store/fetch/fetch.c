@@ -11,6 +11,7 @@
 
 #define CONNECT_MS	 5000 /* the name, TCP with two lost packets, and TLS; it is what a dead server costs, once a pause */
 #define FIRST_BYTE_MS	 30000
+#define ANSWER_MS	 90000 /* as libdebuginfod */
 #define STALL_MS	 5000
 #define PARALLEL	 8
 #define IDLE_CONNECTIONS 16L
@@ -19,6 +20,8 @@ static void apply_defaults(struct bid_fetch_config *config)
 {
 	if (!config->connect_ms)
 		config->connect_ms = CONNECT_MS;
+	if (!config->answer_ms)
+		config->answer_ms = config->first_byte_ms ? config->first_byte_ms : ANSWER_MS;
 	if (!config->first_byte_ms)
 		config->first_byte_ms = FIRST_BYTE_MS;
 	if (!config->stall_ms)

@@ -10,8 +10,8 @@
 
 #include "fetch/network.h"
 
-#define SLOWEST	    1024 /* bytes a second, on average over first_byte_ms */
-#define PERIODS_MAX 4 /* times first_byte_ms for one answer of a server that answers others meanwhile */
+#define SLOWEST 1024 /* bytes a second, on average over first_byte_ms */
+#define LONGER	4 /* times answer_ms for one answer of a server that answers others meanwhile */
 
 static bool is_reused(const struct bid_transfer *transfer)
 {
@@ -226,33 +226,34 @@ void bid_judge_end(struct bid_transfer *transfer, CURLcode code)
 }
 
 /*
- * Did the server answer another request in the later half of the wait? Then it is not the server that is gone: one that has to get
- * the file from elsewhere first, or out of a large archive, says nothing before that is done.
+ * Did the server answer another request in the later half of the last first_byte_ms? Then it is not the server that is gone: one
+ * that has to get the file from elsewhere first, or out of a large archive, says nothing before that is done.
  */
 static bool answers_others(const struct bid_transfer *transfer)
 {
-	unsigned period_ms = bid_transfer_config(transfer)->first_byte_ms;
-
-	return transfer->server->answered_at > transfer->asked_at + (transfer->periods - 1) * (int64_t)period_ms + period_ms / 2;
+	return transfer->server->answered_at > transfer->deadline - bid_transfer_config(transfer)->first_byte_ms / 2;
 }
 
-static void judge_silence(struct bid_transfer *transfer)
+/* No answer came for first_byte_ms, or a few times that. Others are to know of it; but who asked can wait. */
+static void judge_silence(struct bid_transfer *transfer, int64_t now)
 {
-	unsigned period_ms = bid_transfer_config(transfer)->first_byte_ms;
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	bool others = answers_others(transfer), reused = is_reused(transfer);
+	int64_t waited = transfer->deadline - transfer->asked_at;
+	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
-	/* a large file is better had late than never; but not on a connection that may have been forgotten */
-	if (others && !reused && !transfer->witness && transfer->periods < PERIODS_MAX) {
-		transfer->periods++;
-		bid_transfer_set_deadline(transfer, transfer->asked_at + transfer->periods * (int64_t)period_ms);
-		return;
-	}
-	/* a silent server is not asked twice */
-	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, reused, "no answer within %g s", transfer->periods * (period_ms / 1000.0));
-	if (others || proves_nothing(transfer))
+	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, reused, "no answer within %g s", (double)waited / 1000);
+	if (others || transfer->silent || proves_nothing(transfer))
 		transfer->judgement.sign = BID_SIGN_NONE;
 	else
 		transfer->judgement.sign = bid_server_excuses(transfer->server, transfer) ? BID_SIGN_BAD : BID_SIGN_DEAD;
+	/* but not on a connection that may have been forgotten; on another a silent server is not asked twice */
+	if (reused || transfer->witness || waited >= limit)
+		return;
+	bid_server_note_silence(transfer->server, transfer, now);
+	transfer->judgement = (struct bid_judgement){ 0 };
+	waited += config->first_byte_ms;
+	bid_transfer_set_deadline(transfer, transfer->asked_at + (waited < limit ? waited : limit));
 }
 
 static void judge_slow_body(struct bid_transfer *transfer, int64_t now)
@@ -294,7 +295,7 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 		excuse_connecting(transfer);
 		break;
 	case BID_PHASE_WAITING:
-		judge_silence(transfer);
+		judge_silence(transfer, now);
 		break;
 	case BID_PHASE_BODY:
 		judge_slow_body(transfer, now);

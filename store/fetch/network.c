@@ -300,8 +300,11 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 			continue;
 		}
 		bid_judge_deadline(transfer, now);
+		/* it may go on, and have said of its server what those in line are to know */
 		if (transfer->judgement.outcome != BID_OUTCOME_NONE)
 			conclude(fetch, transfer);
+		else
+			bid_network_dispatch(transfer->server);
 	}
 	for (server = TAILQ_FIRST(&fetch->alarmed); server; server = later) {
 		later = TAILQ_NEXT(server, alarm);

@@ -19,7 +19,6 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 
 	transfer->phase = BID_PHASE_WAITING;
 	transfer->asked_at = bid_clock_ms();
-	transfer->periods = 1;
 	bid_transfer_set_deadline(transfer, transfer->asked_at + bid_transfer_config(transfer)->first_byte_ms);
 	return CURL_PREREQFUNC_OK;
 }

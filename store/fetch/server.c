@@ -193,6 +193,7 @@ static const char *protocol_of(const struct bid_transfer *transfer)
 
 void bid_server_note_answer(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
 {
+	bool well = transfer->silent && !bid_response_is_trouble(&transfer->response);
 	int64_t ms = now - transfer->asked_at;
 	unsigned sample = ms < 1 ? 1 : ms > 3600 * 1000 ? 3600 * 1000 : (unsigned)ms;
 
@@ -202,6 +203,9 @@ void bid_server_note_answer(struct bid_server *server, const struct bid_transfer
 	/* what was seen counts more than what is said */
 	if (transfer->response.status == 200 && server->ranges < BID_RANGES_SENT)
 		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
+	/* what it was taken for dead for has come, and others need not wait until all of the body has */
+	if (well)
+		bid_breaker_note(&server->breaker, now, false, BID_SIGN_HEALTHY, 0, "");
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
 	free(server->silent);
@@ -218,6 +222,20 @@ bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *tr
 	if (!server->silent)
 		server->silent = strdup(transfer->url);
 	return first && server->answered_at > 0;
+}
+
+void bid_server_note_silence(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
+{
+	const struct bid_judgement *judgement = &transfer->judgement;
+
+	if (judgement->sign == BID_SIGN_NONE)
+		return;
+	pthread_mutex_lock(&server->fetch->lock);
+	bid_breaker_note(&server->breaker, now, transfer->probe, judgement->sign, 0, judgement->text);
+	pthread_mutex_unlock(&server->fetch->lock);
+	/* it has found out what it was to find out, and the next probe is another */
+	transfer->probe = false;
+	transfer->silent = true;
 }
 
 void bid_server_note_ranges(struct bid_server *server, bool honoured)
@@ -274,7 +292,7 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	bid_breaker_init(&server->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	server->source.ops = &server_ops;
 	server->source.name = server->name;
-	server->source.limit_ms = fetch->config.first_byte_ms;
+	server->source.limit_ms = fetch->config.answer_ms;
 	TAILQ_INIT(&server->waiting);
 	*ret_source = &server->source;
 	return 0;

@@ -67,6 +67,9 @@ void bid_server_note_answer(struct bid_server *server, const struct bid_transfer
  */
 bool bid_server_excuses(struct bid_server *server, const struct bid_transfer *transfer);
 
+/* No answer to @transfer came in time, as it is judged; that is noted, though it goes on. */
+void bid_server_note_silence(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
+
 /* It was asked for the rest of a file that it had offered in parts, and sent that, or all of it. */
 void bid_server_note_ranges(struct bid_server *server, bool honoured);
 

@@ -175,6 +175,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->hops = 0;
 	transfer->received = 0;
 	transfer->judgement = (struct bid_judgement){ 0 };
+	transfer->silent = false;
 	transfer->trouble[0] = '\0';
 	begin_connecting(transfer);
 

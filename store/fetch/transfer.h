@@ -74,7 +74,7 @@ struct bid_transfer {
 	struct bid_response response;
 	int64_t begun_at; /* when the name was asked for, or the connection */
 	int64_t asked_at; /* when the request was sent */
-	unsigned periods; /* of first_byte_ms, that the answer may take */
+	bool silent; /* no answer came in time, which was noted, and it goes on */
 	struct bid_rest rest; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */
 	int64_t stall_at; /* unless more of the body comes before */

@@ -120,6 +120,25 @@ def test_slow_bodies(mount, mode, faults, place):
             process.wait(10)
 
 
+@pytest.mark.limit(240)
+def test_cold_archive(mount, faults, place, store, env):
+    """A server that unpacks a package before it says anything: who waits gets it, and who does not finds it later."""
+    if not FULL:
+        pytest.skip("takes minutes: BIDFS_FULL=1")
+    original, server = programs.small(place / "app"), faults("delay:40")
+    early, late = (programs.forge(original, f"{byte}" * 20, place / byte) for byte in ("ee", "ef"))
+    server.serve(early)
+    server.serve(late)
+    tools.run(tools.BIDCTL, "--store", store, "get", f"--url={server.url}", early.id, "elf", env=env)
+    assert server.count() == 1
+    m = mount(f"url={server.url}", "wait=1")
+    m.permit(server.url)
+    path = m.artifact(late.id)
+    assert read(path) == errno.ENOENT
+    tools.wait_until(lambda: not m.status()["flights"], "the file", 60)
+    assert read(path) == late.read() and server.count() == 2
+
+
 STATES = {"well": [], "slow": ["delay:0.6"], "absent": ["absent"], "dies": ["reset:5000"], "bad": ["error:503"]}
 ORDERS = list(itertools.product([*STATES, "dead"], repeat=3))
 

@@ -391,6 +391,7 @@ static void test_config_defaults(void **state)
 	bid_fetch_config_from_environment(&config);
 	assert_int_equal(config.connect_ms, 0);
 	assert_int_equal(config.first_byte_ms, 0);
+	assert_int_equal(config.answer_ms, 0);
 	assert_int_equal(config.stall_ms, 0);
 	assert_int_equal(config.retries, 2);
 	assert_int_equal(config.parallel, 0);
@@ -402,17 +403,17 @@ static void test_config_timeout(void **state)
 {
 	static const struct {
 		const char *value;
-		unsigned connect_ms, first_byte_ms, stall_ms;
+		unsigned connect_ms, first_byte_ms, answer_ms, stall_ms;
 	} cases[] = {
-		{ "90", 5000, 90000, 90000 },
-		{ "2", 2000, 2000, 2000 },
-		{ "0", 5000, 3600000, 3600000 },
-		{ "-1", 5000, 3600000, 3600000 },
-		{ "99999999999", 5000, 3600000, 3600000 },
-		{ "soon", 0, 0, 0 },
-		{ "3s", 0, 0, 0 },
-		{ "", 0, 0, 0 },
-		{ "999999999999999999999999", 0, 0, 0 },
+		{ "90", 5000, 30000, 90000, 90000 },
+		{ "2", 2000, 2000, 2000, 2000 },
+		{ "0", 5000, 30000, 3600000, 3600000 },
+		{ "-1", 5000, 30000, 3600000, 3600000 },
+		{ "99999999999", 5000, 30000, 3600000, 3600000 },
+		{ "soon", 0, 0, 0, 0 },
+		{ "3s", 0, 0, 0, 0 },
+		{ "", 0, 0, 0, 0 },
+		{ "999999999999999999999999", 0, 0, 0, 0 },
 	};
 
 	clear_config_environment();
@@ -423,6 +424,7 @@ static void test_config_timeout(void **state)
 		bid_fetch_config_from_environment(&config);
 		assert_int_equal(config.connect_ms, cases[i].connect_ms);
 		assert_int_equal(config.first_byte_ms, cases[i].first_byte_ms);
+		assert_int_equal(config.answer_ms, cases[i].answer_ms);
 		assert_int_equal(config.stall_ms, cases[i].stall_ms);
 	}
 	clear_config_environment();
