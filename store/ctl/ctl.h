@@ -113,6 +113,9 @@ static inline void ctl_cleanup_store(struct bid_store **store)
 
 #define ctl_auto_store __attribute__((cleanup(ctl_cleanup_store)))
 
+/* An id as people write it: with digits in either case, while that of a path has them in lower case. Returns 0 or -EINVAL. */
+int ctl_parse_id(const char *text, struct bid_id *ret_id);
+
 /*
  * Which id of @store (NULL is an empty one) does @text name, in full or by its first 7 digits or more? Returns 0, or
  *   -EINVAL	it is neither an id nor such an abbreviation

@@ -20,8 +20,8 @@ static enum ctl_status take(char *line, size_t number, ctl_id_line_fn fn, void *
 	name = id_text + len + strspn(id_text + len, " \t\r\n");
 	name[strcspn(name, "\r\n")] = '\0';
 	id_text[len] = '\0';
-	if (bid_id_parse_str(id_text, &id) < 0) {
-		bid_error("not a build-id in lower-case hex, in line %zu: '%s'", number, id_text);
+	if (ctl_parse_id(id_text, &id) < 0) {
+		bid_error("not a build-id in hex, in line %zu: '%s'", number, id_text);
 		return CTL_USAGE;
 	}
 	return fn(user, &id, name);

@@ -89,12 +89,11 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("'--perf-data' takes nothing beside: '%s'", argv[0]);
 	asking.store = store;
 	for (int i = 0; status == CTL_DONE && i < argc; i++) {
-		if (bid_id_parse_str(argv[i], &id) < 0)
-			return ctl_usage("not a build-id in lower-case hex, and a recording goes with '--perf-data': '%s'",
-					 argv[i]);
+		if (ctl_parse_id(argv[i], &id) < 0)
+			return ctl_usage("not a build-id in hex, and a recording goes with '--perf-data': '%s'", argv[i]);
 	}
 	for (int i = 0; status == CTL_DONE && i < argc; i++)
-		if (bid_id_parse_str(argv[i], &id) == 0)
+		if (ctl_parse_id(argv[i], &id) == 0)
 			status = ask(&asking, &id, "");
 	if (status == CTL_DONE && ctl->perf_data)
 		status = ask_recording(&asking, ctl->perf_data);

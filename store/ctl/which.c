@@ -16,7 +16,26 @@ enum {
 	ABBREVIATION_MIN = 7, /* digits; as long as git's */
 	CANDIDATES_MAX = 10, /* to show */
 	WHOLE_MIN = 8, /* bytes; a shorter one that is not stored is taken for an abbreviation or a slip */
+	DIGITS_MAX = 2 * BID_ID_MAX,
 };
+
+/* With digits in lower case; of more than an id can have, enough to tell. Returns @buf. */
+static const char *lower(const char *text, char buf[static DIGITS_MAX + 2])
+{
+	size_t n = strnlen(text, DIGITS_MAX + 1);
+
+	for (size_t i = 0; i < n; i++)
+		buf[i] = (char)(text[i] >= 'A' && text[i] <= 'F' ? text[i] - 'A' + 'a' : text[i]);
+	buf[n] = '\0';
+	return buf;
+}
+
+int ctl_parse_id(const char *text, struct bid_id *ret_id)
+{
+	char digits[DIGITS_MAX + 2];
+
+	return bid_id_parse_str(lower(text, digits), ret_id);
+}
 
 struct search {
 	const char *prefix;
@@ -51,11 +70,12 @@ static void list_candidates(const struct search *search)
 
 int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 {
-	struct search search = { .prefix = text, .len = strlen(text) };
+	char digits[DIGITS_MAX + 2];
+	struct search search = { .prefix = lower(text, digits), .len = strlen(digits) };
 	struct bid_id id, first;
 	int r;
 
-	if (bid_id_parse_str(text, &id) == 0) {
+	if (bid_id_parse_str(digits, &id) == 0) {
 		r = store ? bid_store_has(store, &id) : 0;
 		if (r < 0)
 			return r;
@@ -64,12 +84,12 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 			return 0;
 		}
 	}
-	if (search.len < ABBREVIATION_MIN || search.len > 2 * BID_ID_MAX || strspn(text, "0123456789abcdef") != search.len)
+	if (search.len < ABBREVIATION_MIN || search.len > DIGITS_MAX || strspn(digits, "0123456789abcdef") != search.len)
 		return -EINVAL;
 	if (!store)
 		return -ENOENT;
 
-	bid_id_parse(text, 2, &first);
+	bid_id_parse(digits, 2, &first);
 	r = bid_store_each_id_in(store, first.bytes[0], compare, &search);
 	if (r < 0)
 		return r;
@@ -88,7 +108,7 @@ int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *re
 	int r = ctl_which(store, text, ret_id);
 	struct bid_id id;
 
-	if (r != -ENOENT || bid_id_parse_str(text, &id) < 0 || id.len < WHOLE_MIN)
+	if (r != -ENOENT || ctl_parse_id(text, &id) < 0 || id.len < WHOLE_MIN)
 		return r;
 	*ret_id = id;
 	return 0;
@@ -103,7 +123,7 @@ enum ctl_status ctl_which_failed(const char *text, int error)
 		bid_error("no such build-id in the store: '%s'", text);
 		return CTL_REFUSED;
 	case -EINVAL:
-		bid_error("not a build-id in lower-case hex, nor its first %d digits or more: '%s'", ABBREVIATION_MIN, text);
+		bid_error("not a build-id in hex, nor its first %d digits or more: '%s'", ABBREVIATION_MIN, text);
 		return CTL_USAGE;
 	default:
 		bid_error("%s: looking for '%s'", bid_strerror(error), text);

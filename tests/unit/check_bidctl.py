@@ -336,8 +336,20 @@ def case_abbreviations(scene):
         assert "".join(sorted(listed)) == candidates, done.stderr
         assert done.stdout == ""
         scene.one_error(command, "7654321", status=REFUSED, has="no such build-id in the store: '7654321'")
-        for malformed in (ID_FAR[:6], ID_FAR.replace("1", "A"), "", "../../etc", ID_FAR + "0" * 100, ID_FAR[:20] + "g"):
+        for malformed in (ID_FAR[:6], "", "../../etc", ID_FAR + "0" * 100, ID_FAR[:20] + "g"):
             scene.one_error(command, malformed, status=USAGE, has=f"'{malformed}'")
+
+
+def case_capitals(scene):
+    """An id is the same in capitals, whole or not."""
+    scene.on_store("add", scene.one)
+    for text in (ID_ONE.upper(), ID_ONE.capitalize(), ID_ONE[:9].upper()):
+        assert scene.json("show", text)["id"] == ID_ONE, text
+        assert scene.json("get", text, "elf")["id"] == ID_ONE, text
+    scene.one_error("get", "--offline", ID_NOT_STORED.upper(), status=REFUSED, has=f"'{ID_NOT_STORED}'")
+    assert scene.on_store("missing", ID_ONE.upper()).stdout == ""
+    scene.on_store("verify", ID_ONE.upper())
+    assert scene.on_store("remove", ID_ONE.upper()).stdout.startswith("removed 1 names, ")
 
 
 def case_many_candidates(scene):

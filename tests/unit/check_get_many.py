@@ -67,8 +67,8 @@ def case_list_offline(scene):
                              (ID_FAR, "elf"): "absent"}, items
     assert found["needed"] == 4 and items[ID_FAR, "elf"]["path"] is None and "--offline" in items[ID_FAR, "elf"]["why"], found
     assert items[ID_ONE, "elf"]["path"] == "/usr/bin/one" and items[ID_ONE, "elf"]["why"] is None
-    items, found = get(scene, "-", "elf", "--offline", lines=ID_ONE)
-    assert states(items) == {(ID_ONE, "elf"): "here"}
+    items, found = get(scene, "-", "elf", "--offline", lines=f"{ID_ONE}\n{ID_ONE.upper()}\n")
+    assert states(items) == {(ID_ONE, "elf"): "here"}, "in capitals it is the same"
     assert get(scene, "-", "--offline")[1]["needed"] == 0
     done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-"], env=scene.environment, input=f"{ID_ONE}\nNONSENSE\n",
                           capture_output=True, text=True, timeout=TIMEOUT, check=False)
