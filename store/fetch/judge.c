@@ -238,17 +238,17 @@ static bool answers_others(const struct bid_transfer *transfer)
 static void judge_silence(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
-	bool others = answers_others(transfer), reused = is_reused(transfer);
+	bool others = answers_others(transfer), forgotten = is_reused(transfer) && transfer->tries <= config->retries;
 	int64_t waited = transfer->deadline - transfer->asked_at;
 	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
-	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, reused, "no answer within %g s", (double)waited / 1000);
+	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, forgotten, "no answer within %g s", (double)waited / 1000);
 	if (others || transfer->silent || proves_nothing(transfer))
 		transfer->judgement.sign = BID_SIGN_NONE;
 	else
 		transfer->judgement.sign = bid_server_excuses(transfer->server, transfer) ? BID_SIGN_BAD : BID_SIGN_DEAD;
-	/* but not on a connection that may have been forgotten; on another a silent server is not asked twice */
-	if (reused || transfer->witness || waited >= limit)
+	/* but not on a connection that may have been forgotten, if there is another try; else a silent server is not asked twice */
+	if (forgotten || transfer->witness || waited >= limit)
 		return;
 	bid_server_note_silence(transfer->server, transfer, now);
 	transfer->judgement = (struct bid_judgement){ 0 };
