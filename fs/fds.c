@@ -18,11 +18,18 @@ enum {
 	IDLE_S = 60, /* what was not used for so long is kept for nobody */
 };
 
+/* Whose a file is to be, and who reads it. */
+struct rights {
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+};
+
 struct bid_fd {
 	uint64_t number;
 	struct bid_file file; /* owned; its stat is protected by the lock, as all below */
 	struct bid_stamp stamp; /* of when it was checked */
-	mode_t mode; /* which bid_fstat() made of the file then; a list or a mode that is changed shows in the stamp */
+	struct rights rights; /* of what was found then; a list or a mode of the file that is changed shows in the stamp */
 	unsigned users; /* the table is one */
 	bool by_path; /* its descriptor is an O_PATH one */
 	bool last; /* its file has no other place any more, and may be read */
@@ -133,13 +140,24 @@ static void give_up(struct bid_fds *fds, struct bid_fd *fd)
 		bid_fds_put(fds, fd);
 }
 
-/* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @mode what it had then. */
-static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp, mode_t mode,
-		const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
+static struct rights rights_of(const struct stat *st)
+{
+	return (struct rights){ .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
+}
+
+static void give(struct stat *st, const struct rights *rights)
+{
+	st->st_mode = rights->mode;
+	st->st_uid = rights->uid;
+	st->st_gid = rights->gid;
+}
+
+/* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @rights are what was found then. */
+static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
+		struct rights rights, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stamp now;
-	mode_t mode_now;
 	bool same;
 	int r = 0;
 
@@ -147,26 +165,26 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 	if (fstat(file.fd, &file.st) < 0)
 		return -errno;
 	same = bid_stamp_holds(stamp, &file.st);
-	if (same)
-		file.st.st_mode = mode;
-	else
+	if (!same)
 		r = bid_fstat(file.fd, &file.st);
 	if (r < 0)
 		return r;
+	/* whom the directories let through is seen when it is looked up again, and so who is let in now and was not */
+	rights.mode &= file.st.st_mode | (same ? ALLPERMS : 0);
 	/* text is what its name leads to; only what carries its id is the same wherever it is */
 	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
 		return -ENOENT;
 	if (!same) {
 		now = bid_stamp_take(&file.st);
-		mode_now = file.st.st_mode;
 		r = bid_store_recheck(store, request, &file);
 		if (r < 0)
 			return r;
 		pthread_mutex_lock(&fds->lock);
 		fd->stamp = now;
-		fd->mode = mode_now;
+		fd->rights = rights;
 		pthread_mutex_unlock(&fds->lock);
 	}
+	give(&file.st, &rights);
 	if (ret_stat)
 		*ret_stat = file.st;
 	if (ret_same)
@@ -178,7 +196,7 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 			   struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stamp stamp;
-	mode_t mode = 0;
+	struct rights rights = { 0 };
 	struct bid_fd *fd;
 
 	pthread_mutex_lock(&fds->lock);
@@ -188,12 +206,12 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 		unchain(fd);
 		make_newest(fds, fd);
 		stamp = fd->stamp;
-		mode = fd->mode;
+		rights = fd->rights;
 	}
 	pthread_mutex_unlock(&fds->lock);
 	if (!fd)
 		return NULL;
-	if (look(fds, store, fd, &stamp, mode, request, ret_stat, ret_same) == 0)
+	if (look(fds, store, fd, &stamp, rights, request, ret_stat, ret_same) == 0)
 		return fd;
 	give_up(fds, fd);
 	bid_fds_put(fds, fd);
@@ -226,6 +244,17 @@ void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st,
 	pthread_mutex_unlock(&fds->lock);
 	if (fd)
 		bid_fds_put(fds, fd);
+}
+
+void bid_fds_told(struct bid_fds *fds, uint64_t number, const struct stat *st)
+{
+	struct bid_fd *fd;
+
+	pthread_mutex_lock(&fds->lock);
+	fd = find(fds, number);
+	if (fd)
+		fd->rights = rights_of(st);
+	pthread_mutex_unlock(&fds->lock);
 }
 
 void bid_fds_forget(struct bid_fds *fds, uint64_t number)
@@ -319,7 +348,7 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
 	fd->file.fd = kept;
 	fd->by_path = by_path;
 	fd->stamp = bid_stamp_take(&file->st);
-	fd->mode = file->st.st_mode;
+	fd->rights = rights_of(&file->st);
 	if (!by_path)
 		file->fd = -1;
 	fd->users = 2; /* the table, and the caller */

@@ -32,6 +32,9 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
  */
 void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool made);
 
+/* The owner, group and mode of the inode @number are those of @st: of a descriptor alone nobody can tell who gets to its file. */
+void bid_fds_told(struct bid_fds *fds, uint64_t number, const struct stat *st);
+
 /* Nobody knows the inode @number any more: if its file has no name, give up the descriptor. */
 void bid_fds_forget(struct bid_fds *fds, uint64_t number);
 

@@ -71,7 +71,6 @@ struct bid_fs {
 	struct timespec started; /* wall clock */
 	struct bid_listed all_ids; /* buildid */
 	struct bid_listed links[UINT8_MAX + 1]; /* .build-id/xx */
-	mode_t file_mode; /* the bits that a file may have: never setuid, never writable */
 	uid_t uid; /* who owns what is in no store */
 	gid_t gid;
 	struct fuse_session *session; /* borrowed */

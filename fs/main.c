@@ -34,11 +34,16 @@ static int open_store(const char *path, unsigned flags, struct bid_store **ret_s
 /* With allow_other, others must not get through the mount at what they cannot get at below it. */
 static void check_way(const char *path, struct bid_options *options)
 {
-	if (!options->allow_other || bid_path_is_open(path))
+	struct bid_way way = BID_WAY_OPEN;
+
+	if (!options->allow_other)
 		return;
-	bid_warning("'%s' is not open to others: with 'allow_other' they see the names, and only the owner and root read the files",
-		    path);
-	options->owner_only = true;
+	bid_mountpoint_way(path, &way);
+	bid_mountpoint_way(path, &options->way);
+	if (!way.open)
+		bid_warning("'%s' is not open to others: with 'allow_other' they see the names, and only who gets there reads the "
+			    "files",
+			    path);
 }
 
 /* A store that a mount will make, and that is looked for before it does. */

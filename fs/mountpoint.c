@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -155,20 +156,16 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 	return 0;
 }
 
-bool bid_path_is_open(const char *path)
+void bid_mountpoint_way(const char *path, struct bid_way *way)
 {
-	char real[PATH_MAX];
-	struct stat st;
+	char real[PATH_MAX], within[PATH_MAX + 2];
 
-	if (!realpath(path, real))
-		return false;
-	/* from the last directory up; what is left of the root itself is "" */
-	do {
-		if (stat(real, &st) < 0 || !(st.st_mode & S_IXOTH))
-			return false;
-		*strrchr(real, '/') = '\0';
-	} while (*real);
-	return true;
+	if (realpath(path, real)) {
+		snprintf(within, sizeof(within), "%s/.", real);
+		bid_way_along(way, within, 0);
+	} else {
+		bid_way_pass(way, NULL, false);
+	}
 }
 
 int bid_mountpoint_device(void)

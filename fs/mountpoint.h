@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdbool.h>
 
+#include "base/access.h"
+
 /*
  * /mnt/bid if it is there and the caller may mount on it, else $XDG_RUNTIME_DIR/bid, which is made. 0, or -ENOENT if there is
  * neither.
@@ -18,8 +20,8 @@ int bid_mountpoint_default(char ret_path[static PATH_MAX]);
  */
 int bid_mountpoint_check(const char *path, const char *store, bool nonempty, char ret_path[static PATH_MAX]);
 
-/* May everybody search all directories on the way to @path, so that a file's own mode says who may read it? */
-bool bid_path_is_open(const char *path);
+/* @way leads to the directory @path, and through it. */
+void bid_mountpoint_way(const char *path, struct bid_way *way);
 
 /* Is there a FUSE device this process may open? 0, or -1 after an error message. */
 int bid_mountpoint_device(void);

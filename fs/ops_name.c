@@ -76,6 +76,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		 * made in memory is made anew for each who asks, and the kernel reads one for all.
 		 */
 		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode == BID_MODE_PASSTHROUGH && file->st.st_nlink == 0);
+		bid_fds_told(fs->fds, entry.ino, &file->st);
 		keep_for_open(fs, entry.ino, file);
 		bid_reply_told(req, &call->asked, &entry, &told);
 	}

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/access.h"
+
 enum bid_passthrough {
 	BID_PASSTHROUGH_AUTO = 0,
 	BID_PASSTHROUGH_ON,
@@ -32,7 +34,8 @@ struct bid_options {
 	bool offline;
 	bool io_uring;
 	bool read_only; /* ro */
-	bool owner_only; /* what the owner alone may read where it is, he alone reads here; not an option of the user */
+	struct bid_way
+		way; /* to the stores, with allow_other: who does not get there reads nothing here; not an option of the user */
 	enum bid_passthrough passthrough;
 	enum bid_sandbox_use sandbox;
 	unsigned wait_ms; /* 0 is for ever */

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/access.h"
 #include "notify.h"
 #include "text.h"
+
+enum { FILE_MODE = 0555 }; /* the bits that a file may have: never setuid, never writable */
 
 static struct timespec changed(const struct bid_fs *fs, const struct bid_listed *listed)
 {
@@ -70,9 +73,12 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 	struct stat attr = *st;
 
 	attr.st_ino = inode->number;
-	attr.st_mode = S_IFREG | (st->st_mode & (fs->file_mode | writable));
-	if (inode->node.type == BID_NODE_STAGED)
+	if (inode->node.type == BID_NODE_STAGED) {
 		attr.st_mode = S_IFREG | (st->st_mode & 0777);
+	} else {
+		attr.st_mode = S_IFREG | (st->st_mode & (FILE_MODE | writable));
+		bid_way_narrow_opened(&fs->options->way, &attr);
+	}
 	attr.st_nlink = 1;
 	return attr;
 }

@@ -322,7 +322,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.listings = { .lock = PTHREAD_MUTEX_INITIALIZER },
 		.writable = bid_store_writable(store) && !options->read_only,
 		.stack_depth = bid_mode_stack_depth(store),
-		.file_mode = options->owner_only ? 0500 : 0555,
 		.uid = geteuid(),
 		.gid = getegid(),
 	};

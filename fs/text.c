@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 
 static const char readme[] =
@@ -172,10 +173,11 @@ static void stat_modules(const struct bid_fs *fs, const struct bid_id *id, struc
 	st->st_mode = S_IFREG;
 	if (bid_store_modules(fs->store, id, &text, &table) < 0)
 		return;
-	st->st_mode |= table.st_mode & 0444 & fs->file_mode;
+	st->st_mode |= table.st_mode & 0444;
 	st->st_uid = table.st_uid;
 	st->st_gid = table.st_gid;
 	st->st_size = (off_t)strlen(text);
+	bid_way_narrow_opened(&fs->options->way, st);
 }
 
 static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct stat *st)
@@ -184,12 +186,13 @@ static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct s
 	struct stat store;
 	size_t size;
 
-	st->st_mode = S_IFREG | (0444 & fs->file_mode);
+	st->st_mode = S_IFREG | 0444;
 	/* the owner of the files, whoever mounted */
 	if (bid_store_stat(fs->store, ".", &store) == 0) {
 		st->st_uid = store.st_uid;
 		st->st_gid = store.st_gid;
 	}
+	bid_way_narrow_opened(&fs->options->way, st);
 	if (make_info(fs, id, &text, &size) == 0)
 		st->st_size = (off_t)size;
 	clock_gettime(CLOCK_REALTIME, &st->st_mtim);

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
+#include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/made.h"
 #include "disk/publish/temp.h"
@@ -36,6 +37,7 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 		return r;
 	if (!S_ISREG(st.st_mode))
 		return -ENOENT;
+	bid_gates_narrow(store, path, fd, &st);
 	file->fd = bid_steal_fd(&fd);
 	file->st = st;
 	return 0;

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "disk/derive/section.h"
 #include "disk/entries.h"
+#include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -45,6 +46,7 @@ int bid_piece_open(struct bid_store *store, const struct bid_request *request, s
 		return r;
 	if (!S_ISREG(st.st_mode))
 		return -ENOENT;
+	bid_gates_narrow(store, path, fd, &st);
 	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .st = st, .kind = request->kind };
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <bid/store.h>
 
 struct bid_dirs;
+struct bid_gates;
 struct bid_keeper;
 struct bid_packs;
 struct bid_verdicts;
@@ -43,6 +44,9 @@ struct bid_keeper *bid_store_keeper(struct bid_store *store);
 
 /* Its directories that are kept open. */
 struct bid_dirs *bid_store_dirs(struct bid_store *store);
+
+/* What is known of the directories on the way to its files. */
+struct bid_gates *bid_store_gates(struct bid_store *store);
 
 /* Its packs of records. */
 struct bid_packs *bid_store_packs(struct bid_store *store);

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What a store and its lower ones have together. What an earlier one has hides what is under the same name in a later one. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/access.h"
+#include "base/cleanup.h"
+#include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/names.h"
 #include "disk/one.h"
@@ -110,12 +114,30 @@ enum bid_entry bid_store_classify(struct bid_store *store, const char *path)
 	return found;
 }
 
+static int stat_one(struct bid_store *store, const char *path, struct stat *ret_stat)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r = bid_root_open(bid_store_root(store), path, O_PATH, &fd);
+
+	if (r == 0 && fstat(fd, &st) < 0)
+		r = -errno;
+	if (r == 0 && S_ISREG(st.st_mode))
+		r = bid_fstat(fd, &st);
+	if (r < 0)
+		return r;
+	if (S_ISREG(st.st_mode))
+		bid_gates_narrow(store, path, fd, &st);
+	*ret_stat = st;
+	return 0;
+}
+
 int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat)
 {
 	int result = -ENOENT;
 
 	for (; store; store = bid_store_lower(store)) {
-		int r = bid_store_has_paths(store) ? bid_root_stat(bid_store_root(store), path, ret_stat) : -ENOENT;
+		int r = bid_store_has_paths(store) ? stat_one(store, path, ret_stat) : -ENOENT;
 
 		if (r == 0)
 			return 0;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """R20: what a user may not read in the store he does not read through the mount, and what he may he does."""
+import contextlib
 import hashlib
 import json
 import os
@@ -119,6 +120,94 @@ def test_the_directories_it_was_added_from(needs_root, mount, mode, place, store
         assert shared == [("open", 0o755), ("not listed", 0o755)]
 
 
+def within(store, first, number, way, bits):
+    """A program of alice's in the store, of this mode, in directories like these."""
+    directory, group, above = WAYS[way]
+    build = programs.forge(first, f"{number:08x}{first.id[8:]}", first.path.parent / f"program{number}")
+    stored = programs.into_store(store, build.id, f"/usr/way{number}/here/program", build.path.read_bytes())
+    here = store / f"usr/way{number}/here"
+    os.chown(stored, ALICE, GROUP)
+    stored.chmod(bits)
+    os.chown(here, 0 if "root" in way else ALICE, group)
+    here.chmod(directory)
+    os.chown(here.parent, 0 if "root" in way else ALICE, GROUP if above == 0o750 else ALICE)
+    here.parent.chmod(above)
+    return build, stored
+
+
+def test_the_directories_inside_the_store(needs_root, mount, mode, place, store):
+    """As those on the way to a file that is added."""
+    cases = [(way, bits) for way in WAYS for bits in (0o755, 0o750, 0o700)]
+    first = programs.small(place / "first")
+    made = [within(store, first, number, way, bits) for number, (way, bits) in enumerate(cases)]
+    m = mount("allow_other")
+    sources, mounted = [stored for _, stored in made], [m.artifact(build.id) for build, _ in made]
+    right = told("root", sources)
+    assert 13 not in right and told("root", mounted) == right
+    pieces = [m / "buildid" / build.id / "section" / ".text" for build, _ in made]
+    for user in ("alice", "bob", "carol"):
+        answers = told(user, sources), told(user, mounted), told(user, pieces)
+        for case, whole, source, there, piece in zip(cases, right, *answers):
+            assert there in (13, whole) and source in (13, whole), (user, case)
+            assert source != 13 or (there == 13 and piece == 13), f"{user} reads what he may not: {case}"
+            # what a mode can say, it does
+            exact = case[0] != "all but a group's" and user != "alice"
+            assert not exact or there == source, f"{user} does not read what he may: {case}"
+    assert told("alice", mounted)[cases.index(("closed", 0o700))] != 13
+
+
+@pytest.mark.parametrize("how", ["mode", "list"])
+@pytest.mark.parametrize("held", [False, True], ids=["closed", "held"])
+def test_a_directory_that_is_closed_later(needs_root, mount, mode, place, store, how, held):
+    """Also of what was believed for an hour, because nothing changed, and of what is kept open."""
+    first = programs.small(place / "first")
+    build, stored = within(store, first, 1, "open", 0o755)
+    m = mount("allow_other")
+    path = m.artifact(build.id)
+    for _ in range(3):
+        assert told("carol", [path]) == told("carol", [stored]) != [13]
+        time.sleep(0.03)
+    with path.open("rb") if held else contextlib.nullcontext():
+        if how == "mode":
+            stored.parents[2].chmod(0o750)
+        else:
+            try:
+                os.setxattr(stored.parents[2], "system.posix_acl_access", acl(7, 5, 5, 5, {CAROL: 0}))
+            except OSError as trouble:
+                pytest.skip(f"no access control lists on this file system: {trouble}")
+        assert told("carol", [stored]) == [13]
+        tools.wait_until(lambda: told("carol", [path]) == [13], "carol is refused", 5)
+    assert told("root", [path]) == told("root", [stored]) != [13]
+    stored.parents[2].chmod(0o755)
+    if how == "list":
+        os.removexattr(stored.parents[2], "system.posix_acl_access")
+    tools.wait_until(lambda: told("carol", [path]) == told("carol", [stored]) != [13], "carol is let in", 5)
+
+
+@pytest.mark.parametrize("where", ["the store", "above it"])
+def test_a_store_of_a_group(needs_root, mount, mode, place, where):
+    """Its group reads what it may where it is, and nobody else does."""
+    store = place / "team/store"
+    store.mkdir(parents=True)
+    closed = store if where == "the store" else store.parent
+    first, stored = programs.small(place / "first"), []
+    builds = [programs.forge(first, f"{bits:08x}{first.id[8:]}", place / f"{bits:o}") for bits in (0o755, 0o750, 0o700)]
+    for build, bits in zip(builds, (0o755, 0o750, 0o700)):
+        stored.append(programs.into_store(store, build.id, f"/usr/bin/{bits:o}", build.path.read_bytes()))
+        os.chown(stored[-1], 0, GROUP)
+        stored[-1].chmod(bits)
+    os.chown(closed, 0, GROUP)
+    closed.chmod(0o750)
+    m = mount("allow_other", on=store)
+    m.expect("not open to others")
+    mounted = [m.artifact(build.id) for build in builds]
+    for user in USERS:
+        assert told(user, mounted) == told(user, stored), user
+    assert [answer == 13 for answer in told("bob", mounted)] == [False, False, True]
+    info = m.artifact(builds[0].id, "info")
+    assert told("bob", [info]) != [13] and told("carol", [info]) == [13]
+
+
 def settled(user, paths, expected):
     tools.wait_until(lambda: told(user, paths) == expected, f"what {user} reads is decided")
 
@@ -221,7 +310,7 @@ def test_perf_writes_a_table(needs_root, mount, mode, store):
 
 def test_a_store_that_is_closed(needs_root, mount, mode, place):
     """Nothing that is in it, or made of it, is read by others where they could not get at it; its owner reads all."""
-    store = place / "home" / "store"
+    store = place / "alices" / "store"
     store.mkdir(parents=True)
     table = programs.into_store(store, "ab" * 20, "[kernel.kallsyms]", TABLE, "kallsyms")
     for path in (store, table):

@@ -10,8 +10,10 @@
 #include <bid/elf.h>
 #include <bid/write.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
+#include "disk/gates.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -36,17 +38,19 @@ int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_f
 	struct bid_file file = BID_FILE_NONE;
 	int r = -ENOENT;
 
-	for (; store && r == -ENOENT; store = bid_store_lower(store))
+	for (; store; store = bid_store_lower(store)) {
 		if (bid_store_has_paths(store))
 			r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &file.fd);
+		if (r != -ENOENT)
+			break;
+	}
 	if (r < 0)
 		return r;
-	if (fstat(file.fd, &file.st) < 0)
-		r = -errno;
-	else if (!S_ISREG(file.st.st_mode))
-		r = -ENOENT;
-	else
-		r = bid_kcore_check(file.fd, slash ? slash + 1 : path);
+	r = bid_fstat(file.fd, &file.st);
+	if (r == 0)
+		r = S_ISREG(file.st.st_mode) ? bid_kcore_check(file.fd, slash ? slash + 1 : path) : -ENOENT;
+	if (r == 0)
+		bid_gates_narrow(store, path, file.fd, &file.st);
 	if (r < 0)
 		bid_file_release(&file);
 	else

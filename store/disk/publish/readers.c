@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/access.h"
@@ -14,20 +13,9 @@
 #include "disk/store.h"
 
 enum {
-	PASS_ALL = S_IXUSR | S_IXGRP | S_IXOTH,
-	PASS_GROUP = S_IXUSR | S_IXGRP,
-	PASS_NOT_OWN = S_IXGRP | S_IXOTH,
+	NOT_OWN = S_IRWXG | S_IRWXO,
 	READ_ALL = S_IRUSR | S_IRGRP | S_IROTH,
-	READ_NOT_OWN = S_IRGRP | S_IROTH, /* whichever group one is of */
 	COPIED = 0555,
-};
-
-/* Whom the directories on the way to a file let through. */
-struct way {
-	bool open; /* everybody */
-	bool grouped; /* not everybody, but all of one group */
-	gid_t gid;
-	uid_t uid; /* whose the directories are that are not open; -1 if they are several users' */
 };
 
 int bid_readers_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
@@ -96,40 +84,6 @@ static size_t common(const char *path, const char *other)
 	}
 }
 
-static void pass(struct way *way, const char *directory)
-{
-	struct stat st;
-	bool listed, grouped;
-
-	if (lstat(directory, &st) < 0 || !S_ISDIR(st.st_mode))
-		st = (struct stat){ .st_uid = (uid_t)-1 };
-	/* a list may refuse anybody */
-	listed = getxattr(directory, "system.posix_acl_access", NULL, 0) > 0;
-	if ((st.st_mode & PASS_ALL) == PASS_ALL && !listed)
-		return;
-	grouped = (st.st_mode & PASS_GROUP) == PASS_GROUP && !listed;
-	way->grouped = grouped && (way->open || (way->grouped && way->gid == st.st_gid));
-	way->gid = st.st_gid;
-	way->uid = way->open || way->uid == st.st_uid ? st.st_uid : (uid_t)-1;
-	way->open = false;
-}
-
-/* The directories of @path, but for those in its first @len characters. */
-static struct way way_to(const char *path, size_t len)
-{
-	struct way way = { .open = true };
-	char directory[PATH_MAX];
-
-	snprintf(directory, sizeof(directory), "%s", path);
-	for (char *slash = strrchr(directory, '/'); slash > directory + len; slash = strrchr(directory, '/')) {
-		*slash = '\0';
-		pass(&way, directory);
-	}
-	if (len == 0)
-		pass(&way, "/");
-	return way;
-}
-
 /* Does who adds to the store alone get to it? */
 static bool is_private(const char *store)
 {
@@ -138,7 +92,8 @@ static bool is_private(const char *store)
 
 	snprintf(directory, sizeof(directory), "%s", store);
 	do {
-		if (lstat(directory, &st) == 0 && S_ISDIR(st.st_mode) && !(st.st_mode & PASS_NOT_OWN) && st.st_uid == geteuid())
+		if (lstat(directory, &st) == 0 && S_ISDIR(st.st_mode) && !(st.st_mode & (S_IXGRP | S_IXOTH)) &&
+		    st.st_uid == geteuid())
 			return true;
 		*strrchr(directory, '/') = '\0';
 	} while (*directory);
@@ -146,21 +101,25 @@ static bool is_private(const char *store)
 }
 
 /* The way to @path, of which nothing is known with NULL. */
-static struct way way_of(struct bid_store *store, const char *path)
+static struct bid_way way_of(struct bid_store *store, const char *path)
 {
-	struct way way = { .uid = (uid_t)-1 };
+	struct bid_way way = BID_WAY_OPEN;
 	char ours[PATH_MAX];
 	struct stat root;
 
 	/* in most cases everybody gets there, whoever gets to the store */
 	if (path)
-		way = way_to(path, 0);
+		bid_way_along(&way, path, 0);
+	else
+		bid_way_pass(&way, NULL, false);
 	if (way.open || fstat(bid_store_root(store), &root) < 0 || bid_readers_path(bid_store_root(store), &root, ours) < 0)
 		return way;
-	if (is_private(ours))
-		way.open = true;
-	else if (path)
-		way = way_to(path, common(path, ours));
+	if (is_private(ours)) {
+		way = BID_WAY_OPEN;
+	} else if (path) {
+		way = BID_WAY_OPEN;
+		bid_way_along(&way, path, common(path, ours));
+	}
 	return way;
 }
 
@@ -173,20 +132,17 @@ struct bid_readers bid_readers_by_mode(int fd, const struct stat *st)
 }
 
 /* Of @readers those who come by @way. */
-static struct bid_readers narrow(struct bid_readers readers, const struct way *way)
+static struct bid_readers narrow(struct bid_readers readers, const struct bid_way *way)
 {
-	mode_t mode = readers.mode;
+	struct stat st = { .st_mode = readers.mode, .st_uid = readers.uid, .st_gid = readers.gid };
 
 	if (way->open)
 		return readers;
+	bid_way_narrow(way, &st);
 	readers.hidden = true;
-	readers.mode &= S_IRUSR;
-	if (way->uid != readers.uid)
-		readers.uid = (uid_t)-1; /* he may not get there himself */
-	if (way->grouped && ((mode & READ_NOT_OWN) == READ_NOT_OWN || (mode & S_IRGRP && way->gid == readers.gid))) {
-		readers.mode |= S_IRGRP;
-		readers.gid = way->gid;
-	}
+	readers.mode = st.st_mode & READ_ALL;
+	readers.uid = st.st_uid;
+	readers.gid = st.st_gid;
 	return readers;
 }
 
@@ -195,7 +151,7 @@ struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct 
 	char path[PATH_MAX];
 	bool told = bid_readers_path(fd, st, path) == 0 && leads_to(path, fd, st);
 	struct bid_readers readers = bid_readers_by_mode(fd, st);
-	struct way way = way_of(store, told ? path : NULL);
+	struct bid_way way = way_of(store, told ? path : NULL);
 
 	readers.untold = !told;
 	return narrow(readers, &way);
@@ -204,14 +160,14 @@ struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct 
 int bid_readers_at(struct bid_store *store, const char *path, struct bid_readers *ret_readers, struct stat *ret_st)
 {
 	char real[PATH_MAX];
-	struct way way;
+	struct bid_way way;
 
 	if (!realpath(path, real) || lstat(real, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
 		return -ENOENT;
 	way = way_of(store, real);
 	*ret_readers = (struct bid_readers){ .mode = ret_st->st_mode & COPIED, .uid = ret_st->st_uid, .gid = ret_st->st_gid };
 	/* a list may refuse anybody but the owner: bid_fstat() */
-	if (lgetxattr(real, "system.posix_acl_access", NULL, 0) > 0)
+	if (bid_is_listed(real))
 		ret_readers->mode &= S_IRWXU;
 	*ret_readers = narrow(*ret_readers, &way);
 	return 0;
@@ -219,7 +175,10 @@ int bid_readers_at(struct bid_store *store, const char *path, struct bid_readers
 
 bool bid_readers_all_reach(const char *path)
 {
-	return way_to(path, 0).open;
+	struct bid_way way = BID_WAY_OPEN;
+
+	bid_way_along(&way, path, 0);
+	return way.open;
 }
 
 int bid_readers_set(const struct bid_readers *readers, int fd)
@@ -234,7 +193,7 @@ int bid_readers_set(const struct bid_readers *readers, int fd)
 		if (st.st_uid != readers->uid && (readers->uid == (uid_t)-1 || fchown(fd, readers->uid, (gid_t)-1) < 0))
 			mode |= S_IRUSR;
 		if (st.st_gid != readers->gid && fchown(fd, (uid_t)-1, readers->gid) < 0)
-			mode &= (mode_t) ~(S_IRWXG | S_IRWXO);
+			mode &= (mode_t)~NOT_OWN;
 	}
 	return fchmod(fd, mode) < 0 ? -errno : 0;
 }

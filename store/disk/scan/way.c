@@ -5,12 +5,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/xattr.h>
 #include <xxhash.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
-
-enum { PASS_ALL = S_IXUSR | S_IXGRP | S_IXOTH };
+#include "base/path.h"
 
 /* What is hashed of a directory that does not let everybody through. */
 struct gate {
@@ -20,10 +19,9 @@ struct gate {
 uint64_t bid_way_through(uint64_t above, int fd, const struct stat *st)
 {
 	struct gate gate = { .above = above, .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
-	/* a list may refuse anybody */
-	bool is_listed = fgetxattr(fd, "system.posix_acl_access", NULL, 0) > 0;
+	char path[BID_FD_PATH_MAX];
 
-	return (st->st_mode & PASS_ALL) == PASS_ALL && !is_listed ? above : XXH3_64bits(&gate, sizeof(gate));
+	return bid_way_is_open(st, bid_is_listed(bid_fd_path(fd, path))) ? above : XXH3_64bits(&gate, sizeof(gate));
 }
 
 uint64_t bid_way_to(const char *path)

@@ -17,7 +17,7 @@
 
 enum { FIRST_BUCKETS = 1024 }; /* a power of two */
 
-#define DIR_EVENTS  (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
+#define DIR_EVENTS  (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR)
 #define FILE_EVENTS (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
 
 struct bid_paths_node {
@@ -501,6 +501,11 @@ void bid_paths_event(struct bid_paths *paths, const struct inotify_event *event,
 		tell_below(paths, node, fn, user);
 		return;
 	}
+	/* a directory lets others through now; what is in it is watched itself */
+	if (event->mask & IN_ATTRIB && event->mask & IN_ISDIR && !event->len)
+		tell_below(paths, node, fn, user);
+	if (event->mask & IN_ATTRIB && (event->mask & IN_ISDIR || event->len))
+		return;
 	node->busy++;
 	child = event->len ? find_child(paths, node, event->name) : NULL;
 	if (child)
