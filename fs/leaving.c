@@ -10,59 +10,112 @@ void bid_leaving_init(struct bid_leaving *leaving)
 	pthread_mutex_init(&leaving->lock, NULL);
 }
 
-static void forget(struct bid_leaving_dir *dir)
+static void forget(struct bid_leaving_build *build)
 {
-	free(dir->path);
-	dir->path = NULL;
+	free(build->path);
+	*build = (struct bid_leaving_build){ 0 };
 }
 
 void bid_leaving_release(struct bid_leaving *leaving)
 {
 	for (unsigned i = 0; i < BID_LEAVING_MAX; i++)
-		forget(&leaving->dirs[i]);
+		forget(&leaving->builds[i]);
 	pthread_mutex_destroy(&leaving->lock);
 }
 
-void bid_leaving_begin(struct bid_leaving *leaving, const char *path, int64_t now_ms)
+/* Under the lock. */
+static struct bid_leaving_build *find(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms)
 {
-	struct bid_leaving_dir *dir;
-
-	pthread_mutex_lock(&leaving->lock);
-	dir = &leaving->dirs[leaving->next++ % BID_LEAVING_MAX];
-	forget(dir);
-	dir->path = strdup(path);
-	dir->until_ms = now_ms + BID_LEAVING_MS;
-	pthread_mutex_unlock(&leaving->lock);
-}
-
-void bid_leaving_end(struct bid_leaving *leaving, const char *path)
-{
-	pthread_mutex_lock(&leaving->lock);
 	for (unsigned i = 0; i < BID_LEAVING_MAX; i++)
-		if (leaving->dirs[i].path && strcmp(leaving->dirs[i].path, path) == 0)
-			forget(&leaving->dirs[i]);
-	pthread_mutex_unlock(&leaving->lock);
+		if (now_ms < leaving->builds[i].until_ms && bid_id_equal(&leaving->builds[i].id, id))
+			return &leaving->builds[i];
+	return NULL;
 }
 
-static bool is_at_or_above(const char *path, const char *below)
+/* One of those at @path, or with @above below it. Under the lock. */
+static struct bid_leaving_build *find_path(struct bid_leaving *leaving, const char *path, bool above, int64_t now_ms)
 {
 	size_t len = strlen(path);
 
-	return strncmp(path, below, len) == 0 && (below[len] == '\0' || below[len] == '/');
+	for (unsigned i = 0; i < BID_LEAVING_MAX; i++) {
+		struct bid_leaving_build *build = &leaving->builds[i];
+
+		if (build->path && now_ms < build->until_ms && strncmp(path, build->path, len) == 0 &&
+		    (build->path[len] == '\0' || (above && build->path[len] == '/')))
+			return build;
+	}
+	return NULL;
+}
+
+void bid_leaving_begin(struct bid_leaving *leaving, const struct bid_id *id, const char *path, int64_t now_ms)
+{
+	struct bid_leaving_build *build;
+
+	pthread_mutex_lock(&leaving->lock);
+	build = find(leaving, id, now_ms);
+	if (!build)
+		build = &leaving->builds[leaving->next++ % BID_LEAVING_MAX];
+	forget(build);
+	build->id = *id;
+	build->path = path ? strdup(path) : NULL;
+	build->until_ms = now_ms + BID_LEAVING_MS;
+	pthread_mutex_unlock(&leaving->lock);
+}
+
+bool bid_leaving_cancel(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms)
+{
+	struct bid_leaving_build *build;
+
+	pthread_mutex_lock(&leaving->lock);
+	build = find(leaving, id, now_ms);
+	if (build)
+		forget(build);
+	pthread_mutex_unlock(&leaving->lock);
+	return build;
+}
+
+bool bid_leaving_end(struct bid_leaving *leaving, const char *path, int64_t now_ms, struct bid_id *ret_id)
+{
+	struct bid_leaving_build *build;
+
+	pthread_mutex_lock(&leaving->lock);
+	build = find_path(leaving, path, false, now_ms);
+	if (build) {
+		*ret_id = build->id;
+		forget(build);
+	}
+	pthread_mutex_unlock(&leaving->lock);
+	return build;
+}
+
+bool bid_leaving_hides(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms)
+{
+	bool hides;
+
+	pthread_mutex_lock(&leaving->lock);
+	hides = find(leaving, id, now_ms);
+	pthread_mutex_unlock(&leaving->lock);
+	return hides;
+}
+
+static bool has(struct bid_leaving *leaving, const char *path, bool above, int64_t now_ms)
+{
+	bool has;
+
+	pthread_mutex_lock(&leaving->lock);
+	has = find_path(leaving, path, above, now_ms);
+	pthread_mutex_unlock(&leaving->lock);
+	return has;
+}
+
+bool bid_leaving_empties(struct bid_leaving *leaving, const char *path, int64_t now_ms)
+{
+	return has(leaving, path, false, now_ms);
 }
 
 bool bid_leaving_has(struct bid_leaving *leaving, const char *path, int64_t now_ms)
 {
-	bool has = false;
-
-	pthread_mutex_lock(&leaving->lock);
-	for (unsigned i = 0; i < BID_LEAVING_MAX && !has; i++) {
-		const struct bid_leaving_dir *dir = &leaving->dirs[i];
-
-		has = dir->path && now_ms < dir->until_ms && is_at_or_above(path, dir->path);
-	}
-	pthread_mutex_unlock(&leaving->lock);
-	return has;
+	return has(leaving, path, true, now_ms);
 }
 
 void bid_leaving_removed(struct bid_leaving *leaving, uint64_t number)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Directories "<path>/ID" of builds that were removed through the mount. A build goes with perf's link, all of it at once, but perf
- * then looks at the directory, opens it, empties it and removes it, and fails if it is gone after the first of these. So it is
- * answered for, empty, until it is removed too: for a while only, as whoever removed the link may have wanted nothing else. Nothing
- * of that is in the store. Any number of threads may use one. Pure C: knows no FUSE.
+ * Builds whose link was removed through the mount. perf then opens the directory "<path>/ID", empties it and removes it, and with
+ * that the build goes, all of it at once. Whoever unpacks an archive, or copies a store onto another, makes the link anew instead,
+ * and nothing is to be lost. So until the one or the other the link is hidden and the directory shown empty: for a while only, as
+ * somebody may do neither. Nothing of that is in the store. Any number of threads may use one. Pure C: knows no FUSE.
  */
 #ifndef BID_FS_LEAVING_H
 #define BID_FS_LEAVING_H
@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <bid/id.h>
+
 #define BID_LEAVING_MS	60000
 #define BID_LEAVING_MAX 16 /* at once; of more, the one that was removed first is forgotten */
 #define BID_REMOVED_MAX 256 /* the same */
@@ -19,10 +21,11 @@
 struct bid_leaving {
 	pthread_mutex_t lock; /* guards everything below */
 	unsigned next; /* the one to forget */
-	struct bid_leaving_dir {
-		char *path; /* relative to the store; owned; NULL if there is none */
+	struct bid_leaving_build {
+		struct bid_id id; /* of the link; of no bytes if there is none */
+		char *path; /* where that leads, relative to the store; owned; NULL if nothing is to go */
 		int64_t until_ms; /* on the clock of the callers */
-	} dirs[BID_LEAVING_MAX];
+	} builds[BID_LEAVING_MAX];
 	uint64_t removed[BID_REMOVED_MAX]; /* numbers of directories */
 	uint64_t n_removed; /* ever */
 };
@@ -31,13 +34,25 @@ void bid_leaving_init(struct bid_leaving *leaving);
 
 void bid_leaving_release(struct bid_leaving *leaving);
 
-/* The build of the directory @path is removed, at @now_ms on a clock that never goes back. Without memory nothing is kept. */
-void bid_leaving_begin(struct bid_leaving *leaving, const char *path, int64_t now_ms);
+/*
+ * The link of @id, to the directory @path, is removed, at @now_ms on a clock that never goes back. Without a path, or memory, it is
+ * only hidden.
+ */
+void bid_leaving_begin(struct bid_leaving *leaving, const struct bid_id *id, const char *path, int64_t now_ms);
 
-/* @path is removed itself. */
-void bid_leaving_end(struct bid_leaving *leaving, const char *path);
+/* It is made anew. Was it hidden? */
+bool bid_leaving_cancel(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms);
 
-/* Is @path one of them, or a directory above one, at @now_ms? */
+/* The directory @path is removed as well. Is that so of a link's? Then @ret_id is what is to go. */
+bool bid_leaving_end(struct bid_leaving *leaving, const char *path, int64_t now_ms, struct bid_id *ret_id);
+
+/* Is the link of @id hidden? */
+bool bid_leaving_hides(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms);
+
+/* Is @path one of those directories? */
+bool bid_leaving_empties(struct bid_leaving *leaving, const char *path, int64_t now_ms);
+
+/* The same, or one above. */
 bool bid_leaving_has(struct bid_leaving *leaving, const char *path, int64_t now_ms);
 
 /* The directory of that number was removed by rmdir(2). */

@@ -121,6 +121,8 @@ static int emit_id(void *user, const struct bid_id *id)
 	struct bid_node node = { .type = link ? BID_NODE_LINK : BID_NODE_ID, .id = *id };
 	char hex[BID_ID_HEX_MAX];
 
+	if (link && bid_tree_hides(listing->tree, id))
+		return 0;
 	bid_id_format(id, hex);
 	return listing->fn(listing->user, link ? hex + 2 : hex, &node);
 }
@@ -163,6 +165,8 @@ static int list_artifacts(const struct listing *listing)
 	const struct bid_node *dir = listing->dir;
 	int kinds = bid_store_kinds(listing->tree->store, &dir->id), r = 0;
 
+	if (bid_tree_empties(listing->tree, dir))
+		return 0;
 	for (int i = BID_KIND_NONE + 1; kinds > 0 && i < BID_KIND_COUNT && r == 0; i++) {
 		enum bid_kind kind = (enum bid_kind)i;
 

@@ -44,6 +44,11 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name);
 void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 
+/*
+ * ops_make.c: the file @name that is being written in @dir, or NULL. For bid_staged_put(). A link's placeholder goes by itself.
+ */
+struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name);
+
 /* ops_make.c: publish @staged as @request in @dir, and if wanted tell the log of a refusal. Returns as bid_stage_publish(). */
 int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir, bool tell);
 

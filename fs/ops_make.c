@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "kcore.h"
 #include "notify.h"
@@ -85,6 +86,9 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 		r = bid_tree_link(&parent->node, name, &node);
 	if (r == 0)
 		r = bid_store_symlink(fs->store, &node.id, text);
+	/* as tar(1) and cp(1) remove it before: the one that there is leads to the build, whatever they call that */
+	if ((r == 0 || r == -EEXIST) && bid_leaving_cancel(&fs->leaving, &node.id, bid_clock_ms()))
+		r = 0;
 	if (r == 0)
 		bid_notify_build(fs->notifier, &node.id, text + strlen("../../"));
 	/* with its first file a build got its link, of which the kernel does not know yet */
@@ -96,15 +100,60 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 		bid_reply_node(req, &node, NULL);
 }
 
+/* Definitions may be the first file of their build, as in an archive: with its link they are found by who writes them. */
+static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char *path, int *ret_fd)
+{
+	char text[PATH_MAX];
+	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
+
+	if (r == 0 && snprintf(text, sizeof(text), "../../%s", path) < (int)sizeof(text))
+		bid_store_symlink(fs->store, id, text);
+	return r;
+}
+
+/* In the place of a link that leads upwards tar(1) makes an empty file that nobody may read, until it has unpacked all else. */
+static bool is_placeholder(const struct bid_node *dir, const char *name, mode_t mode, struct bid_id *ret_id)
+{
+	struct bid_node link;
+
+	if (dir->type != BID_NODE_LINKS_FAN || mode & 0777 || bid_tree_link(dir, name, &link) < 0)
+		return false;
+	*ret_id = link.id;
+	return true;
+}
+
+/* What names @dir among the directories of files that are being written. */
+static const char *staging_dir(const struct bid_node *dir, char buf[static sizeof(".build-id/00")])
+{
+	if (dir->type != BID_NODE_LINKS_FAN)
+		return bid_node_path(dir);
+	snprintf(buf, sizeof(".build-id/00"), ".build-id/%02x", dir->fan);
+	return buf;
+}
+
+struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name)
+{
+	char buf[sizeof(".build-id/00")];
+	struct bid_staged *staged = bid_staging_find(fs->staging, staging_dir(dir, buf), name);
+
+	if (!staged || dir->type != BID_NODE_LINKS_FAN || bid_tree_hides(&fs->tree, &staged->id))
+		return staged;
+	bid_staging_drop(fs->staging, staged);
+	bid_staged_put(fs->staging, staged);
+	return NULL;
+}
+
 void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_id id;
 	struct bid_staged *staged = NULL;
+	bool placeholder = parent && is_placeholder(&parent->node, name, mode, &id);
+	char buf[sizeof(".build-id/00")];
 	struct bid_node node;
 	bid_auto_fd int fd = -1;
-	struct bid_id id;
-	int r = parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
+	int r = placeholder ? 0 : parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -112,7 +161,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	}
 	if (parent->node.type != BID_NODE_KCORE_COPY && strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
 		node = (struct bid_node){ .type = BID_NODE_FILE, .kind = BID_KIND_PROBES, .id = id };
-		r = bid_store_open_probes(fs->store, &id, bid_node_path(&parent->node), true, &fd);
+		r = create_probes(fs, &id, bid_node_path(&parent->node), &fd);
 		if (r < 0)
 			fuse_reply_err(req, -r);
 		else
@@ -120,12 +169,14 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		return;
 	}
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
-	if (name[0] != '.' && !bid_tree_takes(&parent->node, name))
+	if (!placeholder && name[0] != '.' && !bid_tree_takes(&parent->node, name))
 		r = -EPERM;
 	if (r == 0) {
 		bid_settle_idle(fs, ABANDONED_S, true);
-		r = bid_staging_begin(fs->staging, fs->store, &id, bid_node_path(&parent->node), name, &staged);
+		r = bid_staging_begin(fs->staging, fs->store, &id, staging_dir(&parent->node, buf), name, &staged);
 	}
+	if (r == 0 && placeholder)
+		bid_leaving_begin(&fs->leaving, &id, NULL, bid_clock_ms());
 	if (r == 0 && fs->options->allow_other)
 		bid_stage_hide(staged->stage, fuse_req_ctx(req)->uid);
 	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & 0777) < 0)
@@ -250,7 +301,7 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_staged *staged = from ? bid_staging_find(fs->staging, bid_node_path(&from->node), name) : NULL;
+	struct bid_staged *staged = from ? bid_find_staged(fs, &from->node, name) : NULL;
 	struct bid_request request;
 	int r = from ? -EPERM : -ESTALE;
 

@@ -121,18 +121,32 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		bid_op_getattr(req, number, NULL);
 }
 
-/* perf removes the link first, and then the directory with all that is in it, which need be no more than an empty one. */
-static int drop(struct bid_fs *fs, const struct bid_node *link)
+/* perf goes on to remove the directory, with which the build goes. A link that leads to none goes by itself. */
+static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 {
 	char text[PATH_MAX];
-	const char *path = bid_tree_readlink(&fs->tree, link, text, sizeof(text)) == 0 ? text + strlen("../../") : NULL;
+	int r = bid_tree_readlink(&fs->tree, link, text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	if (bid_store_has(fs->store, &link->id) <= 0)
+		return bid_store_drop(fs->store, &link->id);
+	bid_leaving_begin(&fs->leaving, &link->id, text + strlen("../../"), bid_clock_ms());
+	bid_notify_build(fs->notifier, &link->id, text + strlen("../../"));
+	return 0;
+}
+
+/* The directory @path of a build: alone, or with the build. */
+static int rmdir_build(struct bid_fs *fs, const char *path)
+{
+	struct bid_id id;
 	int r;
 
-	if (path)
-		bid_leaving_begin(&fs->leaving, path, bid_clock_ms());
-	r = bid_store_drop(fs->store, &link->id);
+	if (!bid_leaving_end(&fs->leaving, path, bid_clock_ms(), &id))
+		return bid_store_rmdir(fs->store, path);
+	r = bid_store_drop(fs->store, &id);
 	if (r == 0)
-		bid_notify_build(fs->notifier, &link->id, path);
+		bid_notify_build(fs->notifier, &id, path);
 	return r;
 }
 
@@ -159,7 +173,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	staged = bid_staging_find(fs->staging, bid_node_path(&parent->node), name);
+	staged = bid_find_staged(fs, &parent->node, name);
 	if (staged) {
 		/* it may have its place already */
 		r = bid_kcore_is_copy(staged->dir) ? unlink_copied(fs, staged) : 0;
@@ -170,7 +184,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	}
 	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node);
 	if (r == 0 && node.type == BID_NODE_LINK)
-		r = drop(fs, &node);
+		r = unlink_link(fs, &node);
 	else if (r == 0 && node.type == BID_NODE_KCORE_FILE)
 		r = bid_store_unlink_kcore(fs->store, node.path);
 	else if (r == 0 && node.type == BID_NODE_FILE && parent->node.type == BID_NODE_PATH_ID)
@@ -199,10 +213,9 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	} else if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
 		r = -EPERM;
 	} else if (r == 0) {
-		bid_leaving_end(&fs->leaving, bid_node_path(&node));
-		r = bid_store_rmdir(fs->store, bid_node_path(&node));
+		r = rmdir_build(fs, bid_node_path(&node));
 	}
-	/* with its link a build is gone, and whoever removes it goes on through what the kernel still knows */
+	/* what goes may be gone already, and whoever removes it goes on through what the kernel still knows */
 	if (r == -ENOENT)
 		r = 0;
 	if (r == 0)

@@ -67,10 +67,17 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
 	return bid_kcore_has(tree, &child->id) > 0 ? 0 : -ENOENT;
 }
 
-/* Was a build in @path, which is not there, removed a moment ago? */
+/* Was the link to a build in @path removed a moment ago? */
 static bool is_leaving(const struct bid_tree *tree, const char *path)
 {
 	return tree->leaving && bid_leaving_has(tree->leaving, path, bid_clock_ms());
+}
+
+static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	int r = bid_tree_link(parent, name, child);
+
+	return r < 0 ? r : bid_tree_hides(tree, &child->id) ? -ENOENT : exists(tree, &child->id);
 }
 
 /* Is it known without asking that the directory @path is what perf's link for @id leads to? */
@@ -175,6 +182,17 @@ static int join(uint8_t fan, const char *name, size_t len, struct bid_id *ret_id
 		return -EINVAL;
 	snprintf(hex, sizeof(hex), "%02x%.*s", fan, (int)len, name);
 	return bid_id_parse(hex, len + 2, ret_id);
+}
+
+bool bid_tree_hides(const struct bid_tree *tree, const struct bid_id *id)
+{
+	return tree->leaving && bid_leaving_hides(tree->leaving, id, bid_clock_ms());
+}
+
+bool bid_tree_empties(const struct bid_tree *tree, const struct bid_node *dir)
+{
+	return dir->type == BID_NODE_PATH_ID && tree->leaving &&
+	       bid_leaving_empties(tree->leaving, bid_node_path(dir), bid_clock_ms());
 }
 
 int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link)
@@ -328,8 +346,7 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 	case BID_NODE_DEBUG:
 		return lookup_fan(name, BID_NODE_DEBUG_FAN, child);
 	case BID_NODE_LINKS_FAN:
-		r = bid_tree_link(parent, name, child);
-		return r < 0 ? r : exists(tree, &child->id);
+		return lookup_link(tree, parent, name, child);
 	case BID_NODE_DEBUG_FAN:
 		return lookup_debug(parent->fan, name, child);
 	case BID_NODE_META:

@@ -44,6 +44,10 @@ enum bid_kind bid_tree_kind(const char *name);
 /* May the file of @node, such a directory, that has its place have the name @name? */
 bool bid_tree_takes(const struct bid_node *node, const char *name);
 
+/* Was the link of @id removed through the mount a moment ago, or the directory @dir emptied by that? (leaving.h) */
+bool bid_tree_hides(const struct bid_tree *tree, const struct bid_id *id);
+bool bid_tree_empties(const struct bid_tree *tree, const struct bid_node *dir);
+
 /* perf's link @name in @dir, ".build-id/xx", whether there is one or not. -EINVAL if @name does not make an id. */
 int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link);
 

@@ -9,6 +9,7 @@ import programs
 import tools
 from perf_scene import scene, view  # noqa: F401  fixtures
 from perf_scene import place_of, seen, write_as_perf
+from test_perf import why_no_recording
 
 BAD = {
     "another build": lambda scene: scene.other.read(),
@@ -40,7 +41,7 @@ def test_wrong_bytes_are_refused(view, scene, store, what):
 
 
 def test_in_whatever_way_it_is_written(view, scene):
-    """Not perf alone: cp, tar and rsync write under the name itself, or rename to it."""
+    """Not perf alone writes: under the name itself, or renaming to it."""
     content, directory = scene.burn.read(), place_of(view, scene.burn)
     os.makedirs(directory)
     with open(directory / "elf", "wb") as file:
@@ -58,6 +59,88 @@ def test_in_whatever_way_it_is_written(view, scene):
     os.rename(other / ".elf.AbCdEf", other / "elf")
     assert sorted(os.listdir(other)) == ["elf"]
     assert view.artifact(scene.other.id).read_bytes() == scene.other.read()
+
+
+UNPACK = {
+    "cp": 'cp -af "$1/." "$2"',
+    "tar": 'tar -cf - -C "$1" . | tar -xf - -C "$2"',
+    "links": 'tar -cf - -C "$1" .build-id/$3 | tar -xf - -C "$2"',
+    "definitions first": 'cd "$1" && tar -cf - $(find . -name probes) $(find . -name elf) .build-id | tar -xf - -C "$2"',
+    "bsdtar": 'bsdtar -cf - -C "$1" . | bsdtar -xf - -C "$2"',
+}
+
+
+@pytest.fixture
+def cache(scene):
+    """One of perf's own, to be copied: a program with definitions."""
+    path = scene.place / "cache"
+    path.mkdir()
+    scene.perf(path, "buildid-cache", "-a", scene.other.path)
+    scene.perf(path, "probe", "-q", "-n", "-x", scene.other.path, "--cache", "--add", "mine=hot_other")
+    return path
+
+
+@pytest.mark.parametrize("how", UNPACK)
+def test_a_cache_is_copied_onto_it(view, store, scene, cache, how):
+    """Links are removed and made anew, and nothing goes with them: no second path, and no definitions that only this one has."""
+    kept = b"p:my/keep 0x1159\n"
+    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
+    scene.perf(view, "buildid-cache", "-a", scene.copy.path)
+    scene.perf(cache, "buildid-cache", "-a", scene.burn.path)
+    probes = place_of(view, scene.burn) / "probes"
+    probes.write_bytes(kept)
+    tools.run("sh", "-euc", UNPACK[how], "sh", cache, view, f"{scene.burn.id[:2]}/{scene.burn.id[2:]}")
+    for program in [scene.burn] if how == "links" else [scene.burn, scene.other]:
+        link = view / ".build-id" / program.id[:2] / program.id[2:]
+        tools.wait_until((link / "elf").exists, "the program")
+        assert (link / "elf").read_bytes() == program.read(), os.readlink(link)
+        assert view.artifact(program.id).read_bytes() == program.read()
+    assert place_of(view, scene.copy, scene.burn.id).is_dir()
+    # perf writes definitions for what it adds, if it has any, and those of the cache are unpacked over what was there
+    if not (cache / probes.relative_to(view.path)).exists():
+        assert probes.read_bytes() == kept
+    if how != "links":
+        assert b"mine" in (place_of(view, scene.other) / "probes").read_bytes()
+    scene.perf(view, "buildid-cache", "-r", scene.burn.path)
+    assert not (view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:]).exists()
+    assert not view.artifact(scene.burn.id).exists()
+    view.unmount()
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
+def test_an_archive_is_unpacked_into_it(view, store, scene):
+    """perf's own, by perf's own command, or what that says to do where it has none."""
+    if reason := why_no_recording():
+        pytest.skip(reason)
+    far = scene.place / "far"
+    far.mkdir()
+    scene.record(far)
+    scene.perf(far, "archive", scene.data)
+    (archive,) = scene.place.glob("perf.data.tar*")
+    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
+    tools.run("tar", "-xf", archive, "-C", view)
+    for link in far.glob(".build-id/*/*"):
+        if (link / "elf").exists():
+            assert (view / link.relative_to(far) / "elf").read_bytes() == (link / "elf").read_bytes()
+    assert view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    view.unmount()
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
+def test_a_link_that_was_only_removed_is_not_lost(view, scene):
+    """Whoever removes it and no more has removed nothing: what it led to is there at once if it is made anew."""
+    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
+    link, directory = view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:], place_of(view, scene.burn)
+    text = os.readlink(link)
+    os.unlink(link)
+    assert not os.path.lexists(link) and os.listdir(directory) == []
+    assert scene.burn.id[2:] not in os.listdir(link.parent)
+    assert view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    os.symlink(text, link)
+    assert (link / "elf").read_bytes() == scene.burn.read() and "elf" in os.listdir(directory)
+    os.unlink(link)
+    os.rmdir(directory)
+    assert not directory.exists() and not os.path.lexists(link) and not view.artifact(scene.burn.id).exists()
 
 
 def test_a_symbol_table_is_published_whole(mount, mode):
