@@ -215,31 +215,68 @@ static int edit_remove(void *user, const struct ctl_probe_file *old, FILE *out)
 	return 0;
 }
 
+/* Has the build places by name, as only a kernel has? One of which the store has nothing that could tell may be one. */
+static bool is_kernel(struct bid_store *store, const struct ctl_probed *probed)
+{
+	int kinds = bid_store_kinds(store, &probed->id), r;
+	struct bid_file table = BID_FILE_NONE;
+
+	if (probed->kernel || kinds < 0 || !(kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO | 1 << BID_KIND_VDSO)))
+		return true;
+	r = bid_store_find(store, &(struct bid_request){ .id = probed->id, .kind = BID_KIND_KALLSYMS }, &table);
+	bid_file_release(&table);
+	return r != -ENOENT;
+}
+
+/* The path that a place without one is in; "" for one in the kernel. */
+static enum ctl_status find_path(struct bid_store *store, const struct ctl_probed *probed, const struct ctl_definition *definition,
+				 char ret_path[static PATH_MAX])
+{
+	char *slash;
+
+	ret_path[0] = '\0';
+	if (definition->path_len > 0 || definition->module_len > 0 || is_kernel(store, probed))
+		return CTL_DONE;
+	if (definition->place[0] != '0')
+		return ctl_usage("a program's place is PATH:0xOFFSET or 0xOFFSET: '%.*s'", definition->place_len,
+				 definition->place);
+	if (probed->path[0]) {
+		snprintf(ret_path, PATH_MAX, "%s", probed->path);
+		return CTL_DONE;
+	}
+	ret_path[0] = '/';
+	if (bid_store_where(store, &probed->id, ret_path + 1, PATH_MAX - 1) == 0 && ret_path[1] != '[' &&
+	    (slash = strrchr(ret_path + 1, '/'))) {
+		*slash = '\0';
+		return CTL_DONE;
+	}
+	return ctl_usage("a definition needs the file's path, which the store does not know: '%s'", definition->type);
+}
+
 /* "p:GROUP/EVENT PLACE ARGUMENTS" as perf's cache has it; a place without a file is one in the file of @probed. */
 static enum ctl_status write_definition(struct bid_store *store, const struct ctl_probed *probed, const char *text, FILE *out)
 {
-	char where[PATH_MAX] = "", *slash;
+	char path[PATH_MAX], place[CTL_PROBE_LINE_MAX], *plus, *name;
 	struct ctl_definition definition;
-	const char *place, *colon;
+	enum ctl_status status;
 
 	if (ctl_definition_parse(text, &definition) < 0)
 		return ctl_usage("not a definition, such as 'p:GROUP/EVENT /PATH:0xOFFSET ARGUMENTS': '%s'", text);
-	if (!probed->kernel && definition.path_len == 0 && strncmp(definition.place, "0x", 2) == 0) {
-		if (probed->path[0])
-			snprintf(where, sizeof(where), "%s:", probed->path + 1);
-		else if (bid_store_where(store, &probed->id, where, sizeof(where) - 1) == 0 && where[0] != '[' &&
-			 (slash = strrchr(where, '/')))
-			memcpy(slash, ":", 2);
-		else
-			return ctl_usage("a definition needs the file's path, which the store does not know: '%s'", text);
-	}
+	status = find_path(store, probed, &definition, path);
+	if (status != CTL_DONE)
+		return status;
+	snprintf(place, sizeof(place), "%.*s", definition.place_len, definition.place);
+	/* perf takes what is behind a symbol for decimal */
+	plus = definition.path_len > 0 ? NULL : strchr(place, '+');
+	if (plus)
+		snprintf(plus + 1, sizeof(place) - (size_t)(plus + 1 - place), "%llu", strtoull(plus + 1, NULL, 0));
 	/* what it was made of, as perf probe would be told: without file, module and semaphore, which it has no syntax for */
-	colon = memrchr(definition.place, ':', (size_t)definition.place_len);
-	place = colon ? colon + 1 : definition.place;
+	name = strrchr(place, ':');
+	name = name ? name + 1 : place;
 	fprintf(out, "#%.*s:%.*s=%.*s%s\n", definition.group_len, definition.group, definition.event_len, definition.event,
-		(int)strcspn(place, " \t(%"), place, definition.type[0] == 'r' ? "%return" : "");
-	fprintf(out, "%.*s:%.*s/%.*s %s%s%s\n", definition.type_len, definition.type, definition.group_len, definition.group,
-		definition.event_len, definition.event, where[0] ? "/" : "", where, definition.place);
+		(int)strcspn(name, "("), name, definition.type[0] == 'r' ? "%return" : "");
+	fprintf(out, "%.*s:%.*s/%.*s %s%s%s%s\n", definition.type_len, definition.type, definition.group_len, definition.group,
+		definition.event_len, definition.event, path, path[0] ? ":" : "", place, definition.rest);
 	return CTL_DONE;
 }
 

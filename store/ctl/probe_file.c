@@ -134,10 +134,74 @@ static int module_len(const char *place, int len)
 	return colon == place ? -EINVAL : colon ? (int)(colon - place) : 0;
 }
 
+/* How much of @text is a number behind "0x", of at most 64 bits. */
+static size_t hex_len(const char *text)
+{
+	size_t digits = strncmp(text, "0x", 2) == 0 ? strspn(text + 2, "0123456789abcdefABCDEF") : 0;
+
+	return digits > 0 && digits <= 16 ? 2 + digits : 0;
+}
+
+/* How much of @text is a decimal number, and not one that the kernel takes for octal. */
+static size_t decimal_len(const char *text)
+{
+	size_t digits = text[0] == '0' ? 1 : strspn(text, "0123456789");
+
+	return digits < 20 ? digits : 0;
+}
+
+/* How much of @text is 0xOFFSET or 0xOFFSET(0xSEMAPHORE). */
+static size_t offset_len(const char *text)
+{
+	size_t len = hex_len(text), semaphore = len > 0 && text[len] == '(' ? hex_len(text + len + 1) : 0;
+
+	return semaphore > 0 && text[len + 1 + semaphore] == ')' ? len + semaphore + 2 : len;
+}
+
+/* How much of @text is SYMBOL or SYMBOL+OFFSET; compilers put dots and dollars into names. */
+static size_t symbol_len(const char *text)
+{
+	size_t len = 0, offset;
+
+	while (isalnum((unsigned char)text[len]) || (text[len] && strchr("_.$", text[len])))
+		len++;
+	if (len == 0 || isdigit((unsigned char)text[0]))
+		return 0;
+	if (text[len] != '+')
+		return len;
+	offset = hex_len(text + len + 1);
+	if (offset == 0)
+		offset = decimal_len(text + len + 1);
+	return offset > 0 ? len + 1 + offset : 0;
+}
+
+/* The parts of the place, no other than which perf reads as what they are: one that it cannot read hides all of the build. */
+static int parse_place(struct ctl_definition *definition)
+{
+	const char *where = definition->place, *colon;
+	size_t len;
+
+	if (where[0] == '/') {
+		colon = memrchr(where, ':', (size_t)definition->place_len);
+		if (!colon)
+			return -EINVAL;
+		definition->path_len = (int)(colon - where);
+		where = colon + 1;
+		len = offset_len(where);
+	} else {
+		definition->module_len = module_len(where, definition->place_len);
+		if (definition->module_len < 0)
+			return -EINVAL;
+		if (definition->module_len > 0)
+			where += definition->module_len + 1;
+		len = definition->module_len == 0 && where[0] == '0' ? offset_len(where) : symbol_len(where);
+	}
+	return len > 0 && where + len == definition->rest ? 0 : -EINVAL;
+}
+
 int ctl_definition_parse(const char *text, struct ctl_definition *ret_definition)
 {
 	struct ctl_definition definition = { .type = text, .type_len = 1 };
-	const char *colon;
 
 	if (strlen(text) >= CTL_PROBE_LINE_MAX || !is_text(text, strlen(text)) || strchr(text, '\n') ||
 	    (text[0] != 'p' && text[0] != 'r'))
@@ -157,18 +221,8 @@ int ctl_definition_parse(const char *text, struct ctl_definition *ret_definition
 	definition.place = definition.event + definition.event_len + 1;
 	definition.place_len = (int)strcspn(definition.place, " \t");
 	definition.rest = definition.place + definition.place_len;
-	if (definition.place_len == 0)
+	if (parse_place(&definition) < 0)
 		return -EINVAL;
-	if (definition.place[0] == '/') {
-		colon = memrchr(definition.place, ':', (size_t)definition.place_len);
-		if (!colon)
-			return -EINVAL;
-		definition.path_len = (int)(colon - definition.place);
-	} else {
-		definition.module_len = module_len(definition.place, definition.place_len);
-		if (definition.module_len < 0)
-			return -EINVAL;
-	}
 	*ret_definition = definition;
 	return 0;
 }

@@ -53,7 +53,7 @@ struct ctl_definition {
 	const char *group, *event;
 	int path_len; /* of a program's file; 0 for a place in the kernel */
 	int module_len; /* of a module of the kernel; 0 if none is named */
-	const char *place; /* PATH:0xOFFSET, SYMBOL+OFFSET or MODULE:SYMBOL+OFFSET */
+	const char *place; /* PATH:0xOFFSET(0xSEMAPHORE), SYMBOL+OFFSET, MODULE:SYMBOL+OFFSET or, with no path yet, 0xOFFSET */
 	int place_len;
 	const char *rest; /* the arguments, with a blank before each; terminated */
 };

@@ -126,6 +126,63 @@ def case_with_perf(scene):
         assert "sdt_app:twice" in scene.perf("probe", "-n", "%sdt_app:twice")
 
 
+def case_places(scene):
+    """A place is one that perf reads as what it is: one that it cannot read hides all of the build."""
+    good = ["0x1159", f"{scene.program}:0x1159", "0x0000000000001159", f"{scene.program}:0x1159(0x4020)", "0x1159(0x4020)"]
+    scene.on_store("probe", "add", scene.id, *(f"p:{scene.group}/good{number} {place} x=%di"
+                                               for number, place in enumerate(good)))
+    text = scene.file.read_text()
+    assert text.count(f" {scene.program}:0x") == 2 + len(good) and text.count("=0x1159\n") == len(good) - 1, text
+    for place in (
+            "0xZZ", "0x0x1159", "0x", "0x1159z", "0X1159", "0x1159+4", "0x1159(", "0x1159()", "0x1159(4)", "0x1159(0x4)x",
+            "4441", "main", "main+4", "main+0x4", "0x1159%return", "0x11111111111111159", ""):
+        for path in ("", f"{scene.program}:"):
+            scene.one_error("probe", "add", scene.id, f"p:{scene.group}/last 0x1159", f"p:{scene.group}/bad {path}{place}",
+                            status=USAGE, has=f"{path}{place}'")
+    assert scene.file.read_text() == text
+    listed = scene.perf("probe", "--cache", "--list")
+    assert [line.split("=")[0] for line in listed.splitlines()[1:]] == \
+        ["sdt_app:twice"] + [f"{scene.group}:good{number}" for number in range(len(good))], listed
+    if os.geteuid() == 0:
+        for number in range(len(good)):
+            told = scene.perf("probe", "-x", scene.program, "-D", f"%{scene.group}:good{number}")
+            assert f" {scene.program}:0x1159" in told, told
+
+
+def case_places_in_the_kernel(scene):
+    """Those have names there, and perf takes an offset for decimal, whatever it looks like."""
+    place = scene.store / "[kernel.kallsyms]" / KERNEL
+    place.mkdir(parents=True)
+    (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
+    link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
+    link.parent.mkdir(parents=True)
+    link.symlink_to(f"../../[kernel.kallsyms]/{KERNEL}")
+    add = ["probe", "add", KERNEL]
+    scene.on_store(*add, "p:mine/hex vfs_read+0x1b n=%si", "p:mine/same vfs_read+27 n=%si", "p:mine/in ext4:ext4_open.cold+0x10",
+                   "p:mine/at 0xffffffff81000010", "r5:mine/back _text")
+    assert scene.on_store(*add, "p:mine/hex vfs_read+0x1b n=%si").stdout == "added 0, known 1\n"
+    text = (place / "probes").read_text()
+    assert text.splitlines() == [
+        "#mine:hex=vfs_read+27", "p:mine/hex vfs_read+27 n=%si", "#mine:same=vfs_read+27", "p:mine/same vfs_read+27 n=%si",
+        "#mine:in=ext4_open.cold+16", "p:mine/in ext4:ext4_open.cold+16", "#mine:at=0xffffffff81000010",
+        "p:mine/at 0xffffffff81000010", "#mine:back=_text%return", "r5:mine/back _text"], text
+    for wrong in ("4441", "0xZZ", "vfs_read+", "vfs_read+zz", "vfs_read+010", "vfs_read-4", "vfs_read%return",
+                  "ext4:0x10", "ext4:", "a*"):
+        scene.one_error(*add, f"p:mine/bad {wrong}", status=USAGE, has=f"{wrong}'")
+    assert (place / "probes").read_text() == text
+    # perf tells what it makes of the running kernel's, without setting any
+    if os.geteuid() == 0 and os.access("/sys/kernel/notes", os.R_OK):
+        kernel = pathlib.Path("/sys/kernel/notes").read_bytes()
+        kernel = kernel[kernel.index(b"GNU\0") + 4:][:20].hex()
+        link = scene.store / ".build-id" / kernel[:2] / kernel[2:]
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(f"../../[kernel.kallsyms]/{kernel}")
+        place.rename(place.parent / kernel)
+        listed = scene.perf("probe", "--cache", "--list")
+        assert all(f"mine:{event}=" in listed for event in ("hex", "same", "in", "at", "back")), listed
+        assert "p:mine/hex vfs_read+27 " in scene.perf("probe", "-D", "%mine:hex")
+
+
 def case_kernel(scene):
     """By the kernel's id, which perf files under its own name."""
     assert scene.run("add", "--kernel", status=None) is not None
