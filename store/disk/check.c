@@ -15,6 +15,7 @@
 #include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/made.h"
+#include "disk/publish/readers.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -43,19 +44,19 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 	return 0;
 }
 
-/* Unpack @packed into @fd, which stands in for it then, with its mode and time. Returns 0 and the id of what was in it. */
+/* Unpack @packed into @fd, which stands in for it then, with its readers and time. Returns 0 and the id of what was in it. */
 static int unpack_into(int fd, const struct bid_file *packed, struct bid_id *ret_id)
 {
+	struct bid_readers readers = { .mode = packed->st.st_mode & 0555, .uid = packed->st.st_uid, .gid = packed->st.st_gid };
 	int r = bid_elf_unpack_to(packed->fd, fd);
 
 	if (r == 0)
 		r = bid_elf_identify(fd, ret_id);
 	if (r < 0)
 		return r;
-	if (fchmod(fd, packed->st.st_mode & 0555) < 0 ||
-	    futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, packed->st.st_mtim }) < 0)
+	if (futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, packed->st.st_mtim }) < 0)
 		return -errno;
-	return 0;
+	return bid_readers_set(&readers, fd);
 }
 
 /* The file of what was unpacked for @id, if there is one and it is right. */

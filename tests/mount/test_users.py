@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """R20: what a user may not read in the store he does not read through the mount, and what he may he does."""
 import contextlib
+import gzip
 import hashlib
 import json
 import os
@@ -182,6 +183,25 @@ def test_a_directory_that_is_closed_later(needs_root, mount, mode, place, store,
     if how == "list":
         os.removexattr(stored.parents[2], "system.posix_acl_access")
     tools.wait_until(lambda: told("carol", [path]) == told("carol", [stored]) != [13], "carol is let in", 5)
+
+
+def test_what_is_unpacked(needs_root, mount, mode, place, store):
+    """Who may read a compressed module reads what is in it, which is kept beside it."""
+    lower, packed = place / "lower", []
+    builds = [programs.small(place / f"module{bits:o}", bits) for bits in (0o444, 0o440, 0o400)]
+    for build, bits in zip(builds, (0o444, 0o440, 0o400)):
+        packed.append(programs.into_store(lower, build.id, f"/lib/{bits:o}.ko.gz", gzip.compress(build.read())))
+        os.chown(packed[-1], ALICE, GROUP)
+        packed[-1].chmod(bits)
+    m = mount("allow_other", f"lower={lower}")
+    paths = [m.artifact(build.id) for build in builds]
+    assert told("root", paths) == [hashlib.sha256(build.read()).hexdigest() for build in builds]
+    kept = [path for path in (store / ".bidfs/unpacked").rglob("*") if path.is_file()]
+    assert len(kept) == len(builds)
+    for user in ("alice", "bob", "carol"):
+        expected = [answer == 13 for answer in told(user, packed)]
+        assert [answer == 13 for answer in told(user, paths)] == expected, user
+    assert all(path.stat().st_gid == GROUP or not path.stat().st_mode & 0o040 or path.stat().st_mode & 0o004 for path in kept)
 
 
 @pytest.mark.parametrize("where", ["the store", "above it"])
