@@ -84,6 +84,7 @@ enum ctl_status ctl_usage(const char *format, ...) __attribute__((format(printf,
 
 enum ctl_open {
 	CTL_READ,
+	CTL_READ_ITSELF, /* what is on disk, which a mount that covers the store shows in another form */
 	CTL_WRITE,
 	CTL_WRITE_IF_POSSIBLE, /* else for reading */
 };

@@ -100,7 +100,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 	struct bid_evict_stats stats = { 0 };
 	struct aged aged = { 0 };
 	/* what would be is to be known of a store that cannot be written, too */
-	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ : CTL_WRITE, &store);
+	enum ctl_status status = ctl_open_store(ctl, ctl->dry_run ? CTL_READ_ITSELF : CTL_WRITE, &store);
 	int r = 0;
 
 	if (status != CTL_DONE)

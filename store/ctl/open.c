@@ -2,15 +2,12 @@
 /* Which store, and how to open it. */
 #include <errno.h>
 #include <limits.h>
-#include <linux/magic.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 #include <bid/default.h>
 
 #include "base/log.h"
+#include "ctl/cover.h"
 #include "ctl/ctl.h"
 
 enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t size)
@@ -61,19 +58,10 @@ static enum ctl_status add_lowers(const struct ctl *ctl, struct bid_store *store
 	return status;
 }
 
-/* Is @path not a store, but a mount, perhaps over the store itself? What only reads goes well through it. */
-static bool is_covered(const char *path)
-{
-	char status[PATH_MAX + sizeof("/.bidfs/status")];
-	struct statfs st;
-
-	snprintf(status, sizeof(status), "%s/.bidfs/status", path);
-	return statfs(path, &st) == 0 && st.f_type == FUSE_SUPER_MAGIC && access(status, F_OK) == 0;
-}
-
 enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store)
 {
 	unsigned writing = BID_STORE_WRITE | (ctl->store ? 0 : BID_STORE_CREATE);
+	bool reading = how == CTL_READ || how == CTL_READ_ITSELF;
 	char path[PATH_MAX];
 	enum ctl_status status;
 	int r;
@@ -82,8 +70,8 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	if (status != CTL_DONE)
 		return status;
 
-	r = bid_store_open(path, how == CTL_READ ? 0 : writing, ret_store);
-	if (r == -ENOENT && !ctl->store && how == CTL_READ) {
+	r = bid_store_open(path, reading ? 0 : writing, ret_store);
+	if (r == -ENOENT && !ctl->store && reading) {
 		if (ctl->n_lowers == 0) {
 			*ret_store = NULL;
 			return CTL_DONE;
@@ -93,9 +81,9 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	}
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
-	if (is_unwritable(r) && is_covered(path)) {
-		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s', or let perf add through it",
-			  path, path);
+	if ((is_unwritable(r) || (r == 0 && how == CTL_READ_ITSELF)) && ctl_is_covered(path)) {
+		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s'%s", path, path,
+			  r == 0 ? "" : ", or let perf add through it");
 		return CTL_TROUBLE;
 	}
 	if (r < 0) {

@@ -221,7 +221,7 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 		return CTL_TROUBLE;
 	if ((ctl->n_urls > 0 || ctl->offline) && !ctl->repair)
 		return ctl_usage("only '--repair' asks servers");
-	status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ, &store);
+	status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ_ITSELF, &store);
 	for (int i = 0; status == CTL_DONE && i < argc; i++) {
 		int r = ctl_which_whole(store, argv[i], &ids[i]);
 

@@ -213,8 +213,13 @@ def test_bidctl_on_a_covered_store(mount, scene, store):
     assert scene.burn.id in tools.run(tools.BIDCTL, "--store", store, "list", env=scene.env).stdout
     done = tools.run(tools.BIDCTL, "--store", store, "add", scene.other.path, env=scene.env, status=3)
     assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1
+    # nor is what is on disk to be judged by what a mount shows
+    for command in (["verify"], ["verify", scene.burn.id], ["verify", "--repair"], ["gc", "--dry-run"], ["gc"]):
+        done = tools.run(tools.BIDCTL, "--store", store, *command, env=scene.env, status=3)
+        assert f"umount {store}" in done.stderr and len(done.stderr.splitlines()) == 1 and not done.stdout, (command, done)
     m.unmount()
     tools.run(tools.BIDCTL, "--store", store, "add", scene.other.path, env=scene.env)
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
 
 
 def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
