@@ -153,6 +153,12 @@ def case_script(scene):
             done = kernel.script(printed(scene, "one"), shell)
             assert (done.returncode, done.stdout, done.stderr) == (DONE, f"{scene.group}/one\n", ""), done
             assert kernel.hits("one") == 1
+    script = printed(scene, "one")
+    scene.program.rename(scene.program.with_name("elsewhere"))
+    with Uprobes(scene) as kernel:
+        for shell in SHELLS:
+            done = kernel.script(script, shell)
+            assert done.returncode == REFUSED and f"no such file: '{scene.program}'" in done.stderr, done
 
 
 def case_others_stay(scene):
