@@ -4,8 +4,14 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
+#include "ctl/mounts.h"
+
+enum { MOUNT_TIMEOUT_MS = 2000 };
 
 bool ctl_is_covered(const char *path)
 {
@@ -14,4 +20,40 @@ bool ctl_is_covered(const char *path)
 
 	snprintf(status, sizeof(status), "%s/.bidfs/status", path);
 	return statfs(path, &st) == 0 && st.f_type == FUSE_SUPER_MAGIC && access(status, F_OK) == 0;
+}
+
+json_t *ctl_cover_state(const char *path)
+{
+	bid_auto_free char *text = NULL;
+	struct ctl_mount mount = { 0 };
+	json_t *state = NULL;
+
+	if (!ctl_is_covered(path))
+		return NULL;
+	snprintf(mount.point, sizeof(mount.point), "%s", path);
+	if (ctl_mount_status(&mount, MOUNT_TIMEOUT_MS, &text) == 0)
+		state = json_loads(text, 0, NULL);
+	return state ? state : json_object();
+}
+
+static const char *string_of(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
+bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, int64_t since)
+{
+	json_t *sources = json_object_get(state, "sources"), *flights = json_object_get(state, "flights"), *one;
+	json_t *failures = json_object_get(state, "failures");
+	char hex[BID_ID_HEX_MAX];
+	size_t i;
+
+	bid_id_format(&request->id, hex);
+	json_array_foreach(sources, i, one) if (strcmp(string_of(one, "breaker"), "closed") != 0) return false;
+	json_array_foreach(flights, i, one) if (strcmp(string_of(one, "id"), hex) == 0) return false;
+	/* of several that say the same only the last one's id is told */
+	json_array_foreach(failures, i, one) if (json_integer_value(json_object_get(one, "last_time")) >= since) return false;
+	return sources && flights && failures;
 }

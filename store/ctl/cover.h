@@ -4,8 +4,22 @@
 #define BID_CTL_COVER_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include <bid/artifact.h>
+#include <jansson.h>
 
 /* Is @path not a store, but a mount, perhaps over the store itself? What looks for builds goes well through it. */
 bool ctl_is_covered(const char *path);
+
+/* What the mount at @path says of itself, for the caller to release: an empty object if it does not. NULL if there is none. */
+json_t *ctl_cover_state(const char *path);
+
+/*
+ * Had the mount that says @state (not NULL) no trouble with its servers from @since on, in seconds since the epoch, and was it done
+ * with @request? Then what it did not have is nowhere; else nobody knows, though the mount may call it absent (mount.bidfs(8),
+ * "errors=").
+ */
+bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, int64_t since);
 
 #endif

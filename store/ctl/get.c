@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <time.h>
 
 #include <bid/elf.h>
 #include <bid/error.h>
@@ -15,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "ctl/cover.h"
 #include "ctl/get_many.h"
 #include "ctl/output.h"
 #include "ctl/sources.h"
@@ -235,6 +237,8 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 		bid_error("%s, as the files of the build in the store show: %s", cause, name);
 	else if (answer->story.n == 0 && answer->error == -ENOENT)
 		bid_error("%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind), name);
+	else if (status_of(answer->error) == CTL_TROUBLE && ctl_is_covered(bid_store_path(store)))
+		bid_error("%s by the mount that covers the store, of which 'bidctl status' tells: %s", cause, name);
 	else
 		bid_error("%s: %s", cause, name);
 
@@ -247,10 +251,23 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	return status_of(answer->error);
 }
 
+/* With a mount over the store it is the mount that asked, and what it calls absent is nothing but not known, perhaps. */
+static void doubt(struct bid_store *store, const struct bid_request *request, int64_t since, struct answer *answer)
+{
+	json_t *state = NULL;
+
+	if (answer->error == -ENOENT && bid_kind_fetchable(request->kind) && !bid_kind_has_detail(request->kind))
+		state = ctl_cover_state(bid_store_path(store));
+	if (state && !ctl_cover_is_sure(state, request, since))
+		answer->error = -EHOSTUNREACH;
+	json_decref(state);
+}
+
 static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
 	struct ctl_sources sources = CTL_SOURCES_NONE;
+	int64_t began = time(NULL);
 	enum ctl_status status;
 	sigset_t interrupts;
 	int caught = 0;
@@ -268,6 +285,8 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 		caught = ask(&sources, request, &interrupts, &answer);
 	if (status == CTL_DONE && answer.error == 0)
 		caught = get_along(&sources, &answer.file, &interrupts);
+	if (status == CTL_DONE)
+		doubt(store, request, began, &answer);
 	/* joins the threads: from here on nobody else touches the answer */
 	ctl_sources_release(&sources);
 

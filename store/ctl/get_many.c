@@ -6,11 +6,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <bid/error.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/cover.h"
 #include "ctl/dwz.h"
 #include "ctl/fetch_all.h"
 #include "ctl/output.h"
@@ -154,8 +156,23 @@ static int add_dwz(struct getting *getting)
 	return drop_doubles(getting);
 }
 
+/* With a mount over the store it is the mount that asked, and what it calls absent is nothing but not known, perhaps. */
+static void doubt(struct getting *getting, int64_t since)
+{
+	json_t *state = ctl_cover_state(bid_store_path(getting->store));
+
+	for (size_t i = 0; state && i < getting->n; i++) {
+		struct ctl_wanted *wanted = &getting->wanted[i];
+
+		if (wanted->error == -ENOENT && !ctl_cover_is_sure(state, &wanted->request, since))
+			wanted->error = -EHOSTUNREACH;
+	}
+	json_decref(state);
+}
+
 static enum ctl_status fetch(struct getting *getting)
 {
+	int64_t began = time(NULL);
 	size_t first = getting->n;
 	enum ctl_status status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted, first);
 
@@ -165,6 +182,7 @@ static enum ctl_status fetch(struct getting *getting)
 	}
 	if (status == CTL_DONE && getting->n > first)
 		status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted + first, getting->n - first);
+	doubt(getting, began);
 	return status;
 }
 

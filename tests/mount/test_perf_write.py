@@ -222,6 +222,49 @@ def test_bidctl_on_a_covered_store(mount, scene, store):
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
 
 
+def get(store, env, ident, *arguments, status):
+    """One by its id, and the same as one of many; what either says."""
+    one = tools.run(tools.BIDCTL, "--store", store, "get", ident, *arguments, env=env, status=status)
+    many = tools.run("sh", "-c", f'echo {ident} | "$@"', "sh", tools.BIDCTL, "--store", store, "get", "-", *arguments, env=env,
+                     status=status)
+    assert one.stderr.count("\n") == (status != 0), one.stderr
+    return one.stdout, one.stderr, many.stdout
+
+
+def test_get_from_a_covered_store(mount, scene, store, faults):
+    """It is the mount that asks. What it could not ask for is not called absent, though a program sees it so."""
+    server = faults()
+    server.serve(scene.burn)
+    m = mount(f"url={server.url},wait=1", at=store)
+    path, _, many = get(store, scene.env, scene.burn.id, "debuginfo", status=0)
+    assert path.startswith(f"{store}/") and open(path.strip(), "rb").read(4) == b"\x7fELF" and "here 1" in many
+    for _ in range(2):
+        _, why, many = get(store, scene.env, "00" * 20, "debuginfo", status=1)
+        assert "the mount that covers it" in why and "cannot be written" not in why + many and "absent 1" in many, (why, many)
+    # it answers, but not yet
+    server.behave("stall-headers")
+    _, why, many = get(store, scene.env, "11" * 20, "debuginfo", status=3)
+    assert "the mount that covers" in why and "'bidctl status'" in why and "failed 1" in many, (why, many)
+    server.release()
+    server.behave("error:503")
+    m.expect("HTTP 503")
+    _, why, many = get(store, scene.env, "22" * 20, "debuginfo", status=3)
+    assert "the mount that covers" in why and "absent 0" in many, (why, many)
+    m.unmount()
+    # nor does one that is not there
+    server.stop()
+    m = mount(f"url={server.url},wait=1", at=store)
+    m.expect("could not connect")
+    for ident in ("33" * 20, "33" * 20, "44" * 20):
+        _, why, many = get(store, scene.env, ident, "debuginfo", status=3)
+        assert "the mount that covers" in why and "failed 1" in many, (why, many)
+    assert get(store, scene.env, scene.burn.id, "debuginfo", status=0)[0] == path
+    m.unmount()
+    m = mount("offline", at=store)
+    assert "the mount that covers it" in get(store, scene.env, "33" * 20, "debuginfo", status=1)[1]
+    m.unmount()
+
+
 def test_bidctl_on_a_store_that_a_dead_mount_covers(mount, scene, store):
     """What is to be done is said, and status shows the mount all the same."""
     m = mount(at=store)
