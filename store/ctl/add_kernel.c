@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,6 +185,23 @@ static int add_kernel_file(struct ctl_tally *tally, struct bid_store *store, con
 	return refuse(tally, path, "the file is another build than the running kernel, and was added as that");
 }
 
+/* The images of the vDSO that programs of other kinds have, such as 32-bit ones: what runs shows its own alone. */
+static int add_vdso_files(struct ctl_tally *tally, struct bid_store *store, const char *release)
+{
+	char pattern[sizeof(CTL_MODULES "//vdso/vdso*.so") + sizeof(((struct utsname *)0)->release)];
+	struct bid_added added;
+	glob_t files;
+	int r = 0;
+
+	snprintf(pattern, sizeof(pattern), CTL_MODULES "/%s/vdso/vdso*.so", release);
+	if (glob(pattern, GLOB_NOSORT, NULL, &files) != 0)
+		return 0;
+	for (size_t i = 0; i < files.gl_pathc && r >= 0; i++)
+		r = add_file(tally, store, files.gl_pathv[i], &added);
+	globfree(&files);
+	return r < 0 ? r : 0;
+}
+
 int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store)
 {
 	/* where distributions, perf and the kernel's own build have them; %s is the release */
@@ -209,5 +227,5 @@ int ctl_add_kernel_files(struct ctl_tally *tally, struct bid_store *store)
 		snprintf(path, sizeof(path), "%.*s%s%s", (int)(mark - places[i]), places[i], system.release, mark + 2);
 		r = add_kernel_file(tally, store, path);
 	}
-	return r;
+	return r < 0 ? r : add_vdso_files(tally, store, system.release);
 }

@@ -6,6 +6,7 @@ usage: check_kernel.py BIDCTL
 
 BID_TEST_KERNELS is the directory with the packages that contrib/kernels fetched.
 """
+import json
 import lzma
 import os
 import pathlib
@@ -261,6 +262,26 @@ def case_running(scene):
         if os.access(path, os.R_OK):
             assert "'bidctl add --kernel'" in scene.on_store("add", path, status=REFUSED).stderr, path
     scene.one_error("add", "--kernel", "--perf-data=x", status=2, has="'--kernel'")
+
+
+def case_vdso_files(scene):
+    """The images of a kernel's own build, one for each kind of program, are filed as what perf looks for."""
+    cases.need(os.geteuid() == 0, "not root, who may mount")
+    image, top, release = vdso(), scene.home / "top", os.uname().release
+    other = bytes(byte ^ 0xff for byte in bytes.fromhex(id_in(image)))
+    image = image.replace(bytes.fromhex(id_in(image)), other)
+    (scene.home / "vdso64.so").write_bytes(image)
+    top.mkdir()
+    script = """mount -t tmpfs tmpfs "$1"; mkdir "$1/up" "$1/work"
+        mount -t overlay -o "lowerdir=/usr/lib,upperdir=$1/up,workdir=$1/work" overlay /usr/lib
+        mkdir -p "/lib/modules/$2/vdso"; cp "$3" "/lib/modules/$2/vdso"; shift 3; exec "$@" """
+    done = subprocess.run(["unshare", "-m", "sh", "-euc", script, "sh", top, release, scene.home / "vdso64.so",
+                           scene.bidctl, "--json", "--store", scene.store, "add", "--kernel"],
+                          capture_output=True, text=True, check=False)
+    files = {file["file"]: file for file in json.loads(done.stdout)["files"]}
+    assert files[f"/lib/modules/{release}/vdso/vdso64.so"]["id"] == other.hex(), done
+    stored = pathlib.Path(scene.on_store("get", "--offline", other.hex(), "vdso").stdout.strip())
+    assert stored.read_bytes() == image and "[vdso]" in str(stored)
 
 
 def case_hidden(scene):
