@@ -76,7 +76,7 @@ struct bid_broker {
 	struct bid_absences *refused; /* what it will not say, by source, for a while; have their own lock */
 	struct bid_absences *wrong; /* what a source sent in its place, by source, for a while; have their own lock */
 	struct bid_holds *holds; /* of all processes that fetch into the store; have their own lock */
-	struct bid_absences *too_large; /* there, above the limit, whatever the source; have their own lock */
+	struct bid_absences *too_large; /* there, above the limit, or absent at each source; have their own lock */
 	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;
 	uint64_t sources_hold; /* what stands for them (bid_hold_source()) */

@@ -344,7 +344,8 @@ void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
 	struct bid_endings endings = { 0 };
 	bool held;
 
-	if (error == -EFBIG && bid_absences_add(broker->too_large, &flight->request, "") < 0)
+	/* sizes are announced by servers, which may be wrong: one that could not be asked may have it smaller */
+	if (error == -EFBIG && bid_flight_is_too_large(flight) && bid_absences_add(broker->too_large, &flight->request, "") < 0)
 		bid_warning("out of memory: what is too large is not remembered as that");
 
 	pthread_mutex_lock(&broker->lock);

@@ -189,4 +189,7 @@ void bid_ask_count(const struct bid_ask *ask, enum bid_outcome outcome);
 /* What all verdicts amount to, if none of them is "found". */
 int bid_flight_conclusion(const struct bid_flight *flight);
 
+/* Did each source say that it is too large there, or absent? */
+bool bid_flight_is_too_large(const struct bid_flight *flight);
+
 #endif

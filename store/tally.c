@@ -231,6 +231,17 @@ int bid_flight_conclusion(const struct bid_flight *flight)
 	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
 }
 
+bool bid_flight_is_too_large(const struct bid_flight *flight)
+{
+	for (size_t i = 0; i < flight->n_verdicts; i++) {
+		enum bid_outcome outcome = flight->verdicts[i].outcome;
+
+		if (outcome != BID_OUTCOME_TOO_LARGE && !bid_outcome_is_no(outcome))
+			return false;
+	}
+	return true;
+}
+
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats)
 {
 	struct bid_broker_stats stats = {

@@ -227,6 +227,27 @@ static void test_bodies_do_not_mix(void **state)
 	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
 }
 
+/* Sizes are what a server says: one that could not be asked may have it smaller. */
+static void test_too_large_is_not_remembered_without_the_others(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *large, *other;
+
+	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	large = scene_memory(scene, "large");
+	other = scene_memory(scene, "other");
+	bid_source_memory_set_default(large, BID_OUTCOME_TOO_LARGE);
+	bid_source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(fetch(scene, &request, NULL), -EFBIG);
+	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
+	assert_int_equal(stats_of(scene).negative_entries, 0);
+
+	put_elf(other, 0xa, 0xa);
+	sleep_ms(300);
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+}
+
 static void test_too_large(void **state)
 {
 	struct scene *scene = *state;
@@ -312,12 +333,19 @@ static void test_a_read_only_store_fetches_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		scene_test(test_fetched_once_then_local),    scene_test(test_the_leader_looks_again),
-		scene_test(test_sources_are_asked_in_order), scene_test(test_wrong_build_goes_to_the_next_source),
-		scene_test(test_nothing_but_wrong_builds),   scene_test(test_truncated_is_rejected),
-		scene_test(test_html_is_refused_early),	     scene_test(test_wrong_build_is_refused_early),
-		scene_test(test_bodies_do_not_mix),	     scene_test(test_too_large),
-		scene_test(test_what_no_source_can_have),    scene_test(test_a_read_only_store_fetches_nothing),
+		scene_test(test_fetched_once_then_local),
+		scene_test(test_the_leader_looks_again),
+		scene_test(test_sources_are_asked_in_order),
+		scene_test(test_wrong_build_goes_to_the_next_source),
+		scene_test(test_nothing_but_wrong_builds),
+		scene_test(test_truncated_is_rejected),
+		scene_test(test_html_is_refused_early),
+		scene_test(test_wrong_build_is_refused_early),
+		scene_test(test_bodies_do_not_mix),
+		scene_test(test_too_large),
+		scene_test(test_too_large_is_not_remembered_without_the_others),
+		scene_test(test_what_no_source_can_have),
+		scene_test(test_a_read_only_store_fetches_nothing),
 	};
 
 	/* what the tests provoke is looked for where it matters */
