@@ -100,10 +100,8 @@ static int take_body(struct bid_ask *ask, const void *data, size_t len)
 	if (!ask->head_checked)
 		r = keep_head(ask, data, len);
 	/* as far as can be told, these are the bytes that are wanted */
-	if (r == 0 && ask->head_checked && !ask->leads) {
-		ask->leads = true;
-		bid_race_won(ask);
-	}
+	if (r == 0 && ask->head_checked && !ask->leads)
+		ask->leads = bid_race_won(ask, false);
 	return r;
 }
 

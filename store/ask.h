@@ -45,6 +45,9 @@ struct bid_ask {
 	bool answered; /* while STARTING: the source was done before start() returned */
 	bool sent; /* the source does not keep it in line any more */
 	bool begun; /* its headers came */
+	int64_t begun_ms; /* when, or when it went on; once begun */
+	uint64_t begun_with; /* what had been received then */
+	bool slow; /* another one was asked beside it for that */
 	bool probe; /* of one that was benched, until what comes looks right */
 	bool cancelled; /* the source was told to end it, or will be once start() has returned */
 	bool lost; /* cancelled because another source delivers: this one may be asked again */

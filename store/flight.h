@@ -43,6 +43,7 @@ struct bid_runner {
 	enum bid_runner_state state;
 	bool overtaken; /* it was asked, and another one delivers */
 	unsigned overtaken_ms; /* after how long */
+	bool behind; /* and it was no faster: it is not asked again as long as anything comes */
 };
 
 struct bid_flight {
@@ -57,7 +58,8 @@ struct bid_flight {
 	unsigned n_racing; /* of them those that have not lost */
 	unsigned n_begun; /* of those the ones whose headers came */
 	unsigned width; /* how many may race */
-	int64_t race_at_ms; /* when it grows; while timed */
+	bool slow; /* all that comes is: another may be asked all the same */
+	int64_t race_at_ms; /* when that is looked at, or width grows; while timed */
 	bool timed; /* in the broker's list of races */
 	bool decided_on; /* by a publisher: one at a time */
 	bool joinable; /* in the broker's buckets */

@@ -164,7 +164,7 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 		bid_flight_claim(flight);
 	if (outcome == BID_OUTCOME_FOUND) {
 		/* of a small file this is known no sooner */
-		bid_race_won(ask);
+		bid_race_won(ask, true);
 		bid_flight_verdict_overtaken(flight, ask->source);
 	}
 	bid_race_leave(ask, true);

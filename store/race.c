@@ -123,9 +123,12 @@ static bool is_benched(struct bid_flight *flight, size_t source)
 /* The next one that could be asked, or NULL. Under the lock. */
 static struct bid_runner *next(struct bid_flight *flight)
 {
-	for (size_t i = 0; i < flight->n_runners; i++)
-		if (flight->runners[i].state == BID_RUNNER_READY)
-			return &flight->runners[i];
+	for (size_t i = 0; i < flight->n_runners; i++) {
+		struct bid_runner *runner = &flight->runners[i];
+
+		if (runner->state == BID_RUNNER_READY && !(runner->behind && flight->n_begun > 0))
+			return runner;
+	}
 	return NULL;
 }
 
@@ -134,7 +137,7 @@ static struct bid_runner *whose_turn(struct bid_flight *flight)
 {
 	struct bid_runner *runner;
 
-	if (flight->n_begun > 0 || flight->n_racing >= flight->width)
+	if ((flight->n_begun > 0 && !flight->slow) || flight->n_racing >= flight->width)
 		return NULL;
 	while ((runner = next(flight)) && is_benched(flight, runner->source))
 		runner->state = BID_RUNNER_OUT;
@@ -148,13 +151,23 @@ static void stop_timer(struct bid_flight *flight)
 	flight->timed = false;
 }
 
+/* Is there anything to look at after a while? Under the lock. */
+static bool is_open(struct bid_flight *flight)
+{
+	if (flight->phase != BID_PHASE_FLYING || flight->cancelled)
+		return false;
+	if (flight->n_begun > 0)
+		return flight->n_racing > 1 || next(flight);
+	return flight->width < BID_RACE_MAX && next(flight);
+}
+
 /* When is the next one to be asked beside those that are? Under the lock. */
 static void start_timer(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
 
 	stop_timer(flight);
-	if (broker->config.race_ms == BID_RACE_NEVER || flight->width >= BID_RACE_MAX || !next(flight))
+	if (broker->config.race_ms == BID_RACE_NEVER || !is_open(flight))
 		return;
 	flight->race_at_ms = bid_clock_ms() + broker->config.race_ms;
 	flight->timed = true;
@@ -244,19 +257,6 @@ void bid_race_step(struct bid_flight *flight)
 		bid_flight_end(flight, error, NULL);
 }
 
-void bid_race_time_out(struct bid_flight *flight)
-{
-	struct bid_broker *broker = flight->broker;
-
-	stop_timer(flight);
-	flight->width = flight->n_racing + 1;
-	bid_flight_ref(flight);
-	pthread_mutex_unlock(&broker->lock);
-	bid_race_step(flight);
-	pthread_mutex_lock(&broker->lock);
-	bid_flight_unref(flight);
-}
-
 void bid_race_begun(struct bid_ask *ask)
 {
 	struct bid_broker *broker = ask->flight->broker;
@@ -264,8 +264,13 @@ void bid_race_begun(struct bid_ask *ask)
 	pthread_mutex_lock(&broker->lock);
 	if (!ask->begun && !ask->lost) {
 		ask->begun = true;
-		ask->flight->n_begun++;
+		if (ask->flight->n_begun++ == 0)
+			ask->flight->slow = false;
+		start_timer(ask->flight);
 	}
+	/* of another body, too */
+	ask->begun_ms = bid_clock_ms();
+	ask->begun_with = ask->received;
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -308,19 +313,109 @@ static void lose(struct bid_ask *ask)
 	ask->flight->n_begun -= ask->begun;
 }
 
+/* ... and end it. One that is decided on has come to its end. Under the lock. */
+static void send_away(struct bid_ask *ask, struct bid_endings *endings)
+{
+	if (ask->phase == BID_ASK_DECIDING)
+		return;
+	lose(ask);
+	if (!ask->cancelled && ask->phase == BID_ASK_RUNNING)
+		bid_endings_add(endings, ask);
+	ask->cancelled = true;
+}
+
 void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct bid_endings *endings)
 {
 	struct bid_ask *ask;
 
 	stop_timer(flight);
+	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
+		if (ask != but)
+			send_away(ask, endings);
+}
+
+/* Of those from which something comes the one that has most, or NULL. Under the lock. */
+static struct bid_ask *first_of(const struct bid_flight *flight)
+{
+	struct bid_ask *first = NULL;
+
+	for (struct bid_ask *ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
+		if (ask->begun && !ask->lost && (!first || ask->received > first->received))
+			first = ask;
+	return first;
+}
+
+/* For how long has @ask been delivering? In ms. Under the lock. */
+static uint64_t time_of(const struct bid_ask *ask)
+{
+	return (uint64_t)(bid_clock_ms() - ask->begun_ms) + 1;
+}
+
+/* In bytes per ms. Under the lock. */
+static uint64_t rate_of(const struct bid_ask *ask)
+{
+	uint64_t received = ask->received;
+
+	/* a new body may just begin */
+	return received > ask->begun_with ? (received - ask->begun_with) / time_of(ask) : 0;
+}
+
+/* Can it be told by now how fast @ask is? Under the lock. */
+static bool is_judged(const struct bid_ask *ask)
+{
+	return time_of(ask) > (uint64_t)BID_SLOW_TURNS * ask->flight->broker->config.race_ms;
+}
+
+/* Under the lock. */
+static bool is_slow(const struct bid_ask *ask)
+{
+	uint64_t received = ask->received, size = ask->size, rate = rate_of(ask);
+
+	/* what is done with its body, or refused it, is not waited for */
+	if (!is_judged(ask) || rate >= BID_SLOW_RATE || ask->phase == BID_ASK_DECIDING)
+		return false;
+	return size == BID_SIZE_UNKNOWN || (size > received && (size - received) / BID_SLOW_REST > rate);
+}
+
+/* How fast are those from which something comes? Under the lock. */
+static void look(struct bid_flight *flight, struct bid_endings *endings)
+{
+	const struct bid_ask *first = first_of(flight);
+	struct bid_ask *ask;
+	bool slow = true;
+
 	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link)) {
-		if (ask == but || ask->phase == BID_ASK_DECIDING)
+		if (!ask->begun || ask->lost)
 			continue;
-		lose(ask);
-		if (!ask->cancelled && ask->phase == BID_ASK_RUNNING)
-			bid_endings_add(endings, ask);
-		ask->cancelled = true;
+		if (ask != first && is_judged(ask) && rate_of(ask) <= rate_of(first)) {
+			runner_of(ask)->behind = true;
+			send_away(ask, endings);
+		} else if (!is_slow(ask)) {
+			slow = false;
+		}
 	}
+	flight->slow = slow;
+	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
+		ask->slow |= slow && ask->begun;
+}
+
+void bid_race_time_out(struct bid_flight *flight)
+{
+	struct bid_broker *broker = flight->broker;
+	struct bid_endings endings = { 0 };
+
+	stop_timer(flight);
+	if (flight->n_begun > 0)
+		look(flight, &endings);
+	if (flight->n_racing < BID_RACE_MAX)
+		flight->width = flight->n_racing + 1;
+	start_timer(flight);
+	bid_flight_ref(flight);
+	pthread_mutex_unlock(&broker->lock);
+	bid_endings_cancel(&endings);
+	bid_race_step(flight);
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_unref(flight);
 }
 
 /* @ask does not keep others from asking its source any more. Under the lock. */
@@ -341,17 +436,25 @@ static void pass_probe(struct bid_ask *ask)
 	end_probe(ask);
 }
 
-void bid_race_won(struct bid_ask *ask)
+bool bid_race_won(struct bid_ask *ask, bool whole)
 {
-	struct bid_broker *broker = ask->flight->broker;
+	struct bid_flight *flight = ask->flight;
+	struct bid_broker *broker = flight->broker;
 	struct bid_endings endings = { 0 };
+	bool won;
 
 	pthread_mutex_lock(&broker->lock);
 	pass_probe(ask);
-	if (!ask->lost)
-		bid_race_stop(ask->flight, ask, &endings);
+	won = whole || ask->lost || (!ask->slow && first_of(flight) == ask);
+	if (won && !ask->lost) {
+		/* or the one that is sent away would be asked again at once */
+		flight->slow = false;
+		bid_race_stop(flight, ask, &endings);
+		start_timer(flight);
+	}
 	pthread_mutex_unlock(&broker->lock);
 	bid_endings_cancel(&endings);
+	return won;
 }
 
 void bid_race_leave(struct bid_ask *ask, bool said)

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The race: which sources of a flight are asked, and when. The one that delivered last is asked first; if it has not begun to
- * answer after race_ms, the next one is asked beside it, and after as long again a third. From the first headers on nobody else is
- * asked, until what they belong to breaks off. The first whose bytes carry the right id wins, and the others are told to end; if it
- * dies all the same, they can be asked again: a source is out of the race only by what it said.
+ * answer after race_ms, the next one is asked beside it, and after as long again a third. From the first headers on nobody else
+ * is asked, until what they belong to breaks off or turns out to be slow. The first whose bytes carry the right id wins, and the
+ * others are told to end; if it dies all the same, they can be asked again: a source is out of the race only by what it said.
+ *
+ * A body is slow if, BID_SLOW_TURNS times race_ms or more after its headers, it has come at less than BID_SLOW_RATE since then, and
+ * what is left would take longer than BID_SLOW_REST at that rate. What is faster is never fetched twice, however large it is. While
+ * all that comes is slow, another one is asked beside it after each race_ms. The slow one goes on until the other has more bytes,
+ * of the right id, and does not end the other by its own. Of two, the one that has fewer bytes and is no faster, as where our own
+ * link is what is slow, ends instead, and is not asked again as long as anything comes.
  */
 #ifndef BID_RACE_H
 #define BID_RACE_H
 
 #include "ask.h"
+
+#define BID_SLOW_TURNS 3 /* later than the first round trips of a connection, in which each brings twice as much */
+#define BID_SLOW_RATE  256 /* bytes per ms: what those bring in that time where one takes 200 ms, and less than most links do */
+#define BID_SLOW_REST  2000 /* ms */
 
 /* Transfers to end, collected under the lock and ended without it. */
 struct bid_endings {
@@ -34,7 +44,7 @@ void bid_race_line_up(struct bid_flight *flight);
  */
 void bid_race_step(struct bid_flight *flight);
 
-/* The time for another one has come. Under the lock, which is released meanwhile. */
+/* The time for another one has come, or to look how fast what comes is. Under the lock, which is released meanwhile. */
 void bid_race_time_out(struct bid_flight *flight);
 
 /* The headers of @ask came. By the source's thread, without the lock. */
@@ -46,8 +56,11 @@ void bid_race_begun(struct bid_ask *ask);
  */
 void bid_race_broke_off(struct bid_ask *ask);
 
-/* What comes from @ask is what is wanted: end the others. By the source's thread or the publisher, without the lock. */
-void bid_race_won(struct bid_ask *ask);
+/*
+ * What comes from @ask is what is wanted, and with @whole it is all there: end the others. Returns false if that is too early,
+ * because one of them has more. By the source's thread or the publisher, without the lock.
+ */
+bool bid_race_won(struct bid_ask *ask, bool whole);
 
 /* Take all asks but @but (which may be NULL) out of the race. Under the lock. */
 void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct bid_endings *endings);

@@ -124,7 +124,8 @@ static void judge(const struct bid_ask *ask, enum bid_outcome outcome)
 	unsigned strikes = asked->stats.strikes;
 
 	if (outcome == BID_OUTCOME_FOUND) {
-		broker->favourite = ask->source;
+		if (!ask->slow)
+			broker->favourite = ask->source;
 		asked->stats.strikes = 0;
 		asked->benched_until_ms = 0;
 	} else if (outcome == BID_OUTCOME_ABSENT && ask->probe) {

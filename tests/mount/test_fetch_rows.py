@@ -47,6 +47,29 @@ def test_killed_in_the_body(mount, faults, place, store, size):
     assert m.counter("remembered_absent") == 0
 
 
+def test_a_slow_body(mount, faults, place):
+    """What comes slowly is had from another server, which is asked first from then on; what does not is fetched once."""
+    original = programs.small(place / "app")
+    slow, quick = faults("slow:60000", root=place / "slow"), faults(root=place / "quick")
+    made = [of_size(original, f"{number:02x}" * 20, 600 << 10, place / f"made-{number}") for number in range(3)]
+    large = of_size(original, "ee" * 20, 4 << 20, place / "large")
+    for program in (*made, large):
+        for server in (slow, quick):
+            server.serve(program, "executable")
+    m = mount(f"url={slow.url}", f"url={quick.url}", "wait=60")
+    begun = time.monotonic()
+    for program in made:
+        assert read(m.artifact(program.id)) == program.read()
+    print(f"{len(made)} of them took {time.monotonic() - begun:.2f} s")
+    assert time.monotonic() - begun < 6  # ten each from the slow one
+    assert (slow.count(), quick.count()) == (1, 3)
+
+    # at a rate that will do for it, and takes two seconds
+    quick.behave("slow:2000000", ident=large.id)
+    assert read(m.artifact(large.id)) == large.read()
+    assert (slow.count(), quick.count()) == (1, 4)
+
+
 @pytest.mark.limit(90)
 def test_dripping(mount, faults, place, store):
     """64 answers that come byte by byte: each is given up, hits do not notice, and other servers' files are had meanwhile."""

@@ -89,6 +89,105 @@ static void test_nobody_is_asked_beside_one_that_answers(void **state)
 	assert_int_equal(bid_source_memory_asked(second), 0);
 }
 
+static bool is_preferred(struct scene *scene, size_t source)
+{
+	struct bid_source_stats stats;
+
+	assert_int_equal(bid_broker_source_stats(scene->broker, source, &stats), 0);
+	return stats.preferred;
+}
+
+/* Let @held tell of a file that, with no more than the half of what it has, would take long. */
+static void be_slow(struct held_source *held)
+{
+	held_elf(held, 0xa);
+	held->announce = 1 << 30;
+	held_hold(held, HOLD_MIDDLE);
+}
+
+/* Quick with its headers, and slow with what follows them. */
+static void test_a_slow_one_is_overtaken(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct held_source *first;
+	struct bid_source *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = scene_held(scene, "first");
+	be_slow(first);
+	second = scene_memory(scene, "second");
+	put_elf(second, 0xa, 0xa);
+	put_elf(second, 0xb, 0xb);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	held_wait_done(first, 1);
+	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_string_equal(call->sources[0], "second");
+	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
+	assert_string_equal(call->texts[1], "second was faster");
+	assert_true(is_preferred(scene, 1));
+	assert_int_equal(fetch(scene, &other, NULL), 0);
+	assert_int_equal(first->asked, 1);
+}
+
+/* ... by one that has more bytes, and not sooner: until then it may be the one that delivers. But it is not preferred for that. */
+static void test_a_slow_one_delivers(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *second, *third;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	scene_memory(scene, "first");
+	second = scene_held(scene, "second");
+	be_slow(second);
+	second->announce = 0;
+	second->no_head = true;
+	third = silent(scene, "third");
+	call = call_for(scene, &request);
+	held_wait(third, 1);
+	assert_int_equal(second->cancels, 0);
+	held_hold(second, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	held_wait_done(third, 1);
+	assert_int_equal(third->ended, BID_OUTCOME_CANCELLED);
+	assert_true(is_preferred(scene, 0));
+}
+
+/* Behind a slow link of our own all are slow: who cannot overtake is ended, and is asked again only if the first breaks off. */
+static void test_one_that_is_no_faster_is_ended(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first, *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = scene_held(scene, "first");
+	be_slow(first);
+	second = scene_held(scene, "second");
+	be_slow(second);
+	second->body_len = 64 * 1024;
+	call = call_for(scene, &request);
+	held_wait_done(second, 1);
+	assert_int_equal(second->ended, BID_OUTCOME_CANCELLED);
+	assert_int_equal(first->cancels, 0);
+	sleep_ms(5 * RACE);
+	assert_int_equal(second->asked, 1);
+	held_elf(second, 0xa);
+	second->announce = 0;
+	held_hold(second, HOLD_NOWHERE);
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	assert_int_equal(second->asked, 2);
+}
+
 static void test_one_after_the_other_on_request(void **state)
 {
 	struct scene *scene = *state;
@@ -359,6 +458,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scene_test(test_a_silent_one_is_overtaken),
 		scene_test(test_nobody_is_asked_beside_one_that_answers),
+		scene_test(test_a_slow_one_is_overtaken),
+		scene_test(test_a_slow_one_delivers),
+		scene_test(test_one_that_is_no_faster_is_ended),
 		scene_test(test_one_after_the_other_on_request),
 		scene_test(test_the_winner_dies),
 		scene_test(test_the_winner_dies_before_the_loser_is_gone),
