@@ -116,20 +116,23 @@ static void bench(struct bid_asked *asked)
 	asked->benched_until_ms = bid_clock_ms() + (ms < BID_BENCH_MAX_MS ? ms : BID_BENCH_MAX_MS);
 }
 
-/* What the outcome says of the source. Other bytes than the first ones may be right as well: no strike. Under the lock. */
+/*
+ * What the outcome says of the source. Other bytes than the first ones may be right as well: no strike. And what does not carry its
+ * id, as a page for everybody does not, clears nobody. Under the lock.
+ */
 static void judge(const struct bid_ask *ask, enum bid_outcome outcome)
 {
 	struct bid_broker *broker = ask->flight->broker;
 	struct bid_asked *asked = &broker->asked[ask->source];
 	unsigned strikes = asked->stats.strikes;
 
-	if (outcome == BID_OUTCOME_FOUND) {
+	if (outcome == BID_OUTCOME_FOUND && (strikes == 0 || bid_kind_is_elf(ask->flight->request.kind))) {
 		if (!ask->slow)
 			broker->favourite = ask->source;
 		asked->stats.strikes = 0;
 		asked->benched_until_ms = 0;
-	} else if (outcome == BID_OUTCOME_ABSENT && ask->probe) {
-		/* who sends the same to everybody does not say "no" */
+	} else if ((outcome == BID_OUTCOME_ABSENT || outcome == BID_OUTCOME_FOUND) && ask->probe) {
+		/* who sends the same to everybody does not say "no"; and one more wrong answer will do */
 		asked->stats.strikes = BID_STRIKES_MAX - 1;
 	} else if (outcome == BID_OUTCOME_REJECTED && !ask->changed && (strikes < BID_STRIKES_MAX || ask->probe)) {
 		asked->stats.strikes++;

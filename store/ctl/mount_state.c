@@ -114,8 +114,9 @@ static void print_abilities(const json_t *source)
 /* Is it asked, and how often did it have what was wanted? */
 static void print_source(const json_t *source)
 {
-	json_int_t found = number_of(source, "found"), absent = number_of(source, "absent"),
-		   latency = number_of(source, "latency_ms");
+	json_int_t found = number_of(source, "found"), latency = number_of(source, "latency_ms");
+	/* what it sent in the place of what was wanted is none of it */
+	json_int_t answers = found + number_of(source, "absent") + number_of(source, "rejected");
 	const char *breaker = text_of(source, "breaker"), *trouble = text_of(source, "trouble");
 	bool well = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
 	char size[CTL_SIZE_MAX], duration[DURATION_MAX];
@@ -125,8 +126,8 @@ static void print_source(const json_t *source)
 	printf("\n%11s%s%s%s, asked %" JSON_INTEGER_FORMAT, "", ctl_colour(stdout, well ? CTL_GREEN : CTL_RED),
 	       well ? json_is_true(json_object_get(source, "preferred")) ? "asked first" : "in use" : breaker,
 	       ctl_colour(stdout, CTL_PLAIN), number_of(source, "asked"));
-	if (found + absent > 0)
-		printf(", had %.0f%%", 100.0 * (double)found / (double)(found + absent));
+	if (answers > 0)
+		printf(", had %.0f%%", 100.0 * (double)found / (double)answers);
 	if (latency > 0)
 		printf(", answers in %s", format_duration(latency, duration));
 	printf(", %s received\n", ctl_format_size(size_of(source, "bytes"), size));

@@ -155,6 +155,31 @@ static void test_who_was_wrong_is_asked_last(void **state)
 	assert_true(source_stats(scene, 2).preferred);
 }
 
+/* A page for everybody is wrong in the place of a program, and nobody can tell in that of a source file. */
+static void test_what_carries_no_id_clears_nobody(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request program = elf_of(0xa), file = { .id = program.id, .kind = BID_KIND_SOURCE };
+	struct bid_source *wrong, *right;
+	struct bid_detail *detail;
+
+	assert_int_equal(bid_detail_source("/a.c", &detail), 0);
+	file.detail = detail;
+	scene_broker(scene, &patient);
+	wrong = scene_memory(scene, "wrong");
+	right = scene_memory(scene, "right");
+	assert_int_equal(bid_source_memory_put(wrong, &program, "<html>", 6), 0);
+	assert_int_equal(bid_source_memory_put(wrong, &file, "<html>", 6), 0);
+	put_elf(right, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &program, NULL), 0);
+	assert_int_equal(source_stats(scene, 0).strikes, 1);
+	assert_int_equal(fetch(scene, &file, NULL), 0);
+	assert_int_equal(bid_source_memory_asked(right), 2);
+	assert_int_equal(source_stats(scene, 0).strikes, 1);
+	assert_true(source_stats(scene, 1).preferred);
+	bid_detail_unref(detail);
+}
+
 /* One that is wrong again and again is not asked at all for a while, and then for one request only. */
 static void test_benched(void **state)
 {
@@ -365,6 +390,7 @@ int main(void)
 		scene_test(test_evidence),
 		scene_test(test_evidence_is_bounded),
 		scene_test(test_who_was_wrong_is_asked_last),
+		scene_test(test_what_carries_no_id_clears_nobody),
 		scene_test(test_benched),
 		scene_test(test_others_do_not_wait_for_all_of_the_probe),
 		scene_test(test_wrong_is_remembered),
