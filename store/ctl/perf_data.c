@@ -137,7 +137,7 @@ static void print_summary(const struct ctl_recording *recording)
 	putchar('\n');
 }
 
-void ctl_recording_warn(const struct ctl_recording *recording)
+bool ctl_recording_warn(const struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
 	size_t nameless = 0, guessed = 0;
@@ -159,6 +159,7 @@ void ctl_recording_warn(const struct ctl_recording *recording)
 	if (nameless > 0 && !summary->lists_sampled)
 		bid_warning("no build-id for %zu paths, so that a file there may be another build than what ran: '%s'", nameless,
 			    recording->path);
+	return summary->cut || summary->damaged || (nameless > 0 && !summary->lists_sampled);
 }
 
 int ctl_recording_print(const struct ctl *ctl, const struct ctl_recording *recording)

@@ -74,8 +74,8 @@ enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest
 /* Add one more build to it. Returns 0 or -ENOMEM. */
 int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso);
 
-/* Say as warnings what there is to know of how it was read. */
-void ctl_recording_warn(const struct ctl_recording *recording);
+/* Say as warnings what there is to know of how it was read. Returns whether it may have been of more builds than it tells. */
+bool ctl_recording_warn(const struct ctl_recording *recording);
 
 void ctl_recording_release(struct ctl_recording *recording);
 

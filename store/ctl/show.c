@@ -86,16 +86,32 @@ static void print_artifact(const char *kind, const json_t *artifact)
 	}
 }
 
+/* Sources and sections, that were wanted alone. */
+static size_t print_pieces(const char *kind, const json_t *pieces)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)pieces, name, value)
+	{
+		print_artifact(kind, value);
+		print_line("  name", name);
+	}
+	return json_object_size(pieces);
+}
+
 static void print_info(const json_t *info)
 {
 	json_t *artifacts = json_object_get(info, "artifacts"), *paths = json_object_get(info, "paths"), *value;
 	const char *kind, *id = string_of(info, "id");
-	size_t i;
+	size_t i, pieces;
 
 	print_line("build-id", id ? id : "-");
 	json_array_foreach(paths, i, value) print_line("path", json_is_string(value) ? json_string_value(value) : "-");
 	json_object_foreach(artifacts, kind, value) print_artifact(kind, value);
-	if (json_object_size(artifacts) == 0)
+	pieces = print_pieces("source", json_object_get(info, "sources")) +
+		 print_pieces("section", json_object_get(info, "sections"));
+	if (json_object_size(artifacts) + pieces == 0)
 		print_line("artifacts", "none: the link leads to nothing");
 }
 

@@ -14,6 +14,7 @@
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/piece.h"
 #include "disk/publish/join.h"
 #include "disk/publish/naming.h"
 #include "disk/root.h"
@@ -208,6 +209,7 @@ static int remove_link(struct bid_store *store, const struct bid_id *filed, stru
 /* One removal, of whose build these are the @n names. */
 static void remove_one(struct bid_store *store, struct bid_removal *removal, struct name *names, size_t n)
 {
+	bool pieces = n == 0 && !removal->path && bid_pieces_any(store, &removal->id);
 	const struct name *to;
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;
@@ -236,7 +238,10 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 		if (r >= 0 && !to)
 			bid_records_drop(store, &names[i].filed, ALL_KINDS, true);
 	}
-	removal->error = r < 0 ? r : removal->names == 0 ? -ENOENT : 0;
+	/* of a build of which nothing else was wanted */
+	if (pieces)
+		bid_pieces_remove(store, &removal->id);
+	removal->error = r < 0 ? r : removal->names == 0 && !pieces ? -ENOENT : 0;
 }
 
 static int remove_all(struct bid_store *store, struct bid_removal *removals, size_t n, struct names *names)

@@ -297,6 +297,13 @@ def case_unidentified(scene):
     assert builds[str(scene.one)] == {"id": None, "path": str(scene.one), "mode": "user", "state": "unidentified"}, builds
 
 
+def case_missing_without_ids(scene):
+    """Who asks what is missing is told that not all is known."""
+    path = Recording(scene.home).maps(scene.nameless).maps(scene.text).write()
+    done = scene.on_store("missing", "--perf-data", path, status=REFUSED)
+    assert "no build-id for 2 paths" in done.stderr and done.stdout == "", done
+
+
 def case_guessed(scene):
     """A file without a build-id is kept under a cookie, from perf and the mount apart, and called a guess wherever it is seen."""
     recording = Recording(scene.home).maps(scene.nameless).maps(scene.text).lists(scene.two, ID_TWO)

@@ -67,6 +67,24 @@ def case_remove(scene):
     assert scene.files() == []
 
 
+def case_remove_pieces(scene):
+    """A source file and a section, of a build of which there is nothing else: they are shown, and go."""
+    tree = scene.home / "tree" / "buildid" / ID_NOT_STORED
+    for name in ("source/src/a.c", "section/.debug_line"):
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).write_text(f"{name}\n")
+    url = f"--url=file://{scene.home}/tree"
+    kept = [pathlib.Path(scene.on_store("get", url, ID_NOT_STORED, *piece).stdout.rstrip("\n"))
+            for piece in (("source", "/src/a.c"), ("section", ".debug_line"))]
+    assert all(path.exists() for path in kept), kept
+    shown = scene.on_store("show", ID_NOT_STORED).stdout
+    assert "/src/a.c" in shown and ".debug_line" in shown and "none" not in shown, shown
+    scene.on_store("remove", ID_NOT_STORED)
+    assert not any(path.exists() for path in kept), kept
+    assert ID_NOT_STORED in scene.on_store("remove", ID_NOT_STORED, status=REFUSED).stderr
+    scene.on_store("verify")
+
+
 def case_remove_names(scene):
     copy = pathlib.Path(shutil.copy(scene.one, scene.home / "copy"))
     scene.on_store("add", scene.one, copy)
@@ -511,4 +529,5 @@ def case_verify_fetches_again(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_verify_fetches_again, case_gc])
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"],
+               fetching=[case_remove_pieces, case_verify_fetches_again, case_gc])
