@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "ctl/maps.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -30,7 +32,7 @@ static bool parse(char *line, struct ctl_mapping *ret_mapping)
 	return permissions[2] == 'x' && inode != 0 && ret_mapping->path[0] == '/';
 }
 
-int ctl_maps_each(int process, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user)
+static int read_maps(int process, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user, bool *ret_empty)
 {
 	int maps = openat(process, "maps", O_RDONLY | O_CLOEXEC);
 	bid_auto_file FILE *file = maps >= 0 ? fdopen(maps, "re") : NULL;
@@ -38,14 +40,16 @@ int ctl_maps_each(int process, int (*fn)(void *user, const struct ctl_mapping *m
 	size_t size = 0;
 	int r = 0;
 
+	*ret_empty = true;
 	if (!file) {
 		r = errno == EACCES || errno == EPERM ? -EACCES : 0;
 		bid_close(maps);
 		return r;
 	}
 	while (r == 0 && getline(&line, &size, file) > 0) {
-		struct ctl_mapping mapping;
+		struct ctl_mapping mapping = { .process = process };
 
+		*ret_empty = false;
 		if (parse(line, &mapping))
 			r = fn(user, &mapping);
 	}
@@ -53,6 +57,52 @@ int ctl_maps_each(int process, int (*fn)(void *user, const struct ctl_mapping *m
 	if (r == 0 && ferror(file) && (errno == EACCES || errno == EPERM))
 		r = -EACCES;
 	return r;
+}
+
+/* /proc names a thread too, though it does not list it: and task/ID has no map_files. */
+static int open_task(const char *id)
+{
+	char path[sizeof("/proc/") + NAME_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%s", id);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The first thread has ended, and its directory says nothing any more; but others run, and have it all. */
+static int read_threads(int process, const char *pid, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user)
+{
+	int fd = openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bid_auto_dir DIR *tasks = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+	bool empty = true;
+	int r = 0;
+
+	if (!tasks)
+		bid_close(fd);
+	while (r == 0 && empty && tasks && (entry = readdir(tasks))) {
+		bid_auto_fd int thread = -1;
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || strcmp(entry->d_name, pid) == 0)
+			continue;
+		thread = open_task(entry->d_name);
+		if (thread >= 0)
+			r = read_maps(thread, fn, user, &empty);
+	}
+	return r;
+}
+
+int ctl_maps_each(const char *pid, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user)
+{
+	bid_auto_fd int process = open_task(pid);
+	bool empty;
+	int r;
+
+	if (process < 0)
+		return process;
+	r = read_maps(process, fn, user, &empty);
+	return r == 0 && empty ? read_threads(process, pid, fn, user) : r;
 }
 
 /* In maps, and only there, a newline in a path is written as "\012". */
@@ -111,11 +161,11 @@ static int path_of(const struct ctl_mapping *mapping, char ret_path[static PATH_
 }
 
 /* The root of the process, and its path there if that still leads to the file that is mapped. */
-static int stat_by_path(int process, const struct ctl_mapping *mapping, const char *path, int *ret_root, struct stat *ret_stat)
+static int stat_by_path(const struct ctl_mapping *mapping, const char *path, int *ret_root, struct stat *ret_stat)
 {
 	/* a path first: it costs nothing to open, whatever it is */
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
-	bid_auto_fd int root = openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bid_auto_fd int root = openat(mapping->process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bid_auto_fd int fd = -1;
 
 	if (root < 0)
@@ -130,12 +180,12 @@ static int stat_by_path(int process, const struct ctl_mapping *mapping, const ch
 	return 0;
 }
 
-static int open_by_path(int process, const struct ctl_mapping *mapping, const char *path)
+static int open_by_path(const struct ctl_mapping *mapping, const char *path)
 {
 	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
 	bid_auto_fd int root = -1;
 	struct stat st;
-	int fd, r = stat_by_path(process, mapping, path, &root, &st);
+	int fd, r = stat_by_path(mapping, path, &root, &st);
 
 	if (r < 0)
 		return r;
@@ -144,16 +194,16 @@ static int open_by_path(int process, const struct ctl_mapping *mapping, const ch
 }
 
 /* The program itself can be had by whoever may look at the process, even if it was deleted. */
-static int open_program(int process, const struct ctl_mapping *mapping)
+static int open_program(const struct ctl_mapping *mapping)
 {
 	struct stat st;
 
-	if (fstatat(process, "exe", &st, 0) < 0)
+	if (fstatat(mapping->process, "exe", &st, 0) < 0)
 		return -errno;
-	return st.st_ino == mapping->ino ? open_regular(process, "exe") : -ESTALE;
+	return st.st_ino == mapping->ino ? open_regular(mapping->process, "exe") : -ESTALE;
 }
 
-int ctl_mapping_stat(int process, const struct ctl_mapping *mapping, struct stat *ret_stat)
+int ctl_mapping_stat(const struct ctl_mapping *mapping, struct stat *ret_stat)
 {
 	bid_auto_fd int root = -1;
 	char link[64], path[PATH_MAX];
@@ -161,26 +211,26 @@ int ctl_mapping_stat(int process, const struct ctl_mapping *mapping, struct stat
 	int r;
 
 	link_of(mapping, link);
-	if (stat_regular(process, link, ret_stat) == 0)
+	if (stat_regular(mapping->process, link, ret_stat) == 0)
 		return 0;
 	r = path_of(mapping, path);
 	if (r == 0)
-		r = stat_by_path(process, mapping, path, &root, &st);
-	if (r < 0 && (fstatat(process, "exe", &st, 0) < 0 || st.st_ino != mapping->ino))
+		r = stat_by_path(mapping, path, &root, &st);
+	if (r < 0 && (fstatat(mapping->process, "exe", &st, 0) < 0 || st.st_ino != mapping->ino))
 		return r;
 	*ret_stat = st;
 	return 0;
 }
 
-int ctl_mapping_open(int process, const struct ctl_mapping *mapping, char ret_path[static PATH_MAX])
+int ctl_mapping_open(const struct ctl_mapping *mapping, char ret_path[static PATH_MAX])
 {
 	char link[64];
 	ssize_t len;
 	int fd, by_path;
 
 	link_of(mapping, link);
-	fd = open_regular(process, link);
-	len = fd >= 0 ? readlinkat(process, link, ret_path, PATH_MAX - 1) : -1;
+	fd = open_regular(mapping->process, link);
+	len = fd >= 0 ? readlinkat(mapping->process, link, ret_path, PATH_MAX - 1) : -1;
 	if (len > 0) {
 		ret_path[len] = '\0';
 		bid_path_strip_deleted(ret_path);
@@ -189,9 +239,9 @@ int ctl_mapping_open(int process, const struct ctl_mapping *mapping, char ret_pa
 	bid_close(fd);
 	by_path = path_of(mapping, ret_path);
 	if (by_path == 0)
-		by_path = open_by_path(process, mapping, ret_path);
+		by_path = open_by_path(mapping, ret_path);
 	if (by_path >= 0 || by_path == -ENAMETOOLONG)
 		return by_path;
-	fd = open_program(process, mapping);
+	fd = open_program(mapping);
 	return fd >= 0 ? fd : by_path;
 }

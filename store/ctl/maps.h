@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 struct ctl_mapping {
+	int process; /* the directory in /proc that it was read from, of a process or of one of its threads; borrowed */
 	unsigned long long start, end;
 	dev_t dev; /* some file systems have another one in stat(2) */
 	ino_t ino;
@@ -15,14 +16,14 @@ struct ctl_mapping {
 };
 
 /*
- * Call @fn for each file that the process whose directory in /proc is open at @process has mapped as code, each mapping of it. A
- * non-zero return ends it and is returned. Returns 0 otherwise, for a process that has ended too, or -EACCES if it may not be
- * looked into.
+ * Call @fn for each file that the process @pid, decimal, has mapped as code, each mapping of it; also if its first thread has ended
+ * and others run. A non-zero return ends it and is returned. Returns 0 otherwise, for a process that has ended too, -ENOENT if
+ * there is none, or -EACCES if it may not be looked into.
  */
-int ctl_maps_each(int process, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user);
+int ctl_maps_each(const char *pid, int (*fn)(void *user, const struct ctl_mapping *mapping), void *user);
 
 /* stat(2) of what is mapped. Returns 0 or a negative errno: as of ctl_mapping_open(). */
-int ctl_mapping_stat(int process, const struct ctl_mapping *mapping, struct stat *ret_stat);
+int ctl_mapping_stat(const struct ctl_mapping *mapping, struct stat *ret_stat);
 
 /*
  * Open what is mapped: from the mapping where that is allowed, because a name is only where the file was once; the mapping is the
@@ -31,6 +32,6 @@ int ctl_mapping_stat(int process, const struct ctl_mapping *mapping, struct stat
  *   -ESTALE, -ENOENT	only the mapping leads to the file any more, and that may not be followed
  *   -ESRCH, -EINVAL	the process has ended, or what is mapped is a device
  */
-int ctl_mapping_open(int process, const struct ctl_mapping *mapping, char ret_path[static PATH_MAX]);
+int ctl_mapping_open(const struct ctl_mapping *mapping, char ret_path[static PATH_MAX]);
 
 #endif

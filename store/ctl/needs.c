@@ -70,7 +70,6 @@ struct process {
 	const struct ctl *ctl;
 	struct bid_store *store; /* borrowed; NULL to add nothing */
 	struct ctl_recording *needs;
-	int fd; /* its directory in /proc; borrowed */
 	dev_t dev; /* of the mapping before this one */
 	ino_t ino;
 };
@@ -88,7 +87,7 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 		return 0;
 	process->dev = mapping->dev;
 	process->ino = mapping->ino;
-	fd = ctl_mapping_open(process->fd, mapping, path);
+	fd = ctl_mapping_open(mapping, path);
 	r = fd < 0 ? fd : bid_elf_identify(fd, &id);
 	/* it has ended, or this is a device, or code that is in no ELF file */
 	if (r == -ESRCH || r == -EINVAL || r == -ENOEXEC || r == -ENODATA)
@@ -109,15 +108,11 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *store, struct ctl_recording *needs)
 {
 	struct process process = { .ctl = ctl, .store = store, .needs = needs };
-	bid_auto_fd int fd = -1;
-	char path[64];
 	int r;
 
 	if (!*ctl->pid || strlen(ctl->pid) > 10 || strspn(ctl->pid, "0123456789") != strlen(ctl->pid))
 		return ctl_usage("not the number of a process: '%s'", ctl->pid);
-	snprintf(path, sizeof(path), "/proc/%s", ctl->pid);
-	fd = process.fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	r = fd < 0 ? -errno : ctl_maps_each(fd, take_mapping, &process);
+	r = ctl_maps_each(ctl->pid, take_mapping, &process);
 	if (r == 0 && needs->n > 0)
 		return CTL_DONE;
 	bid_error("%s: process '%s'",

@@ -17,12 +17,6 @@
 #include "ctl/maps.h"
 #include "ctl/mounts.h"
 
-/* One process of a pass. */
-struct look {
-	struct ctl_running *running;
-	int process; /* its directory in /proc */
-};
-
 void ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store)
 {
 	*running = (struct ctl_running){ .tally = tally, .store = store, .interrupt = -1 };
@@ -104,7 +98,7 @@ static int add(struct ctl_running *running, int fd, const char *path, struct ctl
 }
 
 /* It, and nothing else, was looked at before, and did not change since. Looking at a file costs a stat(2) once in a pass. */
-static bool is_unchanged(struct ctl_running *running, int process, const struct ctl_mapping *mapping)
+static bool is_unchanged(struct ctl_running *running, const struct ctl_mapping *mapping)
 {
 	struct ctl_seen_file *seen = ctl_seen_find(&running->seen, mapping->dev, mapping->ino);
 	struct stat st;
@@ -112,7 +106,7 @@ static bool is_unchanged(struct ctl_running *running, int process, const struct 
 	if (!seen)
 		return false;
 	if (seen->pass != running->pass) {
-		int r = ctl_mapping_stat(process, mapping, &st);
+		int r = ctl_mapping_stat(mapping, &st);
 
 		if (r == 0 ? seen->unread || !bid_stamp_holds(&seen->stamp, &st) : !seen->unread)
 			return false;
@@ -123,21 +117,20 @@ static bool is_unchanged(struct ctl_running *running, int process, const struct 
 
 static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 {
-	const struct look *look = user;
-	struct ctl_running *running = look->running;
+	struct ctl_running *running = user;
 	struct ctl_seen_file seen = { .dev = mapping->dev, .ino = mapping->ino, .pass = running->pass };
 	bid_auto_fd int fd = -1;
 	char path[PATH_MAX];
 	struct stat st;
 	int r;
 
-	if (is_unchanged(running, look->process, mapping) || is_ours(running, mapping->dev, mapping->path))
+	if (is_unchanged(running, mapping) || is_ours(running, mapping->dev, mapping->path))
 		return 0;
 	if (is_interrupted(running))
 		return -EINTR;
-	r = ctl_mapping_open(look->process, mapping, path);
+	r = ctl_mapping_open(mapping, path);
 	/* it has ended, or unmapped this; or what is mapped is a device */
-	if (r == -ESRCH || r == -EINVAL || (r < 0 && fstatat(look->process, "exe", &st, AT_SYMLINK_NOFOLLOW) < 0))
+	if (r == -ESRCH || r == -EINVAL || (r < 0 && fstatat(mapping->process, "exe", &st, AT_SYMLINK_NOFOLLOW) < 0))
 		return 0;
 	if (r >= 0) {
 		fd = r;
@@ -150,14 +143,12 @@ static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 	return r < 0 ? r : ctl_seen_put(&running->seen, &seen);
 }
 
-static int look_at_process(struct ctl_running *running, int proc, const char *pid)
+static int look_at_process(struct ctl_running *running, const char *pid)
 {
-	bid_auto_fd int process = openat(proc, pid, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct look look = { .running = running, .process = process };
-	int r = process < 0 ? 0 : ctl_maps_each(process, look_at_mapping, &look);
+	int r = ctl_maps_each(pid, look_at_mapping, running);
 
 	running->hidden += r == -EACCES;
-	return r == -EACCES ? 0 : r;
+	return r == -EACCES || r == -ENOENT ? 0 : r;
 }
 
 /* What runs from a mount of bidfs is in a store. */
@@ -188,7 +179,7 @@ int ctl_running_all(struct ctl_running *running)
 	while (r == 0 && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		r = look_at_process(running, dirfd(dir), entry->d_name);
+		r = look_at_process(running, entry->d_name);
 		ctl_tally_progress(running->tally, 0);
 	}
 	ctl_progress_clear(&running->tally->progress);
@@ -197,15 +188,14 @@ int ctl_running_all(struct ctl_running *running)
 
 int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t n)
 {
-	bid_auto_fd int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = proc < 0 ? -errno : 0;
+	int r = 0;
 
 	running->pass++;
 	for (size_t i = 0; i < n && r == 0; i++) {
 		char name[16];
 
 		snprintf(name, sizeof(name), "%d", (int)pids[i]);
-		r = look_at_process(running, proc, name);
+		r = look_at_process(running, name);
 	}
 	return r;
 }

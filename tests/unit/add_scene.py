@@ -7,11 +7,18 @@ import re
 import secrets
 import shutil
 import subprocess
+import time
 
 from cases import Skip, need
 from check_bidctl import TIMEOUT, build
 
 NOBODY = 65534
+SLEEPER = '#include <unistd.h>\nint main(void) { write(1, "up\\n", 3); for (;;) pause(); }\n'
+HEADLESS = """#include <pthread.h>
+#include <unistd.h>
+static void *sleeps(void *none) { for (;;) pause(); return none; }
+int main(void) { pthread_t thread; pthread_create(&thread, NULL, sleeps, NULL); pthread_exit(NULL); }
+"""
 RUN = secrets.token_hex(19)
 # of this run alone: what looks at all that runs on a machine finds what other tests run, too
 IDS = [f"{number:02x}" + RUN for number in range(1, 40)]
@@ -50,6 +57,14 @@ def everything_is_right(scene):
     for path in files:
         assert readelf_id(path) == path.parent.name, path
     return len(files)
+
+
+def read_if_any(path):
+    """What a file of /proc says: nothing if the kernel has nothing to say."""
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except ProcessLookupError:
+        return ""
 
 
 def system_tree(scene, count=40):
@@ -108,9 +123,22 @@ def running(*command, **keywords):
             process.kill()
 
 
-def sleeper(directory, name, build_id):
+def sleeper(directory, name, build_id, text=SLEEPER):
     source = directory / f"{name}.c"
-    source.write_text("#include <unistd.h>\nint main(void) { write(1, \"up\\n\", 3); for (;;) pause(); }\n")
+    source.write_text(text)
     path = directory / name
-    subprocess.run(["cc", "-O", f"-Wl,--build-id=0x{build_id}", "-o", path, source], check=True, timeout=TIMEOUT)
+    subprocess.run(["cc", "-O", "-pthread", f"-Wl,--build-id=0x{build_id}", "-o", path, source], check=True, timeout=TIMEOUT)
     return path
+
+
+@contextlib.contextmanager
+def headless(directory, name, build_id):
+    """Such a program, and the process of it, whose first thread has ended while another one sleeps."""
+    path = sleeper(directory, name, build_id, HEADLESS)
+    with running(path) as process:
+        maps = pathlib.Path(f"/proc/{process.pid}/maps")
+        until = time.monotonic() + TIMEOUT
+        while process.poll() is None and time.monotonic() < until and read_if_any(maps):
+            time.sleep(0.01)
+        assert process.poll() is None and not read_if_any(maps), "its first thread runs"
+        yield path, process

@@ -14,8 +14,8 @@ import subprocess
 import sys
 
 import cases
-from add_scene import (IDS, NOBODY, call, everything_is_right, in_namespace, module_tree, readelf_id, running, sleeper,
-                       stored, summary)
+from add_scene import (IDS, NOBODY, call, everything_is_right, headless, in_namespace, module_tree, readelf_id, running,
+                       sleeper, stored, summary)
 from cases import Skip, need
 from check_bidctl import DONE, TIMEOUT, Scene, build
 
@@ -44,6 +44,17 @@ def case_running_deleted(scene):
     for file in vdso:
         assert readelf_id(scene.store / "[vdso]" / file["id"] / "vdso") == file["id"]
         assert os.readlink(scene.store / ".build-id" / file["id"][:2] / file["id"][2:]) == f"../../[vdso]/{file['id']}"
+
+
+def case_running_headless(scene):
+    """The first thread of a process may end before the others: the program runs, though its /proc/PID/maps is empty."""
+    with headless(scene.home, "headless", IDS[0]) as (path, process):
+        path.unlink()
+        items = scene.json("get", "--pid", process.pid, "elf", "--offline")["items"]
+        assert items[0]["id"] == IDS[0] and items[0]["state"] == "added", items
+    with headless(scene.home, "another", IDS[1]) as (path, _):
+        scene.on_store("add", "--running")
+        assert stored(scene, IDS[1]) == scene.store / str(path)[1:] / IDS[1]
 
 
 def case_running_unprivileged(scene):
