@@ -239,8 +239,10 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 			bid_records_drop(store, &names[i].filed, ALL_KINDS, true);
 	}
 	/* of a build of which nothing else was wanted */
-	if (pieces)
+	if (pieces && r == 0) {
 		bid_pieces_remove(store, &removal->id);
+		r = bid_pieces_any(store, &removal->id) ? -EACCES : 0;
+	}
 	removal->error = r < 0 ? r : removal->names == 0 && !pieces ? -ENOENT : 0;
 }
 
