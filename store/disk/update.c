@@ -61,13 +61,18 @@ int bid_store_update(struct bid_store *store, const char *path, struct bid_added
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_adding_begin(store, &add, &adding);
+	r = bid_adding_open(&add, &adding);
+	/* one that nobody sweeps, whatever other names it gets on its way */
+	if (r == 0)
+		r = bid_temp_new(store, true, &adding.temp);
+	if (r == 0)
+		r = bid_adding_examine(store, &adding);
 	if (r == 0)
 		r = update(store, &adding, &replaced);
+	bid_adding_release(&adding);
 	/* now it has only to get its own name, unless it is new altogether */
 	if (r == 0)
 		r = bid_store_add(store, path, BID_LINK_AUTO, &added);
-	bid_adding_release(&adding);
 	if (r < 0)
 		return r;
 	*ret_added = added;

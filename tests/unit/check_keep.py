@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import cases
+from cases import need
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
 
 # the bits of verify's exit status, as bidctl(1) has them
@@ -179,6 +180,24 @@ def case_update(scene):
     assert (done["replaced"], done["added"], done["refused"]) == (1, 0, 1) and done["files"][0]["replaced"], done
     assert stored.read_bytes() == program.read_bytes()
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
+
+
+def case_update_swept(scene):
+    """Whoever opens the store sweeps what no writer holds: not what is about to take another's place."""
+    need(shutil.which("strace"), "no strace")
+    program = pathlib.Path(shutil.copy(scene.one, scene.home / "program"))
+    scene.on_store("add", "--link=copy", program)
+    subprocess.run(["strip", program], check=True, timeout=TIMEOUT)
+    slowly = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat", "-e", "inject=renameat:delay_enter=1s:when=1"]
+    command = [*slowly, scene.bidctl, f"--store={scene.store}", "update", program]
+    with subprocess.Popen(command, env=scene.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as update:
+        while update.poll() is None:
+            scene.on_store("add", scene.two)
+        said = update.stdout.read()
+    need("ptrace" not in said.lower(), "strace may not trace")
+    assert (update.returncode, said) == (DONE, "replaced 1, added 0, refused 0\n"), said
+    assert (entry_of(scene, program, ID_ONE) / "elf").read_bytes() == program.read_bytes()
+    assert not any((scene.store / ".bidfs" / "tmp").glob("temp-*"))
 
 
 def case_missing(scene):

@@ -21,7 +21,7 @@
 
 static int unpack(struct bid_store *store, struct bid_adding *adding)
 {
-	int r = bid_temp_new(store, false, &adding->temp);
+	int r = adding->temp.fd < 0 ? bid_temp_new(store, false, &adding->temp) : 0;
 	struct stat st;
 
 	if (r == 0)

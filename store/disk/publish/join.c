@@ -42,9 +42,9 @@ int bid_join_file(struct bid_store *store, int fd, int to, const char *name)
 		r = bid_fd_link(fd, temp, temp_name);
 		if (r == 0 && renameat(temp, temp_name, to, name) < 0)
 			r = -errno;
+		/* rename(2) of one inode onto itself leaves both names, and into a directory that has gone the first one */
+		unlinkat(temp, temp_name, 0);
 	}
-	/* rename(2) of one inode onto itself leaves both names */
-	unlinkat(temp, temp_name, 0);
 	return r;
 }
 

@@ -21,7 +21,10 @@ int bid_join(struct bid_store *store, const struct bid_place_of *entry, const ch
  */
 bool bid_join_completes(const struct bid_elf_info *info, int fd);
 
-/* Let the file @name in the directory @to be the one that is open at @fd, in the place of any other. */
+/*
+ * Let the file @name in the directory @to be the one that is open at @fd, in the place of any other. It must have a name already:
+ * of one that never had, the first may be swept, and then it cannot be given another.
+ */
 int bid_join_file(struct bid_store *store, int fd, int to, const char *name);
 
 /*

@@ -22,6 +22,8 @@
 #include "disk/root.h"
 #include "disk/store.h"
 
+enum { TRIES = 8 }; /* while others add and remove the same */
+
 struct replacing {
 	struct bid_store *store;
 	const struct bid_idset *wanted;
@@ -47,12 +49,13 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
 }
 
-/* In perf's old layout the entry @place is the file. */
+/* In perf's old layout the entry @place is the file. What somebody removed meanwhile needs nothing in its place. */
 static int replace_in(const struct replacing *replacing, const char *place, bool is_file)
 {
 	const struct stat *only = replacing->only;
 	char path[PATH_MAX + 16];
 	struct stat st;
+	int r = 0;
 
 	if (is_file)
 		snprintf(path, sizeof(path), "%s", place);
@@ -61,7 +64,14 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 	if (only && (bid_root_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != only->st_ino ||
 		     st.st_dev != only->st_dev))
 		return 0;
-	return replace_at(replacing->store, path, replacing->fd);
+	for (int tries = 0; tries < TRIES; tries++) {
+		r = replace_at(replacing->store, path, replacing->fd);
+		if (r != -ENOENT)
+			return r;
+		if (bid_root_stat(bid_store_root(replacing->store), path, &st) == -ENOENT)
+			return 0;
+	}
+	return r;
 }
 
 /* Is it of another build, the id of which begins alike? */
@@ -145,7 +155,7 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 	struct bid_readers readers = rights->readers;
 	struct stat st, left;
 	unsigned names;
-	int r = bid_temp_new(store, false, &temp);
+	int r = bid_temp_new(store, true, &temp);
 
 	if (r == 0)
 		r = bid_copy_file(fd, temp.fd);
