@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "flight.h"
+#include "pace.h"
 
 void bid_endings_add(struct bid_endings *endings, const struct bid_ask *ask)
 {
@@ -334,63 +335,20 @@ void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct 
 			send_away(ask, endings);
 }
 
-/* Of those from which something comes the one that has most, or NULL. Under the lock. */
-static struct bid_ask *first_of(const struct bid_flight *flight)
-{
-	struct bid_ask *first = NULL;
-
-	for (struct bid_ask *ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
-		if (ask->begun && !ask->lost && (!first || ask->received > first->received))
-			first = ask;
-	return first;
-}
-
-/* For how long has @ask been delivering? In ms. Under the lock. */
-static uint64_t time_of(const struct bid_ask *ask)
-{
-	return (uint64_t)(bid_clock_ms() - ask->begun_ms) + 1;
-}
-
-/* In bytes per ms. Under the lock. */
-static uint64_t rate_of(const struct bid_ask *ask)
-{
-	uint64_t received = ask->received;
-
-	/* a new body may just begin */
-	return received > ask->begun_with ? (received - ask->begun_with) / time_of(ask) : 0;
-}
-
-/* Can it be told by now how fast @ask is? Under the lock. */
-static bool is_judged(const struct bid_ask *ask)
-{
-	return time_of(ask) > (uint64_t)BID_SLOW_TURNS * ask->flight->broker->config.race_ms;
-}
-
-/* Under the lock. */
-static bool is_slow(const struct bid_ask *ask)
-{
-	uint64_t received = ask->received, size = ask->size, rate = rate_of(ask);
-
-	/* what is done with its body, or refused it, is not waited for */
-	if (!is_judged(ask) || rate >= BID_SLOW_RATE || ask->phase == BID_ASK_DECIDING)
-		return false;
-	return size == BID_SIZE_UNKNOWN || (size > received && (size - received) / BID_SLOW_REST > rate);
-}
-
 /* How fast are those from which something comes? Under the lock. */
 static void look(struct bid_flight *flight, struct bid_endings *endings)
 {
-	const struct bid_ask *first = first_of(flight);
+	const struct bid_ask *first = bid_pace_first(flight);
 	struct bid_ask *ask;
 	bool slow = true;
 
 	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link)) {
 		if (!ask->begun || ask->lost)
 			continue;
-		if (ask != first && is_judged(ask) && rate_of(ask) <= rate_of(first)) {
+		if (ask != first && bid_pace_is_known(ask) && bid_pace_rate(ask) <= bid_pace_rate(first)) {
 			runner_of(ask)->behind = true;
 			send_away(ask, endings);
-		} else if (!is_slow(ask)) {
+		} else if (!bid_pace_is_slow(ask)) {
 			slow = false;
 		}
 	}
@@ -445,7 +403,7 @@ bool bid_race_won(struct bid_ask *ask, bool whole)
 
 	pthread_mutex_lock(&broker->lock);
 	pass_probe(ask);
-	won = whole || ask->lost || (!ask->slow && first_of(flight) == ask);
+	won = whole || ask->lost || (!ask->slow && bid_pace_first(flight) == ask);
 	if (won && !ask->lost) {
 		/* or the one that is sent away would be asked again at once */
 		flight->slow = false;

@@ -5,20 +5,14 @@
  * is asked, until what they belong to breaks off or turns out to be slow. The first whose bytes carry the right id wins, and the
  * others are told to end; if it dies all the same, they can be asked again: a source is out of the race only by what it said.
  *
- * A body is slow if, BID_SLOW_TURNS times race_ms or more after its headers, it has come at less than BID_SLOW_RATE since then, and
- * what is left would take longer than BID_SLOW_REST at that rate. What is faster is never fetched twice, however large it is. While
- * all that comes is slow, another one is asked beside it after each race_ms. The slow one goes on until the other has more bytes,
- * of the right id, and does not end the other by its own. Of two, the one that has fewer bytes and is no faster, as where our own
- * link is what is slow, ends instead, and is not asked again as long as anything comes.
+ * While all that comes is slow (pace.h), another one is asked beside it after each race_ms. The slow one goes on until the other
+ * has more bytes, of the right id, and does not end the other by its own. Of two, the one that has fewer bytes and is no faster, as
+ * where our own link is what is slow, ends instead, and is not asked again as long as anything comes.
  */
 #ifndef BID_RACE_H
 #define BID_RACE_H
 
 #include "ask.h"
-
-#define BID_SLOW_TURNS 3 /* later than the first round trips of a connection, in which each brings twice as much */
-#define BID_SLOW_RATE  256 /* bytes per ms: what those bring in that time where one takes 200 ms, and less than most links do */
-#define BID_SLOW_REST  2000 /* ms */
 
 /* Transfers to end, collected under the lock and ended without it. */
 struct bid_endings {

@@ -21,7 +21,7 @@ import time
 import cases
 import check_bidctl
 from add_scene import (IDS, NOBODY, call, everything_is_right, in_namespace, module_tree, readelf_id, stored, summary,
-                       system_tree)
+                       system_tree, without_leaks)
 from cases import Skip, need
 from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
 
@@ -155,12 +155,6 @@ def case_modules_by_name(scene):
         assert not names[0].exists() and names[1].exists()
         assert scene.on_store("remove", other).stdout.startswith("removed 1 names, "), path
         assert not names[1].exists()
-
-
-def without_leaks(scene):
-    """An environment without the leak sanitizer: it traces its own process, which fails under strace."""
-    options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))
-    return scene.environment | {"ASAN_OPTIONS": options}
 
 
 def whole_calls(log):
@@ -360,115 +354,6 @@ def case_unreadable(scene):
     assert not (stored(scene, check_bidctl.ID_ONE) / "elf").samefile(tree / "one"), "an inode of somebody else's was linked"
 
 
-def case_killed(scene):
-    """Killed at any moment, it leaves whole artifacts, and nothing else."""
-    tree, ids = system_tree(scene, 40)
-    for way in ("copy", "auto"):
-        for delay in (0.001, 0.003, 0.005, 0.008, 0.012, 0.02):
-            with subprocess.Popen([scene.bidctl, "-s", scene.store, "add", f"--link={way}", tree], env=scene.environment,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-                time.sleep(delay)
-                process.kill()
-            everything_is_right(scene)
-    scene.on_store("add", tree)
-    assert everything_is_right(scene) == len(ids)
-    assert list((scene.store / ".bidfs" / "tmp").iterdir()) == [], "something was left behind"
-
-
-def empty_directories(scene):
-    return [path for path in scene.store.rglob("*") if path.is_dir() and not any(path.iterdir())
-            and not {".bidfs", ".build-id"} & set(path.parts)]
-
-
-def no_links_between(scene, tree, log, error, **keywords):
-    """Where hard links fail, that is learnt from one; what is killed with the first of the copies leaves nothing of the others."""
-    traced_add = ["strace", "-f", "-qq", "-o", log, "-e", "trace=linkat,symlinkat"]
-    add = [scene.bidctl, "-s", scene.store, "add", "--jobs=1", tree]
-    call(*traced_add, "-e", "inject=symlinkat:signal=KILL:when=1", *add, env=scene.environment, **keywords)
-    assert len(list(scene.store.rglob("elf"))) == 1 and empty_directories(scene) == [], empty_directories(scene)
-    done = call(*traced_add, *add, env=scene.environment, **keywords)
-    lines = log.read_text().splitlines()
-    assert summary(done)[0][1] == 9 and sum(error in line for line in lines) == 1, (done, lines)
-
-
-def case_killed_between_file_systems(scene):
-    need(shutil.which("strace") and os.path.isdir("/dev/shm"), "no strace, or no /dev/shm")
-    need(os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "all is on one file system")
-    tree, _ = system_tree(scene, 10)
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
-        scene.store = pathlib.Path(other)
-        no_links_between(scene, tree, scene.home / "log", "EXDEV")
-        for path in scene.store.iterdir():
-            shutil.rmtree(path)
-        scene.on_store("add", "--link=hard", tree)
-        left = [path for path in scene.store.iterdir() if path.name != ".bidfs"]
-        assert left == [], "of what was refused there is a directory"
-
-
-def case_killed_among_others_files(scene):
-    need(os.geteuid() == 0 and shutil.which("strace"), "needs root, to become somebody else, and strace")
-    need(pathlib.Path("/proc/sys/fs/protected_hardlinks").read_text() == "1\n", "links to others' files are allowed")
-    tree, _ = system_tree(scene, 10)
-    for path in (scene.home.parent.parent, scene.home.parent, scene.home):
-        path.chmod(0o755)
-    log = scene.home / "log"
-    for path in (scene.store, log):
-        path.touch()
-        os.chown(path, NOBODY, NOBODY)
-    no_links_between(scene, tree, log, "EPERM", user=NOBODY, group=NOBODY, extra_groups=[])
-
-
-def recorded(scene, ids):
-    """Those of the ids of which the store knows that they were added."""
-    return {build_id for build_id in ids
-            if scene.json("show", build_id)["artifacts"]["elf"].get("how") == "added"}
-
-
-def case_killed_while_recording(scene):
-    """Killed at each step of the pack of records: what was recorded before stays, whatever was to become of its pack."""
-    need(shutil.which("strace"), "no strace")
-    trees, ids = [], []
-    for name in ("first", "second"):
-        tree = scene.home / name
-        tree.mkdir()
-        trees.append(tree)
-        ids.append({f"{name == 'second':01x}{number:039x}" for number in range(1, 4)})
-        for build_id in ids[-1]:
-            build(tree, f"program-{build_id}", build_id)
-            (tree / f"program-{build_id}.c").unlink()
-    scene.on_store("add", trees[0])
-    packs = scene.store / ".bidfs" / "pack"
-    assert len(list(packs.iterdir())) == 1 and recorded(scene, ids[0]) == ids[0]
-    before = scene.home / "before"
-    shutil.copytree(scene.store, before, symlinks=True)
-    killed = set()
-    for system_call, path in (("pwrite64", None), ("fsync", None), ("linkat", packs), ("unlinkat", packs), ("syncfs", None)):
-        for number in range(1, 20):
-            shutil.rmtree(scene.store)
-            shutil.copytree(before, scene.store, symlinks=True)
-            done = call_traced(scene, system_call, number, path, trees[1])
-            assert recorded(scene, ids[0]) == ids[0], (system_call, number)
-            everything_is_right(scene)
-            if done.returncode == DONE:
-                break
-            killed.add(system_call)
-            # whoever writes next sweeps away what was being written
-            scene.on_store("add", trees[1])
-            scene.on_store("verify", "--deep")
-            assert recorded(scene, ids[0]) == ids[0], (system_call, number)
-        assert number > 1 and done.returncode == DONE, (system_call, number, done)
-    assert recorded(scene, ids[1]) == ids[1] and len(list(packs.iterdir())) == 1
-    assert len(killed) == 5, killed
-
-
-def call_traced(scene, system_call, number, path, tree):
-    """Add the tree, killed at the given system call of a thread, of those that have to do with a path if one is given."""
-    only = ["-P", path] if path else []
-    return call("strace", "-f", "-qq", "-o", "/dev/null", *only, "-e", f"trace={system_call}",
-                "-e", f"inject={system_call}:signal=SIGKILL:when={number}", scene.bidctl, "-s", scene.store, "add", "--jobs=1",
-                "--link=hard", tree, env=without_leaks(scene))
-
-
 def case_durable(scene):
     """One file is synced by itself; of several, and of a tree, all names are on disk before it is said that they are."""
     calls = "fsync,syncfs,linkat,symlinkat,renameat,write"
@@ -569,37 +454,6 @@ def case_perf(scene):
     shutil.rmtree(tree)
     report = call(*perf, "report", "-i", data, "--stdio", "--sort", "dso,sym", env=scene.environment)
     assert report.returncode == 0 and "burns_time" in report.stdout, report
-
-
-def case_full_disk(scene):
-    """A store that fills up while it is added to (row R13): nothing torn, an error, and what was said to be added is there."""
-    tree, ids = system_tree(scene, 40)
-    script = ('mount -t tmpfs -o size=2m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
-              'for file in $(find "$1" -name elf); do '
-              'readelf -n "$file" | grep -q "$(basename $(dirname "$file"))" || echo "torn $file"; done; '
-              'echo "stored $(find "$1" -name elf | wc -l)"; exit $status')
-    done = in_namespace(script, scene.store, scene.bidctl, tree, scene=scene)
-    assert done.returncode == TROUBLE and "no space left" in done.stderr.lower(), done
-    assert "torn" not in done.stdout, done.stdout
-    said = len(re.findall(r"^[0-9a-f]+ elf copy ", done.stdout, re.M))
-    assert said <= int(re.search(r"^stored (\d+)$", done.stdout, re.M)[1]) < len(ids), done.stdout
-
-
-def case_too_large(scene):
-    """Of a tree with one file that does not fit, the others are added."""
-    tree = scene.home / "tree"
-    tree.mkdir()
-    for number in range(5):
-        build(tree, f"program{number}", IDS[number])
-    with (tree / "program0").open("ab") as file:
-        file.write(os.urandom(1 << 20) * 10)
-    os.truncate(tree / "program1", 1 << 30)
-    script = ('mount -t tmpfs -o size=5m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
-              'stat -c %s "$1"/"$3"/program1/*/elf >&2; exit $status')
-    done = in_namespace(script, scene.store, scene.bidctl, tree, scene=scene)
-    assert done.returncode == DONE and done.stderr.splitlines()[-1] == str(1 << 30), done
-    counts, reasons = summary(done)
-    assert counts[1:] == (4, 0, 1) and reasons == {"larger than the room that is left where the store is": 1}, done.stdout
 
 
 if __name__ == "__main__":
