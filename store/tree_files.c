@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include "base/access.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 
 static int open_below(int root, const char *name, int flags)
 {
@@ -52,6 +54,18 @@ static bool debug_name(const struct bid_request *request, const char *hex, char 
 	return true;
 }
 
+/* Do all directories on the way to the file open at @fd let everybody through? */
+static bool all_get_to(int fd)
+{
+	struct bid_way way = BID_WAY_OPEN;
+	char path[PATH_MAX];
+
+	if (bid_path_of(fd, path, sizeof(path)) < 0 || path[0] != '/')
+		return false;
+	bid_way_along(&way, path, 0);
+	return way.open;
+}
+
 static int open_regular(int root, struct bid_tree_file *file)
 {
 	struct stat st;
@@ -65,7 +79,7 @@ static int open_regular(int root, struct bid_tree_file *file)
 		return -EINVAL;
 	file->size = (uint64_t)st.st_size;
 	/* a list may refuse anybody */
-	file->is_public = bid_fstat(file->fd, &st) == 0 && st.st_mode & S_IROTH;
+	file->is_public = bid_fstat(file->fd, &st) == 0 && st.st_mode & S_IROTH && all_get_to(file->fd);
 	file->modified = st.st_mtim.tv_sec;
 	return 0;
 }

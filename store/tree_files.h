@@ -13,7 +13,7 @@
 struct bid_tree_file {
 	int fd; /* owned; -1 if there is none */
 	uint64_t size;
-	bool is_public; /* its mode lets everybody read it */
+	bool is_public; /* its mode, and the directories that it is in, let everybody read it */
 	int64_t modified; /* seconds since the epoch */
 	bool proves_absence; /* with -ENOENT: nobody else could have been asked for it */
 	char name[BID_TREE_NAME_MAX]; /* below the tree; "" if it is not there */

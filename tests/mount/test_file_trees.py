@@ -7,6 +7,8 @@ import shutil
 import signal
 import threading
 
+import pytest
+
 import programs
 import tools
 from fetching import read, read_all
@@ -36,19 +38,26 @@ def test_not_there(mount, place):
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "the file, once it is there")
 
 
-def test_what_not_all_may_read(needs_root, mount, place):
+@pytest.mark.parametrize("closed", ["file", "directory", "tree", "nothing"])
+def test_what_not_all_may_read(needs_root, mount, place, closed):
     """What is fetched is everybody's where others may use the mount, so it is not taken from a file that is not."""
     program = programs.small(place / "app")
-    directory = place / "tree/buildid" / program.id
+    tree = place / "tree"
+    directory = tree / "buildid" / program.id
     directory.mkdir(parents=True)
+    place.chmod(0o755)
     shutil.copyfile(program.path, directory / "executable")
-    (directory / "executable").chmod(0o600)
-    m = mount("allow_other", f"url=file://{place}/tree")
+    if closed != "nothing":
+        {"file": directory / "executable", "directory": directory, "tree": tree}[closed].chmod(0o750 if closed == "tree" else 0o700)
+    m = mount("allow_other", f"url=file://{tree}")
+    if closed == "nothing":
+        assert read(m.artifact(program.id)) == program.read()
+        return
     assert read(m.artifact(program.id)) == errno.ENOENT
-    m.expect(f"file://{place}/tree")
+    m.expect(f"file://{tree}")
     assert m.counter("remembered_absent") == 0
     m.unmount()
-    assert read(mount(f"url=file://{place}/tree").artifact(program.id)) == program.read()
+    assert read(mount(f"url=file://{tree}").artifact(program.id)) == program.read()
 
 
 def test_mount_behind_mount(mount, faults, place):
