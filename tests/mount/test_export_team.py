@@ -41,7 +41,7 @@ until new=$(daemon) && [ "$new" -ne 0 ] && [ "$new" -ne "$old" ]; do sleep 0.1; 
 """
 
 
-@pytest.mark.limit(180)
+@pytest.mark.limit(300)
 def test_the_server_of_a_team(machine):
     machine.run("install", "-D", "/usr/bin/true", TRUE)
     script = steps()
@@ -86,7 +86,8 @@ def test_the_server_of_a_team(machine):
     tools.wait_until(is_exported, "an export", 40)
     pid = machine.property("bidfs", "MainPID")
     machine.run("kill", "-KILL", pid)
-    tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 40)
+    # nfs-ganesha ends before, and has 90 s for that (DefaultTimeoutStopSec=)
+    tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 120)
     tools.wait_until(is_exported, "an export of the other mount", 40)
     machine.run("systemctl", "restart", "bidfs")
     tools.wait_until(is_exported, "an export of a third one", 40)

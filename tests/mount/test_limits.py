@@ -235,8 +235,8 @@ def test_quota_under_pressure(mount, mode, faults, place, store):
         for reader in readers:
             reader.result()
     assert turnover > 5 * QUOTA
-    # what is in flight comes on top, and what is published while the eviction before is going on
+    # what is in flight comes on top, and what is published while the eviction before is going on: one of each fetcher
     largest = max(path.stat().st_size for path in place.glob("forged*"))
-    assert max(usage.result()) <= QUOTA + FETCHERS * largest < BUILDS * largest
+    assert max(usage.result()) <= QUOTA + 2 * FETCHERS * largest < BUILDS * largest
     tools.wait_until(lambda: fetched(store) <= QUOTA, "the eviction", 20)
     assert leftovers(store) == []
