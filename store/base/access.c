@@ -20,13 +20,15 @@ enum {
 	RUN_NOT_OWN = S_IXGRP | S_IXOTH,
 };
 
-static bool has_list(int fd)
+bool bid_fd_is_listed(int fd)
 {
 	char path[BID_FD_PATH_MAX];
 	ssize_t size = fgetxattr(fd, list, NULL, 0);
 
 	/* of an O_PATH descriptor */
-	return size > 0 || (size < 0 && errno == EBADF && bid_is_listed(bid_fd_path(fd, path)));
+	if (size < 0 && errno == EBADF)
+		return bid_is_listed(bid_fd_path(fd, path));
+	return size > 0 || (size < 0 && errno != ENODATA && errno != EOPNOTSUPP);
 }
 
 int bid_fstat(int fd, struct stat *ret_st)
@@ -35,7 +37,7 @@ int bid_fstat(int fd, struct stat *ret_st)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_mode & NOT_OWN && has_list(fd))
+	if (st.st_mode & NOT_OWN && bid_fd_is_listed(fd))
 		st.st_mode &= ~(mode_t)NOT_OWN;
 	*ret_st = st;
 	return 0;

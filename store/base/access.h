@@ -17,6 +17,9 @@ int bid_fstat(int fd, struct stat *ret_st);
 /* Has the file @path such a list? So it is taken if that cannot be told. Follows links. */
 bool bid_is_listed(const char *path);
 
+/* The same of what is open at @fd, which may be an O_PATH descriptor. */
+bool bid_fd_is_listed(int fd);
+
 /* Whom the directories on the way to a file let through. */
 struct bid_way {
 	bool open; /* everybody */

@@ -9,7 +9,6 @@
 
 #include "base/access.h"
 #include "base/cleanup.h"
-#include "base/path.h"
 
 /* What is hashed of a directory that does not let everybody through. */
 struct gate {
@@ -19,9 +18,8 @@ struct gate {
 uint64_t bid_way_through(uint64_t above, int fd, const struct stat *st)
 {
 	struct gate gate = { .above = above, .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
-	char path[BID_FD_PATH_MAX];
 
-	return bid_way_is_open(st, bid_is_listed(bid_fd_path(fd, path))) ? above : XXH3_64bits(&gate, sizeof(gate));
+	return bid_way_is_open(st, bid_fd_is_listed(fd)) ? above : XXH3_64bits(&gate, sizeof(gate));
 }
 
 uint64_t bid_way_to(const char *path)
