@@ -16,7 +16,10 @@
 #include "reply.h"
 #include "sharer.h"
 
-enum { ABANDONED_S = 3600 };
+enum {
+	ABANDONED_S = 3600,
+	FAN_SIZE = sizeof(".build-id/00"),
+};
 
 /* What @name means in @parent now. */
 static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
@@ -123,17 +126,17 @@ static bool is_placeholder(const struct bid_node *dir, const char *name, mode_t 
 }
 
 /* What names @dir among the directories of files that are being written. */
-static const char *staging_dir(const struct bid_node *dir, char buf[static sizeof(".build-id/00")])
+static const char *staging_dir(const struct bid_node *dir, char buf[static FAN_SIZE])
 {
 	if (dir->type != BID_NODE_LINKS_FAN)
 		return bid_node_path(dir);
-	snprintf(buf, sizeof(".build-id/00"), ".build-id/%02x", dir->fan);
+	snprintf(buf, FAN_SIZE, ".build-id/%02x", dir->fan);
 	return buf;
 }
 
 struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name)
 {
-	char buf[sizeof(".build-id/00")];
+	char buf[FAN_SIZE];
 	struct bid_staged *staged = bid_staging_find(fs->staging, staging_dir(dir, buf), name);
 
 	if (!staged || dir->type != BID_NODE_LINKS_FAN || bid_tree_hides(&fs->tree, &staged->id))
@@ -147,10 +150,10 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_id id;
 	struct bid_staged *staged = NULL;
+	struct bid_id id;
 	bool placeholder = parent && is_placeholder(&parent->node, name, mode, &id);
-	char buf[sizeof(".build-id/00")];
+	char buf[FAN_SIZE];
 	struct bid_node node;
 	bid_auto_fd int fd = -1;
 	int r = placeholder ? 0 : parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
