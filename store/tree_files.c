@@ -54,16 +54,12 @@ static bool debug_name(const struct bid_request *request, const char *hex, char 
 	return true;
 }
 
-/* Do all directories on the way to the file open at @fd let everybody through? */
+/* Does everybody get to the file open at @fd, by its directories? */
 static bool all_get_to(int fd)
 {
-	struct bid_way way = BID_WAY_OPEN;
 	char path[PATH_MAX];
 
-	if (bid_path_of(fd, path, sizeof(path)) < 0 || path[0] != '/')
-		return false;
-	bid_way_along(&way, path, 0);
-	return way.open;
+	return bid_path_of(fd, path, sizeof(path)) == 0 && path[0] == '/' && bid_all_get_to(path);
 }
 
 static int open_regular(int root, struct bid_tree_file *file)

@@ -94,6 +94,14 @@ void bid_way_along(struct bid_way *way, const char *path, size_t len)
 		pass(way, "/");
 }
 
+bool bid_all_get_to(const char *path)
+{
+	struct bid_way way = BID_WAY_OPEN;
+
+	bid_way_along(&way, path, 0);
+	return way.open;
+}
+
 /* Has the group of @way, of a file with @st, all these bits? */
 static bool has_group(const struct bid_way *way, const struct stat *st, mode_t not_own)
 {

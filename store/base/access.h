@@ -42,6 +42,9 @@ void bid_way_pass(struct bid_way *way, const struct stat *st, bool listed);
  */
 void bid_way_along(struct bid_way *way, const char *path, size_t len);
 
+/* The same from the root on: does everybody get to @path? */
+bool bid_all_get_to(const char *path);
+
 /*
  * Leave in @st, of a file, of the readers those who come by @way. It is nobody's, (uid_t)-1, if its owner may be one who does not
  * get there himself.

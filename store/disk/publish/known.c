@@ -6,6 +6,7 @@
 
 #include <bid/error.h>
 
+#include "base/access.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "disk/find.h"
@@ -33,7 +34,7 @@ static bool is_open_elsewhere(struct bid_store *store, const struct bid_adding *
 	if (bid_one_where(store, &adding->added.id, where, sizeof(where)) < 0 || !strrchr(where, '/') ||
 	    snprintf(path, sizeof(path), "/%.*s", (int)(strrchr(where, '/') - where), where) >= (int)sizeof(path))
 		return false;
-	return lstat(path, &st) == 0 && is_same(&st, &adding->st) && bid_readers_all_reach(path);
+	return lstat(path, &st) == 0 && is_same(&st, &adding->st) && bid_all_get_to(path);
 }
 
 /* What is there may have been linked when it gave no rights, or by perf, which links anything: is it to be copied? */

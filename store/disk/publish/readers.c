@@ -173,14 +173,6 @@ int bid_readers_at(struct bid_store *store, const char *path, struct bid_readers
 	return 0;
 }
 
-bool bid_readers_all_reach(const char *path)
-{
-	struct bid_way way = BID_WAY_OPEN;
-
-	bid_way_along(&way, path, 0);
-	return way.open;
-}
-
 int bid_readers_set(const struct bid_readers *readers, int fd)
 {
 	mode_t mode = readers->mode;

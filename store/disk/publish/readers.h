@@ -33,9 +33,6 @@ struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct 
  */
 int bid_readers_at(struct bid_store *store, const char *path, struct bid_readers *ret_readers, struct stat *ret_st);
 
-/* Do the directories of @path, absolute, let everybody through? May block on what is mounted there. */
-bool bid_readers_all_reach(const char *path);
-
 /* As if every directory let everybody through. */
 struct bid_readers bid_readers_by_mode(int fd, const struct stat *st);
 
