@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "ctl/cover.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "ctl/mounts.h"
-
-enum { MOUNT_TIMEOUT_MS = 2000 };
 
 bool ctl_is_covered(const char *path)
 {
@@ -20,6 +21,27 @@ bool ctl_is_covered(const char *path)
 
 	snprintf(status, sizeof(status), "%s/.bidfs/status", path);
 	return statfs(path, &st) == 0 && st.f_type == FUSE_SUPER_MAGIC && access(status, F_OK) == 0;
+}
+
+/* Does @mount have the number at @id, and does its daemon say nothing? */
+static int is_silent_cover(void *user, const struct ctl_mount *mount)
+{
+	const uint64_t *id = user;
+	bid_auto_free char *text = NULL;
+
+	return mount->id == *id && ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text) == -ETIMEDOUT;
+}
+
+bool ctl_cover_is_silent(const char *path)
+{
+	struct statx stx;
+	uint64_t id;
+
+	/* which mount it is in the kernel knows by itself */
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
+		return false;
+	id = stx.stx_mnt_id;
+	return ctl_each_mount(CTL_MOUNTINFO, is_silent_cover, &id) > 0;
 }
 
 json_t *ctl_cover_state(const char *path)
@@ -31,7 +53,7 @@ json_t *ctl_cover_state(const char *path)
 	if (!ctl_is_covered(path))
 		return NULL;
 	snprintf(mount.point, sizeof(mount.point), "%s", path);
-	if (ctl_mount_status(&mount, MOUNT_TIMEOUT_MS, &text) == 0)
+	if (ctl_mount_status(&mount, CTL_MOUNT_TIMEOUT_MS, &text) == 0)
 		state = json_loads(text, 0, NULL);
 	return state ? state : json_object();
 }

@@ -12,6 +12,9 @@
 /* Is @path not a store, but a mount, perhaps over the store itself? What looks for builds goes well through it. */
 bool ctl_is_covered(const char *path);
 
+/* Is there a mount over @path whose daemon does not answer? Then whatever asks for something in it waits without an end. */
+bool ctl_cover_is_silent(const char *path);
+
 /* What the mount at @path says of itself, for the caller to release: an empty object if it does not. NULL if there is none. */
 json_t *ctl_cover_state(const char *path);
 

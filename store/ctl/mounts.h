@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define CTL_MOUNTINFO	     "/proc/self/mountinfo"
+#define CTL_MOUNT_TIMEOUT_MS 2000 /* for a daemon to answer */
+
 struct ctl_mount {
 	uint64_t id; /* the kernel's, as in statx(2) */
 	char point[PATH_MAX];

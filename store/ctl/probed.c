@@ -44,7 +44,7 @@ static bool is_kept(struct bid_store *store, int fd, const char *real)
 
 	if (store && strncmp(real, bid_store_path(store), len) == 0 && real[len] == '/')
 		return true;
-	return fstat(fd, &st) == 0 && ctl_each_mount("/proc/self/mountinfo", is_in_mount, &st) > 0;
+	return fstat(fd, &st) == 0 && ctl_each_mount(CTL_MOUNTINFO, is_in_mount, &st) > 0;
 }
 
 /* A file that is kept stands for its build, which is run from elsewhere. */

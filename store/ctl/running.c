@@ -175,7 +175,7 @@ int ctl_running_all(struct ctl_running *running)
 	running->pass++;
 	running->hidden = 0;
 	running->n_mounts = 0;
-	r = ctl_each_mount("/proc/self/mountinfo", note_mount, running);
+	r = ctl_each_mount(CTL_MOUNTINFO, note_mount, running);
 	while (r == 0 && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl status */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "ctl/cover.h"
 #include "ctl/ctl.h"
 #include "ctl/mount_state.h"
 #include "ctl/mounts.h"
 #include "ctl/output.h"
-
-#define MOUNTINFO "/proc/self/mountinfo"
-
-enum { MOUNT_TIMEOUT_MS = 2000 };
 
 struct summary {
 	char path[PATH_MAX];
@@ -130,7 +125,7 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 	struct mounts *mounts = user;
 	bid_auto_free char *text = NULL;
 	json_t *state = NULL;
-	int r = ctl_mount_status(mount, MOUNT_TIMEOUT_MS, &text);
+	int r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text);
 
 	if (r == 0) {
 		state = json_loads(text, 0, NULL);
@@ -157,10 +152,10 @@ static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary
 
 	/* a child of ours must not write out what we have in the buffer */
 	fflush(stdout);
-	r = ctl_each_mount(MOUNTINFO, report_mount, &mounts);
+	r = ctl_each_mount(CTL_MOUNTINFO, report_mount, &mounts);
 	if (r < 0) {
 		json_decref(mounts.all);
-		bid_error("%s: '" MOUNTINFO "'", strerror(-r));
+		bid_error("%s: '" CTL_MOUNTINFO "'", strerror(-r));
 		return CTL_TROUBLE;
 	}
 	if (!ctl->json) {
@@ -174,28 +169,6 @@ static enum ctl_status report_mounts(const struct ctl *ctl, const struct summary
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
-/* Does @mount have the number at @id, and does its daemon say nothing? */
-static int is_silent_cover(void *user, const struct ctl_mount *mount)
-{
-	const uint64_t *id = user;
-	bid_auto_free char *text = NULL;
-
-	return mount->id == *id && ctl_mount_status(mount, MOUNT_TIMEOUT_MS, &text) == -ETIMEDOUT;
-}
-
-/* Is there a mount over @path whose daemon does not answer? Then whatever asks for something in it waits without an end. */
-static bool is_silent(const char *path)
-{
-	struct statx stx;
-	uint64_t id;
-
-	/* which mount it is in the kernel knows by itself */
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) < 0 || !(stx.stx_mask & STATX_MNT_ID))
-		return false;
-	id = stx.stx_mnt_id;
-	return ctl_each_mount(MOUNTINFO, is_silent_cover, &id) > 0;
-}
-
 /* Fill in the summary of the store at its path. */
 static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 {
@@ -203,7 +176,7 @@ static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 	enum ctl_status status;
 	int r;
 
-	if (is_silent(summary->path)) {
+	if (ctl_cover_is_silent(summary->path)) {
 		bid_error("a mount of bidfs covers the store '%s', and its daemon does not answer", summary->path);
 		return CTL_TROUBLE;
 	}
