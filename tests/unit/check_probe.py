@@ -149,14 +149,20 @@ def case_places(scene):
             assert f" {scene.program}:0x1159" in told, told
 
 
-def case_places_in_the_kernel(scene):
-    """Those have names there, and perf takes an offset for decimal, whatever it looks like."""
+def store_kernel(scene):
+    """A kernel of which the store has the symbol table alone; its directory."""
     place = scene.store / "[kernel.kallsyms]" / KERNEL
     place.mkdir(parents=True)
     (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
     link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
     link.parent.mkdir(parents=True)
     link.symlink_to(f"../../[kernel.kallsyms]/{KERNEL}")
+    return place
+
+
+def case_places_in_the_kernel(scene):
+    """Those have names there, and perf takes an offset for decimal, whatever it looks like."""
+    place = store_kernel(scene)
     add = ["probe", "add", KERNEL]
     scene.on_store(*add, "p:mine/hex vfs_read+0x1b n=%si", "p:mine/same vfs_read+27 n=%si", "p:mine/in ext4:ext4_open.cold+0x10",
                    "p:mine/at 0xffffffff81000010", "r5:mine/back _text")
@@ -186,12 +192,7 @@ def case_places_in_the_kernel(scene):
 def case_kernel(scene):
     """By the kernel's id, which perf files under its own name."""
     assert scene.run("add", "--kernel", status=None) is not None
-    place = scene.store / "[kernel.kallsyms]" / KERNEL
-    place.mkdir(parents=True)
-    (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
-    link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
-    link.parent.mkdir(parents=True)
-    link.symlink_to(f"../../[kernel.kallsyms]/{KERNEL}")
+    place = store_kernel(scene)
     notes = scene.home / "notes"
     notes.write_bytes(note(KERNEL))
     scene.on_store("probe", "add", KERNEL, "p:mine/open do_sys_open+4 name=%si", "p:mine/in ext4:ext4_fill_super")
