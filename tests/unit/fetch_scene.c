@@ -295,6 +295,44 @@ void stop_server(pid_t server)
 	waitpid(server, NULL, 0);
 }
 
+bool is_done(struct capture *capture)
+{
+	bool done;
+
+	pthread_mutex_lock(&capture->lock);
+	done = capture->dones > 0;
+	pthread_mutex_unlock(&capture->lock);
+	return done;
+}
+
+struct bid_source_health health_of(struct bid_source *source)
+{
+	struct bid_source_health health;
+
+	source->ops->health(source, &health);
+	return health;
+}
+
+void assert_refused(struct bid_source *source)
+{
+	struct capture capture;
+
+	ask(source, ID, &capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(strncmp(capture.text, "breaker open until ", 19), 0);
+	assert_true(capture.retry_after_s > 0);
+}
+
+void await_breaker(struct bid_source *source, enum bid_breaker_state wanted)
+{
+	double deadline = now() + PATIENCE_S;
+
+	while (health_of(source).breaker != wanted) {
+		assert_true(now() < deadline);
+		usleep(5000);
+	}
+}
+
 int begin_world(void **state)
 {
 	uint32_t random = 1;

@@ -103,4 +103,14 @@ void tear_down(struct setting *setting);
 uint64_t start(struct bid_source *source, const char *id, enum bid_kind kind, struct capture *capture);
 void ask(struct bid_source *source, const char *id, struct capture *capture);
 
+/* Is its done() over? */
+bool is_done(struct capture *capture);
+
+struct bid_source_health health_of(struct bid_source *source);
+
+void await_breaker(struct bid_source *source, enum bid_breaker_state wanted);
+
+/* The breaker of @source is open, and says so. */
+void assert_refused(struct bid_source *source);
+
 #endif
