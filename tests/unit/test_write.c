@@ -40,6 +40,26 @@ int fstatfs(int fd, struct statfs *st)
 	return r;
 }
 
+/* What happens at last before the next symbolic link is made. */
+static struct {
+	const struct store_scene *scene; /* NULL: nothing */
+	const char *adds;
+} before_link;
+
+int symlinkat(const char *target, int dir, const char *name)
+{
+	const struct store_scene *scene = before_link.scene;
+	struct bid_added added;
+	char path[96];
+
+	before_link.scene = NULL;
+	if (scene) {
+		snprintf(path, sizeof(path), "%s/%s", scene->directory, before_link.adds);
+		assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
+	}
+	return (int)syscall(SYS_symlinkat, target, dir, name);
+}
+
 /* Write the scene's file @name through a transaction for @request and commit it. */
 static int put(const struct store_scene *scene, struct bid_request request, const char *name, size_t cut)
 {
@@ -262,6 +282,29 @@ static void long_ids_are_filed_as_perf_files_them(void **state)
 	assert_int_equal(put(scene, request_for(ID_LONG, BID_KIND_ELF), "long", 0), 0);
 	assert_int_equal(find(scene, ID_LONG, BID_KIND_ELF), 0);
 	assert_true(has_path(scene, ".build-id/cc/cccccccccccccccccccccccccccccccccccccc/elf"));
+}
+
+static void name_as_it_is_fetched(struct store_scene *scene, enum bid_kind kind, const char *fetched)
+{
+	before_link.adds = "a.stripped";
+	before_link.scene = scene;
+	assert_int_equal(put(scene, request_for(ID_A, kind), fetched, 0), 0);
+	assert_null(before_link.scene);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(find(scene, ID_A, kind), 0);
+	run(scene, "cmp %s \"store/$(realpath a.stripped)/" ID_A "/%s\" && test ! -e 'store/[debuginfod]'", fetched,
+	    bid_kind_store_name(kind));
+	nothing_is_wrong(scene);
+}
+
+static void a_build_is_named_as_its_debuginfo_is_fetched(void **state)
+{
+	name_as_it_is_fetched(*state, BID_KIND_DEBUGINFO, "a.debug");
+}
+
+static void a_build_is_named_as_it_is_fetched(void **state)
+{
+	name_as_it_is_fetched(*state, BID_KIND_ELF, "a.stripped");
 }
 
 static void without_nameless_files_too(void **state)
@@ -511,6 +554,8 @@ int main(void)
 		TEST(a_wrong_file_in_the_way_is_passed_by),
 		TEST(a_place_that_cannot_be_used_is_passed_by),
 		TEST(long_ids_are_filed_as_perf_files_them),
+		TEST(a_build_is_named_as_its_debuginfo_is_fetched),
+		TEST(a_build_is_named_as_it_is_fetched),
 		TEST(without_nameless_files_too),
 		TEST(living_writers_are_not_swept),
 		TEST(leftovers_on_nfs_go),

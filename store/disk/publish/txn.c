@@ -27,6 +27,7 @@
 #include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/publish/filling.h"
+#include "disk/publish/naming.h"
 #include "disk/publish/room.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
@@ -384,6 +385,20 @@ static int under_path(const struct bid_txn *txn, const struct bid_id *filed, cha
 	return snprintf(ret_path, PATH_MAX, "%s/%s", txn->path, bid_id_format(filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
+/* It is published with the nameless: who named the build in this moment did not see it there. */
+static void follow_name(struct bid_txn *txn, const struct bid_id *id, const struct bid_id *filed)
+{
+	char where[PATH_MAX];
+	int r;
+
+	if (bid_one_where(txn->store, filed, where, sizeof(where)) < 0 || bid_is_nameless(where) ||
+	    bid_layout_is_astray(where, filed))
+		return;
+	r = bid_name_nameless(txn->store, id, where, false);
+	if (r < 0)
+		bid_debug("%s: cannot join the nameless and '%s/%s'", strerror(-r), bid_store_path(txn->store), where);
+}
+
 /* Publish where it belongs; where that cannot be, in the directory of the nameless, which is looked into next. */
 static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
@@ -401,6 +416,8 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 	if (r < 0)
 		bid_publish_where(txn->store, id, path);
 	r = publish_at(txn, id, path, ret_file);
+	if (r == 0 && bid_is_nameless(path))
+		follow_name(txn, id, &filed);
 	if (r == 0 || is_of_the_disk(r))
 		return r;
 	bid_layout_under(BID_STORE_NAMELESS, &filed, nameless);
