@@ -296,7 +296,7 @@ static enum ctl_status report(struct getting *getting)
 	}
 	if (getting->counts[FAILED] > 0)
 		return CTL_TROUBLE;
-	return getting->counts[ABSENT] > 0 || getting->counts[REFUSED] > 0 ? CTL_REFUSED : CTL_DONE;
+	return getting->counts[ABSENT] > 0 || getting->counts[REFUSED] > 0 || getting->needs.partial ? CTL_REFUSED : CTL_DONE;
 }
 
 enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enum ctl_needs_from from, enum bid_kind kind)
@@ -304,7 +304,11 @@ enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enu
 	bid_cleanup(getting_release) struct getting getting = { .ctl = ctl, .store = store };
 	bool adding = kind != BID_KIND_DEBUGINFO && bid_store_writable(store);
 	enum ctl_status status = ctl_needs_read(ctl, from, adding ? store : NULL, &getting.needs), said;
+	/* bad lines of a list were told, and the others are none the worse for them */
+	enum ctl_status lines = from == CTL_NEEDS_LIST && status == CTL_USAGE ? CTL_USAGE : CTL_DONE;
 
+	if (lines == CTL_USAGE)
+		status = CTL_DONE;
 	if (status == CTL_DONE && adding)
 		status = add_local(&getting);
 	if (status != CTL_DONE)
@@ -318,5 +322,7 @@ enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enu
 	if (status == CTL_TROUBLE || status == CTL_USAGE)
 		return status;
 	said = report(&getting);
+	if (said < lines)
+		said = lines;
 	return status == CTL_DONE ? said : status;
 }

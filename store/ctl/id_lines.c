@@ -9,7 +9,15 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-static enum ctl_status take(char *line, size_t number, ctl_id_line_fn fn, void *user)
+/* Lines that name no build: the first is told, the others are counted. */
+static enum ctl_status refuse(const char *text, size_t number, size_t *n_refused)
+{
+	if ((*n_refused)++ == 0)
+		bid_error("not a build-id in hex, in line %zu: '%s'", number, text);
+	return CTL_DONE;
+}
+
+static enum ctl_status take(char *line, size_t number, ctl_id_line_fn fn, void *user, size_t *n_refused)
 {
 	char *id_text = line + strspn(line, " \t"), *name;
 	struct bid_id id;
@@ -20,10 +28,8 @@ static enum ctl_status take(char *line, size_t number, ctl_id_line_fn fn, void *
 	name = id_text + len + strspn(id_text + len, " \t\r\n");
 	name[strcspn(name, "\r\n")] = '\0';
 	id_text[len] = '\0';
-	if (ctl_parse_id(id_text, &id) < 0) {
-		bid_error("not a build-id in hex, in line %zu: '%s'", number, id_text);
-		return CTL_USAGE;
-	}
+	if (ctl_parse_id(id_text, &id) < 0)
+		return refuse(id_text, number, n_refused);
 	return fn(user, &id, name);
 }
 
@@ -31,16 +37,18 @@ enum ctl_status ctl_each_id_line(ctl_id_line_fn fn, void *user)
 {
 	enum ctl_status status = CTL_DONE;
 	bid_auto_free char *line = NULL;
-	size_t size = 0, number = 0;
+	size_t size = 0, number = 0, n_refused = 0;
 
 	/* who called it by chance is not to think that it works on something */
 	if (isatty(STDIN_FILENO))
 		bid_warning("reading build-ids from the terminal, one a line, to the end of input (Ctrl-D)");
 	while (status == CTL_DONE && getline(&line, &size, stdin) >= 0)
-		status = take(line, ++number, fn, user);
+		status = take(line, ++number, fn, user, &n_refused);
 	if (status == CTL_DONE && ferror(stdin)) {
 		bid_error("%s: standard input", strerror(errno));
 		status = CTL_TROUBLE;
 	}
-	return status;
+	if (n_refused > 1)
+		bid_error("nor in %zu more lines", n_refused - 1);
+	return status == CTL_DONE && n_refused > 0 ? CTL_USAGE : status;
 }

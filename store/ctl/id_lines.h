@@ -10,7 +10,8 @@ typedef enum ctl_status (*ctl_id_line_fn)(void *user, const struct bid_id *id, c
 
 /*
  * Call @fn for each line of standard input: "ID", or "ID NAME" as perf-buildid-list(1) prints them; empty ones are passed over.
- * Returns CTL_DONE, what @fn returned, or CTL_USAGE or CTL_TROUBLE after an error message.
+ * Returns CTL_DONE, what @fn returned, CTL_USAGE after all others if a line begins with no id, or CTL_TROUBLE, each after an error
+ * message.
  */
 enum ctl_status ctl_each_id_line(ctl_id_line_fn fn, void *user);
 

@@ -75,8 +75,10 @@ static enum ctl_status ask_recording(struct asking *asking, const char *path)
 	for (size_t i = 0; i < recording.n && status == CTL_DONE; i++)
 		if (recording.builds[i].id.len)
 			status = ask(asking, &recording.builds[i].id, recording.builds[i].path);
-	if (status == CTL_DONE)
-		asking->any |= ctl_recording_warn(&recording);
+	if (status == CTL_DONE) {
+		ctl_recording_warn(&recording);
+		asking->any |= recording.partial;
+	}
 	return status;
 }
 

@@ -17,7 +17,7 @@ enum ctl_needs_from {
 /*
  * Read them into @needs, in the order in which they are wanted, with their path where that is known ("" if not). What a process has
  * mapped is at hand in this moment, and is added to @store, if that is not NULL. Returns CTL_DONE, or what to exit with after an
- * error message; @needs is to be released in either case.
+ * error message; CTL_USAGE of a list still with what its good lines name. @needs is to be released in either case.
  */
 enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,
 			       struct ctl_recording *needs);

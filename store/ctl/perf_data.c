@@ -137,7 +137,7 @@ static void print_summary(const struct ctl_recording *recording)
 	putchar('\n');
 }
 
-bool ctl_recording_warn(const struct ctl_recording *recording)
+void ctl_recording_warn(struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
 	size_t nameless = 0, guessed = 0;
@@ -159,10 +159,10 @@ bool ctl_recording_warn(const struct ctl_recording *recording)
 	if (nameless > 0 && !summary->lists_sampled)
 		bid_warning("no build-id for %zu paths, so that a file there may be another build than what ran: '%s'", nameless,
 			    recording->path);
-	return summary->cut || summary->damaged || (nameless > 0 && !summary->lists_sampled);
+	recording->partial = summary->cut || summary->damaged || (nameless > 0 && !summary->lists_sampled);
 }
 
-int ctl_recording_print(const struct ctl *ctl, const struct ctl_recording *recording)
+int ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)
 {
 	ctl_recording_warn(recording);
 	if (ctl->json)

@@ -63,6 +63,7 @@ struct ctl_recording {
 	struct bid_perfdata_summary summary;
 	struct ctl_build *builds; /* owned */
 	size_t n, room;
+	bool partial; /* it was warned that there may be more builds */
 };
 
 /*
@@ -74,8 +75,8 @@ enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest
 /* Add one more build to it. Returns 0 or -ENOMEM. */
 int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso);
 
-/* Say as warnings what there is to know of how it was read. Returns whether it may have been of more builds than it tells. */
-bool ctl_recording_warn(const struct ctl_recording *recording);
+/* Say as warnings what there is to know of how it was read. Sets recording->partial. */
+void ctl_recording_warn(struct ctl_recording *recording);
 
 void ctl_recording_release(struct ctl_recording *recording);
 
@@ -83,6 +84,6 @@ void ctl_recording_release(struct ctl_recording *recording);
 bool ctl_build_lacks(enum ctl_build_state state);
 
 /* Write it all on standard output, and what there is to warn of on standard error. Returns 0 or -ENOMEM. */
-int ctl_recording_print(const struct ctl *ctl, const struct ctl_recording *recording);
+int ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording);
 
 #endif

@@ -70,9 +70,17 @@ def case_list_offline(scene):
     items, found = get(scene, "-", "elf", "--offline", lines=f"{ID_ONE}\n{ID_ONE.upper()}\n")
     assert states(items) == {(ID_ONE, "elf"): "here"}, "in capitals it is the same"
     assert get(scene, "-", "--offline")[1]["needed"] == 0
-    done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "-"], env=scene.environment, input=f"{ID_ONE}\nNONSENSE\n",
-                          capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    assert done.returncode == USAGE and "line 2: 'NONSENSE'" in done.stderr and done.stdout == "", done
+
+
+def case_bad_lines(scene):
+    """They are told, and keep nothing from the others."""
+    scene.on_store("add", scene.one)
+    lines = f"NONSENSE\n{ID_ONE} /usr/bin/one\nmore of it\n{ID_FAR}\n??\n"
+    for command in (["get", "-", "elf", "--offline"], ["missing"]):
+        done = subprocess.run([scene.bidctl, "-s", scene.store, *command], env=scene.environment, input=lines, capture_output=True,
+                              text=True, timeout=TIMEOUT, check=False)
+        assert done.returncode == USAGE and ID_FAR in done.stdout and ID_ONE not in done.stdout, done
+        assert "line 1: 'NONSENSE'" in done.stderr and "2 more lines" in done.stderr and "more of it" not in done.stderr, done
 
 
 def case_list_fetched(scene):
@@ -145,6 +153,15 @@ def case_perf_data_offline(scene):
     assert (scene.store / str(scene.one)[1:] / ID_ONE / "elf").read_bytes() == scene.one.read_bytes()
     scene.one_error("get", "--perf-data", scene.text, status=REFUSED, has="not a recording")
     scene.one_error("get", "--perf-data", scene.home / "none", status=REFUSED, has="no such file")
+
+
+def case_perf_data_without_ids(scene):
+    """All that is known of it is there, but that is not all of it."""
+    scene.on_store("add", scene.one)
+    recording = Recording(scene.home).maps(scene.one, ID_ONE).maps(scene.two).write()
+    done = scene.on_store("get", "--perf-data", recording, "elf", "--offline", status=REFUSED)
+    assert done.stdout == "needed 1, here 1, added 0, fetched 0, absent 0, refused 0, failed 0, interrupted 0\n", done.stdout
+    assert "no build-id for 1 paths" in done.stderr, done.stderr
 
 
 def case_perf_data_fetched(scene):
