@@ -3,25 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/mount.h"
 #include "ctl/mounts.h"
-
-bool ctl_is_covered(const char *path)
-{
-	char status[PATH_MAX + sizeof("/.bidfs/status")];
-	struct statfs st;
-
-	snprintf(status, sizeof(status), "%s/.bidfs/status", path);
-	return statfs(path, &st) == 0 && st.f_type == FUSE_SUPER_MAGIC && access(status, F_OK) == 0;
-}
 
 /* Does @mount have the number at @id, and does its daemon say nothing? */
 static int is_silent_cover(void *user, const struct ctl_mount *mount)
@@ -50,7 +38,7 @@ json_t *ctl_cover_state(const char *path)
 	struct ctl_mount mount = { 0 };
 	json_t *state = NULL;
 
-	if (!ctl_is_covered(path))
+	if (!bid_is_mount(path))
 		return NULL;
 	snprintf(mount.point, sizeof(mount.point), "%s", path);
 	if (ctl_mount_status(&mount, CTL_MOUNT_TIMEOUT_MS, &text) == 0)

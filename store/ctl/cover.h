@@ -9,9 +9,6 @@
 #include <bid/artifact.h>
 #include <jansson.h>
 
-/* Is @path not a store, but a mount, perhaps over the store itself? What looks for builds goes well through it. */
-bool ctl_is_covered(const char *path);
-
 /* Is there a mount over @path whose daemon does not answer? Then whatever asks for something in it waits without an end. */
 bool ctl_cover_is_silent(const char *path);
 

@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/mount.h"
 #include "base/path.h"
 #include "ctl/cover.h"
 #include "ctl/get_many.h"
@@ -237,7 +238,7 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 		bid_error("%s, as the files of the build in the store show: %s", cause, name);
 	else if (answer->story.n == 0 && answer->error == -ENOENT)
 		bid_error("%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind), name);
-	else if (status_of(answer->error) == CTL_TROUBLE && ctl_is_covered(bid_store_path(store)))
+	else if (status_of(answer->error) == CTL_TROUBLE && bid_is_mount(bid_store_path(store)))
 		bid_error("%s by the mount that covers the store, of which 'bidctl status' tells: %s", cause, name);
 	else
 		bid_error("%s: %s", cause, name);

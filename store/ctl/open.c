@@ -7,7 +7,7 @@
 #include <bid/default.h>
 
 #include "base/log.h"
-#include "ctl/cover.h"
+#include "base/mount.h"
 #include "ctl/ctl.h"
 
 enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t size)
@@ -81,7 +81,7 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
 	}
 	if ((is_unwritable(r) || r == -ENOTDIR) && how == CTL_WRITE_IF_POSSIBLE)
 		r = bid_store_open(path, 0, ret_store);
-	if ((is_unwritable(r) || (r == 0 && how == CTL_READ_ITSELF)) && ctl_is_covered(path)) {
+	if ((is_unwritable(r) || (r == 0 && how == CTL_READ_ITSELF)) && bid_is_mount(path)) {
 		bid_error("a mount of bidfs covers the store '%s': unmount it first with 'umount %s'%s", path, path,
 			  r == 0 ? "" : ", or let perf add through it");
 		return CTL_TROUBLE;

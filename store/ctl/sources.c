@@ -9,14 +9,14 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/cover.h"
+#include "base/mount.h"
 
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)
 {
 	if (!bid_kind_fetchable(kind))
 		return "no server has this kind";
 	/* a source or a section is not looked for by a path of the mount */
-	if (!bid_kind_has_detail(kind) && ctl_is_covered(bid_store_path(store)))
+	if (!bid_kind_has_detail(kind) && bid_is_mount(bid_store_path(store)))
 		return "the mount that covers it, which is what asks servers, has found none ('bidctl status' tells of it)";
 	if (ctl->offline)
 		return "no server is asked with '--offline'";

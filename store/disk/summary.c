@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/mount.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
@@ -16,7 +17,10 @@
 
 enum { NO_BYTE = 256 };
 
-/* A store or a lower one, and its directories that are needed for more than one id: -1 if there is none; owned. */
+/*
+ * A store or a lower one, and its directories that are needed for more than one id: -1 if there is none, or in a mount none is
+ * needed; owned.
+ */
 struct one {
 	struct bid_store *store; /* borrowed */
 	int fan; /* ".build-id/xx" */
@@ -49,9 +53,12 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 	summaries->first = NO_BYTE;
 	summaries->n = n;
 	for (struct one *one = summaries->ones; store; store = bid_store_lower(store), one++) {
+		/* in a mount each build has all that it has wherever it is looked for, and to look is a message */
+		bool is_mount = bid_is_mount(bid_store_path(store));
+
 		*one = (struct one){ .store = store, .fan = -1 };
 		for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
-			one->known[i] = open_dir(store, bid_place_known(i));
+			one->known[i] = is_mount ? -1 : open_dir(store, bid_place_known(i));
 	}
 	*ret_summaries = summaries;
 	return 0;
@@ -94,6 +101,7 @@ static void look_at(int dir, const char *path, enum bid_kind file_kind, struct b
 {
 	bid_auto_fd int fd = -1;
 	struct stat place, st;
+	ino_t elf = 0;
 
 	if (bid_root_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &place) < 0)
 		return;
@@ -103,10 +111,16 @@ static void look_at(int dir, const char *path, enum bid_kind file_kind, struct b
 		return;
 	}
 	/* each name by itself: it is the kernel that knows which are not there, and reading a directory takes longer */
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (!(summary->kinds & 1U << kind) &&
-		    fstatat(fd, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) == 0)
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		if (summary->kinds & 1U << kind ||
+		    fstatat(fd, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (kind == BID_KIND_ELF)
+			elf = st.st_ino;
+		/* a mount shows a program that was not stripped as its own debuginfo, too */
+		if (kind != BID_KIND_DEBUGINFO || st.st_ino != elf)
 			note(summary, (enum bid_kind)kind, &st);
+	}
 }
 
 /* Where perf's link for @filed leads. */

@@ -141,6 +141,16 @@ def test_lower_stores_of_others(mount, world, place, env):
     assert os.listdir(place / "empty") == [".bidfs"], "something was written"
 
 
+def test_bidctl_lists_it_as_the_store(mount, world, store):
+    """With kinds, sizes and paths; but for the definitions that are made of a program's own notes, which only the mount has."""
+    def listed(path):
+        return tools.run(tools.BIDCTL, "--store", path, "list").stdout
+
+    expected = listed(store)
+    assert f"{world['whole'].id}\telf\t{len(world['whole'].read())}\t/opt/whole\n" in expected
+    assert listed(mount().path) == expected
+
+
 def test_unlisted_names_are_found(mount, world):
     """The names that a listing does not show, and links to where they lead."""
     m = mount()
