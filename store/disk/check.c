@@ -3,12 +3,10 @@
 #include "disk/check.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <bid/elf.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
@@ -17,31 +15,13 @@
 #include "disk/made.h"
 #include "disk/publish/readers.h"
 #include "disk/publish/temp.h"
-#include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
 
-/* Open the regular file @path below the store. -ENOENT for anything else. */
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
-	bool lower = bid_store_flags(store) & BID_STORE_LOWER;
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r;
-
 	/* distributions' trees of debug files are full of links; ours and perf's stores have none but perf's own */
-	r = (lower ? bid_root_open_linked : bid_root_open)(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-	if (r < 0)
-		return r;
-	r = bid_fstat(fd, &st);
-	if (r < 0)
-		return r;
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
-	bid_gates_narrow(store, path, fd, &st);
-	file->fd = bid_steal_fd(&fd);
-	file->st = st;
-	return 0;
+	return bid_gates_open(store, path, bid_store_flags(store) & BID_STORE_LOWER, file);
 }
 
 /* Unpack @packed into @fd, which stands in for it then, with its readers and time. Returns 0 and the id of what was in it. */

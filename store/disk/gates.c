@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "base/access.h"
+#include "base/cleanup.h"
 #include "base/path.h"
 #include "base/stamp.h"
+#include "disk/root.h"
 #include "disk/store.h"
 
 enum { KNOWN = 512 }; /* a power of two */
@@ -110,4 +112,23 @@ void bid_gates_narrow(struct bid_store *store, const char *path, int fd, struct 
 			bid_way_pass(&way, &gate, is_listed(store, below, &gate));
 	}
 	bid_way_narrow_opened(&way, st);
+}
+
+int bid_gates_open(struct bid_store *store, const char *path, bool linked, struct bid_file *file)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r;
+
+	r = (linked ? bid_root_open_linked : bid_root_open)(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	if (r == 0)
+		r = bid_fstat(fd, &st);
+	if (r < 0)
+		return r;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	bid_gates_narrow(store, path, fd, &st);
+	file->fd = bid_steal_fd(&fd);
+	file->st = st;
+	return 0;
 }

@@ -21,4 +21,11 @@ void bid_gates_free(struct bid_gates *gates);
  */
 void bid_gates_narrow(struct bid_store *store, const char *path, int fd, struct stat *st);
 
+/*
+ * Open the regular file @path of @store for reading: its descriptor, which is @file's then, and its stat, with those readers alone.
+ * With @linked it may be reached by links inside the store. Returns 0, -ENOENT for anything else than a regular file, or as
+ * openat2(2); @file is changed only if it is 0.
+ */
+int bid_gates_open(struct bid_store *store, const char *path, bool linked, struct bid_file *file);
+
 #endif

@@ -9,7 +9,6 @@
 
 #include <bid/piece.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "disk/derive/section.h"
 #include "disk/entries.h"
@@ -33,21 +32,13 @@ const char *bid_piece_path(const struct bid_request *request, char buf[static PA
 
 int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
+	struct bid_file file = { .kind = request->kind };
 	char path[PATH_MAX];
-	bid_auto_fd int fd = -1;
-	struct stat st;
-	int r;
+	int r = bid_gates_open(store, bid_piece_path(request, path), false, &file);
 
-	r = bid_root_open(bid_store_root(store), bid_piece_path(request, path), O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r < 0)
 		return r;
-	r = bid_fstat(fd, &st);
-	if (r < 0)
-		return r;
-	if (!S_ISREG(st.st_mode))
-		return -ENOENT;
-	bid_gates_narrow(store, path, fd, &st);
-	*ret_file = (struct bid_file){ .fd = bid_steal_fd(&fd), .st = st, .kind = request->kind };
+	*ret_file = file;
 	return 0;
 }
 

@@ -10,7 +10,6 @@
 #include <bid/elf.h>
 #include <bid/write.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/gates.h"
@@ -40,17 +39,13 @@ int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_f
 
 	for (; store; store = bid_store_lower(store)) {
 		if (bid_store_has_paths(store))
-			r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK, &file.fd);
+			r = bid_gates_open(store, path, false, &file);
 		if (r != -ENOENT)
 			break;
 	}
 	if (r < 0)
 		return r;
-	r = bid_fstat(file.fd, &file.st);
-	if (r == 0)
-		r = S_ISREG(file.st.st_mode) ? bid_kcore_check(file.fd, slash ? slash + 1 : path) : -ENOENT;
-	if (r == 0)
-		bid_gates_narrow(store, path, file.fd, &file.st);
+	r = bid_kcore_check(file.fd, slash ? slash + 1 : path);
 	if (r < 0)
 		bid_file_release(&file);
 	else
