@@ -111,6 +111,8 @@ def test_sources_and_sections(mount, mode, nginx, shop, place):
     for url, content in [*wanted.items(), *wanted.items()]:
         status, headers, body = get(f"{of_app}/{url}")
         assert (status, body, headers["X-DEBUGINFOD-SIZE"]) == (200, content, str(len(content))), url
+        # the other nginx, which opened it before it was there, says nothing of it
+        assert headers["Content-Type"] == "application/octet-stream" and headers.get_all("Accept-Ranges") == ["bytes"], headers
     for name, text in shop.texts.items():
         assert get(f"{of_app}/source{urllib.parse.quote(str(shop.source / name))}")[2] == text
     for path in ("source", "source/", f"source{place.parent}", f"source{shop.source}/lib", f"source{shop.source}/lib/", "section",
