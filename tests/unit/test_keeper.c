@@ -17,6 +17,7 @@ enum {
 	HOUR_S = 3600,
 	PATIENCE_MS = 20000,
 	STEP_MS = 5,
+	LATE_MS = 2000,
 	REST_MS = 100, /* in which nothing is to happen */
 };
 
@@ -59,10 +60,13 @@ static int count(void *user, const struct stat *st)
 	return 0;
 }
 
+/* On a full machine the keeper may begin its next minute when that of the test is over: then there is one more. */
 static void await(const atomic_uint *asked, unsigned wanted)
 {
 	for (unsigned ms = 0; atomic_load(asked) < wanted; ms += STEP_MS) {
 		assert_true(ms < PATIENCE_MS);
+		if (ms % LATE_MS == LATE_MS - STEP_MS)
+			atomic_fetch_add(&passed_s, MINUTE_S);
 		usleep(STEP_MS * 1000);
 	}
 	usleep(REST_MS * 1000);
@@ -81,6 +85,8 @@ static unsigned begin(const struct store_scene *scene, atomic_uint *asked)
 		atomic_fetch_add(&passed_s, MINUTE_S);
 		usleep(REST_MS * 1000);
 	}
+	/* it may have asked just before one more minute was over */
+	usleep(REST_MS * 1000);
 	return atomic_load(asked);
 }
 
