@@ -15,7 +15,7 @@ import tools
 from fetching import leftovers
 from perf_scene import native, scene, view  # noqa: F401  fixtures
 from perf_scene import place_of, ROUNDS, said, seen, write_as_perf
-from test_perf import why_no_recording, without_tip
+from test_perf import of_the_cache, why_no_recording
 from test_watch import stopped
 
 
@@ -136,7 +136,7 @@ def test_record_fills_it(view, native, scene, store):
     for arguments in (["report", "--stdio"], ["script"], ["annotate", "--stdio", "hot_burn"],
                       ["inject", "-b", "-o", scene.place / "injected"], ["buildid-list"]):
         native_says, view_says = (scene.perf(cache, *arguments, "-i", scene.data, status=None) for cache in (native, view.path))
-        assert without_tip(view_says.stdout) == without_tip(native_says.stdout), arguments
+        assert of_the_cache(view_says.stdout) == of_the_cache(native_says.stdout), arguments
         assert view_says.stderr.replace(str(view), "") == native_says.stderr.replace(str(native), ""), arguments
     assert "hot_burn" in scene.perf(view.path, "report", "--stdio", "-i", scene.data).stdout
 
