@@ -84,11 +84,16 @@ def test_the_server_of_a_team(machine):
                                status=None).returncode == 0 for version in (3, 4))
 
     tools.wait_until(is_exported, "an export", 40)
+    # A daemon that is gone later than what is exported: by Wants=nfs-ganesha.service, which looks like the thing to say, it would
+    # be started again at once, without RestartSec=, and soon "too quickly" for systemd to start it at all.
+    machine.run("sh", "-euc", "printf '[Service]\nExecStopPost=sleep 1\n' >/etc/systemd/system/bidfs.service.d/late.conf; "
+                "systemctl daemon-reload")
     pid = machine.property("bidfs", "MainPID")
     machine.run("kill", "-KILL", pid)
     # nfs-ganesha ends before, and has 90 s for that (DefaultTimeoutStopSec=)
     tools.wait_until(lambda: machine.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 120)
     tools.wait_until(is_exported, "an export of the other mount", 40)
+    assert "Scheduled restart job" in (log := machine.journal("bidfs")) and "immediately" not in log, log
     machine.run("systemctl", "restart", "bidfs")
     tools.wait_until(is_exported, "an export of a third one", 40)
     assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}"
