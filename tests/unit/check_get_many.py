@@ -201,7 +201,7 @@ def record_libraries(scene, found, file):
     subprocess.run(["cc", "-o", path, source, hot], check=True, timeout=TIMEOUT)
     preload = ":".join(map(str, [hot, *found]))
     done = subprocess.run(["perf", "record", "-q", "-e", "cpu-clock:u", "--buildid-all", "-o", file, "env",
-                           f"LD_PRELOAD={preload}", path], check=False, capture_output=True, timeout=TIMEOUT)
+                           f"LD_PRELOAD={preload}", path], env=scene.environment, check=False, capture_output=True, timeout=TIMEOUT)
     need(done.returncode == 0, f"perf cannot record: {done.stderr[:200]}")
 
 
@@ -213,8 +213,8 @@ def case_perf_data_hottest_fetched(scene):
     serve(scene, *found.items())
     file, streamed = (scene.home / f"{name}.data" for name in ("file", "streamed"))
     record_libraries(scene, found, file)
-    streamed.write_bytes(subprocess.run(["perf", "inject", "--buildid-all", "-i", file, "-o", "-"], check=True, capture_output=True,
-                                        timeout=TIMEOUT).stdout)
+    streamed.write_bytes(subprocess.run(["perf", "inject", "--buildid-all", "-i", file, "-o", "-"], env=scene.environment,
+                                        check=True, capture_output=True, timeout=TIMEOUT).stdout)
     for recording in (file, streamed):
         with server(scene) as url:
             items, _ = get(scene, "--perf-data", recording, "debuginfo", f"--url={url}", status=None)
