@@ -51,7 +51,7 @@ static int send_part(struct held_source *held, struct held_transfer *transfer, s
 static enum bid_outcome deliver(struct held_source *held, struct held_transfer *transfer)
 {
 	uint64_t size = held->announce ? held->announce : held->body_len;
-	size_t half = held->body_len / 2;
+	size_t half = held->first_len ? held->first_len : held->body_len / 2;
 	bool on;
 	int r = 0;
 
@@ -83,6 +83,11 @@ static enum bid_outcome deliver(struct held_source *held, struct held_transfer *
 		r = transfer->receiver->head(transfer->user, size);
 	if (r == 0)
 		r = send_part(held, transfer, held->breaks_off ? 0 : half, held->body_len);
+	pthread_mutex_lock(&held->lock);
+	on = hold_here(held, transfer, HOLD_END);
+	pthread_mutex_unlock(&held->lock);
+	if (!on)
+		return BID_OUTCOME_CANCELLED;
 	return r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
 }
 

@@ -11,6 +11,7 @@ enum hold {
 	HOLD_START,			/* inside start() */
 	HOLD_HEAD,			/* before the body */
 	HOLD_MIDDLE,			/* after the first half of the body */
+	HOLD_END,			/* after all of it, before it says so */
 };
 
 struct held_transfer;
@@ -35,6 +36,7 @@ struct held_source {
 	const char *text;
 	const void *body;
 	size_t body_len;
+	size_t first_len;		/* what its first half is, if not 0 */
 	bool breaks_off;		/* with half of the body delivered; after HOLD_MIDDLE it begins anew */
 	bool no_head;			/* never calls head() */
 	uint64_t announce;		/* the size it tells, if not 0 */

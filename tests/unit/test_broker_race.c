@@ -160,6 +160,33 @@ static void test_a_slow_one_delivers(void **state)
 	assert_true(is_preferred(scene, 0));
 }
 
+/* That it is the right file does not end the race, if it was seen to be slow by then. */
+static void test_a_slow_one_is_the_right_one(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first, *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = scene_held(scene, "first");
+	be_slow(first);
+	first->first_len = BID_HEAD_MAX / 2;
+	assert_true(first->body_len > BID_HEAD_MAX);
+	second = silent(scene, "second");
+	held_elf(second, 0xa);
+	call = call_for(scene, &request);
+	held_wait(second, 1);
+	held_hold(first, HOLD_END);
+	held_wait(first, 2);
+	assert_int_equal(second->cancels, 0);
+	held_hold(second, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	held_wait_done(first, 1);
+	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
+}
+
 /* Behind a slow link of our own all are slow: who cannot overtake is ended, and is asked again only if the first breaks off. */
 static void test_one_that_is_no_faster_is_ended(void **state)
 {
@@ -463,6 +490,7 @@ int main(void)
 		scene_test(test_nobody_is_asked_beside_one_that_answers),
 		scene_test(test_a_slow_one_is_overtaken),
 		scene_test(test_a_slow_one_delivers),
+		scene_test(test_a_slow_one_is_the_right_one),
 		scene_test(test_one_that_is_no_faster_is_ended),
 		scene_test(test_one_after_the_other_on_request),
 		scene_test(test_the_winner_dies),
