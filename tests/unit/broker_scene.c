@@ -14,8 +14,6 @@
 #include "held_source.h"
 #include "scratch.h"
 
-#define PATIENCE_MS 20000
-
 /* of scene_compile(), for the time of the process */
 static struct {
 	char *data;

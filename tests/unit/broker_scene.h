@@ -19,6 +19,8 @@
 /* A large ELF file: the early check has done its work long before its end. */
 #define LARGE (300 * 1024)
 
+#define PATIENCE_MS 20000		/* a test that waits longer has failed */
+
 struct call;
 struct held_source;
 

@@ -132,6 +132,7 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 	assert_non_null(transfer);
 	pthread_mutex_lock(&held->lock);
 	held->asked++;
+	pthread_cond_broadcast(&held->changed);
 	hold_here(held, NULL, HOLD_START);
 	r = held->start_error;
 	if (r == 0) {
@@ -230,6 +231,14 @@ void held_wait(struct held_source *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->held < count)
+		wait_changed(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_wait_asked(struct held_source *held, unsigned count)
+{
+	pthread_mutex_lock(&held->lock);
+	while (held->asked < count)
 		wait_changed(&held->changed, &held->lock);
 	pthread_mutex_unlock(&held->lock);
 }

@@ -70,6 +70,9 @@ void held_hold_from(struct held_source *held, unsigned number);
 /* Wait until @count transfers in all have come to the holding point. */
 void held_wait(struct held_source *held, unsigned count);
 
+/* Wait until it was asked @count times in all. */
+void held_wait_asked(struct held_source *held, unsigned count);
+
 /* Wait until @count transfers in all are done. */
 void held_wait_done(struct held_source *held, unsigned count);
 

@@ -14,6 +14,7 @@
 #include <bid/hold.h>
 
 #include "base/cleanup.h"
+#include "broker.h"
 #include "scratch.h"
 
 #define WAIT 400
@@ -67,6 +68,21 @@ static void equip(struct scenes *scenes, int which, const struct bid_broker_conf
 	held_elf(scenes->held[which], 0xa);
 }
 
+/* Wait until a flight of @scene waits for another process. */
+static void wait_for_awaiting(struct scene *scene)
+{
+	int64_t begun = now_ms();
+	size_t n;
+
+	do {
+		assert_true(now_ms() - begun < PATIENCE_MS);
+		sleep_ms(1);
+		pthread_mutex_lock(&scene->broker->lock);
+		n = scene->broker->n_awaiting;
+		pthread_mutex_unlock(&scene->broker->lock);
+	} while (n == 0);
+}
+
 /* The first fetches, and the second asks for the same. */
 static struct call *both_ask(struct scenes *scenes, const struct bid_request *request, struct call **ret_first)
 {
@@ -76,6 +92,7 @@ static struct call *both_ask(struct scenes *scenes, const struct bid_request *re
 	*ret_first = call_for(scenes->scene[ONE], request);
 	held_wait(scenes->held[ONE], 1);
 	second = call_for(scenes->scene[OTHER], request);
+	wait_for_awaiting(scenes->scene[OTHER]);
 	sleep_ms(300);
 	assert_false(call_over(second));
 	assert_int_equal(scenes->held[OTHER]->asked, 0);
@@ -128,6 +145,7 @@ static void test_a_no_is_heard_by_both(void **state)
 	first = call_for(scenes->scene[ONE], &request);
 	held_wait(scenes->held[ONE], 1);
 	second = call_for(scenes->scene[OTHER], &request);
+	wait_for_awaiting(scenes->scene[OTHER]);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -ENOENT);
 	assert_int_equal(call_wait(second), -ENOENT);
@@ -157,7 +175,7 @@ static struct call *both_ask_in_vain(struct scenes *scenes, enum bid_outcome out
 	first = call_for(scenes->scene[ONE], &request);
 	held_wait(scenes->held[ONE], 1);
 	second = call_for(scenes->scene[OTHER], &request);
-	sleep_ms(300);
+	wait_for_awaiting(scenes->scene[OTHER]);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EHOSTUNREACH);
 	call_wait(second);
@@ -275,10 +293,8 @@ static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
 	held_wait(scenes->held[ONE], 1);
 	bid_broker_cancel(scene->broker, first->ticket);
 	second = call_for(scene, &request);
-	wait_for_waiters(scenes->scene[ONE], 1);
-	sleep_ms(100);
-	/* it was passed on to the source, which is at the first still */
-	assert_true(scenes->held[ONE]->asked == 2);
+	/* it is passed on to the source, which is at the first still */
+	held_wait_asked(scenes->held[ONE], 2);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);

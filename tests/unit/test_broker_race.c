@@ -13,20 +13,6 @@
 #define RACE 40
 static const struct bid_broker_config racing = { .race_ms = RACE };
 
-static void wait_asked(struct held_source *held, unsigned count)
-{
-	int64_t begun = now_ms();
-	unsigned asked;
-
-	do {
-		assert_true(now_ms() - begun < 20000);
-		sleep_ms(1);
-		pthread_mutex_lock(&held->lock);
-		asked = held->asked;
-		pthread_mutex_unlock(&held->lock);
-	} while (asked < count);
-}
-
 static struct held_source *silent(struct scene *scene, const char *name)
 {
 	struct held_source *held = scene_held(scene, name);
@@ -429,11 +415,11 @@ static void test_not_more_than_three_at_once(void **state)
 	fourth = silent(scene, "fourth");
 	call = call_for(scene, &request);
 	for (int i = 0; i < 3; i++)
-		wait_asked(runners[i], 1);
+		held_wait_asked(runners[i], 1);
 	sleep_ms(5 * RACE);
 	assert_int_equal(fourth->asked, 0);
 	held_hold(runners[1], HOLD_NOWHERE);
-	wait_asked(fourth, 1);
+	held_wait_asked(fourth, 1);
 
 	/* who gives up ends all of them */
 	bid_broker_cancel(scene->broker, call->ticket);
