@@ -137,7 +137,11 @@ if len(programs) > 1:
     expected |= of_mount(programs[1])
 os.environ["PATH"] = ":".join([*(str(pathlib.Path(program).parent) for program in programs), os.environ["PATH"]])
 problems = []
-for typed, answer in zip(expected, {"bash": ask_bash, "fish": ask_fish, "zsh": ask_zsh}[shell](expected)):
+with tempfile.TemporaryDirectory() as home:
+    # fish leaves directories there
+    os.environ["HOME"] = home
+    answers = list({"bash": ask_bash, "fish": ask_fish, "zsh": ask_zsh}[shell](expected))
+for typed, answer in zip(expected, answers):
     named, offers = expected[typed], names_in(typed, answer)
     problems += [f"'{typed}': '{name}' is in --help, and {shell} does not offer it" for name in sorted(named - offers)]
     problems += [f"'{typed}': '{name}' is offered by {shell}, and not in --help" for name in sorted(offers - named)]
