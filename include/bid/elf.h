@@ -98,6 +98,12 @@ int bid_elf_unpack_to(int fd, int to);
 int bid_elf_identify_packed(int fd, struct bid_id *ret_id);
 
 /*
+ * Is the ELF file open at @fd a 64-bit kernel (vmlinux), or the separate debug file of one: has it segments in the upper half of
+ * the address space? Returns 1, 0, -EBADMSG for a damaged one, or as bid_elf_examine().
+ */
+int bid_elf_is_kernel(int fd);
+
+/*
  * Write the symbol table of the kernel (vmlinux) open at @fd through @write, as in /proc/kallsyms: "ADDRESS TYPE NAME" lines by
  * address, with the letters of nm(1), the addresses that it was linked at, without what the kernel leaves out of its own table
  * (scripts/mksysmap), and what has one address in the kernel's order (scripts/kallsyms.c). Returns 0, -ENODATA for what is no

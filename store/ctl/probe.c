@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <bid/elf.h>
 #include <bid/error.h>
 
 #include "base/cleanup.h"
@@ -218,14 +219,19 @@ static int edit_remove(void *user, const struct ctl_probe_file *old, FILE *out)
 /* Has the build places by name, as only a kernel has? One of which the store has nothing that could tell may be one. */
 static bool is_kernel(struct bid_store *store, const struct ctl_probed *probed)
 {
-	int kinds = bid_store_kinds(store, &probed->id), r;
-	struct bid_file table = BID_FILE_NONE;
+	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_DEBUGINFO, BID_KIND_VDSO };
 
-	if (probed->kernel || kinds < 0 || !(kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO | 1 << BID_KIND_VDSO)))
-		return true;
-	r = bid_store_find(store, &(struct bid_request){ .id = probed->id, .kind = BID_KIND_KALLSYMS }, &table);
-	bid_file_release(&table);
-	return r != -ENOENT;
+	for (size_t i = 0; !probed->kernel && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct bid_file file = BID_FILE_NONE;
+		int r = bid_store_find(store, &(struct bid_request){ .id = probed->id, .kind = kinds[i] }, &file);
+
+		if (r == 0)
+			r = bid_elf_is_kernel(file.fd);
+		bid_file_release(&file);
+		if (r >= 0)
+			return r > 0;
+	}
+	return true;
 }
 
 /* The path that a place without one is in; "" for one in the kernel. */

@@ -47,18 +47,18 @@ static bool is_kept(struct bid_store *store, int fd, const char *real)
 	return fstat(fd, &st) == 0 && ctl_each_mount(CTL_MOUNTINFO, is_in_mount, &st) > 0;
 }
 
-/* A file that is kept stands for its build, which is run from elsewhere. */
+/* A file that is kept, or packed, stands for its build, which is run from elsewhere. */
 static enum ctl_status find_file(struct bid_store *store, const char *name, struct ctl_probed *probed)
 {
 	bid_auto_fd int fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	bid_auto_free char *real = realpath(name, NULL);
-	int r = fd < 0 || !real ? -errno : bid_elf_identify(fd, &probed->id);
+	int r = fd < 0 || !real ? -errno : ctl_identify(fd, &probed->id);
 
 	if (r == -ENOENT)
 		bid_error("neither a build-id in the store, nor a file, nor 'kernel': '%s'", name);
 	else if (r < 0)
 		bid_error("%s: '%s'", bid_strerror(r), name);
-	else if (!is_kept(store, fd, real))
+	else if (bid_elf_is_packed(fd) <= 0 && !is_kept(store, fd, real))
 		snprintf(probed->path, sizeof(probed->path), "%s", real);
 	return r < 0 ? CTL_REFUSED : CTL_DONE;
 }

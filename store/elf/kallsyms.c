@@ -207,6 +207,15 @@ static int print(const struct symbol *symbols, size_t n, int (*write)(void *user
 	return r < 0 ? r : write(user, chunk, used);
 }
 
+int bid_elf_is_kernel(int fd)
+{
+	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
+	GElf_Ehdr ehdr;
+	int r = bid_elf_open(fd, &elf, &ehdr);
+
+	return r < 0 ? r : is_kernel(elf, &ehdr);
+}
+
 int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user)
 {
 	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;

@@ -16,6 +16,7 @@ import uuid
 
 import cases
 from check_bidctl import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
+from check_kernel import bz_image, vmlinux
 from check_probes import compiled
 
 KERNEL = "4eb1" * 10
@@ -187,6 +188,19 @@ def case_places_in_the_kernel(scene):
         listed = scene.perf("probe", "--cache", "--list")
         assert all(f"mine:{event}=" in listed for event in ("hex", "same", "in", "at", "back")), listed
         assert "p:mine/hex vfs_read+27 " in scene.perf("probe", "-D", "%mine:hex")
+
+
+def case_places_in_a_kernel_image(scene):
+    """As it is installed: packed, and without symbols. That it is a kernel is seen by where it runs."""
+    cases.need(shutil.which("gzip"), "no gzip")
+    kernel = vmlinux(scene.home, KERNEL, "-s")
+    image = bz_image(scene.home, kernel, ["gzip"], sized=False)
+    scene.on_store("add", image)
+    for number, operand in enumerate((KERNEL, image, kernel)):
+        scene.on_store("probe", "add", operand, f"p:mine/open{number} do_sys_openat2+0x10")
+    assert scene.events(KERNEL) == scene.events(image) == [f"mine:open{number}" for number in range(3)]
+    lines = scene.on_store("probe", "show", image).stdout.splitlines()
+    assert lines[-1] == "p:mine/open2 do_sys_openat2+16", lines
 
 
 def case_kernel(scene):
