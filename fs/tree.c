@@ -73,11 +73,17 @@ static bool is_leaving(const struct bid_tree *tree, const char *path)
 	return tree->leaving && bid_leaving_has(tree->leaving, path, bid_clock_ms());
 }
 
+/* One that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with it. */
 static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
+	char where[PATH_MAX];
 	int r = bid_tree_link(parent, name, child);
 
-	return r < 0 ? r : bid_tree_hides(tree, &child->id) ? -ENOENT : exists(tree, &child->id);
+	if (r < 0)
+		return r;
+	if (bid_tree_hides(tree, &child->id))
+		return -ENOENT;
+	return exists(tree, &child->id) == 0 || bid_store_where(tree->store, &child->id, where, sizeof(where)) == 0 ? 0 : -ENOENT;
 }
 
 /* Is it known without asking that the directory @path is what perf's link for @id leads to? */
@@ -412,7 +418,7 @@ static bool is_shadowed(const char *path)
 	return false;
 }
 
-/* Where perf's link for @id leads, if it is to a build. */
+/* Where perf's link for @id leads; to a build, if another directory would do. */
 static int find_build(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
 {
 	int r = bid_watch_where(tree->watch, id, ret_path, PATH_MAX);
@@ -420,7 +426,7 @@ static int find_build(const struct bid_tree *tree, const struct bid_id *id, char
 	if (r == 0)
 		return 0;
 	r = bid_store_where(tree->store, id, ret_path, PATH_MAX);
-	return r == 0 && bid_store_classify(tree->store, ret_path) != BID_ENTRY_ID ? -ENOENT : r;
+	return r == 0 && tree->any_id && bid_store_classify(tree->store, ret_path) != BID_ENTRY_ID ? -ENOENT : r;
 }
 
 int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size)

@@ -2,6 +2,8 @@
 """Whatever is written, and whoever writes it: what gets into the store is whole, is what its name says, and stays what it is."""
 import errno
 import os
+import shutil
+import time
 
 import pytest
 
@@ -126,6 +128,24 @@ def test_an_archive_is_unpacked_into_it(view, store, scene):
     assert view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
     view.unmount()
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
+def test_a_link_before_what_it_leads_to(view, store, scene):
+    """cp(1) may make it first, and goes on with it, whatever the kernel has been told meanwhile."""
+    link, directory = view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:], place_of(view, scene.burn)
+    text = f"../../{directory.relative_to(view.path)}"
+    os.symlink(text, link)
+    for _ in range(20):
+        os.chown(link, os.getuid(), os.getgid(), follow_symlinks=False)
+        assert os.readlink(link) == text and not link.exists() and not view.artifact(scene.burn.id).exists()
+        time.sleep(0.01)
+    os.unlink(link)
+    assert not os.path.lexists(link) and not os.path.lexists(store / link.relative_to(view.path))
+    os.symlink(text, link)
+    directory.mkdir(parents=True)
+    shutil.copyfile(scene.burn.path, directory / "elf")
+    tools.wait_until((link / "elf").exists, "the program")
+    assert (link / "elf").read_bytes() == view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
 
 
 def test_a_link_that_was_only_removed_is_not_lost(view, scene):
