@@ -244,8 +244,8 @@ static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe
 	if (definition->path_len > 0 || definition->module_len > 0 || is_kernel(store, probed))
 		return CTL_DONE;
 	if (definition->place[0] != '0')
-		return ctl_usage("a program's place is PATH:0xOFFSET or 0xOFFSET: '%.*s'", definition->place_len,
-				 definition->place);
+		return ctl_usage("a program's place is PATH:0xOFFSET or 0xOFFSET, and a module's MODULE:SYMBOL: '%.*s'",
+				 definition->place_len, definition->place);
 	if (probed->path[0]) {
 		snprintf(ret_path, PATH_MAX, "%s", probed->path);
 		return CTL_DONE;
