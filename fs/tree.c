@@ -49,6 +49,15 @@ static int exists(const struct bid_tree *tree, const struct bid_id *id)
 	return r > 0 ? 0 : -ENOENT;
 }
 
+/* The same, or has it perf's link alone, which leads nowhere? Such an id is listed as well. */
+static int is_listed(const struct bid_tree *tree, const struct bid_id *id)
+{
+	char where[PATH_MAX];
+	int r = exists(tree, id);
+
+	return r == 0 ? 0 : bid_store_where(tree->store, id, where, sizeof(where)) == 0 ? 0 : r;
+}
+
 static bool is_nameless(const char *path)
 {
 	for (size_t i = 0; i < BID_COUNT(bid_names_nameless); i++)
@@ -76,14 +85,9 @@ static bool is_leaving(const struct bid_tree *tree, const char *path)
 /* One that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with it. */
 static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
-	char where[PATH_MAX];
 	int r = bid_tree_link(parent, name, child);
 
-	if (r < 0)
-		return r;
-	if (bid_tree_hides(tree, &child->id))
-		return -ENOENT;
-	return exists(tree, &child->id) == 0 || bid_store_where(tree->store, &child->id, where, sizeof(where)) == 0 ? 0 : -ENOENT;
+	return r < 0 ? r : bid_tree_hides(tree, &child->id) ? -ENOENT : is_listed(tree, &child->id);
 }
 
 /* Is it known without asking that the directory @path is what perf's link for @id leads to? */
@@ -343,7 +347,7 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 	case BID_NODE_IDS:
 		r = bid_id_parse_str(name, &child->id);
 		child->type = BID_NODE_ID;
-		return r < 0 ? r : exists(tree, &child->id);
+		return r < 0 ? r : is_listed(tree, &child->id);
 	case BID_NODE_ID:
 	case BID_NODE_PATH_ID:
 		return lookup_artifact(tree, parent, name, child);

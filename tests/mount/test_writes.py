@@ -139,6 +139,8 @@ def test_a_link_before_what_it_leads_to(view, store, scene):
         os.chown(link, os.getuid(), os.getgid(), follow_symlinks=False)
         assert os.readlink(link) == text and not link.exists() and not view.artifact(scene.burn.id).exists()
         time.sleep(0.01)
+    # whatever is listed is there
+    assert scene.burn.id in os.listdir(view / "buildid") and os.listdir(view / "buildid" / scene.burn.id) == ["info"]
     os.unlink(link)
     assert not os.path.lexists(link) and not os.path.lexists(store / link.relative_to(view.path))
     os.symlink(text, link)
