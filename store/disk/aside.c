@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -108,10 +109,13 @@ bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid
 
 bool bid_aside_settled(struct bid_store *store, const char *path, const struct bid_request *request)
 {
-	time_t now = time(NULL);
+	struct timespec now;
 	struct stat st;
+	int r = bid_root_stat(bid_store_root(store), path, &st);
 
-	if (bid_root_stat(bid_store_root(store), path, &st) < 0 || (st.st_mtim.tv_sec <= now && st.st_mtim.tv_sec > now - MOMENT_S))
+	/* what time(2) says may be older than a file that was just written, which is not to be taken for one with a date to come */
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (r < 0 || (st.st_mtim.tv_sec <= now.tv_sec && st.st_mtim.tv_sec > now.tv_sec - MOMENT_S))
 		return false;
 	return bid_aside_wrong(store, path, request);
 }
