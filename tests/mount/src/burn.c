@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Spends its time in the function HOT. Another SEED is another build. */
+/* Spends its time in the function HOT, and enough of it in the kernel to be sampled there. Another SEED is another build. */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 unsigned long HOT(unsigned long rounds);
 
@@ -17,7 +19,19 @@ __attribute__((noinline)) unsigned long HOT(unsigned long rounds)
 	return local_sum;
 }
 
+static void visit_kernel(void)
+{
+	static char buffer[1 << 20];
+	int fd = open("/dev/zero", O_RDONLY);
+
+	for (int i = 0; i < 1000 && read(fd, buffer, sizeof(buffer)) > 0; i++)
+		;
+	close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 1)
+		visit_kernel();
 	return HOT(argc > 1 ? strtoul(argv[1], NULL, 10) : 1000) == 1;
 }
