@@ -44,6 +44,7 @@ struct bid_runner {
 	bool overtaken; /* it was asked, and another one delivers */
 	unsigned overtaken_ms; /* after how long */
 	bool behind; /* and it was no faster: it is not asked again as long as anything comes */
+	unsigned broken; /* bodies of it that broke off */
 };
 
 struct bid_flight {

@@ -11,6 +11,8 @@
 #include "flight.h"
 #include "pace.h"
 
+enum { BROKEN_MAX = 2 }; /* bodies of one source, of which another was faster: then it is not asked again */
+
 void bid_endings_add(struct bid_endings *endings, const struct bid_ask *ask)
 {
 	endings->of[endings->n].source = ask->flight->broker->asked[ask->source].source;
@@ -275,12 +277,22 @@ void bid_race_begun(struct bid_ask *ask)
 	pthread_mutex_unlock(&broker->lock);
 }
 
+static struct bid_runner *runner_of(const struct bid_ask *ask)
+{
+	struct bid_runner *runner = ask->flight->runners;
+
+	while (runner->source != ask->source)
+		runner++;
+	return runner;
+}
+
 void bid_race_broke_off(struct bid_ask *ask)
 {
 	struct bid_flight *flight = ask->flight;
 	struct bid_broker *broker = flight->broker;
 
 	pthread_mutex_lock(&broker->lock);
+	runner_of(ask)->broken++;
 	if (ask->begun && !ask->lost) {
 		ask->begun = false;
 		flight->n_begun--;
@@ -289,15 +301,6 @@ void bid_race_broke_off(struct bid_ask *ask)
 	}
 	pthread_mutex_unlock(&broker->lock);
 	bid_race_step(flight);
-}
-
-static struct bid_runner *runner_of(const struct bid_ask *ask)
-{
-	struct bid_runner *runner = ask->flight->runners;
-
-	while (runner->source != ask->source)
-		runner++;
-	return runner;
 }
 
 /* Take @ask out of the race. Under the lock. */
@@ -394,6 +397,17 @@ static void pass_probe(struct bid_ask *ask)
 	end_probe(ask);
 }
 
+/* Is there one that rests after its body broke off, with more of it than @ask has? Then that may be the first to be whole. */
+static bool is_ahead(const struct bid_flight *flight, const struct bid_ask *ask)
+{
+	const struct bid_ask *other;
+
+	for (other = TAILQ_FIRST(&flight->asks); other; other = TAILQ_NEXT(other, link))
+		if (other != ask && !other->lost && !other->begun && other->received > ask->received)
+			return true;
+	return false;
+}
+
 bool bid_race_won(struct bid_ask *ask, bool whole)
 {
 	struct bid_flight *flight = ask->flight;
@@ -403,7 +417,7 @@ bool bid_race_won(struct bid_ask *ask, bool whole)
 
 	pthread_mutex_lock(&broker->lock);
 	pass_probe(ask);
-	won = whole || ask->lost || (!ask->slow && bid_pace_first(flight) == ask);
+	won = whole || ask->lost || (!ask->slow && bid_pace_first(flight) == ask && !is_ahead(flight, ask));
 	if (won && !ask->lost) {
 		/* or the one that is sent away would be asked again at once */
 		flight->slow = false;
@@ -418,13 +432,21 @@ bool bid_race_won(struct bid_ask *ask, bool whole)
 void bid_race_leave(struct bid_ask *ask, bool said)
 {
 	struct bid_flight *flight = ask->flight;
+	struct bid_runner *runner = runner_of(ask);
 	struct bid_broker *broker = flight->broker;
+	char text[BID_TEXT_MAX];
 
 	pthread_mutex_lock(&broker->lock);
 	lose(ask);
 	end_probe(ask);
 	TAILQ_REMOVE(&flight->asks, ask, link);
-	runner_of(ask)->state = said ? BID_RUNNER_OUT : BID_RUNNER_READY;
+	runner->state = said ? BID_RUNNER_OUT : BID_RUNNER_READY;
+	/* two that send each other away could do so for ever */
+	if (!said && runner->broken >= BROKEN_MAX) {
+		runner->state = BID_RUNNER_OUT;
+		snprintf(text, sizeof(text), "what it sent broke off, %u times", runner->broken);
+		bid_flight_verdict_unasked(flight, ask->source, BID_OUTCOME_UNREACHABLE, text);
+	}
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a file is closed, which may have to be freed on disk */

@@ -278,6 +278,70 @@ static void test_the_winner_dies_before_the_loser_is_gone(void **state)
 	assert_int_equal(first->asked, 2);
 }
 
+static struct held_source *breaking_off(struct scene *scene, const char *name, size_t after)
+{
+	struct held_source *held = scene_held(scene, name);
+
+	held_elf(held, 0xa);
+	held->breaks_off = true;
+	held->first_len = after;
+	held_hold(held, HOLD_MIDDLE);
+	return held;
+}
+
+/* One that rests, with more than the next one has, is not sent away for that: each would begin anew for the other, without an end. */
+static void test_both_break_off(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *first, *second;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	first = breaking_off(scene, "first", 3 * BID_HEAD_MAX);
+	second = breaking_off(scene, "second", 2 * BID_HEAD_MAX);
+	call = call_for(scene, &request);
+	held_wait(first, 1);
+	held_wait(second, 1);
+	assert_int_equal(first->cancels, 0);
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+	held_wait_done(second, 1);
+	assert_int_equal(first->asked + second->asked, 2);
+}
+
+/* And where each gets further than the other had, that does not go on for ever either. */
+static void test_by_turns(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *runners[2];
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	runners[0] = breaking_off(scene, "first", BID_HEAD_MAX + 8192);
+	runners[1] = breaking_off(scene, "second", BID_HEAD_MAX + 2 * 8192);
+	call = call_for(scene, &request);
+	for (unsigned turn = 0; turn < 4; turn++) {
+		struct held_source *held = runners[turn % 2];
+
+		held_wait(held, turn / 2 + 1);
+		held->first_len += 2 * 8192;
+	}
+	/* the second one is the last that is asked: the first broke off twice, and was overtaken */
+	held_wait_done(runners[0], 2);
+	sleep_ms(5 * RACE);
+	assert_int_equal(runners[0]->asked, 2);
+	runners[1]->breaks_off = false;
+	runners[1]->body_len -= 1000;
+	held_hold(runners[1], HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), -EHOSTUNREACH);
+	assert_int_equal(runners[0]->asked, 2);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_string_equal(call->texts[0], "what it sent broke off, 2 times");
+}
+
 /* The winner falls silent: while it tries again by itself, another one is asked, which may be faster. */
 static void test_the_winner_breaks_off(void **state)
 {
@@ -481,6 +545,8 @@ int main(void)
 		scene_test(test_one_after_the_other_on_request),
 		scene_test(test_the_winner_dies),
 		scene_test(test_the_winner_dies_before_the_loser_is_gone),
+		scene_test(test_both_break_off),
+		scene_test(test_by_turns),
 		scene_test(test_the_winner_breaks_off),
 		scene_test(test_the_winner_comes_back),
 		scene_test(test_a_deaf_loser),
