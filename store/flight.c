@@ -448,6 +448,9 @@ void bid_flight_depart(struct bid_flight *flight, bool look)
 		bid_race_line_up(flight);
 		bid_race_step(flight);
 	} else {
+		/* the files that came meanwhile prove that there is no such section anywhere */
+		if (r == -ENODATA)
+			r = -ENOENT;
 		if (r == 0)
 			atomic_fetch_add(&broker->counts.hits, 1);
 		bid_flight_claim(flight);

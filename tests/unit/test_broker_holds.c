@@ -152,6 +152,40 @@ static void test_a_no_is_heard_by_both(void **state)
 	assert_int_equal(scenes->held[OTHER]->asked, 0);
 }
 
+/* Who waits is told of a section that no file has as everybody is, when the files are here by then. */
+static void test_no_such_section_in_what_came(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request section = request_of(0xa, BID_KIND_SECTION);
+	struct scene *scene = scenes->scene[ONE];
+	struct call *first, *second;
+	struct bid_detail *name;
+	struct bid_added added;
+	char path[96];
+	size_t len;
+	const void *bytes;
+	FILE *file;
+
+	assert_int_equal(bid_detail_section(".nope", &name), 0);
+	section.detail = name;
+	equip(scenes, ONE, &patient);
+	equip(scenes, OTHER, &patient);
+	second = both_ask(scenes, &section, &first);
+	snprintf(path, sizeof(path), "%s.elf", scene->directory);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	bytes = elf_bytes(0xa, &len);
+	assert_int_equal(fwrite(bytes, 1, len, file), len);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
+	assert_int_equal(unlink(path), 0);
+	bid_broker_cancel(scene->broker, first->ticket);
+	assert_int_equal(call_wait(first), -EINTR);
+	assert_int_equal(call_wait(second), -ENOENT);
+	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	bid_request_release(&section);
+}
+
 static void assert_told(const struct call *call)
 {
 	assert_int_equal(call->n_verdicts, 1);
@@ -420,6 +454,7 @@ int main(void)
 		scenes_test(test_two_brokers_fetch_once),
 		scenes_test(test_who_waits_waits_for_nothing_else),
 		scenes_test(test_a_no_is_heard_by_both),
+		scenes_test(test_no_such_section_in_what_came),
 		scenes_test(test_an_outage_is_paid_for_once),
 		scenes_test(test_who_is_more_patient_asks_himself),
 		scenes_test(test_a_refusal_is_no_outage),
