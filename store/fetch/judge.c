@@ -177,8 +177,7 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without an answer: %s", why);
 }
 
-/* RFC 9112, 8: of a body that ends with its connection nobody can say whether it was all. HTTP/2 marks the end. */
-static bool ends_with_connection(const struct bid_transfer *transfer)
+bool bid_ends_with_connection(const struct bid_transfer *transfer)
 {
 	long version = CURL_HTTP_VERSION_NONE;
 
@@ -205,7 +204,7 @@ static void judge_answer(struct bid_transfer *transfer)
 
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
-	else if (is_body && size == BID_SIZE_UNKNOWN && !bid_kind_is_elf(transfer->kind) && ends_with_connection(transfer))
+	else if (is_body && size == BID_SIZE_UNKNOWN && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
 		judge_open_end(transfer);
 	else
 		bid_judge_status(transfer);

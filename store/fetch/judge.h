@@ -17,4 +17,10 @@ void bid_judge(struct bid_transfer *transfer, enum bid_outcome outcome, bool ret
 void bid_judge_status(struct bid_transfer *transfer);
 void bid_judge_receiver(struct bid_transfer *transfer, int error);
 
+/*
+ * RFC 9112, 8: of a body without a length, that ends with its connection, nobody can say whether it was all. HTTP/2 and chunks mark
+ * the end.
+ */
+bool bid_ends_with_connection(const struct bid_transfer *transfer);
+
 #endif

@@ -36,6 +36,7 @@
   goes-on                   the same behind the file
   bad-size-header[:SIZE]    the file with its Content-Length, but X-DEBUGINFOD-SIZE: SIZE (by default one too many)
   bad-size-no-length[:SIZE] the same, ended by closing
+  bad-size-chunked[:SIZE]   the same, in chunks
   many-headers:BYTES        the file, after so much header
   early-hints               103 before the file
   ima:HEX                   the file with that signature, as servers of RPMs send it
@@ -83,13 +84,17 @@ def ok(handler, arg, data):
     send_whole(handler, data)
 
 
-@with_artifact
-def chunked(handler, arg, data):
-    fields = [field for field in handler.artifact_fields(len(data)) if field[0] != "Content-Length"]
+def send_in_chunks(handler, data, announced=None):
+    fields = [field for field in handler.artifact_fields(len(data), announced=announced) if field[0] != "Content-Length"]
     handler.begin(200, fields + [("Transfer-Encoding", "chunked")])
     for start in range(0, len(data), CHUNK):
         handler.send_chunk(data[start:start + CHUNK])
     handler.wfile.write(b"0\r\nX-Trailer: 1\r\n\r\n")
+
+
+@with_artifact
+def chunked(handler, arg, data):
+    send_in_chunks(handler, data)
 
 
 @with_artifact
@@ -297,6 +302,11 @@ def bad_size_no_length(handler, arg, data):
 
 
 @with_artifact
+def bad_size_chunked(handler, arg, data):
+    send_in_chunks(handler, data, int(arg) if arg else len(data) + 1)
+
+
+@with_artifact
 def many_headers(handler, arg, data):
     padding = [(f"X-Padding-{n}", "x" * 1000) for n in range(int(arg) // 1000 + 1)]
     handler.begin(200, padding + handler.artifact_fields(len(data)))
@@ -445,6 +455,7 @@ BEHAVIOURS = {
     "goes-on": (goes_on, False),
     "bad-size-header": (bad_size_header, False),
     "bad-size-no-length": (bad_size_no_length, False),
+    "bad-size-chunked": (bad_size_chunked, False),
     "many-headers": (many_headers, True),
     "early-hints": (early_hints, False),
     "ima": (ima, True),

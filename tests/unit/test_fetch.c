@@ -254,6 +254,7 @@ static void test_other_text(void **state)
 		{ "bad-size-header", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_REJECTED, "said to be of 100000 bytes, and of 100001" },
 		/* elfutils' server announces the size of the whole file, if it has just unpacked that */
 		{ "bad-size-header", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
+		{ "bad-size-chunked", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
