@@ -87,6 +87,13 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 		leave_alone(breaker, now, retry_after_s * 1000);
 }
 
+void bid_breaker_answered(struct bid_breaker *breaker)
+{
+	breaker->open = false;
+	breaker->probing = false;
+	breaker->failures = BID_BREAKER_FAILURES - 1;
+}
+
 void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t size)
 {
 	char clock[16] = "?";

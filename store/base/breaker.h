@@ -63,6 +63,12 @@ bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_prob
 void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_sign sign, int64_t retry_after_s,
 		      const char *text);
 
+/*
+ * The probe is being answered, and well: others are admitted, and it is a request like any other from then on. The next failure
+ * ends that, and makes the pause longer, as if it were the probe's.
+ */
+void bid_breaker_answered(struct bid_breaker *breaker);
+
 /* "breaker open until 14:03:27: could not connect: ...": the same text until the probe is on its way, and then another. */
 void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t size);
 

@@ -191,9 +191,9 @@ static const char *protocol_of(const struct bid_transfer *transfer)
 	}
 }
 
-void bid_server_note_answer(struct bid_server *server, const struct bid_transfer *transfer, int64_t now)
+void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	bool well = transfer->silent && !bid_response_is_trouble(&transfer->response);
+	bool well = !bid_response_is_trouble(&transfer->response);
 	int64_t ms = now - transfer->asked_at;
 	unsigned sample = ms < 1 ? 1 : ms > 3600 * 1000 ? 3600 * 1000 : (unsigned)ms;
 
@@ -204,8 +204,12 @@ void bid_server_note_answer(struct bid_server *server, const struct bid_transfer
 	if (transfer->response.status == 200 && server->ranges < BID_RANGES_SENT)
 		server->ranges = bid_response_offers_rest(&transfer->response) ? BID_RANGES_OFFERED : BID_RANGES_NONE;
 	/* what it was taken for dead for has come, and others need not wait until all of the body has */
-	if (well)
+	if (well && transfer->silent)
 		bid_breaker_note(&server->breaker, now, false, BID_SIGN_HEALTHY, 0, "");
+	if (well && transfer->probe) {
+		bid_breaker_answered(&server->breaker);
+		transfer->probe = false;
+	}
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->answered_at = now;
 	free(server->silent);

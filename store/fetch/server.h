@@ -59,7 +59,7 @@ bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* The header of the answer to @transfer has come @now. */
-void bid_server_note_answer(struct bid_server *server, const struct bid_transfer *transfer, int64_t now);
+void bid_server_note_answer(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 
 /*
  * No answer to @transfer came in time, nor to others meanwhile. May that be because of what it asks for, which a server that is

@@ -119,6 +119,26 @@ static void test_stragglers(void **state)
 	assert_false(breaker.open);
 }
 
+/* One whose body is still to come lets others in; but if what follows is bad, the pause is the next one. */
+static void test_answered_probe(void **state)
+{
+	struct bid_breaker breaker;
+	bool probe = false;
+
+	bid_breaker_init(&breaker, 5);
+	fail_with(&breaker, START, BID_SIGN_DEAD);
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
+	bid_breaker_answered(&breaker);
+	assert_true(admits(&breaker, START + 8000));
+	fail_with(&breaker, START + 8000, BID_SIGN_BAD);
+	assert_pause(&breaker, START + 8000, 10000);
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
+	bid_breaker_answered(&breaker);
+	fail_with(&breaker, START + 30000, BID_SIGN_HEALTHY);
+	fail_with(&breaker, START + 30000, BID_SIGN_BAD);
+	assert_true(admits(&breaker, START + 30000));
+}
+
 /* A probe that was cancelled has found out nothing. */
 static void test_cancelled_probe(void **state)
 {
@@ -175,9 +195,9 @@ static void test_jitter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dead),	   cmocka_unit_test(test_probes),	   cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_stragglers), cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_retry_after),
-		cmocka_unit_test(test_jitter),
+		cmocka_unit_test(test_dead),	    cmocka_unit_test(test_probes),	    cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_stragglers),  cmocka_unit_test(test_cancelled_probe), cmocka_unit_test(test_answered_probe),
+		cmocka_unit_test(test_retry_after), cmocka_unit_test(test_jitter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

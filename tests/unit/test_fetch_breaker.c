@@ -115,6 +115,32 @@ static void test_wait_for_probe(void **state)
 	tear_down(&setting);
 }
 
+/* It ends well as soon as it is answered, however long its body takes, and whatever becomes of that. */
+static void test_a_long_probe(void **state)
+{
+	static struct capture slow, other;
+	struct setting setting;
+	uint64_t number;
+
+	set_up(&setting, &quick);
+	behave("stall-headers*1");
+	ask(setting.source, ID, &other);
+	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
+	while (health_of(setting.source).next_probe_s > 0)
+		usleep(20000);
+	behave("slow:10000*1");
+	capture_init(&slow);
+	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
+	await_breaker(setting.source, BID_BREAKER_CLOSED);
+	ask(setting.source, OTHER_ID, &other);
+	assert_int_equal(other.outcome, BID_OUTCOME_FOUND);
+	setting.source->ops->cancel(setting.source, number);
+	await_done(&slow);
+	assert_int_equal(slow.outcome, BID_OUTCOME_CANCELLED);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	tear_down(&setting);
+}
+
 /*
  * But not for long: a silent server is not paid for again with each probe. Nor does it matter that it is not waited for, as when
  * another delivers before: what became of the request is seen.
@@ -435,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_dead),
 		cmocka_unit_test(test_sends_to_the_dead),
 		cmocka_unit_test(test_wait_for_probe),
+		cmocka_unit_test(test_a_long_probe),
 		cmocka_unit_test(test_cancelled_and_well),
 		cmocka_unit_test(test_bad_answers),
 		cmocka_unit_test(test_unsupported),
