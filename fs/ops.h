@@ -58,17 +58,27 @@ int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struc
  */
 int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *name, bool tell);
 
-/*
- * ops_write.c: if the name of @staged is that of an artifact, it is published, because it was @closed, or because it may have been.
- * Returns as bid_stage_publish(), or -EINPROGRESS if it has a temporary name, or nothing tells that it is whole.
- */
-int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed);
+/* What is known of the end of a file that is being written. */
+enum bid_end {
+	BID_END_UNKNOWN, /* nothing: what says itself that it is whole may be, once it is at rest */
+	BID_END_FLUSHED, /* who opened it has closed a descriptor of it: what says itself that it is whole is, if it has no holes */
+	BID_END_CLOSED,
+};
 
 /*
- * ops_write.c: settle what nobody has touched for so many seconds, and drop what is not published by that: its writer is gone.
- * @closed as above.
+ * ops_write.c: if the name of @staged is that of an artifact, and it is at its @end as far as can be told, it is published. Returns
+ * as bid_stage_publish(), or -EINPROGRESS if it has a temporary name, or nothing tells that it is whole.
  */
-void bid_settle_idle(struct bid_fs *fs, unsigned seconds, bool closed);
+int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, enum bid_end end);
+
+/* ops_write.c: settle what is at rest. Returns whether there is something left. */
+bool bid_settle_rested(struct bid_fs *fs);
+
+/* ops_write.c: settle what nobody has touched for so many seconds, and drop what is not published by that: its writer is gone. */
+void bid_settle_idle(struct bid_fs *fs, unsigned seconds);
+
+/* ops_write.c: settle all, of which everything was @closed or nothing is known, and drop it. The log is told of what is lost. */
+void bid_settle_last(struct bid_fs *fs, bool closed);
 
 /*
  * ops_write.c: nobody writes to the file of @node, a BID_NODE_STAGED, any more. Who wrote it is not told if it is refused; the log

@@ -153,7 +153,7 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 		return;
 	}
 	if (is_writer(node, fi))
-		bid_staging_opened(fs->staging, node->serial);
+		bid_staging_opened(fs->staging, node->serial, fuse_req_ctx(req)->pid);
 	/* of handles that were made so, no_open mode does not tell on every kernel when they are closed */
 	if (fs->mode != BID_MODE_NO_OPEN)
 		r = make_handle(req, bid_inodes_find(fs->inodes, entry.ino, &buffer), fd, &st, fi, &handle);
@@ -267,7 +267,7 @@ static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fu
 
 	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0) {
 		if (is_writer(&inode->node, fi))
-			bid_staging_opened(fs->staging, staged->serial);
+			bid_staging_opened(fs->staging, staged->serial, fuse_req_ctx(req)->pid);
 		open_file(req, inode, bid_stage_fd(staged->stage), &st, fi);
 	} else {
 		fuse_reply_err(req, ESTALE);

@@ -14,6 +14,7 @@
 #include "kcore.h"
 #include "notify.h"
 #include "reply.h"
+#include "settler.h"
 #include "sharer.h"
 
 enum {
@@ -175,9 +176,11 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	if (!placeholder && name[0] != '.' && !bid_tree_takes(&parent->node, name))
 		r = -EPERM;
 	if (r == 0) {
-		bid_settle_idle(fs, ABANDONED_S, true);
+		bid_settle_idle(fs, ABANDONED_S);
 		r = bid_staging_begin(fs->staging, fs->store, &id, staging_dir(&parent->node, buf), name, &staged);
 	}
+	if (r == 0 && fs->mode == BID_MODE_NO_OPEN)
+		bid_settler_wake(fs->settler);
 	if (r == 0 && placeholder)
 		bid_leaving_begin(&fs->leaving, &id, NULL, bid_clock_ms());
 	if (r == 0 && fs->options->allow_other)
@@ -306,9 +309,10 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged = from ? bid_find_staged(fs, &from->node, name) : NULL;
 	struct bid_request request;
-	int r = from ? -EPERM : -ESTALE;
+	int r = !from ? -ESTALE : flags & ~RENAME_NOREPLACE ? -EINVAL : -EPERM;
 
-	if (staged && flags == 0)
+	/* nothing is replaced anyway, and that there is nothing yet the kernel has seen */
+	if (staged && !(flags & ~RENAME_NOREPLACE))
 		r = place(fs, to, new_name, staged, &request);
 	if (r == 0)
 		bid_staging_drop(fs->staging, staged);

@@ -9,17 +9,22 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/log.h"
 #include "belief.h"
 #include "kcore.h"
 #include "notify.h"
 #include "reply.h"
 
-enum { REST_S = 1 };
+enum {
+	REST_MS = 1500, /* without a change: nobody writes any more */
+	HOLES_MS = 30000, /* the same, where something may have been left out to be written later */
+};
 
 static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const char *data, size_t size, off_t offset)
 {
@@ -42,7 +47,7 @@ static int write_staged(struct bid_fs *fs, const struct bid_node *node, const ch
 
 	/* perf does not look for it again */
 	if (r == 0 && fs->mode == BID_MODE_NO_OPEN && bid_kcore_is_copy(staged->dir))
-		bid_settle_staged(fs, staged, false);
+		bid_settle_staged(fs, staged, BID_END_UNKNOWN);
 	bid_staged_put(fs->staging, staged);
 	return r;
 }
@@ -90,6 +95,21 @@ static int set_file(int fd, const struct stat *wanted, int to_set, bool all)
 	return futimens(fd, times) < 0 ? -errno : 0;
 }
 
+/* Once it is published only its times are changed. */
+static int set_staged(const struct bid_staged *staged, const struct stat *wanted, int to_set)
+{
+	int r;
+
+	if (!(to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE)))
+		return set_file(bid_stage_fd(staged->stage), wanted, to_set, true);
+	r = bid_stage_lock(staged->stage);
+	if (r < 0)
+		return r;
+	r = set_file(bid_stage_fd(staged->stage), wanted, to_set, true);
+	bid_stage_unlock(staged->stage);
+	return r;
+}
+
 void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -102,7 +122,7 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		r = -ESTALE;
 	} else if (inode->node.type == BID_NODE_STAGED) {
 		staged = bid_staging_get(fs->staging, inode->node.serial);
-		r = staged ? set_file(bid_stage_fd(staged->stage), wanted, to_set, true) : -ESTALE;
+		r = staged ? set_staged(staged, wanted, to_set) : -ESTALE;
 		bid_staged_put(fs->staging, staged);
 	} else if (is_probes(&inode->node)) {
 		/* those that were made in memory are perf's to write anew */
@@ -224,26 +244,59 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	fuse_reply_err(req, -r);
 }
 
-/* Text does not say whether it is whole. If nobody tells of its end, it is taken for that at the end of a line, after a while. */
-static bool is_text_at_rest(int fd)
+static int64_t ns_of(const struct timespec *ts)
+{
+	return ts->tv_sec * INT64_C(1000000000) + ts->tv_nsec;
+}
+
+/* Was a file with @st not changed for so long? */
+static bool is_at_rest(const struct stat *st, int64_t ms)
 {
 	struct timespec now;
-	struct stat st;
-	char last;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return fstat(fd, &st) == 0 && now.tv_sec - st.st_ctim.tv_sec > REST_S && st.st_size > 0 &&
-	       pread(fd, &last, 1, st.st_size - 1) == 1 && last == '\n';
+	return ns_of(&now) - ns_of(&st->st_ctim) > ms * 1000000;
+}
+
+static bool has_holes(int fd, const struct stat *st)
+{
+	off_t hole = lseek(fd, 0, SEEK_HOLE);
+
+	return hole >= 0 && hole < st->st_size;
+}
+
+/* Text does not say whether it is whole. If nobody tells of its end, it is taken for that at the end of a line, after a while. */
+static bool is_text_at_rest(int fd, const struct stat *st)
+{
+	char last;
+
+	return st->st_size > 0 && is_at_rest(st, REST_MS) && pread(fd, &last, 1, st->st_size - 1) == 1 && last == '\n';
+}
+
+/*
+ * An ELF file says where its sections end, which is its end, as a rule: something may follow. And what is in the middle may be
+ * written last.
+ */
+static bool is_elf_at_rest(int fd, const struct stat *st, enum bid_end end)
+{
+	if (st->st_size == 0 || (end == BID_END_UNKNOWN && !is_at_rest(st, REST_MS)))
+		return false;
+	return !has_holes(fd, st) || (end == BID_END_UNKNOWN && is_at_rest(st, HOLES_MS));
 }
 
 /* The same for a copy of /proc/kcore. Where nobody tells of the end it keeps its number: there may be more to come for the file. */
-static int settle_copied(struct bid_fs *fs, struct bid_staged *staged, bool closed)
+static int settle_copied(struct bid_fs *fs, struct bid_staged *staged, enum bid_end end)
 {
-	int r;
+	bool closed = end == BID_END_CLOSED;
+	int fd = bid_stage_fd(staged->stage), r;
+	struct stat st;
 
 	if (!bid_kcore_is_file(staged->name))
 		return -EINPROGRESS;
-	if (!closed && strcmp(staged->name, "kcore") != 0 && !is_text_at_rest(bid_stage_fd(staged->stage)))
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/* a kcore that is cut short is seen to be */
+	if (!closed && (strcmp(staged->name, "kcore") != 0 ? end == BID_END_FLUSHED || !is_text_at_rest(fd, &st) : st.st_size == 0))
 		return -EINPROGRESS;
 	r = bid_publish_copied(staged, staged->dir, staged->name, closed);
 	if (r == 0 && closed)
@@ -251,29 +304,72 @@ static int settle_copied(struct bid_fs *fs, struct bid_staged *staged, bool clos
 	return r;
 }
 
-int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, bool closed)
+int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, enum bid_end end)
 {
 	struct bid_request request = { .id = staged->id, .kind = bid_tree_kind(staged->name) };
-	int r;
+	int fd = bid_stage_fd(staged->stage), r;
+	struct stat st;
 
 	if (bid_kcore_is_copy(staged->dir))
-		return settle_copied(fs, staged, closed);
+		return settle_copied(fs, staged, end);
 	if (request.kind == BID_KIND_NONE)
 		return -EINPROGRESS;
-	if (!closed && !bid_kind_is_elf(request.kind) && !is_text_at_rest(bid_stage_fd(staged->stage)))
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (end == BID_END_UNKNOWN && staged->judged == ns_of(&st.st_ctim))
 		return -EINPROGRESS;
-	r = bid_publish_staged(fs, staged, &request, staged->dir, closed);
+	if (end != BID_END_CLOSED &&
+	    !(bid_kind_is_elf(request.kind) ? is_elf_at_rest(fd, &st, end) : end == BID_END_UNKNOWN && is_text_at_rest(fd, &st)))
+		return -EINPROGRESS;
+	r = bid_publish_staged(fs, staged, &request, staged->dir, end == BID_END_CLOSED);
 	if (r == 0)
 		bid_staging_drop(fs->staging, staged);
+	/* as it is now: not again before it is another */
+	else if (fstat(fd, &st) == 0)
+		staged->judged = ns_of(&st.st_ctim);
 	return r;
 }
 
-void bid_settle_idle(struct bid_fs *fs, unsigned seconds, bool closed)
+bool bid_settle_rested(struct bid_fs *fs)
+{
+	struct bid_staged *staged;
+	uint32_t serial = 0;
+	bool left = false;
+
+	while ((staged = bid_staging_next(fs->staging, serial))) {
+		serial = staged->serial;
+		left |= bid_settle_staged(fs, staged, BID_END_UNKNOWN) < 0;
+		bid_staged_put(fs->staging, staged);
+	}
+	return left;
+}
+
+void bid_settle_idle(struct bid_fs *fs, unsigned seconds)
 {
 	struct bid_staged *staged;
 
-	while ((staged = bid_staging_idle(fs->staging, seconds))) {
-		bid_settle_staged(fs, staged, closed);
+	/* where they are counted, an idle writer is one */
+	while ((staged = bid_staging_idle(fs->staging, seconds, fs->mode != BID_MODE_NO_OPEN))) {
+		bid_settle_staged(fs, staged, BID_END_CLOSED);
+		bid_staging_drop(fs->staging, staged);
+		bid_staged_put(fs->staging, staged);
+	}
+}
+
+void bid_settle_last(struct bid_fs *fs, bool closed)
+{
+	struct bid_staged *staged;
+	struct stat st;
+
+	while ((staged = bid_staging_idle(fs->staging, 0, false))) {
+		int r = bid_settle_staged(fs, staged, closed ? BID_END_CLOSED : BID_END_UNKNOWN);
+
+		if (r == -EINPROGRESS && !closed)
+			r = bid_settle_staged(fs, staged, BID_END_FLUSHED);
+		if (r < 0 && !closed && bid_tree_kind(staged->name) != BID_KIND_NONE &&
+		    fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0)
+			bid_warning("not kept, because nothing tells that it was written to its end: '%s/%s'", staged->dir,
+				    staged->name);
 		bid_staging_drop(fs->staging, staged);
 		bid_staged_put(fs->staging, staged);
 	}
@@ -284,26 +380,22 @@ void bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
 	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
 
 	if (staged)
-		bid_settle_staged(fs, staged, true);
+		bid_settle_staged(fs, staged, BID_END_CLOSED);
 	bid_staged_put(fs->staging, staged);
 }
 
 /*
  * A descriptor was closed, of which there may be more, as of a shell's redirection: who wrote by it is told if it is refused. What
- * says itself that it is whole may be published; of text, and of a file that is empty, nothing is said.
+ * says itself that it is whole may be published; of text, and of a file that is empty, nothing is said. Who has inherited the
+ * descriptor, and perhaps only closes it to start another program, is not who writes.
  */
-static int flush_staged(struct bid_fs *fs, const struct bid_node *node)
+static int flush_staged(struct bid_fs *fs, const struct bid_node *node, pid_t who)
 {
 	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
-	struct stat st;
-	bool tells;
 	int r = 0;
 
-	if (!staged)
-		return 0;
-	tells = bid_kcore_is_copy(staged->dir) ? strcmp(staged->name, "kcore") == 0 : bid_kind_is_elf(bid_tree_kind(staged->name));
-	if (tells && fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0)
-		r = bid_settle_staged(fs, staged, false);
+	if (staged && bid_staging_is_writer(fs->staging, node->serial, who))
+		r = bid_settle_staged(fs, staged, BID_END_FLUSHED);
 	bid_staged_put(fs->staging, staged);
 	return r == -EINPROGRESS ? 0 : r;
 }
@@ -318,6 +410,6 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	if (fs->mode == BID_MODE_NO_OPEN)
 		r = -ENOSYS;
 	else if (inode && inode->node.type == BID_NODE_STAGED)
-		r = flush_staged(fs, &inode->node);
+		r = flush_staged(fs, &inode->node, fuse_req_ctx(req)->pid);
 	fuse_reply_err(req, -r);
 }

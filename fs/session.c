@@ -25,6 +25,7 @@
 #include "ops.h"
 #include "sandbox.h"
 #include "servers.h"
+#include "settler.h"
 #include "sharer.h"
 #include "text.h"
 #include "unmounter.h"
@@ -158,6 +159,8 @@ static int serve(struct bid_fs *fs, int ready)
 		r = bid_notifier_new(fs->session, fs->inodes, &fs->notifier);
 	if (r == 0 && fs->writable && fs->options->allow_other)
 		r = bid_sharer_new(fs->staging, fs->notifier, &fs->sharer);
+	if (r == 0 && fs->writable)
+		r = bid_settler_new(fs, &fs->settler);
 	serving = r == 0;
 	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
@@ -172,6 +175,7 @@ static int serve(struct bid_fs *fs, int ready)
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);
 	}
+	bid_settler_free(fs->settler);
 	bid_dirlists_close_all(&fs->listings);
 	/* these answer what still waits, so before the session goes */
 	bid_handles_end(fs->handles);
@@ -181,8 +185,8 @@ static int serve(struct bid_fs *fs, int ready)
 	bid_notifier_free(fs->notifier);
 	fs->notifier = NULL;
 	bid_store_on_let_go(fs->store, NULL, NULL);
-	/* in no_open mode to be unmounted is the first sign that a file was closed; a signal is none */
-	bid_settle_idle(fs, 0, serving && r == 0);
+	/* in no_open mode to be unmounted is a sign that a file was closed; a signal is none */
+	bid_settle_last(fs, serving && r == 0);
 	/* a signal that ended the loop is the usual way to unmount */
 	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }

@@ -16,6 +16,7 @@ struct entry {
 	unsigned users; /* the list is one; as all below protected by the lock */
 	bool listed;
 	unsigned writers; /* what is open for writing, as far as we are told */
+	pid_t writer; /* who opened the last of these */
 	time_t used; /* CLOCK_MONOTONIC, seconds */
 	struct entry *next;
 };
@@ -174,14 +175,28 @@ struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir
 	return get(staging, 0, dir, name);
 }
 
-struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds)
+struct bid_staged *bid_staging_next(struct bid_staging *staging, uint32_t serial)
+{
+	struct entry *next = NULL;
+
+	pthread_mutex_lock(&staging->lock);
+	for (struct entry *entry = staging->first; entry; entry = entry->next)
+		if (entry->staged.serial > serial && (!next || entry->staged.serial < next->staged.serial))
+			next = entry;
+	if (next)
+		next->users++;
+	pthread_mutex_unlock(&staging->lock);
+	return next ? &next->staged : NULL;
+}
+
+struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds, bool unopened)
 {
 	time_t since = now() - (time_t)seconds;
 	struct entry *entry;
 
 	pthread_mutex_lock(&staging->lock);
 	entry = staging->first;
-	while (entry && entry->used > since)
+	while (entry && (entry->used > since || (unopened && entry->writers > 0)))
 		entry = entry->next;
 	if (entry)
 		entry->users++;
@@ -189,15 +204,29 @@ struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned second
 	return entry ? &entry->staged : NULL;
 }
 
-void bid_staging_opened(struct bid_staging *staging, uint32_t serial)
+void bid_staging_opened(struct bid_staging *staging, uint32_t serial, pid_t who)
 {
 	struct entry *entry;
 
 	pthread_mutex_lock(&staging->lock);
 	entry = find(staging, serial, NULL, NULL);
-	if (entry)
+	if (entry) {
 		entry->writers++;
+		entry->writer = who;
+	}
 	pthread_mutex_unlock(&staging->lock);
+}
+
+bool bid_staging_is_writer(struct bid_staging *staging, uint32_t serial, pid_t who)
+{
+	struct entry *entry;
+	bool is;
+
+	pthread_mutex_lock(&staging->lock);
+	entry = find(staging, serial, NULL, NULL);
+	is = entry && entry->writers == 1 && entry->writer == who;
+	pthread_mutex_unlock(&staging->lock);
+	return is;
 }
 
 bool bid_staging_closed(struct bid_staging *staging, uint32_t serial)

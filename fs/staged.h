@@ -8,18 +8,20 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <bid/write.h>
 
 struct bid_staging;
 
-/* One of them. The fields do not change. */
+/* One of them. The fields do not change, but for the last. */
 struct bid_staged {
 	uint32_t serial; /* no two ever have the same, from 1 on */
 	struct bid_id id; /* of its directory */
 	char *dir; /* relative to the store, "usr/bin/ls/ID"; owned */
 	char *name; /* in dir; owned */
 	struct bid_stage *stage; /* owned */
+	_Atomic int64_t judged; /* when it had been changed as it was refused last, in ns of the wall clock; 0 */
 };
 
 int bid_staging_new(struct bid_staging **ret_staging);
@@ -39,15 +41,21 @@ bool bid_staging_is_latest(struct bid_staging *staging, const struct bid_id *id)
 struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial);
 struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name);
 
-/* One that nobody has touched for so many seconds; NULL if there is none. */
-struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds);
+/* The one with the next number after @serial; NULL if there is none. To look at them so is not to touch them. */
+struct bid_staged *bid_staging_next(struct bid_staging *staging, uint32_t serial);
+
+/* One that nobody has touched for so many seconds, nor, with @unopened, has open for writing; NULL if there is none. */
+struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds, bool unopened);
 
 /*
- * The file of that number was opened for writing, and what was opened so is gone, with all its descriptors: was it the last? Nobody
- * writes to it then.
+ * The file of that number was opened for writing by the thread @who, and what was opened so is gone, with all its descriptors: was
+ * it the last? Nobody writes to it then.
  */
-void bid_staging_opened(struct bid_staging *staging, uint32_t serial);
+void bid_staging_opened(struct bid_staging *staging, uint32_t serial, pid_t who);
 bool bid_staging_closed(struct bid_staging *staging, uint32_t serial);
+
+/* Did @who open it, and nobody since? Another who closes a descriptor of it has inherited that. */
+bool bid_staging_is_writer(struct bid_staging *staging, uint32_t serial, pid_t who);
 
 /* It has no name any more, and is gone with its last user. */
 void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged);

@@ -23,7 +23,17 @@ void bid_stage_free(struct bid_stage *stage);
 /* The file, open for reading and writing. Lives as long as @stage. */
 int bid_stage_fd(const struct bid_stage *stage);
 
-/* Write all of @len bytes at @offset; on a full disk, what was fetched is evicted once to make room. */
+/*
+ * Keep the file from being published while it is changed by its descriptor, until bid_stage_unlock(). Returns 0, or -EPERM, without
+ * that, once it was: it is the artifact then.
+ */
+int bid_stage_lock(struct bid_stage *stage);
+void bid_stage_unlock(struct bid_stage *stage);
+
+/*
+ * Write all of @len bytes at @offset; on a full disk, what was fetched is evicted once to make room. Returns 0, or as
+ * bid_stage_lock() or pwrite(2).
+ */
 int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t offset);
 
 /*

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Whatever is written, and whoever writes it: what gets into the store is whole, is what its name says, and stays what it is."""
+import contextlib
 import errno
 import os
 import shutil
@@ -9,6 +10,7 @@ import pytest
 
 import programs
 import tools
+from daemon import is_mounted
 from perf_scene import scene, view  # noqa: F401  fixtures
 from perf_scene import place_of, seen, write_as_perf
 from test_perf import why_no_recording
@@ -20,6 +22,12 @@ BAD = {
     "nothing": lambda scene: b"",
     "a part": lambda scene: scene.burn.read()[:-500],
 }
+
+
+def placed(m, program):
+    """Its file; without passthrough nobody says that it was closed, so it has its place after a while at rest."""
+    tools.wait_until(m.artifact(program.id).exists, "its place")
+    return m.artifact(program.id)
 
 
 @pytest.mark.parametrize("what", BAD)
@@ -54,7 +62,7 @@ def test_in_whatever_way_it_is_written(view, scene):
         file.seek(0)
         file.write(content[:half])
     assert (directory / "elf").read_bytes() == content
-    assert view.artifact(scene.burn.id).read_bytes() == content
+    assert placed(view, scene.burn).read_bytes() == content
     other = place_of(view, scene.other)
     os.makedirs(other)
     (other / ".elf.AbCdEf").write_bytes(scene.other.read())
@@ -96,7 +104,7 @@ def test_a_cache_is_copied_onto_it(view, store, scene, cache, how):
         link = view / ".build-id" / program.id[:2] / program.id[2:]
         tools.wait_until((link / "elf").exists, "the program")
         assert (link / "elf").read_bytes() == program.read(), os.readlink(link)
-        assert view.artifact(program.id).read_bytes() == program.read()
+        assert placed(view, program).read_bytes() == program.read()
     assert place_of(view, scene.copy, scene.burn.id).is_dir()
     # perf writes definitions for what it adds, if it has any, and those of the cache are unpacked over what was there
     if not (cache / probes.relative_to(view.path)).exists():
@@ -125,9 +133,86 @@ def test_an_archive_is_unpacked_into_it(view, store, scene):
     for link in far.glob(".build-id/*/*"):
         if (link / "elf").exists():
             assert (view / link.relative_to(far) / "elf").read_bytes() == (link / "elf").read_bytes()
-    assert view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    assert placed(view, scene.burn).read_bytes() == scene.burn.read()
     view.unmount()
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
+def test_not_before_its_end(view, store, scene):
+    """Who looks at what is being written, or inherits it, does not end it: neither in the middle, nor before what follows."""
+    content, place = scene.burn.read() + b"and more", place_of(view, scene.burn)
+    place.mkdir(parents=True)
+    quarter, end = len(content) // 4, len(scene.burn.read())
+    with open(place / "elf", "wb", buffering=0) as file:
+        for start, stop in ((0, quarter), (2 * quarter, end)):
+            os.pwrite(file.fileno(), content[start:stop], start)
+            os.stat(place / "elf")
+            tools.run("true", pass_fds=[file.fileno()])
+            assert not view.artifact(scene.burn.id).exists()
+        os.pwrite(file.fileno(), content[quarter:2 * quarter], quarter)
+        os.stat(place / "elf")
+        assert not view.artifact(scene.burn.id).exists()
+        os.pwrite(file.fileno(), content[end:], end)
+    assert placed(view, scene.burn).read_bytes() == content
+    view.unmount()
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
+def test_without_being_looked_for(view, store, scene):
+    """It has its place soon after it was written, though nobody asks, and the daemon is killed then."""
+    place = place_of(view, scene.burn)
+    place.mkdir(parents=True)
+    shutil.copyfile(scene.burn.path, place / "elf")
+    time.sleep(5)
+    view.kill()
+    tools.wait_until(lambda: not is_mounted(view.path), "the end of the mount")
+    assert (store / place.relative_to(view.path) / "elf").read_bytes() == scene.burn.read()
+
+
+def test_what_has_its_place_is_not_written(view, scene):
+    """Not by the name it had before either, which perf removes, and others may not."""
+    place, content = place_of(view, scene.burn), scene.burn.read()
+    place.mkdir(parents=True)
+    with open(place / ".elf.tmp", "w+b", buffering=0) as file:
+        file.write(content)
+        os.link(place / ".elf.tmp", place / "elf")
+        assert tools.errno_of(os.pwrite, file.fileno(), b"garbage", 0x800) == errno.EPERM
+        assert tools.errno_of(os.ftruncate, file.fileno(), 100) == errno.EPERM
+        assert tools.errno_of(os.fchmod, file.fileno(), 0o777) == errno.EPERM
+        os.utime(file.fileno())
+    os.unlink(place / ".elf.tmp")
+    assert view.artifact(scene.burn.id).read_bytes() == (place / "elf").read_bytes() == content
+
+
+def test_mv(view, scene):
+    """coreutils ask for a name that nothing has (RENAME_NOREPLACE)."""
+    place = place_of(view, scene.burn)
+    place.mkdir(parents=True)
+    shutil.copyfile(scene.burn.path, place / ".elf.tmp")
+    tools.run("mv", place / ".elf.tmp", place / "elf")
+    assert os.listdir(place) == ["elf"] and view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+
+
+def test_a_signal_before_its_end(view, scene):
+    """What says itself that it is whole is kept; text that was written a moment ago may not be, and that is told."""
+    elf = place_of(view, scene.burn)
+    table = view / "[kernel.kallsyms]" / ("4eb1" * 10)
+    for place in (elf, table):
+        place.mkdir(parents=True)
+    (elf / "elf").exists()
+    files = {}
+    for path, content in (elf / "elf", scene.burn.read()), (table / "kallsyms", b"ffffffff81000000 T _text\n" * 100):
+        files[path] = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+        assert os.write(files[path], content) == len(content)
+    view.expect("not kept, because nothing tells that it was written to its end: .*/kallsyms'")
+    assert view.end()[0] == 0
+    view.check_log()
+    for descriptor in files.values():
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    tools.wait_until(lambda: not is_mounted(view.path), "the end of the mount")
+    assert (view.store / elf.relative_to(view.path) / "elf").read_bytes() == scene.burn.read()
+    assert not (view.store / table.relative_to(view.path) / "kallsyms").exists()
 
 
 def test_a_link_before_what_it_leads_to(view, store, scene):
@@ -147,7 +232,7 @@ def test_a_link_before_what_it_leads_to(view, store, scene):
     directory.mkdir(parents=True)
     shutil.copyfile(scene.burn.path, directory / "elf")
     tools.wait_until((link / "elf").exists, "the program")
-    assert (link / "elf").read_bytes() == view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    assert (link / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == scene.burn.read()
 
 
 def test_a_link_that_was_only_removed_is_not_lost(view, scene):

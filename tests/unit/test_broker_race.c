@@ -289,7 +289,7 @@ static struct held_source *breaking_off(struct scene *scene, const char *name, s
 	return held;
 }
 
-/* One that rests, with more than the next one has, is not sent away for that: each would begin anew for the other, without an end. */
+/* One that rests, with more than the next one has, is not sent away: each would begin anew for the other, without an end. */
 static void test_both_break_off(void **state)
 {
 	struct scene *scene = *state;

@@ -2,6 +2,7 @@
 /* Files that somebody else writes, at any offset, until they are published: as additions, whose rules hold for them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,8 @@ enum {
 
 struct bid_stage {
 	struct bid_store *store; /* borrowed */
+	pthread_mutex_t lock; /* while it is changed, or judged and published: what has a place is what was judged */
+	bool sealed; /* it has its place */
 	struct bid_temp temp;
 	char reason[256]; /* see bid_stage_reason() */
 	bool placed; /* as a part of a copy of /proc/kcore */
@@ -52,6 +55,7 @@ int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage)
 	if (!stage)
 		return -ENOMEM;
 	stage->store = store;
+	pthread_mutex_init(&stage->lock, NULL);
 	stage->temp = BID_TEMP_NONE;
 	stage->published = -1;
 	clock_gettime(CLOCK_REALTIME_COARSE, &stage->begun);
@@ -71,6 +75,7 @@ void bid_stage_free(struct bid_stage *stage)
 	bid_temp_release(&stage->temp);
 	bid_close(stage->published);
 	free(stage->source);
+	pthread_mutex_destroy(&stage->lock);
 	free(stage);
 }
 
@@ -79,7 +84,21 @@ int bid_stage_fd(const struct bid_stage *stage)
 	return stage->temp.fd;
 }
 
-int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t offset)
+int bid_stage_lock(struct bid_stage *stage)
+{
+	pthread_mutex_lock(&stage->lock);
+	if (!stage->sealed)
+		return 0;
+	pthread_mutex_unlock(&stage->lock);
+	return -EPERM;
+}
+
+void bid_stage_unlock(struct bid_stage *stage)
+{
+	pthread_mutex_unlock(&stage->lock);
+}
+
+static int write_or_make_room(struct bid_stage *stage, const void *data, size_t len, off_t offset)
 {
 	int r = bid_pwrite_full(stage->temp.fd, data, len, offset);
 
@@ -88,6 +107,17 @@ int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t
 	if (!bid_keeper_make_room(bid_store_keeper(stage->store), 2 * ((uint64_t)offset + len)))
 		return r;
 	return bid_pwrite_full(stage->temp.fd, data, len, offset);
+}
+
+int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t offset)
+{
+	int r = bid_stage_lock(stage);
+
+	if (r < 0)
+		return r;
+	r = write_or_make_room(stage, data, len, offset);
+	bid_stage_unlock(stage);
+	return r;
 }
 
 const char *bid_stage_reason(const struct bid_stage *stage)
@@ -220,9 +250,12 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 
 	if (request->kind <= BID_KIND_NONE || request->kind >= BID_KIND_COUNT || request->kind == BID_KIND_PROBES)
 		return -EINVAL;
+	pthread_mutex_lock(&stage->lock);
 	r = set_mode(stage, request);
 	if (r == 0)
 		r = request->kind == BID_KIND_ELF ? publish_elf(stage, request, path) : publish_beside(stage, request, path);
+	stage->sealed |= r == 0;
+	pthread_mutex_unlock(&stage->lock);
 	if (r == 0 && stage->hidden && !stage->source && bid_kind_is_elf(request->kind) && request->kind != BID_KIND_VDSO)
 		stage->source = source_of(request, path);
 	return r;
