@@ -25,6 +25,23 @@ from check_bidctl import DONE, REFUSED, Scene, build
 NET_RAW = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
 
 
+def case_a_build_with_other_bytes(scene):
+    """Debian has builds twice, with some other bytes: the one that comes second is known, and nothing is wrong with it."""
+    content = scene.stripped.read_bytes()
+    assert b"GCC: (" in content
+    for name, bytes_there in ("a", content), ("b", content.replace(b"GCC: (", b"GCC; (")):
+        path = scene.home / "tree" / name / "x.so"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(bytes_there)
+        path.chmod(0o755)
+    for number, order in enumerate(([""], ["b", "a"], ["a", "b"], ["a/x.so", "b/x.so"])):
+        scene.store.rename(scene.home / f"store{number}")
+        scene.store.mkdir()
+        done = scene.on_store("add", *(scene.home / "tree" / name for name in order))
+        assert done.stdout == "seen 2, added 1, known 1, refused 0\n", (order, done.stdout)
+        assert "found 0" in (verified := scene.on_store("verify").stdout) and "quarantine" not in verified, (order, verified)
+
+
 def case_privileged(scene):
     """What gives rights, or is not for all, is copied without them; what cannot be linked is copied, too (row R16)."""
     need(os.geteuid() == 0, "needs root, for files that give rights")

@@ -252,7 +252,8 @@ static bool join(struct bid_store *store, const struct bid_adding *adding, const
 	if (bid_check_open(store, path, &request, &file) == 0 &&
 	    bid_root_open(bid_store_root(store), adding->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
 		entry.fd = dir;
-		joined = bid_join(store, &entry, target) == 0;
+		/* what was added is a file elsewhere, and stays that; a build may be there twice, with other bytes */
+		joined = bid_join(store, &entry, target, !adding->is_staged) == 0;
 		if (joined)
 			bid_names_note(store, &request.id, adding->where);
 	}

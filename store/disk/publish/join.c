@@ -70,7 +70,8 @@ bool bid_join_completes(const struct bid_elf_info *info, int fd)
 }
 
 /* Both have a file of this kind, and they differ: keep what readers would miss, and the rest out of the way. */
-static int settle(struct bid_store *store, const char *path, int fd, int other, int to, const struct bid_request *request)
+static int settle(struct bid_store *store, const char *path, int fd, int other, int to, const struct bid_request *request,
+		  bool expendable)
 {
 	const char *debug = bid_kind_store_name(BID_KIND_DEBUGINFO);
 	char aside[PATH_MAX];
@@ -79,10 +80,11 @@ static int settle(struct bid_store *store, const char *path, int fd, int other, 
 	if (request->kind == BID_KIND_ELF && bid_elf_examine(fd, &info) == 0 &&
 	    (info.has_dwarf || bid_join_completes(&info, other)) && bid_fd_link(fd, to, debug) == 0)
 		return 0;
-	return bid_aside_move(store, path, fd, request, aside, sizeof(aside));
+	return expendable ? 0 : bid_aside_move(store, path, fd, request, aside, sizeof(aside));
 }
 
-static int join_kind(struct bid_store *store, const struct bid_place_of *entry, int from, int to, enum bid_kind kind)
+static int join_kind(struct bid_store *store, const struct bid_place_of *entry, int from, int to, enum bid_kind kind,
+		     bool expendable)
 {
 	struct bid_request request = { .id = entry->id, .kind = kind };
 	const char *name = bid_kind_store_name(kind);
@@ -107,14 +109,14 @@ static int join_kind(struct bid_store *store, const struct bid_place_of *entry, 
 		return 0;
 	if (r == 0) {
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		r = settle(store, path, ours, theirs, to, &request);
+		r = settle(store, path, ours, theirs, to, &request, expendable);
 		if (r < 0)
 			return r;
 	}
 	return bid_join_file(store, theirs, from, name);
 }
 
-int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target)
+int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target, bool expendable)
 {
 	bid_auto_fd int to = -1;
 	int r;
@@ -125,7 +127,7 @@ int bid_join(struct bid_store *store, const struct bid_place_of *entry, const ch
 	r = bid_root_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to);
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++)
 		if (entry->kinds & 1U << kind)
-			r = join_kind(store, entry, entry->fd, to, (enum bid_kind)kind);
+			r = join_kind(store, entry, entry->fd, to, (enum bid_kind)kind, expendable);
 	return r;
 }
 

@@ -48,7 +48,7 @@ static int join(struct bid_store *store, const struct bid_id *filed, const char 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, nameless, filed, (enum bid_kind)kind))
 			entry.kinds |= 1U << kind;
-	return bid_join(store, &entry, path);
+	return bid_join(store, &entry, path, false);
 }
 
 /* Take from the nameless what is at @path by now. What came there since stays, and is found. */

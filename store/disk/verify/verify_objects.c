@@ -368,7 +368,7 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 			return 0;
 		}
 		finding.text = "has other files than the name to which the link of its id leads";
-		finding.repaired = repair && bid_join(verify->store, entry, target) == 0;
+		finding.repaired = repair && bid_join(verify->store, entry, target, false) == 0;
 		if (finding.repaired)
 			bid_names_note(verify->store, &entry->id, entry->path);
 		break;
