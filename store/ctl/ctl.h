@@ -129,6 +129,12 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id);
 /* The same, but a whole id of 16 digits or more need not be stored; or not so that it can be found. */
 int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
+/*
+ * Open the file @path for reading, and find its absolute path without links, for free(3). Returns 0 or a negative errno, and then
+ * neither.
+ */
+int ctl_open_real(const char *path, int *ret_fd, char **ret_real);
+
 /* As bid_elf_identify(), of what is in a compressed module or a kernel image too. */
 int ctl_identify(int fd, struct bid_id *ret_id);
 

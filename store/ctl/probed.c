@@ -50,10 +50,12 @@ static bool is_kept(struct bid_store *store, int fd, const char *real)
 /* A file that is kept, or packed, stands for its build, which is run from elsewhere. */
 static enum ctl_status find_file(struct bid_store *store, const char *name, struct ctl_probed *probed)
 {
-	bid_auto_fd int fd = open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	bid_auto_free char *real = realpath(name, NULL);
-	int r = fd < 0 || !real ? -errno : ctl_identify(fd, &probed->id);
+	bid_auto_free char *real = NULL;
+	bid_auto_fd int fd = -1;
+	int r = ctl_open_real(name, &fd, &real);
 
+	if (r == 0)
+		r = ctl_identify(fd, &probed->id);
 	if (r == -ENOENT)
 		bid_error("neither a build-id in the store, nor a file, nor 'kernel': '%s'", name);
 	else if (r < 0)

@@ -119,13 +119,15 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 /* A file: its path's name of its build, or if it was added from elsewhere the build; without a build-id, what is kept of it. */
 static enum ctl_status add_file(struct bid_store *store, const char *file, struct list *list)
 {
-	bid_auto_fd int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	bid_auto_free char *real = realpath(file, NULL);
+	bid_auto_free char *real = NULL;
+	bid_auto_fd int fd = -1;
 	enum ctl_status status;
 	struct bid_id id;
 	size_t cookies;
-	int r = fd < 0 || !real ? -errno : ctl_identify(fd, &id);
+	int r = ctl_open_real(file, &fd, &real);
 
+	if (r == 0)
+		r = ctl_identify(fd, &id);
 	if (r == -ENOENT) {
 		bid_error("neither a build-id in the store nor a file ('--path' removes every build of a path): '%s'", file);
 		return CTL_REFUSED;

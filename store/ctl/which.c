@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* From what somebody typed to the id that is meant. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -129,6 +131,21 @@ enum ctl_status ctl_which_failed(const char *text, int error)
 		bid_error("%s: looking for '%s'", bid_strerror(error), text);
 		return CTL_TROUBLE;
 	}
+}
+
+int ctl_open_real(const char *path, int *ret_fd, char **ret_real)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	char *real;
+
+	if (fd < 0)
+		return -errno;
+	real = realpath(path, NULL);
+	if (!real)
+		return -errno;
+	*ret_fd = bid_steal_fd(&fd);
+	*ret_real = real;
+	return 0;
 }
 
 int ctl_identify(int fd, struct bid_id *ret_id)

@@ -352,6 +352,10 @@ def case_unreadable(scene):
     assert done.returncode == DONE and done.stderr == "", done
     assert summary(done) == ((2, 1, 0, 2), {"Permission denied": 2}), done.stdout
     assert not (stored(scene, check_bidctl.ID_ONE) / "elf").samefile(tree / "one"), "an inode of somebody else's was linked"
+    for command in (["remove"], ["update"], ["probe", "list"], ["probe", "apply", "--print"]):
+        done = call(scene.bidctl, "-s", scene.store, *command, tree / "two", env=scene.environment, user=NOBODY, group=NOBODY,
+                    extra_groups=[])
+        assert done.returncode == REFUSED and done.stderr == f"bidctl: error: Permission denied: '{tree / 'two'}'\n", (command, done)
 
 
 def case_durable(scene):
