@@ -358,6 +358,22 @@ def case_unreadable(scene):
         assert done.returncode == REFUSED and done.stderr == f"bidctl: error: Permission denied: '{tree / 'two'}'\n", (command, done)
 
 
+def case_verified_by_another(scene):
+    """Who may not read a file knows nothing of its record either, and takes nothing away."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    scene.one.chmod(0o700)
+    scene.on_store("add", "--link=copy", scene.one)
+    for path in (scene.store, *scene.store.rglob("*")):
+        if path.is_dir() or ".bidfs" in path.parts:
+            os.chown(path, NOBODY, NOBODY)
+    done = call(scene.bidctl, "-s", scene.store, "verify", "--repair", "--offline", env=scene.environment, user=NOBODY,
+                group=NOBODY, extra_groups=[])
+    assert "unreadable: " in done.stdout and "found 1," in done.stdout and "stale" not in done.stdout, done
+    assert "added" in scene.on_store("show", check_bidctl.ID_ONE).stdout
+
+
 def case_durable(scene):
     """One file is synced by itself; of several, and of a tree, all names are on disk before it is said that they are."""
     calls = "fsync,syncfs,linkat,symlinkat,renameat,write"

@@ -21,11 +21,11 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/* Open the file of @request in the store, as it is. Returns 0 or -ENOENT. */
+/* Open the file of @request in the store, as it is. Returns 0, -ENOENT, or why it is not known whether there is one. */
 static int open_artifact(struct bid_verify *verify, const struct bid_request *request, int *ret_fd, struct stat *ret_st)
 {
 	struct bid_place place = { 0 };
-	int r;
+	int r, result = -ENOENT;
 
 	while (bid_place_next(&place, verify->store, &request->id, request->kind)) {
 		char path[PATH_MAX + 16];
@@ -35,12 +35,14 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 		r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 		if (r == -ENOENT && (request->kind == BID_KIND_ELF || request->kind == BID_KIND_KALLSYMS))
 			r = bid_root_open(bid_store_root(verify->store), place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+		if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
+			result = r;
 		if (r < 0 || fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
 			continue;
 		*ret_fd = bid_steal_fd(&fd);
 		return 0;
 	}
-	return -ENOENT;
+	return result;
 }
 
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size)
@@ -89,14 +91,19 @@ int bid_verify_record(struct bid_verify *verify, const char *path, const struct 
 	struct stat st, now;
 	uint64_t size;
 	bool seen = bid_verify_has_seen(verify, request, &size);
-	int r;
+	int r = 0;
 
 	verify->stats.records++;
 	if (seen && size == BID_VERIFY_AS_RECORDED)
 		return 0;
-	if (seen) {
+	if (seen)
 		st.st_size = (off_t)size;
-	} else if (open_artifact(verify, request, &fd, &st) < 0) {
+	else
+		r = open_artifact(verify, request, &fd, &st);
+	/* that it cannot be read was told of the file itself */
+	if (r < 0 && r != -ENOENT)
+		return 0;
+	if (r == -ENOENT) {
 		if (bid_idset_find(verify->orphaned, &request->id) || (!packed && bid_record_is_void(verify->store, request)))
 			return 0;
 		finding.kind = BID_FINDING_STALE;
