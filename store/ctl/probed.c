@@ -124,10 +124,15 @@ static int find_other(void *user, const struct bid_id *id)
 static enum ctl_status none(struct bid_store *store, const struct ctl_probed *probed)
 {
 	struct others others = { .store = store, .id = &probed->id };
-	char hex[BID_ID_HEX_MAX];
+	char hex[BID_ID_HEX_MAX], where[PATH_MAX];
+	int kinds = store ? bid_store_kinds(store, &probed->id) : 0;
 
 	bid_id_format(&probed->id, hex);
-	if (store && probed->path[0] && bid_store_each_build(store, probed->path, find_other, &others) > 0)
+	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_where(store, &probed->id, where, sizeof(where)) == 0)
+		bid_error("no probe definitions of build %s in '%s/%s/%s', which perf leaves so when it lists; without that file "
+			  "they are made of static probes",
+			  hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
+	else if (store && probed->path[0] && bid_store_each_build(store, probed->path, find_other, &others) > 0)
 		bid_error("no probe definitions of build %s, which '%s' is; those in the store are of its build %s", hex,
 			  probed->path, others.hex);
 	else

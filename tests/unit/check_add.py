@@ -355,7 +355,7 @@ def case_unreadable(scene):
     for command in (["remove"], ["update"], ["probe", "list"], ["probe", "apply", "--print"]):
         done = call(scene.bidctl, "-s", scene.store, *command, tree / "two", env=scene.environment, user=NOBODY, group=NOBODY,
                     extra_groups=[])
-        assert done.returncode == REFUSED and done.stderr == f"bidctl: error: Permission denied: '{tree / 'two'}'\n", (command, done)
+        assert (done.returncode, done.stderr) == (REFUSED, f"bidctl: error: Permission denied: '{tree / 'two'}'\n"), command
 
 
 def case_verified_by_another(scene):

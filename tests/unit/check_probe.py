@@ -74,6 +74,15 @@ def case_of_what_is_kept(scene):
     assert f"{scene.program}:0x" in done and str(scene.store) not in done, done
 
 
+def case_emptied_by_perf(scene):
+    """An empty file of definitions is what 'perf list' leaves of a build that had none; what is in the way is named."""
+    scene.file.write_bytes(b"")
+    done = scene.on_store("probe", "apply", "--print", scene.id, status=REFUSED)
+    assert f"in '{scene.file}'" in done.stderr and "and no static probes" not in done.stderr, done.stderr
+    scene.file.unlink()
+    assert "sdt_app:twice" in scene.on_store("probe", "list", scene.id).stdout
+
+
 def case_usage(scene):
     for arguments, has in (
             (["probe"], "VERB"), (["probe", "dance"], "'dance'"), (["probe", "show"], "ID"),
