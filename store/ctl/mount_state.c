@@ -117,6 +117,7 @@ static void print_source(const json_t *source)
 	json_int_t found = number_of(source, "found"), latency = number_of(source, "latency_ms");
 	/* what it sent in the place of what was wanted is none of it */
 	json_int_t answers = found + number_of(source, "absent") + number_of(source, "rejected");
+	json_int_t unreachable = number_of(source, "unreachable");
 	const char *breaker = text_of(source, "breaker"), *trouble = text_of(source, "trouble");
 	bool well = strcmp(breaker, "open") != 0 && strcmp(breaker, "probing") != 0;
 	char size[CTL_SIZE_MAX], duration[DURATION_MAX];
@@ -127,7 +128,9 @@ static void print_source(const json_t *source)
 	       well ? json_is_true(json_object_get(source, "preferred")) ? "asked first" : "in use" : breaker,
 	       ctl_colour(stdout, CTL_PLAIN), number_of(source, "asked"));
 	if (answers > 0)
-		printf(", had %.0f%%", 100.0 * (double)found / (double)answers);
+		printf(", had %.0f%% of what it answered", 100.0 * (double)found / (double)answers);
+	if (unreachable > 0)
+		printf(", left %" JSON_INTEGER_FORMAT " without a whole answer", unreachable);
 	if (latency > 0)
 		printf(", answers in %s", format_duration(latency, duration));
 	printf(", %s received\n", ctl_format_size(size_of(source, "bytes"), size));

@@ -126,3 +126,16 @@ def test_a_damaged_memory(mount, faults, program, store):
     assert read(first) == errno.ENOENT and read(second) == errno.ENOENT
     assert server.count(program.id) == 1
     assert (store / ".bidfs/absent").stat().st_size == 32 + 32
+
+
+def test_status_tells_how_often(mount, mode, faults, program, env):
+    """What a server had is told of what it answered, and what it did not answer beside that."""
+    server = faults("hang-up")
+    m = mount(f"url={server.url}")
+    m.expect("broke off without an answer")
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    server.behave()
+    server.serve(program)
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "an answer")
+    told = tools.run(tools.BIDCTL, "status", env=env).stdout
+    assert ", had 100% of what it answered, left 1 without a whole answer, " in told, told
