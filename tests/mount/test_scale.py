@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Many ids: what a listing costs, and that it stays right."""
+import itertools
 import os
 import pathlib
 import time
@@ -43,11 +44,12 @@ def test_listing_many_ids_is_kept_and_taken_back(mount, mode, store, place):
     listed = m / "buildid"
     before = memory_of(m)
     counts = [requests_of(m)]
-    for _ in range(3):
+    for _ in range(6):
         assert set(os.listdir(listed)) == ids_in(store)
         counts.append(requests_of(m))
-    # the first of these came from us; the last was at most looked at whether it holds
-    assert counts[3] - counts[2] < (counts[1] - counts[0]) / 2, counts
+    # the first of these came from us; one was at most looked at whether it holds, but on a full machine that may be over soon
+    first, *again = (after - before for before, after in itertools.pairwise(counts))
+    assert min(again) < first / 2, counts
     # a name and its number would be a megabyte; AddressSanitizer keeps as much of what was freed
     assert tools.is_sanitized() or memory_of(m) - before < 512
 

@@ -37,6 +37,7 @@ struct held_source {
 	const void *body;
 	size_t body_len;
 	size_t first_len;		/* what its first half is, if not 0 */
+	size_t first_step;		/* and how much more of it each further transfer has */
 	bool breaks_off;		/* with half of the body delivered; after HOLD_MIDDLE it begins anew */
 	bool no_head;			/* never calls head() */
 	uint64_t announce;		/* the size it tells, if not 0 */

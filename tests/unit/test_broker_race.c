@@ -322,13 +322,11 @@ static void test_by_turns(void **state)
 	scene_broker(scene, &racing);
 	runners[0] = breaking_off(scene, "first", BID_HEAD_MAX + 8192);
 	runners[1] = breaking_off(scene, "second", BID_HEAD_MAX + 2 * 8192);
+	for (int i = 0; i < 2; i++)
+		runners[i]->first_step = 2 * 8192;
 	call = call_for(scene, &request);
-	for (unsigned turn = 0; turn < 4; turn++) {
-		struct held_source *held = runners[turn % 2];
-
-		held_wait(held, turn / 2 + 1);
-		held->first_len += 2 * 8192;
-	}
+	for (unsigned turn = 0; turn < 4; turn++)
+		held_wait(runners[turn % 2], turn / 2 + 1);
 	/* the second one is the last that is asked: the first broke off twice, and was overtaken */
 	held_wait_done(runners[0], 2);
 	sleep_ms(5 * RACE);
