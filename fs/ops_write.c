@@ -356,6 +356,15 @@ void bid_settle_idle(struct bid_fs *fs, unsigned seconds)
 	}
 }
 
+/* Has it its place, or another of its name? A part of a copy of /proc/kcore may be written on after that. */
+static bool is_placed(struct bid_fs *fs, const struct bid_staged *staged)
+{
+	bid_auto_free char *path = NULL;
+	struct stat st;
+
+	return asprintf(&path, "%s/%s", staged->dir, staged->name) >= 0 && bid_store_stat(fs->store, path, &st) == 0;
+}
+
 void bid_settle_last(struct bid_fs *fs, bool closed)
 {
 	struct bid_staged *staged;
@@ -367,7 +376,7 @@ void bid_settle_last(struct bid_fs *fs, bool closed)
 		if (r == -EINPROGRESS && !closed)
 			r = bid_settle_staged(fs, staged, BID_END_FLUSHED);
 		if (r < 0 && !closed && bid_tree_kind(staged->name) != BID_KIND_NONE &&
-		    fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0)
+		    fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0 && !is_placed(fs, staged))
 			bid_warning("not kept, because nothing tells that it was written to its end: '%s/%s'", staged->dir,
 				    staged->name);
 		bid_staging_drop(fs->staging, staged);

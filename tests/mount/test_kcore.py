@@ -12,6 +12,7 @@ import pytest
 
 import programs
 import tools
+from daemon import is_mounted
 from test_perf_kernel import UNKNOWN, table_of
 
 FILES = ["kallsyms", "kcore", "modules"]
@@ -227,6 +228,20 @@ def test_copied_into_it(view, store, copied, how):
                      sorted(os.listdir(target / copied.name)) == FILES, "the whole copy")
     assert files_of(view / "[kernel.kcore]") == wanted
     view.unmount()
+    assert files_of(store / "[kernel.kcore]") == wanted
+
+
+def test_copied_and_told_to_end(view, store, copied):
+    """By a signal nothing is lost of what had its place, nor said to be."""
+    wanted = files_of(copied.parents[1])
+    target = view / "[kernel.kcore]" / copied.parent.name
+    os.makedirs(target)
+    COPIES["cp -a"](copied, target)
+    tools.wait_until(lambda: all((target / copied.name / name).exists() for name in FILES) and
+                     sorted(os.listdir(target / copied.name)) == FILES, "the whole copy")
+    assert view.end()[0] == 0
+    view.check_log()
+    tools.wait_until(lambda: not is_mounted(view.path), "the end of the mount")
     assert files_of(store / "[kernel.kcore]") == wanted
 
 
