@@ -308,11 +308,12 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged = from ? bid_find_staged(fs, &from->node, name) : NULL;
-	struct bid_request request;
-	int r = !from ? -ESTALE : flags & ~RENAME_NOREPLACE ? -EINVAL : -EPERM;
-
 	/* nothing is replaced anyway, and that there is nothing yet the kernel has seen */
-	if (staged && !(flags & ~RENAME_NOREPLACE))
+	bool known = !(flags & ~RENAME_NOREPLACE);
+	struct bid_request request;
+	int r = !from ? -ESTALE : known ? -EPERM : -EINVAL;
+
+	if (staged && known)
 		r = place(fs, to, new_name, staged, &request);
 	if (r == 0)
 		bid_staging_drop(fs->staging, staged);

@@ -53,7 +53,7 @@ static bool is_for_page(const struct bid_transfer *transfer)
 
 /*
  * Nothing in a source file or a section says what it is: what the header tells to be something else is not taken, and that was
- * judged.
+ * judged. Of a section's size elfutils' server says that it is that of the whole file, if it has just unpacked that.
  */
 static bool refuses_text(struct bid_transfer *transfer)
 {
@@ -101,7 +101,7 @@ static int begin_body(struct bid_transfer *transfer)
 	int r = 0;
 
 	transfer->phase = BID_PHASE_BODY;
-	/* elfutils' server says it of the whole file, if it has just unpacked that: where a section ends is known without */
+	/* it may be that of the whole file, see above, and where the section ends is known without */
 	if (transfer->kind == BID_KIND_SECTION && !bid_ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_server_note_answer(transfer->server, transfer, now);

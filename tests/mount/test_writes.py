@@ -140,20 +140,24 @@ def test_an_archive_is_unpacked_into_it(view, store, scene):
 
 def test_not_before_its_end(view, store, scene):
     """Who looks at what is being written, or inherits it, does not end it: neither in the middle, nor before what follows."""
-    content, place = scene.burn.read() + b"and more", place_of(view, scene.burn)
+    # what is left out is seen by the blocks of the disk
+    large = programs.burn(scene.place / "large", "hot_large", 5, "-static")
+    content, place = large.read() + b"and more", place_of(view, large)
     place.mkdir(parents=True)
-    quarter, end = len(content) // 4, len(scene.burn.read())
+    quarter, end = len(content) // 4, len(large.read())
     with open(place / "elf", "wb", buffering=0) as file:
         for start, stop in ((0, quarter), (2 * quarter, end)):
             os.pwrite(file.fileno(), content[start:stop], start)
             os.stat(place / "elf")
-            tools.run("true", pass_fds=[file.fileno()])
-            assert not view.artifact(scene.burn.id).exists()
+            assert not view.artifact(large.id).exists()
+        os.close(os.dup(file.fileno()))
+        assert not view.artifact(large.id).exists()
         os.pwrite(file.fileno(), content[quarter:2 * quarter], quarter)
         os.stat(place / "elf")
-        assert not view.artifact(scene.burn.id).exists()
+        tools.run("true", pass_fds=[file.fileno()])
+        assert not view.artifact(large.id).exists()
         os.pwrite(file.fileno(), content[end:], end)
-    assert placed(view, scene.burn).read_bytes() == content
+    assert placed(view, large).read_bytes() == content
     view.unmount()
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
 
