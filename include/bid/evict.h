@@ -89,8 +89,11 @@ enum { BID_FORGET_S = 30 * 24 * 60 * 60 };
 int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,
 		     struct bid_forgotten *ret_gone);
 
-/* Somebody adds what may have been fetched before, and is here already: it is his from now on, and is never evicted. */
-void bid_store_claim(struct bid_store *store, const struct bid_request *request);
+/*
+ * Somebody adds what may have been fetched before, and is here already: it is his from now on, and is never evicted. Returns 0, or
+ * -ENOENT if nothing is recorded of it.
+ */
+int bid_store_claim(struct bid_store *store, const struct bid_request *request);
 
 /*
  * The artifact was served: remember that it is in use, for the order of eviction. Costs next to nothing but once an hour for each.

@@ -349,8 +349,11 @@ struct bid_scan_config {
 	enum bid_link link;
 	/* Called for each file, from the thread that scans. A non-zero return ends the scan. May be NULL. */
 	int (*file)(void *user, const struct bid_scan_file *file);
-	/* Called now and then, from the same thread. May be NULL. */
-	void (*progress)(void *user, const struct bid_scan_counts *counts);
+	/*
+	 * Called now and then, from the same thread. A non-zero return ends the walk: what it has come upon until then is added,
+	 * and reported. May be NULL.
+	 */
+	int (*progress)(void *user, const struct bid_scan_counts *counts);
 	void *user;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl add */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <bid/error.h>
 
@@ -10,6 +12,7 @@
 #include "base/log.h"
 #include "base/trouble.h"
 #include "ctl/debug_file.h"
+#include "ctl/signals.h"
 
 /* A scan keeps a directory open for each level it is below, in each thread, and files that wait to be synced. */
 static void allow_many_files(void)
@@ -27,6 +30,8 @@ struct adding {
 	struct ctl_tally *tally;
 	struct ctl_batch *batch; /* of the files, if there may be several; borrowed */
 	struct ctl_debug_files debug_files;
+	sigset_t ends, before; /* the signals that end a scan, and those that were blocked before they were */
+	int caught; /* the signal that ended it */
 };
 
 static int scanned(void *user, const struct bid_scan_file *file)
@@ -45,11 +50,19 @@ static int scanned(void *user, const struct bid_scan_file *file)
 	return ctl_debug_files_want(&adding->debug_files, file->path, &file->added.id);
 }
 
-static void show_progress(void *user, const struct bid_scan_counts *counts)
+static int show_progress(void *user, const struct bid_scan_counts *counts)
 {
 	struct adding *adding = user;
 
 	ctl_tally_progress(adding->tally, counts->seen);
+	if (adding->caught > 0)
+		return -EINTR;
+	adding->caught = sigtimedwait(&adding->ends, NULL, &(struct timespec){ 0 });
+	if (adding->caught <= 0)
+		return 0;
+	/* what was come upon is still added; whoever cannot wait for that, asks again */
+	pthread_sigmask(SIG_SETMASK, &adding->before, NULL);
+	return -EINTR;
 }
 
 static int add_tree(struct adding *adding, struct bid_store *store, const char *path)
@@ -67,7 +80,14 @@ static int add_tree(struct adding *adding, struct bid_store *store, const char *
 	int r;
 
 	adding->debug_files.scanned = true;
+	/* before any thread is started, so that all of them leave these to us */
+	ctl_end_signals(&adding->ends);
+	pthread_sigmask(SIG_BLOCK, &adding->ends, &adding->before);
 	r = bid_store_scan(store, path, &config, &counts);
+	/* while the last of it was settled */
+	if (adding->caught <= 0)
+		adding->caught = sigtimedwait(&adding->ends, NULL, &(struct timespec){ 0 });
+	pthread_sigmask(SIG_SETMASK, &adding->before, NULL);
 
 	ctl_progress_clear(&tally->progress);
 	tally->seen += counts.seen;
@@ -129,11 +149,18 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 		r = add_file(files, store, path);
 	} else {
 		r = add_tree(&tree, store, path);
-		/* after all of it, because they may be in it */
-		if (r == 0)
-			r = ctl_debug_files_add(&tree.debug_files, tally, store);
+		/* after all of it, because they may be in it; and nobody looks for them once their programs are known */
+		if (r == 0 || tree.caught > 0) {
+			int paired = ctl_debug_files_add(&tree.debug_files, tally, store);
+
+			r = r == 0 ? paired : r;
+		}
 		ctl_debug_files_release(&tree.debug_files);
 	}
+	if (tree.caught > 0 && r == -EINTR)
+		bid_error("interrupted: not all of '%s' was looked at; to add it again goes on", path);
+	if (tree.caught > 0 && (r == 0 || r == -EINTR))
+		return (enum ctl_status)(CTL_SIGNAL + tree.caught);
 	if (r == 0)
 		return CTL_DONE;
 	ctl_tally_refused(tally, path,
@@ -151,7 +178,7 @@ static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *s
 	int r;
 
 	ctl_batch_begin(&batch, tally, store);
-	for (int i = 0; i < argc && status != CTL_TROUBLE; i++) {
+	for (int i = 0; i < argc && status < CTL_TROUBLE; i++) {
 		enum ctl_status one = add(&files, store, argv[i]);
 
 		if (one != CTL_DONE)
@@ -160,7 +187,7 @@ static enum ctl_status add_operands(struct ctl_tally *tally, struct bid_store *s
 	/* what came before trouble, too */
 	r = ctl_batch_settle(&batch);
 	/* after all of them, because they may be among them */
-	if (r == 0 && status != CTL_TROUBLE)
+	if (r == 0 && status < CTL_TROUBLE)
 		r = ctl_debug_files_add(&files.debug_files, tally, store);
 	ctl_debug_files_release(&files.debug_files);
 	ctl_batch_release(&batch);

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ctl/output.h"
+#include "ctl/signals.h"
 #include "ctl/sources.h"
 
 /* Each has a temporary file open; more would only wait for the servers' limits. */
@@ -149,10 +150,7 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 	sigset_t interrupts, before;
 
 	/* before any thread is started, so that all of them leave these to us */
-	sigemptyset(&interrupts);
-	sigaddset(&interrupts, SIGINT);
-	sigaddset(&interrupts, SIGTERM);
-	sigaddset(&interrupts, SIGHUP);
+	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, &before);
 
 	status = ctl_sources_init(&sources, ctl, store);

@@ -20,6 +20,7 @@
 #include "ctl/cover.h"
 #include "ctl/get_many.h"
 #include "ctl/output.h"
+#include "ctl/signals.h"
 #include "ctl/sources.h"
 #include "ctl/story.h"
 
@@ -274,10 +275,7 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	int caught = 0;
 
 	/* before any thread is started, so that all of them leave these to us */
-	sigemptyset(&interrupts);
-	sigaddset(&interrupts, SIGINT);
-	sigaddset(&interrupts, SIGTERM);
-	sigaddset(&interrupts, SIGHUP);
+	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, NULL);
 
 	answer.story.stored = look(store, request);

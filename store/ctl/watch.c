@@ -21,6 +21,7 @@
 #include "ctl/exec_events.h"
 #include "ctl/notify.h"
 #include "ctl/running.h"
+#include "ctl/signals.h"
 
 enum {
 	INTERVAL_S = 10,
@@ -287,10 +288,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	snprintf(watch.path, sizeof(watch.path), "%s", bid_store_path(watch.store));
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGINT);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGHUP);
+	ctl_end_signals(&ends);
 	sigprocmask(SIG_BLOCK, &ends, &before);
 	watch.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 	ctl_tally_begin(&watch.tally, ctl, CTL_TALLY_STREAM);

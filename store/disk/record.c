@@ -177,17 +177,19 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
 	return put(store, request, json, own ? (struct timespec[]){ st.st_atim, st.st_mtim } : NULL);
 }
 
-void bid_store_claim(struct bid_store *store, const struct bid_request *request)
+int bid_store_claim(struct bid_store *store, const struct bid_request *request)
 {
 	const char *how;
 	json_t *json;
+	int r = bid_record_read(store, request, &json);
 
-	if (bid_record_read(store, request, &json) < 0)
-		return;
+	if (r < 0)
+		return r == -ENOENT ? r : 0;
 	how = json_string_value(json_object_get(json, "how"));
 	if (how && strcmp(how, "fetched") == 0)
 		bid_record_set(store, request, "how", "added");
 	json_decref(json);
+	return 0;
 }
 
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
@@ -431,6 +433,14 @@ static bool is_packed(struct bid_store *store, const struct bid_request *request
 	struct bid_pack_key key = key_of(request);
 
 	return !request->detail && bid_packs_find(store, &key, NULL, NULL) != -ENOENT;
+}
+
+bool bid_record_exists(struct bid_store *store, const struct bid_request *request)
+{
+	struct stat st;
+	int r = bid_record_stat(store, request, &st);
+
+	return r == -ENOENT ? is_packed(store, request) : r < 0 || st.st_size > 0;
 }
 
 void bid_record_drop(struct bid_store *store, const struct bid_request *request)

@@ -59,6 +59,9 @@ void bid_record_fans(struct bid_store *store, struct bid_record_fans *ret_fans);
 /* Has the record of @request a file of its own, whatever is in it? */
 bool bid_record_has_own(struct bid_store *store, const struct bid_record_fans *fans, const struct bid_request *request);
 
+/* Is there a record of @request, whatever is in it? */
+bool bid_record_exists(struct bid_store *store, const struct bid_request *request);
+
 /* Remove the record of @request. In the place of one that is in a pack is an empty file then. */
 void bid_record_drop(struct bid_store *store, const struct bid_request *request);
 

@@ -16,6 +16,7 @@ struct collected {
 	struct bid_request request; /* without detail; the id as it is filed */
 	char *text; /* as it is in a pack; owned */
 	size_t len;
+	bool missing; /* to be written if there is none */
 };
 
 struct collection {
@@ -58,10 +59,11 @@ void bid_record_batch_free(struct bid_record_batch *batch)
 	free(batch);
 }
 
-int bid_record_batch_add(struct bid_record_batch *batch, const struct bid_record *record)
+int bid_record_batch_add(struct bid_record_batch *batch, const struct bid_record *record, bool missing)
 {
 	struct collection *collection = &batch->collection;
-	struct collected collected = { .request = { .id = bid_layout_filed(&record->request.id), .kind = record->request.kind } };
+	struct collected collected = { .request = { .id = bid_layout_filed(&record->request.id), .kind = record->request.kind },
+				       .missing = missing };
 	int r = bid_record_print_packed(bid_record_json(record), &collected.text, &collected.len);
 
 	if (r < 0)
@@ -108,11 +110,18 @@ static int write_all(struct bid_store *store, const struct collection *collectio
 		struct collected *collected = &collection->records[i];
 		struct bid_pack_key key = bid_pack_key(&collected->request.id, collected->request.kind);
 
-		if (collection->n == 1 || is_known(store, &fans, &collected->request, &key)) {
+		bool known = is_known(store, &fans, &collected->request, &key);
+
+		/* an empty file is none */
+		if (known && collected->missing && bid_record_exists(store, &collected->request))
+			continue;
+		if (collection->n == 1 || known) {
 			r = bid_record_write_text(store, &collected->request, collected->text);
 			result = result < 0 ? result : r;
 		} else {
-			items[n++] = (struct bid_pack_item){ .key = key, .text = collected->text, .len = (uint32_t)collected->len };
+			items[n++] = (struct bid_pack_item){
+				.key = key, .rank = collected->missing, .text = collected->text, .len = (uint32_t)collected->len
+			};
 		}
 	}
 	r = n > 0 ? bid_packs_add(store, items, n) : 0;

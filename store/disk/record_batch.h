@@ -15,8 +15,11 @@ int bid_record_batch_new(struct bid_store *store, struct bid_record_batch **ret_
 /* Forgets what was not written. @batch may be NULL. */
 void bid_record_batch_free(struct bid_record_batch *batch);
 
-/* Any thread may call it. @record is copied, and has no detail. It is not to be found before it is written. */
-int bid_record_batch_add(struct bid_record_batch *batch, const struct bid_record *record);
+/*
+ * Any thread may call it. @record is copied, and has no detail. It is not to be found before it is written, which with @missing it
+ * is only if there is none by then, and none without @missing in the batch.
+ */
+int bid_record_batch_add(struct bid_record_batch *batch, const struct bid_record *record, bool missing);
 
 /* How many were added since it was last written. */
 size_t bid_record_batch_n(struct bid_record_batch *batch);

@@ -6,18 +6,22 @@ usage: check_add_trouble.py BIDCTL [CASE...]
 
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root or strace is left out without it, and said so.
 """
+import fcntl
 import os
 import pathlib
 import re
 import shutil
+import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import time
 
 import cases
 from add_scene import IDS, NOBODY, call, everything_is_right, in_namespace, summary, system_tree, without_leaks
 from cases import need
-from check_bidctl import DONE, TROUBLE, Scene, build
+from check_bidctl import DONE, TIMEOUT, TROUBLE, Scene, build
 
 
 def case_killed(scene):
@@ -116,6 +120,8 @@ def case_killed_while_recording(scene):
             scene.on_store("add", trees[1])
             scene.on_store("verify", "--deep")
             assert recorded(scene, ids[0]) == ids[0], (system_call, number)
+            # what came without its record has one now
+            assert recorded(scene, ids[1]) == ids[1], (system_call, number)
         assert number > 1 and done.returncode == DONE, (system_call, number, done)
     assert recorded(scene, ids[1]) == ids[1] and len(list(packs.iterdir())) == 1
     assert len(killed) == 5, killed
@@ -127,6 +133,66 @@ def call_traced(scene, system_call, number, path, tree):
     return call("strace", "-f", "-qq", "-o", "/dev/null", *only, "-e", f"trace={system_call}",
                 "-e", f"inject={system_call}:signal=SIGKILL:when={number}", scene.bidctl, "-s", scene.store, "add", "--jobs=1",
                 "--link=hard", tree, env=without_leaks(scene))
+
+
+# so that most are before it when it waits for somebody to read of the first ones
+FEW_FILES = ["prlimit", "--nofile=512:512"]
+
+
+def many_programs(scene, count):
+    """A tree of as many programs, each with an id and a long name of its own. Returns it and the ids."""
+    tree = scene.home / "many"
+    tree.mkdir()
+    marker = "5a" * 20
+    template = build(scene.home, "template", marker).read_bytes()
+    assert template.count(bytes.fromhex(marker)) == 1
+    ids = {f"{number:040x}" for number in range(1, count + 1)}
+    for build_id in ids:
+        path = tree / (build_id + "x" * 200)
+        path.write_bytes(template.replace(bytes.fromhex(marker), bytes.fromhex(build_id)))
+        path.chmod(0o755)
+    return tree, ids
+
+
+def add_and_signal(scene, number, prefix, *arguments):
+    """Add, send it the signal when it waits for who reads what it prints, and read. Returns its status and what it printed."""
+    with subprocess.Popen([*map(str, [*prefix, scene.bidctl, "-s", scene.store, "add", "-v", *arguments])], env=scene.environment,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + TIMEOUT
+            room = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
+            while struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4)))[0] < room - 8192:
+                assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+                time.sleep(0.02)
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=TIMEOUT)
+        finally:
+            process.kill()
+    return process.returncode, output, errors
+
+
+def case_interrupted(scene):
+    """By Ctrl-C it says what it did and that it is not all; what is there has its record; and the rest can follow."""
+    count = 1500
+    tree, ids = many_programs(scene, count)
+    status, output, errors = add_and_signal(scene, signal.SIGINT, FEW_FILES, "--jobs=1", "--link=copy", tree)
+    assert status == 128 + signal.SIGINT and f"interrupted: not all of '{tree}' was looked at" in errors, (status, errors)
+    *lines, last = output.splitlines()
+    added = {line.split(" ", 1)[0] for line in lines}
+    seen, told = map(int, re.fullmatch(r"seen (\d+), added (\d+), known 0, refused 0", last).groups())
+    assert 0 < told == len(added) == seen < count and added < ids, last
+    assert everything_is_right(scene) == told
+    some = set(sorted(added)[::50])
+    assert recorded(scene, some) == some
+    assert summary(scene.on_store("add", tree))[0] == (count, count - told, told, 0)
+    assert everything_is_right(scene) == count
+
+
+def case_ignored(scene):
+    """What is to be ignored, as SIGHUP is for nohup(1), ends nothing."""
+    tree, ids = many_programs(scene, 1000)
+    status, output, errors = add_and_signal(scene, signal.SIGHUP, ["nohup", *FEW_FILES], "--jobs=1", "--link=copy", tree)
+    assert status == DONE and f"added {len(ids)}," in output.splitlines()[-1], (status, errors)
 
 
 def case_full_disk(scene):

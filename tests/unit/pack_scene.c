@@ -35,7 +35,7 @@ void write_batch(struct bid_store *store, unsigned first, unsigned n)
 	for (unsigned i = first; i < first + n; i++) {
 		struct bid_record record = record_of(i);
 
-		assert_int_equal(bid_record_batch_add(batch, &record), 0);
+		assert_int_equal(bid_record_batch_add(batch, &record, false), 0);
 	}
 	assert_int_equal(bid_record_batch_n(batch), n);
 	assert_int_equal(bid_record_batch_write(batch), 0);

@@ -175,6 +175,41 @@ static int own_place(const struct bid_adding *adding, char ret_path[static PATH_
 	return snprintf(ret_path, PATH_MAX, "%s/%s", adding->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
+static void record(struct bid_store *store, const struct bid_adding *adding, enum bid_link link, bool missing)
+{
+	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
+	struct bid_record record = {
+		.request = { .id = adding->added.id, .kind = adding->added.kind },
+		.origin = &origin,
+		.link = link,
+		.source = &adding->st,
+		.size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size,
+	};
+
+	if (adding->records)
+		bid_record_batch_add(adding->records, &record, missing);
+	else
+		bid_record_write(store, &record);
+}
+
+/*
+ * Nothing is recorded of @file, which is here already: perf put it there, or somebody who was killed. If it is what the file to be
+ * added is by all that can be seen, that tells where it is from. What a lower store has is not recorded here.
+ */
+static void record_known(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file)
+{
+	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
+	uint64_t size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size;
+	struct stat st;
+	bool linked;
+
+	if ((uint64_t)file->st.st_size != size || bid_find_stat(store, &request, &st) < 0 || st.st_ino != file->st.st_ino ||
+	    st.st_dev != file->st.st_dev)
+		return;
+	linked = !adding->packed && st.st_ino == adding->st.st_ino && st.st_dev == adding->st.st_dev;
+	record(store, adding, linked ? BID_LINK_HARD : BID_LINK_AUTO, true);
+}
+
 /* Is it here already? 1 if so, and then it has this file's name too. */
 static int recognise(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
 {
@@ -195,7 +230,8 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 	adding->is_fresh = adding->added.known && bid_store_is_fresh(store, &file.st);
 	/* from now on it is not what can be fetched again */
 	if (adding->added.known) {
-		bid_store_claim(store, &request);
+		if (bid_store_claim(store, &request) == -ENOENT)
+			record_known(store, adding, &file);
 		bid_known_mend(store, adding, &file);
 	}
 	bid_file_release(&file);
@@ -306,23 +342,6 @@ static int publish_instead(struct bid_store *store, struct bid_adding *adding, e
 	return bid_aside_wrong(store, path, &request) ? publish(store, adding, durability, put) : r;
 }
 
-static void record(struct bid_store *store, const struct bid_adding *adding)
-{
-	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
-	struct bid_record record = {
-		.request = { .id = adding->added.id, .kind = adding->added.kind },
-		.origin = &origin,
-		.link = adding->added.link,
-		.source = &adding->st,
-		.size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size,
-	};
-
-	if (adding->records)
-		bid_record_batch_add(adding->records, &record);
-	else
-		bid_record_write(store, &record);
-}
-
 /* What is known was perhaps put there by somebody who syncs nothing, or has not done so yet. */
 static int sync_known(struct bid_store *store, const struct bid_adding *adding, enum bid_durability durability)
 {
@@ -345,6 +364,9 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 	char own[PATH_MAX];
 	int r = published;
 
+	/* the first one: to give it another name looks for it */
+	if (r == 0 && !adding->added.known)
+		record(store, adding, adding->added.link, false);
 	if (r == -EEXIST) {
 		r = recognise(store, adding, durability);
 		/* what is there is not it, and stays, or could not be set aside */
@@ -361,7 +383,6 @@ static int settle(struct bid_store *store, struct bid_adding *adding, int publis
 		adding->added.link = BID_LINK_AUTO;
 		return sync_known(store, adding, durability);
 	}
-	record(store, adding);
 	return 0;
 }
 

@@ -137,11 +137,14 @@ static void count(struct bid_scan *scan)
 static void tick(void *user)
 {
 	struct bid_scan *scan = user;
+	int r;
 
 	if (!scan->config->progress)
 		return;
 	count(scan);
-	scan->config->progress(scan->config->user, &scan->counts);
+	r = scan->config->progress(scan->config->user, &scan->counts);
+	if (r != 0)
+		bid_walk_end(scan->walk, r);
 }
 
 static const struct bid_walk_ops walk_ops = { .enter = enter, .file = one_file, .trouble = trouble };

@@ -208,10 +208,10 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 
 	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
 		return false;
-	/* it may give rights by now, or be hidden, which in the store it would not be */
+	/* it may give rights by now, or be hidden, which in the store it would not be; perf, or who was killed, records nothing */
 	if (is_same(ret_stored, st))
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) &&
-		       (file->note == 0 || !bid_readers_of(scan->store, fd, st).hidden);
+		       (file->note == 0 || !bid_readers_of(scan->store, fd, st).hidden) && bid_record_exists(scan->store, &request);
 	/* or be hidden no more */
 	if (ret_stored->st_size != st->st_size || (st->st_mode & S_IROTH && !(ret_stored->st_mode & S_IROTH)) ||
 	    bid_store_find(scan->store, &request, &found) < 0)
@@ -219,9 +219,7 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 	same = is_same(&found.st, ret_stored);
 	bid_file_release(&found);
 	/* from now on it is not what can be fetched again */
-	if (same)
-		bid_store_claim(scan->store, &request);
-	return same;
+	return same && bid_store_claim(scan->store, &request) == 0;
 }
 
 /* The rest of adding the file open at adding->fd, whose stat was @st. */
