@@ -54,6 +54,15 @@ static bool debug_name(const struct bid_request *request, const char *hex, char 
 	return true;
 }
 
+/* The same in perf's build-id cache. */
+static bool perf_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
+{
+	if (!bid_kind_is_elf(request->kind) || !hex[2])
+		return false;
+	snprintf(buf, size, ".build-id/%.2s/%s/%s", hex, hex + 2, bid_kind_store_name(request->kind));
+	return true;
+}
+
 /* Does everybody get to the file open at @fd, by its directories? */
 static bool all_get_to(int fd)
 {
@@ -72,7 +81,7 @@ static int open_regular(int root, struct bid_tree_file *file)
 	if (fstat(file->fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	file->size = (uint64_t)st.st_size;
 	/* a list may refuse anybody */
 	file->is_public = bid_fstat(file->fd, &st) == 0 && st.st_mode & S_IROTH && all_get_to(file->fd);
@@ -89,6 +98,11 @@ static int find(int root, const struct bid_request *request, struct bid_tree_fil
 	if (web_name(request, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, file);
 	if (r == -ENOENT && debug_name(request, hex, file->name, sizeof(file->name)))
+		r = open_regular(root, file);
+	/* the directory of a build, to which perf's link leads */
+	if (r == -EISDIR && !request->detail)
+		r = -ENOENT;
+	if (r == -ENOENT && perf_name(request, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, file);
 	return r;
 }

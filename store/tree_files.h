@@ -30,9 +30,13 @@ struct bid_tree_file {
  *
  *   .build-id/xx/rest, .build-id/xx/rest.debug
  *
+ * or as perf's build-id cache,
+ *
+ *   .build-id/xx/rest/{elf,debug}
+ *
  * where the first two digits of ID are xx. Links that lead out of it are not followed. Returns 0; -ENOENT if it has no such file;
- * -ENOTDIR if there is neither directory, as where nothing is mounted; -EDEADLK if the tree is on the device @own; -EINVAL for what
- * is no regular file; or the error of the file system. @ret_file is changed in any case, and to be released.
+ * -ENOTDIR if there is neither directory, as where nothing is mounted; -EDEADLK if the tree is on the device @own; -EISDIR and
+ * -EINVAL for what is no regular file; or the error of the file system. @ret_file is changed in any case, and to be released.
  */
 int bid_tree_open(const char *path, dev_t own, const struct bid_request *request, struct bid_tree_file *ret_file);
 

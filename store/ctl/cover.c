@@ -3,13 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/mount.h"
 #include "ctl/mounts.h"
+
+enum { INFO_MAX = 4 * 1024 * 1024 };
 
 /* Does @mount have the number at @id, and does its daemon say nothing? */
 static int is_silent_cover(void *user, const struct ctl_mount *mount)
@@ -44,6 +48,49 @@ json_t *ctl_cover_state(const char *path)
 	if (ctl_mount_status(&mount, CTL_MOUNT_TIMEOUT_MS, &text) == 0)
 		state = json_loads(text, 0, NULL);
 	return state ? state : json_object();
+}
+
+/* The file @name of @id in the mount @path. */
+static int open_in(const char *path, const struct bid_id *id, const char *name)
+{
+	char hex[BID_ID_HEX_MAX], file[2 * PATH_MAX];
+	int fd;
+
+	if (!bid_is_mount(path))
+		return -ENOENT;
+	snprintf(file, sizeof(file), "%s/buildid/%s/%s", path, bid_id_format(id, hex), name);
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int ctl_cover_info(const char *path, const struct bid_id *id, char **ret_text)
+{
+	bid_auto_fd int fd = open_in(path, id, "info");
+	size_t len;
+	int r = fd < 0 ? fd : bid_read_file(fd, INFO_MAX, ret_text, &len);
+
+	if (r == 0 && len > 0 && (*ret_text)[len - 1] == '\n')
+		(*ret_text)[len - 1] = '\0';
+	return r;
+}
+
+int ctl_cover_open(const char *path, const struct bid_request *request, struct bid_file *ret_file)
+{
+	const char *detail = bid_detail_text(request->detail);
+	char name[BID_DETAIL_MAX + 16];
+	struct bid_file file = { .kind = request->kind };
+
+	/* that of a source is a path */
+	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(request->kind), *detail == '/' ? "" : "/", detail);
+	file.fd = open_in(path, &request->id, name);
+	if (file.fd < 0)
+		return file.fd;
+	if (fstat(file.fd, &file.st) < 0 || !S_ISREG(file.st.st_mode)) {
+		bid_file_release(&file);
+		return -ENOENT;
+	}
+	*ret_file = file;
+	return 0;
 }
 
 static const char *string_of(const json_t *object, const char *name)

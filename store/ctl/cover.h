@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <bid/artifact.h>
+#include <bid/store.h>
 #include <jansson.h>
 
 /* Is there a mount over @path whose daemon does not answer? Then whatever asks for something in it waits without an end. */
@@ -14,6 +14,13 @@ bool ctl_cover_is_silent(const char *path);
 
 /* What the mount at @path says of itself, for the caller to release: an empty object if it does not. NULL if there is none. */
 json_t *ctl_cover_state(const char *path);
+
+/*
+ * What the mount at @path tells of @id in buildid/ID/info, for the caller to free, and the file of @request, which has a detail.
+ * -ENOENT if there is no mount, or as open(2). Both wait as long as the mount does, for its servers too.
+ */
+int ctl_cover_info(const char *path, const struct bid_id *id, char **ret_text);
+int ctl_cover_open(const char *path, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
  * Had the mount that says @state (not NULL) no trouble with its servers from @since on, in seconds since the epoch, and was it done

@@ -237,10 +237,10 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 			  answer->story.remembered_s, name);
 	else if (answer->story.stored == -ENODATA)
 		bid_error("%s, as the files of the build in the store show: %s", cause, name);
+	else if ((request->detail || status_of(answer->error) == CTL_TROUBLE) && bid_is_mount(bid_store_path(store)))
+		bid_error("%s by the mount that covers the store, of which 'bidctl status' tells: %s", cause, name);
 	else if (answer->story.n == 0 && answer->error == -ENOENT)
 		bid_error("%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind), name);
-	else if (status_of(answer->error) == CTL_TROUBLE && bid_is_mount(bid_store_path(store)))
-		bid_error("%s by the mount that covers the store, of which 'bidctl status' tells: %s", cause, name);
 	else
 		bid_error("%s: %s", cause, name);
 
@@ -265,6 +265,18 @@ static void doubt(struct bid_store *store, const struct bid_request *request, in
 	json_decref(state);
 }
 
+/* Sources and sections are kept where only the mount over the store sees them. */
+static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
+{
+	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	enum ctl_status status;
+
+	answer.error = ctl_cover_open(bid_store_path(store), request, &answer.file);
+	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);
+	answer_release(&answer);
+	return status;
+}
+
 static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
@@ -274,6 +286,8 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	sigset_t interrupts;
 	int caught = 0;
 
+	if (request->detail && bid_is_mount(bid_store_path(store)))
+		return get_from_cover(ctl, store, request);
 	/* before any thread is started, so that all of them leave these to us */
 	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, NULL);

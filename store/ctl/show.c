@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/cookies.h"
+#include "ctl/cover.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
@@ -115,6 +116,20 @@ static void print_info(const json_t *info)
 		print_line("artifacts", "none: the link leads to nothing");
 }
 
+/* Where a mount covers the store, its records are not seen, and the mount tells. Errors as of bid_store_info(). */
+static int info_of(struct bid_store *store, const struct bid_id *id, char **ret_text)
+{
+	char *told;
+	int r = bid_store_info(store, id, ret_text);
+
+	/* of what is not here it would ask its servers */
+	if (r == 0 && ctl_cover_info(bid_store_path(store), id, &told) == 0) {
+		free(*ret_text);
+		*ret_text = told;
+	}
+	return r;
+}
+
 /* Print what bid_store_info() has made, @text. */
 static int show_text(const char *text)
 {
@@ -140,7 +155,7 @@ static int show_build(void *user, const struct bid_id *id)
 {
 	struct showing *showing = user;
 	bid_auto_free char *text = NULL;
-	int r = bid_store_info(showing->store, id, &text);
+	int r = info_of(showing->store, id, &text);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -195,7 +210,7 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 		return show_path(ctl, store, argv[0]);
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
-	r = bid_store_info(store, &id, &text);
+	r = info_of(store, &id, &text);
 	if (r == -ENOENT) {
 		bid_error("its link leads to nothing: '%s'", argv[0]);
 		return CTL_REFUSED;

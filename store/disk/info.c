@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "disk/derive/section.h"
+#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/names.h"
 #include "disk/piece.h"
@@ -24,10 +25,24 @@
 static const char *const recorded[] = { "digest", "how",  "link",    "time",	      "server",
 					"url",	  "file", "archive", "ima_signature", "source" };
 
+/* What is recorded where it lies: a lower store may be one of ours, too. Errors as of bid_record_read(). */
+static int read_record(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+{
+	struct stat st;
+
+	/* sources and sections are the store's own */
+	if (bid_kind_has_detail(request->kind))
+		return bid_record_read(store, request, ret_json);
+	for (; store; store = bid_store_lower(store))
+		if (bid_find_stat(store, request, &st) == 0)
+			return bid_record_read(store, request, ret_json);
+	return -ENOENT;
+}
+
 int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user)
 {
 	json_t *record;
-	int r = bid_record_read(store, request, &record);
+	int r = read_record(store, request, &record);
 
 	if (r < 0)
 		return r;
@@ -59,7 +74,7 @@ static json_t *artifact(struct bid_store *store, const struct bid_request *reque
 		json_object_set_new(json, "path", bid_json_text(path + root + 1));
 	else if (path[0] == '/')
 		json_object_set_new(json, "path", bid_json_text(path)); /* in a lower store */
-	if (bid_record_read(store, request, &record) < 0)
+	if (read_record(store, request, &record) < 0)
 		return json;
 	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
 		json_t *value = json_object_get(record, recorded[i]);

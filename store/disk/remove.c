@@ -291,26 +291,3 @@ int bid_store_remove(struct bid_store *store, struct bid_removal *removals, size
 	bid_idset_release(&wanted);
 	return r;
 }
-
-struct builds {
-	bid_store_id_fn fn;
-	void *user;
-};
-
-static int visit_build(void *user, const struct bid_place_of *entry)
-{
-	const struct builds *builds = user;
-
-	return builds->fn(builds->user, &entry->id);
-}
-
-int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user)
-{
-	struct builds builds = { .fn = fn, .user = user };
-	struct bid_visitor visitor = { .entry = visit_build, .user = &builds };
-
-	path += *path == '/';
-	if (!*path || strcmp(path, BID_LAYOUT_LINKS) == 0 || strcmp(path, BID_LAYOUT_PRIVATE) == 0)
-		return -ENOENT;
-	return bid_entries_of_path(store, path, &visitor);
-}

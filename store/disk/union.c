@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <bid/remove.h>
+
 #include "base/access.h"
 #include "base/cleanup.h"
+#include "disk/entries.h"
 #include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/names.h"
@@ -167,6 +170,35 @@ int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_en
 
 	while ((result == 0 || result == -ENOENT) && (sieve.current = bid_store_lower(sieve.current))) {
 		int r = bid_store_has_paths(sieve.current) ? bid_one_each_entry(sieve.current, path, pass_entry, &sieve) : -ENOENT;
+
+		if (r != -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
+static int pass_build(void *user, const struct bid_place_of *entry)
+{
+	const struct sieve *sieve = user;
+	struct stat st;
+
+	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
+		if (bid_root_stat(bid_store_root(store), entry->path, &st) == 0)
+			return 0;
+	return sieve->id(sieve->user, &entry->id);
+}
+
+int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user)
+{
+	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
+	struct bid_visitor visitor = { .entry = pass_build, .user = &sieve };
+	int result = -ENOENT;
+
+	path += *path == '/';
+	if (!*path || strcmp(path, BID_LAYOUT_LINKS) == 0 || strcmp(path, BID_LAYOUT_PRIVATE) == 0)
+		return -ENOENT;
+	for (; sieve.current && (result == 0 || result == -ENOENT); sieve.current = bid_store_lower(sieve.current)) {
+		int r = bid_store_has_paths(sieve.current) ? bid_entries_of_path(sieve.current, path, &visitor) : -ENOENT;
 
 		if (r != -ENOENT)
 			result = r;

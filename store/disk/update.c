@@ -16,16 +16,16 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-static void record(struct bid_store *store, const struct bid_adding *adding, const struct bid_request *request)
+static void record(struct bid_store *store, const struct bid_adding *adding, const struct bid_request *request, enum bid_link link)
 {
 	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
 	struct stat st;
 
-	if (fstat(adding->temp.fd, &st) == 0)
+	if (fstat(link == BID_LINK_HARD ? adding->fd : adding->temp.fd, &st) == 0)
 		bid_record_write(store, &(struct bid_record){
 						.request = *request,
 						.origin = &origin,
-						.link = BID_LINK_COPY,
+						.link = link,
 						.source = &adding->st,
 						.size = (uint64_t)st.st_size,
 					});
@@ -35,19 +35,24 @@ static int update(struct bid_store *store, struct bid_adding *adding, bool *ret_
 {
 	const struct bid_elf_info *info = &adding->info;
 	struct bid_request request = { .id = info->id };
-	unsigned names = 0;
+	unsigned names, others;
 	int r;
 
 	request.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
-	r = bid_replace(store, &request, NULL, -1, &names);
+	r = bid_replaceable(store, &request, &adding->st, &names, &others);
 	*ret_replaced = names > 0;
 	if (r < 0 || names == 0)
 		return r;
+	/* a hard link is the file already, but that may have been written to since it was recorded */
+	if (others == 0) {
+		record(store, adding, &request, BID_LINK_HARD);
+		return 0;
+	}
 	r = bid_adding_fill(store, adding, false, BID_DURABLE_EACH);
 	if (r == 0)
-		r = bid_replace(store, &request, NULL, adding->temp.fd, &names);
+		r = bid_replace(store, &request, NULL, adding->temp.fd);
 	if (r == 0)
-		record(store, adding, &request);
+		record(store, adding, &request, BID_LINK_COPY);
 	return r;
 }
 

@@ -222,6 +222,34 @@ def test_bidctl_on_a_covered_store(mount, scene, store):
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
 
 
+def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
+    """Records and sections are kept where only the mount sees them, and so that tells of them; what it has is nothing to add."""
+    def bidctl(*arguments, status=0):
+        return tools.run(tools.BIDCTL, "--store", store, *arguments, env=scene.env, status=status)
+
+    ident, path = scene.burn.id, scene.burn.path
+    bidctl("add", path)
+    told = json.loads(bidctl("show", "--json", ident).stdout)
+    m = mount(at=store)
+    for arguments in (ident, path):
+        covered = json.loads(bidctl("show", "--json", arguments).stdout)
+        covered = covered[0] if arguments is path else covered
+        assert covered["artifacts"]["elf"]["how"] == "added" and covered["artifacts"]["elf"]["file"] == str(path), covered
+        assert covered["paths"] == told["paths"]
+    assert ", added " in bidctl("show", ident).stdout
+    section = bidctl("get", ident, "section", ".text").stdout
+    assert section == f"{store}/buildid/{ident}/section/.text\n"
+    for kind, name in (("section", ".none"), ("source", "/none.c")):
+        why = bidctl("get", ident, kind, name, status=1).stderr
+        assert "by the mount that covers the store" in why and why.count("\n") == 1, why
+    (other := tmp_path / "other").mkdir()
+    for name in (f"{store}/buildid/{ident}/elf", f"{store}/buildid/{ident}"):
+        done = tools.run(tools.BIDCTL, "--store", other, "add", name, env=scene.env, status=1)
+        assert f"it is a store, or a mount of bidfs: '{name}'" in done.stderr and "added 0" in done.stdout, done
+    m.unmount()
+    assert bidctl("get", ident, "section", ".text").stdout != section
+
+
 def get(store, env, ident, *arguments, status):
     """One by its id, and the same as one of many; what either says."""
     one = tools.run(tools.BIDCTL, "--store", store, "get", ident, *arguments, env=env, status=status)

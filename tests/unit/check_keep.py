@@ -180,6 +180,10 @@ def case_update(scene):
     assert (done["replaced"], done["added"], done["refused"]) == (1, 0, 1) and done["files"][0]["replaced"], done
     assert stored.read_bytes() == program.read_bytes()
     assert scene.on_store("verify", "--deep").stdout.count("\n") == 1
+    # what is a link to it, and so the same whatever was written to it, is not copied
+    scene.on_store("add", "--link=hard", scene.two)
+    assert scene.on_store("update", scene.two).stdout == "replaced 1, added 0, refused 0\n"
+    assert (entry_of(scene, scene.two, ID_TWO) / "elf").samefile(scene.two)
 
 
 def case_update_swept(scene):

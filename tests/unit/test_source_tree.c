@@ -13,6 +13,8 @@
 
 #define WEB_ID	 ID
 #define DEBUG_ID OTHER_ID
+#define KERNEL_ID "aacc"
+#define PERF_ID	 "aabbccddeeff00112233445566778899aabbccdd"
 
 /* Puts the body of all artifacts at @format below the tree. */
 static void put(const char *name)
@@ -52,6 +54,12 @@ static int begin_tree(void **state)
 	put(".build-id/ff/eeddccbbaa99887766554433221100ffeeddcc.debug");
 	put("usr/bin/program");
 	link_to("../../usr/bin/program", ".build-id/ff/eeddccbbaa99887766554433221100ffeeddcc");
+	put("usr/bin/perf/" PERF_ID "/elf");
+	put("usr/bin/perf/" PERF_ID "/debug");
+	put(".build-id/aa/x");
+	link_to("../../usr/bin/perf/" PERF_ID, ".build-id/aa/bbccddeeff00112233445566778899aabbccdd");
+	put("[kernel.kallsyms]/" KERNEL_ID "/kallsyms");
+	link_to("../../[kernel.kallsyms]/" KERNEL_ID, ".build-id/aa/cc");
 	put(".build-id/01/escape");
 	link_to("../../../" ID "/debuginfo", ".build-id/01/23456789abcdef0123456789abcdef01234567.debug");
 	return 0;
@@ -87,6 +95,12 @@ static void test_layouts(void **state)
 		assert_body(&capture);
 		assert_int_equal(capture.size, BODY_SIZE);
 		assert_int_equal(capture.answered_size, BODY_SIZE);
+		ask_kind(setting.source, PERF_ID, kind, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		assert_body(&capture);
+		/* of this kernel there is a symbol table alone */
+		ask_kind(setting.source, KERNEL_ID, kind, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_ABSENT);
 		ask_kind(setting.source, DEBUG_ID, kind, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);

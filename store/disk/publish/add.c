@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
+#include "base/mount.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
@@ -87,6 +88,9 @@ int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struc
 	if (!bid_store_writable(store))
 		return -EROFS;
 	r = bid_adding_begin(store, add, &adding);
+	/* what has its path in a mount is from a store, and was from elsewhere before */
+	if (r == 0 && bid_is_in_mount(adding.fd, &adding.st))
+		r = -ELOOP;
 	if (r == 0)
 		r = bid_adding_vdso(store, &adding);
 	if (r == 0)

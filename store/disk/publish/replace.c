@@ -31,7 +31,8 @@ struct replacing {
 	enum bid_kind kind;
 	const struct stat *only; /* the file that it comes in the place of; NULL for any */
 	int fd; /* what comes instead; -1 as long as it is only counted what there is */
-	unsigned names;
+	const struct stat *st; /* to count: the file that others are counted beside */
+	unsigned names, others;
 };
 
 static int replace_at(struct bid_store *store, const char *path, int fd)
@@ -49,7 +50,16 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
 }
 
-/* In perf's old layout the entry @place is the file. What somebody removed meanwhile needs nothing in its place. */
+/* In perf's old layout the entry @place is the file. */
+static void path_in(const struct replacing *replacing, const char *place, bool is_file, char ret_path[static PATH_MAX + 16])
+{
+	if (is_file)
+		snprintf(ret_path, PATH_MAX + 16, "%s", place);
+	else
+		snprintf(ret_path, PATH_MAX + 16, "%s/%s", place, bid_kind_store_name(replacing->kind));
+}
+
+/* What somebody removed meanwhile needs nothing in its place. */
 static int replace_in(const struct replacing *replacing, const char *place, bool is_file)
 {
 	const struct stat *only = replacing->only;
@@ -57,10 +67,7 @@ static int replace_in(const struct replacing *replacing, const char *place, bool
 	struct stat st;
 	int r = 0;
 
-	if (is_file)
-		snprintf(path, sizeof(path), "%s", place);
-	else
-		snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(replacing->kind));
+	path_in(replacing, place, is_file, path);
 	if (only && (bid_root_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != only->st_ino ||
 		     st.st_dev != only->st_dev))
 		return 0;
@@ -80,22 +87,26 @@ static bool is_anothers(const struct replacing *replacing, const struct bid_plac
 	struct bid_request request = { .id = *replacing->id, .kind = replacing->kind };
 	char path[PATH_MAX + 16];
 
-	if (entry->is_file)
-		snprintf(path, sizeof(path), "%s", entry->path);
-	else
-		snprintf(path, sizeof(path), "%s/%s", entry->path, bid_kind_store_name(request.kind));
+	path_in(replacing, entry->path, entry->is_file, path);
 	return bid_check_anothers(replacing->store, path, &request);
 }
 
 static int replace(void *user, const struct bid_place_of *entry)
 {
 	struct replacing *replacing = user;
+	char path[PATH_MAX + 16];
+	struct stat st;
 
 	if (!(entry->kinds & 1U << replacing->kind) || !bid_idset_find(replacing->wanted, &entry->id) ||
 	    is_anothers(replacing, entry))
 		return 0;
+	if (replacing->fd >= 0)
+		return replace_in(replacing, entry->path, entry->is_file);
+	path_in(replacing, entry->path, entry->is_file, path);
 	replacing->names++;
-	return replacing->fd < 0 ? 0 : replace_in(replacing, entry->path, entry->is_file);
+	replacing->others += bid_root_stat(bid_store_root(replacing->store), path, &st) < 0 || st.st_ino != replacing->st->st_ino ||
+			     st.st_dev != replacing->st->st_dev;
+	return 0;
 }
 
 /* Whatever it is that lies there. */
@@ -123,22 +134,37 @@ static int replace_all_known(const struct replacing *replacing, const struct bid
 	return r == 0 ? bid_names_each(replacing->store, &filed, replace_noted, (void *)replacing) : r;
 }
 
-int bid_replace(struct bid_store *store, const struct bid_request *request, const struct stat *only, int fd, unsigned *ret_names)
+/* For each name in the whole store. */
+static int replace_each(struct replacing *replacing, const struct bid_id *id)
 {
 	struct bid_idset wanted = { 0 };
-	struct replacing replacing = {
-		.store = store, .wanted = &wanted, .id = &request->id, .kind = request->kind, .only = only, .fd = fd
-	};
-	struct bid_visitor visitor = { .entry = replace, .user = &replacing };
-	int r = bid_idset_init(&wanted, &request->id, 1);
+	struct bid_visitor visitor = { .entry = replace, .user = replacing };
+	int r = bid_idset_init(&wanted, id, 1);
 
+	replacing->wanted = &wanted;
+	replacing->id = id;
 	if (r == 0)
-		r = bid_entries_each(store, &visitor);
+		r = bid_entries_each(replacing->store, &visitor);
 	bid_idset_release(&wanted);
-	if (r < 0)
-		return r;
+	return r;
+}
+
+int bid_replace(struct bid_store *store, const struct bid_request *request, const struct stat *only, int fd)
+{
+	struct replacing replacing = { .store = store, .kind = request->kind, .only = only, .fd = fd };
+
+	return replace_each(&replacing, &request->id);
+}
+
+int bid_replaceable(struct bid_store *store, const struct bid_request *request, const struct stat *st, unsigned *ret_names,
+		    unsigned *ret_others)
+{
+	struct replacing replacing = { .store = store, .kind = request->kind, .st = st, .fd = -1 };
+	int r = replace_each(&replacing, &request->id);
+
 	*ret_names = replacing.names;
-	return 0;
+	*ret_others = replacing.others;
+	return r;
 }
 
 bool bid_rights_given(int fd, const struct stat *st)
@@ -154,7 +180,6 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 	struct replacing replacing = { .store = store, .kind = request->kind };
 	struct bid_readers readers = rights->readers;
 	struct stat st, left;
-	unsigned names;
 	int r = bid_temp_new(store, true, &temp);
 
 	if (r == 0)
@@ -176,7 +201,7 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 	if (r == 0 && fstat(fd, &left) < 0)
 		r = -errno;
 	if (r == 0 && left.st_nlink > rights->elsewhere)
-		r = bid_replace(store, request, &st, temp.fd, &names);
+		r = bid_replace(store, request, &st, temp.fd);
 	bid_temp_release(&temp);
 	/* a missing record says nothing else */
 	if (r == 0)

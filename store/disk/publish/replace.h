@@ -9,9 +9,13 @@
 
 /*
  * Let the file open at @fd be what the store has of @request, under every name, or with @only under those of the file with these
- * attributes; with -1 they are only counted. Looks through the whole store. On return of 0 it is on disk.
+ * attributes. Looks through the whole store. On return of 0 it is on disk.
  */
-int bid_replace(struct bid_store *store, const struct bid_request *request, const struct stat *only, int fd, unsigned *ret_names);
+int bid_replace(struct bid_store *store, const struct bid_request *request, const struct stat *only, int fd);
+
+/* How many names, and of those how many of other files than the one with @st, bid_replace() would replace without @only? */
+int bid_replaceable(struct bid_store *store, const struct bid_request *request, const struct stat *st, unsigned *ret_names,
+		    unsigned *ret_others);
 
 /*
  * Would the file open at @fd, with @st, give rights to whoever runs it: is it setuid or setgid, or has it capabilities? A hard link

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/cpus.h"
 #include "base/log.h"
+#include "base/mount.h"
 #include "base/thread.h"
 #include "disk/dirs.h"
 #include "disk/root.h"
@@ -22,30 +22,6 @@
 #include "disk/store.h"
 
 enum { JOBS_MAX = 256 };
-
-/* The file systems of this namespace that are a bidfs: to read them would be to fetch, and to add what they have from the store. */
-static int find_mounts(struct bid_scan *scan)
-{
-	bid_auto_file FILE *table = fopen("/proc/self/mountinfo", "re");
-	bid_auto_free char *line = NULL;
-	size_t size = 0;
-
-	if (!table)
-		return errno == ENOENT ? 0 : -errno;
-	while (getline(&line, &size, table) > 0) {
-		unsigned major, minor;
-		dev_t *grown;
-
-		if (!strstr(line, " - fuse.bidfs ") || sscanf(line, "%*u %*u %u:%u", &major, &minor) != 2)
-			continue;
-		grown = reallocarray(scan->mounts, scan->n_mounts + 1, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		scan->mounts = grown;
-		scan->mounts[scan->n_mounts++] = makedev(major, minor);
-	}
-	return 0;
-}
 
 static bool is_bidfs(const struct bid_scan *scan, dev_t dev)
 {
@@ -220,7 +196,8 @@ static int open_tree(struct bid_scan *scan, const char *path, int *ret_fd, char 
 
 	if (!real || fstat(fd, &st) < 0 || fstat(bid_store_root(scan->store), &store) < 0)
 		return -errno;
-	r = find_mounts(scan);
+	/* to read them would be to fetch, and to add what they have from the store */
+	r = bid_mount_devices(&scan->mounts, &scan->n_mounts);
 	if (r < 0)
 		return r;
 	/* the store, or a directory in it, whose files are not where they came from */
