@@ -32,8 +32,8 @@ int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id
 
 /*
  * Add the file at @path, and let it take the place of what the store has of its kind and build-id, under all names of that: as a
- * reflink or a copy, in one step, so that readers have one or the other. If it cannot be added, the store stays as it is. Returns
- * as bid_store_add(), and whether there was one to replace.
+ * reflink or a copy, in one step, so that readers have one or the other; what is a hard link to it everywhere stays that. If it
+ * cannot be added, the store stays as it is. Returns as bid_store_add(), and whether there was one to replace.
  */
 int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced);
 
