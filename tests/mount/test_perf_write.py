@@ -223,7 +223,7 @@ def test_bidctl_on_a_covered_store(mount, scene, store):
 
 
 def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
-    """Records and sections are kept where only the mount sees them, and so that tells of them; what it has is nothing to add."""
+    """Records and sections are kept where only the mount sees them, and so that tells of them; its paths are not of builds."""
     def bidctl(*arguments, status=0):
         return tools.run(tools.BIDCTL, "--store", store, *arguments, env=scene.env, status=status)
 
@@ -243,9 +243,15 @@ def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
         why = bidctl("get", ident, kind, name, status=1).stderr
         assert "by the mount that covers the store" in why and why.count("\n") == 1, why
     (other := tmp_path / "other").mkdir()
-    for name in (f"{store}/buildid/{ident}/elf", f"{store}/buildid/{ident}"):
-        done = tools.run(tools.BIDCTL, "--store", other, "add", name, env=scene.env, status=1)
-        assert f"it is a store, or a mount of bidfs: '{name}'" in done.stderr and "added 0" in done.stdout, done
+    elsewhere = [tools.BIDCTL, "--store", other]
+    for said in ("added 1, known 0", "added 0, known 1"):
+        assert said in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env).stdout
+        shown = json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)
+        assert shown["paths"] == ["[debuginfod]"] and shown["artifacts"]["elf"]["how"] == "added", shown
+    tools.run(*elsewhere, "add", path, env=scene.env)
+    assert json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)["paths"] == [str(path)]
+    tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env)
+    assert json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)["paths"] == [str(path)]
     m.unmount()
     assert bidctl("get", ident, "section", ".text").stdout != section
 

@@ -77,7 +77,11 @@ int bid_adding_begin(struct bid_store *store, const struct bid_add *add, struct 
 {
 	int r = bid_adding_open(add, adding);
 
-	return r < 0 ? r : bid_adding_examine(store, adding);
+	if (r < 0)
+		return r;
+	/* what is in a mount of bidfs is from a store, where its path is another */
+	adding->is_nameless = bid_is_in_mount(adding->fd, &adding->st);
+	return bid_adding_examine(store, adding);
 }
 
 int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struct bid_added *ret_added)
@@ -88,9 +92,6 @@ int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struc
 	if (!bid_store_writable(store))
 		return -EROFS;
 	r = bid_adding_begin(store, add, &adding);
-	/* what has its path in a mount is from a store, and was from elsewhere before */
-	if (r == 0 && bid_is_in_mount(adding.fd, &adding.st))
-		r = -ELOOP;
 	if (r == 0)
 		r = bid_adding_vdso(store, &adding);
 	if (r == 0)

@@ -42,6 +42,7 @@ struct bid_adding {
 	bool is_fresh; /* it is known, and may be on disk only with the next bid_store_sync() */
 	bool is_reached; /* everybody gets to it, or it was never anywhere but in the store: its mode alone says who reads it */
 	bool is_staged; /* the latter */
+	bool is_nameless; /* its path is not to be its name */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;

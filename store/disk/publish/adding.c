@@ -172,6 +172,10 @@ static int own_place(const struct bid_adding *adding, char ret_path[static PATH_
 	struct bid_id filed = bid_layout_filed(&adding->info.id);
 	char hex[BID_ID_HEX_MAX];
 
+	if (adding->is_nameless) {
+		bid_layout_under(BID_STORE_NAMELESS, &filed, ret_path);
+		return 0;
+	}
 	return snprintf(ret_path, PATH_MAX, "%s/%s", adding->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
@@ -225,7 +229,7 @@ static int recognise(struct bid_store *store, struct bid_adding *adding, enum bi
 	if (r < 0)
 		return r == -ENOENT || r == -EBADMSG ? 0 : r;
 	/* an ELF file may stand in for its debuginfo; that is no debug file */
-	r = file.kind == request.kind ? add_name(store, adding, &file, own, durability) : 0;
+	r = file.kind == request.kind && !adding->is_nameless ? add_name(store, adding, &file, own, durability) : 0;
 	adding->added.known = r == 0 && file.kind == request.kind;
 	adding->is_fresh = adding->added.known && bid_store_is_fresh(store, &file.st);
 	/* from now on it is not what can be fetched again */
