@@ -173,7 +173,7 @@ def add_and_signal(scene, number, prefix, *arguments):
 
 def case_interrupted(scene):
     """By Ctrl-C it says what it did and that it is not all; what is there has its record; and the rest can follow."""
-    count = 1500
+    count = 800
     tree, ids = many_programs(scene, count)
     status, output, errors = add_and_signal(scene, signal.SIGINT, FEW_FILES, "--jobs=1", "--link=copy", tree)
     assert status == 128 + signal.SIGINT and f"interrupted: not all of '{tree}' was looked at" in errors, (status, errors)
@@ -190,7 +190,7 @@ def case_interrupted(scene):
 
 def case_ignored(scene):
     """What is to be ignored, as SIGHUP is for nohup(1), ends nothing."""
-    tree, ids = many_programs(scene, 1000)
+    tree, ids = many_programs(scene, 800)
     status, output, errors = add_and_signal(scene, signal.SIGHUP, ["nohup", *FEW_FILES], "--jobs=1", "--link=copy", tree)
     assert status == DONE and f"added {len(ids)}," in output.splitlines()[-1], (status, errors)
 
