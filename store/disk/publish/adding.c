@@ -1,40 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The steps by which a file gets into the store: how its bytes do, and under which names. */
+/* The steps by which a file gets into the store: how its bytes do; its names are for placing.c. */
 #include "disk/publish/add.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <bid/error.h>
-#include <bid/evict.h>
-
 #include "base/cleanup.h"
-#include "base/io.h"
-#include "base/log.h"
 #include "base/path.h"
-#include "base/trouble.h"
-#include "disk/aside.h"
-#include "disk/check.h"
 #include "disk/find.h"
-#include "disk/layout.h"
-#include "disk/links.h"
-#include "disk/names.h"
-#include "disk/one.h"
 #include "disk/publish/join.h"
-#include "disk/publish/known.h"
-#include "disk/publish/naming.h"
+#include "disk/publish/placing.h"
 #include "disk/publish/replace.h"
-#include "disk/publish/txn.h"
-#include "disk/record_batch.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
-enum {
-	LINKS_MAX = 60000, /* ext4 allows 65000; leave some to others */
-	TRIES = 8, /* while others add and remove the same */
-};
+enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
 
 /*
  * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that
@@ -94,13 +73,6 @@ static int put_hard(void *user, int dir, const char *name)
 	return bid_fd_link(adding->fd, dir, name);
 }
 
-static int put_known(void *user, int dir, const char *name)
-{
-	const struct bid_file *file = user;
-
-	return bid_fd_link(file->fd, dir, name);
-}
-
 /* A compiler may have written the file a moment ago: its name in the store must not be on disk before its bytes. */
 static int clean_source(const struct bid_adding *adding)
 {
@@ -110,136 +82,6 @@ static int clean_source(const struct bid_adding *adding)
 		return 0;
 	/* what cannot be synced cannot be dirty */
 	return fsync(adding->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
-}
-
-/* Does this errno only say that the file system, or the rules for links, do not have it? A deleted file is ENOENT. */
-static bool not_to_be_had(int r)
-{
-	return r == -EOPNOTSUPP || r == -EXDEV || r == -EINVAL || r == -EPERM || r == -EMLINK || r == -ENOTTY || r == -ENOSYS ||
-	       r == -ENOENT;
-}
-
-/* perf's link for @id leads to @astray, another id's place or where nothing is: let it lead to @path, where readers find it. */
-static int mend_link(struct bid_store *store, const struct bid_id *id, const char *astray, const char *path, bool durable)
-{
-	struct bid_id filed = bid_layout_filed(id);
-	char link[BID_LAYOUT_MAX];
-	int r = bid_link_point(store, &filed, path);
-
-	if (r == 0 && durable)
-		r = bid_store_sync(store);
-	if (r == 0)
-		bid_warning("wrong link: '%s/%s' led to '%s', %s; it leads to '%s' now", bid_store_path(store),
-			    bid_layout_link(&filed, link), astray,
-			    bid_layout_is_astray(astray, id) ? "of another build" : "where nothing is", path);
-	return r;
-}
-
-/* The artifact is in the store: give it the file's own name too, if it is a new one. One object, several names. */
-static int add_name(struct bid_store *store, const struct bid_adding *adding, struct bid_file *file, const char *path,
-		    enum bid_durability durability)
-{
-	bool durable = durability == BID_DURABLE_EACH, linked;
-	char where[PATH_MAX];
-	struct stat root;
-	int r;
-
-	if (file->kind != BID_KIND_ELF)
-		return 0;
-	/* a lower store's, on another file system: nothing can be linked from there, so that no directory is to be made for it */
-	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
-		return 0;
-	linked = bid_one_where(store, &adding->info.id, where, sizeof(where)) == 0;
-	if (linked && strcmp(where, path) == 0)
-		return 0;
-	r = bid_publish(store, &adding->info.id, file->kind, path, durable, put_known, file);
-	if ((r == 0 || r == -EEXIST) && linked && bid_is_nameless(where)) {
-		int named = bid_name_nameless(store, &adding->info.id, path, durable);
-
-		if (named == 0 || bid_is_trouble(named))
-			return named;
-	} else if (r == 0 && linked && bid_layout_is_astray(where, &adding->info.id)) {
-		r = mend_link(store, &adding->info.id, where, path, durable);
-	}
-	if (r == 0 || r == -EEXIST)
-		bid_names_note(store, &adding->info.id, path);
-	return r == -EEXIST || not_to_be_had(r) ? 0 : r;
-}
-
-/* The directory that is the file's own: "usr/bin/ls/ID". */
-static int own_place(const struct bid_adding *adding, char ret_path[static PATH_MAX])
-{
-	struct bid_id filed = bid_layout_filed(&adding->info.id);
-	char hex[BID_ID_HEX_MAX];
-
-	if (adding->is_nameless) {
-		bid_layout_under(BID_STORE_NAMELESS, &filed, ret_path);
-		return 0;
-	}
-	return snprintf(ret_path, PATH_MAX, "%s/%s", adding->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
-}
-
-static void record(struct bid_store *store, const struct bid_adding *adding, enum bid_link link, bool missing)
-{
-	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
-	struct bid_record record = {
-		.request = { .id = adding->added.id, .kind = adding->added.kind },
-		.origin = &origin,
-		.link = link,
-		.source = &adding->st,
-		.size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size,
-	};
-
-	if (adding->records)
-		bid_record_batch_add(adding->records, &record, missing);
-	else
-		bid_record_write(store, &record);
-}
-
-/*
- * Nothing is recorded of @file, which is here already: perf put it there, or somebody who was killed. If it is what the file to be
- * added is by all that can be seen, that tells where it is from. What a lower store has is not recorded here.
- */
-static void record_known(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file)
-{
-	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	uint64_t size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size;
-	struct stat st;
-	bool linked;
-
-	if ((uint64_t)file->st.st_size != size || bid_find_stat(store, &request, &st) < 0 || st.st_ino != file->st.st_ino ||
-	    st.st_dev != file->st.st_dev)
-		return;
-	linked = !adding->packed && st.st_ino == adding->st.st_ino && st.st_dev == adding->st.st_dev;
-	record(store, adding, linked ? BID_LINK_HARD : BID_LINK_AUTO, true);
-}
-
-/* Is it here already? 1 if so, and then it has this file's name too. */
-static int recognise(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
-{
-	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	struct bid_file file = BID_FILE_NONE;
-	char own[PATH_MAX];
-	int r;
-
-	r = own_place(adding, own);
-	if (r < 0)
-		return r;
-	r = bid_store_find(store, &request, &file);
-	if (r < 0)
-		return r == -ENOENT || r == -EBADMSG ? 0 : r;
-	/* an ELF file may stand in for its debuginfo; that is no debug file */
-	r = file.kind == request.kind && !adding->is_nameless ? add_name(store, adding, &file, own, durability) : 0;
-	adding->added.known = r == 0 && file.kind == request.kind;
-	adding->is_fresh = adding->added.known && bid_store_is_fresh(store, &file.st);
-	/* from now on it is not what can be fetched again */
-	if (adding->added.known) {
-		if (bid_store_claim(store, &request) == -ENOENT)
-			record_known(store, adding, &file);
-		bid_known_mend(store, adding, &file);
-	}
-	bid_file_release(&file);
-	return r < 0 ? r : adding->added.known;
 }
 
 /* Has the store an ELF file of its id that was stripped, and nothing of what this one, which was not, would tell beside it? */
@@ -261,153 +103,9 @@ static bool completes(struct bid_store *store, const struct bid_adding *adding)
 	return does;
 }
 
-/* Where it goes: readers follow perf's link, so to where that leads if there is one; and debug files beside their ELF file. */
-static int choose_place(struct bid_store *store, struct bid_adding *adding)
-{
-	if (adding->is_new && adding->added.kind == BID_KIND_ELF)
-		return own_place(adding, adding->where);
-	if (adding->added.kind == BID_KIND_DEBUGINFO ||
-	    (bid_one_where(store, &adding->added.id, adding->where, sizeof(adding->where)) == 0 &&
-	     !bid_layout_is_astray(adding->where, &adding->added.id))) {
-		bid_publish_where(store, &adding->added.id, adding->where);
-		return 0;
-	}
-	return own_place(adding, adding->where);
-}
-
-/* Another copy of the build, of the name @target, got perf's link first: one object, several names. Returns whether it is one. */
-static bool join(struct bid_store *store, const struct bid_adding *adding, const char *target)
-{
-	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	struct bid_place_of entry = {
-		.path = adding->where, .id = bid_layout_filed(&request.id), .kinds = 1U << request.kind, .fd = -1
-	};
-	struct bid_file file = BID_FILE_NONE;
-	bid_auto_fd int dir = -1;
-	char path[PATH_MAX + 16];
-	bool joined = false;
-
-	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
-	/* nobody has looked at it yet */
-	if (bid_check_open(store, path, &request, &file) == 0 &&
-	    bid_root_open(bid_store_root(store), adding->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
-		entry.fd = dir;
-		/* what was added is a file elsewhere, and stays that; a build may be there twice, with other bytes */
-		joined = bid_join(store, &entry, target, !adding->is_staged) == 0;
-		if (joined)
-			bid_names_note(store, &request.id, adding->where);
-	}
-	bid_file_release(&file);
-	return joined;
-}
-
-/*
- * Publish it in its place. Somebody else may have made perf's link to another one meanwhile, as for the debug file of the same
- * build: then it goes there too, because readers do.
- */
-static int publish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability,
-		   int (*put)(void *user, int dir, const char *name))
-{
-	const struct bid_id *id = &adding->added.id;
-	bool durable = durability == BID_DURABLE_EACH;
-	char where[PATH_MAX];
-	struct stat st;
-	bool linked;
-	int r;
-
-	r = bid_publish_linking(store, id, adding->added.kind, adding->where, durable, put, adding, &linked);
-	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
-		return r;
-	if (bid_layout_is_astray(where, id) || (r == -EEXIST && bid_root_stat(bid_store_root(store), where, &st) == -ENOENT)) {
-		int mended = mend_link(store, id, where, adding->where, durable);
-
-		return mended < 0 ? mended : r;
-	}
-	if (r == 0 && adding->added.kind == BID_KIND_ELF && bid_is_nameless(where) && !bid_is_nameless(adding->where) &&
-	    bid_name_nameless(store, id, adding->where, durable) == 0)
-		return 0;
-	if (r == 0 && strcmp(where, adding->where) != 0 &&
-	    bid_publish(store, id, adding->added.kind, where, durable, put, adding) == -EEXIST)
-		adding->added.known = adding->is_fresh = join(store, adding, where);
-	return r;
-}
-
-/* The same, and if what has its place is not it, in the place of that: nobody reads it, and it would be in the way of all. */
-static int publish_instead(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability,
-			   int (*put)(void *user, int dir, const char *name))
-{
-	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	int r = publish(store, adding, durability, put);
-	char path[PATH_MAX + 16];
-
-	if (r != -EEXIST)
-		return r;
-	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(request.kind));
-	return bid_aside_wrong(store, path, &request) ? publish(store, adding, durability, put) : r;
-}
-
-/* What is known was perhaps put there by somebody who syncs nothing, or has not done so yet. */
-static int sync_known(struct bid_store *store, const struct bid_adding *adding, enum bid_durability durability)
-{
-	return adding->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
-}
-
-/* Has another build, the id of which begins alike, its place? */
-static bool is_taken(struct bid_store *store, const struct bid_adding *adding)
-{
-	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	char path[PATH_MAX + 16];
-
-	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(request.kind));
-	return bid_check_anothers(store, path, &request);
-}
-
-/* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */
-static int settle(struct bid_store *store, struct bid_adding *adding, int published, enum bid_durability durability)
-{
-	char own[PATH_MAX];
-	int r = published;
-
-	/* the first one: to give it another name looks for it */
-	if (r == 0 && !adding->added.known)
-		record(store, adding, adding->added.link, false);
-	if (r == -EEXIST) {
-		r = recognise(store, adding, durability);
-		/* what is there is not it, and stays, or could not be set aside */
-		if (r == 0)
-			r = is_taken(store, adding) ? -ENOTUNIQ : -EBADMSG;
-	} else if (r == 0 && own_place(adding, own) == 0 && strcmp(own, adding->where) != 0) {
-		r = recognise(store, adding, durability);
-		adding->added.known = false;
-	}
-	if (r < 0)
-		return r;
-	adding->stage = BID_ADDING_PLACED;
-	if (adding->added.known) {
-		adding->added.link = BID_LINK_AUTO;
-		return sync_known(store, adding, durability);
-	}
-	return 0;
-}
-
-/* Publish and settle it. What has its place and is not it may just have been removed, and the next try finds room. */
-static int publish_and_settle(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability,
-			      int (*put)(void *user, int dir, const char *name))
-{
-	int r = -EBADMSG;
-
-	for (int tries = 0; tries < TRIES && r == -EBADMSG; tries++) {
-		r = choose_place(store, adding);
-		if (r == 0)
-			r = publish_instead(store, adding, durability, put);
-		r = settle(store, adding, r, durability);
-	}
-	return r;
-}
-
 int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
 {
-	return publish_and_settle(store, adding, durability, put_temp);
+	return bid_placing_publish(store, adding, durability, put_temp);
 }
 
 static int finish_or_leave(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
@@ -461,7 +159,7 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		r = bid_adding_fill(store, adding, true, durability);
 		if (r == 0)
 			return finish_or_leave(store, adding, durability);
-		if (wanted == BID_LINK_REFLINK || !not_to_be_had(r))
+		if (wanted == BID_LINK_REFLINK || !bid_placing_is_unsupported(r))
 			return r;
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
 			deny(&bid_store_denied(store)->reflink, &adding->st);
@@ -471,8 +169,8 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		adding->added.link = BID_LINK_HARD;
 		r = clean_source(adding);
 		if (r == 0)
-			r = publish_and_settle(store, adding, durability, put_hard);
-		if (r == 0 || wanted == BID_LINK_HARD || !not_to_be_had(r))
+			r = bid_placing_publish(store, adding, durability, put_hard);
+		if (r == 0 || wanted == BID_LINK_HARD || !bid_placing_is_unsupported(r))
 			return r;
 		deny_link(store, &adding->st, r);
 	}
@@ -491,7 +189,7 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
 		.id = info->id,
 		.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF,
 	};
-	r = adding->is_new ? 0 : recognise(store, adding, durability);
+	r = adding->is_new ? 0 : bid_placing_recognise(store, adding, durability);
 	if (r < 0)
 		return r;
 	if (r > 0 && completes(store, adding)) {
@@ -499,7 +197,7 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
 		adding->added.known = false;
 	} else if (r > 0) {
 		adding->stage = BID_ADDING_PLACED;
-		return sync_known(store, adding, durability);
+		return bid_placing_sync_known(store, adding, durability);
 	}
 	return put(store, adding, wanted, durability);
 }
