@@ -58,6 +58,13 @@ static void *work(void *user)
 	return NULL;
 }
 
+static void release(struct bid_settler *settler)
+{
+	pthread_cond_destroy(&settler->more);
+	pthread_mutex_destroy(&settler->lock);
+	free(settler);
+}
+
 int bid_settler_new(struct bid_fs *fs, struct bid_settler **ret_settler)
 {
 	struct bid_settler *settler = calloc(1, sizeof(*settler));
@@ -74,7 +81,7 @@ int bid_settler_new(struct bid_fs *fs, struct bid_settler **ret_settler)
 	pthread_condattr_destroy(&monotonic);
 	r = bid_thread_start(&settler->thread, "bid-settle", work, settler);
 	if (r < 0) {
-		free(settler);
+		release(settler);
 		return r;
 	}
 	*ret_settler = settler;
@@ -99,7 +106,5 @@ void bid_settler_free(struct bid_settler *settler)
 	pthread_cond_signal(&settler->more);
 	pthread_mutex_unlock(&settler->lock);
 	pthread_join(settler->thread, NULL);
-	pthread_cond_destroy(&settler->more);
-	pthread_mutex_destroy(&settler->lock);
-	free(settler);
+	release(settler);
 }
