@@ -114,6 +114,8 @@ def case_add_and_remove(scene):
     assert scene.on_store("probe", "remove", scene.id, f"{scene.group}:b*").stdout == "removed 1\n"
     scene.one_error("probe", "remove", scene.id, "x*", status=REFUSED, has="'x*'")
     assert scene.events(scene.id) == ["sdt_app:twice", f"{scene.group}:one"]
+    # which is no fault of the store, though the file was recorded as it was made
+    assert scene.json("verify")["findings"] == [] and scene.json("verify", "--deep")["findings"] == []
     scene.one_error("probe", "add", scene.one, scene.define("one"), status=REFUSED, has="bidctl add")
     scene.file.write_text("p:a/b /x:0x1\n")
     scene.one_error("probe", "add", scene.id, scene.define("one"), status=TROUBLE, has="perf's format")
