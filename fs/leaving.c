@@ -118,6 +118,49 @@ bool bid_leaving_has(struct bid_leaving *leaving, const char *path, int64_t now_
 	return has(leaving, path, true, now_ms);
 }
 
+/* Under the lock. */
+static struct bid_leaving_probes *find_probes(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms)
+{
+	for (unsigned i = 0; i < BID_LEAVING_MAX; i++)
+		if (now_ms < leaving->bare[i].until_ms && bid_id_equal(&leaving->bare[i].id, id))
+			return &leaving->bare[i];
+	return NULL;
+}
+
+void bid_leaving_probes(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms)
+{
+	struct bid_leaving_probes *probes;
+
+	pthread_mutex_lock(&leaving->lock);
+	probes = find_probes(leaving, id, now_ms);
+	if (!probes)
+		probes = &leaving->bare[leaving->next_bare++ % BID_LEAVING_MAX];
+	*probes = (struct bid_leaving_probes){ .id = *id, .until_ms = now_ms + BID_LEAVING_MS };
+	pthread_mutex_unlock(&leaving->lock);
+}
+
+bool bid_leaving_probes_cancel(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms)
+{
+	struct bid_leaving_probes *probes;
+
+	pthread_mutex_lock(&leaving->lock);
+	probes = find_probes(leaving, id, now_ms);
+	if (probes)
+		probes->until_ms = 0;
+	pthread_mutex_unlock(&leaving->lock);
+	return probes;
+}
+
+bool bid_leaving_hides_probes(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms)
+{
+	bool hides;
+
+	pthread_mutex_lock(&leaving->lock);
+	hides = find_probes(leaving, id, now_ms);
+	pthread_mutex_unlock(&leaving->lock);
+	return hides;
+}
+
 void bid_leaving_removed(struct bid_leaving *leaving, uint64_t number)
 {
 	pthread_mutex_lock(&leaving->lock);

@@ -26,6 +26,11 @@ struct bid_leaving {
 		char *path; /* where that leads, relative to the store; owned; NULL if nothing is to go */
 		int64_t until_ms; /* on the clock of the callers */
 	} builds[BID_LEAVING_MAX];
+	unsigned next_bare; /* the one of the following to forget */
+	struct bid_leaving_probes {
+		struct bid_id id;
+		int64_t until_ms;
+	} bare[BID_LEAVING_MAX]; /* builds whose probe definitions were removed */
 	uint64_t removed[BID_REMOVED_MAX]; /* numbers of directories */
 	uint64_t n_removed; /* ever */
 };
@@ -54,6 +59,18 @@ bool bid_leaving_empties(struct bid_leaving *leaving, const char *path, int64_t 
 
 /* The same, or one above. */
 bool bid_leaving_has(struct bid_leaving *leaving, const char *path, int64_t now_ms);
+
+/*
+ * The probe definitions of @id are removed. Whoever looks for them has them made again, if the program has static ones; and who
+ * removes what is in his way, to write another file of that name, would never find room. So for a while there are none.
+ */
+void bid_leaving_probes(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms);
+
+/* Others are made. Was that so? */
+bool bid_leaving_probes_cancel(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms);
+
+/* Is it? */
+bool bid_leaving_hides_probes(struct bid_leaving *leaving, const struct bid_id *id, int64_t now_ms);
 
 /* The directory of that number was removed by rmdir(2). */
 void bid_leaving_removed(struct bid_leaving *leaving, uint64_t number);

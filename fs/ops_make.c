@@ -110,6 +110,9 @@ static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char 
 	char text[PATH_MAX];
 	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
 
+	/* who looks elsewhere may have had others made meanwhile */
+	if (bid_leaving_probes_cancel(&fs->leaving, id, bid_clock_ms()) && r == 0 && ftruncate(*ret_fd, 0) < 0)
+		r = -errno;
 	if (r == 0 && snprintf(text, sizeof(text), "../../%s", path) < (int)sizeof(text))
 		bid_store_symlink(fs->store, id, text);
 	return r;

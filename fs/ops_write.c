@@ -147,9 +147,11 @@ static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 	char text[PATH_MAX];
 	int r = bid_tree_readlink(&fs->tree, link, text, sizeof(text));
 
+	if (r == 0)
+		r = bid_store_has(fs->store, &link->id);
 	if (r < 0)
 		return r;
-	if (bid_store_has(fs->store, &link->id) <= 0)
+	if (r == 0)
 		return bid_store_drop(fs->store, &link->id);
 	bid_leaving_begin(&fs->leaving, &link->id, text + strlen("../../"), bid_clock_ms());
 	bid_notify_build(fs->notifier, &link->id, text + strlen("../../"));
@@ -212,6 +214,8 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 				     bid_node_path(&parent->node));
 	else if (r == 0)
 		r = -EPERM;
+	if (r == 0 && node.type == BID_NODE_FILE && node.kind == BID_KIND_PROBES)
+		bid_leaving_probes(&fs->leaving, &node.id, bid_clock_ms());
 	if (r == 0 && node.type == BID_NODE_FILE)
 		bid_notify_build(fs->notifier, &node.id, bid_node_path(&parent->node));
 	bid_node_release(&node);

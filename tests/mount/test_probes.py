@@ -53,6 +53,28 @@ def test_perf_finds_and_keeps_them(mount, mode, probed, env):
     assert lines[0] == "%sdt_probed:done_1=done_1" and lines[2] == "#probe_probed:mine=hot n", lines
 
 
+REPLACE = {
+    "tar": 'tar -cf - -C "$1" . | timeout 20 tar -xf - -C "$2"',
+    "cp": 'cp --remove-destination "$1/$3" "$2/$3"',
+    "by hand": 'rm "$2/$3"; cat "$2/$4" >&2; cp "$1/$3" "$2/$3"',
+}
+
+
+@pytest.mark.parametrize("how", REPLACE)
+def test_others_take_their_place(mount, mode, probed, place, env, how):
+    """They would be made anew as soon as they are removed, and who removes them to write others would never come to that."""
+    perf = ["perf", "--buildid-dir", place / "cache"]
+    tools.run(*perf, "buildid-cache", "-a", probed.path, env=env)
+    probes = next((place / "cache").rglob("probes"))
+    probes.write_text("%sdt_probed:done_1=done_1\n")
+    m = mount()
+    made = [path.read_text() for path in views(m, probed)]
+    tools.run("sh", "-euc", REPLACE[how], "sh", place / "cache", m, probes.relative_to(place / "cache"),
+              f"buildid/{probed.id}/probes", env=env)
+    assert made[0].startswith("%sdt_probed:done_1=done_1\np:"), made
+    assert [path.read_text() for path in views(m, probed)] == [probes.read_text()] * 3
+
+
 def test_other_definitions_of_the_same_size(mount, mode, place, store):
     """What is made in memory, as others may not read what it is made of, is not what was made under the name it had before."""
     program = programs.Program(programs.compile_c("probed.c", place / "probed", "-g", "-DSEED=1"))

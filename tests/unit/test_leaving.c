@@ -47,6 +47,24 @@ static void until_the_link_is_made_anew(void **state)
 	bid_leaving_release(&leaving);
 }
 
+static void probes_until_others_are_made(void **state)
+{
+	struct bid_leaving leaving;
+
+	bid_leaving_init(&leaving);
+	assert_false(bid_leaving_hides_probes(&leaving, &ids[0], NOW));
+	bid_leaving_probes(&leaving, &ids[0], NOW);
+	bid_leaving_probes(&leaving, &ids[1], NOW);
+	assert_true(bid_leaving_hides_probes(&leaving, &ids[0], NOW + BID_LEAVING_MS - 1));
+	assert_false(bid_leaving_hides_probes(&leaving, &ids[0], NOW + BID_LEAVING_MS));
+	assert_false(bid_leaving_hides(&leaving, &ids[0], NOW));
+	assert_true(bid_leaving_probes_cancel(&leaving, &ids[0], NOW));
+	assert_false(bid_leaving_probes_cancel(&leaving, &ids[0], NOW));
+	assert_false(bid_leaving_hides_probes(&leaving, &ids[0], NOW));
+	assert_true(bid_leaving_hides_probes(&leaving, &ids[1], NOW));
+	bid_leaving_release(&leaving);
+}
+
 /* A link that is only hidden takes no directory along. */
 static void without_a_directory(void **state)
 {
@@ -111,9 +129,10 @@ static void of_many_the_last(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(until_it_is_removed),	 cmocka_unit_test(until_the_link_is_made_anew),
-		cmocka_unit_test(without_a_directory),	 cmocka_unit_test(for_a_while),
-		cmocka_unit_test(with_what_leads_to_it), cmocka_unit_test(of_many_the_last),
+		cmocka_unit_test(until_it_is_removed),		cmocka_unit_test(until_the_link_is_made_anew),
+		cmocka_unit_test(without_a_directory),		cmocka_unit_test(for_a_while),
+		cmocka_unit_test(with_what_leads_to_it),	cmocka_unit_test(of_many_the_last),
+		cmocka_unit_test(probes_until_others_are_made),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
