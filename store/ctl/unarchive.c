@@ -74,7 +74,8 @@ static enum ctl_status complain(const struct bid_store *store, const char *path,
 			  path);
 		return CTL_TROUBLE;
 	case -EINVAL:
-		bid_error("not a tar archive, plain or packed once by bzip2, gzip, xz or zstd: '%s'", path);
+		bid_error("not a tar archive, plain or packed once by bzip2, gzip, xz or zstd, or cut short before a file: '%s'",
+			  path);
 		return CTL_REFUSED;
 	case -EBADMSG:
 		bid_error("damaged or cut short; what came before that was taken: '%s'", path);
