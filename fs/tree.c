@@ -277,8 +277,7 @@ static int lookup_artifact(const struct bid_tree *tree, const struct bid_node *p
 		child->kind = BID_KIND_ELF;
 	if (is_to_be_filed(tree, parent, child))
 		return -ENOENT;
-	if (child->kind == BID_KIND_PROBES && tree->leaving &&
-	    bid_leaving_hides_probes(tree->leaving, &child->id, bid_clock_ms()))
+	if (child->kind == BID_KIND_PROBES && tree->leaving && bid_leaving_hides_probes(tree->leaving, &child->id, bid_clock_ms()))
 		return -ENOENT;
 	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
 }
