@@ -167,7 +167,7 @@ def store_kernel(scene):
     place.mkdir(parents=True)
     (place / "kallsyms").write_text("ffffffff81000000 T _text\n")
     link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
-    link.parent.mkdir(parents=True)
+    link.parent.mkdir(parents=True, exist_ok=True)  # the program's id may begin like the kernel's
     link.symlink_to(f"../../[kernel.kallsyms]/{KERNEL}")
     return place
 
@@ -244,7 +244,7 @@ def case_kernel_in_two_places(scene):
     place, boot = scene.store / "[kernel.kallsyms]" / KERNEL, scene.store / "boot/vmlinux" / KERNEL
     link = scene.store / ".build-id" / KERNEL[:2] / KERNEL[2:]
     for directory in (place, boot, link.parent):
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)  # the program's id may begin like the kernel's
     link.symlink_to(f"../../boot/vmlinux/{KERNEL}")
     perfs = "#probe:open=do_sys_open\np:probe/open _text+4096\n"
     (place / "probes").write_text(perfs)
