@@ -14,11 +14,11 @@
 #include "base/stamp.h"
 
 struct bid_paths;
-struct bid_paths_node;
+struct bid_part;
 
 /* Somebody's interest in one path or file. Made and freed here. */
 struct bid_hold {
-	struct bid_paths_node *node;
+	struct bid_part *node;
 	void *holder; /* borrowed */
 	struct bid_hold *next, **at; /* among those of the node */
 	struct bid_hold *other; /* the next one of the same holder */

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Which ids are watched, and the thread that hears of changes. */
+/* What is watched of a store, and the thread that hears of changes. */
 #include <bid/watch.h>
 
 #include <errno.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -21,23 +18,12 @@
 #include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
-#include "disk/watch/paths.h"
+#include "disk/watch/system.h"
+#include "disk/watch/watched.h"
 
 enum {
-	BUCKETS = 4096, /* a power of two */
 	EVENTS = 64 << 10, /* bytes that are read at a time */
 	IN_USE_S = 3600,
-};
-
-struct entry {
-	struct bid_id id;
-	uint64_t since; /* the moment it was watched from */
-	time_t used; /* CLOCK_MONOTONIC */
-	void *note; /* the caller's */
-	char *where; /* perf's link leads to this build; owned, NULL if not known */
-	struct bid_hold *holds; /* owned */
-	struct entry *next; /* in its bucket */
-	struct entry *older, *newer; /* by last use */
 };
 
 struct bid_watch {
@@ -49,88 +35,24 @@ struct bid_watch {
 	pthread_mutex_t lock; /* protects all below; held while watches are set */
 	struct bid_paths *paths; /* owned */
 	uint64_t clock;
-	unsigned max, n;
+	unsigned max;
 	int error; /* why the last one that could not be watched was not */
-	struct entry *buckets[BUCKETS];
-	struct entry ends; /* of the list by last use: .newer is the oldest, .older the newest */
+	struct bid_watched_ids ids;
 };
 
-/*
- * Do all changes of files there go through this kernel, so that inotify(7) tells of them? Not those of network file systems and
- * FUSE, which servers change, nor of overlays, which may be changed below.
- */
-static bool is_local(int root)
-{
-	static const unsigned long types[] = {
-		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC, 0xca451a4e, /* bcachefs */
-		0x2fc12fc1, /* ZFS */
-		0x3153464a, /* JFS */
-	};
-	struct statfs st;
-
-	if (fstatfs(root, &st) < 0)
-		return false;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if ((unsigned long)st.f_type == types[i])
-			return true;
-	return false;
-}
-
-static struct entry **bucket_of(struct bid_watch *watch, const struct bid_id *id)
-{
-	return &watch->buckets[XXH3_64bits(id->bytes, id->len) & (BUCKETS - 1)];
-}
-
-static struct entry *find(struct bid_watch *watch, const struct bid_id *id)
-{
-	struct entry *entry = *bucket_of(watch, id);
-
-	while (entry && !bid_id_equal(&entry->id, id))
-		entry = entry->next;
-	return entry;
-}
-
-static void unchain(struct entry *entry)
-{
-	entry->older->newer = entry->newer;
-	entry->newer->older = entry->older;
-}
-
-static time_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-	return time.tv_sec;
-}
-
-static void make_newest(struct bid_watch *watch, struct entry *entry)
-{
-	entry->older = watch->ends.older;
-	entry->newer = &watch->ends;
-	entry->older->newer = entry;
-	watch->ends.older = entry;
-	entry->used = now();
-}
-
-static void entry_free(struct bid_watch *watch, struct entry *entry)
+static void entry_free(struct bid_watch *watch, struct bid_watched *entry)
 {
 	bid_paths_let_go(watch->paths, &entry->holds);
 	free(entry->where);
 	free(entry);
 }
 
-static void drop(struct bid_watch *watch, struct entry *entry, bool changed)
+static void drop(struct bid_watch *watch, struct bid_watched *entry, bool changed)
 {
-	struct entry **at = bucket_of(watch, &entry->id);
 	struct bid_id id = entry->id;
 	void *note = entry->note;
 
-	while (*at != entry)
-		at = &(*at)->next;
-	*at = entry->next;
-	unchain(entry);
-	watch->n--;
+	bid_watched_take_out(&watch->ids, entry);
 	entry_free(watch, entry);
 	watch->fn(watch->user, &id, changed, note);
 }
@@ -142,8 +64,10 @@ static void drop_changed(void *user, void *holder)
 
 static void drop_all(struct bid_watch *watch, bool changed)
 {
-	while (watch->ends.newer != &watch->ends)
-		drop(watch, watch->ends.newer, changed);
+	struct bid_watched *entry;
+
+	while ((entry = bid_watched_oldest(&watch->ids)))
+		drop(watch, entry, changed);
 }
 
 /*
@@ -154,7 +78,7 @@ static void drop_all(struct bid_watch *watch, bool changed)
 static bool is_only_closed(const struct bid_watch *watch, const struct inotify_event *event)
 {
 	const struct bid_stamp *stamp;
-	const struct entry *entry = bid_paths_closed(watch->paths, event, &stamp);
+	const struct bid_watched *entry = bid_paths_closed(watch->paths, event, &stamp);
 	char path[PATH_MAX + 16];
 	struct stat st;
 
@@ -212,24 +136,12 @@ static void *work(void *user)
 	return NULL;
 }
 
-/* Leave most of what the user may watch to other programs. */
-static unsigned limit(unsigned max)
-{
-	enum { SHARE = 4, WATCHES_OF_AN_ID = 4 };
-	bid_auto_file FILE *file = fopen("/proc/sys/fs/inotify/max_user_watches", "re");
-	unsigned allowed;
-
-	if (file && fscanf(file, "%u", &allowed) == 1 && allowed / SHARE / WATCHES_OF_AN_ID < max)
-		return allowed / SHARE / WATCHES_OF_AN_ID;
-	return max;
-}
-
 int bid_watch_new(struct bid_store *store, unsigned max, bid_watch_fn fn, void *user, struct bid_watch **ret_watch)
 {
 	struct bid_watch *watch;
 	int r;
 
-	if (!is_local(bid_store_root(store)))
+	if (!bid_watch_is_told(bid_store_root(store)))
 		return -EOPNOTSUPP;
 	watch = calloc(1, sizeof(*watch));
 	if (!watch)
@@ -237,8 +149,8 @@ int bid_watch_new(struct bid_store *store, unsigned max, bid_watch_fn fn, void *
 	watch->store = store;
 	watch->fn = fn;
 	watch->user = user;
-	watch->max = limit(max);
-	watch->ends.older = watch->ends.newer = &watch->ends;
+	watch->max = bid_watch_limit(max);
+	bid_watched_init(&watch->ids);
 	watch->end = eventfd(0, EFD_CLOEXEC);
 	r = watch->end < 0 ? -errno : bid_paths_new(bid_store_root(store), &watch->paths);
 	if (r < 0) {
@@ -287,83 +199,22 @@ uint64_t bid_watch_mark(struct bid_watch *watch)
 
 bool bid_watch_has(struct bid_watch *watch, const struct bid_id *id)
 {
-	struct entry *entry;
+	struct bid_watched *entry;
 
 	if (!watch)
 		return false;
 	pthread_mutex_lock(&watch->lock);
-	entry = find(watch, id);
-	if (entry) {
-		unchain(entry);
-		make_newest(watch, entry);
-	}
+	entry = bid_watched_find(&watch->ids, id);
+	if (entry)
+		bid_watched_use(&watch->ids, entry);
 	pthread_mutex_unlock(&watch->lock);
 	return entry;
 }
 
-/* The original path that the place @path is in: its time is that of the last of its builds. Not what has all builds of a kind. */
-static int hold_parent(struct bid_watch *watch, struct entry *entry, char *path)
-{
-	char *slash = strrchr(path, '/');
-	int r = 0;
-
-	if (!slash || path[0] == '[' || strncmp(path, BID_LAYOUT_LINKS, strlen(BID_LAYOUT_LINKS)) == 0)
-		return 0;
-	*slash = '\0';
-	r = bid_paths_hold(watch->paths, path, entry, &entry->holds, NULL);
-	*slash = '/';
-	return r;
-}
-
-/* perf's link for the id of @entry leads to @path, which is watched; @dir is that directory, or -1 if it was watched before. */
-static void remember(struct bid_watch *watch, struct entry *entry, const char *path, int dir)
-{
-	if (dir >= 0 ? bid_one_is_build(path, dir) : bid_one_classify(watch->store, path) == BID_ENTRY_ID)
-		entry->where = strdup(path); /* without memory it is asked for */
-}
-
-/* Watch @place, one of those where the id of @entry may lie, and what it is in. */
-static int hold_place(struct bid_watch *watch, struct entry *entry, struct bid_place *place, bool linked)
-{
-	bid_auto_fd int dir = -1;
-	int r = bid_paths_hold(watch->paths, place->path, entry, &entry->holds, &dir);
-
-	if (r == 0)
-		r = hold_parent(watch, entry, place->path);
-	if (r == 0 && linked)
-		remember(watch, entry, place->path, dir);
-	return r;
-}
-
-/* Every name that decides what is found for the id of @entry. If there @must be a link of just its name, -ENOENT without. */
-static int hold_names(struct bid_watch *watch, struct entry *entry, bool must)
-{
-	struct bid_spelling spelling = { 0 };
-	char link[BID_LAYOUT_MAX];
-	struct bid_id filed;
-	int r = 0;
-
-	while (r == 0 && bid_spelling_next(&spelling, &entry->id, &filed)) {
-		struct bid_place place = { 0 };
-
-		/* before it is read */
-		r = bid_paths_hold_name(watch->paths, bid_layout_link(&filed, link), entry, &entry->holds);
-		while (r == 0 && bid_place_next(&place, watch->store, &filed, BID_KIND_NONE)) {
-			/* where the link itself leads: in perf's old layout it is the file */
-			bool linked = spelling.step == 1 && place.step == 1 && strcmp(place.path, link) != 0;
-
-			if (must && spelling.step == 1 && !(place.step == 1 ? linked : place.linked))
-				return -ENOENT;
-			r = hold_place(watch, entry, &place, linked);
-		}
-	}
-	return r;
-}
-
 /* With an id that is not watched yet; @must as above. */
-static int add(struct bid_watch *watch, const struct bid_id *id, bool must, struct entry **ret_entry)
+static int add(struct bid_watch *watch, const struct bid_id *id, bool must, struct bid_watched **ret_entry)
 {
-	struct entry *entry;
+	struct bid_watched *entry;
 	int r;
 
 	if (watch->max == 0)
@@ -374,68 +225,37 @@ static int add(struct bid_watch *watch, const struct bid_id *id, bool must, stru
 	if (!entry)
 		return -ENOMEM;
 	entry->id = *id;
-	if (watch->n >= watch->max)
-		drop(watch, watch->ends.newer, false);
-	r = hold_names(watch, entry, must);
+	if (watch->ids.n >= watch->max)
+		drop(watch, bid_watched_oldest(&watch->ids), false);
+	r = bid_watched_hold_names(entry, watch->store, watch->paths, must);
 	if (r < 0) {
 		entry_free(watch, entry);
 		return r;
 	}
 	/* only now: nothing that was found before counts */
 	entry->since = ++watch->clock;
-	entry->next = *bucket_of(watch, id);
-	*bucket_of(watch, id) = entry;
-	make_newest(watch, entry);
-	watch->n++;
+	bid_watched_enter(&watch->ids, entry);
 	*ret_entry = entry;
 	return 0;
 }
 
-/* Is the file with the attributes @st that of @kind in @place? */
-static bool lies_at(struct bid_store *store, const char *place, enum bid_kind kind, const struct stat *st)
-{
-	char path[PATH_MAX + 16];
-	struct stat there;
-
-	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(kind));
-	if (bid_root_stat(bid_store_root(store), path, &there) < 0 && bid_root_stat(bid_store_root(store), place, &there) < 0)
-		return false;
-	return there.st_dev == st->st_dev && there.st_ino == st->st_ino;
-}
-
-/* Is the file with the attributes @st one that is filed under @id? */
-static bool is_filed(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const struct stat *st)
-{
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
-
-	while (bid_spelling_next(&spelling, id, &filed)) {
-		struct bid_place place = { 0 };
-
-		while (bid_place_next(&place, store, &filed, kind))
-			if (lies_at(store, place.path, kind, st))
-				return true;
-	}
-	return false;
-}
-
-/* The same, asked first where perf's link is known to lead: mostly it is there. */
+/* bid_is_filed(), asked first where perf's link is known to lead: mostly it is there. */
 static bool is_filed_as(struct bid_watch *watch, const struct bid_id *id, enum bid_kind kind, const struct stat *st)
 {
 	char where[PATH_MAX];
 
-	if (bid_watch_where(watch, id, where, sizeof(where)) == 0 && lies_at(watch->store, where, kind, st))
+	if (bid_watch_where(watch, id, where, sizeof(where)) == 0 && bid_place_has(watch->store, where, kind, st))
 		return true;
-	return is_filed(watch->store, id, kind, st);
+	return bid_is_filed(watch->store, id, kind, st);
 }
 
 /* If @file, by whatever way it was found, is one that is filed under the id of @entry. It was at the moment @mark. */
-static int add_file(struct bid_watch *watch, struct entry *entry, const struct bid_file *file, uint64_t mark)
+static int add_file(struct bid_watch *watch, struct bid_watched *entry, const struct bid_file *file, uint64_t mark)
 {
 	int r = -ENOENT;
 
 	/* of the names that lead to it everything is heard from when they were watched on */
-	if (entry->since <= mark || is_filed(watch->store, &entry->id, file->kind, &file->st))
+	if (entry->since <= mark || bid_is_filed(watch->store, &entry->id, file->kind, &file->st))
 		r = bid_paths_hold_file(watch->paths, file->fd, entry, &entry->holds);
 	if (r == 0)
 		entry->holds->since = ++watch->clock;
@@ -445,15 +265,15 @@ static int add_file(struct bid_watch *watch, struct entry *entry, const struct b
 /* What the system refuses it will refuse again, so that what is watched has to do. @r is what came of watching one more. */
 static void refused(struct bid_watch *watch, int r)
 {
-	if (r == -ENOSPC && watch->n < watch->max)
-		watch->max = watch->n > 1 ? watch->n : 1;
+	if (r == -ENOSPC && watch->ids.n < watch->max)
+		watch->max = watch->ids.n > 1 ? watch->ids.n : 1;
 	if (r < 0 && r != -ENOENT)
 		watch->error = r;
 }
 
 int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct bid_file *file)
 {
-	struct entry *entry, *made = NULL;
+	struct bid_watched *entry, *made = NULL;
 	uint64_t mark = bid_watch_mark(watch);
 	int r = 0;
 
@@ -463,7 +283,7 @@ int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct
 	if (bid_kind_has_detail(file->kind) || !is_filed_as(watch, id, file->kind, &file->st))
 		return -ENOENT;
 	pthread_mutex_lock(&watch->lock);
-	entry = find(watch, id);
+	entry = bid_watched_find(&watch->ids, id);
 	if (!entry) {
 		r = add(watch, id, false, &made);
 		entry = made;
@@ -481,9 +301,9 @@ int bid_watch_add(struct bid_watch *watch, const struct bid_id *id, const struct
 /* One that is only looked at. */
 static int add_linked(struct bid_watch *watch, const struct bid_id *id)
 {
-	bool full = watch->n >= watch->max;
+	bool full = watch->ids.n >= watch->max;
 	char where[PATH_MAX];
-	struct entry *entry;
+	struct bid_watched *entry;
 	int r = -ENOENT;
 
 	/* as long as no other one has to go for it, it is seen when it is watched whether it is there; mostly it is */
@@ -500,9 +320,9 @@ static int add_linked(struct bid_watch *watch, const struct bid_id *id)
 }
 
 /* Is there room for one that is only looked at? */
-static bool has_room(const struct bid_watch *watch)
+static bool has_room(struct bid_watch *watch)
 {
-	return watch->n < watch->max || (watch->n > 0 && watch->ends.newer->used + IN_USE_S < now());
+	return watch->ids.n < watch->max || (watch->ids.n > 0 && bid_watched_is_unused(bid_watched_oldest(&watch->ids), IN_USE_S));
 }
 
 int bid_watch_add_names(struct bid_watch *watch, const struct bid_id *id)
@@ -512,7 +332,7 @@ int bid_watch_add_names(struct bid_watch *watch, const struct bid_id *id)
 	if (!watch)
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&watch->lock);
-	if (!find(watch, id))
+	if (!bid_watched_find(&watch->ids, id))
 		r = has_room(watch) ? add_linked(watch, id) : -EAGAIN;
 	pthread_mutex_unlock(&watch->lock);
 	return r;
@@ -520,7 +340,7 @@ int bid_watch_add_names(struct bid_watch *watch, const struct bid_id *id)
 
 bool bid_watch_id_in(struct bid_watch *watch, const char *dir, struct bid_id *ret_id)
 {
-	const struct entry *entry;
+	const struct bid_watched *entry;
 
 	if (!watch)
 		return false;
@@ -534,17 +354,17 @@ bool bid_watch_id_in(struct bid_watch *watch, const char *dir, struct bid_id *re
 
 int bid_watch_where(struct bid_watch *watch, const struct bid_id *id, char *ret_path, size_t size)
 {
-	const struct entry *entry;
+	const struct bid_watched *entry;
 	int r = -ENOENT;
 
 	if (!watch)
 		return -ENOENT;
 	pthread_mutex_lock(&watch->lock);
-	entry = find(watch, id);
+	entry = bid_watched_find(&watch->ids, id);
 	if (entry && entry->where) {
 		/* an event is there to be read before the call that made it returns */
 		hear(watch);
-		entry = find(watch, id);
+		entry = bid_watched_find(&watch->ids, id);
 	}
 	if (entry && entry->where) {
 		r = strlen(entry->where) < size ? 0 : -ENAMETOOLONG;
@@ -558,12 +378,12 @@ int bid_watch_where(struct bid_watch *watch, const struct bid_id *id, char *ret_
 bool bid_watch_note(struct bid_watch *watch, const struct bid_id *id, uint64_t mark, const struct stat *st, const char *dir,
 		    bid_watch_note_fn fn, void *user)
 {
-	struct entry *entry;
+	struct bid_watched *entry;
 
 	if (!watch)
 		return false;
 	pthread_mutex_lock(&watch->lock);
-	entry = find(watch, id);
+	entry = bid_watched_find(&watch->ids, id);
 	if (entry &&
 	    (entry->since > mark || (st && !bid_holds_file(entry->holds, st, mark)) || (dir && !bid_holds_dir(entry->holds, dir))))
 		entry = NULL;
@@ -581,7 +401,7 @@ unsigned bid_watch_count(struct bid_watch *watch, int *ret_error)
 	if (!watch)
 		return 0;
 	pthread_mutex_lock(&watch->lock);
-	n = watch->n;
+	n = watch->ids.n;
 	*ret_error = watch->error;
 	pthread_mutex_unlock(&watch->lock);
 	return n;
