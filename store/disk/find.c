@@ -13,7 +13,7 @@
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/piece.h"
-#include "disk/publish/txn.h"
+#include "disk/publish/publish.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verdict.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include <bid/evict.h>
 
@@ -18,13 +17,13 @@
 #include "disk/layout.h"
 #include "disk/pack/packs.h"
 #include "disk/publish/temp.h"
+#include "disk/record_name.h"
 #include "disk/record_text.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum {
 	MAX_RECORD = 64 * 1024, /* bytes */
-	SUFFIX_MAX = 32, /* bytes of a record's, with its end */
 	VOID = 1, /* an empty file: what packs say of it is no more */
 	LOCK_TRIES = 50, /* for one that is about to be removed */
 	LOCK_PAUSE_NS = 1000 * 1000,
@@ -37,28 +36,15 @@ static struct bid_pack_key key_of(const struct bid_request *request)
 	return bid_pack_key(&filed, request->kind);
 }
 
-/* "elf", "source-0123456789abcdef": by the hash of its detail, which may be longer than a name can be. */
-static const char *suffix_of(const struct bid_request *request, char buf[static SUFFIX_MAX])
-{
-	const char *detail = bid_detail_text(request->detail);
-
-	if (!request->detail)
-		snprintf(buf, SUFFIX_MAX, "%s", bid_kind_name(request->kind));
-	else
-		snprintf(buf, SUFFIX_MAX, "%s-%016llx", bid_kind_name(request->kind),
-			 (unsigned long long)XXH3_64bits(detail, strlen(detail)));
-	return buf;
-}
-
 /* The directory and the name of a record; the directory is made if @make. */
 static int open_place(struct bid_store *store, const struct bid_request *request, bool make, struct bid_dir *ret_dir,
 		      char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
-	char path[BID_LAYOUT_MAX], suffix[SUFFIX_MAX];
+	char path[BID_LAYOUT_MAX], suffix[BID_RECORD_SUFFIX_MAX];
 	char *slash;
 
-	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, suffix_of(request, suffix), path);
+	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, bid_record_suffix(request, suffix), path);
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);
@@ -241,39 +227,6 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	return utimensat(dir.fd, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static enum bid_kind parse_suffix(const char *suffix)
-{
-	enum bid_kind kind = bid_kind_parse(suffix);
-
-	/* not by an alias */
-	if (kind != BID_KIND_NONE)
-		return strcmp(bid_kind_name(kind), suffix) == 0 ? kind : BID_KIND_NONE;
-	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++) {
-		const char *name = bid_kind_name((enum bid_kind)i);
-		size_t len = strlen(name);
-
-		if (strncmp(suffix, name, len) == 0 && suffix[len] == '-' && strspn(suffix + len + 1, "0123456789abcdef") == 16 &&
-		    suffix[len + 17] == '\0')
-			return (enum bid_kind)i;
-	}
-	return BID_KIND_NONE;
-}
-
-bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request)
-{
-	const char *dot = strrchr(name, '.');
-	char hex[2 + NAME_MAX + 1];
-
-	if (!dot)
-		return false;
-	ret_request->kind = parse_suffix(dot + 1);
-	ret_request->detail = NULL;
-	if (ret_request->kind == BID_KIND_NONE)
-		return false;
-	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot - name), name);
-	return bid_id_parse_str(hex, &ret_request->id) == 0;
-}
-
 static int each_in(struct bid_store *store, unsigned first,
 		   int (*fn)(void *user, const struct bid_request *request, const struct stat *st), void *user)
 {
@@ -358,14 +311,6 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 	if (r == -ENOENT)
 		return read_packed(store, request, ret_json);
 	return r == VOID ? -ENOENT : r;
-}
-
-bool bid_record_has_name(const struct bid_request *request, const char *name)
-{
-	const char *dot = strrchr(name, '.');
-	char suffix[SUFFIX_MAX];
-
-	return dot && strcmp(dot + 1, suffix_of(request, suffix)) == 0;
 }
 
 int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail)

@@ -68,12 +68,6 @@ void bid_record_drop(struct bid_store *store, const struct bid_request *request)
 /* Remove the record of @request that has a file of its own, unless another was written since bid_record_stat() told of @was. */
 void bid_record_drop_unchanged(struct bid_store *store, const struct bid_request *request, const struct stat *was);
 
-/* What the record "xx/NAME" is of, by its name alone: of a piece all but the detail, which only the record itself tells. */
-bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
-
-/* Is "xx/NAME" the name of the record of @request, of whose id it is? */
-bool bid_record_has_name(const struct bid_request *request, const char *name);
-
 /*
  * The detail of the piece whose record "xx/NAME" is. The caller gives it back with bid_detail_unref(). -EBADMSG if the record
  * is damaged or of something else.

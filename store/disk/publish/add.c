@@ -16,7 +16,7 @@
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/publish/readers.h"
-#include "disk/publish/txn.h"
+#include "disk/publish/publish.h"
 #include "disk/record.h"
 #include "disk/store.h"
 

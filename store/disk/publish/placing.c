@@ -22,7 +22,7 @@
 #include "disk/publish/join.h"
 #include "disk/publish/known.h"
 #include "disk/publish/naming.h"
-#include "disk/publish/txn.h"
+#include "disk/publish/publish.h"
 #include "disk/record_batch.h"
 #include "disk/root.h"
 #include "disk/store.h"

@@ -22,7 +22,7 @@
 #include "disk/publish/add.h"
 #include "disk/publish/readers.h"
 #include "disk/publish/temp.h"
-#include "disk/publish/txn.h"
+#include "disk/publish/publish.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The write side: nothing is seen of an artifact before it was checked, and then it is there whole. */
-#include "disk/publish/txn.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,8 +16,6 @@
 #include "base/trouble.h"
 #include "disk/aside.h"
 #include "disk/digest.h"
-#include "disk/dirs.h"
-#include "disk/entries.h"
 #include "disk/history/evidence.h"
 #include "disk/history/pins.h"
 #include "disk/keeper.h"
@@ -28,10 +24,10 @@
 #include "disk/piece.h"
 #include "disk/publish/filling.h"
 #include "disk/publish/naming.h"
+#include "disk/publish/publish.h"
 #include "disk/publish/room.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
-#include "disk/root.h"
 #include "disk/store.h"
 
 struct bid_txn {
@@ -180,35 +176,6 @@ void bid_txn_free(struct bid_txn *txn)
 	free(txn);
 }
 
-int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info)
-{
-	char carried[BID_ID_HEX_MAX];
-	struct stat st;
-	int r;
-
-	reason[0] = '\0';
-	if (bid_kind_has_detail(request->kind)) {
-		/* nothing in it says what it is */
-		*ret_info = (struct bid_elf_info){ .id = request->id };
-		return 0;
-	}
-	r = bid_elf_examine(fd, ret_info);
-	if (r == -ENOEXEC)
-		snprintf(reason, size, "not an ELF file");
-	else if (r == -EBADMSG)
-		snprintf(reason, size, "a damaged or truncated ELF file of %lld bytes",
-			 fstat(fd, &st) == 0 ? (long long)st.st_size : 0LL);
-	else if (r < 0)
-		return r;
-	else if (ret_info->id.len == 0)
-		snprintf(reason, size, "an ELF file without build-id");
-	else if (!bid_id_answers(&ret_info->id, &request->id))
-		snprintf(reason, size, "carries the build-id '%.130s'", bid_id_format(&ret_info->id, carried));
-	else if (request->kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
-		snprintf(reason, size, "debuginfo without debug sections or a symbol table");
-	return reason[0] ? -EBADMSG : 0;
-}
-
 static void close_pins(struct bid_pins **pins)
 {
 	bid_pins_close(*pins);
@@ -226,127 +193,6 @@ static int check_pin(struct bid_txn *txn, const struct bid_pins *pins, const str
 	bid_digest_format(digest, now);
 	snprintf(txn->reason, sizeof(txn->reason), "other bytes than were fetched first under this id: %s, not %s", now, first);
 	return -ESTALE;
-}
-
-/* Returns 1 if it was made. */
-static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, struct bid_touched *touched)
-{
-	struct bid_id filed = bid_layout_filed(id);
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
-	char *slash;
-	int r;
-
-	bid_layout_link(&filed, link);
-	slash = strrchr(link, '/');
-	*slash = '\0';
-	r = bid_dir_open(store, link, true, touched, &dir);
-	if (r < 0)
-		return r;
-	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
-	if (symlinkat(text, dir.fd, slash + 1) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	r = touched ? bid_touched_add(touched, dir.fd) : 0;
-	return r < 0 ? r : 1;
-}
-
-int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target, bool durable)
-{
-	struct bid_touched touched = { 0 };
-	int r = publish_link(store, id, target, durable ? &touched : NULL);
-
-	if (r >= 0)
-		r = bid_touched_sync(&touched);
-	bid_touched_release(&touched);
-	return r;
-}
-
-void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX])
-{
-	struct bid_id filed = bid_layout_filed(id);
-	char nameless[BID_LAYOUT_MAX];
-
-	if (bid_one_where(store, &filed, ret_path, PATH_MAX) < 0 || bid_layout_is_astray(ret_path, &filed))
-		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_NAMELESS, &filed, nameless));
-}
-
-/* Make and open "<path>/<id>": the directory that <path> is in is likely to be the last file's too. */
-static int make_place(struct bid_store *store, const char *path, struct bid_touched *touched, int *ret_fd)
-{
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	const char *last = strrchr(path, '/'), *slash = last ? memrchr(path, '/', (size_t)(last - path)) : NULL;
-	char parent[PATH_MAX];
-	int r;
-
-	if (!slash)
-		return bid_root_mkdirs_touching(bid_store_root(store), path, touched, ret_fd);
-	if ((size_t)(slash - path) >= sizeof(parent))
-		return -ENAMETOOLONG;
-	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - path), path);
-	r = bid_dir_open(store, parent, true, touched, &dir);
-	return r < 0 ? r : bid_root_mkdirs_below(dir.fd, slash + 1, touched, ret_fd);
-}
-
-static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-			  int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked)
-{
-	struct bid_touched touched = { 0 };
-	bid_auto_fd int dir = -1;
-	int r, after, taken = 0;
-	bool linked = false;
-
-	r = make_place(store, path, durable ? &touched : NULL, &dir);
-	if (r == 0)
-		r = put(user, dir, bid_kind_store_name(kind));
-	if (r == -EEXIST)
-		taken = r;
-	if (r == 0 || taken) {
-		after = r == 0 && durable ? bid_touched_add(&touched, dir) : 0;
-		if (after == 0)
-			after = publish_link(store, id, path, durable ? &touched : NULL);
-		linked = after > 0;
-		if (after >= 0)
-			after = bid_touched_sync(&touched);
-		r = after < 0 ? after : taken;
-	}
-	bid_touched_release(&touched);
-	*ret_linked = linked;
-	return r;
-}
-
-int bid_publish_linking(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-			int (*put)(void *user, int dir, const char *name), void *user, bool *ret_linked)
-{
-	int r = -ENOENT;
-
-	/* a directory that has just been made is empty, and may be taken away again by who removes or evicts its neighbour */
-	for (int tries = 0; tries < 8 && (r == -ENOENT || r == -ENOTDIR); tries++)
-		r = try_to_publish(store, id, kind, path, durable, put, user, ret_linked);
-	/* without the file, its directory says nothing */
-	if (r < 0 && r != -EEXIST)
-		bid_entry_prune(store, path);
-	return r;
-}
-
-int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
-		int (*put)(void *user, int dir, const char *name), void *user)
-{
-	bool linked;
-
-	return bid_publish_linking(store, id, kind, path, durable, put, user, &linked);
-}
-
-int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
-			int (*put)(void *user, int dir, const char *name), void *user)
-{
-	int r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
-	char file[PATH_MAX + 16];
-
-	if (r != -EEXIST)
-		return r;
-	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
-	return bid_aside_wrong(store, file, request) ? bid_publish(store, &request->id, request->kind, path, durable, put, user)
-						     : r;
 }
 
 static int put_temp(void *user, int dir, const char *name)

@@ -16,7 +16,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
-#include "disk/publish/txn.h"
+#include "disk/publish/publish.h"
 #include "disk/root.h"
 #include "disk/store.h"
 

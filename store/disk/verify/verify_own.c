@@ -16,6 +16,7 @@
 #include "disk/publish/cookie.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
+#include "disk/record_name.h"
 #include "disk/record_amend.h"
 #include "disk/root.h"
 #include "disk/store.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Publishing, for the two that do it: transactions and additions. */
-#ifndef BID_DISK_TXN_H
-#define BID_DISK_TXN_H
+/* Giving an artifact that was checked its names, for all that do it: transactions, additions, what is staged, what is made. */
+#ifndef BID_DISK_PUBLISH_H
+#define BID_DISK_PUBLISH_H
 
 #include <limits.h>
 
