@@ -21,10 +21,12 @@ void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info 
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 void bid_op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 
-/* ops_file.c */
+/* ops_open.c */
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
-void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+
+/* ops_read.c */
+void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 
 /* ops_xattr.c */
 void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size);
@@ -87,7 +89,7 @@ void bid_settle_last(struct bid_fs *fs, bool closed);
 void bid_close_staged(struct bid_fs *fs, const struct bid_node *node);
 
 /*
- * ops_file.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's.
+ * ops_open.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's.
  */
 void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, struct fuse_file_info *fi);
 

@@ -1,45 +1,31 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Opened files, and in no_open mode files that are read without it. */
+/* Opening files, and closing them. In no_open mode the kernel asks for neither. */
 #include "ops.h"
 
 #include <bid/evict.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backing.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "opened.h"
 #include "reply.h"
 #include "text.h"
 #include "wait.h"
 
-/* One open file. */
-struct handle {
-	struct bid_backing *backing; /* as part of which it counts as open; NULL if as none */
-	bool by_kernel; /* read by the kernel: passthrough */
-	int fd; /* else read from here, or -1; owned */
-	char *text; /* or from here, as it was when the file was opened; owned */
-	size_t size;
-};
-
-static void handle_free(struct handle *handle)
+static void handle_free(struct bid_opened *handle)
 {
 	bid_close(handle->fd);
 	free(handle->text);
 	free(handle);
 }
 
-static void release_backing(const struct handle *handle)
+static void release_backing(const struct bid_opened *handle)
 {
 	if (handle->backing)
 		bid_backing_close(handle->backing, handle->by_kernel);
-}
-
-static struct handle *handle_of(const struct fuse_file_info *fi)
-{
-	return (struct handle *)(uintptr_t)fi->fh;
 }
 
 /* Does what was opened so write a file that is to be published? */
@@ -55,7 +41,7 @@ static void forget_writer(struct bid_fs *fs, const struct bid_node *node, const 
 		bid_staging_closed(fs->staging, node->serial);
 }
 
-static void reply_open(fuse_req_t req, const struct bid_inode *inode, struct handle *handle, struct fuse_file_info *fi)
+static void reply_open(fuse_req_t req, const struct bid_inode *inode, struct bid_opened *handle, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
@@ -71,7 +57,7 @@ static void reply_open(fuse_req_t req, const struct bid_inode *inode, struct han
 
 static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
-	struct handle *handle = calloc(1, sizeof(*handle));
+	struct bid_opened *handle = calloc(1, sizeof(*handle));
 	int r = handle ? bid_text_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
 
 	if (r < 0) {
@@ -96,9 +82,9 @@ static bool is_writable(const struct bid_node *node)
 
 /* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
 static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
-		       struct handle **ret_handle)
+		       struct bid_opened **ret_handle)
 {
-	struct handle *handle = calloc(1, sizeof(*handle));
+	struct bid_opened *handle = calloc(1, sizeof(*handle));
 	int r = handle ? 0 : -ENOMEM;
 
 	if (r == 0)
@@ -127,7 +113,7 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 
 static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
-	struct handle *handle;
+	struct bid_opened *handle;
 	int r = make_handle(req, inode, fd, st, fi, &handle);
 
 	if (r < 0) {
@@ -143,7 +129,7 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 	struct bid_fs *fs = bid_fs_of(req);
 	struct fuse_entry_param entry;
 	struct bid_inode buffer;
-	struct handle *handle = NULL;
+	struct bid_opened *handle = NULL;
 	struct stat st;
 	int r;
 
@@ -185,7 +171,7 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
-	struct handle *handle;
+	struct bid_opened *handle;
 	struct bid_fd *fd;
 	int r;
 
@@ -308,158 +294,10 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		open_text(req, inode, fi);
 }
 
-static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)
-{
-	size_t rest = offset >= 0 && (size_t)offset < len ? len - (size_t)offset : 0;
-	size_t n = size < rest ? size : rest;
-	/* the reader may have closed the file, and the text be freed, before the answer's write(2) has returned */
-	bid_auto_free char *copy = malloc(n + 1);
-
-	if (!copy) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	memcpy(copy, text + len - rest, n);
-	fuse_reply_buf(req, copy, n);
-}
-
-static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
-{
-	struct fuse_bufvec data = FUSE_BUFVEC_INIT(size);
-
-	data.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
-	data.buf[0].fd = fd;
-	data.buf[0].pos = offset;
-	fuse_reply_data(req, &data, FUSE_BUF_NO_SPLICE);
-}
-
-/* no_open: the file was found, perhaps fetched anew. */
-static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct stat st = file->st;
-	struct bid_fd *fd;
-	int number;
-
-	if (error < 0) {
-		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
-		return;
-	}
-	if (bid_is_another(fs, &call->inode, &st)) {
-		fuse_reply_err(req, ESTALE);
-		return;
-	}
-	fd = bid_fds_keep(fs->fds, call->inode.number, file);
-	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
-	if (number < 0) {
-		fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	reply_fd(req, number, call->size, call->offset);
-	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, number, &st);
-	if (fd)
-		bid_fds_put(fs->fds, fd);
-}
-
-static void read_staged(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
-
-	if (staged)
-		reply_fd(req, bid_stage_fd(staged->stage), size, offset);
-	else
-		fuse_reply_err(req, ESTALE);
-	bid_staged_put(fs->staging, staged);
-}
-
-static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
-{
-	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_open_kcore(bid_fs_of(req)->store, inode->node.path, &file);
-
-	if (r < 0)
-		fuse_reply_err(req, -r);
-	else
-		reply_fd(req, file.fd, size, offset);
-	bid_file_release(&file);
-}
-
-static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = {
-		.artifact = bid_node_request(&inode->node),
-		.inode = *inode,
-		.size = size,
-		.offset = offset,
-	};
-	bid_auto_fd int own = -1;
-	struct bid_fd *fd;
-	struct stat st;
-	int reading;
-
-	if (inode->node.type == BID_NODE_STAGED) {
-		read_staged(req, inode, size, offset);
-		return;
-	}
-	if (inode->node.type == BID_NODE_KCORE_FILE) {
-		read_kcore_file(req, inode, size, offset);
-		return;
-	}
-	if (inode->node.type != BID_NODE_FILE) {
-		bid_auto_free char *text = NULL;
-		size_t len;
-		int r = bid_text_make(fs, inode, &text, &len);
-
-		if (r < 0)
-			fuse_reply_err(req, -r);
-		else
-			reply_text(req, text, len, size, offset);
-		return;
-	}
-	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, NULL);
-	if (fd && bid_is_another(fs, inode, &st)) {
-		fuse_reply_err(req, ESTALE);
-		bid_fds_put(fs->fds, fd);
-		return;
-	}
-	reading = fd ? bid_fd_open(fd, &own) : -1;
-	if (reading >= 0) {
-		/* before the reply, after which the kernel may forget the inode, whose the detail is */
-		bid_store_used(fs->store, &call.artifact);
-		reply_fd(req, reading, size, offset);
-		if (offset == 0)
-			bid_belief_read(fs, &inode->node.id, inode->node.kind, reading, &st);
-	}
-	if (fd)
-		bid_fds_put(fs->fds, fd);
-	if (reading < 0)
-		bid_wait(req, &call, answer_read);
-}
-
-void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode buffer, *inode;
-
-	if (fs->mode == BID_MODE_NO_OPEN) {
-		inode = bid_inodes_find(fs->inodes, number, &buffer);
-		if (inode)
-			read_unopened(req, inode, size, offset);
-		else
-			fuse_reply_err(req, ESTALE);
-	} else if (handle_of(fi)->text) {
-		reply_text(req, handle_of(fi)->text, handle_of(fi)->size, size, offset);
-	} else {
-		reply_fd(req, handle_of(fi)->fd, size, offset);
-	}
-}
-
 void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_inode buffer, *inode = bid_inodes_find(bid_fs_of(req)->inodes, number, &buffer);
-	struct handle *handle = handle_of(fi);
+	struct bid_opened *handle = bid_opened_of(fi);
 
 	if (inode && is_writer(&inode->node, fi) && bid_staging_closed(bid_fs_of(req)->staging, inode->node.serial))
 		bid_close_staged(bid_fs_of(req), &inode->node);
@@ -470,32 +308,3 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	}
 	fuse_reply_err(req, 0);
 }
-
-const struct fuse_lowlevel_ops bid_ops = {
-	.init = bid_op_init,
-	.lookup = bid_op_lookup,
-	.forget = bid_op_forget,
-	.forget_multi = bid_op_forget_multi,
-	.getattr = bid_op_getattr,
-	.readlink = bid_op_readlink,
-	.open = bid_op_open,
-	.read = bid_op_read,
-	.release = bid_op_release,
-	.opendir = bid_op_opendir,
-	.readdir = bid_op_readdir,
-	.readdirplus = bid_op_readdirplus,
-	.releasedir = bid_op_releasedir,
-	.statfs = bid_op_statfs,
-	.getxattr = bid_op_getxattr,
-	.listxattr = bid_op_listxattr,
-	.mkdir = bid_op_mkdir,
-	.symlink = bid_op_symlink,
-	.create = bid_op_create,
-	.link = bid_op_link,
-	.rename = bid_op_rename,
-	.write = bid_op_write,
-	.setattr = bid_op_setattr,
-	.unlink = bid_op_unlink,
-	.rmdir = bid_op_rmdir,
-	.flush = bid_op_flush,
-};

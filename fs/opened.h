@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BID_FS_OPENED_H
+#define BID_FS_OPENED_H
+
+#include <fuse_lowlevel.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bid_backing;
+
+/* One open file. */
+struct bid_opened {
+	struct bid_backing *backing; /* as part of which it counts as open; NULL if as none */
+	bool by_kernel; /* read by the kernel: passthrough */
+	int fd; /* else read from here, or -1; owned */
+	char *text; /* or from here, as it was when the file was opened; owned */
+	size_t size;
+};
+
+/* NULL in no_open mode. */
+static inline struct bid_opened *bid_opened_of(const struct fuse_file_info *fi)
+{
+	return (struct bid_opened *)(uintptr_t)fi->fh;
+}
+
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ops.h"
+
+const struct fuse_lowlevel_ops bid_ops = {
+	.init = bid_op_init,
+	.lookup = bid_op_lookup,
+	.forget = bid_op_forget,
+	.forget_multi = bid_op_forget_multi,
+	.getattr = bid_op_getattr,
+	.readlink = bid_op_readlink,
+	.open = bid_op_open,
+	.read = bid_op_read,
+	.release = bid_op_release,
+	.opendir = bid_op_opendir,
+	.readdir = bid_op_readdir,
+	.readdirplus = bid_op_readdirplus,
+	.releasedir = bid_op_releasedir,
+	.statfs = bid_op_statfs,
+	.getxattr = bid_op_getxattr,
+	.listxattr = bid_op_listxattr,
+	.mkdir = bid_op_mkdir,
+	.symlink = bid_op_symlink,
+	.create = bid_op_create,
+	.link = bid_op_link,
+	.rename = bid_op_rename,
+	.write = bid_op_write,
+	.setattr = bid_op_setattr,
+	.unlink = bid_op_unlink,
+	.rmdir = bid_op_rmdir,
+	.flush = bid_op_flush,
+};
