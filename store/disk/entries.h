@@ -23,19 +23,20 @@ struct bid_place_of {
 
 /*
  * Who is called for what is met; a non-zero return ends the walk and is returned. What is called for may be removed by whoever is
- * called. temp and foreign may be NULL.
+ * called. temp, foreign and unread may be NULL.
  */
 struct bid_visitor {
 	int (*entry)(void *user, const struct bid_place_of *entry);
 	int (*temp)(void *user, const char *path); /* what perf writes to before it links it: ".elf.XXXXXX" */
 	int (*foreign)(void *user, const char *path); /* anything that is not of the layout */
+	int (*unread)(void *user, const char *path, int error); /* a directory of which not all was seen */
 	void *user;
 };
 
 /*
  * Walk the tree of original paths, in no order and without holding it in memory. perf's copies of /proc/kcore and its JIT dumps are
  * no artifacts and are passed by. Returns 0, what a callee returned, or a negative errno; a directory that cannot be read ends the
- * walk.
+ * walk, unless it is below the store's own and there is @visitor->unread.
  */
 int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor);
 

@@ -114,6 +114,16 @@ static int survey(int dir, unsigned *ret_kinds, bool *ret_more)
 	return -errno;
 }
 
+/* The directory @at->path cannot be read. Where descriptors or memory are lacking none can. */
+static int unread(const struct walk *at, int error)
+{
+	const struct bid_visitor *visitor = at->visitor;
+
+	if (!visitor->unread || !*at->path || error == -EMFILE || error == -ENFILE || error == -ENOMEM)
+		return error;
+	return visitor->unread(visitor->user, at->path, error);
+}
+
 static int walk(struct walk *at, int dir, bool inside);
 
 /* A directory: an entry if its name is an id and artifacts or nothing lie in it; also a part of paths, if there is more in it. */
@@ -126,12 +136,12 @@ static int visit_dir(struct walk *at, int parent, const char *name)
 
 	/* it may be gone by now: others write here too */
 	if (fd < 0)
-		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : unread(at, -errno);
 	entry.fd = fd;
 	if (named) {
 		r = survey(fd, &entry.kinds, &more);
 		if (r < 0)
-			return r;
+			return unread(at, r);
 		named = entry.kinds != 0 || (!more && entry.id.len >= BARE_ID_MIN);
 		if ((!named || more) && lseek(fd, 0, SEEK_SET) < 0)
 			return -errno;
@@ -217,7 +227,7 @@ static int walk(struct walk *at, int dir, bool inside)
 			r = at->visitor->foreign(at->visitor->user, at->path);
 		at->path[len] = '\0';
 	}
-	return r != 0 ? r : -errno;
+	return r != 0 || errno == 0 ? r : unread(at, -errno);
 }
 
 static int walk_from(struct bid_store *store, const char *path, bool flat, struct bid_entries_walk *shared,
@@ -233,7 +243,9 @@ static int walk_from(struct bid_store *store, const char *path, bool flat, struc
 	for (const char *slash = path; (slash = strchr(slash, '/')); slash++)
 		at.depth++;
 	r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
-	return r < 0 ? r : walk(&at, dir, false);
+	if (r < 0)
+		return r == -ENOENT ? r : unread(&at, r);
+	return walk(&at, dir, false);
 }
 
 int bid_entries_each(struct bid_store *store, const struct bid_visitor *visitor)

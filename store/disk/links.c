@@ -56,11 +56,13 @@ bool bid_link_leads(int fan, const struct bid_id *filed, const char *path)
 	       strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && strcmp(text + strlen(BID_LAYOUT_UP), path) == 0;
 }
 
-static bool exists(struct bid_store *store, const char *path)
+/* Is nothing there? What cannot be looked at may be there. */
+static bool is_absent(struct bid_store *store, const char *path)
 {
 	bid_auto_fd int fd = -1;
+	int r = bid_root_open(bid_store_root(store), path, O_PATH, &fd);
 
-	return bid_root_open(bid_store_root(store), path, O_PATH, &fd) == 0;
+	return r == -ENOENT || r == -ENAMETOOLONG;
 }
 
 enum bid_link_state bid_link_look(struct bid_store *store, const struct bid_id *filed, char ret_target[static PATH_MAX])
@@ -90,7 +92,7 @@ enum bid_link_state bid_link_look_in(struct bid_store *store, int fan, const str
 	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !bid_link_stays_inside(target))
 		return BID_LINK_FOREIGN;
 	memcpy(ret_target, target, strlen(target) + 1);
-	if (!exists(store, target))
+	if (is_absent(store, target))
 		return BID_LINK_DANGLING;
 	last = strrchr(target, '/');
 	last = last ? last + 1 : target;

@@ -11,7 +11,7 @@
 /* What is in the place of perf's link for an id. */
 enum bid_link_state {
 	BID_LINK_NONE = 0, /* nothing */
-	BID_LINK_GOOD, /* a link to "<path>/<the id>", which is there */
+	BID_LINK_GOOD, /* a link to "<path>/<the id>", which is there, or of which nobody can tell */
 	BID_LINK_DANGLING, /* a link of that form to what is not there */
 	BID_LINK_ASTRAY, /* a link to what is there, but is another id's, or no id's */
 	BID_LINK_FOREIGN, /* a link of another form, which nobody follows */

@@ -374,6 +374,35 @@ def case_verified_by_another(scene):
     assert "added" in scene.on_store("show", check_bidctl.ID_ONE).stdout
 
 
+def case_verified_past_what_is_closed(scene):
+    """A directory that cannot be read is named, and the rest is checked; of what may be in it nothing is taken for gone."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    scene.on_store("add", "--link=copy", scene.one, scene.two, scene.far)
+    closed = [stored(scene, check_bidctl.ID_ONE).parent, stored(scene, check_bidctl.ID_FAR).parent]
+    (scene.store / ".build-id" / check_bidctl.ID_FAR[:2] / check_bidctl.ID_FAR[2:]).unlink()
+    wrong = stored(scene, check_bidctl.ID_TWO) / "elf"
+    for path in (scene.store, *scene.store.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    for path in closed:
+        os.chown(path, 0, 0)
+        path.chmod(0o700)
+    wrong.chmod(0o755)
+    wrong.write_bytes(b"-" * wrong.stat().st_size)
+    expected = [f"unreadable: {path.relative_to(scene.store)}" for path in closed] + [f"wrong: {wrong.relative_to(scene.store)}"]
+    for options in ([], ["--jobs=4"], ["--repair", "--offline"]):
+        done = call(scene.bidctl, "-s", scene.store, "verify", *options, env=scene.environment, user=NOBODY, group=NOBODY,
+                    extra_groups=[])
+        lines = done.stdout.partition("checked ")[0].splitlines()
+        assert sorted(": ".join(line.split(": ")[:2]) for line in lines) == sorted(expected), (options, done)
+    for path in closed:
+        path.chmod(0o755)
+    assert "found 1, repaired 1" in scene.on_store("verify", "--repair", "--offline", status=9).stdout, "more than a link was lost"
+    for build_id in (check_bidctl.ID_ONE, check_bidctl.ID_FAR):
+        assert "added" in scene.on_store("show", build_id).stdout
+
+
 def case_durable(scene):
     """One file is synced by itself; of several, and of a tree, all names are on disk before it is said that they are."""
     calls = "fsync,syncfs,linkat,symlinkat,renameat,write"

@@ -155,6 +155,15 @@ static int visit_foreign(void *user, const char *path)
 	return 0;
 }
 
+static int visit_unread(void *user, const char *path, int error)
+{
+	struct bid_verify *verify = user;
+	struct bid_finding finding = { .kind = BID_FINDING_UNREADABLE, .path = path, .text = bid_strerror(error) };
+
+	atomic_store(&verify->shared->blind, true);
+	return verify->again ? 0 : bid_verify_found(verify, &finding);
+}
+
 /* perf's copying takes seconds: what is older than this was left behind. */
 enum { ABANDONED_S = 3600 };
 
@@ -215,7 +224,9 @@ static int together(struct team *team, int (*part)(struct bid_verify *member))
 
 static int names_part(struct bid_verify *verify)
 {
-	struct bid_visitor all = { .entry = visit_entry, .temp = visit_temp, .foreign = visit_foreign, .user = verify };
+	struct bid_visitor all = {
+		.entry = visit_entry, .temp = visit_temp, .foreign = visit_foreign, .unread = visit_unread, .user = verify
+	};
 
 	return bid_entries_walk_work(verify->shared->walk, &all);
 }
@@ -262,7 +273,7 @@ static int check_only(struct team *team)
 
 static int check_in_turn(struct bid_verify *verify)
 {
-	struct bid_visitor adoptable = { .entry = visit_adoptable, .user = verify };
+	struct bid_visitor adoptable = { .entry = visit_adoptable, .unread = visit_unread, .user = verify };
 	struct team alone = { .members = verify, .n = 1 };
 	/* before they are written anew, which leaves out what is damaged without a word */
 	int r = verify->config->ids ? 0 : bid_verify_packs_whole(verify);

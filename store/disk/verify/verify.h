@@ -46,6 +46,7 @@ struct bid_verify_shared {
 	atomic_bool claimed[BID_VERIFY_PARTS][BID_VERIFY_FANS];
 	uint64_t seed; /* of the hashes of ids; random */
 	bool recorded; /* there may be records, in a folder of ours */
+	atomic_bool blind; /* not all names were seen: of none it is known that it is gone */
 	struct bid_verify_seen *seen; /* what all threads have seen; owned */
 };
 
