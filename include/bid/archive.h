@@ -34,6 +34,8 @@ struct bid_archive_build {
 	int error; /* 0; -ENOENT if the store has nothing of it; or why it could not be had, as of bid_store_find() */
 	unsigned kinds; /* of the artifacts that were packed, as 1 << enum bid_kind */
 	uint64_t size; /* of them, unpacked */
+	enum bid_kind left_out; /* one that may be there, and could not be had, though others were packed; else BID_KIND_NONE */
+	int why; /* that could not be, as of bid_store_find() */
 };
 
 /* How far it is. A non-zero return ends it and is returned. */

@@ -115,10 +115,11 @@ static void find_place(struct bid_store *store, const struct bid_archive_build *
 static int gather(struct bid_store *store, struct bid_archive_build *build, struct load *load)
 {
 	struct bid_id filed = build->id;
-	int result = -ENOENT;
 
 	build->kinds = 0;
 	build->size = 0;
+	build->left_out = BID_KIND_NONE;
+	build->why = -ENOENT;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = build->id, .kind = (enum bid_kind)kind };
 		struct bid_file *file = &load->files[kind];
@@ -131,14 +132,16 @@ static int gather(struct bid_store *store, struct bid_archive_build *build, stru
 			build->kinds |= 1U << kind;
 			build->size += (uint64_t)file->st.st_size;
 		}
-		if (r < 0 && result == -ENOENT)
-			result = r;
+		if (r < 0 && r != -ENOENT && build->left_out == BID_KIND_NONE) {
+			build->left_out = request.kind;
+			build->why = r;
+		}
 	}
 	if (filed.len > BID_ID_PERF_MAX)
 		bid_id_from_bytes(build->id.bytes, BID_ID_PERF_MAX, &filed);
 	bid_id_format(&filed, load->hex);
 	find_place(store, build, load);
-	return build->kinds & ~(1U << BID_KIND_PROBES) ? 0 : result;
+	return build->kinds & ~(1U << BID_KIND_PROBES) ? 0 : build->why;
 }
 
 /* Nothing of who packed it, or when. */
@@ -238,6 +241,8 @@ static int pack_all(struct packer *packer, struct bid_archive_build **sorted, si
 			sorted[i]->error = sorted[i - 1]->error;
 			sorted[i]->kinds = sorted[i - 1]->kinds;
 			sorted[i]->size = sorted[i - 1]->size;
+			sorted[i]->left_out = sorted[i - 1]->left_out;
+			sorted[i]->why = sorted[i - 1]->why;
 			continue;
 		}
 		r = pack_one(packer, sorted[i]);

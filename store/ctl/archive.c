@@ -163,6 +163,12 @@ static void kinds_of(const struct bid_archive_build *build, char *text, size_t s
 				 bid_kind_name((enum bid_kind)kind));
 }
 
+/* Was it packed without something that may be there? */
+static bool is_partial(const struct bid_archive_build *build)
+{
+	return build->error == 0 && build->left_out != BID_KIND_NONE;
+}
+
 static json_t *build_to_json(const struct bid_archive_build *build)
 {
 	char hex[BID_ID_HEX_MAX];
@@ -171,8 +177,10 @@ static json_t *build_to_json(const struct bid_archive_build *build)
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (build->error == 0 && build->kinds & 1U << kind)
 			json_array_append_new(kinds, json_string(bid_kind_name((enum bid_kind)kind)));
-	return json_pack("{s:s, s:o, s:o, s:I, s:s?}", "id", bid_id_format(&build->id, hex), "path", ctl_json_text(build->path),
-			 "kinds", kinds, "size", (json_int_t)build->size, "missing", build->error ? why_not(build) : NULL);
+	return json_pack("{s:s, s:o, s:o, s:I, s:s?, s:s?}", "id", bid_id_format(&build->id, hex), "path",
+			 ctl_json_text(build->path), "kinds", kinds, "size", (json_int_t)build->size, "missing",
+			 build->error ? why_not(build) : NULL, "left_out",
+			 is_partial(build) ? bid_kind_name(build->left_out) : NULL);
 }
 
 static void print_failure(const struct bid_archive_build *build, bool dwz)
@@ -203,8 +211,8 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 {
 	const struct ctl *ctl = packing->ctl;
 	json_t *builds = json_array();
-	char text[CTL_SIZE_MAX];
-	bool is_stdout = strcmp(ctl->output, "-") == 0;
+	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX];
+	bool is_stdout = strcmp(ctl->output, "-") == 0, partial = false;
 
 	for (size_t i = 0; i < packing->n; i++) {
 		const struct bid_archive_build *build = &packing->builds[i];
@@ -213,6 +221,10 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 			print_failure(build, i >= packing->n_named);
 		else if (!ctl->json && !is_stdout && ctl->verbose)
 			print_build(build);
+		if (is_partial(build))
+			bid_error("%s: %s of '%s' is left out", bid_strerror(build->why), bid_kind_name(build->left_out),
+				  bid_id_format(&build->id, hex));
+		partial |= is_partial(build);
 		json_array_append_new(builds, build_to_json(build));
 	}
 	if (ctl->json)
@@ -222,7 +234,7 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 	else if (!is_stdout)
 		printf("packed %zu, missing %zu, %s\n", packed, packing->n - packed, ctl_format_size(size, text));
 	json_decref(builds);
-	return packed < packing->n ? CTL_REFUSED : CTL_DONE;
+	return packed < packing->n || partial ? CTL_REFUSED : CTL_DONE;
 }
 
 static enum ctl_status pack(struct packing *packing, enum bid_packing how)

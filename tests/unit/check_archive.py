@@ -212,6 +212,24 @@ def case_every_kind(scene):
     assert scene.run("--store", other, "list").stdout == scene.on_store("list").stdout
 
 
+def case_left_out(scene):
+    """What is there of a build and cannot be had is told, though the rest of it is packed."""
+    debug, archive = scene.home / "debug", scene.home / "a.tar"
+    subprocess.run(["objcopy", "--only-keep-debug", scene.one, debug], check=True, timeout=TIMEOUT)
+    scene.on_store("add", "--link=copy", scene.one, debug, scene.two)
+    elf = scene.store / str(scene.one)[1:] / ID_ONE / "elf"
+    elf.chmod(0o755)
+    elf.write_text("something else")
+    done = scene.on_store("archive", "-o", archive, ID_ONE, ID_TWO, status=REFUSED)
+    assert done.stdout.startswith("packed 2, missing 0, ") and f": elf of '{ID_ONE}' is left out\n" in done.stderr, done
+    assert done.stderr.count("error: ") == 1, done
+    with tarfile.open(archive) as packed:
+        names = [name.rpartition("/")[2] for name in packed.getnames()]
+    assert names == [ID_ONE[2:], "debug", ID_TWO[2:], "elf"], names
+    rows = scene.json("archive", "-o", archive, ID_ONE, ID_TWO, status=REFUSED)["builds"]
+    assert [(row["kinds"], row["left_out"]) for row in rows] == [(["debuginfo"], "elf"), (["elf"], None)], rows
+
+
 def case_names_are_kept(scene):
     """A build that is there gets the archive's path as another name; what was fetched is somebody's from now on."""
     archive = forge(scene, elf_of(scene, "one", ID_ONE), elf_of(scene, "one", ID_ONE, "opt/app"),
