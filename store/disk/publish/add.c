@@ -15,8 +15,8 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
-#include "disk/publish/readers.h"
 #include "disk/publish/publish.h"
+#include "disk/publish/readers.h"
 #include "disk/record.h"
 #include "disk/store.h"
 
