@@ -134,6 +134,16 @@ static bool is_tree(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+static const char *reason(const struct adding *tree, const char *path, int error)
+{
+	if (error == -ENOEXEC && is_kernels(path))
+		return "not an ELF file; 'bidctl add --kernel' takes what it tells";
+	/* of a file it is what open(2) says */
+	if (error == -ELOOP && !tree->debug_files.scanned)
+		return strerror(ELOOP);
+	return ctl_add_reason(error, tree->tally->ctl->link);
+}
+
 /* One operand: a tree, or one of @files. */
 static enum ctl_status add(struct adding *files, struct bid_store *store, const char *path)
 {
@@ -163,10 +173,7 @@ static enum ctl_status add(struct adding *files, struct bid_store *store, const 
 		return (enum ctl_status)(CTL_SIGNAL + tree.caught);
 	if (r == 0)
 		return CTL_DONE;
-	ctl_tally_refused(tally, path,
-			  r == -ENOEXEC && is_kernels(path) ? "not an ELF file; 'bidctl add --kernel' takes what it tells"
-							    : ctl_add_reason(r, tally->ctl->link),
-			  true);
+	ctl_tally_refused(tally, path, reason(&tree, path, r), true);
 	return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 

@@ -34,6 +34,7 @@ enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store,
 	bid_auto_free char *line = NULL;
 	int r = 0, settled;
 	size_t size = 0;
+	bool unread;
 
 	if (!file) {
 		bid_error("%s: '%s'", errno == ENOENT ? "no such file" : strerror(errno), list);
@@ -45,15 +46,16 @@ enum ctl_status ctl_add_listed(struct ctl_tally *tally, struct bid_store *store,
 		r = add_path(&running, line);
 		ctl_tally_progress(tally, 0);
 	}
-	if (r == 0 && ferror(file))
-		r = -EIO;
+	unread = r == 0 && ferror(file);
+	if (unread)
+		bid_error("%s: '%s'", strerror(errno), list);
 	settled = ctl_running_settle(&running);
 	ctl_running_release(&running);
 	ctl_progress_clear(&tally->progress);
 	if (r == 0)
 		r = settled;
 	if (r == 0)
-		return CTL_DONE;
+		return unread ? CTL_TROUBLE : CTL_DONE;
 	bid_error("%s: adding what '%s' lists to '%s'", strerror(-r), list, bid_store_path(store));
 	return CTL_TROUBLE;
 }

@@ -61,18 +61,21 @@ int bid_store_update(struct bid_store *store, const char *path, struct bid_added
 	struct bid_add add = { .path = path, .fd = -1 };
 	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE };
 	struct bid_added added = { 0 };
-	bool replaced = false;
+	bool replaced = false, own = false;
 	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
 	r = bid_adding_open(&add, &adding);
+	/* nothing takes the place of itself, or becomes what its record says that it was added from */
+	if (r == 0)
+		own = replaced = bid_adding_is_own(store, &adding);
 	/* one that nobody sweeps, whatever other names it gets on its way */
 	if (r == 0)
 		r = bid_temp_new(store, true, &adding.temp);
 	if (r == 0)
 		r = bid_adding_examine(store, &adding);
-	if (r == 0)
+	if (r == 0 && !own)
 		r = update(store, &adding, &replaced);
 	bid_adding_release(&adding);
 	/* now it has only to get its own name, unless it is new altogether */

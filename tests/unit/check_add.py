@@ -335,6 +335,38 @@ def case_stores_in_trees(scene):
     assert "no such file" in done.stderr and summary(done)[0] == (2, 1, 0, 1), done
 
 
+def case_own(scene):
+    """A file of the store gets no name in it after the one that it has there, and what is recorded of it stays."""
+    scene.on_store("add", scene.one)
+    elf = stored(scene, check_bidctl.ID_ONE) / "elf"
+    before = scene.json("show", check_bidctl.ID_ONE), sorted(scene.store.rglob("*"))
+    assert summary(scene.on_store("add", elf))[0] == (1, 0, 1, 0)
+    (scene.home / "link").symlink_to(elf)
+    assert summary(scene.on_store("add", scene.home / "link", elf))[0] == (2, 0, 2, 0)
+    assert scene.on_store("update", elf).stdout == "replaced 1, added 0, refused 0\n"
+    assert (scene.json("show", check_bidctl.ID_ONE), sorted(scene.store.rglob("*"))) == before
+
+
+def case_own_without_record(scene):
+    """What perf has put there tells nothing of where it is from."""
+    scene.on_store("add", scene.one)
+    elf = stored(scene, check_bidctl.ID_ONE) / "elf"
+    shutil.rmtree(scene.store / ".bidfs" / "record")
+    before = scene.json("show", check_bidctl.ID_ONE)
+    scene.on_store("add", elf)
+    scene.on_store("update", elf)
+    assert scene.json("show", check_bidctl.ID_ONE) == before
+
+
+def case_what_is_in_the_way(scene):
+    """The reason that is told is the one."""
+    (scene.home / "loop").symlink_to("loop")
+    done = scene.on_store("add", scene.home / "loop", status=REFUSED)
+    assert done.stderr == f"bidctl: error: Too many levels of symbolic links: '{scene.home / 'loop'}'\n", done
+    done = scene.on_store("add", f"--files-from={scene.home}", status=TROUBLE)
+    assert done.stderr == f"bidctl: error: Is a directory: '{scene.home}'\n", done
+
+
 def case_unreadable(scene):
     """Others' files that may not be read are counted, and do not fail a scan."""
     need(os.geteuid() == 0, "needs root, to become somebody else")

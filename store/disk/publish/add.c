@@ -73,6 +73,13 @@ int bid_adding_open(const struct bid_add *add, struct bid_adding *adding)
 	return bid_layout_is_original(adding->path) ? 0 : -EINVAL;
 }
 
+bool bid_adding_is_own(const struct bid_store *store, const struct bid_adding *adding)
+{
+	size_t len = strlen(bid_store_path(store));
+
+	return strncmp(adding->path, bid_store_path(store), len) == 0 && adding->path[len] == '/';
+}
+
 int bid_adding_begin(struct bid_store *store, const struct bid_add *add, struct bid_adding *adding)
 {
 	int r = bid_adding_open(add, adding);
@@ -80,7 +87,7 @@ int bid_adding_begin(struct bid_store *store, const struct bid_add *add, struct 
 	if (r < 0)
 		return r;
 	/* what is in a mount of bidfs is from a store, where its path is another */
-	adding->is_nameless = bid_is_in_mount(adding->fd, &adding->st);
+	adding->is_nameless = bid_adding_is_own(store, adding) || bid_is_in_mount(adding->fd, &adding->st);
 	return bid_adding_examine(store, adding);
 }
 

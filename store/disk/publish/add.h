@@ -62,6 +62,9 @@ int bid_adding_begin(struct bid_store *store, const struct bid_add *add, struct 
 /* Only the first half: without having looked into it. */
 int bid_adding_open(const struct bid_add *add, struct bid_adding *adding);
 
+/* Is it a file of the store itself, whose path is not the one that it came from? */
+bool bid_adding_is_own(const struct bid_store *store, const struct bid_adding *adding);
+
 /* Only the second half. */
 int bid_adding_examine(struct bid_store *store, struct bid_adding *adding);
 

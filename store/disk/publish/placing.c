@@ -156,7 +156,7 @@ int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, en
 	adding->is_fresh = adding->added.known && bid_store_is_fresh(store, &file.st);
 	/* from now on it is not what can be fetched again */
 	if (adding->added.known) {
-		if (bid_store_claim(store, &request) == -ENOENT)
+		if (bid_store_claim(store, &request) == -ENOENT && !bid_adding_is_own(store, adding))
 			record_known(store, adding, &file);
 		bid_known_mend(store, adding, &file);
 	}
