@@ -176,7 +176,9 @@ static void note(struct watch *watch, int r)
 {
 	if (r == watch->trouble)
 		return;
-	if (r < 0)
+	if (r < 0 && watch->ctl->once)
+		bid_error("%s: adding what runs to '%s'", bid_strerror(r), watch->path);
+	else if (r < 0)
 		bid_error("%s: adding what runs to '%s'; trying again every %" PRId64 " s", bid_strerror(r), watch->path,
 			  watch->interval_ms / 1000);
 	else

@@ -276,6 +276,9 @@ def case_full_disk(scene):
         assert IDS[0] in kept.stdout, kept
         assert watch.end() == DONE
     assert sum("No space left" in message for message in watch.messages) == 1, watch.messages
+    # nothing is tried again by who looks once
+    done = call(*mount, scene.bidctl, "-s", scene.store, "watch", "--once", env=scene.environment)
+    assert done.returncode == TROUBLE and f"No space left on device: adding what runs to '{scene.store}'\n" in done.stderr, done
 
 
 def case_too_large(scene):
