@@ -270,12 +270,18 @@ static int adopt(void *user, const struct bid_place_of *entry)
 	return bid_link_point(heirs->store, &entry->id, entry->path);
 }
 
+/* What cannot be seen inherits nothing; and what went has made room all the same. */
+static int pass_by(void *user, const char *path, int error)
+{
+	return 0;
+}
+
 /* What perf has under another name of these builds gets the link, which nothing else has now. */
 static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
 {
 	struct bid_idset wanted = { 0 };
 	struct heirs heirs = { .store = store, .wanted = &wanted };
-	struct bid_visitor visitor = { .entry = adopt, .user = &heirs };
+	struct bid_visitor visitor = { .entry = adopt, .unread = pass_by, .user = &heirs };
 	int r = bid_idset_init(&wanted, ids, n);
 
 	if (r == 0 && n > 0)

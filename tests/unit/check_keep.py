@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import cases
+from add_scene import NOBODY, call
 from cases import need
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
 
@@ -460,6 +461,25 @@ def case_gc_of_scans(scene):
     assert "scans" not in scene.on_store("gc").stdout
 
 
+def case_gc_past_what_is_closed(scene):
+    """A directory that cannot be read, as of another who keeps builds in the same store, has nothing to say to what is evicted."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    scene.on_store("add", "--link=copy", scene.one)
+    with server(scene) as url:
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "executable")
+    for path in (scene.store, *scene.store.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    closed = entry_of(scene, scene.one, ID_ONE).parent
+    os.chown(closed, 0, 0)
+    closed.chmod(0o700)
+    done = call(scene.bidctl, "-s", scene.store, "gc", "--cache-size=1", env=scene.environment, user=NOBODY, group=NOBODY,
+                extra_groups=[])
+    assert done.returncode == DONE and "evicted 1, " in done.stdout, done
+    assert not os.path.lexists(link_of(scene, ID_NOT_STORED)) and os.path.lexists(link_of(scene, ID_ONE))
+
+
 def case_gc_of_what_was_made(scene):
     """A compressed module of a lower store is unpacked once, and that goes like what was fetched: least recently used first."""
     place = scene.store / ".bidfs" / "unpacked"
@@ -553,4 +573,4 @@ def case_verify_fetches_again(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"],
-               fetching=[case_remove_pieces, case_verify_fetches_again, case_gc])
+               fetching=[case_remove_pieces, case_verify_fetches_again, case_gc, case_gc_past_what_is_closed])
