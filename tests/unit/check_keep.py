@@ -19,7 +19,7 @@ from cases import need
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
 
 # the bits of verify's exit status, as bidctl(1) has them
-FOUND, OBJECTS, NAMES, OWN, LEFT = 1, 4, 8, 16, 64
+FOUND, OBJECTS, NAMES, OWN, UNREADABLE, LEFT = 1, 4, 8, 16, 32, 64
 
 
 def link_of(scene, build_id):
@@ -459,6 +459,28 @@ def case_gc_of_scans(scene):
     assert (done["scans"], done["scans_dropped"]) == (1, 1), done
     assert {path.name for path in place.iterdir()} == {caches[0].name, "notes"}
     assert "scans" not in scene.on_store("gc").stdout
+
+
+def case_verify_what_was_made_for_few(scene):
+    """What was unpacked is for those who read the packed file: of it others know nothing, and take nothing away."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+    lower = scene.home / "lower"
+    entry, link = lower / "lib/modules/6/a.ko.gz" / ID_ONE, lower / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
+    for path in (entry, link.parent, scene.store):
+        path.mkdir(parents=True, exist_ok=True)
+    (entry / "elf").write_bytes(gzip.compress(scene.one.read_bytes()))
+    (entry / "elf").chmod(0o600)
+    link.symlink_to(f"../../lib/modules/6/a.ko.gz/{ID_ONE}")
+    scene.on_store("get", f"--lower={lower}", ID_ONE, "elf")
+    kept = scene.store / ".bidfs" / "unpacked" / ID_ONE[:2] / ID_ONE[2:]
+    for path in (scene.store, *scene.store.rglob("*")):
+        os.chown(path, *(2 * [0 if path == kept else NOBODY]))
+    done = call(scene.bidctl, "-s", scene.store, "verify", "--repair", "--offline", env=scene.environment, user=NOBODY,
+                group=NOBODY, extra_groups=[])
+    assert done.stdout.startswith(f"unreadable: {kept.relative_to(scene.store)}: Permission denied [left as it is]\n"), done
+    assert done.returncode == FOUND | UNREADABLE | LEFT and kept.exists(), done
 
 
 def case_gc_past_what_is_closed(scene):

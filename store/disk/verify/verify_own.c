@@ -7,9 +7,11 @@
 #include <sys/file.h>
 
 #include <bid/elf.h>
+#include <bid/error.h>
 
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
+#include "base/trouble.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/names.h"
@@ -140,6 +142,20 @@ int bid_verify_record(struct bid_verify *verify, const char *path, const struct 
 	return bid_verify_found(verify, &finding);
 }
 
+/* Is this of the disk, or of who looks, so that it says nothing of what is there? */
+static bool is_unread(int r)
+{
+	return r == -EACCES || bid_is_trouble(r);
+}
+
+/* What was made of something cannot be read. */
+static int tell_unread(struct bid_verify *verify, struct bid_finding *finding, int r)
+{
+	finding->kind = BID_FINDING_UNREADABLE;
+	finding->text = bid_strerror(r);
+	return bid_verify_found(verify, finding);
+}
+
 static int check_unpacked(struct bid_verify *verify, const char *path, const struct bid_id *id)
 {
 	struct bid_finding finding = { .path = path, .request = { .id = *id, .kind = BID_KIND_ELF } };
@@ -151,6 +167,8 @@ static int check_unpacked(struct bid_verify *verify, const char *path, const str
 	r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r == 0)
 		r = bid_elf_identify(fd, &inside);
+	if (is_unread(r))
+		return tell_unread(verify, &finding, r);
 	finding.kind = BID_FINDING_RECORD;
 	finding.text = "is not what was unpacked";
 	if (r == 0 && bid_id_answers(&inside, id)) {
@@ -180,6 +198,8 @@ static int check_table(struct bid_verify *verify, const char *path, const struct
 	r = bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r == 0)
 		r = bid_kallsyms_check_file(fd);
+	if (is_unread(r))
+		return tell_unread(verify, &finding, r);
 	if (r == 0 && (verify->shared->blind || bid_store_kinds(verify->store, id) & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO)))
 		return 0;
 	if (r == 0) {
