@@ -178,8 +178,23 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 	}
 }
 
-/* perf's old layout has the file in the place of the link. */
-static int remove_link(struct bid_store *store, const struct bid_id *filed, struct bid_removal *removal)
+/* Does the link lead to what was not seen, as to what somebody has just added? */
+static bool leads_elsewhere(struct bid_store *store, const struct name *names, size_t n, const char *target)
+{
+	struct stat st, there;
+
+	if (bid_root_stat(bid_store_root(store), target, &there) < 0 || bid_place_kinds(store, target) == 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (bid_root_stat(bid_store_root(store), names[i].path, &st) == 0 && st.st_ino == there.st_ino &&
+		    st.st_dev == there.st_dev)
+			return false;
+	return true;
+}
+
+/* Of a build whose @n names all go. perf's old layout has the file in the place of the link. */
+static int remove_link(struct bid_store *store, const struct bid_id *filed, const struct name *names, size_t n,
+		       struct bid_removal *removal)
 {
 	char target[PATH_MAX], link[BID_LAYOUT_MAX];
 	struct stat st;
@@ -194,7 +209,7 @@ static int remove_link(struct bid_store *store, const struct bid_id *filed, stru
 			removal->names++;
 		return r == -ENOENT ? 0 : r;
 	case BID_LINK_GOOD:
-		r = bid_link_drop(store, filed, target);
+		r = leads_elsewhere(store, names, n, target) ? 0 : bid_link_drop(store, filed, target);
 		return r == -ENOENT ? 0 : r;
 	case BID_LINK_DANGLING:
 		r = bid_link_drop(store, filed, target);
@@ -224,7 +239,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 		r = pass_on(store, names, n, to);
 	/* without a name left: the link first, as perf does it, so that nobody is led to what is about to go */
 	while (r == 0 && !to && (any || !removal->path) && bid_spelling_next(&spelling, &removal->id, &filed))
-		r = remove_link(store, &filed, removal);
+		r = remove_link(store, &filed, names, n, removal);
 	for (size_t i = 0; i < n && !to; i++)
 		removal->size += size_of(store, names, i);
 	for (size_t i = 0; i < n && r >= 0; i++) {

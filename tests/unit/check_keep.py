@@ -87,6 +87,18 @@ def case_remove_pieces(scene):
     scene.on_store("verify")
 
 
+def case_remove_what_is_not_seen(scene):
+    """What the search for names does not come upon stays whole, be it added in that moment, or so deep down that nobody looks."""
+    deep = scene.home.joinpath(*(["d"] * 450))
+    deep.mkdir(parents=True)
+    shutil.copy(scene.one, deep / "program")
+    scene.on_store("add", deep / "program", scene.two)
+    done = scene.on_store("remove", ID_ONE, ID_TWO, status=REFUSED)
+    assert f"not in the store: '{ID_ONE}'" in done.stderr, done
+    assert scene.on_store("get", ID_ONE, "elf").stdout == f"{entry_of(scene, deep / 'program', ID_ONE)}/elf\n"
+    assert not os.path.lexists(link_of(scene, ID_TWO))
+
+
 def case_remove_names(scene):
     copy = pathlib.Path(shutil.copy(scene.one, scene.home / "copy"))
     scene.on_store("add", scene.one, copy)
