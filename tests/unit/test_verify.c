@@ -218,6 +218,33 @@ static void orphans_beside_a_link_become_names_of_its_object(void **state)
 	assert_false(has_path(scene, "opt/wrong"));
 }
 
+/* Whichever of the names is come upon first, the one to which the link leads is not taken for right before it was looked at. */
+static void what_is_right_does_not_give_way_to_what_is_wrong(void **state)
+{
+	struct store_scene *scene = *state;
+	static const struct {
+		unsigned how;
+		const char *damage, *found;
+	} cases[] = {
+		{ LIGHT, "cp b store/" LINK_A "/elf", "wrong=2 orphan=30" },
+		{ DEEP, "printf X | dd of=store/" LINK_A "/elf bs=1 seek=7000 conv=notrunc status=none", "corrupt=2 orphan=30" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		run(scene, "rm -rf store/* store/.build-id store/.bidfs/record store/.bidfs/quarantine");
+		perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+		/* another name of the same file, and a record, which tells which is right */
+		add(scene, "a", BID_LINK_COPY);
+		verify(scene, DEEP | REPAIR, "");
+		run(scene,
+		    "for i in $(seq 30); do mkdir -p store/usr/bin/a$i/" ID_A " && cp a store/usr/bin/a$i/" ID_A "/elf; done && %s",
+		    cases[i].damage);
+		mend(scene, cases[i].how, cases[i].found);
+		run(scene, "for i in $(seq 30); do cmp a store/usr/bin/a$i/" ID_A "/elf; done && cmp a store/" LINK_A "/elf && "
+			   "test $(ls store/.bidfs/quarantine | wc -l) = 2");
+	}
+}
+
 static void links_that_lead_nowhere_or_elsewhere(void **state)
 {
 	struct store_scene *scene = *state;
@@ -477,6 +504,7 @@ int main(void)
 		TEST(what_lies_beside_a_wrong_object_stays),
 		TEST(orphans_get_a_link),
 		TEST(orphans_beside_a_link_become_names_of_its_object),
+		TEST(what_is_right_does_not_give_way_to_what_is_wrong),
 		TEST(links_that_lead_nowhere_or_elsewhere),
 		TEST(empty_directories_go),
 		TEST(what_is_not_ours_is_left_alone),

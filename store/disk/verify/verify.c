@@ -283,8 +283,7 @@ static int check_in_turn(struct bid_verify *verify)
 		r = bid_verify_links(verify);
 	if (r == 0)
 		r = check_names(&alone);
-	if (r == 0)
-		r = bid_verify_settle_vacated(verify);
+	/* what is right under another name is found by who looks for what was set aside */
 	verify->again = true;
 	if (r == 0 && verify->unlinked)
 		r = bid_entries_each(verify->store, &adoptable);

@@ -62,7 +62,7 @@ struct bid_verify {
 	struct bid_verify_seen *seen; /* as in shared, of this thread alone; owned */
 	struct bid_record_amends *amends; /* what becomes of records in packs; NULL unless repairing; owned */
 	char *piece; /* BID_DIGEST_PIECE bytes, what is being read, once there is a need for them; owned */
-	bool unlinked; /* something went away, in whose place another name of that id may come */
+	bool unlinked; /* names are to be walked again: of an id that lost its link, or has other files than that leads to */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
 	size_t n_orphans, orphan_room;
 	struct bid_finding *vacated; /* what was set aside, and is not told of yet; owned, with text and path */

@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "disk/aside.h"
+#include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/names.h"
@@ -342,11 +343,30 @@ static bool is_spelled_right(const char *path, const struct bid_id *id)
 	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
 }
 
+/* Is what lies at @target right, which @entry is to have, too? What could not be set aside still lies there. */
+static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_request request = { .id = entry->id, .kind = (enum bid_kind)kind };
+		struct bid_file file = BID_FILE_NONE;
+		char path[PATH_MAX + 16];
+		int r = 0;
+
+		snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
+		if (entry->kinds & 1U << kind && request.kind != BID_KIND_PROBES)
+			r = bid_check_open(verify->store, path, &request, &file);
+		bid_file_release(&file);
+		if (r < 0 && r != -ENOENT)
+			return false;
+	}
+	return true;
+}
+
 /* *@ret_linked is set if the link of its id leads to it. */
 static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bool *ret_linked)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
-	bool repair = verify->config->repair;
+	bool repair = verify->config->repair, later = false;
 	char target[PATH_MAX];
 	int fan;
 
@@ -367,8 +387,14 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 				bid_names_note(verify->store, &entry->id, entry->path);
 			return 0;
 		}
+		/* which are the right ones is known when all were looked at */
+		later = repair;
+		if (later && !verify->again) {
+			verify->unlinked = true;
+			return 0;
+		}
 		finding.text = "has other files than the name to which the link of its id leads";
-		finding.repaired = repair && bid_join(verify->store, entry, target, false) == 0;
+		finding.repaired = repair && is_right(verify, entry, target) && bid_join(verify->store, entry, target, false) == 0;
 		if (finding.repaired)
 			bid_names_note(verify->store, &entry->id, entry->path);
 		break;
@@ -381,7 +407,7 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 	default:
 		finding.text = "in the place of its link is something else";
 	}
-	if (verify->again && !finding.repaired)
+	if (verify->again && !finding.repaired && !later)
 		return 0;
 	if (!finding.repaired && remember_orphan(verify, &entry->id) < 0)
 		return -ENOMEM;
