@@ -239,6 +239,9 @@ static void what_is_right_does_not_give_way_to_what_is_wrong(void **state)
 		run(scene,
 		    "for i in $(seq 30); do mkdir -p store/usr/bin/a$i/" ID_A " && cp a store/usr/bin/a$i/" ID_A "/elf; done && %s",
 		    cases[i].damage);
+		/* what is rotten is not found if not all is read, but is not what the others are to be, either */
+		if (cases[i].how == DEEP)
+			assert_int_equal(verify(scene, LIGHT | REPAIR, "orphan=30").left, 30);
 		mend(scene, cases[i].how, cases[i].found);
 		run(scene, "for i in $(seq 30); do cmp a store/usr/bin/a$i/" ID_A "/elf; done && cmp a store/" LINK_A "/elf && "
 			   "test $(ls store/.bidfs/quarantine | wc -l) = 2");

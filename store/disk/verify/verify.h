@@ -170,6 +170,9 @@ bool bid_verify_drop(struct bid_verify *verify, const char *path);
 /* The digest of the file open at @fd, which is counted. Returns 0, a negative errno, or what a callback returned. */
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX]);
 
+/* Has the file open at @fd the bytes of the digest that @record has, if it has one? Of a packed one its own sum tells. */
+bool bid_verify_has_digest(int fd, const json_t *record);
+
 /* Write the record of @request anew from the file itself, open at @fd, of which it says only what that says. */
 int bid_verify_rerecord(struct bid_verify *verify, const struct bid_request *request, int fd);
 

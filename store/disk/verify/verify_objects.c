@@ -343,6 +343,22 @@ static bool is_spelled_right(const char *path, const struct bid_id *id)
 	return strcmp(slash ? slash + 1 : path, bid_id_format(id, hex)) == 0;
 }
 
+/* Has the artifact @path of @request, which may not have been read, the bytes that were recorded? */
+static bool is_as_recorded(struct bid_verify *verify, const char *path, const struct bid_request *request)
+{
+	bid_auto_fd int fd = -1;
+	json_t *record = NULL;
+	struct stat st;
+	bool same;
+
+	if (bid_root_open(bid_store_root(verify->store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || fstat(fd, &st) < 0 ||
+	    bid_record_read(verify->store, request, &record) < 0)
+		return true;
+	same = json_integer_value(json_object_get(record, "size")) != (json_int_t)st.st_size || bid_verify_has_digest(fd, record);
+	json_decref(record);
+	return same;
+}
+
 /* Is what lies at @target right, which @entry is to have, too? What could not be set aside still lies there. */
 static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
 {
@@ -355,6 +371,8 @@ static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry
 		snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
 		if (entry->kinds & 1U << kind && request.kind != BID_KIND_PROBES)
 			r = bid_check_open(verify->store, path, &request, &file);
+		if (file.fd >= 0 && !is_as_recorded(verify, path, &request))
+			r = -EBADMSG;
 		bid_file_release(&file);
 		if (r < 0 && r != -ENOENT)
 			return false;

@@ -21,8 +21,7 @@
 #include "disk/store.h"
 #include "disk/verify/verify.h"
 
-/* Has the file open at @fd the bytes of the digest that @record has, if it has one? Of a packed one its own sum tells. */
-static bool has_digest(int fd, const json_t *record)
+bool bid_verify_has_digest(int fd, const json_t *record)
 {
 	const char *recorded = json_string_value(json_object_get(record, "digest"));
 	char digest[BID_DIGEST_MAX];
@@ -43,7 +42,7 @@ static bool is_it(const char *path, const struct bid_id *id, const json_t *recor
 		return false;
 	r = bid_elf_identify(fd, &carried);
 	if (r == 0)
-		return bid_id_answers(&carried, id) && has_digest(fd, record);
+		return bid_id_answers(&carried, id) && bid_verify_has_digest(fd, record);
 	return r == -ENOEXEC && bid_elf_is_packed(fd) > 0 && bid_elf_identify_packed(fd, &carried) == 0 &&
 	       bid_id_answers(&carried, id);
 }
