@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "disk/aside.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
@@ -152,15 +153,34 @@ static const struct name *heir(const struct name *names, size_t n)
 	return best;
 }
 
+/* What lies at @to and is wrong, as after it was edited in place, is in the way of what @from has. */
+static void make_way(struct bid_store *store, const struct name *from, const struct name *to)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_request request = { .id = to->filed, .kind = (enum bid_kind)kind };
+		char path[PATH_MAX + 16];
+		struct stat ours, theirs;
+
+		if (!bid_kind_is_elf(request.kind) || !stat_file(store, from, kind, &ours) ||
+		    !stat_file(store, to, kind, &theirs) || (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", to->path, bid_kind_store_name(request.kind));
+		bid_aside_wrong(store, path, &request);
+	}
+}
+
 /* Whoever inherits has everything that the others had, and the link, before they go. */
 static int pass_on(struct bid_store *store, const struct name *names, size_t n, const struct name *to)
 {
 	char target[PATH_MAX];
 	int r = 0;
 
-	for (size_t i = 0; i < n && r == 0; i++)
-		if (names[i].goes && bid_id_equal(&names[i].filed, &to->filed))
-			r = bid_join_missing(store, names[i].path, to->path, names[i].kinds);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		if (!names[i].goes || !bid_id_equal(&names[i].filed, &to->filed))
+			continue;
+		make_way(store, &names[i], to);
+		r = bid_join_missing(store, names[i].path, to->path, names[i].kinds);
+	}
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r; /* the heir is being removed by somebody else */
 	switch (bid_link_look(store, &to->filed, target)) {

@@ -114,6 +114,19 @@ static void an_orphan_of_perf_inherits_too(void **state)
 	nothing_is_wrong(scene);
 }
 
+/* Its file was edited in place: the build is not lost with the name under which it was right. */
+static void who_inherits_has_what_is_right(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "a", "opt/a", ID_A, "elf");
+	run(scene, "cp b store/opt/a/" ID_A "/elf");
+	assert_int_equal(remove_name(scene, ID_A, "/usr/bin/a").left, 1);
+	run(scene, "cmp a store/opt/a/" ID_A "/elf && cmp b store/.bidfs/quarantine/" ID_A ".elf.*");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+}
+
 static void files_of_others_stay(void **state)
 {
 	struct store_scene *scene = *state;
@@ -238,6 +251,7 @@ int main(void)
 		TEST(the_other_name_inherits),
 		TEST(a_further_name_goes_alone),
 		TEST(an_orphan_of_perf_inherits_too),
+		TEST(who_inherits_has_what_is_right),
 		TEST(files_of_others_stay),
 		TEST(every_spelling_and_every_layout),
 		TEST(many_at_once),
