@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -230,6 +231,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	char path[PATH_MAX];
 	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node) : -ESTALE;
 
+	path[0] = '\0';
 	if (r == 0 && (node.type == BID_NODE_KCORE || node.type == BID_NODE_KCORE_COPY)) {
 		r = bid_kcore_directory(&parent->node, name, path);
 		if (r == 0)
@@ -237,11 +239,15 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	} else if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
 		r = -EPERM;
 	} else if (r == 0) {
-		r = rmdir_build(fs, bid_node_path(&node));
+		snprintf(path, sizeof(path), "%s", bid_node_path(&node));
+		r = rmdir_build(fs, path);
 	}
 	/* what goes may be gone already, and whoever removes it goes on through what the kernel still knows */
 	if (r == -ENOENT)
 		r = 0;
+	/* what was refused, or never written to its end, is not listed; perf would take it for the file */
+	if (r == 0)
+		bid_staging_drop_in(fs->staging, path, fs->mode != BID_MODE_NO_OPEN);
 	if (r == 0)
 		bid_leaving_removed(&fs->leaving, bid_inode_number(&node));
 	bid_node_release(&node);

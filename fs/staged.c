@@ -258,6 +258,23 @@ void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged)
 		put(staging, entry);
 }
 
+void bid_staging_drop_in(struct bid_staging *staging, const char *dir, bool unopened)
+{
+	struct entry *gone;
+
+	do {
+		struct entry **at = &staging->first;
+
+		pthread_mutex_lock(&staging->lock);
+		while (*at && (strcmp((*at)->staged.dir, dir) != 0 || (unopened && (*at)->writers > 0)))
+			at = &(*at)->next;
+		gone = *at ? unlist(at) : NULL;
+		pthread_mutex_unlock(&staging->lock);
+		if (gone)
+			put(staging, gone);
+	} while (gone);
+}
+
 void bid_staged_put(struct bid_staging *staging, struct bid_staged *staged)
 {
 	if (staged)

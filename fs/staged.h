@@ -60,6 +60,9 @@ bool bid_staging_is_writer(struct bid_staging *staging, uint32_t serial, pid_t w
 /* It has no name any more, and is gone with its last user. */
 void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged);
 
+/* The same of all in the directory @dir, or (@unopened) of those that nobody has open for writing. */
+void bid_staging_drop_in(struct bid_staging *staging, const char *dir, bool unopened);
+
 /* @staged may be NULL. */
 void bid_staged_put(struct bid_staging *staging, struct bid_staged *staged);
 
