@@ -246,10 +246,10 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	if (r == -ENOENT)
 		r = 0;
 	/* what was refused, or never written to its end, is not listed; perf would take it for the file */
-	if (r == 0)
+	if (r == 0) {
 		bid_staging_drop_in(fs->staging, path, fs->mode != BID_MODE_NO_OPEN);
-	if (r == 0)
 		bid_leaving_removed(&fs->leaving, bid_inode_number(&node));
+	}
 	bid_node_release(&node);
 	fuse_reply_err(req, -r);
 }

@@ -30,6 +30,18 @@ def call(*command, env=None, **keywords):
                           text=True, errors="surrogateescape", timeout=TIMEOUT, check=False, **keywords)
 
 
+def let_nobody_in(scene):
+    """Others come as far as what the scene has in its home."""
+    need(os.geteuid() == 0, "needs root, to become somebody else")
+    for path in (scene.home.parent.parent, scene.home.parent):
+        path.chmod(0o755)
+
+
+def as_nobody(scene, *arguments):
+    """call() of bidctl on the scene's store, by somebody who has no rights but his own."""
+    return call(scene.bidctl, "-s", scene.store, *arguments, env=scene.environment, user=NOBODY, group=NOBODY, extra_groups=[])
+
+
 def without_leaks(scene):
     """An environment without the leak sanitizer: it traces its own process, which fails under strace."""
     options = ":".join(filter(None, [scene.environment.get("ASAN_OPTIONS"), "detect_leaks=0"]))

@@ -20,8 +20,8 @@ import time
 
 import cases
 import check_bidctl
-from add_scene import (IDS, NOBODY, call, everything_is_right, in_namespace, module_tree, readelf_id, stored, summary,
-                       system_tree, without_leaks)
+from add_scene import (IDS, NOBODY, as_nobody, call, everything_is_right, in_namespace, let_nobody_in, module_tree, readelf_id,
+                       stored, summary, system_tree, without_leaks)
 from cases import Skip, need
 from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
 
@@ -380,37 +380,31 @@ def case_unreadable(scene):
     for path in (scene.home.parent.parent, scene.home.parent):
         path.chmod(0o755)
     os.chown(scene.store, NOBODY, NOBODY)
-    done = call(scene.bidctl, "-s", scene.store, "add", tree, env=scene.environment, user=NOBODY, group=NOBODY, extra_groups=[])
+    done = as_nobody(scene, "add", tree)
     assert done.returncode == DONE and done.stderr == "", done
     assert summary(done) == ((2, 1, 0, 2), {"Permission denied": 2}), done.stdout
     assert not (stored(scene, check_bidctl.ID_ONE) / "elf").samefile(tree / "one"), "an inode of somebody else's was linked"
     for command in (["remove"], ["update"], ["probe", "list"], ["probe", "apply", "--print"]):
-        done = call(scene.bidctl, "-s", scene.store, *command, tree / "two", env=scene.environment, user=NOBODY, group=NOBODY,
-                    extra_groups=[])
+        done = as_nobody(scene, *command, tree / "two")
         assert (done.returncode, done.stderr) == (REFUSED, f"bidctl: error: Permission denied: '{tree / 'two'}'\n"), command
 
 
 def case_verified_by_another(scene):
     """Who may not read a file knows nothing of its record either, and takes nothing away."""
-    need(os.geteuid() == 0, "needs root, to become somebody else")
-    for path in (scene.home.parent.parent, scene.home.parent):
-        path.chmod(0o755)
+    let_nobody_in(scene)
     scene.one.chmod(0o700)
     scene.on_store("add", "--link=copy", scene.one)
     for path in (scene.store, *scene.store.rglob("*")):
         if path.is_dir() or ".bidfs" in path.parts:
             os.chown(path, NOBODY, NOBODY)
-    done = call(scene.bidctl, "-s", scene.store, "verify", "--repair", "--offline", env=scene.environment, user=NOBODY,
-                group=NOBODY, extra_groups=[])
+    done = as_nobody(scene, "verify", "--repair", "--offline")
     assert "unreadable: " in done.stdout and "found 1," in done.stdout and "stale" not in done.stdout, done
     assert "added" in scene.on_store("show", check_bidctl.ID_ONE).stdout
 
 
 def case_verified_past_what_is_closed(scene):
     """A directory that cannot be read is named, and the rest is checked; of what may be in it nothing is taken for gone."""
-    need(os.geteuid() == 0, "needs root, to become somebody else")
-    for path in (scene.home.parent.parent, scene.home.parent):
-        path.chmod(0o755)
+    let_nobody_in(scene)
     scene.on_store("add", "--link=copy", scene.one, scene.two, scene.far)
     closed = [stored(scene, check_bidctl.ID_ONE).parent, stored(scene, check_bidctl.ID_FAR).parent]
     (scene.store / ".build-id" / check_bidctl.ID_FAR[:2] / check_bidctl.ID_FAR[2:]).unlink()
@@ -424,8 +418,7 @@ def case_verified_past_what_is_closed(scene):
     wrong.write_bytes(b"-" * wrong.stat().st_size)
     expected = [f"unreadable: {path.relative_to(scene.store)}" for path in closed] + [f"wrong: {wrong.relative_to(scene.store)}"]
     for options in ([], ["--jobs=4"], ["--repair", "--offline"]):
-        done = call(scene.bidctl, "-s", scene.store, "verify", *options, env=scene.environment, user=NOBODY, group=NOBODY,
-                    extra_groups=[])
+        done = as_nobody(scene, "verify", *options)
         lines = done.stdout.partition("checked ")[0].splitlines()
         assert sorted(": ".join(line.split(": ")[:2]) for line in lines) == sorted(expected), (options, done)
     for path in closed:

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 import cases
-from add_scene import NOBODY, call
+from add_scene import NOBODY, as_nobody, let_nobody_in
 from cases import need
 from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
 
@@ -475,9 +475,7 @@ def case_gc_of_scans(scene):
 
 def case_verify_what_was_made_for_few(scene):
     """What was unpacked is for those who read the packed file: of it others know nothing, and take nothing away."""
-    need(os.geteuid() == 0, "needs root, to become somebody else")
-    for path in (scene.home.parent.parent, scene.home.parent):
-        path.chmod(0o755)
+    let_nobody_in(scene)
     lower = scene.home / "lower"
     entry, link = lower / "lib/modules/6/a.ko.gz" / ID_ONE, lower / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
     for path in (entry, link.parent, scene.store):
@@ -489,17 +487,14 @@ def case_verify_what_was_made_for_few(scene):
     kept = scene.store / ".bidfs" / "unpacked" / ID_ONE[:2] / ID_ONE[2:]
     for path in (scene.store, *scene.store.rglob("*")):
         os.chown(path, *(2 * [0 if path == kept else NOBODY]))
-    done = call(scene.bidctl, "-s", scene.store, "verify", "--repair", "--offline", env=scene.environment, user=NOBODY,
-                group=NOBODY, extra_groups=[])
+    done = as_nobody(scene, "verify", "--repair", "--offline")
     assert done.stdout.startswith(f"unreadable: {kept.relative_to(scene.store)}: Permission denied [left as it is]\n"), done
     assert done.returncode == FOUND | UNREADABLE | LEFT and kept.exists(), done
 
 
 def case_gc_past_what_is_closed(scene):
     """A directory that cannot be read, as of another who keeps builds in the same store, has nothing to say to what is evicted."""
-    need(os.geteuid() == 0, "needs root, to become somebody else")
-    for path in (scene.home.parent.parent, scene.home.parent):
-        path.chmod(0o755)
+    let_nobody_in(scene)
     scene.on_store("add", "--link=copy", scene.one)
     with server(scene) as url:
         scene.on_store("get", f"--url={url}", ID_NOT_STORED, "executable")
@@ -508,8 +503,7 @@ def case_gc_past_what_is_closed(scene):
     closed = entry_of(scene, scene.one, ID_ONE).parent
     os.chown(closed, 0, 0)
     closed.chmod(0o700)
-    done = call(scene.bidctl, "-s", scene.store, "gc", "--cache-size=1", env=scene.environment, user=NOBODY, group=NOBODY,
-                extra_groups=[])
+    done = as_nobody(scene, "gc", "--cache-size=1")
     assert done.returncode == DONE and "evicted 1, " in done.stdout, done
     assert not os.path.lexists(link_of(scene, ID_NOT_STORED)) and os.path.lexists(link_of(scene, ID_ONE))
 
