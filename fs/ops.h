@@ -83,8 +83,8 @@ void bid_settle_idle(struct bid_fs *fs, unsigned seconds);
 void bid_settle_last(struct bid_fs *fs, bool closed);
 
 /*
- * ops_write.c: nobody writes to the file of @node, a BID_NODE_STAGED, any more. Who wrote it is not told if it is refused; the log
- * is.
+ * ops_write.c: nobody writes to the file of @node, a BID_NODE_STAGED, any more. If it is refused it is dropped, which is not told
+ * to who wrote it, but to the log.
  */
 void bid_close_staged(struct bid_fs *fs, const struct bid_node *node);
 

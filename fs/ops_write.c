@@ -398,8 +398,11 @@ void bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
 {
 	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
 
-	if (staged)
-		bid_settle_staged(fs, staged, BID_END_CLOSED);
+	/* what was refused would be taken for the file of its name: perf adds no other as long as there is one */
+	if (staged && bid_settle_staged(fs, staged, BID_END_CLOSED) == -EBADMSG) {
+		bid_staging_drop(fs->staging, staged);
+		bid_notify_build(fs->notifier, &staged->id, staged->dir);
+	}
 	bid_staged_put(fs->staging, staged);
 }
 
