@@ -23,6 +23,7 @@
 
 enum {
 	EVENTS = 64 << 10, /* bytes that are read at a time */
+	GATHER_MS = 2,
 	IN_USE_S = 3600,
 };
 
@@ -88,23 +89,27 @@ static bool is_only_closed(const struct bid_watch *watch, const struct inotify_e
 	return bid_root_stat(bid_store_root(watch->store), path, &st) == 0 && bid_stamp_holds(stamp, &st);
 }
 
-/* Take in what the kernel has to tell: all that was done before this call. The lock is held. */
-static void hear(struct bid_watch *watch)
+/* Take in what the kernel has to tell: all that was done before this call. The lock is held. Was any of it a change? */
+static bool hear(struct bid_watch *watch)
 {
 	_Alignas(struct inotify_event) char buffer[EVENTS];
+	bool changed = false;
 	ssize_t n;
 
 	while ((n = read(bid_paths_fd(watch->paths), buffer, sizeof(buffer))) > 0) {
 		for (char *at = buffer; at < buffer + n;) {
 			const struct inotify_event *event = (const struct inotify_event *)(void *)at;
+			bool closed = !(event->mask & IN_Q_OVERFLOW) && is_only_closed(watch, event);
 
 			if (event->mask & IN_Q_OVERFLOW)
 				drop_all(watch, true);
-			else if (!is_only_closed(watch, event))
+			else if (!closed)
 				bid_paths_event(watch->paths, event, drop_changed, watch);
+			changed |= !closed;
 			at += sizeof(*event) + event->len;
 		}
 	}
+	return changed;
 }
 
 static void *work(void *user)
@@ -116,15 +121,20 @@ static void *work(void *user)
 	};
 
 	for (;;) {
+		bool changed = true;
+
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
 			break;
 		if (fds[1].revents)
 			return NULL;
 		if (fds[0].revents) {
 			pthread_mutex_lock(&watch->lock);
-			hear(watch);
+			changed = hear(watch);
 			pthread_mutex_unlock(&watch->lock);
 		}
+		/* a listing closes one file after another, and each time this thread would take a processor from it */
+		if (!changed)
+			poll(&fds[1], 1, GATHER_MS);
 	}
 	/* never seen; deaf, nothing may be believed any more */
 	bid_warning("%s: changes of the store '%s' are not heard of any more", strerror(errno), bid_store_path(watch->store));
