@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "disk/derive/modules.h"
 #include "disk/dirs.h"
 #include "disk/gates.h"
 #include "disk/keeper.h"
@@ -27,6 +28,7 @@ struct bid_store {
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
 	struct bid_dirs *dirs; /* owned; has its own lock */
 	struct bid_gates *gates; /* owned; has its own lock */
+	struct bid_modules *modules; /* owned; has its own lock */
 	struct bid_packs *packs; /* owned; has its own lock */
 	struct bid_denied denied;
 	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
@@ -69,6 +71,11 @@ struct bid_dirs *bid_store_dirs(struct bid_store *store)
 struct bid_gates *bid_store_gates(struct bid_store *store)
 {
 	return store->gates;
+}
+
+struct bid_modules *bid_store_last_modules(struct bid_store *store)
+{
+	return store->modules;
 }
 
 struct bid_packs *bid_store_packs(struct bid_store *store)
@@ -213,6 +220,8 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	if (r == 0)
 		r = bid_gates_new(&store->gates);
 	if (r == 0)
+		r = bid_modules_new(&store->modules);
+	if (r == 0)
 		r = bid_packs_new(&store->packs);
 	if (r < 0)
 		goto fail;
@@ -291,6 +300,7 @@ void bid_store_free(struct bid_store *store)
 	bid_verdicts_free(store->verdicts);
 	bid_dirs_free(store->dirs);
 	bid_gates_free(store->gates);
+	bid_modules_free(store->modules);
 	bid_packs_free(store->packs);
 	bid_close(store->root);
 	free(store->path);

@@ -10,6 +10,7 @@
 struct bid_dirs;
 struct bid_gates;
 struct bid_keeper;
+struct bid_modules;
 struct bid_packs;
 struct bid_verdicts;
 
@@ -47,6 +48,9 @@ struct bid_dirs *bid_store_dirs(struct bid_store *store);
 
 /* What is known of the directories on the way to its files. */
 struct bid_gates *bid_store_gates(struct bid_store *store);
+
+/* What was read last of a kernel's modules. */
+struct bid_modules *bid_store_last_modules(struct bid_store *store);
 
 /* Its packs of records. */
 struct bid_packs *bid_store_packs(struct bid_store *store);

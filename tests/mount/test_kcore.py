@@ -36,6 +36,11 @@ def host(place, name="host"):
     return kernel.id, proc
 
 
+def modules_of(m, ident):
+    found, = (m / "[kernel.kcore]" / ident).glob("*/modules")
+    return found.read_text().splitlines()
+
+
 def test_kcore_that_is_offered(mount, mode, place, store):
     """docs/PERF.md, 9: the table in the place where perf looks first, and the modules as the table tells them."""
     ident, proc = host(place)
@@ -49,7 +54,14 @@ def test_kcore_that_is_offered(mount, mode, place, store):
     assert sorted(os.listdir(top / stamp)) == ["kallsyms", "modules"]
     assert (top / stamp / "kallsyms").read_bytes() == (proc / "kallsyms").read_bytes()
     assert os.stat(top / stamp / "kallsyms").st_ino == os.stat(m.artifact(ident, "kallsyms")).st_ino
-    assert (top / stamp / "modules").read_text() == MODULES
+    assert [(top / stamp / "modules").read_text() for _ in range(2)] == [MODULES] * 2
+    # what a table says of modules is remembered, and what another one says there is not taken for it
+    shorter = place / "shorter"
+    shorter.write_text("".join(line for line in (proc / "kallsyms").open() if "[second]" not in line))
+    os.utime(shorter, ns=(0, (proc / "kallsyms").stat().st_mtime_ns))
+    os.replace(shorter, store / "[kernel.kallsyms]" / ident / "kallsyms")
+    tools.wait_until(lambda: modules_of(m, ident) == MODULES.splitlines()[:1],
+                     "the modules of another table")
     # nobody has to ask, and nothing is there for other ids
     assert "[kernel.kcore]" not in os.listdir(m.path) and not (m / "by-path/[kernel.kcore]").exists()
     assert not (m / "[kernel.kcore]" / UNKNOWN).exists()

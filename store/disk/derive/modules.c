@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What a store knows of a kernel's modules besides their artifacts. */
+#include "disk/derive/modules.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +14,63 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/stamp.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum { PAGE = 4096 };
+
+struct bid_modules {
+	pthread_mutex_t lock; /* protects all below */
+	struct bid_stamp stamp; /* of the table */
+	char *text; /* what it says; owned, NULL at first */
+};
+
+int bid_modules_new(struct bid_modules **ret_modules)
+{
+	struct bid_modules *modules = calloc(1, sizeof(*modules));
+
+	if (!modules)
+		return -ENOMEM;
+	pthread_mutex_init(&modules->lock, NULL);
+	*ret_modules = modules;
+	return 0;
+}
+
+void bid_modules_free(struct bid_modules *modules)
+{
+	if (!modules)
+		return;
+	pthread_mutex_destroy(&modules->lock);
+	free(modules->text);
+	free(modules);
+}
+
+/* A copy, or NULL if another table was read last. */
+static char *recall(struct bid_modules *modules, const struct stat *table)
+{
+	char *text = NULL;
+
+	pthread_mutex_lock(&modules->lock);
+	if (modules->text && bid_stamp_holds(&modules->stamp, table))
+		text = strdup(modules->text);
+	pthread_mutex_unlock(&modules->lock);
+	return text;
+}
+
+static void remember(struct bid_modules *modules, const struct bid_stamp *stamp, const char *text)
+{
+	char *copy = strdup(text), *before;
+
+	if (!copy)
+		return;
+	pthread_mutex_lock(&modules->lock);
+	before = modules->text;
+	modules->text = copy;
+	modules->stamp = *stamp;
+	pthread_mutex_unlock(&modules->lock);
+	free(before);
+}
 
 bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 {
@@ -81,20 +137,17 @@ static int read_modules(FILE *table, FILE *out)
 	return ferror(table) ? -EIO : 0;
 }
 
-int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table)
+/* The table is open at @fd, which is the caller's no more. */
+static int make_text(int fd, char **ret_text)
 {
+	bid_auto_file FILE *table = fdopen(fd, "r");
 	bid_auto_free char *text = NULL;
-	struct bid_file file = BID_FILE_NONE;
-	bid_auto_file FILE *table = NULL;
 	FILE *out;
 	size_t len;
-	int r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
+	int r;
 
-	if (r < 0)
-		return r;
-	table = fdopen(file.fd, "r");
 	if (!table) {
-		bid_file_release(&file);
+		bid_close(fd);
 		return -ENOMEM;
 	}
 	out = open_memstream(&text, &len);
@@ -104,9 +157,32 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 	/* the text is whole, and ours, when it is closed */
 	if (fclose(out) != 0 && r == 0)
 		r = -ENOMEM;
-	if (r == 0) {
+	if (r == 0)
 		*ret_text = bid_steal(text);
-		*ret_table = file.st;
-	}
 	return r;
+}
+
+int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table)
+{
+	struct bid_modules *modules = bid_store_last_modules(store);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_stamp stamp;
+	char *text;
+	int r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
+
+	if (r < 0)
+		return r;
+	stamp = bid_stamp_take(&file.st);
+	text = recall(modules, &file.st);
+	if (text) {
+		bid_file_release(&file);
+	} else {
+		r = make_text(file.fd, &text);
+		if (r < 0)
+			return r;
+		remember(modules, &stamp, text);
+	}
+	*ret_text = text;
+	*ret_table = file.st;
+	return 0;
 }
