@@ -187,6 +187,17 @@ static int list_artifacts(const struct listing *listing)
 	return r;
 }
 
+/* What looked like the directory of a build while it was empty, and got directories. */
+static int list_part(const struct listing *listing)
+{
+	struct bid_node dir = *listing->dir;
+	struct listing part = *listing;
+
+	dir.type = BID_NODE_PATH;
+	part.dir = &dir;
+	return list_path(&part);
+}
+
 /* Hand on what is known to be here. */
 static int emit_here(void *user, const char *name)
 {
@@ -231,8 +242,10 @@ int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node,
 	case BID_NODE_DEBUG_FAN:
 		return bid_store_each_id_in(tree->store, node->fan, emit_debug, &listing);
 	case BID_NODE_ID:
-	case BID_NODE_PATH_ID:
 		return list_artifacts(&listing);
+	case BID_NODE_PATH_ID:
+		r = list_artifacts(&listing);
+		return r == 0 ? list_part(&listing) : r;
 	case BID_NODE_SECTIONS:
 		return bid_store_each_section(tree->store, &node->id, emit_here, &listing);
 	case BID_NODE_SOURCES:

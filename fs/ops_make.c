@@ -53,6 +53,12 @@ static int path_in(const struct bid_node *dir, const char *name, char ret_path[s
 	return snprintf(ret_path, PATH_MAX, "%s%s%s", path, *path ? "/" : "", name) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
+/* Has it the name of an id, and nothing of a build in it? */
+static bool is_undecided(struct bid_fs *fs, const struct bid_node *dir)
+{
+	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir)) != BID_ENTRY_ID;
+}
+
 void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -60,6 +66,9 @@ void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mo
 	char path[PATH_MAX];
 	int r = parent ? 0 : -ESTALE;
 
+	/* with a directory in it, it is a part of original paths */
+	if (r == 0 && is_undecided(fs, &parent->node))
+		parent->node.type = BID_NODE_PATH;
 	/* the directories of links are always there */
 	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
 		struct bid_node node;

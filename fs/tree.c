@@ -98,6 +98,21 @@ static bool is_watched_at(const struct bid_tree *tree, const struct bid_id *id, 
 	return bid_watch_where(tree->watch, id, where, sizeof(where)) == 0 && strcmp(where, path) == 0;
 }
 
+static int stop_at_first(void *user, const char *name, enum bid_entry entry)
+{
+	return 1;
+}
+
+/*
+ * Is the directory @path, whose name could be an id, a part of original paths? bazel's, conan's and docker's are named by a hash.
+ * Then there are directories in it, and in that of a build there are none.
+ */
+static bool is_part(const struct bid_tree *tree, const char *path)
+{
+	return bid_store_each_entry(tree->store, path, stop_at_first, NULL) == 1 ||
+	       (is_leaving(tree, path) && !bid_leaving_empties(tree->leaving, path, bid_clock_ms()));
+}
+
 static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
 {
 	enum bid_entry entry;
@@ -118,7 +133,9 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 	if (entry == BID_ENTRY_NONE && is_leaving(tree, child->path))
 		entry = BID_ENTRY_DIR;
 	/* one that perf made a moment ago is empty, or is about to remove */
-	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && *parent && child->id.len >= PATH_ID_MIN))) {
+	if (r == 0 && entry == BID_ENTRY_DIR && *parent && child->id.len >= PATH_ID_MIN && !is_part(tree, child->path))
+		entry = BID_ENTRY_ID;
+	if (r == 0 && entry == BID_ENTRY_ID) {
 		child->type = BID_NODE_PATH_ID;
 		return 0;
 	}
@@ -282,6 +299,19 @@ static int lookup_artifact(const struct bid_tree *tree, const struct bid_node *p
 	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
 }
 
+/* A name in <path>/ID; or in what was taken for that while it was empty, and got a directory. */
+static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	char path[PATH_MAX];
+	int r = lookup_artifact(tree, parent, name, child);
+
+	if (r != -EINVAL || snprintf(path, sizeof(path), "%s/%s", bid_node_path(parent), name) >= (int)sizeof(path) ||
+	    bid_store_classify(tree->store, path) == BID_ENTRY_NONE)
+		return r;
+	*child = (struct bid_node){ 0 };
+	return lookup_path(tree, bid_node_path(parent), name, child);
+}
+
 static int lookup_section(const struct bid_node *parent, const char *name, struct bid_node *child)
 {
 	struct bid_detail *detail;
@@ -351,8 +381,9 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 		child->type = BID_NODE_ID;
 		return r < 0 ? r : is_listed(tree, &child->id);
 	case BID_NODE_ID:
-	case BID_NODE_PATH_ID:
 		return lookup_artifact(tree, parent, name, child);
+	case BID_NODE_PATH_ID:
+		return lookup_in_path_id(tree, parent, name, child);
 	case BID_NODE_LINKS:
 		return lookup_fan(name, BID_NODE_LINKS_FAN, child);
 	case BID_NODE_DEBUG:

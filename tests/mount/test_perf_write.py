@@ -63,6 +63,39 @@ def test_says_and_leaves_the_same(view, native, scene, store):
     assert said(scene.perf(store, "buildid-cache", "-l"), store) == said(scene.perf(native, "buildid-cache", "-l"), native)
 
 
+# of an output base of bazel's, a layer of docker's, a package of conan's, and of a file that is called by its digest
+HASHED = [f"cache/{'0123456789abcdef' * 2}/execroot/bin/prog", f"overlay2/{'0f' * 32}/debug/prog",
+          f"package/{'6a' * 20}/lib/elf/prog", f"objects/ab/{'c3' * 20}"]
+
+
+def test_paths_with_hashes(view, native, scene, store, place):
+    """A part of a path that could be an id is a directory like any other: what is below it is added, found and removed."""
+    paths = [programs.burn(scene.place / name, "hot", 10 + number).path for number, name in enumerate(HASHED)]
+    for arguments in [("-a", path) for path in paths] + [("-l",), ("-u", paths[0]), ("-r", paths[1]), ("-p", paths[2])]:
+        wanted, got = (said(scene.perf(cache, "buildid-cache", "-v", *arguments), cache) for cache in (native, view.path))
+        assert got == wanted, arguments
+        assert seen(view.path, False) == seen(native, False), arguments
+    # whoever removes all, by what there is to be listed, leaves as much as natively
+    tops = [str(scene.place / name.split("/")[0])[1:] for name in HASHED]
+    for cache in (native, view.path):
+        tools.run("rm", "-rf", *(cache / top for top in tops))
+    assert seen(view.path, False) == seen(native, False)
+    view.unmount()
+    assert [path for path in seen(store) if not path.startswith(".build-id/")] == []
+
+
+def test_native_paths_with_hashes(mount, mode, scene, store):
+    for number, name in enumerate(HASHED):
+        program = programs.burn(scene.place / name, "hot", 10 + number)
+        scene.perf(store, "buildid-cache", "-a", program.path)
+    m = mount()
+    assert seen(m.path, False) == seen(store, False)
+    for name in HASHED:
+        program = programs.Program(scene.place / name)
+        assert (m.link(program.id) / "elf").read_bytes() == program.read(), name
+        assert (m / "by-path" / str(program.path)[1:] / program.id).read_bytes() == program.read(), name
+
+
 def test_purge_all(view, native, scene, store):
     for cache in (native, view.path):
         for program in (scene.burn, scene.other, scene.probed):

@@ -246,6 +246,36 @@ static void listing_shows_what_is_here(void **state)
 	assert_lists(&tree, "buildid/" ID_A, "debuginfo section info ");
 }
 
+/* As bazel, conan and docker have them in their paths. */
+static void a_hash_may_be_a_part_of_a_path(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_node early = { .type = BID_NODE_PATH_ID, .id = id_of(ID_B), .path = (char *)"opt/" ID_B }, child;
+	char names[1024] = "";
+
+	run(scene, "mkdir -p store/opt/" ID_B "/debug/x store/opt/" ID_LONG);
+	for (int any_id = 0; any_id < 2; any_id++) {
+		struct bid_tree tree = { .store = scene->store, .any_id = any_id };
+
+		assert_int_equal(type_of(&tree, "opt/" ID_B), BID_NODE_PATH);
+		assert_int_equal(type_of(&tree, "opt/" ID_B "/debug"), BID_NODE_PATH);
+		assert_int_equal(type_of(&tree, "opt/" ID_B "/debug/x"), BID_NODE_PATH);
+		assert_int_equal(type_of(&tree, "opt/" ID_B "/elf"), -ENOENT);
+		assert_lists(&tree, "opt/" ID_B, "debug ");
+		/* one that is empty is a build's, that perf is about to add */
+		assert_int_equal(type_of(&tree, "opt/" ID_LONG), BID_NODE_PATH_ID);
+		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/elf"), BID_NODE_FILE);
+		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/x"), -EINVAL);
+	}
+	/* the kernel may have known it since it was empty */
+	run(scene, "mkdir store/opt/" ID_B "/y");
+	assert_int_equal(bid_tree_lookup(&(struct bid_tree){ .store = scene->store }, &early, "y", &child), 0);
+	assert_int_equal(child.type, BID_NODE_PATH);
+	bid_node_release(&child);
+	assert_int_equal(bid_tree_list(&(struct bid_tree){ .store = scene->store }, &early, collect, names), 0);
+	assert_int_equal(strlen(names), strlen("debug y "));
+}
+
 static void numbers_are_a_function_of_the_node(void **state)
 {
 	struct bid_node root = { .type = BID_NODE_PATH };
@@ -269,6 +299,7 @@ int main(void)
 		TEST(with_sources_a_source_goes_by_its_name),
 		TEST(links_lead_where_perf_wants_them),
 		TEST(listing_shows_what_is_here),
+		TEST(a_hash_may_be_a_part_of_a_path),
 		TEST(numbers_are_a_function_of_the_node),
 	};
 
