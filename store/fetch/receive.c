@@ -16,10 +16,12 @@
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {
 	struct bid_transfer *transfer = user;
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
+	bool heard = transfer->server->answered_at > 0;
 
 	transfer->phase = BID_PHASE_WAITING;
 	transfer->asked_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->asked_at + bid_transfer_config(transfer)->first_byte_ms);
+	bid_transfer_set_deadline(transfer, transfer->asked_at + (heard ? config->first_byte_ms : config->unheard_ms));
 	return CURL_PREREQFUNC_OK;
 }
 

@@ -49,6 +49,36 @@ static void test_outage(void **state)
 	tear_down(&setting);
 }
 
+/*
+ * One that has never answered is not paid for by everybody who asks, though it may only be slow: then it is asked again as soon as
+ * it answers, and waited for as long as any other from then on.
+ */
+static void test_never_heard_of(void **state)
+{
+	static struct capture first, second;
+	struct bid_fetch_config patient = quick;
+	struct setting setting;
+
+	patient.first_byte_ms = PATIENCE_S * 1000;
+	patient.unheard_ms = 300;
+	set_up(&setting, &patient);
+	behave("delay:2*1");
+	capture_init(&first);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	await_breaker(setting.source, BID_BREAKER_OPEN);
+	assert_string_equal(health_of(setting.source).trouble, "no answer within 0.3 s");
+	assert_refused(setting.source);
+	assert_int_equal(requests(), 1);
+	await_done(&first);
+	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	behave("delay:0.9*1");
+	ask(setting.source, OTHER_ID, &second);
+	assert_int_equal(second.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(health_of(setting.source).failures, 0);
+	tear_down(&setting);
+}
+
 /* Servers that are not there in other ways: one attempt, and then none for a while. */
 static void test_dead(void **state)
 {
@@ -458,6 +488,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outage),
+		cmocka_unit_test(test_never_heard_of),
 		cmocka_unit_test(test_dead),
 		cmocka_unit_test(test_sends_to_the_dead),
 		cmocka_unit_test(test_wait_for_probe),
