@@ -150,6 +150,9 @@ static void look_for_rest(struct bid_transfer *transfer)
 	uint64_t size = bid_response_size(response);
 	bool has_part = bid_response_has_artifact(response) && transfer->received && transfer->received < size;
 
+	/* a try that came to no body has taken nothing from the receiver, unless it was told that the file has changed */
+	if (!bid_response_has_artifact(response) && response->status != 416)
+		return;
 	if (!has_part || size == BID_SIZE_UNKNOWN || transfer->server->ranges == BID_RANGES_IGNORED) {
 		transfer->rest = (struct bid_rest){ 0 };
 	} else if (response->status == 206) {

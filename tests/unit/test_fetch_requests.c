@@ -140,6 +140,10 @@ static void test_rest(void **state)
 		{ "?behaviour=static:30000*2", 3, 1, BID_RANGES_SENT },
 		{ "?behaviour=static:20000*4", 5, 1, BID_RANGES_SENT }, /* more than there are tries */
 		{ "?behaviour=static-truncate:30000*1", 2, 1, BID_RANGES_SENT },
+		/* with tries between that come to nothing */
+		{ "?behaviour=static:30000*1&behaviour=reset-headers*1", 3, 1, BID_RANGES_SENT },
+		{ "?behaviour=static:30000*1&behaviour=error:503*1", 3, 1, BID_RANGES_SENT },
+		{ "?behaviour=static:30000*1&behaviour=static:50000*1&behaviour=error:503*1", 4, 1, BID_RANGES_SENT },
 		/* one that speaks debuginfod, or offers no parts, or cannot tell files apart */
 		{ "?behaviour=reset:30000*1", 2, 2, BID_RANGES_OFFERED },
 		{ "?behaviour=static-no-ranges:30000*1", 2, 2, BID_RANGES_OFFERED },
