@@ -153,11 +153,25 @@ static void excuse_connecting(struct bid_transfer *transfer)
 	transfer->judgement.sign = BID_SIGN_NONE;
 }
 
+/* A line of header that libcurl has no room for is no lack of memory. It has room for more than all of a header may be. */
+static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
+{
+#if LIBCURL_VERSION_NUM >= 0x080600
+	if (code == CURLE_TOO_LARGE)
+		return true;
+#endif
+	return code == CURLE_OUT_OF_MEMORY && transfer->phase == BID_PHASE_WAITING;
+}
+
 static void judge_code(struct bid_transfer *transfer, CURLcode code)
 {
 	char words[CURL_ERROR_SIZE], received[64];
 	const char *why = reason(transfer, code, words, sizeof(words));
 
+	if (is_endless_line(transfer, code)) {
+		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "header above %d bytes", BID_RESPONSE_HEADER_MAX);
+		return;
+	}
 	for (const struct ending *ending = endings; ending < endings + sizeof(endings) / sizeof(endings[0]); ending++) {
 		bool more = ending->words[strlen(ending->words) - 1] == ':';
 

@@ -38,6 +38,7 @@
   bad-size-no-length[:SIZE] the same, ended by closing
   bad-size-chunked[:SIZE]   the same, in chunks
   many-headers:BYTES        the file, after so much header
+  long-header:BYTES         the same in one line
   early-hints               103 before the file
   ima:HEX                   the file with that signature, as servers of RPMs send it
   static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the part that is asked for; at most N bytes,
@@ -313,6 +314,12 @@ def many_headers(handler, arg, data):
     handler.send(data)
 
 
+@with_artifact
+def long_header(handler, arg, data):
+    handler.begin(200, [("X-Padding", "x" * int(arg)), *handler.artifact_fields(len(data))])
+    handler.send(data)
+
+
 def static_fields(size, tag, ranges=True):
     return [("Content-Type", "application/octet-stream"), ("Content-Length", str(size)), ("ETag", tag)] + \
         ([("Accept-Ranges", "bytes")] if ranges else [])
@@ -457,6 +464,7 @@ BEHAVIOURS = {
     "bad-size-no-length": (bad_size_no_length, False),
     "bad-size-chunked": (bad_size_chunked, False),
     "many-headers": (many_headers, True),
+    "long-header": (long_header, True),
     "early-hints": (early_hints, False),
     "ima": (ima, True),
     "static": (static, False),

@@ -109,6 +109,7 @@ static void test_behaviours(void **state)
 		{ "delay:0.2", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "slow:200000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "many-headers:30000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
+		{ "long-header:30000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "redirect:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		{ "redirect-chain:5", BID_OUTCOME_FOUND, "HTTP 200", 6, 1, true },
 		/* a size that contradicts a complete body of known length: an ELF file says itself whether it is whole */
@@ -143,6 +144,7 @@ static void test_behaviours(void **state)
 		{ "redirect-loop", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
 		{ "redirect-chain:6", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
 		{ "many-headers:100000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },
+		{ "long-header:200000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },
 		{ "garbage", BID_OUTCOME_REFUSED, "does not speak HTTP", 1, 0, false },
 		{ "truncate:5000", BID_OUTCOME_UNREACHABLE, "cut short: 5000 of 100000 bytes", 2, 2, false },
 		{ "truncate:0", BID_OUTCOME_UNREACHABLE, "cut short: 0 of 100000 bytes", 2, 2, false },
