@@ -188,7 +188,8 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	/* it keeps its turn: a server in trouble is not to be asked more, and one that asks for a rest not at all */
 	if (transfer->retry_after_s > 0 && transfer->server->rest_until < at)
 		transfer->server->rest_until = at;
-	if (transfer->phase == BID_PHASE_BODY && transfer->receiver.broke_off)
+	/* what is said in place of a body is none */
+	if (transfer->phase == BID_PHASE_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
 	transfer->phase = BID_PHASE_RESTING;
 	transfer->deadline = at;

@@ -125,6 +125,15 @@ static int capture_body(void *user, const void *data, size_t len)
 	return r;
 }
 
+static void capture_broke_off(void *user)
+{
+	struct capture *capture = user;
+
+	pthread_mutex_lock(&capture->lock);
+	capture->broken++;
+	pthread_mutex_unlock(&capture->lock);
+}
+
 static void capture_done(void *user, const struct bid_answer *answer)
 {
 	struct capture *capture = user;
@@ -144,7 +153,12 @@ static void capture_done(void *user, const struct bid_answer *answer)
 	pthread_mutex_unlock(&capture->lock);
 }
 
-const struct bid_receiver receiver = { .head = capture_head, .body = capture_body, .done = capture_done };
+const struct bid_receiver receiver = {
+	.head = capture_head,
+	.body = capture_body,
+	.broke_off = capture_broke_off,
+	.done = capture_done,
+};
 
 void capture_init(struct capture *capture)
 {

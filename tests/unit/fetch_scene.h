@@ -59,7 +59,7 @@ unsigned statistic(const char *name);
 struct capture {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned heads, dones;
+	unsigned heads, dones, broken;
 	uint64_t size;			/* of the last head */
 	unsigned char body[BODY_SIZE];	/* since the last head */
 	uint64_t received;

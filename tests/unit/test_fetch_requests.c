@@ -181,6 +181,38 @@ static void test_rest(void **state)
 	}
 }
 
+/* How often does a body break off? What is said in place of one is none. */
+static void test_broken(void **state)
+{
+	static const struct {
+		const char *behaviours; /* as a query */
+		unsigned broken;
+	} cases[] = {
+		{ "?behaviour=reset:30000*2", 2 },
+		{ "?behaviour=error:503*2", 0 },
+		{ "?behaviour=error:503*1&behaviour=reset:30000*1", 1 },
+		{ "?behaviour=static:30000*1&behaviour=error:503*1", 1 },
+		{ "?behaviour=reset-headers*2", 0 },
+	};
+	struct bid_fetch_config config = quick;
+
+	config.retries = 2;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct capture capture;
+		struct setting setting;
+
+		set_up(&setting, &config);
+		behave("ok");
+		control("POST", "%s&behaviour=static", cases[i].behaviours);
+		ask(setting.source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		assert_body(&capture);
+		if (capture.broken != cases[i].broken)
+			fail_msg("%s: broke off %u times", cases[i].behaviours, capture.broken);
+		tear_down(&setting);
+	}
+}
+
 /* A part that nobody asked for is no artifact. */
 static void test_uncalled_part(void **state)
 {
@@ -248,9 +280,9 @@ static void test_proxy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_secrets), cmocka_unit_test(test_headers_file),  cmocka_unit_test(test_netrc),
-		cmocka_unit_test(test_rest),	cmocka_unit_test(test_uncalled_part), cmocka_unit_test(test_max_time),
-		cmocka_unit_test(test_proxy),
+		cmocka_unit_test(test_secrets),	 cmocka_unit_test(test_headers_file), cmocka_unit_test(test_netrc),
+		cmocka_unit_test(test_rest),	 cmocka_unit_test(test_broken),	      cmocka_unit_test(test_uncalled_part),
+		cmocka_unit_test(test_max_time), cmocka_unit_test(test_proxy),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
