@@ -28,12 +28,14 @@
 #include "ticket.h"
 
 #define BID_FLIGHT_BUCKETS 1024
-#define BID_RACE_MAX	   3 /* sources that are asked at once for one request */
+#define BID_RACE_MAX	   3 /* sources that are asked at once for one request ... */
+#define BID_RACE_MOST	   8 /* ... with those that have said nothing for too long */
 #define BID_STRIKES_MAX \
 	3 /* wrong answers since it last delivered, and a source is benched: not asked for a while, then for one request */
 #define BID_BENCH_MIN_MS 5000 /* for how long; each wrong answer after that doubles it */
 #define BID_BENCH_MAX_MS (10 * 60 * 1000)
 #define BID_RACE_MS	 300
+#define BID_RACE_SILENT	 10 /* times race_ms, and a source is silent for too long */
 
 struct bid_ask;
 struct bid_flight;

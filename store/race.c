@@ -161,7 +161,27 @@ static bool is_open(struct bid_flight *flight)
 		return false;
 	if (flight->n_begun > 0)
 		return flight->n_racing > 1 || next(flight);
-	return flight->width < BID_RACE_MAX && next(flight);
+	return flight->width < BID_RACE_MOST && next(flight);
+}
+
+/* Has @ask been sent, and nothing come for so long that it is not to keep others from being asked? Under the lock. */
+static bool is_silent(const struct bid_ask *ask, int64_t now)
+{
+	int64_t limit = (int64_t)BID_RACE_SILENT * ask->flight->broker->config.race_ms;
+
+	return ask->sent && !ask->lost && !ask->begun && ask->phase == BID_ASK_RUNNING && now - ask->started_ms >= limit;
+}
+
+/* May another one be asked beside those that are, if they are not fast enough? Under the lock. */
+static bool has_place(const struct bid_flight *flight)
+{
+	unsigned places = BID_RACE_MAX;
+	int64_t now = bid_clock_ms();
+	const struct bid_ask *ask;
+
+	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
+		places += is_silent(ask, now);
+	return flight->n_racing < (places < BID_RACE_MOST ? places : BID_RACE_MOST);
 }
 
 /* When is the next one to be asked beside those that are? Under the lock. */
@@ -296,7 +316,7 @@ void bid_race_broke_off(struct bid_ask *ask)
 	if (ask->begun && !ask->lost) {
 		ask->begun = false;
 		flight->n_begun--;
-		if (broker->config.race_ms != BID_RACE_NEVER && flight->n_racing < BID_RACE_MAX)
+		if (broker->config.race_ms != BID_RACE_NEVER && has_place(flight))
 			flight->width = flight->n_racing + 1;
 	}
 	pthread_mutex_unlock(&broker->lock);
@@ -368,7 +388,7 @@ void bid_race_time_out(struct bid_flight *flight)
 	stop_timer(flight);
 	if (flight->n_begun > 0)
 		look(flight, &endings);
-	if (flight->n_racing < BID_RACE_MAX)
+	if (has_place(flight))
 		flight->width = flight->n_racing + 1;
 	start_timer(flight);
 	bid_flight_ref(flight);

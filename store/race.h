@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The race: which sources of a flight are asked, and when. The one that delivered last is asked first; if it has not begun to
- * answer after race_ms, the next one is asked beside it, and after as long again a third. From the first headers on nobody else
- * is asked, until what they belong to breaks off or turns out to be slow. The first whose bytes carry the right id wins, and the
+ * answer after race_ms, the next one is asked beside it, and after as long again a third. One that has said nothing for ten times
+ * as long leaves its place to another, but may still answer. From the first headers on nobody else is asked, until what they belong
+ * to breaks off or turns out to be slow. The first whose bytes carry the right id wins, and the
  * others are told to end; if it dies all the same, they can be asked again: a source is out of the race only by what it said.
  *
  * While all that comes is slow (pace.h), another one is asked beside it after each race_ms. The slow one goes on until the other
@@ -19,7 +20,7 @@ struct bid_endings {
 	struct {
 		struct bid_source *source;
 		uint64_t transfer;
-	} of[BID_RACE_MAX];
+	} of[BID_RACE_MOST];
 	unsigned n;
 };
 

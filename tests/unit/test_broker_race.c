@@ -490,6 +490,39 @@ static void test_not_more_than_three_at_once(void **state)
 	assert_int_equal(runners[0]->cancels + runners[2]->cancels + fourth->cancels, 3);
 }
 
+/* ... but not for as long as those that say nothing are waited for: one that would answer may be behind them. */
+static void test_silent_ones_leave_their_places(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct held_source *runners[2 * BID_RACE_MOST];
+	struct bid_source *last;
+	struct call *call;
+
+	scene_broker(scene, &racing);
+	for (int i = 0; i < BID_RACE_MOST - 1; i++)
+		runners[i] = silent(scene, "runner");
+	last = scene_memory(scene, "last");
+	put_elf(last, 0xa, 0xa);
+	assert_int_equal(fetch(scene, &request, &call), 0);
+	assert_content(call->fd, 0xa);
+	for (int i = 0; i < BID_RACE_MOST - 1; i++)
+		held_wait_done(runners[i], 1);
+
+	/* there is an end to it */
+	request = elf_of(0xb);
+	for (int i = BID_RACE_MOST - 1; i < 2 * BID_RACE_MOST; i++)
+		runners[i] = silent(scene, "runner");
+	call = call_for(scene, &request);
+	for (int i = 0; i < BID_RACE_MOST; i++)
+		held_wait_asked(runners[i], 2 - (i >= BID_RACE_MOST - 1));
+	sleep_ms(2 * BID_RACE_SILENT * RACE);
+	assert_int_equal(runners[BID_RACE_MOST]->asked, 0);
+	bid_broker_cancel(scene->broker, call->ticket);
+	assert_int_equal(call_wait(call), -EINTR);
+	wait_for_no_flights(scene);
+}
+
 /* Many races that end in every order, some of them with callers who give up. */
 static void test_many_races(void **state)
 {
@@ -551,6 +584,7 @@ int main(void)
 		scene_test(test_a_no_lets_the_next_one_in),
 		scene_test(test_absence_needs_the_silent_one_too),
 		scene_test(test_not_more_than_three_at_once),
+		scene_test(test_silent_ones_leave_their_places),
 		scene_test(test_many_races),
 	};
 
