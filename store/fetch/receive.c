@@ -10,8 +10,9 @@
 #include "fetch/judge.h"
 #include "fetch/network.h"
 
-#define ERROR_BODY_MAX (16 * 1024) /* reading less would cost the connection, reading more is a waste */
-#define HELD_MS	       500 /* a disk that takes so long makes connections late which it has nothing to do with */
+#define ERROR_BODY_MAX	  (16 * 1024) /* reading less would cost the connection, reading more is a waste */
+#define REDIRECT_BODY_MAX (1024 * 1024) /* the same of what says where to go instead, which libcurl tells in the end only */
+#define HELD_MS		  500 /* a disk that takes so long makes connections late which it has nothing to do with */
 
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {
@@ -189,11 +190,9 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 		return take_body(transfer, data, len) == 0 ? len : 0;
 
 	bid_response_error_body(&transfer->response, data, len);
-	if (transfer->received <= ERROR_BODY_MAX)
+	if (transfer->received <= (transfer->response.redirects ? REDIRECT_BODY_MAX : ERROR_BODY_MAX))
 		return len;
-	/* where to go has been said */
-	if (!transfer->response.redirects)
-		bid_judge_status(transfer);
+	bid_judge_status(transfer);
 	return 0;
 }
 

@@ -29,6 +29,7 @@
   slow-headers:SECONDS      a line of header every SECONDS, for ever
   delay:SECONDS             the file, after SECONDS
   redirect:URL              302; {path} in URL is the path that was asked for. What is under /plain is served without misbehaving
+  redirect-page:N:URL       the same, with a page of N bytes that ends with the connection
   redirect-loop             302 to itself
   redirect-chain:N          N times 302, then the file
   big-length                the file, announced as 1 TiB
@@ -261,6 +262,13 @@ def redirect(handler, arg):
     handler.redirect(arg.replace("{path}", handler.path))
 
 
+def redirect_page(handler, arg):
+    size, url = arg.split(":", 1)
+    handler.close_connection = True
+    handler.begin(302, [("Location", url.replace("{path}", handler.path)), ("Connection", "close")])
+    handler.send(b"x" * int(size))
+
+
 def redirect_loop(handler, arg):
     handler.redirect(handler.path)
 
@@ -455,6 +463,7 @@ BEHAVIOURS = {
     "slow-headers": (slow_headers, True),
     "delay": (delay, True),
     "redirect": (redirect, True),
+    "redirect-page": (redirect_page, True),
     "redirect-loop": (redirect_loop, False),
     "redirect-chain": (redirect_chain, True),
     "big-length": (big_length, False),
