@@ -42,8 +42,8 @@ static const char usage[] =
 	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
 	"  -o miss_rate=NUMBER     artifacts a second that a server is asked for by another user;\n"
 	"                          0 is no limit (default: 50)\n"
-	"  -o max_size=BYTES       fetch nothing larger; with a suffix K, M or G\n"
-	"  -o cache_size=BYTES     evict what was fetched above this, longest unused first; with a suffix K, M or G\n"
+	"  -o max_size=BYTES       fetch nothing larger; with a suffix K, M, G or T\n"
+	"  -o cache_size=BYTES     evict what was fetched above this, longest unused first; with a suffix K to T\n"
 	"  -o min_free=BYTES       evict what was fetched when less is free on the store's file system\n"
 	"  -o passthrough=auto|on|off  let the kernel read opened files from the store itself (default auto)\n"
 	"  -o sandbox=auto|on|off  have the daemon give up all rights that it does not need (default auto)\n"
@@ -94,23 +94,43 @@ static int choose(const char *option, const char *value, const char *const *word
 	return -1;
 }
 
-/* A number from @min to @max, with an optional suffix K, M or G if @suffixes. */
-static int number(const char *option, const char *value, bool suffixes, uint64_t min, uint64_t max, uint64_t *ret_number)
+/* Is @value, up to @end, a number from @min of units of 1 << @shift, which make @max at most? */
+static bool parse(const char *value, unsigned shift, uint64_t min, uint64_t max, const char *end, uint64_t *ret_number)
 {
 	unsigned long long n;
-	uint64_t unit = 1;
-	char *end;
+	char *stop;
 
+	/* strtoull(3) takes blanks and signs, too */
 	errno = 0;
-	n = strtoull(value, &end, 10);
-	if (suffixes && *end && strchr("KMG", *end))
-		unit = *end == 'K' ? 1U << 10 : *end == 'M' ? 1U << 20 : 1U << 30, end++;
-	if (*value < '0' || *value > '9' || *end || errno || n < min || n > max / unit) {
-		bid_error("bad value '%s' for the option '%s': a number is wanted; see 'mount.bidfs --help'", value, option);
-		return -1;
-	}
-	*ret_number = n * unit;
-	return 0;
+	n = strtoull(value, &stop, 10);
+	if (*value < '0' || *value > '9' || stop != end || errno || n < min || n > max >> shift)
+		return false;
+	*ret_number = n << shift;
+	return true;
+}
+
+/* A number from @min to @max. */
+static int number(const char *option, const char *value, uint64_t min, uint64_t max, uint64_t *ret_number)
+{
+	if (parse(value, 0, min, max, value + strlen(value), ret_number))
+		return 0;
+	bid_error("bad value '%s' for the option '%s': a number from %llu to %llu is wanted", value, option,
+		  (unsigned long long)min, (unsigned long long)max);
+	return -1;
+}
+
+/* A number of bytes, with a suffix K, M, G or T or without. */
+static int bytes(const char *option, const char *value, uint64_t *ret_bytes)
+{
+	static const char units[] = "KMGT";
+	size_t len = strlen(value);
+	const char *unit = len > 0 ? strchr(units, value[len - 1]) : NULL;
+
+	if (parse(value, unit ? 10 * (unsigned)(unit - units + 1) : 0, 0, INT64_MAX, value + len - (unit ? 1 : 0), ret_bytes))
+		return 0;
+	bid_error("bad value '%s' for the option '%s': a number of bytes is wanted, or one with a suffix K, M, G or T", value,
+		  option);
+	return -1;
 }
 
 /* Append a copy of @string to the NULL-terminated array @array. */
@@ -169,27 +189,27 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	if (strcmp(name, "lower") == 0)
 		return append(&options->lowers, value);
 	if (strcmp(name, "wait") == 0) {
-		if (number(name, value, false, 0, 86400, &seconds) < 0)
+		if (number(name, value, 0, 86400, &seconds) < 0)
 			return -EINVAL;
 		options->wait_ms = (unsigned)seconds * 1000;
 	} else if (strcmp(name, "miss_rate") == 0) {
-		if (number(name, value, false, 0, 1000000, &rate) < 0)
+		if (number(name, value, 0, 1000000, &rate) < 0)
 			return -EINVAL;
 		options->miss_rate = (unsigned)rate;
 	} else if (strcmp(name, "max_threads") == 0) {
-		if (number(name, value, false, 1, THREADS_MAX, &threads) < 0)
+		if (number(name, value, 1, THREADS_MAX, &threads) < 0)
 			return -EINVAL;
 		options->max_threads = (unsigned)threads;
 	} else if (strcmp(name, "busy_poll") == 0) {
-		if (number(name, value, false, 0, BUSY_POLL_MAX, &microseconds) < 0)
+		if (number(name, value, 0, BUSY_POLL_MAX, &microseconds) < 0)
 			return -EINVAL;
 		options->busy_poll_us = (unsigned)microseconds;
 	} else if (strcmp(name, "max_size") == 0) {
-		return number(name, value, true, 0, INT64_MAX, &options->max_size) < 0 ? -EINVAL : 0;
+		return bytes(name, value, &options->max_size) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "cache_size") == 0) {
-		return number(name, value, true, 0, INT64_MAX, &options->cache_size) < 0 ? -EINVAL : 0;
+		return bytes(name, value, &options->cache_size) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "min_free") == 0) {
-		return number(name, value, true, 0, INT64_MAX, &options->min_free) < 0 ? -EINVAL : 0;
+		return bytes(name, value, &options->min_free) < 0 ? -EINVAL : 0;
 	} else if (strcmp(name, "errors") == 0) {
 		choice = choose(name, value, errors, 2);
 		if (choice < 0)

@@ -211,16 +211,21 @@ BAD_OPTIONS = {
     "url=ftp://user:secret@tmp": "not a server's URL: 'ftp://tmp'",
     "url=": "not a server's URL: ''",
     "url=http://": "not a server's URL",
-    "wait=-1": "bad value '-1' for the option 'wait'",
+    "wait=-1": "bad value '-1' for the option 'wait': a number from 0 to 86400 is wanted",
     "wait=": "bad value '' for the option 'wait'",
     "wait=soon": "bad value 'soon'",
     "wait=1s": "bad value '1s'",
     "wait=99999999999999999999": "bad value '9+'",
     "max_threads=0": "bad value '0'",
     "max_threads=65": "bad value '65'",
-    "busy_poll=1001": "bad value '1001'",
+    "busy_poll=1001": "bad value '1001' for the option 'busy_poll': a number from 0 to 1000 is wanted",
     "max_size=1X": "bad value '1X'",
     "max_size=9999999999G": "bad value '9999999999G'",
+    "max_size=9999999T": "bad value '9999999T'",
+    "max_size=G": "bad value 'G'",
+    "cache_size=1 T": "bad value '1 T' for the option 'cache_size': a number of bytes is wanted, or one with a suffix K, M, G or T",
+    "min_free=": "bad value ''",
+    "min_free=-1": "bad value '-1'",
     "max_size=1KK": "bad value '1KK'",
     "errors=maybe": "bad value 'maybe' for the option 'errors'",
     "passthrough=perhaps": "bad value 'perhaps'",
@@ -236,7 +241,7 @@ def test_refuses_bad_options(store, mountpoint, env, option):
 
 
 def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
-    good = "rw,defaults,_netdev,noauto,nofail,x-systemd.automount,X-mount.mkdir,comment=hello,wait=0,max_size=2G," \
+    good = "rw,defaults,_netdev,noauto,nofail,x-systemd.automount,X-mount.mkdir,comment=hello,wait=0,max_size=2G,cache_size=3T," \
         "url=http://127.0.0.1:1,url=http://127.0.0.1:2/\\,comma,errors=strict,passthrough=auto,log_level=error,,noexec"
     assert tools.run(tools.MOUNT_BIDFS, "-n", "-v", "-t", "bidfs", "-f", store, mountpoint, "-o", good, env=env).stderr == ""
     sloppy = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, "-o", "frobnicate", "-s", env=env)
