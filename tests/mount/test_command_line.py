@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """mount.bidfs as a command: how it mounts, for whom, and what it refuses to do. Exit statuses are those of mount.bidfs(8)."""
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -63,24 +64,29 @@ def test_a_signal_unmounts(mount, sig):
 @pytest.fixture
 def helper(needs_root):
     """mount(8) finds us in /sbin; the tests of another build wait for their turn."""
-    path = pathlib.Path("/sbin/mount.bidfs")
-    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    installed = json.loads((tools.BUILD / "meson-info/intro-installed.json").read_text()).values()
+    paths = [pathlib.Path("/sbin") / name for name in {pathlib.Path(path).name for path in installed}
+             if name.startswith("mount.") and name.endswith("bidfs")]
+    directory = os.open("/sbin", os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
-        if path.exists() and not path.samefile(tools.MOUNT_BIDFS):
-            pytest.skip(f"another mount.bidfs is installed as '{path}'")
-        ours = not path.is_symlink() and not path.exists()
-        if ours:
+        for path in paths:
+            if path.exists() and not path.samefile(tools.MOUNT_BIDFS):
+                pytest.skip(f"another mount.bidfs is installed as '{path}'")
+        ours = [path for path in paths if not path.is_symlink() and not path.exists()]
+        for path in ours:
             path.symlink_to(tools.MOUNT_BIDFS)
-        yield path
-        if ours:
+        yield
+        for path in ours:
             path.unlink()
     finally:
         os.close(directory)
 
 
-def test_mount_command(helper, store, mountpoint, program, env):
-    done = tools.run("mount", "-t", "bidfs", store, mountpoint, "-o", "log_level=info,ro,noatime", env=env)
+@pytest.mark.parametrize("kind", ["bidfs", "fuse.bidfs"])
+def test_mount_command(helper, store, mountpoint, program, env, kind):
+    """By its own name, and by that of /proc/mounts."""
+    done = tools.run("mount", "-t", kind, store, mountpoint, "-o", "log_level=info,ro,noatime", env=env)
     assert done.stdout.strip() == str(mountpoint)
     assert artifact(mountpoint, program).exists()
     found = tools.run("findmnt", "-n", "-o", "SOURCE,FSTYPE,OPTIONS", mountpoint).stdout.split()
