@@ -104,13 +104,14 @@ static int stop_at_first(void *user, const char *name, enum bid_entry entry)
 }
 
 /*
- * Is the directory @path, whose name could be an id, a part of original paths? bazel's, conan's and docker's are named by a hash.
- * Then there are directories in it, and in that of a build there are none.
+ * Is the directory @child in @parent, in which no artifact lies, one of a build for all that? perf has just made it, or is about to
+ * remove it. Those of bazel, conan and docker are named by a hash, too; but there are directories in them.
  */
-static bool is_part(const struct bid_tree *tree, const char *path)
+static bool is_empty_build(const struct bid_tree *tree, const char *parent, const struct bid_node *child)
 {
-	return bid_store_each_entry(tree->store, path, stop_at_first, NULL) == 1 ||
-	       (is_leaving(tree, path) && !bid_leaving_empties(tree->leaving, path, bid_clock_ms()));
+	return *parent && child->id.len >= PATH_ID_MIN &&
+	       bid_store_each_entry(tree->store, child->path, stop_at_first, NULL) != 1 &&
+	       (!is_leaving(tree, child->path) || bid_leaving_empties(tree->leaving, child->path, bid_clock_ms()));
 }
 
 static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
@@ -132,10 +133,7 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 								       : bid_store_classify(tree->store, child->path);
 	if (entry == BID_ENTRY_NONE && is_leaving(tree, child->path))
 		entry = BID_ENTRY_DIR;
-	/* one that perf made a moment ago is empty, or is about to remove */
-	if (r == 0 && entry == BID_ENTRY_DIR && *parent && child->id.len >= PATH_ID_MIN && !is_part(tree, child->path))
-		entry = BID_ENTRY_ID;
-	if (r == 0 && entry == BID_ENTRY_ID) {
+	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && is_empty_build(tree, parent, child)))) {
 		child->type = BID_NODE_PATH_ID;
 		return 0;
 	}
@@ -175,11 +173,12 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 	if (strcmp(child->path, BID_KCORE_PATH) == 0)
 		return -ENOENT;
 	entry = bid_store_classify(tree->store, child->path);
-	if (entry == BID_ENTRY_DIR) {
+	r = bid_id_parse_str(name, &child->id);
+	if (entry == BID_ENTRY_DIR && (r < 0 || !is_empty_build(tree, parent, child))) {
 		child->type = BID_NODE_BY_PATH;
+		child->id = (struct bid_id){ 0 };
 		return 0;
 	}
-	r = bid_id_parse_str(name, &child->id);
 	if (r < 0 || (entry != BID_ENTRY_ID && (!*parent || child->id.len < PATH_ID_MIN || !tree->any_id)))
 		return -ENOENT;
 	/* one file, whatever it is called */

@@ -96,6 +96,22 @@ def test_native_paths_with_hashes(mount, mode, scene, store):
         assert (m / "by-path" / str(program.path)[1:] / program.id).read_bytes() == program.read(), name
 
 
+@pytest.mark.parametrize("name", HASHED)
+def test_paths_with_hashes_and_a_server(mount, mode, faults, native, scene, store, name):
+    """Where any id may be asked for, too. Of a directory that is empty nobody knows yet what it will be."""
+    m = mount(f"url={faults().url}")
+    program = programs.burn(scene.place / name, "hot", 10)
+    for step in (("-v", "-a", program.path), ("-l",), ("-v", "-r", program.path), ("-v", "-a", program.path)):
+        wanted, got = (said(scene.perf(cache, "buildid-cache", *step, status=None), cache) for cache in (native, m.path))
+        assert got == wanted
+        assert seen(m.path, False) == seen(native, False)
+    # a build has no directories in it
+    with pytest.raises(PermissionError):
+        (place_of(m, program) / "new").mkdir()
+    m.unmount()
+    assert seen(store) == seen(native)
+
+
 def test_purge_all(view, native, scene, store):
     for cache in (native, view.path):
         for program in (scene.burn, scene.other, scene.probed):

@@ -162,6 +162,41 @@ def test_unlisted_names_are_found(mount, world):
     assert not (m / "opt/whole" / world["whole"].id / "nothing").exists()
 
 
+# of containers, of caches and of builders, the last two also with a name of an artifact in them
+HEX_DIRS = ["/var/lib/overlay2/" + "5e" * 32 + "/diff/usr/bin/app", "/home/u/.cache/" + "5e" * 20 + "/executable",
+            "/home/u/target/" + "5e" * 8 + "/debug/app", "/home/u/" + "5e" * 20 + "/elf"]
+
+
+@pytest.mark.parametrize("original", HEX_DIRS)
+def test_a_directory_that_is_named_like_an_id(mount, faults, mode, store, place, original):
+    """It is what the store has it for, with a server and without one."""
+    program = programs.small(place / "app", 1)
+    programs.into_store(store, program.id, original, program.path)
+    for options in ((), (f"url={faults().url}",)):
+        m = mount(*options)
+        names = [path for path in pathlib.Path(original[1:]).parents if path.name]
+        for path in reversed(names):
+            assert os.listdir(m / path), path
+            assert stat.S_ISDIR(os.stat(m / "by-path" / path).st_mode)
+        for path in (m.link(program.id) / "elf", m / original[1:] / program.id / "elf", m / "by-path" / original[1:] / program.id):
+            assert path.read_bytes() == program.read(), path
+        assert os.stat(m / original[1:]).st_ino == os.stat(m.link(program.id) / "..").st_ino
+        m.unmount()
+
+
+def test_a_build_of_which_only_its_directory_is_left(mount, faults, mode, store, place):
+    """By its path it is fetched again, or absent: a directory is no build."""
+    program = programs.small(place / "app", 1)
+    server = faults()
+    server.serve(program)
+    (store / "opt/app" / program.id).mkdir(parents=True)
+    m = mount()
+    assert os.listdir(m / "by-path/opt/app") == [] and not (m / "by-path/opt/app" / program.id).exists()
+    m.unmount()
+    m = mount(f"url={server.url}")
+    assert (m / "by-path/opt/app" / program.id).read_bytes() == program.read()
+
+
 def test_sizes_times_and_modes(mount, mode, world, store):
     m = mount("ro")
     for entry in walk(m.path):
