@@ -62,6 +62,14 @@ def readelf_id(path):
     return match[1] if match else None
 
 
+def link_of(scene, build_id):
+    return scene.store / ".build-id" / build_id[:2] / build_id[2:]
+
+
+def entry_of(scene, path, build_id):
+    return scene.store / str(path)[1:] / build_id
+
+
 def stored(scene, build_id):
     """Where perf's link for that id leads."""
     link = scene.store / ".build-id" / build_id[:2] / build_id[2:]

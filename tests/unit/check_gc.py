@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl gc, which evicts what was fetched.
+
+usage: check_gc.py BIDCTL [--no-fetch]
+"""
+import gzip
+import json
+import os
+import time
+
+import cases
+from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
+from check_bidctl import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, USAGE, Scene, server
+
+
+def case_gc_of_what_was_set_aside(scene):
+    scene.on_store("add", scene.one)
+    place = scene.store / ".bidfs" / "quarantine"
+    place.mkdir()
+    now = int(time.time())
+    old = {f"{ID_ONE}.elf.{now - 31 * 86400}", f"{ID_ONE}.debug.{now - 31 * 86400}.1", f"8-1-0a.cookie.{now - 31 * 86400}"}
+    young = {f"{ID_ONE}.elf.{now - 29 * 86400}", f"{ID_ONE}.elf.{now - 31 * 86400}.2", f"{ID_ONE}.elf.{now - 31 * 86400}.2.json",
+             f"{ID_ONE}.elf.{now - 31 * 86400}x", f"{ID_ONE}.elf", "notes"}
+    for name in old | young:
+        (place / name).write_bytes(b"x")
+    done = scene.on_store("gc", "--dry-run")
+    assert {path.name for path in place.iterdir()} == old | young, done.stdout
+    assert "wrong files in quarantine: 2 kept, 3 would be dropped" in done.stdout, done.stdout
+    done = scene.on_store("gc")
+    assert {path.name for path in place.iterdir()} == young, done.stdout
+    assert "wrong files in quarantine: 2 kept, 3 dropped" in done.stdout, done.stdout
+
+
+def case_gc_of_scans(scene):
+    """What was found of a tree goes when no scan has looked at it for a month, and not while scans find nothing new."""
+    place = scene.store / ".bidfs" / "scan"
+    trees = [scene.home / "one", scene.home / "two"]
+    caches = []
+    for tree in trees:
+        tree.mkdir()
+        (tree / "text").touch()
+        time.sleep(0.05)  # longer than a tick of the clock, so that what is found of it is remembered
+        scene.on_store("add", tree)
+        caches += [path for path in place.iterdir() if path not in caches]
+    (place / "notes").touch()
+    old = time.time() - 31 * 86400
+    for path in caches + [place / "notes"]:
+        os.utime(path, (old, old))
+    # nothing new: it is looked at, and stays as it is
+    scene.on_store("add", trees[0])
+    assert caches[0].stat().st_mtime > old + 86400, "its use was not noted"
+    just = time.time() - 3600
+    os.utime(caches[0], (just, just))
+    scene.on_store("add", trees[0])
+    assert abs(caches[0].stat().st_mtime - just) < 1, "written more than once a day"
+    done = scene.on_store("gc", "--dry-run")
+    assert "results of scans of trees: 1 kept, 1 would be dropped" in done.stdout and caches[1].exists(), done.stdout
+    done = scene.json("gc")
+    assert (done["scans"], done["scans_dropped"]) == (1, 1), done
+    assert {path.name for path in place.iterdir()} == {caches[0].name, "notes"}
+    assert "scans" not in scene.on_store("gc").stdout
+
+
+def case_gc_past_what_is_closed(scene):
+    """A directory that cannot be read, as of another who keeps builds in the same store, has nothing to say to what is evicted."""
+    let_nobody_in(scene)
+    scene.on_store("add", "--link=copy", scene.one)
+    with server(scene) as url:
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "executable")
+    for path in (scene.store, *scene.store.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    closed = entry_of(scene, scene.one, ID_ONE).parent
+    os.chown(closed, 0, 0)
+    closed.chmod(0o700)
+    done = as_nobody(scene, "gc", "--cache-size=1")
+    assert done.returncode == DONE and "evicted 1, " in done.stdout, done
+    assert not os.path.lexists(link_of(scene, ID_NOT_STORED)) and os.path.lexists(link_of(scene, ID_ONE))
+
+
+def case_gc_of_what_was_made(scene):
+    """A compressed module of a lower store is unpacked once, and that goes like what was fetched: least recently used first."""
+    place = scene.store / ".bidfs" / "unpacked"
+    lower = scene.home / "lower"
+    scene.store.mkdir(exist_ok=True)
+    for build_id, program in ((ID_ONE, scene.one), (ID_TWO, scene.two)):
+        entry = lower / "lib/modules/6/a.ko.gz" / build_id
+        link = lower / ".build-id" / build_id[:2] / build_id[2:]
+        entry.mkdir(parents=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        (entry / "elf").write_bytes(gzip.compress(program.read_bytes()))
+        link.symlink_to(f"../../lib/modules/6/a.ko.gz/{build_id}")
+        scene.on_store("get", f"--lower={lower}", build_id, "elf")
+    kept = {build_id: place / build_id[:2] / build_id[2:] for build_id in (ID_ONE, ID_TWO)}
+    times = {path: path.stat().st_mtime for path in kept.values()}
+    os.utime(kept[ID_ONE], (1000, times[kept[ID_ONE]]))
+    os.utime(kept[ID_TWO], (500, times[kept[ID_TWO]]))
+    scene.on_store("get", f"--lower={lower}", ID_TWO, "elf")
+    assert kept[ID_TWO].stat().st_atime > 1000, "its use was not noted"
+    assert {path: path.stat().st_mtime for path in kept.values()} == times
+    done = scene.on_store("gc", "--dry-run", "--cache-size=1").stdout.splitlines()
+    assert [line.split("\t")[:2] for line in done[:2]] == [[ID_ONE, "unpacked"], [ID_TWO, "unpacked"]], done
+    assert done[2].startswith("fetched 0 artifacts, 0 B; made 2, ") and "would evict 2" in done[2], done
+    size = kept[ID_TWO].stat().st_blocks * 512
+    done = scene.json("gc", f"--cache-size={size}")
+    assert [(gone["id"], gone["made"]) for gone in done["artifacts"]] == [(ID_ONE, True)] and done["made"] == 2, done
+    assert not kept[ID_ONE].exists() and kept[ID_TWO].exists()
+    # who has it open keeps it
+    with open(kept[ID_TWO], "rb"):
+        done = scene.json("gc", "--cache-size=1")
+        assert done["in_use"] == 1 and kept[ID_TWO].exists(), done
+    done = scene.json("gc", "--cache-size=1")
+    assert done["evicted"] == 1 and not kept[ID_TWO].exists(), done
+    # and it is made again
+    scene.on_store("get", f"--lower={lower}", ID_ONE, "elf")
+    assert kept[ID_ONE].exists()
+
+
+def case_gc(scene):
+    with server(scene) as url:
+        scene.on_store("add", scene.one)
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED)
+    before = scene.files()
+    text = scene.on_store("gc").stdout
+    assert text.startswith("fetched 2 artifacts, ") and text.endswith("; evicted 0, 0 B\n"), text
+    # who writes sweeps this away; who only wants to know does not write
+    abandoned = scene.store / ".bidfs" / "tmp" / "temp-0123456789abcdef"
+    abandoned.parent.mkdir(exist_ok=True)
+    abandoned.touch()
+    lines = scene.on_store("gc", "--dry-run", "--cache-size=1").stdout.splitlines()
+    assert abandoned.exists()
+    abandoned.unlink()
+    assert json.loads(scene.run("gc", "--dry-run", "--json").stdout)["evicted"] == 0, "the default store is not there"
+    assert len(lines) == 3 and lines[0].split("\t")[:2] == [ID_NOT_STORED, "elf"] and "would evict 2" in lines[2], lines
+    assert scene.on_store("gc", "--cache-size=1G").stdout.endswith("evicted 0, 0 B\n")
+    assert scene.files() == before
+    # the one that was used last stays
+    record = scene.store / ".bidfs" / "record" / ID_NOT_STORED[:2] / f"{ID_NOT_STORED[2:]}.elf"
+    os.utime(record, (0, 0))
+    scene.on_store("get", ID_NOT_STORED, "elf")
+    assert record.stat().st_mtime > 1000, "its use was not noted"
+    os.utime(record.with_suffix(".debuginfo"), (0, 0))
+    done = scene.json("gc", "--cache-size=20K")
+    assert [(gone["id"], gone["kind"]) for gone in done["artifacts"]] == [(ID_NOT_STORED, "debuginfo")], done
+    assert scene.json("gc", "--min-free=1000T")["evicted"] == 1
+    assert scene.on_store("list").stdout.startswith(ID_ONE) and scene.on_store("list").stdout.count("\n") == 1
+    assert "found 0" in scene.on_store("verify", "--deep").stdout
+    for size in ("0", "-1", "1X", "K", "", "99999999999T"):
+        scene.one_error("gc", f"--cache-size={size}", status=USAGE, has=f"'{size}'")
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_gc, case_gc_past_what_is_closed])

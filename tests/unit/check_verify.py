@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl verify, which checks a store and repairs it.
+
+usage: check_verify.py BIDCTL [--no-fetch]
+"""
+import gzip
+import itertools
+import os
+import pathlib
+import shutil
+import subprocess
+
+import cases
+from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
+from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, Scene, server
+
+# the bits of verify's exit status, as bidctl(1) has them
+FOUND, OBJECTS, NAMES, OWN, UNREADABLE, LEFT = 1, 4, 8, 16, 32, 64
+
+
+def case_digests_not_recorded(scene):
+    """A repair that cannot write what it has read says so; neither the objects nor the exit status are the worse for it."""
+    for files in ([scene.one], [scene.one.parent]):  # records by themselves, and in a pack
+        scene.on_store("add", *files)
+        # in the place of a full disk: no file may grow
+        done = subprocess.run(["sh", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-", scene.bidctl, "-s", scene.store, "verify",
+                               "--deep", "--repair"], env=scene.environment, capture_output=True, text=True, timeout=TIMEOUT,
+                              check=False)
+        assert done.returncode == 0 and "found 0, repaired 0" in done.stdout, done
+        line, = done.stderr.splitlines()
+        assert "larger than the limit: not all digests are recorded" in line and str(scene.store) in line, done.stderr
+        assert scene.on_store("verify", "--deep", "--repair").stderr == ""
+        assert ", 0 digests" not in scene.on_store("verify", "--deep").stdout
+        shutil.rmtree(scene.store)
+        scene.store.mkdir()
+
+
+def case_verify(scene):
+    assert scene.on_store("verify").stdout == "checked 0 names, 0 objects, 0 links, 0 records; found 0; foreign files 0\n"
+    scene.on_store("add", scene.one, scene.two, scene.far)
+    assert "found 0" in scene.on_store("verify", "--deep").stdout
+    # a wrong object, an orphan, a damaged record
+    elf = entry_of(scene, scene.one, ID_ONE) / "elf"
+    elf.unlink()
+    shutil.copy(scene.far, elf)
+    link_of(scene, ID_TWO).unlink()
+    record = scene.store / ".bidfs" / "record" / ID_FAR[:2] / f"{ID_FAR[2:]}.elf"
+    record.write_text("{")
+    done = scene.on_store("verify", status=FOUND | OBJECTS | NAMES | OWN)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and f"carries the build-id '{ID_FAR}'" in done.stdout, lines
+    scene.on_store("verify", ID_TWO, status=FOUND | NAMES)
+    assert "the store has nothing of this build" in scene.on_store("verify", ID_NOT_STORED, status=REFUSED).stderr
+    assert scene.on_store("remove", ID_FAR[:-1] + "f", status=REFUSED).stderr.count("not in the store") == 1
+    findings = scene.json("verify", ID_ONE, status=FOUND | OBJECTS)["findings"]
+    assert [(found["finding"], found["id"], found["kind"], found["repaired"]) for found in findings] == [
+        ("wrong", ID_ONE, "elf", False)], findings
+    done = scene.on_store("verify", "--repair", status=FOUND | OBJECTS | NAMES | OWN)
+    assert done.stdout.count("[repaired]") == 3 and "repaired 3, fetched again 0" in done.stdout, done.stdout
+    assert scene.on_store("verify", "--deep").stdout.startswith("checked 3 names"), "repaired, but not clean"
+    # what is not ours to repair
+    link_of(scene, ID_ONE).unlink()
+    link_of(scene, ID_ONE).symlink_to("/etc/passwd")
+    scene.on_store("verify", status=FOUND | NAMES)
+    scene.on_store("verify", "--repair", status=FOUND | NAMES | LEFT)
+    assert scene.run("verify").stdout.startswith("checked 0 names"), "a default store that is not there"
+    scene.run("--store", scene.home / "missing", "verify", status=TROUBLE)
+
+
+def case_verify_adds_again(scene):
+    """What rots in the store comes back from where it was added from, if that is what it was."""
+    places = {name: scene.home / name for name in ("first", "second")}
+    for path in places.values():
+        shutil.copy(scene.one, path)
+    whole = scene.one.read_bytes()
+    scene.on_store("add", "--link=copy", *places.values())
+    scene.on_store("verify", "--deep", "--repair")
+    elfs = [entry_of(scene, path, ID_ONE) / "elf" for path in places.values()]
+
+    def rot():
+        elfs[0].chmod(0o644)
+        with open(elfs[0], "r+b") as file:
+            file.seek(len(whole) - 1)
+            file.write(bytes([whole[-1] ^ 1]))
+
+    rot()
+    done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+    assert done.stdout.count("; added again [repaired]") == 2, done.stdout
+    assert all(elf.read_bytes() == whole for elf in elfs)
+    scene.on_store("verify", "--deep", "--repair")
+    # the same id, and other bytes than were recorded
+    scene.on_store("remove", places["second"])
+    rot()
+    for path in places.values():
+        path.write_bytes(elfs[0].read_bytes())
+    done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+    assert "added again" not in done.stdout and not elfs[0].exists(), done.stdout
+
+
+def case_verify_rotten_under_all_names(scene):
+    """What the digest tells of one name of a file, it tells of all."""
+    places = [scene.home / name for name in ("first", "second", "third")]
+    for path in places:
+        shutil.copy(scene.one, path)
+    scene.on_store("add", "--link=copy", *places)
+    scene.on_store("verify", "--deep", "--repair")
+    elfs = [entry_of(scene, path, ID_ONE) / "elf" for path in places]
+    assert len({elf.stat().st_ino for elf in elfs}) == 1, "one object"
+    elfs[0].chmod(0o644)
+    elfs[0].write_bytes(scene.one.read_bytes()[:-1] + b"x")
+    for path in places:
+        path.unlink()
+    done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+    assert done.stdout.count("; set aside as ") == 3 and not any(elf.exists() for elf in elfs), done.stdout
+    scene.on_store("get", ID_ONE, "elf", "--offline", status=REFUSED)
+    scene.on_store("verify", "--deep")
+
+
+def case_verify_rotten_whoever_has_the_link(scene):
+    """Whichever name is met first, and whichever can be added again: what comes instead is never what was set aside."""
+    whole = scene.one.read_bytes()
+    for linked, missing in itertools.product(("first", "second"), ("first", "second", None)):
+        store = scene.home / f"{linked}-{missing}"
+        store.mkdir()
+        places = {name: scene.home / name for name in ("first", "second")}
+        for path in places.values():
+            path.unlink(missing_ok=True)
+            shutil.copy(scene.one, path)
+        scene.run("--store", store, "add", "--link=copy", *places.values())
+        scene.run("--store", store, "verify", "--deep", "--repair")
+        link = store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
+        link.unlink()
+        link.symlink_to(f"../..{places[linked]}/{ID_ONE}")
+        elfs = {name: store / str(path)[1:] / ID_ONE / "elf" for name, path in places.items()}
+        elfs["first"].chmod(0o644)
+        elfs["first"].write_bytes(whole[:-1] + b"x")
+        if missing:
+            places[missing].unlink()
+        done = scene.run("--store", store, "verify", "--deep", "--repair", "--offline", status=None)
+        assert done.returncode & OBJECTS and done.stdout.count("; set aside as ") == 2, (linked, missing, done)
+        # the id comes back by either, and gets both its names
+        told = [line.rsplit("; ", 1)[1] for line in done.stdout.splitlines() if "; set aside as " in line]
+        assert "added again [repaired]" in told, (linked, missing, done)
+        assert set(told) <= {"added again [repaired]", "the build has the file under this name, too [repaired]"}, told
+        kept = [path for path in store.rglob("*") if path.name in ("elf", "debug") and path.parent.name == ID_ONE]
+        assert all(path.read_bytes() == whole for path in kept), (linked, missing, kept)
+        assert elfs["first"].samefile(elfs["second"]) and link.exists(), (linked, missing, kept)
+        scene.run("--store", store, "get", ID_ONE, "elf", "--offline")
+        scene.run("--store", store, "verify", "--deep")
+
+
+def case_verify_gives_a_name_to_what_is_right(scene):
+    """One of two files of a build rots, and nothing is left where it came from: its name is one of the other file then."""
+    places = {name: scene.home / name for name in ("first", "second")}
+    for path in places.values():
+        shutil.copy(scene.one, path)
+    scene.on_store("add", "--link=copy", places["first"])
+    rotten, right = (entry_of(scene, path, ID_ONE) / "elf" for path in places.values())
+    right.parent.mkdir(parents=True)
+    shutil.copy(scene.one, right)
+    link_of(scene, ID_ONE).unlink()
+    link_of(scene, ID_ONE).symlink_to(f"../..{places['second']}/{ID_ONE}")
+    for path in places.values():
+        path.unlink()
+    rotten.chmod(0o644)
+    rotten.write_bytes(scene.one.read_bytes()[:-100])
+    found = scene.json("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)["findings"]
+    assert len(found) == 1 and found[0]["text"].endswith("; the build has the file under this name, too"), found
+    assert rotten.samefile(right)
+    scene.on_store("verify", "--deep")
+    # what carries another id may never have been of this build, but for what was noted
+    rotten.unlink()
+    shutil.copy(scene.far, rotten)
+    assert scene.on_store("verify", "--repair", "--offline", status=None).stdout.count("under this name, too [repaired]") == 1
+    never = entry_of(scene, scene.home / "never", ID_ONE)
+    never.mkdir(parents=True)
+    shutil.copy(scene.far, never / "elf")
+    assert scene.on_store("verify", "--repair", "--offline", status=None).stdout.count("under another name [repaired]") == 1
+    assert not never.exists()
+    scene.on_store("verify", "--deep")
+
+
+def case_rights_are_taken_from_one_file_alone(scene):
+    """Another file that lies under another name of the id is another matter."""
+    places = {name: scene.home / name for name in ("first", "second")}
+    for path in places.values():
+        shutil.copy(scene.one, path)
+    scene.on_store("add", "--link=copy", places["first"])
+    privileged, other = (entry_of(scene, path, ID_ONE) / "elf" for path in places.values())
+    other.parent.mkdir(parents=True)
+    other.write_bytes(scene.one.read_bytes() + b"more")
+    privileged.chmod(0o4755)
+    scene.on_store("add", "--link=copy", places["first"])
+    assert not privileged.stat().st_mode & 0o4000
+    assert other.read_bytes() == scene.one.read_bytes() + b"more"
+
+
+def case_verify_progress(scene):
+    scene.on_store("add", scene.one, scene.two)
+    status, text = scene.on_terminal("verify", "--store", scene.store)
+    assert status == DONE and "\rchecking: " in text and text.rstrip().endswith("foreign files 0"), text
+
+
+def case_verify_what_was_made_for_few(scene):
+    """What was unpacked is for those who read the packed file: of it others know nothing, and take nothing away."""
+    let_nobody_in(scene)
+    lower = scene.home / "lower"
+    entry, link = lower / "lib/modules/6/a.ko.gz" / ID_ONE, lower / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
+    for path in (entry, link.parent, scene.store):
+        path.mkdir(parents=True, exist_ok=True)
+    (entry / "elf").write_bytes(gzip.compress(scene.one.read_bytes()))
+    (entry / "elf").chmod(0o600)
+    link.symlink_to(f"../../lib/modules/6/a.ko.gz/{ID_ONE}")
+    scene.on_store("get", f"--lower={lower}", ID_ONE, "elf")
+    kept = scene.store / ".bidfs" / "unpacked" / ID_ONE[:2] / ID_ONE[2:]
+    for path in (scene.store, *scene.store.rglob("*")):
+        os.chown(path, *(2 * [0 if path == kept else NOBODY]))
+    done = as_nobody(scene, "verify", "--repair", "--offline")
+    assert done.stdout.startswith(f"unreadable: {kept.relative_to(scene.store)}: Permission denied [left as it is]\n"), done
+    assert done.returncode == FOUND | UNREADABLE | LEFT and kept.exists(), done
+
+
+def case_verify_fetches_again(scene):
+    with server(scene) as url:
+        stored = pathlib.Path(scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf").stdout.rstrip("\n"))
+        content = bytearray(stored.read_bytes())
+        content[-1] ^= 1
+        stored.chmod(0o644)
+        stored.write_bytes(content)
+        scene.on_store("verify", status=DONE)
+        done = scene.on_store("verify", "--deep", "--repair", "--offline", status=FOUND | OBJECTS)
+        assert "fetched again 0" in done.stdout, done.stdout
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+        stored.chmod(0o644)
+        stored.write_bytes(content)
+        done = scene.on_store("verify", "--deep", "--repair", f"--url={url}", status=FOUND | OBJECTS)
+        assert "fetched again 1" in done.stdout, done.stdout
+    assert stored.read_bytes() == scene.stripped.read_bytes()
+    scene.on_store("verify", "--deep")
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Scene, tools=["cc", "strip", "objcopy"], fetching=[case_verify_fetches_again])
