@@ -226,10 +226,11 @@ static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
 	bid_node_release(&node);
 }
 
-/* Answer with what is in the store now: a separate debug file is filed as that, whatever it was called. */
-static void reply_published(fuse_req_t req, struct bid_request request)
+/* Answer with what is in the store now: a separate debug file is filed as that, whatever it was called in the directory @to. */
+static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request request)
 {
 	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_asked asked = { .dir = BID_NODE_PATH_ID, .dir_number = to };
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_store_find(fs->store, &request, &file);
 
@@ -241,7 +242,7 @@ static void reply_published(fuse_req_t req, struct bid_request request)
 		fuse_reply_err(req, -r);
 		return;
 	}
-	bid_reply_node(req, &(struct bid_node){ .type = BID_NODE_FILE, .kind = file.kind, .id = request.id }, &file.st);
+	bid_reply_asked(req, &asked, &(struct bid_node){ .type = BID_NODE_FILE, .kind = file.kind, .id = request.id }, &file.st);
 	bid_file_release(&file);
 }
 
@@ -311,7 +312,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	else if (request.kind == BID_KIND_NONE)
 		reply_copied(req, to, name);
 	else
-		reply_published(req, request);
+		reply_published(req, to, request);
 	bid_staged_put(fs->staging, staged);
 }
 

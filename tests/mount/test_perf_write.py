@@ -63,6 +63,19 @@ def test_says_and_leaves_the_same(view, native, scene, store):
     assert said(scene.perf(store, "buildid-cache", "-l"), store) == said(scene.perf(native, "buildid-cache", "-l"), native)
 
 
+@pytest.mark.parametrize("ident", ["112233", "112233445566", "11223344556677"])
+def test_short_id_is_updated(view, scene, store, place, ident):
+    """perf fills an id up with zeros to a multiple of four bytes; what it removes to add it anew it must not still see there."""
+    path = programs.compile_c("small.c", place / "short", "-DSEED=1", f"-Wl,--build-id=0x{ident}")
+    for step in ("-a", "-u", "-u", "-a"):
+        done = scene.perf(view.path, "buildid-cache", "-v", step, path)
+        assert ": Ok" in done.stderr + done.stdout, step
+        assert {found.read_bytes() for found in store.glob(f"{str(path)[1:]}/*/elf")} == {path.read_bytes()}, step
+        assert view.artifact(ident).read_bytes() == path.read_bytes(), step
+    scene.perf(view.path, "buildid-cache", "-r", path)
+    assert not list(store.glob(f"{str(path)[1:]}/*/elf"))
+
+
 # of an output base of bazel's, a layer of docker's, a package of conan's, and of a file that is called by its digest
 HASHED = [f"cache/{'0123456789abcdef' * 2}/execroot/bin/prog", f"overlay2/{'0f' * 32}/debug/prog",
           f"package/{'6a' * 20}/lib/elf/prog", f"objects/ab/{'c3' * 20}"]
