@@ -222,6 +222,15 @@ def test_mv(view, scene):
     assert os.listdir(place) == ["elf"] and view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
 
 
+@pytest.mark.parametrize("steps", ["install -m 755 $0 $1", "head -c 5000 $0 >$1; tail -c +5001 $0 >>$1"], ids=["install", "in two"])
+def test_mv_of_what_took_several_steps(view, scene, steps):
+    """mount.bidfs(8): under its own name it would have been examined after the first of them."""
+    place = place_of(view, scene.burn)
+    place.mkdir(parents=True)
+    tools.run("sh", "-ec", f"{steps}; mv $1 $2", scene.burn.path, place / ".elf.tmp", place / "elf")
+    assert os.listdir(place) == ["elf"] and view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+
+
 def test_a_signal_before_its_end(view, scene):
     """What says itself that it is whole is kept; text that was written a moment ago may not be, and that is told."""
     elf = place_of(view, scene.burn)
