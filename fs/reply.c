@@ -2,6 +2,7 @@
 #include "reply.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/access.h"
@@ -187,11 +188,17 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 static bool is_elsewhere(const struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node)
 {
 	struct bid_inode buffer, *dir;
+	char where[PATH_MAX];
 
-	if (!fs->writable || asked->dir != BID_NODE_PATH_ID || node->type != BID_NODE_FILE)
+	/* definitions are written in place, wherever they are, and a listing looks at those of every id */
+	if (!fs->writable || asked->dir != BID_NODE_PATH_ID || node->type != BID_NODE_FILE || node->kind == BID_KIND_PROBES)
 		return false;
 	dir = bid_inodes_find(fs->inodes, asked->dir_number, &buffer);
-	return dir && bid_store_classify(fs->store, bid_node_path(&dir->node)) != BID_ENTRY_ID;
+	if (!dir)
+		return false;
+	if (bid_watch_where(fs->watch, &node->id, where, sizeof(where)) == 0 && strcmp(where, bid_node_path(&dir->node)) == 0)
+		return false;
+	return bid_store_classify(fs->store, bid_node_path(&dir->node)) != BID_ENTRY_ID;
 }
 
 int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
