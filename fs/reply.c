@@ -117,6 +117,9 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	/* but for its name, what is being written is changed through the kernel alone */
 	if (node->type == BID_NODE_STAGED)
 		return BID_STALE;
+	/* its size takes all that is known of the id: not again for the stat(2) or read(2) that the name was looked up for */
+	if (node->type == BID_NODE_INFO)
+		return BID_STALE;
 	/* of those that depend on nothing but the mount itself, all but the one whose time says when the ids were others */
 	if (node->type != BID_NODE_IDS && node->type != BID_NODE_ID && timeout == BID_FOREVER)
 		return BID_FOREVER;

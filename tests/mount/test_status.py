@@ -11,6 +11,7 @@ import pytest
 import programs
 import tools
 from fetching import await_waiters, read, reader
+from test_watch import requests
 
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
         "counters", "sources", "flights", "failures"}
@@ -194,6 +195,22 @@ def test_info(mount, mode, faults, place, store, program):
     assert read(m.artifact(program.id)) == program.read()
     fetched = json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["elf"]
     assert fetched["size"] == len(program.read()) and server.url in json.dumps(fetched)
+
+
+def test_info_is_gathered_once_for_who_looks_and_reads(mount, mode, store, program):
+    """All that is known of the id, to tell the size: not again for each look at what was just opened."""
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    m = mount("busy_poll=0")
+    with open(m.artifact(program.id, "info"), "rb") as file:
+        before = requests(m)
+        sizes = {os.fstat(file.fileno()).st_size for _ in range(20)}
+        # one or two on a full machine, where this may take more than a second
+        assert requests(m) - before < 20
+        text = file.read()
+    assert sizes == {len(text)} and json.loads(text)["id"] == program.id
+    # by its name it is what is known now
+    programs.into_store(store, program.id, "/usr/bin/app", b"{}" * 9000, "probes")
+    assert json.loads(m.artifact(program.id, "info").read_text())["artifacts"]["probes"]["size"] == 18000
 
 
 def read_under_churn(m, misses):
