@@ -37,25 +37,29 @@ static int lookup_fixed(const char *parent, const char *name, struct bid_node *c
 	return -ENOENT;
 }
 
+/* Is it known without asking the store that there is a directory for @id? */
+static bool is_known(const struct bid_tree *tree, const struct bid_id *id)
+{
+	char where[PATH_MAX];
+
+	return tree->any_id || bid_watch_where(tree->watch, id, where, sizeof(where)) == 0;
+}
+
 /* Is there a directory for @id? */
 static int exists(const struct bid_tree *tree, const struct bid_id *id)
 {
-	char where[PATH_MAX];
-	int r;
-
-	if (tree->any_id || bid_watch_where(tree->watch, id, where, sizeof(where)) == 0)
-		return 0;
-	r = bid_store_has(tree->store, id);
-	return r > 0 ? 0 : -ENOENT;
+	return is_known(tree, id) || bid_store_has(tree->store, id) > 0 ? 0 : -ENOENT;
 }
 
-/* The same, or has it perf's link alone, which leads nowhere? Such an id is listed as well. */
+/*
+ * The same, or has it perf's link alone, which leads nowhere? Such an id is listed as well. The link is asked for first: nearly all
+ * have one, and then what it leads to need not be looked at.
+ */
 static int is_listed(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char where[PATH_MAX];
-	int r = exists(tree, id);
 
-	return r == 0 ? 0 : bid_store_where(tree->store, id, where, sizeof(where)) == 0 ? 0 : r;
+	return is_known(tree, id) || bid_store_where(tree->store, id, where, sizeof(where)) == 0 ? 0 : exists(tree, id);
 }
 
 static bool is_nameless(const char *path)
