@@ -173,6 +173,31 @@ def test_who_looks_at_links_is_told_of_them_with_their_names(mount, mode, place,
     tools.wait_until(lambda: os.readlink(m.link(led)) == f"../../usr/bin/{gone}/{gone}", "another text")
 
 
+def test_who_looks_at_more_links_than_are_watched_is_told_of_them_again(mount, mode, place, store, with_descriptors):
+    """A hundred ids are watched here: with what the kernel kept of a listing, each of the others would be asked for by itself."""
+    sample, fans = programs.small(place / "app", 1), ("01", "02", "03")
+    ids = [f"{fan}{index:038x}" for fan in fans for index in range(1, 61)]
+    for ident in ids:
+        programs.into_store(store, ident, f"/usr/bin/{ident}", programs.forge(sample, ident, place / "forged").path)
+    m = mount("busy_poll=0", program=with_descriptors(400))
+
+    def look_at(*fans):
+        return {fan + rest: os.lstat(m / ".build-id" / fan / rest).st_ino for fan in fans
+                for rest in os.listdir(m / ".build-id" / fan)}
+
+    first = look_at(*fans)
+    assert first.keys() == set(ids) and m.status()["watched"] == 100
+    time.sleep(OLD)
+    # of the last sixty none is watched
+    before = requests(m)
+    assert look_at("03").items() <= first.items()
+    assert requests(m) - before < 30
+    assert look_at(*fans) == first
+    for ident in (ids[0], ids[-1]):
+        link(store, ident).unlink()
+    assert look_at(*fans).keys() == set(ids[1:-1])
+
+
 def link(store, ident):
     return store / ".build-id" / ident[:2] / ident[2:]
 
