@@ -198,6 +198,7 @@ void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid
 	add_verdict(flight, &(struct bid_verdict){
 				    .source = asked->source->name,
 				    .outcome = outcome,
+				    .changed = ask->changed,
 				    .text = text,
 				    .url = bid_steal(ask->said.url),
 				    .bytes = ask->delivered,

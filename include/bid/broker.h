@@ -28,6 +28,7 @@ struct bid_broker_config {
 struct bid_verdict {
 	const char *source; /* its name */
 	enum bid_outcome outcome;
+	bool changed; /* with BID_OUTCOME_REJECTED: all that is wrong with it is what bid_broker_config.accept takes */
 	const char *text; /* in words */
 	const char *url; /* what was asked, without user name and password; NULL if the source did not say */
 	uint64_t bytes; /* of body that came in, repeated ones too */

@@ -50,6 +50,7 @@ static void take_answer(void *user, const struct bid_result *result)
 	if (result->n_verdicts > 0 && result->error < 0) {
 		const struct bid_verdict *why = why_not(result);
 
+		wanted->changed = why->changed;
 		if (asprintf(&wanted->why, "%s: %s", why->source, why->text ? why->text : bid_outcome_name(why->outcome)) < 0)
 			wanted->why = NULL;
 	}

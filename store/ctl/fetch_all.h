@@ -10,6 +10,7 @@ struct ctl_wanted {
 	/* Filled in: 0 if it is in the store now, or a negative errno as of bid_broker_materialise(). */
 	int error;
 	char *why; /* what the last server said that does not have it; NULL if none was asked. Owned by the caller */
+	bool changed; /* @why is that this server has other bytes than were fetched first */
 	unsigned remembered_s; /* with -ENOENT: for so long it is remembered that no server has it; 0 if it is not */
 	uint64_t bytes; /* that came in for it, in vain or not */
 	uint64_t ticket; /* 0 if nothing was asked for it */

@@ -235,6 +235,8 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	if (answer->story.remembered_s > 0)
 		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s", cause,
 			  answer->story.remembered_s, name);
+	else if (answer->story.changed)
+		bid_error("%s; '--accept' takes the other bytes: %s", cause, name);
 	else if (answer->story.stored == -ENODATA)
 		bid_error("%s, as the files of the build in the store show: %s", cause, name);
 	else if ((request->detail || status_of(answer->error) == CTL_TROUBLE) && bid_is_mount(bid_store_path(store)))

@@ -170,6 +170,20 @@ static void doubt(struct getting *getting, int64_t since)
 	json_decref(state);
 }
 
+/* What to do about it stands behind what is wrong. */
+static void name_remedies(struct getting *getting)
+{
+	for (size_t i = 0; i < getting->n; i++) {
+		struct ctl_wanted *wanted = &getting->wanted[i];
+		char *text;
+
+		if (!wanted->why || !wanted->changed || asprintf(&text, "%s; '--accept' takes them", wanted->why) < 0)
+			continue;
+		free(wanted->why);
+		wanted->why = text;
+	}
+}
+
 static enum ctl_status fetch(struct getting *getting)
 {
 	int64_t began = time(NULL);
@@ -183,6 +197,7 @@ static enum ctl_status fetch(struct getting *getting)
 	if (status == CTL_DONE && getting->n > first)
 		status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted + first, getting->n - first);
 	doubt(getting, began);
+	name_remedies(getting);
 	return status;
 }
 

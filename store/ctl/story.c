@@ -33,6 +33,8 @@ void ctl_story_release(struct ctl_story *story)
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 {
 	story->waited_ms = result->waited_ms;
+	for (size_t i = 0; i < result->n_verdicts; i++)
+		story->changed |= result->verdicts[i].changed;
 	if (result->n_verdicts > 0)
 		story->answers = calloc(result->n_verdicts, sizeof(*story->answers));
 	for (size_t i = 0; story->answers && i < result->n_verdicts; i++) {

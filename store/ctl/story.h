@@ -11,6 +11,7 @@ struct ctl_story {
 	int stored; /* what bid_store_find() said at the beginning */
 	unsigned remembered_s; /* for so long the servers' earlier "no" stands, none having been asked; else 0 */
 	unsigned waited_ms; /* for another process that fetched it */
+	bool changed; /* somebody has other bytes than were fetched first, which --accept would take */
 	struct ctl_answer *answers; /* of the servers that were asked; owned */
 	size_t n;
 };

@@ -514,6 +514,20 @@ def case_get_fetched(scene):
     assert scene.json("show", ID_NOT_STORED)["artifacts"]["debuginfo"]["how"] == "fetched"
 
 
+def case_get_fetched_other_bytes(scene):
+    """Sound, but not what was fetched first under that id: refused, and told by what option it is taken."""
+    with server(scene) as url:
+        scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf")
+        scene.on_store("gc", "--cache-size=1")
+        served = scene.home / "served" / ID_NOT_STORED / "executable"
+        served.write_bytes(served.read_bytes() + bytes(16))
+        done = scene.on_store("get", f"--url={url}", ID_NOT_STORED, "elf", status=REFUSED)
+        assert "other bytes than were fetched first" in done.stderr.splitlines()[0], done
+        assert "'--accept' takes" in done.stderr.splitlines()[-1] and done.stderr.count("\n") == 2, done
+        path = scene.on_store("get", f"--url={url}", "--accept", ID_NOT_STORED, "elf").stdout.rstrip("\n")
+        assert pathlib.Path(path).read_bytes() == served.read_bytes()
+
+
 def case_get_failures(scene):
     """Each server has its line, and the exit status tells "no" from "not known"."""
     with server(scene, "absent") as no, server(scene, "wrong-id:" + str(scene.one)) as wrong:
@@ -578,5 +592,5 @@ def case_without_fetch(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, without_fetch=[case_without_fetch],
-               fetching=[case_refused_urls, case_get_fetched, case_get_fetched_without_debug_information, case_get_failures,
-                         case_get_interrupted, case_get_progress])
+               fetching=[case_refused_urls, case_get_fetched, case_get_fetched_without_debug_information,
+                         case_get_fetched_other_bytes, case_get_failures, case_get_interrupted, case_get_progress])

@@ -117,6 +117,21 @@ def case_list_fetched_trouble(scene):
         assert "127.0.0.1:1" in items[ID_FAR, "elf"]["why"], items
 
 
+def case_list_fetched_other_bytes(scene):
+    """What was fetched first under that id was another file: it is told by what option this one is taken."""
+    with server(scene) as url:
+        get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
+        scene.on_store("gc", "--cache-size=1")
+        served = scene.home / "served" / ID_NOT_STORED / "executable"
+        served.write_bytes(served.read_bytes() + bytes(16))
+        items, _ = get(scene, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n{ID_FAR}\n", status=REFUSED)
+        why = items[ID_NOT_STORED, "elf"]["why"]
+        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and why.endswith("; '--accept' takes them"), items
+        assert "--accept" not in items[ID_FAR, "elf"]["why"], items
+        items, _ = get(scene, "-", "elf", "--accept", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
+        assert states(items) == {(ID_NOT_STORED, "elf"): "fetched"}, items
+
+
 def case_dwz_fetched(scene):
     """Debug information that refers to another file (dwz -m) is of no use without that."""
     serve(scene, (scene.far, ID_FAR), (scene.two, ID_TWO))
