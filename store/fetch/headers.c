@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "fetch/network.h"
 
-#define HEADERS_FILE_MAX (64 * 1024)
+#define HEADERS_FILE_MAX (64 * 1024) /* as messages say */
 
 static int append(struct curl_slist **list, const char *line)
 {
@@ -40,37 +40,48 @@ static bool is_header(const char *line)
 	return true;
 }
 
-/* Returns 0, or why the file must not be used. */
-static int check_owner(int fd, const char *path)
+/* Returns why what is in the file must not be used, and what to do about it; or NULL. */
+static const char *refusal(const struct stat *st)
 {
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	if ((st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & S_IWOTH)
-		return -EPERM;
-	if (st.st_mode & (S_IRGRP | S_IROTH))
-		bid_warning("others can read the headers meant for servers alone: '%s'", path);
-	return 0;
+	if (!S_ISREG(st->st_mode))
+		return "no regular file, headers for servers ignored; put them into one";
+	if (st->st_uid != geteuid() && st->st_uid != 0)
+		return "another user's file, headers for servers ignored; 'chown' it, or copy it to one of your own";
+	if (st->st_mode & S_IWOTH)
+		return "others may write it, headers for servers ignored; 'chmod o-w' it";
+	return NULL;
 }
 
+/* Returns 0, also if there is no text to be used, which is told, or -ENOMEM. */
 static int read_text(const char *path, char **ret_text)
 {
 	bid_auto_free char *text = NULL;
 	bid_auto_fd int fd = -1;
-	size_t len;
+	const char *why = NULL;
+	struct stat st;
+	size_t len = 0;
 	int r;
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	r = fd < 0 ? -errno : check_owner(fd, path);
+	r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 	if (r == 0)
+		why = refusal(&st);
+	if (r == 0 && !why)
 		r = bid_read_file(fd, HEADERS_FILE_MAX, &text, &len);
-	if (r < 0)
+	if (r == -ENOMEM)
 		return r;
-	if (memchr(text, '\0', len))
-		return -EINVAL;
+	if (r == -EFBIG)
+		why = "larger than 64 KiB, headers for servers ignored; shorten it";
+	else if (r == 0 && !why && memchr(text, '\0', len))
+		why = "no text, headers for servers ignored; write one as 'Name: value' in each line";
+	if (why)
+		bid_warning("%s: '%s'", why, path);
+	else if (r < 0)
+		bid_warning("%s, headers for servers ignored; name a file that can be read: '%s'", strerror(-r), path);
+	if (why || r < 0)
+		return 0;
+	if (st.st_mode & (S_IRGRP | S_IROTH))
+		bid_warning("others can read the headers meant for servers alone; 'chmod go-r' it: '%s'", path);
 	*ret_text = bid_steal(text);
 	return 0;
 }
@@ -84,12 +95,6 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 	int r;
 
 	r = path ? read_text(path, &text) : 0;
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0) {
-		errno = -r;
-		bid_warning("%m, headers for servers ignored: '%s'", path);
-	}
 	for (rest = text; r == 0 && (line = strsep(&rest, "\n"));) {
 		line[strcspn(line, "\r")] = '\0';
 		number++;
@@ -99,7 +104,7 @@ int bid_headers_read(const char *path, struct curl_slist **ret_headers)
 			r = append(&headers, line);
 		else
 			/* not the line itself: what is in it may be secret all the same */
-			bid_warning("not a header, line ignored: '%s:%u'", path, number);
+			bid_warning("not a header, line ignored; write it as 'Name: value': '%s:%u'", path, number);
 	}
 	if (r == -ENOMEM) {
 		curl_slist_free_all(headers);

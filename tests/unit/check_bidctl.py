@@ -528,6 +528,32 @@ def case_get_fetched_other_bytes(scene):
         assert pathlib.Path(path).read_bytes() == served.read_bytes()
 
 
+def case_get_fetched_headers_file(scene):
+    """One that is not used is named, with why and what to do; and what is in it is not shown."""
+    path = scene.home / "headers"
+    with server(scene) as url:
+        def warnings(where=path, mode=0o600, text=b"X-Key: secret\n"):
+            path.write_bytes(text)
+            path.chmod(mode)
+            done = scene.on_store("get", "--refresh", f"--url={url}", ID_NOT_STORED, "elf", DEBUGINFOD_HEADERS_FILE=str(where))
+            assert "secret" not in done.stderr and done.stderr.count(str(where)) == done.stderr.count("\n"), done
+            return done.stderr
+
+        assert warnings() == ""
+        assert "others may write it" in warnings(mode=0o602) and "'chmod o-w'" in warnings(mode=0o602)
+        assert "others can read" in warnings(mode=0o644) and "'chmod go-r'" in warnings(mode=0o644)
+        assert "no regular file" in warnings(scene.home) and "put them into one" in warnings(scene.home)
+        assert "No such file" in warnings(scene.home / "none") and "name a file" in warnings(scene.home / "none")
+        text = warnings(text=b"X: secret\n" * 8192)
+        assert "larger than 64 KiB" in text and "shorten it" in text, text
+        assert "no text" in warnings(text=b"X: secret\0\n")
+        text = warnings(text=b"X: 1\nsecret\n")
+        assert "line ignored; write it as 'Name: value'" in text and f"'{path}:2'" in text, text
+        if os.geteuid() == 0:
+            os.chown(path, 12345, -1)
+            assert "another user's file" in warnings() and "'chown' it" in warnings()
+
+
 def case_get_failures(scene):
     """Each server has its line, and the exit status tells "no" from "not known"."""
     with server(scene, "absent") as no, server(scene, "wrong-id:" + str(scene.one)) as wrong:
@@ -593,4 +619,5 @@ def case_without_fetch(scene):
 if __name__ == "__main__":
     cases.main(globals(), Scene, without_fetch=[case_without_fetch],
                fetching=[case_refused_urls, case_get_fetched, case_get_fetched_without_debug_information,
-                         case_get_fetched_other_bytes, case_get_failures, case_get_interrupted, case_get_progress])
+                         case_get_fetched_other_bytes, case_get_fetched_headers_file, case_get_failures,
+                         case_get_interrupted, case_get_progress])
