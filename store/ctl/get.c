@@ -227,6 +227,8 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	char name[NAME_MAX_SIZE];
 	json_t *json;
 
+	if (answer->error == -EROFS && answer->story.n == 0)
+		cause = "not in the store, and no server is asked, as the store cannot be written";
 	name_of(request, name);
 	if (ctl->verbose)
 		ctl_story_tell(&answer->story, store, request, answer->error, NULL);
@@ -267,6 +269,17 @@ static void doubt(struct bid_store *store, const struct bid_request *request, in
 	json_decref(state);
 }
 
+/* Nobody was asked: that is no answer. */
+static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request,
+			  struct answer *answer)
+{
+	const struct ctl_story *story = &answer->story;
+	bool known = story->n > 0 || story->remembered_s > 0 || story->stored == -ENODATA;
+
+	if (answer->error == -ENOENT && !known && bid_kind_fetchable(request->kind) && ctl_sources_are_barred(ctl, store))
+		answer->error = -EROFS;
+}
+
 /* Sources and sections are kept where only the mount over the store sees them. */
 static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
@@ -302,6 +315,8 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 		caught = get_along(&sources, &answer.file, &interrupts);
 	if (status == CTL_DONE)
 		doubt(store, request, began, &answer);
+	if (status == CTL_DONE)
+		doubt_silence(ctl, store, request, &answer);
 	/* joins the threads: from here on nobody else touches the answer */
 	ctl_sources_release(&sources);
 

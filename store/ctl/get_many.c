@@ -170,6 +170,25 @@ static void doubt(struct getting *getting, int64_t since)
 	json_decref(state);
 }
 
+/* Nobody was asked: that is no answer, and is told once for all of them. */
+static void doubt_silence(struct getting *getting)
+{
+	size_t unknown = 0;
+
+	if (!ctl_sources_are_barred(getting->ctl, getting->store))
+		return;
+	for (size_t i = 0; i < getting->n; i++) {
+		struct ctl_wanted *wanted = &getting->wanted[i];
+
+		if (wanted->error != -ENOENT || wanted->remembered_s > 0 || !bid_kind_fetchable(wanted->request.kind))
+			continue;
+		wanted->error = -EROFS;
+		unknown++;
+	}
+	if (unknown > 0)
+		bid_error("the store cannot be written, so no server is asked: '%s'", bid_store_path(getting->store));
+}
+
 /* What to do about it stands behind what is wrong. */
 static void name_remedies(struct getting *getting)
 {
@@ -197,6 +216,7 @@ static enum ctl_status fetch(struct getting *getting)
 	if (status == CTL_DONE && getting->n > first)
 		status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted + first, getting->n - first);
 	doubt(getting, began);
+	doubt_silence(getting);
 	name_remedies(getting);
 	return status;
 }
@@ -227,6 +247,8 @@ static const char *why(const struct getting *getting, const struct ctl_wanted *w
 {
 	if (wanted->error == 0 || wanted->why)
 		return wanted->why;
+	if (wanted->error == -EROFS)
+		return "nobody was asked";
 	if (wanted->error != -ENOENT)
 		return bid_strerror(wanted->error);
 	return wanted->remembered_s ? "the servers said no a while ago; '--refresh' asks again"

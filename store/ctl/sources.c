@@ -63,6 +63,21 @@ static enum ctl_status add_environment(struct ctl_sources *sources)
 	return status;
 }
 
+bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store)
+{
+	char **urls;
+	int n = (int)ctl->n_urls;
+
+	if (ctl->offline || bid_store_writable(store) || bid_is_mount(bid_store_path(store)))
+		return false;
+	if (n == 0) {
+		n = bid_fetch_urls_from_environment(NULL, &urls);
+		if (n >= 0)
+			bid_fetch_urls_free(urls);
+	}
+	return n > 0;
+}
+
 static enum ctl_status check_urls(const struct ctl *ctl)
 {
 	for (size_t i = 0; i < ctl->n_urls; i++) {
@@ -121,6 +136,11 @@ void ctl_sources_release(struct ctl_sources *sources)
 }
 
 #else
+
+bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store)
+{
+	return false;
+}
 
 enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *ctl, struct bid_store *store)
 {

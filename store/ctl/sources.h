@@ -24,6 +24,12 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 /* Why nobody was asked for an artifact of @kind that @store does not have, in words. Static. */
 const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind);
 
+/*
+ * Is there somebody to ask, and nobody is, as @store cannot be written? Then of what is not in it nothing is known. Not if a mount
+ * covers it, which asks by itself.
+ */
+bool ctl_sources_are_barred(const struct ctl *ctl, const struct bid_store *store);
+
 void ctl_sources_release(struct ctl_sources *sources);
 
 #endif

@@ -406,6 +406,39 @@ def case_get_read_only(scene):
         scene.store.chmod(0o755)
 
 
+def case_get_fetched_read_only(scene):
+    """What is not in a store that cannot be written is not known to be absent if there are servers, of which none is asked."""
+    scene.on_store("add", scene.one)
+    shutil.rmtree(scene.store / ".bidfs")
+    scene.store.chmod(0o555)
+    for parent in (scene.store.parent, scene.store.parent.parent):
+        parent.chmod(0o755)
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+
+    def run(*arguments, status, lines="", urls=""):
+        done = subprocess.run([*other, scene.bidctl, "-s", scene.store, "get", *arguments], input=lines, text=True,
+                              env=scene.environment | {"DEBUGINFOD_URLS": urls}, capture_output=True, check=False, timeout=TIMEOUT)
+        assert done.returncode == status and done.stderr.count("\n") <= 1, done
+        return done
+
+    try:
+        for url, urls in ("--url=http://127.0.0.1:1", ""), ("--json", "http://127.0.0.1:1"):
+            done = run(ID_FAR, url, urls=urls, status=TROUBLE)
+            assert "no server is asked, as the store cannot be written" in done.stderr, done
+            done = run("-", url, urls=urls, lines=f"{ID_ONE}\n{ID_FAR}\n{ID_TWO}\n", status=TROUBLE)
+            assert done.stderr == f"bidctl: error: the store cannot be written, so no server is asked: '{scene.store}'\n", done
+            assert "absent" not in done.stdout.replace("absent 0", "").replace('"absent": 0', ""), done
+            assert done.stdout.count("nobody was asked") == 4, done
+            # what is here is here
+            assert run("-", url, urls=urls, lines=f"{ID_ONE}\n", status=DONE).stderr == ""
+        # who has no servers, or wants none, has the answer
+        for arguments in ([], ["--offline"]):
+            assert "no such artifact in the store" in run(ID_FAR, *arguments, status=REFUSED).stderr
+            assert "absent 2" in run("-", *arguments, lines=f"{ID_FAR}\n", status=REFUSED).stdout
+    finally:
+        scene.store.chmod(0o755)
+
+
 def case_show_path(scene):
     """Every build of a path, whatever is there now, and by a link to it too."""
     program = scene.home / "program"
@@ -618,6 +651,6 @@ def case_without_fetch(scene):
 
 if __name__ == "__main__":
     cases.main(globals(), Scene, without_fetch=[case_without_fetch],
-               fetching=[case_refused_urls, case_get_fetched, case_get_fetched_without_debug_information,
-                         case_get_fetched_other_bytes, case_get_fetched_headers_file, case_get_failures,
-                         case_get_interrupted, case_get_progress])
+               fetching=[case_refused_urls, case_get_fetched, case_get_fetched_read_only,
+                         case_get_fetched_without_debug_information, case_get_fetched_other_bytes, case_get_fetched_headers_file,
+                         case_get_failures, case_get_interrupted, case_get_progress])
