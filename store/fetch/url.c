@@ -154,19 +154,31 @@ static const char *const web_names[BID_KIND_END] = {
 	[BID_KIND_SECTION] = "section",
 };
 
-/* @text with everything outside RFC 3986's unreserved characters and "/" encoded, as debuginfod(8) asks; NULL without memory. */
-static char *encode(const char *text)
+/* RFC 3986, 2.3, and what parts a path. */
+static bool is_plain(unsigned char byte)
+{
+	return strchr("-._~/", byte) || (byte < 0x80 && isalnum(byte));
+}
+
+/* What may stand in a URL, if not everywhere. */
+static bool is_visible(unsigned char byte)
+{
+	return byte > ' ' && byte < 0x7f;
+}
+
+/* @text with everything behind its first @from bytes that is not to @stay encoded; NULL without memory. */
+static char *encode(const char *text, size_t from, bool (*stays)(unsigned char byte))
 {
 	static const char digits[] = "0123456789ABCDEF";
 	char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
 
 	if (!encoded)
 		return NULL;
-	for (; *text; text++) {
-		unsigned char byte = (unsigned char)*text;
+	for (size_t i = 0; text[i]; i++) {
+		unsigned char byte = (unsigned char)text[i];
 
-		if (strchr("-._~/", byte) || (byte < 0x80 && isalnum(byte))) {
-			*to++ = *text;
+		if (i < from || stays(byte)) {
+			*to++ = text[i];
 		} else {
 			*to++ = '%';
 			*to++ = digits[byte >> 4];
@@ -187,7 +199,8 @@ int bid_url_for_request(const char *base, const struct bid_request *request, cha
 		return -EOPNOTSUPP;
 	if (bid_kind_has_detail(request->kind) != (request->detail != NULL))
 		return -EINVAL;
-	detail = encode(bid_detail_text(request->detail));
+	/* as debuginfod(8) asks */
+	detail = encode(bid_detail_text(request->detail), 0, is_plain);
 	if (!detail)
 		return -ENOMEM;
 	/* the slash before a source's path is the first one of the path */
@@ -235,6 +248,65 @@ static bool set_login(CURLU *target, CURLU *home, bool is_home)
 	       set_part(target, is_home ? home : NULL, CURLUPART_PASSWORD);
 }
 
+/* Where the name of a host ends in @url, which may have none. */
+static size_t host_end(const char *url)
+{
+	size_t scheme = scheme_length(url), slashes;
+
+	if (!scheme && strncmp(url, "//", 2) != 0)
+		return 0;
+	slashes = scheme ? scheme + strlen("://") : 2;
+	return slashes + strcspn(url + slashes, "/?#");
+}
+
+/* May one be sent from @from to @to? Both have a scheme. */
+static int check_step(const char *from, const char *to)
+{
+	int r = check_scheme(to);
+
+	return r == 0 && is_https(from) && !is_https(to) ? -EPROTONOSUPPORT : r;
+}
+
+/* The same, of what @to turned out to be. */
+static int check_resolved(const char *from, CURLU *to)
+{
+	char *text = NULL;
+	int r = curl_url_get(to, CURLUPART_URL, &text, 0) == CURLUE_OK ? check_step(from, text) : -EINVAL;
+
+	curl_free(text);
+	return r;
+}
+
+/*
+ * What @to means at @from, as browsers have it: some servers do not encode what they send, and libcurl leaves that as it came, and
+ * relative. Returns 0, or why it is not followed.
+ */
+static int resolve(const char *from, const char *to, CURLU **ret_target)
+{
+	bid_auto_free char *encoded = encode(to, host_end(to), is_visible);
+	bool relative = *to && scheme_length(to) == 0;
+	CURLU *target;
+	int r;
+
+	if (!encoded)
+		return -ENOMEM;
+	r = relative ? 0 : check_step(from, encoded);
+	if (r < 0)
+		return r;
+	target = parse(relative ? from : encoded);
+	r = target ? 0 : -EINVAL;
+	if (r == 0 && relative) {
+		r = curl_url_set(target, CURLUPART_URL, encoded, CURLU_PATH_AS_IS) == CURLUE_OK ? 0 : -EINVAL;
+		/* "http:/a", which libcurl does not take for relative */
+		r = r == 0 ? check_resolved(from, target) : r;
+	}
+	if (r < 0)
+		curl_url_cleanup(target);
+	else
+		*ret_target = target;
+	return r;
+}
+
 int bid_url_redirect(const char *home, const char *from, const char *to, char **ret_url, bool *ret_home)
 {
 	CURLU *at_home = NULL, *target = NULL;
@@ -242,13 +314,10 @@ int bid_url_redirect(const char *home, const char *from, const char *to, char **
 	char *text = NULL;
 	int r;
 
-	r = check_scheme(to);
-	if (r == 0 && is_https(from) && !is_https(to))
-		r = -EPROTONOSUPPORT;
+	r = resolve(from, to, &target);
 	if (r < 0)
 		return r;
-	target = parse(to);
-	at_home = target ? parse(home) : NULL;
+	at_home = parse(home);
 	r = -EINVAL;
 	if (at_home) {
 		is_home = same_part(target, at_home, CURLUPART_SCHEME) && same_part(target, at_home, CURLUPART_HOST) &&

@@ -29,10 +29,10 @@ int bid_url_tree_path(const char *url, char **ret_path);
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
 
 /*
- * Where a redirect from @from leads that says @to. @home, the URL that was asked for first, gives user name and password away only
- * to the place (scheme, host and port) that it names itself; whether that is where it leads is told by @ret_home. Returns 0 and a
- * URL for the caller to free; -EPROTONOSUPPORT for one that is not followed: neither http:// nor https://, or from https:// to
- * http://; -EINVAL for what is no URL; -ENOMEM.
+ * Where a redirect from @from leads that says @to, in which bytes that no URL has, such as spaces, are encoded. @home, the URL that
+ * was asked for first, gives user name and password away only to the place (scheme, host and port) that it names itself; whether
+ * that is where it leads is told by @ret_home. Returns 0 and a URL for the caller to free; -EPROTONOSUPPORT for one that is not
+ * followed: neither http:// nor https://, or from https:// to http://; -EINVAL for what is no URL; -ENOMEM.
  */
 int bid_url_redirect(const char *home, const char *from, const char *to, char **ret_url, bool *ret_home);
 

@@ -111,6 +111,9 @@ static void test_behaviours(void **state)
 		{ "many-headers:30000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "long-header:30000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "redirect:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
+		/* as curl(1) has it */
+		{ "redirect:/plain{path}%23a%20b%C3%A9", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
+		{ "redirect:/a%20b{path}", BID_OUTCOME_UNSUPPORTED, "HTTP 503: webapi error", 2, 0, false },
 		{ "redirect-page:100000:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		{ "redirect-chain:5", BID_OUTCOME_FOUND, "HTTP 200", 6, 1, true },
 		/* a size that contradicts a complete body of known length: an ELF file says itself whether it is whole */
