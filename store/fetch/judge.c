@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fetch/network.h"
+#include "fetch/proxy.h"
 
 #define SLOWEST 1024 /* bytes a second, on average over first_byte_ms */
 #define LONGER	4 /* times answer_ms for one answer of a server that answers others meanwhile */
@@ -163,6 +164,30 @@ static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 	return code == CURLE_OUT_OF_MEMORY && transfer->phase == BID_PHASE_WAITING;
 }
 
+/* Was it not the server, but a proxy on the way that no connection came of? Then that is judged. */
+static bool judge_proxy(struct bid_transfer *transfer, const struct ending *ending, const char *why)
+{
+	bool unresolved = ending->code == CURLE_COULDNT_RESOLVE_PROXY;
+	char proxy[BID_PROXY_MAX];
+	curl_off_t connected = 0;
+	char *url = NULL;
+
+	if (!unresolved && ending->code != CURLE_COULDNT_CONNECT && ending->code != CURLE_OPERATION_TIMEDOUT)
+		return false;
+	curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
+	if (!url || !(unresolved ? bid_proxy_name(url, proxy) : bid_proxy_asked(url, transfer->port, transfer->trouble, proxy)))
+		return false;
+	bid_response_plain(proxy);
+	/* there is a connection to the proxy, which makes the one to the server */
+	curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
+	if (unresolved)
+		bid_judge(transfer, ending->outcome, ending->retry, "%s %s", ending->words, proxy);
+	else
+		bid_judge(transfer, ending->outcome, ending->retry, "could not connect %s the proxy %s: %s",
+			  connected > 0 ? "by" : "to", proxy, why);
+	return true;
+}
+
 static void judge_code(struct bid_transfer *transfer, CURLcode code)
 {
 	char words[CURL_ERROR_SIZE], received[64];
@@ -177,7 +202,9 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 
 		if (ending->code != code)
 			continue;
-		bid_judge(transfer, ending->outcome, ending->retry, "%s%s%s", ending->words, more ? " " : "", more ? why : "");
+		if (!judge_proxy(transfer, ending, why))
+			bid_judge(transfer, ending->outcome, ending->retry, "%s%s%s", ending->words, more ? " " : "",
+				  more ? why : "");
 		if (code == CURLE_OPERATION_TIMEDOUT)
 			excuse_connecting(transfer);
 		return;

@@ -2,6 +2,7 @@
 /* What libcurl calls while a request is under way. */
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -196,9 +197,29 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	return 0;
 }
 
+static unsigned port_of(const struct sockaddr *address)
+{
+	struct sockaddr_in6 six;
+	struct sockaddr_in four;
+
+	switch (address->sa_family) {
+	case AF_INET:
+		memcpy(&four, address, sizeof(four));
+		return ntohs(four.sin_port);
+	case AF_INET6:
+		memcpy(&six, address, sizeof(six));
+		return ntohs(six.sin6_port);
+	default:
+		return 0;
+	}
+}
+
 /* libcurl's own socket would be inherited by the programs that a daemon starts. */
 static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
+	struct bid_transfer *transfer = user;
+
+	transfer->port = port_of(&address->addr);
 	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -216,5 +237,6 @@ int bid_transfer_set_callbacks(struct bid_transfer *transfer)
 	failed |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer) != CURLE_OK;
 	return failed ? -ENOMEM : 0;
 }

@@ -33,6 +33,7 @@ void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 static void begin_connecting(struct bid_transfer *transfer)
 {
 	transfer->phase = BID_PHASE_CONNECTING;
+	transfer->port = 0;
 	transfer->begun_at = bid_clock_ms();
 	bid_transfer_set_deadline(transfer, transfer->begun_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
 }

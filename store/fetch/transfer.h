@@ -72,6 +72,7 @@ struct bid_transfer {
 	enum bid_phase phase;
 	int64_t deadline; /* of the phase */
 	struct bid_response response;
+	unsigned port; /* that the last connection was made to, the server's or a proxy's; 0 if there was none */
 	int64_t begun_at; /* when the name was asked for, or the connection */
 	int64_t asked_at; /* when the request was sent */
 	bool silent; /* no answer came in time, which was noted, and it goes on */

@@ -277,12 +277,54 @@ static void test_proxy(void **state)
 	unsetenv("no_proxy");
 }
 
+/* A proxy that cannot be reached is not the server's fault; nor is it the proxy's if it was not asked. */
+static void test_proxy_in_trouble(void **state)
+{
+	static const struct {
+		const char *variable, *proxy, *no_proxy, *server, *text;
+	} cases[] = {
+		{ "http_proxy", "http://eve:mallory@127.0.0.1:1", "localhost", "http://debuginfod.invalid",
+		  "could not connect to the proxy 127.0.0.1:1: Connection refused" },
+		{ "http_proxy", "http://127.0.0.1:1", "localhost", "http://debuginfod.invalid:1",
+		  "could not connect to the proxy 127.0.0.1:1: Connection refused" },
+		{ "https_proxy", "127.0.0.1:1", "localhost", "https://debuginfod.invalid",
+		  "could not connect to the proxy 127.0.0.1:1: " },
+		{ "ALL_PROXY", "socks5h://127.0.0.1", "localhost", "http://debuginfod.invalid",
+		  "could not connect to the proxy 127.0.0.1:1080: " },
+		{ "http_proxy", "http://eve:mallory@proxy.invalid:3128", "localhost", "http://debuginfod.invalid",
+		  "could not resolve the proxy proxy.invalid:3128" },
+		{ "http_proxy", "http://127.0.0.1:1", "127.0.0.1", "http://127.0.0.1:1", "could not connect: Connection refused" },
+		{ "http_proxy", "http://127.0.0.1:1", "localhost", "http://localhost:1", "could not connect: Connection refused" },
+		{ "http_proxy", "http://127.0.0.1:2", "localhost", "http://localhost:1", "could not connect: Connection refused" },
+		{ "https_proxy", "http://127.0.0.1:1", "localhost", "http://127.0.0.1:2", "could not connect: Connection refused" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct capture capture;
+		struct bid_source *source;
+		struct bid_fetch *fetch;
+
+		setenv(cases[i].variable, cases[i].proxy, 1);
+		setenv("no_proxy", cases[i].no_proxy, 1);
+		assert_int_equal(bid_fetch_new(&quick, &fetch), 0);
+		assert_int_equal(bid_fetch_server_new(fetch, cases[i].server, &source), 0);
+		ask(source, ID, &capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		if (strncmp(capture.text, cases[i].text, strlen(cases[i].text)) != 0 || strstr(capture.text, "mallory"))
+			fail_msg("%zu: %s", i, capture.text);
+		source->ops->free(source);
+		bid_fetch_free(fetch);
+		unsetenv(cases[i].variable);
+	}
+	unsetenv("no_proxy");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_secrets),	 cmocka_unit_test(test_headers_file), cmocka_unit_test(test_netrc),
 		cmocka_unit_test(test_rest),	 cmocka_unit_test(test_broken),	      cmocka_unit_test(test_uncalled_part),
-		cmocka_unit_test(test_max_time), cmocka_unit_test(test_proxy),
+		cmocka_unit_test(test_max_time), cmocka_unit_test(test_proxy),	      cmocka_unit_test(test_proxy_in_trouble),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
