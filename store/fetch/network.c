@@ -12,6 +12,7 @@
 
 #define BACKOFF_MS     200
 #define BACKOFF_MAX_MS 2000
+#define PATIENCE_MS    10000 /* for what has come of a body and can be continued: a server is restarted in less */
 #define GOT_ON	       (64 * 1024) /* bytes of a try; or as many that the whole takes ... */
 #define GOT_ON_TRIES   64 /* ... so many tries */
 #define LOOK_AGAIN_MS  50 /* for what became of the one that tries again for others */
@@ -155,6 +156,9 @@ static int64_t backoff(struct bid_fetch *fetch, const struct bid_transfer *trans
 
 	for (unsigned try = 1; try < transfer->tries && base < BACKOFF_MAX_MS; try++)
 		base *= 2;
+	/* the longest have a jitter, too */
+	if (base > BACKOFF_MAX_MS * 2 / 3)
+		base = BACKOFF_MAX_MS * 2 / 3;
 	/* between one and one and a half of it, so that clients who failed together do not come back together */
 	delay = base + rand_r(&fetch->seed) % (base / 2);
 	if (delay > BACKOFF_MAX_MS)
@@ -172,16 +176,28 @@ static bool got_on(const struct bid_transfer *transfer)
 	return transfer->received - offset >= GOT_ON || transfer->received - offset >= size / GOT_ON_TRIES;
 }
 
+/* May @transfer, which has had all its tries, have another @at for what it has of the body? It takes long to come by that again. */
+static bool is_patient(const struct bid_transfer *transfer, int64_t at)
+{
+	return transfer->rest.offset >= GOT_ON && at <= transfer->patient_until;
+}
+
 /* Let @transfer rest before another try. False if there is to be none. */
 static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	int64_t at = bid_clock_ms() + backoff(fetch, transfer, transfer->retry_after_s);
+	int64_t now = bid_clock_ms(), at = now + backoff(fetch, transfer, transfer->retry_after_s);
+	unsigned retries = fetch->config.retries;
+	bool on = got_on(transfer);
 
 	/* those that got on do not count */
-	if (got_on(transfer))
+	if (on)
 		transfer->tries = 1;
+	bid_transfer_look_for_rest(transfer);
+	if (transfer->rest.offset && (on || !transfer->patient_until))
+		transfer->patient_until = now + PATIENCE_MS;
+	transfer->patient = retries > 0 && transfer->tries > retries && is_patient(transfer, at);
 	/* a probe is one request, and no more */
-	if (!transfer->judgement.retry || transfer->probe || transfer->witness || transfer->tries > fetch->config.retries)
+	if (!transfer->judgement.retry || transfer->probe || transfer->witness || (transfer->tries > retries && !transfer->patient))
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;

@@ -146,14 +146,18 @@ bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer,
 
 bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
-	bool open;
+	const struct bid_transfer *scout = server->scout;
+	bool open, patient = transfer->patient && now < transfer->patient_until;
 
 	pthread_mutex_lock(&server->fetch->lock);
 	open = server->breaker.open;
-	if (open)
+	if (open && !patient)
 		refuse_by_breaker(server, transfer, now);
 	pthread_mutex_unlock(&server->fetch->lock);
-	if (!open && (server->unanswered == 0 || !server->scout))
+	if (open && patient)
+		return bid_server_admits(server, transfer, now);
+	/* who is patient keeps nobody waiting who is not */
+	if (!open && (server->unanswered == 0 || !scout || (scout->patient && !patient)))
 		server->scout = transfer;
 	else if (open && server->scout == transfer)
 		server->scout = NULL;

@@ -77,8 +77,8 @@ void bid_server_note_ranges(struct bid_server *server, bool honoured);
 void bid_server_note_try(struct bid_server *server, struct bid_transfer *transfer);
 
 /*
- * May @transfer try again? If so it is the scout. If not, its judgement is what it ends with; or there is none, and it has to wait
- * for what becomes of the scout.
+ * May @transfer try again? If so it is the scout, or, if it is patient and the server is left alone, the probe. If not, its
+ * judgement is what it ends with; or there is none, and it has to wait: for what becomes of the scout, or for its turn to probe.
  */
 bool bid_server_readmits(struct bid_server *server, struct bid_transfer *transfer, int64_t now);
 

@@ -145,7 +145,7 @@ static void fail(struct bid_transfer *transfer)
  * What broke off can be continued if the server offers parts (RFC 9110, 14.3) of a file that it can tell from a later one: by a
  * strong validator. A server that speaks debuginfod does neither; one for plain files does both.
  */
-static void look_for_rest(struct bid_transfer *transfer)
+void bid_transfer_look_for_rest(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 	uint64_t size = bid_response_size(response);
@@ -174,7 +174,6 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (transfer->tries++ == 0)
 		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
-	look_for_rest(transfer);
 	bid_response_init(&transfer->response);
 	transfer->hops = 0;
 	transfer->received = 0;

@@ -65,6 +65,8 @@ struct bid_transfer {
 	bool probe; /* of the server's breaker */
 	bool witness; /* it was cancelled, and done() has returned: it goes on until it is known whether the server answers */
 	int64_t ends_at; /* all tries, in milliseconds of the monotonic clock */
+	int64_t patient_until; /* for what there is of the body, to be continued; 0 if there was none yet */
+	bool patient; /* it has had all its tries, and is to have more for that */
 	int64_t retry_after_s; /* what the last try's answer, or the breaker, asks for; 0 if nothing */
 
 	/* of this try */
@@ -87,6 +89,9 @@ struct bid_transfer {
 int bid_transfer_new(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user,
 		     struct bid_transfer **ret_transfer);
 void bid_transfer_free(struct bid_transfer *transfer);
+
+/* A try is over: see whether the next may ask for the rest of its body, and set `rest`. */
+void bid_transfer_look_for_rest(struct bid_transfer *transfer);
 
 /* Begin a try. If even that fails, the judgement says so and the deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);

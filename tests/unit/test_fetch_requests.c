@@ -181,6 +181,78 @@ static void test_rest(void **state)
 	}
 }
 
+/* What has come of a body, and can be continued, is worth more tries than there are: a server is restarted in seconds. */
+static void test_patience(void **state)
+{
+	static const struct {
+		const char *behaviours; /* as a query */
+		unsigned retries, requests;
+		bool whole;
+	} cases[] = {
+		{ "?behaviour=static:80000*1&behaviour=reset-headers*4", 2, 6, true },
+		/* it is not worth it, or cannot be continued, or nobody is to try again */
+		{ "?behaviour=static:1000*1&behaviour=reset-headers*4", 2, 3, false },
+		{ "?behaviour=static-weak:80000*1&behaviour=reset-headers*4", 2, 3, false },
+		{ "?behaviour=static:80000*1&behaviour=reset-headers*4", 0, 1, false },
+		/* in the end it is given up */
+		{ "?behaviour=static:80000*1&behaviour=reset-headers*100", 2, 0, false },
+	};
+	struct bid_fetch_config config = quick;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct capture capture;
+		struct setting setting;
+		double began = now();
+
+		config.retries = cases[i].retries;
+		set_up(&setting, &config);
+		behave("ok");
+		control("POST", "%s&behaviour=static", cases[i].behaviours);
+		ask(setting.source, ID, &capture);
+		if ((capture.outcome == BID_OUTCOME_FOUND) != cases[i].whole)
+			fail_msg("%zu: %s after %u requests", i, capture.text, requests());
+		if (cases[i].whole)
+			assert_body(&capture);
+		if (cases[i].requests)
+			assert_int_equal(requests(), cases[i].requests);
+		assert_true(now() - began < 15);
+		assert_int_equal(capture.heads, 1);
+		tear_down(&setting);
+	}
+}
+
+/* One that is patient waits for a server that is left alone meanwhile, and asks it again first. It keeps nobody else waiting. */
+static void test_patience_with_breaker(void **state)
+{
+	struct bid_fetch_config config = quick;
+	struct capture capture, other;
+	struct setting setting;
+	double began;
+
+	config.retries = 2;
+	set_up(&setting, &config);
+	behave("ok");
+	control("POST", "?behaviour=static:80000*1&behaviour=reset-headers");
+	capture_init(&capture);
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	/* all its tries; another one finds out that the server is gone */
+	await_requests(3);
+	began = now();
+	ask(setting.source, OTHER_ID, &other);
+	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_true(now() - began < 3);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_OPEN);
+	assert_false(is_done(&capture));
+	behave("static");
+	await_done(&capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	assert_body(&capture);
+	assert_int_equal(capture.heads, 1);
+	assert_int_equal(requests(), 1);
+	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+	tear_down(&setting);
+}
+
 /* How often does a body break off? What is said in place of one is none. */
 static void test_broken(void **state)
 {
@@ -322,9 +394,17 @@ static void test_proxy_in_trouble(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_secrets),	 cmocka_unit_test(test_headers_file), cmocka_unit_test(test_netrc),
-		cmocka_unit_test(test_rest),	 cmocka_unit_test(test_broken),	      cmocka_unit_test(test_uncalled_part),
-		cmocka_unit_test(test_max_time), cmocka_unit_test(test_proxy),	      cmocka_unit_test(test_proxy_in_trouble),
+		cmocka_unit_test(test_secrets),
+		cmocka_unit_test(test_headers_file),
+		cmocka_unit_test(test_netrc),
+		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_uncalled_part),
+		cmocka_unit_test(test_max_time),
+		cmocka_unit_test(test_proxy),
+		cmocka_unit_test(test_proxy_in_trouble),
+		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_patience_with_breaker),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
