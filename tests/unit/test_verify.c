@@ -469,6 +469,13 @@ static void a_section_is_what_it_was_cut_out_of(void **state)
 	bid_detail_unref(detail);
 }
 
+/* Empty directories are told when they are a minute old, which on a busy machine they may become in the middle of it. */
+static void leave_out_empty(struct bid_verify_stats *stats)
+{
+	stats->left -= stats->found[BID_FINDING_EMPTY];
+	stats->found[BID_FINDING_EMPTY] = 0;
+}
+
 /* Several threads come to what one does: names that are right, wrong, empty, without a link, and links to nothing. */
 static void threads_find_what_one_finds(void **state)
 {
@@ -485,12 +492,14 @@ static void threads_find_what_one_finds(void **state)
 	    "case $((i %% 4)) in 0) ;; 1) cp ../b $dir/$id/elf ;; *) cp ../table $dir/$id/kallsyms ;; esac; "
 	    "case $((i %% 5)) in 0) ;; 1) ln -s ../../gone/$id $fan/$link ;; *) ln -s ../../$dir/$id $fan/$link ;; esac; done");
 	assert_int_equal(bid_store_verify(scene->store, &config, &one), 0);
+	leave_out_empty(&one);
 	assert_int_equal(one.names, 302);
 	assert_true(one.found[BID_FINDING_WRONG] > 50 && one.found[BID_FINDING_ORPHAN] > 20 &&
 		    one.found[BID_FINDING_DANGLING] > 50);
 	config.jobs = 8;
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(bid_store_verify(scene->store, &config, &many), 0);
+		leave_out_empty(&many);
 		assert_memory_equal(&many, &one, sizeof(one));
 	}
 }
