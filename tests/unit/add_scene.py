@@ -72,7 +72,7 @@ def entry_of(scene, path, build_id):
 
 def stored(scene, build_id):
     """Where perf's link for that id leads."""
-    link = scene.store / ".build-id" / build_id[:2] / build_id[2:]
+    link = link_of(scene, build_id)
     return pathlib.Path(os.path.normpath(link.parent / os.readlink(link)))
 
 

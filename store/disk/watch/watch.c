@@ -23,7 +23,7 @@
 
 enum {
 	EVENTS = 64 << 10, /* bytes that are read at a time */
-	GATHER_MS = 2,
+	GATHER_MS = 2, /* what was only closed is heard of in heaps of this time */
 	IN_USE_S = 3600,
 };
 
