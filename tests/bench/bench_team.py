@@ -11,7 +11,6 @@ import contextlib
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import time

@@ -133,9 +133,6 @@ def needs_root():
 @pytest.fixture(params=["passthrough", "no_open"])
 def mode(request):
     """How data gets to readers; mounts of a test that asks for it are in that mode."""
-    only = os.environ.get("BIDFS_MODE") or request.param
-    if request.param != only:
-        pytest.skip(f"BIDFS_MODE: this run is for {only} alone")
     missing = tools.why_no_passthrough()
     if request.param == "passthrough" and missing:
         pytest.skip(missing)

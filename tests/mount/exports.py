@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The servers that export a mount, started with the configurations of contrib/."""
 import contextlib
-import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
 
-import programs
 import servers
 import tools
 

@@ -4,7 +4,6 @@ import concurrent.futures
 import errno
 import itertools
 import pathlib
-import re
 import time
 import urllib.error
 import urllib.parse

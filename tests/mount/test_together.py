@@ -9,7 +9,7 @@ import pytest
 import tools
 
 sys.path.insert(0, str(tools.ROOT / "tests/unit"))
-from check_bidctl import Scene, server  # noqa: E402
+from bidctl_scene import Scene, server  # noqa: E402
 from check_together import check_afterwards, perfs_name, together  # noqa: E402
 
 SECONDS = 600 if os.environ.get("BIDFS_FULL") else 8

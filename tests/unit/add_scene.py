@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import time
 
+from bidctl_scene import TIMEOUT, build
 from cases import Skip, need
-from check_bidctl import TIMEOUT, build
 
 NOBODY = 65534
 SLEEPER = '#include <unistd.h>\nint main(void) { write(1, "up\\n", 3); for (;;) pause(); }\n'

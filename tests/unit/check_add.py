@@ -15,15 +15,13 @@ import re
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 
 import cases
-import check_bidctl
 from add_scene import (IDS, NOBODY, as_nobody, call, everything_is_right, in_namespace, let_nobody_in, module_tree, readelf_id,
                        stored, summary, system_tree, without_leaks)
+from bidctl_scene import DONE, ID_FAR, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
 from cases import Skip, need
-from check_bidctl import DONE, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, build
 
 
 def case_usage(scene):
@@ -73,11 +71,11 @@ def case_tree(scene):
     assert reasons in ({"no build-id in it": 1, "damaged or cut short": 1}, {"no build-id in it": 2}) and refused == 2, reasons
     assert seen == len(ids) + 21 + 5, (seen, len(ids))
     assert everything_is_right(scene) == len(ids) + 3, "two names of one id are two files"
-    assert (scene.store / str(tree)[1:] / "new\nline" / check_bidctl.ID_ONE / "elf").samefile(
-        scene.store / str(tree)[1:] / "hard-link" / check_bidctl.ID_ONE / "elf")
+    assert (scene.store / str(tree)[1:] / "new\nline" / ID_ONE / "elf").samefile(
+        scene.store / str(tree)[1:] / "hard-link" / ID_ONE / "elf")
     assert not (scene.store / str(outside)[1:]).exists(), "a symbolic link was followed"
-    assert stored(scene, check_bidctl.ID_TWO).joinpath("elf").stat().st_mode & 0o7777 == 0o555 & 0o444, "setuid in the store"
-    assert [row["id"] for row in scene.json("list")] == sorted(ids | {check_bidctl.ID_ONE, check_bidctl.ID_TWO})
+    assert stored(scene, ID_TWO).joinpath("elf").stat().st_mode & 0o7777 == 0o555 & 0o444, "setuid in the store"
+    assert [row["id"] for row in scene.json("list")] == sorted(ids | {ID_ONE, ID_TWO})
 
     done = scene.on_store("add", "--verbose", tree, scene.text, status=REFUSED)
     assert f"no build-id in it: '{tree}/nameless'" in done.stderr and f"not an ELF file: '{scene.text}'" in done.stderr, done.stderr
@@ -222,10 +220,10 @@ def case_rescan(scene):
     shutil.copy(tree / "changes", twin)
     time.sleep(0.05)
     scene.on_store("add", tree)
-    place = scene.store / str(twin)[1:] / check_bidctl.ID_TWO / "elf"
+    place = scene.store / str(twin)[1:] / ID_TWO / "elf"
     assert place.is_file()
     scene.on_store("remove", f"--path={twin}")
-    assert not place.exists() and stored(scene, check_bidctl.ID_TWO).is_dir(), "another name went, too"
+    assert not place.exists() and stored(scene, ID_TWO).is_dir(), "another name went, too"
     scene.on_store("add", tree)
     assert place.is_file(), "the name that is left was taken for it"
     twin.unlink()
@@ -272,17 +270,17 @@ def case_unlinked(scene):
 
     def found():
         assert summary(scene.on_store("add", tree))[0] == (1, 0, 1, 0)
-        assert stored(scene, check_bidctl.ID_ONE).parent.name == left.name
-        assert scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf").stdout
+        assert stored(scene, ID_ONE).parent.name == left.name
+        assert scene.on_store("get", "--offline", ID_ONE, "elf").stdout
 
     time.sleep(0.05)  # what changed a moment ago is not remembered
     scene.on_store("add", tree)
     scene.on_store("add", tree)
-    went = tree / stored(scene, check_bidctl.ID_ONE).parent.name
+    went = tree / stored(scene, ID_ONE).parent.name
     call("perf", "--buildid-dir", scene.store, "buildid-cache", "-r", went)
     went.unlink()
     left, = tree.iterdir()
-    assert not (scene.store / ".build-id" / check_bidctl.ID_ONE[:2] / check_bidctl.ID_ONE[2:]).is_symlink()
+    assert not (scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]).is_symlink()
     found()
     # with and without what earlier scans saw
     for forgotten in (False, True):
@@ -291,9 +289,9 @@ def case_unlinked(scene):
         shutil.rmtree(scene.store / ".build-id")
         found()
         # where nothing is, as after somebody tidied up
-        link = scene.store / ".build-id" / check_bidctl.ID_ONE[:2] / check_bidctl.ID_ONE[2:]
+        link = scene.store / ".build-id" / ID_ONE[:2] / ID_ONE[2:]
         link.unlink()
-        link.symlink_to(f"../..{went}/{check_bidctl.ID_ONE}")
+        link.symlink_to(f"../..{went}/{ID_ONE}")
         found()
 
 
@@ -338,24 +336,24 @@ def case_stores_in_trees(scene):
 def case_own(scene):
     """A file of the store gets no name in it after the one that it has there, and what is recorded of it stays."""
     scene.on_store("add", scene.one)
-    elf = stored(scene, check_bidctl.ID_ONE) / "elf"
-    before = scene.json("show", check_bidctl.ID_ONE), sorted(scene.store.rglob("*"))
+    elf = stored(scene, ID_ONE) / "elf"
+    before = scene.json("show", ID_ONE), sorted(scene.store.rglob("*"))
     assert summary(scene.on_store("add", elf))[0] == (1, 0, 1, 0)
     (scene.home / "link").symlink_to(elf)
     assert summary(scene.on_store("add", scene.home / "link", elf))[0] == (2, 0, 2, 0)
     assert scene.on_store("update", elf).stdout == "replaced 1, added 0, refused 0\n"
-    assert (scene.json("show", check_bidctl.ID_ONE), sorted(scene.store.rglob("*"))) == before
+    assert (scene.json("show", ID_ONE), sorted(scene.store.rglob("*"))) == before
 
 
 def case_own_without_record(scene):
     """What perf has put there tells nothing of where it is from."""
     scene.on_store("add", scene.one)
-    elf = stored(scene, check_bidctl.ID_ONE) / "elf"
+    elf = stored(scene, ID_ONE) / "elf"
     shutil.rmtree(scene.store / ".bidfs" / "record")
-    before = scene.json("show", check_bidctl.ID_ONE)
+    before = scene.json("show", ID_ONE)
     scene.on_store("add", elf)
     scene.on_store("update", elf)
-    assert scene.json("show", check_bidctl.ID_ONE) == before
+    assert scene.json("show", ID_ONE) == before
 
 
 def case_what_is_in_the_way(scene):
@@ -383,7 +381,7 @@ def case_unreadable(scene):
     done = as_nobody(scene, "add", tree)
     assert done.returncode == DONE and done.stderr == "", done
     assert summary(done) == ((2, 1, 0, 2), {"Permission denied": 2}), done.stdout
-    assert not (stored(scene, check_bidctl.ID_ONE) / "elf").samefile(tree / "one"), "an inode of somebody else's was linked"
+    assert not (stored(scene, ID_ONE) / "elf").samefile(tree / "one"), "an inode of somebody else's was linked"
     for command in (["remove"], ["update"], ["probe", "list"], ["probe", "apply", "--print"]):
         done = as_nobody(scene, *command, tree / "two")
         assert (done.returncode, done.stderr) == (REFUSED, f"bidctl: error: Permission denied: '{tree / 'two'}'\n"), command
@@ -399,16 +397,16 @@ def case_verified_by_another(scene):
             os.chown(path, NOBODY, NOBODY)
     done = as_nobody(scene, "verify", "--repair", "--offline")
     assert "unreadable: " in done.stdout and "found 1," in done.stdout and "stale" not in done.stdout, done
-    assert "added" in scene.on_store("show", check_bidctl.ID_ONE).stdout
+    assert "added" in scene.on_store("show", ID_ONE).stdout
 
 
 def case_verified_past_what_is_closed(scene):
     """A directory that cannot be read is named, and the rest is checked; of what may be in it nothing is taken for gone."""
     let_nobody_in(scene)
     scene.on_store("add", "--link=copy", scene.one, scene.two, scene.far)
-    closed = [stored(scene, check_bidctl.ID_ONE).parent, stored(scene, check_bidctl.ID_FAR).parent]
-    (scene.store / ".build-id" / check_bidctl.ID_FAR[:2] / check_bidctl.ID_FAR[2:]).unlink()
-    wrong = stored(scene, check_bidctl.ID_TWO) / "elf"
+    closed = [stored(scene, ID_ONE).parent, stored(scene, ID_FAR).parent]
+    (scene.store / ".build-id" / ID_FAR[:2] / ID_FAR[2:]).unlink()
+    wrong = stored(scene, ID_TWO) / "elf"
     for path in (scene.store, *scene.store.rglob("*")):
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     for path in closed:
@@ -424,7 +422,7 @@ def case_verified_past_what_is_closed(scene):
     for path in closed:
         path.chmod(0o755)
     assert "found 1, repaired 1" in scene.on_store("verify", "--repair", "--offline", status=9).stdout, "more than a link was lost"
-    for build_id in (check_bidctl.ID_ONE, check_bidctl.ID_FAR):
+    for build_id in (ID_ONE, ID_FAR):
         assert "added" in scene.on_store("show", build_id).stdout
 
 

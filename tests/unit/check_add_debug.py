@@ -6,15 +6,13 @@ usage: check_add_debug.py BIDCTL [CASE...]
 
 Exits 0 if all is as it should be, 1 if not, 77 without a compiler. What needs root is left out without it, and said so.
 """
-import json
 import os
-import pathlib
 import shutil
 import subprocess
 
 import cases
 from add_scene import IDS, call, everything_is_right, in_namespace, stored, summary
-from check_bidctl import DONE, REFUSED, TIMEOUT, Scene, build
+from bidctl_scene import DONE, REFUSED, TIMEOUT, Scene, build
 
 
 def case_debug_files(scene):

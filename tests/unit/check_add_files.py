@@ -16,10 +16,9 @@ import threading
 import time
 
 import cases
-import check_bidctl
 from add_scene import IDS, call, everything_is_right, readelf_id, stored, summary, system_tree
+from bidctl_scene import DONE, ID_ONE, ID_TWO, REFUSED, Scene, build
 from cases import need
-from check_bidctl import DONE, REFUSED, Scene, build
 
 # of struct vfs_cap_data, linux/capability.h: revision 2, effective, CAP_NET_RAW
 NET_RAW = struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0)
@@ -110,7 +109,7 @@ def case_privileged_later(scene):
             shutil.copy(scene.one, tree / "program")
             os.link(tree / "program", tree / "alias")
             scene.on_store("add", "--link=hard", tree)
-            names = [scene.store / str(tree)[1:] / name / check_bidctl.ID_ONE / "elf" for name in ("program", "alias")]
+            names = [scene.store / str(tree)[1:] / name / ID_ONE / "elf" for name in ("program", "alias")]
             assert all(elf.samefile(tree / "program") for elf in names)
             if not give(tree / "program", how):
                 continue
@@ -131,7 +130,7 @@ def case_privileged_later(scene):
                 assert elf.stat().st_mode & 0o7777 == 0o444
             assert names[0].samefile(names[1]), comes
             scene.on_store("verify")
-            scene.on_store("remove", check_bidctl.ID_ONE)
+            scene.on_store("remove", ID_ONE)
 
 
 def names_in(scene, path, ident):
@@ -149,7 +148,7 @@ def case_hidden(scene):
     shutil.copy(scene.one, program)
     for path in (home, program.parent, program):
         os.chown(path, user, group)
-    elf = names_in(scene, program, check_bidctl.ID_ONE)
+    elf = names_in(scene, program, ID_ONE)
     # (of the directory, of the file) -> of what is stored, and whose that is
     cases = {
         (0o755, 0o755): "linked", (0o711, 0o744): "linked", (0o700, 0o755): (0o400, user, 0), (0o710, 0o755): (0o440, user, group),
@@ -166,19 +165,19 @@ def case_hidden(scene):
             if expected != "linked" and not expected[0] & 0o040:
                 expected = (*expected[:2], is_as[2])  # nobody of a group reads it, whichever that is
             assert is_as == expected, (oct(directory), oct(mode), what, is_as)
-            scene.on_store("remove", check_bidctl.ID_ONE)
+            scene.on_store("remove", ID_ONE)
     # a directory of somebody else: the file's owner may not get there, either
     home.chmod(0o700)
     program.chmod(0o755)
     os.chown(home, 0, 0)
     scene.on_store("add", program)
     assert (elf.stat().st_mode & 0o777, elf.stat().st_uid) == (0o400, 0)
-    scene.on_store("remove", check_bidctl.ID_ONE)
+    scene.on_store("remove", ID_ONE)
     # a store that is hidden itself, and one that has the directory in common
     scene.store.chmod(0o700)
     scene.on_store("add", program)
     assert elf.samefile(program)
-    scene.on_store("remove", check_bidctl.ID_ONE)
+    scene.on_store("remove", ID_ONE)
     scene.store.chmod(0o755)
     own = home / "store"
     own.mkdir()
@@ -194,7 +193,7 @@ def case_hidden_later(scene):
     for what in (tree, tree / "program"):
         tree.mkdir(mode=0o755)
         shutil.copy(scene.one, tree / "program")
-        elf = names_in(scene, tree / "program", check_bidctl.ID_ONE)
+        elf = names_in(scene, tree / "program", ID_ONE)
         scene.on_store("add", tree / "program")
         assert elf.samefile(tree / "program")
         for mode, expected in ((0o700, 0o400), (0o755, 0o555)):
@@ -206,13 +205,13 @@ def case_hidden_later(scene):
             assert elf.stat().st_mode & 0o777 == expected and elf.read_bytes() == scene.one.read_bytes(), (what, oct(mode))
         # and under another name, too
         tree.chmod(0o700)
-        scene.on_store("remove", check_bidctl.ID_ONE)
+        scene.on_store("remove", ID_ONE)
         scene.on_store("add", what)
         assert elf.stat().st_mode & 0o777 == 0o400
         scene.on_store("add", scene.one)
         assert elf.stat().st_mode & 0o777 == 0o555
         scene.on_store("verify")
-        scene.on_store("remove", check_bidctl.ID_ONE)
+        scene.on_store("remove", ID_ONE)
         shutil.rmtree(tree)
 
 
@@ -224,7 +223,7 @@ def case_met_elsewhere(scene):
     tree.mkdir(mode=0o755)
     closed.mkdir(mode=0o700)
     shutil.copy(scene.one, tree / "program")
-    elf = names_in(scene, tree / "program", check_bidctl.ID_ONE)
+    elf = names_in(scene, tree / "program", ID_ONE)
     scene.on_store("add", tree / "program")
     os.link(tree / "program", closed / "other")
     scene.on_store("add", closed)
@@ -286,7 +285,7 @@ def restless(scene, tree, builds):
 def case_restless(scene):
     """Files that come, go, grow and are replaced while they are added (row R17)."""
     tree, ids = system_tree(scene, 10)
-    builds = {check_bidctl.ID_ONE: [scene.one.read_bytes()], check_bidctl.ID_TWO: [scene.two.read_bytes()]}
+    builds = {ID_ONE: [scene.one.read_bytes()], ID_TWO: [scene.two.read_bytes()]}
     for number in range(2):
         head = build(scene.home, f"rewritten{number}", IDS[number]).read_bytes()
         builds[IDS[number]] = [head + bytes([filling]) * (1 << 20) for filling in range(2)]
@@ -323,37 +322,37 @@ def case_written_in_place(scene):
         with open(tree / "program", "r+b") as file:
             file.write(scene.two.read_bytes())
             file.truncate()
-        scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf", status=REFUSED)
+        scene.on_store("get", "--offline", ID_ONE, "elf", status=REFUSED)
         done = scene.on_store("add", copies / "program" if how == "by name" else copies)
         assert summary(done) == ((1, 1, 0, 0), {}), done
         assert "set aside as '.bidfs/quarantine/" in done.stderr, done.stderr
-        got = scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf").stdout.rstrip("\n")
+        got = scene.on_store("get", "--offline", ID_ONE, "elf").stdout.rstrip("\n")
         assert pathlib.Path(got).read_bytes() == scene.one.read_bytes()
         (aside,) = (scene.store / ".bidfs/quarantine").iterdir()
         assert aside.samefile(tree / "program"), "nothing is lost"
         assert everything_is_right(scene) == 2
-        scene.on_store("remove", check_bidctl.ID_ONE)
+        scene.on_store("remove", ID_ONE)
         aside.unlink()
 
 
 def case_begins_alike(scene):
     """Of ids that begin alike, whichever came first stays under the 20 bytes that perf's layout has room for."""
-    longer, another = (build(scene.home, name, check_bidctl.ID_ONE + name[-2:]) for name in ("longer-00", "another-ff"))
+    longer, another = (build(scene.home, name, ID_ONE + name[-2:]) for name in ("longer-00", "another-ff"))
     scene.on_store("add", "--link=copy", scene.one)
-    elf = stored(scene, check_bidctl.ID_ONE) / "elf"
+    elf = stored(scene, ID_ONE) / "elf"
     for command in (["add", longer], ["add", "--link=copy", longer], ["update", longer], ["update", another]):
         done = scene.on_store(*command, status=REFUSED)
         assert "another build is filed under the first 20 bytes" in done.stderr, done
         assert "wrong content" not in done.stderr and elf.read_bytes() == scene.one.read_bytes(), done
     (_, added, _, refused), reasons = summary(scene.on_store("add", scene.home))
     assert added == 0 and refused == 2 and len(reasons) == 1, reasons
-    assert scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf").stdout == f"{elf}\n"
+    assert scene.on_store("get", "--offline", ID_ONE, "elf").stdout == f"{elf}\n"
     assert everything_is_right(scene) == 1 and not (scene.store / ".bidfs/quarantine").exists()
     # alone it is found by both, and no other of that length takes its place either
-    scene.on_store("remove", check_bidctl.ID_ONE)
+    scene.on_store("remove", ID_ONE)
     scene.on_store("add", longer)
     scene.on_store("add", another, status=REFUSED)
-    for build_id in (check_bidctl.ID_ONE + "00", check_bidctl.ID_ONE):
+    for build_id in (ID_ONE + "00", ID_ONE):
         assert pathlib.Path(scene.on_store("get", "--offline", build_id, "elf").stdout[:-1]).read_bytes() == longer.read_bytes()
 
 
@@ -362,18 +361,18 @@ def case_edited_and_read(scene):
     tree = scene.home / "tree"
     tree.mkdir()
     shutil.copy(scene.one, tree / "program")
-    elf = names_in(scene, tree / "program", check_bidctl.ID_ONE)
+    elf = names_in(scene, tree / "program", ID_ONE)
     scene.on_store("add", "--link=hard", tree / "program")
     with open(tree / "program", "r+b") as file:
         file.write(scene.two.read_bytes())
         file.truncate()
-    refused = scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf", status=REFUSED)
+    refused = scene.on_store("get", "--offline", ID_ONE, "elf", status=REFUSED)
     assert "does not carry the build-id" in refused.stderr and elf.samefile(tree / "program"), refused
     os.utime(tree / "program", (0, 1000000000))
     # who may not write a store only says so
-    scene.on_store("show", check_bidctl.ID_ONE)
+    scene.on_store("show", ID_ONE)
     assert elf.samefile(tree / "program")
-    absent = scene.on_store("get", "--offline", check_bidctl.ID_ONE, "elf", status=REFUSED)
+    absent = scene.on_store("get", "--offline", ID_ONE, "elf", status=REFUSED)
     assert "set aside as '.bidfs/quarantine/" in absent.stderr, absent
     (aside,) = (scene.store / ".bidfs/quarantine").iterdir()
     assert aside.samefile(tree / "program") and not elf.exists(), "nothing is lost"

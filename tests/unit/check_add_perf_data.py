@@ -14,7 +14,7 @@ import time
 
 import cases
 from add_scene import in_namespace, module_tree, readelf_id, stored
-from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked,
+from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked,
                           build, interrupted, server)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
@@ -106,7 +106,7 @@ def case_added(scene):
     assert other["added"] == 1, other
 
 
-def case_modules(scene):
+def case_modules_without_path(scene):
     """A module that perf has no path of, because it is packed as perf knows nothing of, is found where modules are."""
     modules = scene.home / "modules"
     packed = module_tree(scene, modules / "6.1.0" / "kernel")

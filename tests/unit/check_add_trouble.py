@@ -20,8 +20,8 @@ import time
 
 import cases
 from add_scene import IDS, NOBODY, call, everything_is_right, in_namespace, summary, system_tree, without_leaks
+from bidctl_scene import DONE, TIMEOUT, TROUBLE, Scene, build
 from cases import need
-from check_bidctl import DONE, TIMEOUT, TROUBLE, Scene, build
 
 
 def case_killed(scene):

@@ -16,7 +16,7 @@ import subprocess
 import tarfile
 
 import cases
-from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
+from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, server)
 
 PACKINGS = (".tar", ".tar.bz2", ".tar.gz", ".tar.xz", ".tar.zst")
 KERNEL = "4eb1" * 10

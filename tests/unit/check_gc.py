@@ -11,7 +11,7 @@ import time
 
 import cases
 from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
-from check_bidctl import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, USAGE, Scene, server
+from bidctl_scene import DONE, ID_NOT_STORED, ID_ONE, ID_TWO, USAGE, Scene, server
 
 
 def case_gc_of_what_was_set_aside(scene):

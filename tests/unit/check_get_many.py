@@ -14,10 +14,10 @@ import signal
 import subprocess
 import time
 
-from check_add_perf_data import ID_GONE, Recording
-from check_bidctl import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, build,
+from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene, asked, build,
                           server, stats)
 from cases import main, need
+from check_add_perf_data import ID_GONE, Recording
 
 COUNTS = ("here", "added", "fetched", "absent", "refused", "failed", "interrupted")
 

@@ -12,8 +12,8 @@ import subprocess
 
 import cases
 from add_scene import entry_of, link_of
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
 from cases import need
-from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
 
 
 def case_usage(scene):

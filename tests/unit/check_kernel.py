@@ -17,7 +17,7 @@ import subprocess
 
 import cases
 from add_scene import in_namespace
-from check_bidctl import DONE, REFUSED, Scene
+from bidctl_scene import DONE, REFUSED, Scene
 
 IDS = [f"{number:02x}" + "c0ffee00" * 4 + "000000" for number in range(1, 9)]
 SOURCE = r"""

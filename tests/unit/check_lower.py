@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 
 import cases
-from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TROUBLE, USAGE, Scene
 
 
 def fill(scene):

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import cases
-from check_bidctl import DONE, REFUSED, TIMEOUT, Scene
+from bidctl_scene import DONE, REFUSED, TIMEOUT, Scene
 
 PROGRAM = """
 #include <string.h>

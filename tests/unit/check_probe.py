@@ -15,7 +15,7 @@ import time
 import uuid
 
 import cases
-from check_bidctl import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
+from bidctl_scene import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, TROUBLE, USAGE, Scene
 from check_kernel import bz_image, vmlinux
 from check_probes import compiled
 

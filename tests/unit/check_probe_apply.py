@@ -13,8 +13,8 @@ import shutil
 import subprocess
 
 import cases
+from bidctl_scene import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, USAGE
 from check_add import without_leaks
-from check_bidctl import DONE, ID_NOT_STORED, REFUSED, TIMEOUT, USAGE
 from check_probe import Probed, note
 from check_probes import compiled
 

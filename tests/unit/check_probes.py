@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import cases
-from check_bidctl import ID_ONE, REFUSED, TIMEOUT, Scene
+from bidctl_scene import ID_ONE, REFUSED, TIMEOUT, Scene
 
 # A note as sys/sdt.h makes it, of any arguments: systemtap, includes/sys/sdt.h
 SOURCE = r"""

@@ -16,8 +16,8 @@ import sys
 import cases
 from add_scene import (IDS, NOBODY, call, everything_is_right, headless, in_namespace, module_tree, readelf_id, running,
                        sleeper, stored, summary)
+from bidctl_scene import DONE, TIMEOUT, Scene, build
 from cases import Skip, need
-from check_bidctl import DONE, TIMEOUT, Scene, build
 
 
 def case_running_deleted(scene):

@@ -8,8 +8,8 @@ import json
 import re
 import subprocess
 
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, REFUSED, TIMEOUT, TROUBLE, Scene, server
 from cases import main
-from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, REFUSED, TIMEOUT, TROUBLE, Scene, server
 
 
 def tell(scene, *arguments, status=DONE, **environment):

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 
-from check_bidctl import ID_NOT_STORED, TIMEOUT, TROUBLE, Scene, build, server
+from bidctl_scene import ID_NOT_STORED, TIMEOUT, TROUBLE, Scene, build, server
 
 IDS = [f"{digit:02x}" * 20 for digit in (0x11, 0x22, 0x33, 0x44)]
 # what bidctl may end with here: found, not found, refused; verify's bits; and 3 when a file went away under its hands

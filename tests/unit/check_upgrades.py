@@ -14,8 +14,8 @@ import subprocess
 
 import cases
 from add_scene import IDS, call, stored
+from bidctl_scene import DONE, ID_ONE, TIMEOUT, Scene, build
 from cases import need
-from check_bidctl import DONE, ID_ONE, TIMEOUT, Scene, build
 
 CONTRIB = pathlib.Path(os.environ["BID_BUILD_ROOT"]) / "contrib"
 

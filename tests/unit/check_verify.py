@@ -13,7 +13,7 @@ import subprocess
 
 import cases
 from add_scene import NOBODY, as_nobody, entry_of, let_nobody_in, link_of
-from check_bidctl import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, Scene, server
+from bidctl_scene import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, TROUBLE, Scene, server
 
 # the bits of verify's exit status, as bidctl(1) has them
 FOUND, OBJECTS, NAMES, OWN, UNREADABLE, LEFT = 1, 4, 8, 16, 32, 64

@@ -21,8 +21,8 @@ import time
 
 import cases
 from add_scene import IDS, NOBODY, call, everything_is_right, readelf_id, running, sleeper, stored, summary
+from bidctl_scene import DONE, TIMEOUT, TROUBLE, USAGE, Scene, build
 from cases import need
-from check_bidctl import DONE, TIMEOUT, TROUBLE, USAGE, Scene, build
 
 
 class Watch:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What tests of bidctl have before them: a home, programs that are compiled here, a store, bidctl, and a server."""
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import urllib.request
+
+DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
+TIMEOUT = 30
+SERVER = pathlib.Path(__file__).resolve().parent.parent / "faults" / "server.py"
+
+# long enough to tell apart, with pairs that begin alike: by 8 digits, and by 9
+ID_ONE = "abcdef0112345678901234567890123456789012"
+ID_TWO = "abcdef0198765432109876543210987654321098"
+ID_ODD = "abcdef0198000000000000000000000000000000"
+ID_FAR = "1234567890123456789012345678901234567890"
+ID_SHORT = "fedcba9876543210"
+ID_NOT_STORED = "00112233445566778899aabbccddeeff00112233"
+
+
+def build(directory, name, build_id, flags=()):
+    """A program of that id."""
+    path = directory / name
+    source = directory / f"{name}.c"
+    source.write_text(f'const char name[] = "{name}";\nint main(void) {{ return name[0] == 0; }}\n')
+    build_id_flag = f"-Wl,--build-id={'0x' + build_id if build_id else 'none'}"
+    subprocess.run(["cc", "-g", build_id_flag, *flags, "-o", path, source], check=True, timeout=TIMEOUT)
+    return path
+
+
+@functools.cache
+def programs(directory):
+    found = {
+        "one": build(directory, "one", ID_ONE),
+        "two": build(directory, "two", ID_TWO),
+        "odd": build(directory, "odd", ID_ODD),
+        "far": build(directory, "far", ID_FAR),
+        "short": build(directory, "short", ID_SHORT),
+        "stripped": build(directory, "stripped", ID_NOT_STORED, ["-s"]),
+        "nameless": build(directory, "nameless", None),
+    }
+    text = directory / "text"
+    text.write_text("this is no program\n")
+    cut = directory / "cut"
+    cut.write_bytes(found["one"].read_bytes()[:5000])
+    return {**found, "text": text, "cut": cut}
+
+
+class Scene:
+    """A home directory, programs to add, and bidctl."""
+
+    def __init__(self, bidctl, built, directory):
+        self.bidctl = bidctl
+        self.home = directory / "home"
+        self.store = directory / "store"
+        self.home.mkdir()
+        self.store.mkdir()
+        for name, path in programs(built).items():
+            setattr(self, name, path)
+        self.environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "TERM": "xterm", "LC_ALL": "C",
+                            "PERF_CONFIG_NOSYSTEM": "1", "DEBUGINFOD_URLS": ""}
+        # of a sanitizer, if it was built with one
+        self.environment |= {name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")}
+
+    def run(self, *arguments, status=DONE, **environment):
+        """Run it, and check what holds for every run: its exit status, and that errors are lines of its own."""
+        done = subprocess.run([self.bidctl, *map(str, arguments)], env=self.environment | environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="surrogateescape", timeout=TIMEOUT)
+        assert status in (None, done.returncode), \
+            f"exit status {done.returncode}, not {status}: {arguments}\n{done.stdout}{done.stderr}"
+        for line in done.stderr.splitlines():
+            assert re.match(r"bidctl: (error|warning): \S|  (and )?[0-9a-f]", line), f"not a message: {line!r}"
+        assert "\033" not in done.stdout + done.stderr, "colours in a pipe"
+        return done
+
+    def on_store(self, *arguments, **keywords):
+        return self.run("--store", self.store, *arguments, **keywords)
+
+    def json(self, *arguments, **keywords):
+        return json.loads(self.on_store("--json", *arguments, **keywords).stdout)
+
+    def one_error(self, *arguments, status, has):
+        done = self.on_store(*arguments, status=status)
+        assert done.stdout == "", done.stdout
+        assert done.stderr.count("\n") == 1 and has in done.stderr, done.stderr
+
+    def on_terminal(self, *arguments, columns=120, **environment):
+        """What it writes if standard output and error are a terminal."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        with subprocess.Popen([self.bidctl, *map(str, arguments)], env=self.environment | environment, stdin=subprocess.DEVNULL,
+                              stdout=theirs, stderr=theirs) as process:
+            os.close(theirs)
+            text = b""
+            with contextlib.suppress(OSError):  # EIO is the end of a terminal
+                while chunk := os.read(ours, 65536):
+                    text += chunk
+            process.wait(TIMEOUT)
+        os.close(ours)
+        return process.returncode, text.decode()
+
+    def files(self):
+        """What lies in the store, but for its private folder."""
+        return sorted(str(path.relative_to(self.store)) for path in self.store.rglob("*")
+                      if path.is_file() and ".bidfs" not in path.parts)
+
+
+@contextlib.contextmanager
+def server(scene, *behaviours):
+    """A debuginfod that has "stripped" as an executable, and as its debug information."""
+    root = scene.home / "served"
+    (root / ID_NOT_STORED).mkdir(parents=True, exist_ok=True)
+    shutil.copy(scene.stripped, root / ID_NOT_STORED / "executable")
+    unstripped = build(scene.home, "unstripped", ID_NOT_STORED)
+    subprocess.run(["objcopy", "--only-keep-debug", unstripped, root / ID_NOT_STORED / "debuginfo"], check=True, timeout=TIMEOUT)
+    arguments = [item for behaviour in behaviours for item in ("--behaviour", behaviour)]
+    with subprocess.Popen([sys.executable, SERVER, "--root", root, *arguments], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
+
+
+def stats(url):
+    """What the server has seen."""
+    return json.load(urllib.request.urlopen(f"{url}/control/stats", timeout=TIMEOUT))
+
+
+def asked(url):
+    """How many requests the server has seen."""
+    return stats(url)["requests"]
+
+
+def interrupted(scene, url, *arguments, caught=signal.SIGINT):
+    """Run bidctl and send it a signal when it has asked the server at @url. It ends by that, at once; returns what it printed."""
+    process = subprocess.Popen([scene.bidctl, "-s", scene.store, *arguments], env=scene.environment, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + TIMEOUT
+    while asked(url) == 0:
+        assert time.monotonic() < deadline and process.poll() is None, "it never asked"
+        time.sleep(0.02)
+    begun = time.monotonic()
+    process.send_signal(caught)
+    out, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 128 + caught and errors == "", (process.returncode, out, errors)
+    assert time.monotonic() - begun < 5, "it did not end at once"
+    return out
