@@ -4,7 +4,7 @@
 
 usage: check_recordings.py FUZZ_PERFDATA [--mutants=N] [--seed=N]
 
-N mutants of each (2000; 100,000 with BIDFS_FULL=1), by a seed that is printed. What the reader does not survive is printed, too,
+N mutants of each (200; 100,000 with BIDFS_FULL=1), by a seed that is printed. What the reader does not survive is printed, too,
 because the next recording is another. Exits 0 if it survives all, 1 if not, 77 without perf, a compiler, or the right to record.
 """
 import argparse
@@ -58,7 +58,7 @@ def survives(program, inputs, arguments, scratch, timeout):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.splitlines()[2].removeprefix("usage: "))
     parser.add_argument("program")
-    parser.add_argument("--mutants", type=int, default=100000 if os.environ.get("BIDFS_FULL") else 2000)
+    parser.add_argument("--mutants", type=int, default=100000 if os.environ.get("BIDFS_FULL") else 200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     arguments = parser.parse_args()
     for tool in ("perf", "cc"):

@@ -32,13 +32,6 @@
 #define ID_E "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 #define ID_F "ffffffffffffffffffffffffffffffffffffffff"
 
-/* The sanitizers take ten times as long: one call in so many has to do there, others with each error and operation. */
-#ifdef __SANITIZE_ADDRESS__
-#define STEP 5u
-#else
-#define STEP 1u
-#endif
-
 /* Which call is to fail: the one that finds 1 here. 0: none. */
 static unsigned countdown;
 static int fault;
@@ -467,8 +460,8 @@ static void no_failing_call_does_harm(void **state)
 		for (size_t j = 0; j < sizeof(faults) / sizeof(faults[0]); j++) {
 			unsigned left = 0;
 
-			/* until there is no n-th call */
-			for (unsigned n = 1 + (unsigned)(i + j) % STEP; left == 0; n += STEP) {
+			/* until there is no n-th call; where they are not all tried, others with each error and operation */
+			for (unsigned n = 1 + (unsigned)(i + j) % STRIDE; left == 0; n += STRIDE) {
 				int r;
 
 				prepare(scene, j % 2 ? BID_STORE_NAMED_TEMP : 0);
