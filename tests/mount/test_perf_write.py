@@ -306,8 +306,8 @@ def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
         assert "by the mount that covers the store" in why and why.count("\n") == 1, why
     (other := tmp_path / "other").mkdir()
     elsewhere = [tools.BIDCTL, "--store", other]
-    for said in ("added 1, known 0", "added 0, known 1"):
-        assert said in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env).stdout
+    for counts in ("added 1, known 0", "added 0, known 1"):
+        assert counts in tools.run(*elsewhere, "add", f"{store}/buildid/{ident}/elf", env=scene.env).stdout
         shown = json.loads(tools.run(*elsewhere, "show", "--json", ident, env=scene.env).stdout)
         assert shown["paths"] == ["[debuginfod]"] and shown["artifacts"]["elf"]["how"] == "added", shown
     tools.run(*elsewhere, "add", path, env=scene.env)
