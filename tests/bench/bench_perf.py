@@ -6,14 +6,13 @@ usage: bench_perf.py [--ids N] [--rounds N] [--json FILE] BUILD_DIRECTORY
 
 Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "-l" and
 "list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
-more than the second has passed for which it believes what is not watched. For "both cold" the kernel has forgotten perf's own
-directory and the store, too (all programs of the machine feel that; root): then both are a first listing.
-"record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf: it looks what was
-recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that was emptied before.
-"add" and "remove" write one build that the store
-lacks, and take it out again. passthrough_hp is libfuse's, over a directory of perf's own: what it costs that the kernel asks a
-daemon, whatever that does. gdb and eu-stack walk the stack of a core, with the mount's debug information and with a directory
-that has the same files, copied.
+more than the second has passed for which it believes what is not watched; "no_open" is without passthrough. For "both cold" the
+kernel has forgotten perf's own directory and the store, too (all programs of the machine feel that; root): then both are a first
+listing. "record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf: it looks what
+was recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that was emptied
+before. "add" and "remove" write one build that the store lacks, and take it out again. passthrough_hp is libfuse's, over a
+directory of perf's own: what it costs that the kernel asks a daemon, whatever that does. gdb and eu-stack walk the stack of a
+core, with the mount's debug information and with a directory that has the same files, copied.
 """
 import argparse
 import hashlib
@@ -194,12 +193,18 @@ def main():
     data = place / "perf.data"
     record = ["record", "-q", "-e", "cpu-clock", "-o", data, burn.path, ROUNDS]
 
-    def anew():
+    def remount(*options):
         tools.run("umount", mounted)
-        tools.run(tools.MOUNT_BIDFS, store, mounted)
+        tools.run(tools.MOUNT_BIDFS, *options, store, mounted)
+
+    def anew():
+        remount()
         if passthrough:
             passthrough.unmount()
             passthrough.mount()
+
+    def believed_no_more():
+        time.sleep(BELIEVED)
 
     def cold():
         anew()
@@ -243,8 +248,12 @@ def main():
                 *((f"{' '.join(listing)}, first", listing, 1.05, None, anew) for listing in listings),
                 *((f"{' '.join(listing)}, first, both cold", listing, 1.05, None, cold) for listing in listings
                   if os.geteuid() == 0),
-                *((f"{' '.join(listing)}, again", listing, 1.05, None, lambda: time.sleep(BELIEVED)) for listing in listings)):
+                *((f"{' '.join(listing)}, again", listing, 1.05, None, believed_no_more) for listing in listings)):
             compare(f"perf {name}", target, perf, *command, undo=undo, before=before)
+        remount("-o", "passthrough=off")
+        for listing in listings:
+            compare(f"perf {' '.join(listing)}, again, no_open", 1.05, perf, *listing, before=believed_no_more)
+        remount()
         missing = [program for program in ("gdb", "eu-stack") if not shutil.which(program)]
         for program in missing:
             told.without(program, "not installed")
