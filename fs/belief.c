@@ -95,6 +95,15 @@ void bid_belief_read(struct bid_fs *fs, const struct bid_id *id, enum bid_kind k
 		bid_watch_add(fs->watch, id, &file);
 }
 
+bool bid_belief_holds(struct bid_fs *fs, const struct bid_id *id, const struct stat *st)
+{
+	uint64_t mark = bid_watch_mark(fs->watch);
+	char path[PATH_MAX];
+
+	/* hears what is to be heard */
+	return bid_watch_where(fs->watch, id, path, sizeof(path)) == 0 && bid_watch_note(fs->watch, id, mark, st, NULL, NULL, NULL);
+}
+
 /* Does what is said of @node depend on no more than what is watched of its id? */
 static bool is_watched(const struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node)
 {

@@ -53,6 +53,12 @@ void bid_belief_look(struct bid_fs *fs, const struct bid_node *dir, const char *
 void bid_belief_read(struct bid_fs *fs, const struct bid_id *id, enum bid_kind kind, int fd, const struct stat *st);
 
 /*
+ * Is the file with the attributes @st, found for @id before, what would be found now, whatever was changed up to this call? True
+ * only of ids that are watched.
+ */
+bool bid_belief_holds(struct bid_fs *fs, const struct bid_id *id, const struct stat *st);
+
+/*
  * @entry is what the kernel is about to be told of @node, with the times that anything may be believed; the entry's time is of no
  * matter if @asked is about no name. @st is that of an artifact's file, else NULL. If it may be believed for longer, the times are
  * longer. The result is for bid_belief_check(), after the kernel has been told.

@@ -10,6 +10,8 @@
 #include "backing.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/stamp.h"
+#include "belief.h"
 #include "opened.h"
 #include "reply.h"
 #include "text.h"
@@ -212,6 +214,44 @@ static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, in
 	return r;
 }
 
+/*
+ * Definitions are opened to be written to, which is done by the inode. What is open has to be what a reader finds: where that is
+ * not known it is opened as who writes opens it, and made if there is none. @kept may be NULL; the result takes its place.
+ */
+static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
+				  struct bid_fd *kept, struct stat *st, bool *same, int *ret_probes)
+{
+	int r;
+
+	if (kept && bid_belief_holds(fs, &artifact->id, st))
+		return kept;
+	if (kept)
+		bid_fds_put(fs->fds, kept);
+	/* who changes them under a lease sees that they are open, and is waited for before they are looked at */
+	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
+	if (r == 0 && fstat(*ret_probes, st) == 0)
+		bid_fds_prefer(fs->fds, inode->number, st, false);
+	kept = bid_fds_get(fs->fds, fs->store, inode->number, artifact, st, same);
+	if (r == -ENOENT && !kept)
+		make_probes(fs, artifact, ret_probes);
+	return kept;
+}
+
+/* The file of what is kept, open, with the attributes that it has then. */
+static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, bool *same)
+{
+	struct bid_stamp stamp = bid_stamp_take(st);
+	int number = bid_fd_open(fd, ret_own);
+	struct stat now;
+
+	/* who changed it under a lease, and was waited for */
+	if (*ret_own >= 0 && fstat(*ret_own, &now) == 0 && !bid_stamp_holds(&stamp, &now)) {
+		*st = now;
+		*same = false;
+	}
+	return number;
+}
+
 static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	bid_auto_fd int probes = -1, own = -1;
@@ -220,17 +260,12 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	struct stat st = { 0 };
 	struct bid_fd *fd;
 	bool same = false;
-	int r = -EROFS, number;
+	int number;
 
-	/* who changes them under a lease sees that they are open for writing, and is waited for before they are looked at */
-	if ((fi->flags & O_ACCMODE) != O_RDONLY)
-		r = bid_store_open_probes(fs->store, &call.artifact.id, NULL, false, &probes);
-	if (r == 0 && fstat(probes, &st) == 0)
-		bid_fds_prefer(fs->fds, inode->number, &st, false);
 	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
-	if (r == -ENOENT && (!fd || st.st_nlink == 0))
-		make_probes(fs, &call.artifact, &probes);
-	number = probes >= 0 ? probes : fd ? bid_fd_open(fd, &own) : -1;
+	if ((fi->flags & O_ACCMODE) != O_RDONLY)
+		fd = open_probes(fs, inode, &call.artifact, fd, &st, &same, &probes);
+	number = probes >= 0 ? probes : fd ? open_kept(fd, &own, &st, &same) : -1;
 	if (number >= 0) {
 		bid_watch_has(fs->watch, &inode->node.id); /* it is used */
 		bid_store_used(fs->store, &call.artifact);
