@@ -2,6 +2,7 @@
 """What perf's listings look at, and read nothing of the build itself, is believed for long, too: until it is changed."""
 import os
 import shutil
+import subprocess
 import time
 
 import pytest
@@ -70,17 +71,58 @@ def test_definitions_are_read_once(mount, mode, store, ids):
         time.sleep(OLD)
     before = requests(m)
     assert [read(m.link(ident) / "probes") for ident in ids] == first
-    # with passthrough it is asked for the open, and told of the close; and hears of its own closing, as it opens them to be written
-    assert requests(m) - before < (4 * len(ids) if mode == "passthrough" else 0) + len(ids)
+    # with passthrough it is asked for the open and told of the close, and the attributes may be asked for
+    assert requests(m) - before < (3 * len(ids) if mode == "passthrough" else 0) + len(ids)
 
 
+def test_definitions_that_are_known_are_not_looked_for(mount, mode, store, ids, place, needs_root):
+    """With passthrough it is asked for each open, be it to write, and has them open already; in no_open mode it is not asked."""
+    if tools.is_sanitized():
+        pytest.skip("what a sanitizer opens is none of its business here")
+    m = mount("busy_poll=0")
+    for ident in ids[1:]:
+        (store / f"usr/bin/app{ident}" / ident / "probes").write_bytes(b"")  # others might be elsewhere
+    time.sleep(0.05)
+    for _ in range(2):
+        first = [read(m.link(ident) / "probes") for ident in ids]
+        assert first == [PROBES.encode()] + [b""] * len(ids[1:])
+        time.sleep(OLD)
+    log = place / "calls"
+    tracer = subprocess.Popen(["strace", "-f", "-o", log, "-e", "trace=openat2,readlinkat", "-p", str(m.pid)],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        assert "attached" in tracer.stderr.readline()
+        assert [read(m.link(ident) / "probes") for ident in ids] == first
+        time.sleep(0.1)  # more than closes are gathered for
+    finally:
+        tracer.terminate()
+        tracer.communicate()
+    calls = [line for line in log.read_text().splitlines() if ids[5][2:] in line]
+    assert calls == [], calls
+
+
+def test_definitions_that_come_beside_empty_ones_are_opened(mount, mode, store, ids):
+    """Who opens them to write writes them all anew, and must have read what is there now."""
+    m, ident = mount(), ids[0]
+    (store / f"usr/bin/app{ident}" / ident / "probes").write_bytes(b"")
+    time.sleep(0.05)
+    path = m.link(ident) / "probes"
+    assert [read(path), read(path)] == [b""] * 2
+    (store / "[debuginfod]" / ident).mkdir(parents=True)
+    (store / "[debuginfod]" / ident / "probes").write_text(PROBES)
+    if mode != "passthrough":
+        time.sleep(OLD)
+    assert read(path) == PROBES.encode()
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
 @pytest.mark.parametrize("change", ["rewrite", "replace"])
-def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, change):
+def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, change, flags):
     """At once with passthrough, where the mount is asked; in no_open mode after a second, as what is not watched."""
     m = mount()
 
     def content(path):
-        fd = os.open(path, os.O_RDONLY)
+        fd = os.open(path, flags)
         try:
             return os.read(fd, 4096)  # without a look at its attributes
         finally:
