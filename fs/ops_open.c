@@ -221,6 +221,7 @@ static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, in
 static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
 				  struct bid_fd *kept, struct stat *st, bool *same, int *ret_probes)
 {
+	bool were_same = *same;
 	int r;
 
 	if (kept && bid_belief_holds(fs, &artifact->id, st))
@@ -232,6 +233,7 @@ static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *ino
 	if (r == 0 && fstat(*ret_probes, st) == 0)
 		bid_fds_prefer(fs->fds, inode->number, st, false);
 	kept = bid_fds_get(fs->fds, fs->store, inode->number, artifact, st, same);
+	*same = *same && were_same;
 	if (r == -ENOENT && !kept)
 		make_probes(fs, artifact, ret_probes);
 	return kept;

@@ -115,29 +115,45 @@ def test_definitions_that_come_beside_empty_ones_are_opened(mount, mode, store, 
     assert read(path) == PROBES.encode()
 
 
+def content(path, flags):
+    """Without a look at its attributes."""
+    fd = os.open(path, flags)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
 @pytest.mark.parametrize("change", ["rewrite", "replace"])
 def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, change, flags):
     """At once with passthrough, where the mount is asked; in no_open mode after a second, as what is not watched."""
     m = mount()
-
-    def content(path):
-        fd = os.open(path, flags)
-        try:
-            return os.read(fd, 4096)  # without a look at its attributes
-        finally:
-            os.close(fd)
-
     for ident in ids:
         path, place = m / f"usr/bin/app{ident}" / ident / "probes", store / f"usr/bin/app{ident}" / ident
-        assert [read(path), content(path)] == [PROBES.encode()] * 2
+        assert [read(path), content(path, flags)] == [PROBES.encode()] * 2
         CHANGES[change][0](store, place)
         wanted = (place / "probes").read_bytes()
         if mode == "passthrough":
-            assert content(path) == wanted
+            assert content(path, flags) == wanted
     if mode != "passthrough":
         time.sleep(OLD)
-        assert content(path) == wanted
+        assert content(path, flags) == wanted
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
+@pytest.mark.parametrize("change", ["rewrite", "replace"])
+def test_so_are_those_that_are_not_watched(mount, mode, store, ids, change, flags, with_descriptors):
+    m = mount(program=with_descriptors(80))  # a fourth of them
+    make_hot(m, [m.artifact(ident) for ident in ids[:20]], 20)
+    for ident in ids[20:]:
+        path, place = m.link(ident) / "probes", store / f"usr/bin/app{ident}" / ident
+        assert [read(path), content(path, flags)] == [PROBES.encode()] * 2
+        CHANGES[change][0](store, place)
+        # longer than what was changed just now is looked at anew each time
+        time.sleep(0.05 if mode == "passthrough" else OLD)
+        assert content(path, flags) == (place / "probes").read_bytes()
+    assert m.status()["watched"] == 20
 
 
 def test_what_is_being_written_is_not_watched(mount, mode, place):
