@@ -228,6 +228,7 @@ static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *ino
 		return kept;
 	if (kept)
 		bid_fds_put(fs->fds, kept);
+	*same = false;
 	/* who changes them under a lease sees that they are open, and is waited for before they are looked at */
 	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
@@ -246,7 +247,7 @@ static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, boo
 	int number = bid_fd_open(fd, ret_own);
 	struct stat now;
 
-	/* who changed it under a lease, and was waited for */
+	/* changed in between, as by somebody who had a lease until then */
 	if (*ret_own >= 0 && fstat(*ret_own, &now) == 0 && !bid_stamp_holds(&stamp, &now)) {
 		*st = now;
 		*same = false;

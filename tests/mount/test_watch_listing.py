@@ -101,20 +101,6 @@ def test_definitions_that_are_known_are_not_looked_for(mount, mode, store, ids, 
     assert calls == [], calls
 
 
-def test_definitions_that_come_beside_empty_ones_are_opened(mount, mode, store, ids):
-    """Who opens them to write writes them all anew, and must have read what is there now."""
-    m, ident = mount(), ids[0]
-    (store / f"usr/bin/app{ident}" / ident / "probes").write_bytes(b"")
-    time.sleep(0.05)
-    path = m.link(ident) / "probes"
-    assert [read(path), read(path)] == [b""] * 2
-    (store / "[debuginfod]" / ident).mkdir(parents=True)
-    (store / "[debuginfod]" / ident / "probes").write_text(PROBES)
-    if mode != "passthrough":
-        time.sleep(OLD)
-    assert read(path) == PROBES.encode()
-
-
 def content(path, flags):
     """Without a look at its attributes."""
     fd = os.open(path, flags)
@@ -139,6 +125,46 @@ def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, 
     if mode != "passthrough":
         time.sleep(OLD)
         assert content(path, flags) == wanted
+
+
+def beside(store, ident):
+    """Definitions in a place that needs no link."""
+    place = store / "[debuginfod]" / ident
+    place.mkdir(parents=True, exist_ok=True)
+    return place / "probes"
+
+
+@pytest.mark.parametrize("mode", ["passthrough"], indirect=True)
+@pytest.mark.parametrize("watched", [True, False])
+def test_definitions_that_come_beside_empty_ones_are_read_to_be_written(mount, mode, store, ids, with_descriptors, watched):
+    """
+    At once, where the mount is asked for each open. With a look at their attributes, of which the kernel drops the answer for a
+    reader if it is told in the same moment that they are others.
+    """
+    m = mount(program=with_descriptors(80))  # a fourth of them
+    make_hot(m, [m.artifact(ident) for ident in ids[10:]], 20)
+    for ident in (ids[10:] if watched else ids)[:10]:
+        (store / f"usr/bin/app{ident}" / ident / "probes").write_bytes(b"")
+        time.sleep(0.05)
+        path = m.link(ident) / "probes"
+        assert [read(path), read(path)] == [b""] * 2
+        beside(store, ident).write_text(PROBES)
+        assert read(path) == PROBES.encode()
+
+
+def test_empty_definitions_that_are_written_are_those_that_are_read(mount, mode, store, ids):
+    """Of two, of which the one that was not found is written; nothing but its directory tells."""
+    m, ident = mount(), ids[0]
+    own, path = store / f"usr/bin/app{ident}" / ident / "probes", m.link(ident) / "probes"
+    own.write_bytes(b"")
+    os.utime(own, (1, 1))
+    beside(store, ident).write_bytes(b"")
+    time.sleep(0.05)
+    assert [read(path), read(path)] == [b""] * 2
+    own.write_text(PROBES)
+    if mode != "passthrough":
+        time.sleep(OLD)
+    assert read(path) == PROBES.encode()
 
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])

@@ -15,7 +15,8 @@
 #include "disk/root.h"
 #include "disk/watch/parts.h"
 
-#define DIR_EVENTS  (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR)
+/* also of files that are not watched themselves: empty definitions that are written become those that are found */
+#define DIR_EVENTS  (IN_CREATE | IN_DELETE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR)
 #define FILE_EVENTS (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
 
 struct bid_paths {
