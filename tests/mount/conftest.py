@@ -20,6 +20,7 @@ from machine import Machine, why_none
 sys.dont_write_bytecode = True
 
 LIMIT = 60  # seconds, unless a test says otherwise by the marker "limit"
+MODES = ("passthrough", "no_open")
 GRACE = 5  # seconds more, after which the daemons are killed, so that what waits for them without hearing signals goes on
 
 
@@ -29,6 +30,8 @@ class TimeLimit(Exception):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
+    for mode in MODES:
+        config.addinivalue_line("markers", f"{mode}: in that mode")
     # who is started in the background of a shell ignores it, and so would all that is started from here
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -63,8 +66,11 @@ def kill_daemons(item):
         mount.process.kill()
 
 
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_setup(item):
+    # who has so much time for all of them, and no more, is told which ones were not begun
+    if time.time() > float(os.environ.get("BID_TEST_UNTIL", "inf")):
+        item.add_marker(pytest.mark.skip(reason="not begun: the time for all mount tests is over (BID_TEST_UNTIL)"))
     with limited(item):
         yield
 
@@ -89,13 +95,6 @@ def pytest_runtest_makereport(item, call):
         for mount in getattr(item, "bidfs_mounts", []):
             if mount.log_path.exists():
                 report.sections.append((f"log of {mount.path}", mount.log()))
-
-
-@pytest.fixture(autouse=True)
-def in_time():
-    """Who has so much time for all of them, and no more, is told which ones were not begun."""
-    if time.time() > float(os.environ.get("BID_TEST_UNTIL", "inf")):
-        pytest.skip("not begun: the time for all mount tests is over (BID_TEST_UNTIL)")
 
 
 @pytest.fixture
@@ -138,7 +137,7 @@ def needs_root():
         pytest.skip("needs root")
 
 
-@pytest.fixture(params=["passthrough", "no_open"])
+@pytest.fixture(params=[pytest.param(mode, marks=getattr(pytest.mark, mode)) for mode in MODES])
 def mode(request):
     """How data gets to readers; mounts of a test that asks for it are in that mode."""
     missing = tools.why_no_passthrough()
