@@ -177,7 +177,8 @@ static void test_redirect(void **state)
 		/* what a server has not encoded */
 		{ "https://a.example/x", "https://a.example/y z?q=1 2", "https://u:p@a.example/y%20z?q=1%202", 0, true },
 		{ "http://b.example/x", "http://b.example/\xc3\xa4\t%20\x7f", "http://b.example/%C3%A4%09%20%7F", 0, false },
-		{ "https://a.example/x/y", "/z z/../a", "https://u:p@a.example/z%20z/../a", 0, true },
+		/* of what is relative, some versions of libcurl resolve dots, and others do not */
+		{ "https://a.example/x/y", "/z z/a", "https://u:p@a.example/z%20z/a", 0, true },
 		{ "https://a.example/x/y", "z z", "https://u:p@a.example/x/z%20z", 0, true },
 		{ "https://a.example/x", "//b.example/y z", "https://b.example/y%20z", 0, false },
 		{ "https://a.example/x", "//e:m@b.example/y z", "https://b.example/y%20z", 0, false },
