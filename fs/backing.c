@@ -5,12 +5,20 @@
 #include <linux/fuse.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 /* of Linux 6.9; older headers do not have it, and a newer libfuse may be there all the same */
-#ifndef FUSE_DEV_IOC_BACKING_CLOSE
+#ifndef FUSE_DEV_IOC_BACKING_OPEN
+struct fuse_backing_map {
+	int32_t fd;
+	uint32_t flags;
+	uint64_t padding;
+};
+#define FUSE_DEV_IOC_BACKING_OPEN  _IOW(FUSE_DEV_IOC_MAGIC, 1, struct fuse_backing_map)
 #define FUSE_DEV_IOC_BACKING_CLOSE _IOW(FUSE_DEV_IOC_MAGIC, 2, uint32_t)
 #endif
 
@@ -33,6 +41,8 @@ struct bid_backings {
 	pthread_mutex_t lock; /* protects all below and every inode's attachment; held while an id is registered */
 	unsigned max_kept, n_kept; /* ids without an open handle */
 	struct bid_backing ends; /* of the list of kept ids: .newer is the oldest, .older the newest */
+	uint64_t refused; /* files that the kernel did not take */
+	int error; /* what it said of the last; 0 if there is none */
 };
 
 bool bid_backing_compiled(void)
@@ -40,12 +50,13 @@ bool bid_backing_compiled(void)
 	return true;
 }
 
-bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth)
+bool bid_backing_negotiate(struct fuse_conn_info *conn, bool stacked)
 {
 	if (!(conn->capable & FUSE_CAP_PASSTHROUGH))
 		return false;
 	fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
-	conn->max_backing_stack_depth = stack_depth;
+	/* one more is what the kernel takes at most; and then no other file system can be stacked on the mount */
+	conn->max_backing_stack_depth = stacked;
 	return true;
 }
 
@@ -139,8 +150,26 @@ void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
 	pthread_mutex_unlock(&backings->lock);
 }
 
+/*
+ * Have the kernel read @fd: returns its id, or a negative errno, which is told once. Not fuse_passthrough_open(), which prints each
+ * of them and does not return why.
+ */
+static int register_file(struct bid_backings *backings, int fd)
+{
+	struct fuse_backing_map map = { .fd = fd };
+	int id = ioctl(backings->device, FUSE_DEV_IOC_BACKING_OPEN, &map), error = id > 0 ? 0 : id < 0 ? -errno : -EIO;
+
+	if (error == 0)
+		return id;
+	if (backings->refused++ == 0 || error != backings->error)
+		bid_warning("files of the store are read by the daemon, because the kernel does not: %s%s",
+			    error == -ELOOP ? "they lie on too many file systems one on another: " : "", strerror(-error));
+	backings->error = error;
+	return error;
+}
+
 /* Give @backing, which has no handle that the kernel reads, an id for @fd. */
-static int have_id(fuse_req_t req, struct bid_backing *backing, int fd, const struct stat *st)
+static int have_id(struct bid_backing *backing, int fd, const struct stat *st)
 {
 	int id;
 
@@ -152,8 +181,8 @@ static int have_id(fuse_req_t req, struct bid_backing *backing, int fd, const st
 			return 0;
 		close_id(backing);
 	}
-	id = fuse_passthrough_open(req, fd);
-	if (id <= 0)
+	id = register_file(backing->owner, fd);
+	if (id < 0)
 		return -EOPNOTSUPP;
 	backing->id = id;
 	backing->st = *st;
@@ -181,7 +210,7 @@ static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct s
 	 */
 	if (backing->by_kernel + backing->by_us > 0 && !is_of(backing, st))
 		return -ESTALE;
-	if (backing->by_kernel == 0 && have_id(req, backing, fd, st) < 0) {
+	if (backing->by_kernel == 0 && have_id(backing, fd, st) < 0) {
 		backing->st = *st;
 		backing->by_us++;
 		*ret_backing = backing;
@@ -220,6 +249,20 @@ bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st)
 		*ret_st = backing->st;
 	pthread_mutex_unlock(&fs->backings->lock);
 	return open;
+}
+
+uint64_t bid_backings_refused(struct bid_backings *backings, int *ret_error)
+{
+	uint64_t refused;
+
+	*ret_error = 0;
+	if (!backings)
+		return 0;
+	pthread_mutex_lock(&backings->lock);
+	refused = backings->refused;
+	*ret_error = backings->error;
+	pthread_mutex_unlock(&backings->lock);
+	return refused;
 }
 
 void bid_backing_close(struct bid_backing *backing, bool by_kernel)

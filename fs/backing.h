@@ -35,8 +35,8 @@ void bid_backings_let_go(struct bid_backings *backings, const struct stat *st);
 /* Is it compiled in? libfuse has it from 3.17 on. */
 bool bid_backing_compiled(void);
 
-/* Does the kernel at the other end of @conn offer it? If so, ask for it, for a store on a file system of @stack_depth layers. */
-bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth);
+/* Does the kernel at the other end of @conn offer it? If so, ask for it, for files of stacked file systems too if @stacked. */
+bool bid_backing_negotiate(struct fuse_conn_info *conn, bool stacked);
 
 /*
  * Open the inode @number, whose checked file is @fd with the attributes @st, into @fi. Returns
@@ -54,6 +54,12 @@ int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct sta
  * kernel reads: wherever it is by now. False if there are none.
  */
 bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st);
+
+/*
+ * How many files the kernel did not take, which are for us to read. @ret_error is what it said of the last: -ELOOP of one that lies
+ * on more file systems than it follows; or 0. @backings may be NULL.
+ */
+uint64_t bid_backings_refused(struct bid_backings *backings, int *ret_error);
 
 /* One of its handles is gone: one that the kernel read if @by_kernel. Its inode may be gone before it. */
 void bid_backing_close(struct bid_backing *backing, bool by_kernel);

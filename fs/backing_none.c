@@ -10,7 +10,7 @@ bool bid_backing_compiled(void)
 	return false;
 }
 
-bool bid_backing_negotiate(struct fuse_conn_info *conn, unsigned stack_depth)
+bool bid_backing_negotiate(struct fuse_conn_info *conn, bool stacked)
 {
 	return false;
 }
@@ -43,6 +43,12 @@ int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct sta
 bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st)
 {
 	return false;
+}
+
+uint64_t bid_backings_refused(struct bid_backings *backings, int *ret_error)
+{
+	*ret_error = 0;
+	return 0;
 }
 
 void bid_backing_close(struct bid_backing *backing, bool by_kernel)

@@ -64,9 +64,9 @@ struct bid_fs {
 	int watch_error; /* why not, or 0 */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */
-	unsigned stack_depth; /* how many file systems lie on one another below the store */
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */
 	enum bid_mode mode; /* written once, when the kernel says hello */
+	bool stacked; /* as bid_mode_stacked() */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
 	_Atomic(const char *) uring_reason; /* why requests do not come over io_uring; NULL if they do; see bid_mode_heard() */
 	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backing.h"
 #include "text.h"
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
@@ -101,6 +102,7 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	struct bid_broker_stats stats;
 	char *text = NULL;
 	size_t size;
+	int error;
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
@@ -116,6 +118,8 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	metric(out, "remembered_absent", "gauge", "Artifacts remembered as absent.", stats.negative_entries);
 	metric(out, "flights", "gauge", "Downloads under way.", stats.flights);
 	metric(out, "waiters", "gauge", "Requests that wait for a download.", stats.waiters);
+	metric(out, "not_passed_through_total", "counter", "Opens that the kernel was to read with passthrough, and did not take.",
+	       bid_backings_refused(fs->backings, &error));
 	metric(out, "inodes", "gauge", "Inodes that the kernel holds.", bid_inodes_count(fs->inodes));
 	per_source(out, fs->broker);
 	if (fclose(out) != 0) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* How data gets to readers: decided once, when the kernel says what it can do. */
 #include <errno.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -8,6 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include <bid/default.h>
 
 #include "backing.h"
 #include "base/cleanup.h"
@@ -49,13 +52,21 @@ static bool is_admin(void)
 	return map && fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
 }
 
-unsigned bid_mode_stack_depth(struct bid_store *store)
+static bool is_stacked(const char *path)
 {
-	struct statfs statfs_store;
+	struct statfs on;
 
-	if (statfs(bid_store_path(store), &statfs_store) == 0 && statfs_store.f_type == OVERLAYFS_SUPER_MAGIC)
-		return 2;
-	return 1;
+	return statfs(path, &on) == 0 && (on.f_type == OVERLAYFS_SUPER_MAGIC || on.f_type == FUSE_SUPER_MAGIC);
+}
+
+bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options)
+{
+	char path[PATH_MAX];
+
+	for (char **lowers = options->lowers; lowers && *lowers; lowers++)
+		if (bid_store_lower_path(*lowers, path, sizeof(path)) > 0 && is_stacked(path))
+			return true;
+	return is_stacked(bid_store_path(store));
 }
 
 bool bid_uring_compiled(void)
@@ -123,7 +134,7 @@ static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *con
 		return "switched off by passthrough=off";
 	if (obstacle)
 		return obstacle;
-	if (!bid_backing_negotiate(conn, fs->stack_depth))
+	if (!bid_backing_negotiate(conn, fs->stacked))
 		return "the kernel has no passthrough (needs Linux 6.9)";
 	return NULL;
 }

@@ -100,10 +100,10 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 void bid_mode_heard(struct bid_fs *fs, fuse_req_t req);
 
 /*
- * mode.c: how many file systems lie on one another below the store; the kernel must allow as many. To be asked before mounting,
- * because the mount may be on the store.
+ * mode.c: does @store, or one of the lower ones, lie on a file system that may be stacked on another: an overlay, or a mount with
+ * passthrough? To be asked before mounting, because the mount may be on the store.
  */
-unsigned bid_mode_stack_depth(struct bid_store *store);
+bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options);
 
 /* mode.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
 const char *bid_mode_obstacle(void);

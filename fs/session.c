@@ -325,7 +325,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.tree = { .store = store },
 		.listings = { .lock = PTHREAD_MUTEX_INITIALIZER },
 		.writable = bid_store_writable(store) && !options->read_only,
-		.stack_depth = bid_mode_stack_depth(store),
+		.stacked = bid_mode_stacked(store, options),
 		.uid = geteuid(),
 		.gid = getegid(),
 	};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the mount says of itself: .bidfs/status, JSON. The shape is documented in docs/FORMAT.md. */
 #include <jansson.h>
+#include <string.h>
 #include <time.h>
 
 #include <bid/version.h>
 
+#include "backing.h"
 #include "base/json.h"
 #include "belief.h"
 #include "sandbox.h"
@@ -108,6 +110,18 @@ static int add_failure(void *user, const struct bid_failure *failure)
 	return 0;
 }
 
+/* Why the mode is not a better one, or why there is nothing of it for some files; "" if neither. */
+static json_t *mode_reason(const struct bid_fs *fs)
+{
+	int error;
+	uint64_t refused = bid_backings_refused(fs->backings, &error);
+
+	if (refused == 0)
+		return json_string(fs->mode_reason);
+	return json_sprintf("but for %llu opens of files that the kernel did not take: %s", (unsigned long long)refused,
+			    strerror(-error));
+}
+
 char *bid_status_json(const struct bid_fs *fs)
 {
 	struct bid_broker_stats stats;
@@ -121,9 +135,9 @@ char *bid_status_json(const struct bid_fs *fs)
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_flight(fs->broker, add_flight, flights);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
-	json = json_pack("{s:s, s:o, s:o, s:s, s:s, s:b, s:s, s:b, s:s, s:s, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
+	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:s, s:b, s:s, s:s, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
 			 bid_version(), "mount_point", bid_json_text(fs->options->mountpoint), "store",
-			 bid_json_text(bid_store_path(fs->store)), "mode", bid_mode_name(fs->mode), "mode_reason", fs->mode_reason,
+			 bid_json_text(bid_store_path(fs->store)), "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason(fs),
 			 "io_uring", !uring_reason, "io_uring_reason", uring_reason ? uring_reason : "", "read_only", !fs->writable,
 			 "sandbox", bid_sandbox_state(fs->sandbox), "sandbox_reason", bid_sandbox_reason(fs->sandbox), "uptime_s",
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),

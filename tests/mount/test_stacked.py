@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Passthrough to a store that lies on other file systems: the kernel follows two, and beyond those the daemon reads, and says so."""
+import pathlib
+
+import pytest
+
+import programs
+import tools
+from test_status import parse_metrics
+
+BALLAST = 4_000_000
+
+pytestmark = [pytest.mark.usefixtures("needs_root", "needs_passthrough"), pytest.mark.passthrough]
+
+
+@pytest.fixture
+def needs_passthrough():
+    if missing := tools.why_no_passthrough():
+        pytest.skip(missing)
+
+
+@pytest.fixture
+def layers(place):
+    """Makes an overlay over the last one, the first over a file system in memory. Named before `mount`, to go after it."""
+    base = place / "base"
+    base.mkdir()
+    tools.run("mount", "-t", "tmpfs", "tmpfs", base)
+    made = []
+
+    def make():
+        at = base / f"on{len(made)}"
+        lower = made[-1] if made else at / "lower"
+        for directory in (at / "upper", at / "work", at / "merged", lower):
+            directory.mkdir(parents=True, exist_ok=True)
+        options = f"lowerdir={lower},upperdir={at}/upper,workdir={at}/work"
+        tools.run("mount", "-t", "overlay", "-o", options, "overlay", at / "merged")
+        made.append(at / "merged")
+        return made[-1]
+
+    yield make
+    for path in [*reversed(made), base]:
+        tools.run("umount", path)
+
+
+def build_in(place, store):
+    store.mkdir(parents=True, exist_ok=True)
+    build = programs.small(place / "large", 3, f"-DBALLAST={BALLAST}")
+    programs.into_store(store, build.id, "/usr/bin/large", build.path)
+    return build
+
+
+def read_by_daemon(m, build):
+    """How many bytes the daemon reads while the whole file is read, which must be that of the store."""
+    def bytes_read():
+        return int(dict(line.split(": ") for line in pathlib.Path(f"/proc/{m.pid}/io").read_text().splitlines())["rchar"])
+
+    before = bytes_read()
+    assert m.artifact(build.id).read_bytes() == build.read()
+    return bytes_read() - before
+
+
+def not_taken(m):
+    return parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_not_passed_through_total"]
+
+
+def test_store_on_an_overlay(layers, mount, place):
+    store = layers() / "store"
+    build = build_in(place, store)
+    m = mount("passthrough=on", on=store)
+    assert read_by_daemon(m, build) < BALLAST / 10
+    assert (m.status()["mode"], m.status()["mode_reason"], not_taken(m)) == ("passthrough", "", 0)
+
+
+def test_store_on_two(layers, mount, place):
+    layers()
+    store = layers() / "store"
+    build = build_in(place, store)
+    m = mount("passthrough=on", on=store)
+    m.expect("read by the daemon, because the kernel does not: they lie on too many file systems")
+    for _ in range(3):
+        assert read_by_daemon(m, build) > 0
+    assert m.status()["mode_reason"] == f"but for {not_taken(m):.0f} opens of files that the kernel did not take: " \
+                                        "Too many levels of symbolic links" and not_taken(m) >= 1
+    assert m.log().count("because the kernel does not") == 1
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_mount_of_a_mount(layers, mount, place, store, more):
+    """The first one's passthrough is a layer, and the second's another; with an overlay below them they are one too many."""
+    lower_store = layers() / "store" if more else place / "team"
+    build = build_in(place, lower_store)
+    lower = mount("passthrough=on", on=lower_store)
+    m = mount("passthrough=on", f"lower={lower}")
+    if more:
+        m.expect("because the kernel does not: they lie on too many file systems")
+    passed = read_by_daemon(m, build) < BALLAST / 10
+    assert passed == (not more) == (not_taken(m) == 0)
+
+
+def test_an_overlay_on_a_mount(layers, mount, place, store):
+    """Containers are made so."""
+    build = build_in(place, store)
+    m = mount("passthrough=on")
+    at = layers().parent / "over"
+    at.mkdir()
+    tools.run("mount", "-t", "overlay", "-o", f"lowerdir={m}:{place}/base/on0/lower", "overlay", at)
+    try:
+        assert (at / "buildid" / build.id / "elf").read_bytes() == build.read()
+    finally:
+        tools.run("umount", at)
