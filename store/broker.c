@@ -168,6 +168,24 @@ static bool can_fetch(const struct bid_broker *broker, const struct bid_request 
 	return broker->n_sources > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
 }
 
+unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source)
+{
+	static const enum bid_kind wholes[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+	const char *name = broker->asked[source].source->name;
+	unsigned shortest = UINT_MAX;
+
+	if (!bid_kind_has_detail(request->kind))
+		return 0;
+	for (size_t i = 0; i < sizeof(wholes) / sizeof(wholes[0]) && shortest > 0; i++) {
+		struct bid_request whole = { .id = request->id, .kind = wholes[i] };
+		unsigned ttl = bid_absences_ttl(broker->absences, &whole, name);
+
+		if (ttl < shortest)
+			shortest = ttl;
+	}
+	return shortest;
+}
+
 /* For how many seconds is @request absent everywhere? 0 if anybody is to be asked. */
 static unsigned absent_for(const struct bid_broker *broker, const struct bid_request *request)
 {
@@ -175,7 +193,10 @@ static unsigned absent_for(const struct bid_broker *broker, const struct bid_req
 
 	for (size_t i = 0; i < broker->n_sources && shortest > 0; i++) {
 		unsigned ttl = bid_absences_ttl(broker->absences, request, broker->asked[i].source->name);
+		unsigned build = bid_broker_build_absent_s(broker, request, i);
 
+		if (build > ttl)
+			ttl = build;
 		if (ttl < shortest)
 			shortest = ttl;
 	}

@@ -120,6 +120,12 @@ struct bid_broker {
 	} counts;
 };
 
+/*
+ * For how many seconds does it stand that the source of index @source has neither the debuginfo nor the ELF file of the build? Then
+ * it has no source file and no section of it either. 0 if it did not say so, or if @request is for one of these two.
+ */
+unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source);
+
 /* bid_broker_find() without counting the "no". */
 int bid_broker_look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 

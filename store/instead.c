@@ -14,6 +14,7 @@
 struct bid_instead {
 	struct bid_request section; /* kept */
 	size_t tried; /* files that it may be in */
+	int trouble; /* what else than "no" was said, of the section until a whole file was found, or of one that it may be in */
 	struct bid_flight *flights[FLIGHTS_MAX]; /* that were waited for; with a reference each */
 	size_t n_flights;
 	struct bid_verdict *verdicts; /* of all of them, for bid_instead_tell(); owned */
@@ -43,13 +44,32 @@ static void note_flight(struct bid_instead *instead, struct bid_flight *flight)
 	instead->flights[instead->n_flights++] = flight;
 }
 
+/*
+ * @flight has come to @error: is there any use in asking for something else? Servers that do not know sections say so in many ways,
+ * and one of several may be dead; but if all are, they are for everything.
+ */
+static bool leaves_hope(int error, const struct bid_flight *flight)
+{
+	if (error == 0 || error == -ENOENT || error == -EBADMSG)
+		return true;
+	if (error != -EHOSTUNREACH || !flight)
+		return false;
+	for (size_t i = 0; i < flight->n_verdicts; i++) {
+		enum bid_outcome outcome = flight->verdicts[i].outcome;
+
+		if (bid_outcome_is_no(outcome) || outcome == BID_OUTCOME_REFUSED || outcome == BID_OUTCOME_REJECTED)
+			return true;
+	}
+	return false;
+}
+
 /* What to ask for, now that the last has come to @error: -EINPROGRESS and @ret_whole, or what there is to answer. */
-static int next(struct bid_broker *broker, struct bid_instead *instead, int error, struct bid_request *ret_whole,
-		struct bid_file *ret_file)
+static int next(struct bid_broker *broker, struct bid_instead *instead, int error, const struct bid_flight *flight,
+		struct bid_request *ret_whole, struct bid_file *ret_file)
 {
 	enum bid_kind kind;
 
-	if (error != -ENOENT && (error != 0 || instead->tried == 0))
+	if ((error == 0 && instead->tried == 0) || !leaves_hope(error, flight))
 		return error;
 	if (instead->tried > 0) {
 		int r = bid_broker_look(broker, &instead->section, ret_file, NULL);
@@ -57,9 +77,14 @@ static int next(struct bid_broker *broker, struct bid_instead *instead, int erro
 		if (r != -EINPROGRESS)
 			return r;
 	}
+	/* what is in a file the file itself tells, and no server needs to */
+	if (error == 0 && instead->tried == 1)
+		instead->trouble = 0;
+	else if (error != 0 && error != -ENOENT && instead->trouble == 0)
+		instead->trouble = error;
 	kind = bid_section_whole(instead->tried);
 	if (kind == BID_KIND_NONE)
-		return -ENOENT;
+		return instead->trouble ? instead->trouble : -ENOENT;
 	instead->tried++;
 	*ret_whole = (struct bid_request){ .id = instead->section.id, .kind = kind };
 	return -EINPROGRESS;
@@ -73,7 +98,7 @@ int bid_instead_step(struct bid_broker *broker, struct bid_waiter *waiter, int e
 	int r;
 
 	note_flight(waiter->instead, flight);
-	r = next(broker, waiter->instead, error, &whole, &file);
+	r = next(broker, waiter->instead, error, flight, &whole, &file);
 	if (r == -EINPROGRESS) {
 		bid_broker_seek(broker, waiter, &whole);
 		return r;

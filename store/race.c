@@ -61,6 +61,22 @@ static bool said_before(struct bid_flight *flight, size_t source, struct bid_abs
 	return true;
 }
 
+/* Did @source say that it has neither file of the build? Then it has no part of them, and no source file. Without the lock. */
+static bool has_no_build(struct bid_flight *flight, size_t source)
+{
+	struct bid_broker *broker = flight->broker;
+	unsigned ttl = broker->config.no_negative ? 0 : bid_broker_build_absent_s(broker, &flight->request, source);
+	char text[BID_TEXT_MAX];
+
+	if (ttl == 0)
+		return false;
+	snprintf(text, sizeof(text), "it has nothing else of this build, and is asked again in %u s", ttl);
+	pthread_mutex_lock(&broker->lock);
+	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_ABSENT, text);
+	pthread_mutex_unlock(&broker->lock);
+	return true;
+}
+
 /* Did another process ask @source meanwhile, and got no answer? Then that is its verdict. Without the lock. */
 static bool asked_in_vain(struct bid_flight *flight, size_t source)
 {
@@ -84,7 +100,7 @@ static bool is_known(struct bid_flight *flight, size_t source)
 	       said_before(flight, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED, "it said so before") ||
 	       said_before(flight, source, broker->refused, BID_OUTCOME_REFUSED, "it said so before") ||
 	       said_before(flight, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong") ||
-	       asked_in_vain(flight, source);
+	       has_no_build(flight, source) || asked_in_vain(flight, source);
 }
 
 void bid_race_line_up(struct bid_flight *flight)

@@ -27,7 +27,11 @@ struct bid_fetch_config {
 	unsigned unheard_ms;
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
-	unsigned parallel; /* transfers at once per server, and up to twice as many more that take longer; 0 means 8 */
+	/*
+	 * Transfers at once per server, but for those that take longer than three seconds. If there are three times as many in all,
+	 * half as many at once; and never more than 16 times as many. 0 means 8.
+	 */
+	unsigned parallel;
 	unsigned max_time_ms; /* for one artifact, all tries, once it is its turn; 0 means no limit */
 	uint64_t max_size; /* of one artifact, in bytes; 0 means no limit */
 	dev_t own_device; /* of the program's own mount, from which file:// has nothing (bid_source_tree_new()); or 0 */

@@ -236,6 +236,16 @@ static void judge_open_end(struct bid_transfer *transfer)
 	transfer->judgement.sign = BID_SIGN_HEALTHY;
 }
 
+bool bid_is_said_to_be_empty(const struct bid_transfer *transfer)
+{
+	return transfer->kind == BID_KIND_SOURCE && transfer->response.debuginfod_size == 0;
+}
+
+void bid_judge_empty(struct bid_transfer *transfer)
+{
+	bid_judge(transfer, BID_OUTCOME_REFUSED, false, "no bytes, which need not be what is there");
+}
+
 /* An answer came to its end as far as libcurl can tell, which believes a connection that is closed without a length. */
 static void judge_answer(struct bid_transfer *transfer)
 {
@@ -247,6 +257,8 @@ static void judge_answer(struct bid_transfer *transfer)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
 	else if (is_body && size == BID_SIZE_UNKNOWN && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
 		judge_open_end(transfer);
+	else if (is_body && transfer->received == 0 && bid_kind_has_detail(transfer->kind) && !bid_is_said_to_be_empty(transfer))
+		bid_judge_empty(transfer);
 	else
 		bid_judge_status(transfer);
 	/* a part that was not asked for has been judged before it came to this */

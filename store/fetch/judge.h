@@ -18,6 +18,13 @@ void bid_judge_status(struct bid_transfer *transfer);
 void bid_judge_receiver(struct bid_transfer *transfer, int error);
 
 /*
+ * No bytes are no section, and a source file only if the server says of it that it has none: what a server in trouble answers with,
+ * or a cache, looks the same. Nothing in them would tell.
+ */
+bool bid_is_said_to_be_empty(const struct bid_transfer *transfer);
+void bid_judge_empty(struct bid_transfer *transfer);
+
+/*
  * RFC 9112, 8: of a body without a length, that ends with its connection, nobody can say whether it was all. HTTP/2 and chunks mark
  * the end.
  */

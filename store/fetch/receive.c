@@ -67,6 +67,8 @@ static bool refuses_text(struct bid_transfer *transfer)
 		return false;
 	if (response->is_page && !is_for_page(transfer))
 		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "a web page");
+	else if (bid_response_size(response) == 0 && !bid_is_said_to_be_empty(transfer))
+		bid_judge_empty(transfer);
 	else if (transfer->kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
 		bid_judge(transfer, BID_OUTCOME_REJECTED, false, "said to be of %" PRIu64 " bytes, and of %" PRIu64,
 			  response->content_length, response->debuginfod_size);

@@ -14,7 +14,7 @@
   flip-note                 the file with one bit of its build-id inverted
   flip:OFFSET               the file with the byte at OFFSET inverted
   html                      200 and a web page
-  empty                     200 and no byte
+  empty, empty-chunked      200 and no byte, which is announced or not
   encoded                   200, Content-Encoding: gzip
   truncate:N                N bytes of the file, announced as all of it by Content-Length
   truncate-noclen:N         N bytes, ended by closing; X-DEBUGINFOD-SIZE tells the truth
@@ -168,6 +168,11 @@ def html(handler, arg):
 
 def empty(handler, arg):
     handler.begin(200, [("Content-Length", "0")])
+
+
+def empty_chunked(handler, arg):
+    handler.begin(200, [("Transfer-Encoding", "chunked")])
+    handler.wfile.write(b"0\r\n\r\n")
 
 
 @with_artifact
@@ -449,6 +454,7 @@ BEHAVIOURS = {
     "flip": (flip, True),
     "html": (html, False),
     "empty": (empty, False),
+    "empty-chunked": (empty_chunked, False),
     "encoded": (encoded, False),
     "truncate": (truncate, True),
     "truncate-noclen": (truncate_noclen, True),

@@ -135,6 +135,36 @@ def test_sections_from_a_server(mount, mode, shop):
     assert m.status()["sources"][0]["asked"] == count
 
 
+@pytest.mark.parametrize("answer", ["error:404*1", "error:403*1", "error:400*1", "html*1", "empty*1", "empty-chunked*1"])
+def test_sections_of_a_server_that_does_not_know_them(mount, faults, place, answer):
+    """Whatever it says instead, and whoever else is dead: it has the file that the section is in."""
+    program = programs.small(place / "app")
+    server = faults(answer)
+    server.serve(program)
+    m = mount("url=http://127.0.0.1:1", f"url={server.url}", "wait=30")
+    m.permit("127.0.0.1")
+    path = m.artifact(program.id, "section") / ".debug_line"
+    assert path.read_bytes() == programs.sections(program.path)[".debug_line"] != b""
+
+
+def test_sources_of_no_bytes(mount, mode, faults, place, store):
+    """They are kept only if that is said to be all of it, and are no obstacle to what comes later."""
+    program = programs.small(place / "app")
+    server = faults("empty")
+    server.serve(program)
+    (server.root / program.id / "source/usr/src").mkdir(parents=True)
+    for name, content in (("a.c", b"int a;\n"), ("empty.h", b"")):
+        (server.root / program.id / "source/usr/src" / name).write_bytes(content)
+    m = mount(f"url={server.url}")
+    m.permit("no bytes, which need not be what is there")
+    source = m.artifact(program.id, "source") / "usr/src"
+    assert fetching.read(source / "a.c") == errno.ENOENT and not fetching.contents(store)
+    server.behave()
+    # an answer stands a moment, for who asks at the same time
+    tools.wait_until(lambda: fetching.read(source / "a.c") == b"int a;\n", "the file")
+    assert (source / "empty.h").read_bytes() == b""
+
+
 def test_sections_are_cut_out_of_what_is_here(mount, mode, shop, store):
     programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.path)
     programs.into_store(store, shop.app.id, "/usr/bin/app", shop.app.debug, "debug")

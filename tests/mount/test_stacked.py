@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Passthrough to a store that lies on other file systems: the kernel follows two, and beyond those the daemon reads, and says so."""
+"""Passthrough to a store that lies on other file systems: beyond one layer of them the daemon reads, and says so."""
 import pathlib
 
 import pytest

@@ -46,19 +46,31 @@ static void test_it_is_cut_out_of_a_whole(void **state)
 static void test_no_file_has_it(void **state)
 {
 	struct scene *scene = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_request section = section_of(0xa), source_file = request_of(0xa, BID_KIND_SOURCE);
+	struct bid_source *one, *other;
+	struct bid_detail *name;
 	struct call *call;
 
 	scene_broker(scene, &patient);
-	scene_memory(scene, "memory");
+	one = scene_memory(scene, "one");
+	assert_int_equal(bid_detail_source("/a.c", &name), 0);
+	source_file.detail = name;
 	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
 	assert_int_equal(call->n_verdicts, 3);
 	assert_int_equal(stats_of(scene).absent, 1);
-	/* the files are known to be absent now: only the section is asked for again */
+	/* the files are known to be absent now, and with them all that is in them, or that they are made of */
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
-	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
+	assert_int_equal(bid_source_memory_asked(one), 3);
+	/* whoever has not said so is asked */
+	other = scene_memory(scene, "other");
+	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(bid_source_memory_asked(one), 3);
+	assert_int_equal(bid_source_memory_asked(other), 1);
 	bid_request_release(&section);
+	bid_request_release(&source_file);
 }
 
 static void test_an_outage_is_no_reason_for_more(void **state)
@@ -72,6 +84,44 @@ static void test_an_outage_is_no_reason_for_more(void **state)
 	bid_source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &section, NULL), -EHOSTUNREACH);
 	assert_int_equal(bid_source_memory_asked(source), 1);
+	bid_request_release(&section);
+}
+
+/* But one that is dead, beside another that answers, is none either. */
+static void test_one_of_two_is_dead(void **state)
+{
+	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_REFUSED };
+	struct scene *scene = *state;
+	struct bid_source *alive;
+
+	scene_broker(scene, &patient);
+	bid_source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
+	alive = scene_memory(scene, "alive");
+	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
+		uint8_t byte = (uint8_t)(0xa + i);
+		struct bid_request section = section_of(byte);
+		struct call *call;
+
+		put_elf(alive, byte, byte);
+		bid_source_memory_set_default(alive, outcomes[i]);
+		assert_int_equal(fetch(scene, &section, &call), 0);
+		assert_true(call->size > 0 && call->size < LARGE);
+		bid_request_release(&section);
+	}
+}
+
+/* What is known of none, in the end, may be there: not all have said "no". */
+static void test_what_is_not_known_is_not_absent(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request section = section_of(0xa);
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	bid_source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
+	scene_memory(scene, "alive");
+	assert_int_equal(fetch(scene, &section, &call), -EHOSTUNREACH);
+	assert_int_equal(call->n_verdicts, 6);
 	bid_request_release(&section);
 }
 
@@ -266,6 +316,8 @@ int main(void)
 		scene_test(test_it_is_cut_out_of_a_whole),
 		scene_test(test_no_file_has_it),
 		scene_test(test_an_outage_is_no_reason_for_more),
+		scene_test(test_one_of_two_is_dead),
+		scene_test(test_what_is_not_known_is_not_absent),
 		scene_test(test_cancel_while_the_whole_comes),
 		scene_test(test_the_wait_for_a_whole_is_bounded),
 		scene_test(test_all_of_it_is_one_wait),

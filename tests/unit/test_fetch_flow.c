@@ -30,32 +30,42 @@ static void test_turns(void **state)
 	tear_down(&setting);
 }
 
-/* What takes long leaves its turn to the next, but there is an end to that. */
+/* What takes long leaves its turn to the next; and however many they are, what is small does not wait for one of them to end. */
 static void test_long_ones(void **state)
 {
-	enum { N = 4, MOST = 3 };
+	enum { PARALLEL = 2, MANY = 3 * PARALLEL, N = MANY + 2 };
 	static struct capture captures[N], small;
 	struct bid_fetch_config config = quick;
 	struct setting setting;
 	double began;
 
-	config.parallel = 1;
+	config.parallel = PARALLEL;
 	set_up(&setting, &config);
-	behave("slow:10000");
+	behave("slow:2000");
 	control("POST", "?behaviour=ok&id=" OTHER_ID);
 	began = now();
-	for (size_t i = 0; i < N; i++) {
+	for (size_t i = 0; i < MANY; i++) {
 		capture_init(&captures[i]);
 		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
-		if (i == 0)
-			ask(setting.source, OTHER_ID, &small);
 	}
+	await(&captures[MANY - 1], &captures[MANY - 1].heads, 1);
+	assert_true(now() - began > 5.9);
+	began = now();
+	capture_init(&small);
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &small);
+	for (size_t i = MANY; i < N; i++) {
+		capture_init(&captures[i]);
+		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
+	}
+	await_done(&small);
 	assert_int_equal(small.outcome, BID_OUTCOME_FOUND);
 	assert_true(small.done_at - began < 6);
-	await(&captures[N - 1], &captures[N - 1].heads, 1);
-	await_done(&captures[0]);
-	assert_body(&captures[0]);
-	assert_int_equal(statistic("peak"), MOST);
+	/* half as many at a time from there */
+	await(&captures[MANY], &captures[MANY].heads, 1);
+	assert_int_equal(captures[N - 1].heads, 0);
+	assert_int_equal(statistic("peak"), MANY + 1);
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(captures[i].dones, 0);
 	tear_down(&setting);
 }
 
