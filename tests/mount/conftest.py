@@ -28,6 +28,17 @@ class TimeLimit(Exception):
     pass
 
 
+def pytest_addoption(parser):
+    parser.addoption("--last-first", action="store_true",
+                     help="begin with the last files: two who share the work, and have time for a part of it, leave out others each")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("last_first"):
+        names = sorted({item.path for item in items}, reverse=True)
+        items.sort(key=lambda item: names.index(item.path))
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
     for mode in MODES:
