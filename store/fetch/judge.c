@@ -132,6 +132,12 @@ static const struct ending {
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
 
+/* May another try end better? One that refuses connections may be restarted, if it was ever there. */
+static bool may_come_back(const struct bid_transfer *transfer, const struct ending *ending)
+{
+	return ending->retry && (ending->code != CURLE_COULDNT_CONNECT || transfer->server->answered_at > 0);
+}
+
 /* Why, in the words of the system if it knows, or else of libcurl. */
 static const char *reason(struct bid_transfer *transfer, CURLcode code, char *buf, size_t size)
 {
@@ -167,7 +173,7 @@ static bool is_endless_line(const struct bid_transfer *transfer, CURLcode code)
 /* Was it not the server, but a proxy on the way that no connection came of? Then that is judged. */
 static bool judge_proxy(struct bid_transfer *transfer, const struct ending *ending, const char *why)
 {
-	bool unresolved = ending->code == CURLE_COULDNT_RESOLVE_PROXY;
+	bool unresolved = ending->code == CURLE_COULDNT_RESOLVE_PROXY, retry = may_come_back(transfer, ending);
 	char proxy[BID_PROXY_MAX];
 	curl_off_t connected = 0;
 	char *url = NULL;
@@ -181,10 +187,10 @@ static bool judge_proxy(struct bid_transfer *transfer, const struct ending *endi
 	/* there is a connection to the proxy, which makes the one to the server */
 	curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
 	if (unresolved)
-		bid_judge(transfer, ending->outcome, ending->retry, "%s %s", ending->words, proxy);
+		bid_judge(transfer, ending->outcome, retry, "%s %s", ending->words, proxy);
 	else
-		bid_judge(transfer, ending->outcome, ending->retry, "could not connect %s the proxy %s: %s",
-			  connected > 0 ? "by" : "to", proxy, why);
+		bid_judge(transfer, ending->outcome, retry, "could not connect %s the proxy %s: %s", connected > 0 ? "by" : "to",
+			  proxy, why);
 	return true;
 }
 
@@ -203,8 +209,8 @@ static void judge_code(struct bid_transfer *transfer, CURLcode code)
 		if (ending->code != code)
 			continue;
 		if (!judge_proxy(transfer, ending, why))
-			bid_judge(transfer, ending->outcome, ending->retry, "%s%s%s", ending->words, more ? " " : "",
-				  more ? why : "");
+			bid_judge(transfer, ending->outcome, may_come_back(transfer, ending), "%s%s%s", ending->words,
+				  more ? " " : "", more ? why : "");
 		if (code == CURLE_OPERATION_TIMEDOUT)
 			excuse_connecting(transfer);
 		return;

@@ -30,7 +30,7 @@ class TimeLimit(Exception):
 
 def pytest_addoption(parser):
     parser.addoption("--last-first", action="store_true",
-                     help="begin with the last files: two who share the work, and have time for a part of it, leave out others each")
+                     help="begin with the last files: of two who share the work and have no time for all, each leaves out others")
 
 
 def pytest_collection_modifyitems(config, items):
