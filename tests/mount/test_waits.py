@@ -107,10 +107,14 @@ def test_a_change_beside_a_miss(mount, mode, faults, place, store):
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("behaviour", ["stall-headers", "stall:5000"])
 def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
-    program = programs.small(place / "app")
-    server = faults(behaviour)
-    server.serve(program)
+    program, first = programs.small(place / "app"), programs.small(place / "first", 2)
+    server = faults()
+    for build in (program, first):
+        server.serve(build)
     m = mount(f"url={server.url}", "wait=60")
+    # a server that has answered once is given more time than one that never did
+    assert read(m.artifact(first.id)) == first.read()
+    server.behave(behaviour)
     process = reader(m.artifact(program.id))
     await_waiters(m, 1)
     process.send_signal(sig)
