@@ -27,8 +27,8 @@ void bid_backings_end(struct bid_backings *backings);
 void bid_backings_free(struct bid_backings *backings);
 
 /*
- * Give back the id of the file with the attributes @st if nobody has that open, or with NULL the ids that were not used for an
- * hour. @backings may be NULL.
+ * Give back the id of the file with the attributes @st if nobody has that open, or with NULL the ids that were not used for a
+ * minute. @backings may be NULL.
  */
 void bid_backings_let_go(struct bid_backings *backings, const struct stat *st);
 
