@@ -50,7 +50,7 @@ def test_request(shop, get, place):
                NETRC=secret(place / "netrc", "machine 127.0.0.1 login user password word\n"), DEBUGINFOD_MAXSIZE="99999999")
     assert done.stderr == "" and server.count() == 1, "the same server twice"
     sent = header(server, program)
-    assert re.fullmatch(r"bidfs/[\d.]+ \(\+debuginfod client\)", sent.pop("User-Agent"))
+    assert re.fullmatch(r"bidfs/[\d.]+ \(debuginfod client\)", sent.pop("User-Agent"))
     assert sent.pop("Authorization") == "Basic " + base64.b64encode(b"user:word").decode()
     assert sent == {"Host": f"127.0.0.1:{server.port}", "Accept": "*/*", "X-DEBUGINFOD-MAXSIZE": "99999999", "X-Key": "open sesame"}
 

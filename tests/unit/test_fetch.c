@@ -40,7 +40,7 @@ static void test_healthy(void **state)
 	assert_string_equal(capture.file, expected);
 
 	header = control("GET", "/headers?path=/buildid/" ID "/debuginfo");
-	assert_non_null(strstr(header, "\"User-Agent\": \"bidfs/" BID_VERSION " (+debuginfod client)\""));
+	assert_non_null(strstr(header, "\"User-Agent\": \"bidfs/" BID_VERSION " (debuginfod client)\""));
 	assert_non_null(strstr(header, "\"X-DEBUGINFOD-MAXSIZE\": \"500000\""));
 	assert_null(strstr(header, "Accept-Encoding"));
 	tear_down(&setting);
