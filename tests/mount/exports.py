@@ -103,8 +103,6 @@ class Nginx:
 class NginxOverMount(Nginx):
     """With contrib/nginx: one that serves what is there, by the mount `here`, and one behind it that waits for what is not."""
 
-    soon = "25s"  # is how long bidfs is let wait
-
     def __init__(self, mount, here, place):
         self.mount, self.here = mount, here
         super().__init__(place)
@@ -125,7 +123,7 @@ class NginxOverMount(Nginx):
 
     def site(self, port):
         return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid-here(?=;)": str(self.here),
-                                                "/mnt/bid(?=;)": str(self.mount), "25s": self.soon,
+                                                "/mnt/bid(?=;)": str(self.mount),
                                                 r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}"})
 
 
