@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the units of systemd start is what a program's --help names: units.py PROGRAM... -- UNIT...
 
-And systemd has nothing to say against them, where there is one to ask. A unit for users is called NAME.user.service here.
+Nor do they want a file with their environment that nobody may have made, and the man page says which it is. And systemd has nothing
+to say against them, where there is one to ask. A unit for users is called NAME.user.service here.
 """
 import os
 import pathlib
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from lint import finish, skip
+from lint import ROOT, finish, skip
 
 
 def helped(program):
@@ -46,6 +47,14 @@ def started(unit, programs):
             for option in options_in(words) if not is_offered(option, helped(program))]
 
 
+def environment(unit):
+    """What is wrong with where @unit has it from."""
+    page = (ROOT / "docs/mount.bidfs.8").read_text(encoding="utf-8")
+    files = re.findall(r"^EnvironmentFile=(-?)(.*)$", unit.read_text(encoding="utf-8"), re.MULTILINE)
+    return [f"{unit.name}: does not start without '{path}'" for optional, path in files if not optional] + \
+        [f"{unit.name}: '{path}' is not in mount.bidfs(8)" for _, path in files if f"\n.Pa {path}" not in page]
+
+
 def verified(unit, programs, place):
     """What systemd says of @unit. It wants to see the programs, which are not installed."""
     name = unit.name.replace(".user.", ".")
@@ -63,7 +72,7 @@ def verified(unit, programs, place):
 split = sys.argv.index("--")
 programs = {pathlib.Path(program).name: str(pathlib.Path(program).resolve()) for program in sys.argv[1:split]}
 units = [pathlib.Path(unit) for unit in sys.argv[split + 1:]]
-problems = [problem for unit in units for problem in started(unit, programs)]
+problems = [problem for unit in units for problem in started(unit, programs) + environment(unit)]
 if shutil.which("systemd-analyze"):
     with tempfile.TemporaryDirectory() as top:
         for unit in units:

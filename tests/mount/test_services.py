@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The units, in a machine that systemd has started."""
+import json
+import re
+
 import pytest
 
 import tools
@@ -42,6 +45,33 @@ def test_mounts_and_mounts_again(machine):
     tools.wait_until(lambda: not is_mounted(machine), "the end of the mount")
     assert machine.property("bidfs", "Result") == "success", machine.journal("bidfs")
     tools.wait_until(lambda: machine.run("pgrep", "-x", "mount.bidfs", status=None).returncode == 1, "the end of the daemon")
+
+
+@pytest.mark.limit(120)
+def test_the_environment(machine):
+    """mount.bidfs(8): the unit reads it from a file, and what systemd mounts of fstab(5) with a file beside it."""
+    def reason():
+        """Why the file was not to be had."""
+        machine.run("cat", f"{POINT}/buildid/{'00' * 20}/debuginfo", status=1)
+        source, = json.loads(machine.run("cat", f"{POINT}/.bidfs/status").stdout)["sources"]
+        assert source["name"] == "https://debuginfod.invalid"
+        return source["last_trouble"]
+
+    page = (tools.ROOT / "docs/mount.bidfs.8").read_text()
+    path, text = re.search(r"^# cat (\S+)\n(\[Mount\]\n.*?)^#", page, re.MULTILINE | re.DOTALL).groups()
+    defaults = re.search(r"^EnvironmentFile=-(.*)", text, re.MULTILINE)[1]
+    write = 'mkdir -p "$(dirname "$1")"; printf %s "$2" >>"$1"'
+    machine.run("sh", "-euc", write, "sh", defaults, "DEBUGINFOD_URLS=https://debuginfod.invalid\nhttps_proxy=http://127.0.0.1:9\n")
+    machine.run("systemctl", "start", "bidfs")
+    assert "the proxy 127.0.0.1:9" in reason()
+    machine.run("systemctl", "stop", "bidfs")
+
+    machine.run("sh", "-euc", write, "sh", path, text)
+    machine.run("sh", "-euc", write, "sh", "/etc/fstab", f"{STORE} {POINT} bidfs allow_other 0 0\n")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "mnt-bid.mount")
+    assert is_mounted(machine) and "the proxy 127.0.0.1:9" in reason()
+    machine.run("systemctl", "stop", "mnt-bid.mount")
 
 
 @pytest.mark.limit(120)
