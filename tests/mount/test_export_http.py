@@ -3,6 +3,7 @@
 import concurrent.futures
 import errno
 import itertools
+import os
 import pathlib
 import time
 import urllib.error
@@ -155,6 +156,29 @@ def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
     assert upstream.count(program.id) == 1
     assert fetching.read(member.artifact("00" * 20)) == 2
     assert upstream.count("00" * 20) == 1
+
+
+@pytest.mark.limit(60)
+@pytest.mark.parametrize("way", ["url=http", "url=file", "lower=", "lower=,url=http"])
+def test_what_a_member_has(mount, nginx, faults, place, store, way):
+    """As docs/TEAM.md has it: what the server has is copied or not, and listed from the start or not; and who fetches the rest."""
+    upstream = faults()
+    kept, far = (programs.small(place / f"app{number}", number) for number in range(2))
+    programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
+    upstream.serve(far, "executable")
+    shared = mount(f"url={upstream.url}", *exports.team_options(), "wait=5")
+    (own := place / "own").mkdir()
+    options = {"url=http": [f"url={nginx(shared).url}"], "url=file": [f"url=file://{shared}"], "lower=": [f"lower={store}"]}
+    member = mount(*itertools.chain(*(options[part] for part in way.split(","))), on=own)
+    below, asks = "lower=" in way, "url=" in way
+    assert os.listdir(member / "buildid") == ([kept.id] if below else [])
+    assert (member / f"by-path/usr/bin/kept/{kept.id}").exists() == below
+    assert fetching.read(member.artifact(kept.id)) == kept.read()
+    assert any(kept.id in name for name in fetching.contents(own)) != below
+    assert os.listdir(member / "buildid") == [kept.id]
+    assert fetching.read(member.artifact(far.id)) == (far.read() if asks else errno.ENOENT)
+    assert upstream.count(far.id) == asks
+    assert any(far.id in name for name in fetching.contents(own)) == asks
 
 
 def behind_a_slow_one(mount, nginx, faults, place, seconds):
