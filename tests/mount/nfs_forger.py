@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An NFSv3 client that makes up file handles.
+"""An NFS client that makes up file handles.
 
-usage: nfs_forger.py EXPORT FILE INODE COUNT
+usage: nfs_forger.py VERSION EXPORT FILE INODE COUNT
 
 Looks FILE up, whose inode number is INODE, and sends COUNT handles that are like its own, each with GETATTR, ACCESS and READ. Tells
 how often the server answered what, as JSON: by the NFS status, or "garbage" if it took the call for none, or "denied" if the
@@ -14,14 +14,66 @@ import random
 import struct
 import sys
 
-from nfs_rpc import ACCESS, GETATTR, NFS3, PORT, READ, Connection, data_of, look_up, opaque
+from nfs_rpc import (ACCESS, ACCESS4, GETATTR, GETATTR4, NFS3, NFS4, PORT, PUTFH, READ, Connection, compound, data_of, look_up,
+                     look_up4, opaque, opaque_in, read4)
 
-HANDLE_MAX, CHUNK, FILEID_AT = 64, 4096, 52
+CHUNK, FILEID_AT, FILEID4, EVERYTHING = 4096, 52, 20, 0x3f
+
+
+class Three:
+    """What is asked by NFSv3; each gives the status, or a word, and what there is."""
+
+    handle_max = 64
+
+    def __init__(self):
+        self.nfs = Connection(NFS3, PORT)
+
+    def look_up(self, export, path):
+        return look_up(self.nfs, export, path)
+
+    def ask(self, procedure, handle, rest=b""):
+        result = self.nfs.call(procedure, opaque(handle) + rest)
+        return (result, None) if isinstance(result, str) else (struct.unpack_from(">I", result)[0], result[4:])
+
+    def fileid(self, handle):
+        status, result = self.ask(GETATTR, handle)
+        return status, struct.unpack_from(">Q", result, FILEID_AT)[0] if status == 0 else None
+
+    def access(self, handle):
+        return self.ask(ACCESS, handle, struct.pack(">I", EVERYTHING))
+
+    def read(self, handle):
+        status, result = self.ask(READ, handle, struct.pack(">QI", 0, CHUNK))
+        return status, data_of(result) if status == 0 else None
+
+
+class Four:
+    """The same by NFSv4."""
+
+    handle_max = 128
+
+    def __init__(self):
+        self.nfs = Connection(NFS4, PORT)
+
+    def look_up(self, export, path):
+        return look_up4(self.nfs, export, path)
+
+    def fileid(self, handle):
+        status, result = compound(self.nfs, (PUTFH, opaque(handle)), (GETATTR4, struct.pack(">II", 1, 1 << FILEID4)))
+        # behind the list of what it gives
+        at = 4 + 4 * struct.unpack_from(">I", result)[0] if status == 0 else 0
+        return status, struct.unpack(">Q", opaque_in(result, at))[0] if status == 0 else None
+
+    def access(self, handle):
+        return compound(self.nfs, (PUTFH, opaque(handle)), (ACCESS4, struct.pack(">I", EVERYTHING)))
+
+    def read(self, handle):
+        return read4(self.nfs, handle, 0, CHUNK)
 
 
 class Forger:
-    def __init__(self, handle, inode):
-        self.handle, self.chance = handle, random.Random(29)
+    def __init__(self, handle, handle_max, inode):
+        self.handle, self.handle_max, self.chance = handle, handle_max, random.Random(29)
         # as the kernel's FUSE encodes the number: the server keeps that in its own handle
         self.at = handle.find(struct.pack("=II", inode >> 32, inode & 0xffffffff))
         assert self.at >= 0, f"there is no {inode:x} in {handle.hex()}"
@@ -43,41 +95,34 @@ class Forger:
             lambda: handle[:self.at] + chance.randbytes(8) + handle[self.at + 8:],
             lambda: handle[:self.at] + chance.randbytes(len(handle) - self.at),
             lambda: handle[:chance.randrange(len(handle))],
-            lambda: handle + chance.randbytes(chance.randrange(1, HANDLE_MAX + 9 - len(handle))),
+            lambda: handle + chance.randbytes(chance.randrange(1, self.handle_max + 9 - len(handle))),
             lambda: chance.randbytes(len(handle)),
-            lambda: chance.randbytes(chance.randrange(HANDLE_MAX + 9)),
+            lambda: chance.randbytes(chance.randrange(self.handle_max + 9)),
         ][number % 8]()
 
 
 def main():
-    export, path, inode, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    nfs = Connection(NFS3, PORT)
-    handle = look_up(nfs, export, path)
-    forger = Forger(handle, inode)
+    version, export, path = sys.argv[1:4]
+    inode, count = int(sys.argv[4]), int(sys.argv[5])
+    nfs = {"3": Three, "4": Four}[version]()
+    handle = nfs.look_up(export, path)
+    forger = Forger(handle, nfs.handle_max, inode)
     answers = {}
 
-    def ask(procedure, forged, rest=b""):
-        result = nfs.call(procedure, opaque(forged) + rest)
-        status = result if isinstance(result, str) else str(struct.unpack_from(">I", result)[0])
+    def noted(answer):
+        status, result = answer
         answers[status] = answers.get(status, 0) + 1
-        return result[4:] if status == "0" else None
+        return result
 
-    def fileid(attributes):
-        return struct.unpack_from(">Q", attributes, FILEID_AT)[0]
-
-    def read(forged):
-        result = ask(READ, forged, struct.pack(">QI", 0, CHUNK))
-        return None if result is None else data_of(result)
-
-    own = read(handle)
-    assert fileid(ask(GETATTR, handle)) == inode and own
+    own = noted(nfs.read(handle))
+    assert noted(nfs.fileid(handle)) == inode and own
     answers.clear()
     for number in range(count):
         forged = forger.forge(number)
-        attributes = ask(GETATTR, forged)
-        assert attributes is None or fileid(attributes) == forger.number_of(forged), forged.hex()
-        ask(ACCESS, forged, struct.pack(">I", 0x3f))
-        content = read(forged)
+        fileid = noted(nfs.fileid(forged))
+        assert fileid is None or fileid == forger.number_of(forged), forged.hex()
+        noted(nfs.access(forged))
+        content = noted(nfs.read(forged))
         assert content is None or (forger.number_of(forged) == inode and content == own), forged.hex()
     print(json.dumps(answers))
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Calls of NFS by hand, RFC 5531 and 1813: no library sends what it was not given by the server, or reads on by a handle alone."""
+"""Calls of NFS by hand, RFC 5531, 1813 and 7530: no library sends what no server gave it, or reads on by a handle alone."""
 import socket
 import struct
 
 PORTMAPPER, MOUNTD, NFS3, NFS4 = (100000, 2), (100005, 3), (100003, 3), (100003, 4)
 GETPORT, MNT, GETATTR, LOOKUP, ACCESS, READ = 3, 1, 1, 3, 4, 6
+COMPOUND, ACCESS4, GETATTR4, GETFH, LOOKUP4, PUTFH, PUTROOTFH, READ4 = 1, 3, 9, 10, 15, 22, 24, 25
 TCP, PORT, ATTR_SIZE = 6, 2049, 84
+ANONYMOUS = bytes(16)  # NFSv4 reads without an open by this: what is open is a state of the server, and not asked for
 
 
 def opaque(data):
@@ -64,6 +66,37 @@ def look_up(nfs, export, path):
     for name in path.split("/"):
         handle = take_handle(nfs.call(LOOKUP, opaque(handle) + opaque(name.encode())))
     return handle
+
+
+def compound(nfs, *operations):
+    """
+    The status, or as a word why there is none, and what the last of NFSv4's operations gives, each of which is a number and
+    arguments; those before it give nothing.
+    """
+    arguments = opaque(b"") + struct.pack(">II", 0, len(operations))
+    result = nfs.call(COMPOUND, arguments + b"".join(struct.pack(">I", number) + rest for number, rest in operations))
+    if isinstance(result, str):
+        return result, None
+    status, _, count = struct.unpack_from(">III", result)
+    return status, result[12 + 8 * count:]
+
+
+def look_up4(nfs, export, path):
+    """The handle of a file, by NFSv4."""
+    names = [(LOOKUP4, opaque(name.encode())) for name in f"{export}/{path}".strip("/").split("/")]
+    status, result = compound(nfs, (PUTROOTFH, b""), *names, (GETFH, b""))
+    assert status == 0, f"status {status}"
+    return opaque_in(result)
+
+
+def read4(nfs, handle, offset, size):
+    """The status, and what is read."""
+    status, result = compound(nfs, (PUTFH, opaque(handle)), (READ4, ANONYMOUS + struct.pack(">QI", offset, size)))
+    return status, opaque_in(result, 4) if status == 0 else None
+
+
+def opaque_in(result, at=0):
+    return result[at + 4:at + 4 + struct.unpack_from(">I", result, at)[0]]
 
 
 def data_of(result):

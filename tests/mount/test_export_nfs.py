@@ -204,17 +204,18 @@ def test_what_is_the_owners_is_not_the_teams(ganesha, mount, store, place, versi
 
 
 @pytest.mark.limit(900 if os.environ.get("BIDFS_FULL") else 60)
-def test_forged_handles_lead_nowhere(ganesha, mount, store, place):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_forged_handles_lead_nowhere(ganesha, mount, store, place, version):
     """R29: cut, flipped, random ones, near to a right one and far from it. The server says that they are none, and both live on."""
     program = programs.small(place / "app", 1)
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     m = mount("allow_other", "ro")
     server, name = ganesha(m), f"buildid/{program.id}/elf"
     count = 100000 if os.environ.get("BIDFS_FULL") else 2000
-    forger = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_forger.py", "/bid", name, os.stat(m / name).st_ino, count]
+    forger = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_forger.py", version, "/bid", name, os.stat(m / name).st_ino, count]
     answers = json.loads(server.run(*forger, timeout=880).stdout)
     print(answers)
     # each is asked about three times: NFS3ERR_STALE, NFS3ERR_BADHANDLE; and some numbers are right, by another bit of their kind
     assert answers["70"] > count and answers["10001"] > count and answers.get("0", 0) < count / 10, answers
-    assert server.server.poll() is None and server.cat(3, name) == program.read()
+    assert server.server.poll() is None and server.cat(version, name) == program.read()
     assert m.end(signal.SIGTERM)[0] == 0
