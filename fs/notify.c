@@ -28,7 +28,9 @@ struct bid_notifier {
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects all below */
 	pthread_cond_t more;
+	pthread_cond_t told; /* another one was; on the monotonic clock */
 	struct change *first, **last;
+	uint64_t n_given, n_told; /* changes, with the names that were given before them */
 	struct bid_told_name *names; /* to be taken back; owned */
 	struct bid_hold *holds; /* the owners' */
 	struct bid_told_name *later; /* names alone, in directories that were held; owned */
@@ -210,8 +212,10 @@ static void *work(void *user)
 		free_names(due);
 		if (change)
 			tell_change(notifier, change);
-		free(change);
 		pthread_mutex_lock(&notifier->lock);
+		if (change && ++notifier->n_told == notifier->n_given)
+			pthread_cond_broadcast(&notifier->told);
+		free(change);
 	}
 	pthread_mutex_unlock(&notifier->lock);
 	return NULL;
@@ -220,6 +224,7 @@ static void *work(void *user)
 int bid_notifier_new(struct fuse_session *session, struct bid_inodes *inodes, struct bid_notifier **ret_notifier)
 {
 	struct bid_notifier *notifier = calloc(1, sizeof(*notifier));
+	pthread_condattr_t monotonic;
 	int r;
 
 	if (!notifier)
@@ -229,6 +234,10 @@ int bid_notifier_new(struct fuse_session *session, struct bid_inodes *inodes, st
 	notifier->last = &notifier->first;
 	pthread_mutex_init(&notifier->lock, NULL);
 	pthread_cond_init(&notifier->more, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&notifier->told, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	r = bid_thread_start(&notifier->thread, "bid-notify", work, notifier);
 	if (r < 0) {
 		free(notifier);
@@ -262,6 +271,7 @@ void bid_notifier_free(struct bid_notifier *notifier)
 	}
 	free_names(notifier->names);
 	free_names(notifier->later);
+	pthread_cond_destroy(&notifier->told);
 	pthread_cond_destroy(&notifier->more);
 	pthread_mutex_destroy(&notifier->lock);
 	free(notifier);
@@ -282,6 +292,7 @@ static void add(struct bid_notifier *notifier, uint64_t link, const struct bid_i
 	pthread_mutex_lock(&notifier->lock);
 	*notifier->last = change;
 	notifier->last = &change->next;
+	notifier->n_given++;
 	pthread_cond_signal(&notifier->more);
 	pthread_mutex_unlock(&notifier->lock);
 }
@@ -289,6 +300,19 @@ static void add(struct bid_notifier *notifier, uint64_t link, const struct bid_i
 void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path)
 {
 	add(notifier, 0, id, path ? path : "");
+}
+
+void bid_notify_wait(struct bid_notifier *notifier, unsigned ms)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += (end.tv_nsec + ms * 1000000L) / 1000000000;
+	end.tv_nsec = (end.tv_nsec + ms * 1000000L) % 1000000000;
+	pthread_mutex_lock(&notifier->lock);
+	while (notifier->n_told < notifier->n_given && pthread_cond_timedwait(&notifier->told, &notifier->lock, &end) == 0)
+		;
+	pthread_mutex_unlock(&notifier->lock);
 }
 
 void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names)

@@ -39,6 +39,12 @@ void bid_notifier_free(struct bid_notifier *notifier);
  */
 void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path);
 
+/*
+ * Until the kernel was told of every build so far, and of the names that were given before the last one, but not of what is put
+ * off; for @ms at most. By who is in no directory that it may be told of.
+ */
+void bid_notify_wait(struct bid_notifier *notifier, unsigned ms);
+
 /* Take back all of the list @names, which is taken over and may be NULL. Does not block. */
 void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names);
 

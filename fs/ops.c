@@ -18,6 +18,7 @@ const struct fuse_lowlevel_ops bid_ops = {
 	.statfs = bid_op_statfs,
 	.getxattr = bid_op_getxattr,
 	.listxattr = bid_op_listxattr,
+	.setxattr = bid_op_setxattr,
 	.mkdir = bid_op_mkdir,
 	.symlink = bid_op_symlink,
 	.create = bid_op_create,

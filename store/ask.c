@@ -33,7 +33,7 @@ int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 	begun(ask);
 	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
 	r = ask->txn ? bid_txn_reset(ask->txn) : bid_txn_begin(broker->store, &ask->flight->request, &ask->txn);
-	if (r == 0 && broker->config.accept)
+	if (r == 0 && (broker->config.accept || bid_absences_ttl(broker->accepted, &ask->flight->request, "") > 0))
 		bid_txn_accept(ask->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(ask->txn, size, false);

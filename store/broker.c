@@ -92,6 +92,7 @@ static void release(struct bid_broker *broker)
 	bid_absences_free(broker->refused);
 	bid_absences_free(broker->wrong);
 	bid_absences_free(broker->too_large);
+	bid_absences_free(broker->accepted);
 	bid_holds_free(broker->holds);
 	pthread_cond_destroy(&broker->has_holds);
 	pthread_cond_destroy(&broker->has_time);
@@ -131,6 +132,8 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->wrong);
 	if (r == 0)
 		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->too_large);
+	if (r == 0)
+		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->accepted);
 	if (r == 0)
 		r = bid_holds_new(store, &broker->holds);
 	if (r == 0)

@@ -7,6 +7,7 @@
  *   await.c	what becomes of a flight whose request another process fetches; its thread
  *   race.c	which sources a flight asks, and when
  *   ask.c	one source that is asked for one flight: start, receive
+ *   refresh.c	what was said is forgotten, at a caller's wish
  *   along.c	what is fetched along with what was fetched
  *   instead.c	what is asked for in place of a section that no source has
  *   publisher.c	the threads that decide what a source delivered: commit, go on with the race, end
@@ -77,6 +78,7 @@ struct bid_broker {
 	struct bid_absences *unsupported; /* what a source cannot be asked at all, by source, for a while; have their own lock */
 	struct bid_absences *refused; /* what it will not say, by source, for a while; have their own lock */
 	struct bid_absences *wrong; /* what a source sent in its place, by source, for a while; have their own lock */
+	struct bid_absences *accepted; /* of what other bytes are taken, for a while; have their own lock */
 	struct bid_holds *holds; /* of all processes that fetch into the store; have their own lock */
 	struct bid_absences *too_large; /* there, above the limit, or absent at each source; have their own lock */
 	struct bid_asked *asked; /* does not change from the first request on */

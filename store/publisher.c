@@ -87,6 +87,7 @@ static void note_fetched(const struct bid_ask *ask)
 	atomic_fetch_add(&broker->counts.fetched, 1);
 	bid_absences_forget(broker->absences, &flight->request, broker->asked[ask->source].source->name);
 	bid_absences_forget(broker->too_large, &flight->request, "");
+	bid_absences_forget(broker->accepted, &flight->request, "");
 	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)ask->received, broker->asked[ask->source].source->name,
 		 bid_request_name(&flight->request, name));
 }

@@ -90,6 +90,14 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
  */
 void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket);
 
+/*
+ * Forget what sources said of @request that it was absent, wrong, too large or not to be had, so that whoever wants it next has
+ * them asked: for all programs that use the store, as far as it is kept there. With kind BID_KIND_NONE it is the artifacts of the
+ * id that can be fetched, but no sources and sections, which are to be named. With @accept, other bytes than were fetched first are
+ * taken for a minute and a half, or until they were. May block on disk for a moment. Returns 0 or -EINVAL.
+ */
+int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept);
+
 struct bid_progress {
 	uint64_t received; /* bytes so far, from the source that is delivering */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */

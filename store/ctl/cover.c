@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -91,6 +92,36 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
 	}
 	*ret_file = file;
 	return 0;
+}
+
+int ctl_cover_refresh(const char *path, const struct bid_request *request, bool accept)
+{
+	const char *detail = bid_detail_text(request->detail);
+	char hex[BID_ID_HEX_MAX], dir[PATH_MAX + sizeof("/.bidfs")], value[BID_ID_HEX_MAX + BID_DETAIL_MAX + 16];
+	int len;
+
+	if (!bid_kind_fetchable(request->kind) || !bid_is_mount(path))
+		return 0;
+	snprintf(dir, sizeof(dir), "%s/.bidfs", path);
+	len = snprintf(value, sizeof(value), "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
+		       request->kind == BID_KIND_SECTION ? "/" : "", detail);
+	return setxattr(dir, accept ? "user.bidfs.accept" : "user.bidfs.refresh", value, (size_t)len, 0) < 0 ? -errno : 0;
+}
+
+const char *ctl_cover_refusal(int error)
+{
+	switch (-error) {
+	case EROFS:
+		return "the mount that covers the store is read-only, so it cannot be told to ask again (mount it without 'ro', or "
+		       "unmount it before)";
+	case EACCES:
+	case EPERM:
+		return "the mount that covers the store lets none but its owner and root tell it to ask again";
+	case EOPNOTSUPP:
+		return "the mount that covers the store is of an older version, which cannot be told to ask again (mount it anew)";
+	default:
+		return NULL;
+	}
 }
 
 static const char *string_of(const json_t *object, const char *name)

@@ -23,6 +23,15 @@ int ctl_cover_info(const char *path, const struct bid_id *id, char **ret_text);
 int ctl_cover_open(const char *path, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
+ * Tell the mount at @path to have its servers asked for @request again, and with @accept to take other bytes than were fetched
+ * first. Returns 0, also if there is no mount, or nothing to ask servers for; or as setxattr(2).
+ */
+int ctl_cover_refresh(const char *path, const struct bid_request *request, bool accept);
+
+/* Why it does not let itself be told, and what to do about it; NULL if @error is some other trouble. Static. */
+const char *ctl_cover_refusal(int error);
+
+/*
  * Had the mount that says @state (not NULL) no trouble with its servers from @since on, in seconds since the epoch, and was it done
  * with @request? Then what it did not have is nowhere; else nobody knows, though the mount may call it absent (mount.bidfs(8),
  * "errors=").

@@ -30,6 +30,7 @@ enum { REDRAW_MS = 100, NAME_MAX_SIZE = BID_DETAIL_MAX + BID_ID_HEX_MAX + 64 };
 struct answer {
 	int event; /* eventfd; owned */
 	int error;
+	int untold; /* why the mount over the store could not be told to ask again, or 0 */
 	struct bid_file file;
 	struct ctl_story story;
 };
@@ -113,6 +114,12 @@ static int look(struct bid_store *store, const struct bid_request *request)
 	return r;
 }
 
+/* A mount over the store does not see what this program is told, and remembers itself what servers said. */
+static int refresh(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request)
+{
+	return ctl->refresh || ctl->accept ? ctl_cover_refresh(bid_store_path(store), request, ctl->accept) : 0;
+}
+
 /* Ask the broker, and be interruptible meanwhile. Returns 0 or a signal's number; @answer is filled in either case. */
 static int ask(struct ctl_sources *sources, const struct bid_request *request, const sigset_t *interrupts, struct answer *answer)
 {
@@ -157,7 +164,8 @@ static int path_of(const struct bid_file *file, char *ret_path, size_t size)
  * Debug information that dwz(1) has shrunk cannot be read without the file that it refers to: have that here too. Returns 0 or a
  * signal's number.
  */
-static int get_along(struct ctl_sources *sources, const struct bid_file *file, const sigset_t *interrupts)
+static int get_along(const struct ctl *ctl, struct bid_store *store, struct ctl_sources *sources, const struct bid_file *file,
+		     const sigset_t *interrupts)
 {
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
 	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
@@ -168,6 +176,8 @@ static int get_along(struct ctl_sources *sources, const struct bid_file *file, c
 	if (!bid_kind_is_elf(file->kind) || bid_elf_examine(file->fd, &info) < 0 || info.alt.len == 0)
 		return 0;
 	request.id = info.alt;
+	/* who may not was told so of the file itself, if that was not here */
+	refresh(ctl, store, &request);
 	caught = ask(sources, &request, interrupts, &answer);
 	bid_log_init("bidctl", BID_LOG_WARNING);
 	if (answer.error < 0 && answer.error != -EINTR)
@@ -227,14 +237,20 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	char name[NAME_MAX_SIZE];
 	json_t *json;
 
-	if (answer->error == -EROFS && answer->story.n == 0)
+	if (answer->untold < 0 && ctl_cover_refusal(answer->untold))
+		cause = ctl_cover_refusal(answer->untold);
+	else if (answer->error == -EROFS && answer->story.n == 0)
 		cause = "not in the store, and no server is asked, as the store cannot be written";
 	name_of(request, name);
 	if (ctl->verbose)
 		ctl_story_tell(&answer->story, store, request, answer->error, NULL);
 	else
 		ctl_story_complain(&answer->story);
-	if (answer->story.remembered_s > 0)
+	if (answer->untold < 0 && !ctl_cover_refusal(answer->untold))
+		bid_error("%s: telling the mount that covers the store to ask again: %s", bid_strerror(answer->untold), name);
+	else if (answer->untold < 0)
+		bid_error("%s: %s", cause, name);
+	else if (answer->story.remembered_s > 0)
 		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s", cause,
 			  answer->story.remembered_s, name);
 	else if (answer->story.changed)
@@ -254,7 +270,7 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 		json_object_set_new(json, "servers", ctl_story_servers(&answer->story));
 		ctl_print_json(json);
 	}
-	return status_of(answer->error);
+	return status_of(answer->untold < 0 && !ctl_cover_refusal(answer->untold) ? answer->untold : answer->error);
 }
 
 /* With a mount over the store it is the mount that asked, and what it calls absent is nothing but not known, perhaps. */
@@ -286,6 +302,7 @@ static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *s
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
 	enum ctl_status status;
 
+	answer.untold = refresh(ctl, store, request);
 	answer.error = ctl_cover_open(bid_store_path(store), request, &answer.file);
 	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);
 	answer_release(&answer);
@@ -307,12 +324,13 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, NULL);
 
+	answer.untold = refresh(ctl, store, request);
 	answer.story.stored = look(store, request);
 	status = ctl_sources_init(&sources, ctl, store);
 	if (status == CTL_DONE)
 		caught = ask(&sources, request, &interrupts, &answer);
 	if (status == CTL_DONE && answer.error == 0)
-		caught = get_along(&sources, &answer.file, &interrupts);
+		caught = get_along(ctl, store, &sources, &answer.file, &interrupts);
 	if (status == CTL_DONE)
 		doubt(store, request, began, &answer);
 	if (status == CTL_DONE)

@@ -32,6 +32,7 @@ struct getting {
 	struct ctl_wanted *wanted; /* owned */
 	const struct ctl_build **builds; /* of each that is wanted; owned */
 	size_t n;
+	int untold; /* why the mount over the store could not be told to ask again, or 0 */
 	size_t counts[STATES];
 	uint64_t bytes; /* fetched */
 };
@@ -189,6 +190,39 @@ static void doubt_silence(struct getting *getting)
 		bid_error("the store cannot be written, so no server is asked: '%s'", bid_store_path(getting->store));
 }
 
+/* The mount over the store, if there is one, is to ask again for what is wanted from @first on. */
+static void refresh(struct getting *getting, size_t first)
+{
+	const struct ctl *ctl = getting->ctl;
+
+	if (!ctl->refresh && !ctl->accept)
+		return;
+	for (size_t i = first; i < getting->n && getting->untold == 0; i++)
+		getting->untold = ctl_cover_refresh(bid_store_path(getting->store), &getting->wanted[i].request, ctl->accept);
+}
+
+/* It could not be told: that is so for all of them, and told once, if it matters. */
+static void complain_of_cover(struct getting *getting)
+{
+	const char *refusal = ctl_cover_refusal(getting->untold);
+	size_t missing = 0;
+
+	for (size_t i = 0; getting->untold < 0 && i < getting->n; i++) {
+		struct ctl_wanted *wanted = &getting->wanted[i];
+
+		if (wanted->error != -ENOENT || !bid_kind_fetchable(wanted->request.kind))
+			continue;
+		if (!refusal)
+			wanted->error = getting->untold;
+		missing++;
+	}
+	if (missing > 0 && refusal)
+		bid_error("%s: '%s'", refusal, bid_store_path(getting->store));
+	else if (missing > 0)
+		bid_error("%s: telling the mount that covers the store to ask again: '%s'", bid_strerror(getting->untold),
+			  bid_store_path(getting->store));
+}
+
 /* What to do about it stands behind what is wrong. */
 static void name_remedies(struct getting *getting)
 {
@@ -207,16 +241,20 @@ static enum ctl_status fetch(struct getting *getting)
 {
 	int64_t began = time(NULL);
 	size_t first = getting->n;
-	enum ctl_status status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted, first);
+	enum ctl_status status;
 
+	refresh(getting, 0);
+	status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted, first);
 	if (status == CTL_DONE && add_dwz(getting) < 0) {
 		bid_error("%s", strerror(ENOMEM));
 		status = CTL_TROUBLE;
 	}
+	refresh(getting, first);
 	if (status == CTL_DONE && getting->n > first)
 		status = ctl_fetch_all(getting->ctl, getting->store, getting->wanted + first, getting->n - first);
 	doubt(getting, began);
 	doubt_silence(getting);
+	complain_of_cover(getting);
 	name_remedies(getting);
 	return status;
 }

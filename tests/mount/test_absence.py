@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What servers said they do not have: asked once, remembered over restarts and by all programs, forgotten on request."""
 import errno
+import os
 import time
 
 import pytest
@@ -139,3 +140,149 @@ def test_status_tells_how_often(mount, mode, faults, program, env):
     tools.wait_until(lambda: read(m.artifact(program.id)) == program.read(), "an answer")
     told = tools.run(tools.BIDCTL, "status", env=env).stdout
     assert ", had 100% of what it answered, left 1 without a whole answer, " in told, told
+
+
+def covered(env, store, *arguments, status=0):
+    """As bidctl says it of a store that a mount covers, in which it has no servers of its own."""
+    return tools.run(tools.BIDCTL, "--store", store, "get", *arguments, env=env, status=status)
+
+
+def covered_many(env, store, ident, *arguments, status=0):
+    """The same of a list."""
+    return tools.run("sh", "-c", f'echo {ident} | "$@"', "sh", tools.BIDCTL, "--store", store, "get", *arguments, env=env,
+                     status=status)
+
+
+def forget(m, text):
+    os.setxattr(m / ".bidfs", "user.bidfs.refresh", text.encode())
+
+
+def every_name(m, ident):
+    """Of both files, in each view of them."""
+    build, perf, debug = m / "buildid" / ident, m / "[debuginfod]" / ident, m / "usr/lib/debug/.build-id" / ident[:2]
+    return ([build / "elf", build / "executable", perf / "elf", debug / ident[2:]],
+            [build / "debuginfo", perf / "debug", debug / f"{ident[2:]}.debug"])
+
+
+def test_the_mount_forgets_on_request(mount, mode, faults, program, store):
+    """R8: at once under all names that were looked up before, whatever the kernel remembers of them; kept over a restart."""
+    server = faults()
+    m = mount(f"url={server.url}", at=store)
+    elfs, debugs = every_name(m, program.id)
+    assert all(read(name) == errno.ENOENT for name in elfs + debugs)
+    server.serve(program)
+    assert all(read(name) == errno.ENOENT for name in elfs + debugs)
+    assert server.count(program.id) == server.count(program.id, "debuginfo") == 1
+    forget(m, program.id)
+    assert m.counter("remembered_absent") == 0
+    assert all(read(name) == program.read() for name in elfs + debugs)
+    m.unmount()
+    # and no other mount of the store remembers
+    other = mount(f"url={server.url}")
+    assert other.counter("remembered_absent") == 0
+
+
+def test_the_mount_forgets_one_kind(mount, mode, faults, program, store):
+    server = faults()
+    m = mount(f"url={server.url}", at=store)
+    source = f"{program.id}/source/usr/src/a.c"
+    paths = [m.artifact(program.id), m.artifact(program.id, "debuginfo"), m / "buildid" / source]
+    assert [read(path) for path in paths] == 3 * [errno.ENOENT]
+    for text in (f"{program.id}/executable", f"{program.id}/debuginfo", source):
+        assert m.counter("remembered_absent") == 3
+        asked = server.count()
+        forget(m, text)
+        assert m.counter("remembered_absent") == 2
+        # whatever it is, the others are not asked for
+        assert [read(path) for path in paths] == 3 * [errno.ENOENT]
+        assert server.count() == asked + 1
+
+
+def test_who_may_have_it_forgotten(mount, faults, program, store):
+    server = faults()
+    m = mount(f"url={server.url}", "allow_other" if tools.IS_ROOT else "rw", at=store)
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    for text in ("", "xyz", program.id[1:], f"{program.id}/", f"{program.id}/kallsyms", f"{program.id}/source/", f"/{program.id}"):
+        assert tools.errno_of(forget, m, text) == errno.EINVAL, text
+    assert tools.errno_of(os.setxattr, m / ".bidfs", "user.bidfs.other", b"x") == errno.EOPNOTSUPP
+    assert tools.errno_of(os.setxattr, m / "buildid", "user.bidfs.refresh", program.id.encode()) == errno.EOPNOTSUPP
+    if tools.IS_ROOT:
+        argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", "/usr/bin/python3", "-c",
+                "import os, sys; os.setxattr(sys.argv[1], 'user.bidfs.refresh', sys.argv[2].encode())", m / ".bidfs", program.id]
+        assert "PermissionError" in tools.run(*argv, status=1).stderr
+    assert m.counter("remembered_absent") == 1
+    m.unmount()
+    m = mount(f"url={server.url}", "ro", at=store)
+    assert tools.errno_of(forget, m, program.id) == errno.EROFS
+    assert m.counter("remembered_absent") == 1
+
+
+def test_refresh_of_a_covered_store(mount, mode, faults, program, env, store):
+    """Where a mount covers the store, bidctl has it ask again: at once, and for one of many, too."""
+    server = faults()
+    m = mount(f"url={server.url}", at=store)
+    covered(env, store, program.id, "elf", status=1)
+    server.serve(program)
+    covered(env, store, program.id, "elf", status=1)
+    assert server.count(program.id) == 1
+    path = covered(env, store, "--refresh", program.id, "elf").stdout.strip()
+    assert read(path) == program.read() and server.count(program.id) == 2
+    other = programs.forge(program, "ab" * 20, store.parent / "other")
+    covered(env, store, other.id, "debuginfo", status=1)
+    server.serve(other)
+    many = covered_many(env, store, other.id, "--refresh", "-", "debuginfo").stdout
+    assert "here 1" in many and read(m.artifact(other.id, "debuginfo")) == other.read()
+    # a source, which is not known by the store alone
+    for options, times in (([], 1), ([], 1), (["--refresh"], 2)):
+        covered(env, store, *options, program.id, "source", "/usr/src/a.c", status=1)
+        assert server.count(program.id, "source/usr/src/a.c") == times
+
+
+def test_refresh_that_is_refused(mount, faults, program, env, store):
+    """Nothing is said to be done that is not: one line says why, and what helps."""
+    server = faults()
+    m = mount(f"url={server.url}", "ro", at=store)
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    for option in ("--refresh", "--accept"):
+        said = covered(env, store, option, program.id, "elf", status=1)
+        assert "read-only" in said.stderr and "mount it without 'ro'" in said.stderr and said.stderr.count("\n") == 1, said.stderr
+        said = covered_many(env, store, program.id, option, "-", "elf", status=1)
+        assert "read-only" in said.stderr and said.stderr.count("\n") == 1 and "absent 1" in said.stdout, said
+    m.unmount()
+    m = mount(f"url={server.url}", at=store)
+    server.serve(program)
+    covered(env, store, "--refresh", program.id, "elf")
+    m.unmount()
+    # what is there need not be asked for
+    m = mount(f"url={server.url}", "ro", at=store)
+    assert covered(env, store, "--refresh", program.id, "elf").stderr == ""
+
+
+def test_accept_in_a_covered_store(mount, mode, faults, program, env, store):
+    """Other bytes than were fetched first are taken at a word, and are the first ones from then on."""
+    server = faults()
+    server.serve(program)
+
+    def begin_again():
+        m = mount(f"url={server.url}", at=store)
+        m.expect("other bytes than were fetched first")
+        return m
+
+    def evict(m):
+        m.unmount()
+        tools.run(tools.BIDCTL, "--store", store, "gc", "--cache-size=1", env=env)
+        return begin_again()
+
+    m = mount(f"url={server.url}", at=store)
+    covered(env, store, program.id, "elf")
+    served = server.root / program.id / "executable"
+    m = evict(m)
+    served.write_bytes(program.read() + bytes(16))
+    for option in ([], ["--refresh"]):
+        covered(env, store, *option, program.id, "elf", status=3)
+    path = covered(env, store, "--accept", program.id, "elf").stdout.strip()
+    assert read(path) == served.read_bytes() != program.read()
+    # those that were taken are the first ones from now on
+    evict(m)
+    served.write_bytes(program.read() + bytes(32))
+    covered(env, store, program.id, "elf", status=3)

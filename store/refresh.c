@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+
+#include "base/log.h"
+#include "flight.h"
+
+/* What an earlier try came to lingers for a moment, to be given to late comers. */
+static void end_lingering(struct bid_broker *broker, const struct bid_request *request)
+{
+	struct bid_flight *flight, *next;
+
+	pthread_mutex_lock(&broker->lock);
+	for (flight = TAILQ_FIRST(&broker->lingering); flight; flight = next) {
+		next = TAILQ_NEXT(flight, timer);
+		if (flight->request.kind == request->kind && bid_id_equal(&flight->request.id, &request->id) &&
+		    bid_detail_equal(flight->request.detail, request->detail))
+			bid_flight_end_linger(flight);
+	}
+	pthread_mutex_unlock(&broker->lock);
+}
+
+static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
+{
+	struct bid_absences *const said[] = { broker->absences, broker->unsupported, broker->refused, broker->wrong };
+
+	for (size_t i = 0; i < broker->n_sources; i++)
+		for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++)
+			bid_absences_forget(said[k], request, broker->asked[i].source->name);
+	bid_absences_forget(broker->too_large, request, "");
+	if (accept && bid_absences_add(broker->accepted, request, "") < 0)
+		bid_warning("out of memory: other bytes than were fetched first are not taken");
+	end_lingering(broker, request);
+}
+
+int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
+{
+	struct bid_request one = { .id = request->id };
+
+	if (request->kind != BID_KIND_NONE) {
+		if (!bid_request_valid(request) || !bid_kind_fetchable(request->kind))
+			return -EINVAL;
+		refresh(broker, request, accept);
+		return 0;
+	}
+	if (request->id.len == 0)
+		return -EINVAL;
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		one.kind = (enum bid_kind)kind;
+		if (bid_kind_fetchable(one.kind))
+			refresh(broker, &one, accept);
+	}
+	return 0;
+}
