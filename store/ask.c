@@ -167,7 +167,10 @@ static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 	said->lasting = answer->lasting;
 	snprintf(said->text, sizeof(said->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
 	/* where it came from is worth having, but not worth failing for */
+	said->tries = answer->tries;
 	said->url = answer->url ? strdup(answer->url) : NULL;
+	said->led_to = answer->led_to ? strdup(answer->led_to) : NULL;
+	said->before = answer->before ? strdup(answer->before) : NULL;
 	said->file = answer->file ? strdup(answer->file) : NULL;
 	said->archive = answer->archive ? strdup(answer->archive) : NULL;
 	said->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
@@ -245,6 +248,8 @@ void bid_ask_free(struct bid_ask *ask)
 	bid_txn_free(ask->txn);
 	free(ask->head);
 	free(ask->said.url);
+	free(ask->said.led_to);
+	free(ask->said.before);
 	free(ask->said.file);
 	free(ask->said.archive);
 	free(ask->said.ima_signature);

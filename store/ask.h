@@ -28,7 +28,10 @@ struct bid_said {
 	enum bid_outcome outcome;
 	bool lasting;
 	char text[BID_TEXT_MAX];
+	unsigned tries;
 	char *url;
+	char *led_to;
+	char *before;
 	char *file;
 	char *archive;
 	char *ima_signature;

@@ -28,8 +28,11 @@ static struct bid_flight *find(struct bid_broker *broker, const struct bid_reque
 
 static void flight_free(struct bid_flight *flight)
 {
-	for (size_t i = 0; i < flight->n_verdicts; i++)
+	for (size_t i = 0; i < flight->n_verdicts; i++) {
 		free((char *)flight->verdicts[i].url);
+		free((char *)flight->verdicts[i].led_to);
+		free((char *)flight->verdicts[i].before);
+	}
 	bid_request_release(&flight->request);
 	free(flight->texts);
 	free(flight->runners);

@@ -85,7 +85,7 @@ struct bid_flight {
 	char (*texts)[BID_TEXT_MAX]; /* of the verdicts; owned */
 	/* for everybody */
 	_Atomic size_t n_verdicts; /* entries below it do not change any more */
-	struct bid_verdict verdicts[]; /* room for one per source; their URLs are owned */
+	struct bid_verdict verdicts[]; /* room for one per source; all strings but sources and texts are owned */
 };
 
 /*

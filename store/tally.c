@@ -201,7 +201,11 @@ void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid
 				    .changed = ask->changed,
 				    .text = text,
 				    .url = bid_steal(ask->said.url),
+				    .led_to = bid_steal(ask->said.led_to),
+				    .tries = ask->said.tries,
+				    .before = bid_steal(ask->said.before),
 				    .bytes = ask->delivered,
+				    .received = ask->received,
 				    .elapsed_ms = (unsigned)(bid_clock_ms() - ask->started_ms),
 			    });
 	count(ask, outcome);

@@ -31,7 +31,11 @@ struct bid_verdict {
 	bool changed; /* with BID_OUTCOME_REJECTED: all that is wrong with it is what bid_broker_config.accept takes */
 	const char *text; /* in words */
 	const char *url; /* what was asked, without user name and password; NULL if the source did not say */
+	const char *led_to; /* where that was redirected to, likewise; NULL if it was not */
+	unsigned tries; /* in which that was said; 0 if the source did not say */
+	const char *before; /* with several: what the last of them came to that was no answer, in words; or NULL */
 	uint64_t bytes; /* of body that came in, repeated ones too */
+	uint64_t received; /* without those: of the file */
 	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */
 };
 

@@ -49,6 +49,9 @@ struct bid_answer {
 	bool lasting; /* with BID_OUTCOME_REFUSED: that is its answer to this request, and will be for a while */
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* what was asked; without user name and password */
+	const char *led_to; /* where it was redirected to, without those and without a query, or NULL */
+	unsigned tries; /* in which that was said, if the source tries again by itself; 0 if it does not tell */
+	const char *before; /* with several: what the last of them came to that was no answer, in words; or NULL */
 	const char *file; /* the file's name at the source, or NULL */
 	const char *archive; /* the archive it was in, or NULL */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */

@@ -12,22 +12,34 @@
 #include "ctl/output.h"
 
 struct ctl_answer {
-	char *source, *text, *url; /* owned; url may be NULL */
+	char *source, *text, *url, *led_to, *before; /* owned; the last three may be NULL */
 	enum bid_outcome outcome;
-	uint64_t bytes;
+	unsigned tries;
+	uint64_t bytes, received;
 	unsigned elapsed_ms;
 };
 
+static void answer_release(struct ctl_answer *answer)
+{
+	free(answer->source);
+	free(answer->text);
+	free(answer->url);
+	free(answer->led_to);
+	free(answer->before);
+}
+
 void ctl_story_release(struct ctl_story *story)
 {
-	for (size_t i = 0; i < story->n; i++) {
-		free(story->answers[i].source);
-		free(story->answers[i].text);
-		free(story->answers[i].url);
-	}
+	for (size_t i = 0; i < story->n; i++)
+		answer_release(&story->answers[i]);
 	free(story->answers);
 	story->answers = NULL;
 	story->n = 0;
+}
+
+static char *copy_of(const char *text)
+{
+	return text ? strdup(text) : NULL;
 }
 
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
@@ -42,16 +54,18 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 		struct ctl_answer answer = {
 			.source = strdup(from->source),
 			.text = strdup(from->text ? from->text : ""),
-			.url = from->url ? strdup(from->url) : NULL,
+			.url = copy_of(from->url),
+			.led_to = copy_of(from->led_to),
+			.before = copy_of(from->before),
 			.outcome = from->outcome,
+			.tries = from->tries,
 			.bytes = from->bytes,
+			.received = from->received,
 			.elapsed_ms = from->elapsed_ms,
 		};
 
 		if (!answer.source || !answer.text) {
-			free(answer.source);
-			free(answer.text);
-			free(answer.url);
+			answer_release(&answer);
 			return;
 		}
 		story->answers[story->n++] = answer;
@@ -67,13 +81,25 @@ static bool asked_for_more(const struct ctl_story *story, size_t index)
 	return false;
 }
 
+enum { TRIES_MAX = 32 };
+
+/* " in 3 tries", or nothing for a single one. Returns @buf. */
+static const char *in_tries(const struct ctl_answer *answer, char buf[static TRIES_MAX])
+{
+	*buf = '\0';
+	if (answer->tries > 1)
+		snprintf(buf, TRIES_MAX, " in %u tries", answer->tries);
+	return buf;
+}
+
 void ctl_story_complain(const struct ctl_story *story)
 {
 	for (size_t i = 0; i < story->n; i++) {
 		const struct ctl_answer *answer = &story->answers[i];
 		bool url = answer->url && asked_for_more(story, i);
+		char tries[TRIES_MAX];
 
-		bid_error("%s: %s: server '%s'", bid_outcome_name(answer->outcome), answer->text,
+		bid_error("%s%s: %s: server '%s'", bid_outcome_name(answer->outcome), in_tries(answer, tries), answer->text,
 			  url ? answer->url : answer->source);
 	}
 }
@@ -85,10 +111,13 @@ json_t *ctl_story_servers(const struct ctl_story *story)
 	for (size_t i = 0; i < story->n; i++) {
 		const struct ctl_answer *answer = &story->answers[i];
 
-		json_array_append_new(servers, json_pack("{s:o, s:s, s:o, s:o, s:I, s:I}", "name", ctl_json_text(answer->source),
-							 "outcome", bid_outcome_name(answer->outcome), "text",
-							 ctl_json_text(answer->text), "url", ctl_json_text(answer->url), "bytes",
-							 (json_int_t)answer->bytes, "elapsed_ms", (json_int_t)answer->elapsed_ms));
+		json_array_append_new(servers,
+				      json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "name",
+						ctl_json_text(answer->source), "outcome", bid_outcome_name(answer->outcome), "text",
+						ctl_json_text(answer->text), "url", ctl_json_text(answer->url), "led_to",
+						ctl_json_text(answer->led_to), "tries", (json_int_t)answer->tries, "before",
+						ctl_json_text(answer->before), "bytes", (json_int_t)answer->bytes, "received",
+						(json_int_t)answer->received, "elapsed_ms", (json_int_t)answer->elapsed_ms));
 	}
 	return servers;
 }
@@ -103,19 +132,26 @@ static void tell(const char *step, const char *text)
 
 static void tell_answer(const struct ctl_answer *answer)
 {
-	char text[512], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
+	char text[1024], tries[TRIES_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
 	size_t at;
 
 	tell("asked", answer->source);
 	if (answer->url)
 		tell("", answer->url);
-	snprintf(text, sizeof(text), "%s after %u ms: %s", bid_outcome_name(answer->outcome), answer->elapsed_ms, answer->text);
+	if (answer->led_to)
+		tell("led to", answer->led_to);
+	snprintf(text, sizeof(text), "%s after %u ms%s: %s", bid_outcome_name(answer->outcome), answer->elapsed_ms,
+		 in_tries(answer, tries), answer->text);
 	at = strlen(text);
-	if (answer->bytes > 0)
-		snprintf(text + at, sizeof(text) - at, ", %s", ctl_format_size(answer->bytes, size));
+	if (answer->received > 0)
+		snprintf(text + at, sizeof(text) - at, ", %s", ctl_format_size(answer->received, size));
 	at = strlen(text);
-	if (answer->bytes > 0 && answer->elapsed_ms > 0)
-		snprintf(text + at, sizeof(text) - at, ", %s/s", ctl_format_size(answer->bytes * 1000 / answer->elapsed_ms, rate));
+	if (answer->received > 0 && answer->elapsed_ms > 0)
+		snprintf(text + at, sizeof(text) - at, ", %s/s",
+			 ctl_format_size(answer->received * 1000 / answer->elapsed_ms, rate));
+	at = strlen(text);
+	if (answer->before)
+		snprintf(text + at, sizeof(text) - at, "; before: %s", answer->before);
 	tell("", text);
 }
 

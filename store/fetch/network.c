@@ -42,6 +42,9 @@ void bid_network_tell(struct bid_transfer *transfer)
 		.lasting = transfer->judgement.lasting,
 		.text = transfer->judgement.text,
 		.url = transfer->shown,
+		.led_to = transfer->led_to,
+		.tries = transfer->begun,
+		.before = transfer->before[0] ? transfer->before : NULL,
 		.file = response->file[0] ? response->file : NULL,
 		.archive = response->archive[0] ? response->archive : NULL,
 		.size = bid_response_has_artifact(response) ? bid_response_size(response) : BID_SIZE_UNKNOWN,
@@ -210,6 +213,7 @@ static bool rest(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	/* what is said in place of a body is none */
 	if (transfer->phase == BID_PHASE_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
+	memcpy(transfer->before, transfer->judgement.text, sizeof(transfer->before));
 	transfer->phase = BID_PHASE_RESTING;
 	transfer->deadline = at;
 	return true;

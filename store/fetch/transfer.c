@@ -174,8 +174,10 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 
 	if (transfer->tries++ == 0)
 		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
+	transfer->begun++;
 	bid_response_init(&transfer->response);
 	transfer->hops = 0;
+	free(bid_steal(transfer->led_to));
 	transfer->received = 0;
 	transfer->judgement = (struct bid_judgement){ 0 };
 	transfer->silent = false;
@@ -204,6 +206,15 @@ static void judge_redirect(struct bid_transfer *transfer, int error)
 						      : "redirected to what is no url");
 }
 
+/* What a server makes of a request may have a signature in its query, as storage services do it. */
+static void note_hop(struct bid_transfer *transfer, const char *url)
+{
+	free(transfer->led_to);
+	transfer->led_to = bid_fetch_url_shown(url);
+	if (transfer->led_to)
+		transfer->led_to[strcspn(transfer->led_to, "?#")] = '\0';
+}
+
 bool bid_transfer_follow(struct bid_transfer *transfer)
 {
 	bid_auto_free char *url = NULL;
@@ -224,6 +235,7 @@ bool bid_transfer_follow(struct bid_transfer *transfer)
 		bid_response_next(&transfer->response);
 		transfer->received = 0;
 		begin_connecting(transfer);
+		note_hop(transfer, url);
 		r = send_request(transfer, url, home);
 	}
 	if (r < 0)
@@ -286,5 +298,6 @@ void bid_transfer_free(struct bid_transfer *transfer)
 	curl_slist_free_all(transfer->headers);
 	free(transfer->url);
 	free(transfer->shown);
+	free(transfer->led_to);
 	free(transfer);
 }

@@ -61,7 +61,9 @@ struct bid_transfer {
 	CURL *easy; /* NULL before the first try */
 	struct curl_slist *headers; /* of the current request */
 	char trouble[CURL_ERROR_SIZE]; /* libcurl's own words */
-	unsigned tries; /* begun */
+	unsigned tries; /* begun; those that got on are not counted */
+	unsigned begun; /* of them all */
+	char before[256]; /* what the last one that was no answer came to, another having been begun or waited for; "" if none */
 	bool probe; /* of the server's breaker */
 	bool witness; /* it was cancelled, and done() has returned: it goes on until it is known whether the server answers */
 	int64_t ends_at; /* all tries, in milliseconds of the monotonic clock */
@@ -71,6 +73,7 @@ struct bid_transfer {
 
 	/* of this try */
 	unsigned hops; /* redirects followed */
+	char *led_to; /* where to, without user name, password and query; owned, or NULL */
 	enum bid_phase phase;
 	int64_t deadline; /* of the phase */
 	struct bid_response response;

@@ -187,8 +187,8 @@ class Handler(BaseHTTPRequestHandler):
             state.log(f"{self.command} {self.path} {self.status} {self.sent}")
 
     def answer(self):
-        # a proxy is asked with the whole URL
-        path = re.sub("^http://[^/]*", "", self.path)
+        # a proxy is asked with the whole URL; a query is for others who look at it
+        path = re.sub("^http://[^/]*", "", self.path).partition("?")[0]
         if path == "/":
             return self.send_text(200, "debuginfod of the tests")
         chain = re.fullmatch(r"/chain/(\d+)(/.*)", path)

@@ -51,6 +51,32 @@ def case_fetched(scene):
         assert answer["url"].endswith("/executable") and answer["bytes"] == size and answer["elapsed_ms"] >= 0, answer
 
 
+def case_fetched_in_several_tries(scene):
+    """What broke off is told of, and not counted as bytes of the file."""
+    size = scene.stripped.stat().st_size
+    with server(scene, "reset:1000*2") as url:
+        out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={url}")
+        (answer,) = json.loads(out)["servers"]
+        assert (answer["tries"], answer["received"], answer["bytes"]) == (3, size, size + 2000), answer
+        assert f"1000 of {size} bytes" in answer["before"], answer
+        (line,) = (line for line in story if "found after" in line)
+        assert re.search(rf" in 3 tries: HTTP 200, {round(size / 1024)} KiB, .*/s; before: .*1000 of", line), line
+    scene.on_store("remove", ID_NOT_STORED)
+    with server(scene, "reset:1000") as url:
+        done = scene.run("-s", scene.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=TROUBLE)
+        assert re.search(r"unreachable in \d tries: ", done.stderr), done.stderr
+
+
+def case_fetched_from_elsewhere(scene):
+    """Where it was led to is told, without what gives the right to read there."""
+    with server(scene) as url, server(scene, f"redirect:{url}/plain{{path}}?signature=secret") as front:
+        out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={front}")
+        (answer,) = json.loads(out)["servers"]
+        there = f"{url}/plain/buildid/{ID_NOT_STORED}/executable"
+        assert answer["url"].startswith(front) and answer["led_to"] == there and answer["tries"] == 1, answer
+        assert f"  led to     {there}" in story and "secret" not in out + "".join(story), story
+
+
 def case_fetched_from_the_faster(scene):
     with server(scene, "stall-headers") as slow, server(scene) as url:
         out, story = tell(scene, "-v", "--json", ID_NOT_STORED, "elf", f"--url={slow}", f"--url={url}")
