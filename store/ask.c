@@ -164,6 +164,7 @@ static void receive_broke_off(void *user)
 static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 {
 	said->outcome = answer->outcome;
+	said->unasked = answer->unasked;
 	said->lasting = answer->lasting;
 	snprintf(said->text, sizeof(said->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
 	/* where it came from is worth having, but not worth failing for */

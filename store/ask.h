@@ -26,6 +26,7 @@ enum bid_ask_phase {
 /* What a source's done() said, kept for the publisher. Strings are owned and may be NULL. */
 struct bid_said {
 	enum bid_outcome outcome;
+	bool unasked;
 	bool lasting;
 	char text[BID_TEXT_MAX];
 	unsigned tries;

@@ -40,7 +40,10 @@ int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *requ
 		if (!bid_request_valid(request) || !bid_kind_fetchable(request->kind))
 			return -EINVAL;
 		refresh(broker, request, accept);
-		return 0;
+		/* a part of a build that is said to be absent is absent, too */
+		if (!bid_kind_has_detail(request->kind))
+			return 0;
+		accept = false;
 	}
 	if (request->id.len == 0)
 		return -EINVAL;

@@ -46,6 +46,8 @@ static void count(const struct bid_ask *ask, enum bid_outcome outcome)
 {
 	struct bid_source_stats *stats = &ask->flight->broker->asked[ask->source].stats;
 
+	if (ask->said.unasked)
+		return;
 	stats->asked++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
 	stats->bytes += ask->delivered;

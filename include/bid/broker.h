@@ -121,7 +121,7 @@ void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, con
 /* What one source did so far. */
 struct bid_source_stats {
 	const char *name; /* lives as long as the broker */
-	uint64_t asked; /* requests */
+	uint64_t asked; /* requests that were sent to it */
 	uint64_t outcomes[BID_OUTCOME_COUNT];
 	uint64_t bytes; /* received */
 	char last_trouble[256]; /* the last answer that was neither found nor absent; "" if none */

@@ -39,6 +39,7 @@ void bid_network_tell(struct bid_transfer *transfer)
 	const struct bid_response *response = &transfer->response;
 	struct bid_answer answer = {
 		.outcome = transfer->judgement.outcome,
+		.unasked = transfer->begun == 0,
 		.lasting = transfer->judgement.lasting,
 		.text = transfer->judgement.text,
 		.url = transfer->shown,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the mount says of itself: .bidfs/status, .bidfs/metrics, .bidfs/README, and info of each build."""
 import concurrent.futures
+import itertools
 import json
 import os
 import re
@@ -127,6 +128,8 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     status = m.status()
     first, second = status["sources"]
     assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
+    # what its breaker kept from it was not asked of it
+    assert first["asked"] == first["unreachable"] < 4 and first["asked"] + first["kept_from"] == 4, first
     assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
     assert second["preferred"] and not first.get("preferred") and not first.get("strikes"), status["sources"]
     assert 1 <= len(status["failures"]) <= 16
@@ -216,14 +219,18 @@ def test_info_is_gathered_once_for_who_looks_and_reads(mount, mode, store, progr
 
 
 def read_under_churn(mount, server, program, misses):
-    """A thousand reads by several at once, while what they read grows and shrinks. Returns the sizes that were seen."""
+    """A thousand reads or more by several at once, while what they read grows and shrinks. Returns the sizes that were seen."""
     for number in range(1, 1 + misses):
         server.serve(programs.forge(program, f"{number:040x}", f"{program.path}-{number}"))
     # bodies that begin and do not go on: such a server is not taken for a dead one, however long all of this takes
     server.behave("stall:100")
     m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "90"})
     paths = [m.artifact(f"{number:040x}") for number in range(1, 1 + misses)]
-    done = threading.Event()
+    done, rounds, sizes = threading.Event(), [], []
+
+    def let_them_look():
+        before = len(sizes)
+        tools.wait_until(lambda: done.is_set() or len(sizes) > before + 2 * READERS, "some looks")
 
     def churn():
         while not done.is_set():
@@ -232,26 +239,30 @@ def read_under_churn(mount, server, program, misses):
                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 await_waiters(m, misses)
+                let_them_look()
             finally:
                 os.killpg(readers.pid, signal.SIGKILL)
                 readers.wait(20)
+            let_them_look()
+            rounds.append(1)
 
     def read_many(_):
-        sizes = set()
-        for _ in range(READS):
+        for number in itertools.count():
+            if number >= READS and (len(rounds) > 1 or churning.done()):
+                break
             text = (m / ".bidfs/status").read_text()
             assert KEYS <= json.loads(text).keys()
             assert parse_metrics((m / ".bidfs/metrics").read_text())
-            sizes.add(len(text.rstrip()))
-        return sizes
+            sizes.append(len(text.rstrip()))
 
     with concurrent.futures.ThreadPoolExecutor(READERS + 1) as pool:
         churning = pool.submit(churn)
         try:
-            return set().union(*pool.map(read_many, range(READERS)))
+            list(pool.map(read_many, range(READERS)))
         finally:
             done.set()
             churning.result()
+    return set(sizes)
 
 
 def test_never_cut_off(mount, mode, faults, program):
