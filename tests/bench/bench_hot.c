@@ -3,11 +3,11 @@
  * What a hit costs: calls on small files that were read before, on a mount against the same files in its store, and against
  * other file systems over the store.
  *
- *	bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]
+ *	bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] [-t MS] STORE MOUNT [NAME=DIRECTORY...]
  *
  * Takes the ELF file of every id that the mount lists, or of the first FILES, in random order. A DIRECTORY shows the store
- * through another file system. With -c as many processes at once open, read and close as fast as they can; a rate, so more is
- * better. -j prints JSON.
+ * through another file system. With -c as many processes at once open, read and close as fast as they can, for MS milliseconds; a
+ * rate, so more is better. -j prints JSON.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -165,9 +165,13 @@ static double measure_slow(const struct view *view, unsigned n_files, unsigned r
 	return slow * 1e6;
 }
 
-static void run_client(const struct view *view, unsigned n_files, unsigned seed, volatile unsigned long *ret_calls)
+struct clients {
+	unsigned n, ms;
+};
+
+static void run_client(const struct view *view, unsigned n_files, unsigned seed, unsigned ms, volatile unsigned long *ret_calls)
 {
-	double end = now() + CLIENT_MS / 1e3;
+	double end = now() + ms / 1e3;
 
 	while (now() < end) {
 		touch_read(view->paths[rand_r(&seed) % n_files]);
@@ -180,7 +184,7 @@ static void run_client(const struct view *view, unsigned n_files, unsigned seed,
 static double measure_clients(const struct view *view, unsigned n_files, unsigned round, const void *what)
 {
 	static unsigned long *calls;
-	unsigned clients = *(const unsigned *)what;
+	const struct clients *clients = what;
 	unsigned long sum = 0;
 	int status;
 
@@ -192,20 +196,20 @@ static double measure_clients(const struct view *view, unsigned n_files, unsigne
 	/* what is measured is a hit, and the kernel believes a name for a second */
 	for (unsigned i = 0; i < n_files; i++)
 		touch_read(view->paths[i]);
-	for (unsigned i = 0; i < clients; i++)
+	for (unsigned i = 0; i < clients->n; i++)
 		switch (fork()) {
 		case -1:
 			die("fork");
 			break;
 		case 0:
-			run_client(view, n_files, round * CLIENTS_MAX + i, &calls[i]);
+			run_client(view, n_files, round * CLIENTS_MAX + i, clients->ms, &calls[i]);
 		}
-	for (unsigned i = 0; i < clients; i++)
+	for (unsigned i = 0; i < clients->n; i++)
 		if (wait(&status) < 0 || status != 0)
 			die("client");
-	for (unsigned i = 0; i < clients; i++)
+	for (unsigned i = 0; i < clients->n; i++)
 		sum += calls[i];
-	return (double)sum / CLIENT_MS;
+	return (double)sum / clients->ms;
 }
 
 static void gather(const char *store, const char *mount, unsigned most, struct views *views, char **others)
@@ -247,8 +251,8 @@ static void gather(const char *store, const char *mount, unsigned most, struct v
 
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] STORE MOUNT [NAME=DIRECTORY...]\n");
+	fprintf(stderr, "usage: bench-hot [-j] [-r ROUNDS] [-n CALLS] [-f FILES] [-c CLIENTS,...] [-t MS] STORE MOUNT "
+			"[NAME=DIRECTORY...]\n");
 	return 2;
 }
 
@@ -260,12 +264,12 @@ int main(int argc, char **argv)
 		{ .metric = "open+read 4K+close", .touch = touch_read, .floor = true },
 		{ .metric = "ELF touch", .touch = touch_elf },
 	};
-	unsigned calls = CALLS, files = FILES_MAX;
+	unsigned calls = CALLS, files = FILES_MAX, client_ms = CLIENT_MS;
 	static struct views views = { .rounds = ROUNDS };
 	char *clients = NULL, *part;
 	int option;
 
-	while ((option = getopt(argc, argv, "jr:n:f:c:")) != -1)
+	while ((option = getopt(argc, argv, "jr:n:f:c:t:")) != -1)
 		switch (option) {
 		case 'j':
 			views.json = true;
@@ -282,10 +286,13 @@ int main(int argc, char **argv)
 		case 'c':
 			clients = optarg;
 			break;
+		case 't':
+			client_ms = (unsigned)strtoul(optarg, NULL, 10);
+			break;
 		default:
 			return usage();
 		}
-	if (argc - optind < 2 || views.rounds == 0 || calls == 0 || files == 0 || files > FILES_MAX)
+	if (argc - optind < 2 || views.rounds == 0 || calls == 0 || files == 0 || files > FILES_MAX || client_ms == 0)
 		return usage();
 	gather(argv[optind], argv[optind + 1], files, &views, argv + optind + 2);
 	if (!views.json)
@@ -299,13 +306,13 @@ int main(int argc, char **argv)
 	}
 	take_turns(&views, "stat, 99th percentile", "us", measure_slow, &touches[0]);
 	while (clients && (part = strsep(&clients, ","))) {
-		unsigned n = (unsigned)strtoul(part, NULL, 10);
+		struct clients at_once = { .n = (unsigned)strtoul(part, NULL, 10), .ms = client_ms };
 		char metric[32];
 
-		if (n == 0 || n > CLIENTS_MAX)
+		if (at_once.n == 0 || at_once.n > CLIENTS_MAX)
 			return usage();
-		snprintf(metric, sizeof(metric), "%u clients", n);
-		take_turns(&views, metric, "k/s", measure_clients, &n);
+		snprintf(metric, sizeof(metric), "%u clients", at_once.n);
+		take_turns(&views, metric, "k/s", measure_clients, &at_once);
 	}
 	return 0;
 }

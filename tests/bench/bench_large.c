@@ -2,11 +2,12 @@
 /*
  * What reading one large file costs, on a mount against the file in its store, and against other file systems.
  *
- *	bench-large [-j] [-s] [-r ROUNDS] NAME=FILE...
+ *	bench-large [-j] [-s] [-w] [-r ROUNDS] NAME=FILE...
  *
  * All files have the same content; the first is what the others are compared with. Everything is in the page cache of the first,
  * so what is measured is what a file system adds; what it keeps itself is taken from it for a first reading. As root also from the
- * disk, for which the page cache of the whole machine is emptied. With -s sequential readings alone, cached. -j prints JSON.
+ * disk, for which the page cache of the whole machine is emptied, but not with -w. With -s sequential readings alone, cached.
+ * -j prints JSON.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -151,18 +152,20 @@ static double walk_mapping(const struct view *view, unsigned n_files, unsigned r
 int main(int argc, char **argv)
 {
 	static struct views views = { .rounds = ROUNDS, .n_files = 1 };
-	bool sequential = false;
+	bool sequential = false, warm = false;
 	int option;
 
-	while ((option = getopt(argc, argv, "jsr:")) != -1)
+	while ((option = getopt(argc, argv, "jswr:")) != -1)
 		if (option == 'j')
 			views.json = true;
 		else if (option == 's')
 			sequential = true;
+		else if (option == 'w')
+			warm = true;
 		else
 			views.rounds = option == 'r' ? parse_rounds(optarg, ROUNDS) : 0;
 	if (optind == argc || views.rounds == 0) {
-		fprintf(stderr, "usage: bench-large [-j] [-s] [-r ROUNDS] NAME=FILE...\n");
+		fprintf(stderr, "usage: bench-large [-j] [-s] [-w] [-r ROUNDS] NAME=FILE...\n");
 		return 2;
 	}
 	for (; optind < argc; optind++) {
@@ -182,7 +185,7 @@ int main(int argc, char **argv)
 	take_turns(&views, "random 4K pread", "us", read_anywhere, NULL);
 	take_turns(&views, "walk of a mapping", "MiB/s", walk_mapping, NULL);
 	take_turns(&views, "first touch, MADV_RANDOM", "us", touch_first, views.view[0]);
-	if (access(DROP_CACHES, W_OK) == 0) {
+	if (!warm && access(DROP_CACHES, W_OK) == 0) {
 		views.rounds = views.rounds < COLD_ROUNDS ? views.rounds : COLD_ROUNDS;
 		take_turns(&views, "sequential read, cold", "MiB/s", read_all, &(struct reading){ .cold = true });
 	}

@@ -3,6 +3,10 @@
 import json
 import os
 import statistics
+import textwrap
+
+# what is the file system below, in the table of all targets
+NATIVE = ("native", "directory", "links")
 
 # the rows of the project's targets, and what each is about
 ROWS = {
@@ -66,7 +70,7 @@ class Figures:
         self.values = {}  # metric -> view -> a value of each round
         self.units = {}
         self.lines = []  # of the table, as dictionaries
-        self.curves = {}  # whatever a plot is drawn of
+        self.curves = {}  # plot -> label -> points
         self.notes = []  # what is not measured, and why
 
     def note(self, metric, unit, views):
@@ -87,29 +91,32 @@ class Figures:
     def without(self, what, why):
         self.notes.append(f"without {what}: {why}")
 
-    def compare(self, row, metric, ours, other, target=None, above=False, faster=False, wanted=None):
+    def compare(self, row, metric, ours, other, target=None, above=False, faster=False, wanted=None, most=None):
         """
         A line with the ratio of what was noted for `ours` to what was noted for `other`, or if `faster` the other way round. The
-        target is a ceiling, `above` a floor. `wanted` is how a target is told that is not a ratio alone.
+        target is a ceiling, `above` a floor; `most` of `ours`, in its unit, meets it whatever the ratio is. `wanted` is how a
+        target is told that is not a ratio alone.
         """
         views = self.values.get(metric, {})
+        if target is not None:
+            wanted = wanted or f"{'>=' if above else '<='} {digits(target)}"
         if ours not in views or other not in views:
             # what is missing everywhere has been told once
-            self.lines.append({"row": row, "metric": metric, "ours": ours, "other": other})
+            self.lines.append({"row": row, "metric": metric, "ours": ours, "other": other, "wanted": wanted or ""})
             return
         over, under = (views[other], views[ours]) if faster else (views[ours], views[other])
         medians = [statistics.median(views[view]) for view in (ours, other)]
         told = {"names": (ours, other), "ours": f"{ours} {in_unit(medians[0], self.units[metric])}",
                 "other": f"{other} {in_unit(medians[1], self.units[metric])}"}
         self.judge({"row": row, "metric": metric + (": times as fast" if faster else "")} | told, quotients(over, under), target,
-                   above, wanted)
+                   above, wanted, much=medians[0] / most if most else None)
 
     def limit(self, row, metric, unit, values, target=None, above=False):
         """A line of a value that is compared with nothing but its target, in the same unit."""
         self.judge({"row": row, "metric": metric, "names": ("", ""), "ours": in_unit(statistics.median(values), unit), "other": ""},
                    values, target, above, unit=unit)
 
-    def judge(self, line, values, target, above, wanted=None, unit=None):
+    def judge(self, line, values, target, above, wanted=None, unit=None, much=None):
         def told(value):
             return digits(value) if unit is None else in_unit(value, unit)
 
@@ -118,8 +125,10 @@ class Figures:
                  "spread": f"({told(low)} .. {told(high)})" if low != high else ""}
         if target is not None:
             line["wanted"] = wanted or f"{'>=' if above else '<='} {told(target)}"
-            good = middle >= target if above else middle <= target
-            missed = 0 if good else (target / middle if above else middle / target) - 1
+            of_wanted = target / middle if above else middle / target
+            if much is not None:
+                of_wanted = min(of_wanted, much)
+            good, missed = of_wanted <= 1, max(of_wanted - 1, 0)
             line |= {"met": good, "missed": missed, "verdict": "met" if good else f"missed, {percent(missed)}"}
         self.lines.append(line)
 
@@ -132,7 +141,7 @@ class Figures:
             if "value" in line:
                 told += [line[name] for name in ("ratio", "spread", "wanted", "verdict")]
             else:
-                told += ["", "", "", "not measured"]
+                told += ["", "", line["wanted"], "not measured"]
             lines.append(form.format(*told))
         lines = [line.rstrip() for line in lines]
         return "\n".join(lines)
@@ -164,6 +173,34 @@ def summary(lines):
             most = "not measured"
         told.append(f"{row:4} {what:42} {share:>9}  {most}".rstrip())
     return "\n".join([*told, "", f"{all_met} of {all_targets} targets are met"])
+
+
+def missed(lines):
+    """The lines whose targets are missed, row by row, so that it is seen of which the reason has to be told."""
+    told = []
+    for row in ROWS:
+        mine = [line for line in lines if line["row"] == row and not line.get("met", True)]
+        named = [", ".join(filter(None, (line["metric"], " / ".join(filter(None, line["names"])), line["wanted"]))) +
+                 f" ({percent(line['missed'])})" for line in mine]
+        if named:
+            told += textwrap.wrap("; ".join(named), 126, initial_indent=f"{row:5}", subsequent_indent=" " * 5)
+    return "\n".join(["missed:", *(told or ["none"])])
+
+
+def table(lines):
+    """All lines that have a target; beside bidfs stands what it was set against, the file system below or somebody else."""
+    form = "{:4} {:48} {:28} {:>11} {:27} {:>7} {:>20} {:>15} {}"
+    told = [form.format("row", "metric", "bidfs", "native", "peer", "ratio", "(min .. max)", "target", "")]
+    for line in lines:
+        if not line["wanted"]:
+            continue
+        other = line["names"][1] if "names" in line else line["other"]
+        native, peer = ("", line["other"])
+        if other in NATIVE:
+            native, peer = line["other"].removeprefix(other).strip(), ""
+        told.append(form.format(line["row"], line["metric"], line["ours"], native, peer, line.get("ratio", ""),
+                                line.get("spread", ""), line["wanted"], line.get("verdict", "not measured")))
+    return "\n".join(line.rstrip() for line in told)
 
 
 def machine():
