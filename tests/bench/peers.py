@@ -70,6 +70,8 @@ def mount(bench, stack, store):
 
 def mount_uring(bench, stack, store):
     """bidfs with passthrough over io_uring: its directory or None, and why not."""
+    if bench.gentle:
+        return None, GENTLE
     if os.geteuid() != 0 or not uring.PARAMETER.exists():
         return None, f"needs root and '{uring.PARAMETER}'"
     with uring.allowed():
