@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The bench runs: usage: check_run.py BUILD_DIRECTORY
+
+All parts, so small that their figures say nothing, and gently: no caches are dropped, and nothing is got from elsewhere. Fails if
+one of them ends with an error, or if the tables and documents lack what they should have; never because of a time.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PROGRAMS = ("curl", "debuginfod-find", "fusermount3", "losetup", "mkfs.ext4", "nginx", "perf", "unshare")
+# of each of these there is a line with figures, whatever is installed beside
+ROWS = {f"P{row}" for row in (1, 2, 3, 5, 6, 7, *range(9, 23), 25, 26)}
+PLOTS = ("bytes", "files", "ids", "ids-listing", "ids-memory", "ids-start", "miss-sizes", "misses")
+
+
+def why_not():
+    """What it lacks here, or None."""
+    if os.geteuid() != 0:
+        return "it mounts images: needs root"
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        return "no /dev/fuse"
+    if lacking := [program for program in PROGRAMS if not shutil.which(program)]:
+        return f"not installed: {', '.join(lacking)}"
+    if subprocess.run(["losetup", "-f"], capture_output=True, check=False).returncode:
+        return "no loop device to be had"
+    return None
+
+
+def check(left, documents):
+    """What the run left is whole."""
+    measured = {line["row"] for line in left["lines"] if "value" in line}
+    assert measured >= ROWS, f"not measured: {ROWS - measured}"
+    for plot in PLOTS:
+        assert all(len(points) >= 2 for points in left["curves"][plot].values()), f"{plot}: {left['curves'][plot]}"
+    targets = left["texts"]["targets"]
+    assert "row  metric" in targets and "missed:" in targets and re.search(r"\d+ of \d+ targets are met", targets), targets
+    for document in documents:
+        text = document.read_text(encoding="utf-8")
+        assert not re.search(r"<!-- \w+ -->\n<!-- end -->", text), f"{document}: a place is empty"
+
+
+def main():
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    if why := why_not():
+        print(f"SKIP: {why}")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="check-run.", dir="/var/tmp") as top:
+        top = pathlib.Path(top)
+        documents = []
+        more = []
+        if shutil.which("gnuplot"):
+            documents = [pathlib.Path(shutil.copy(ROOT / "docs" / page, top)) for page in ("PERFORMANCE.md", "TEAM.md")]
+            more = ["--doc", top]
+        home = top / "home"
+        home.mkdir()
+        command = [sys.executable, HERE / "run", "--quick", "--gentle", "--build", sys.argv[1], "--json", top / "left", *more]
+        environment = {**os.environ, "TMPDIR": str(top), "HOME": str(home)}
+        status = subprocess.run([*map(str, command)], env=environment, check=False).returncode
+        if status == 0:
+            check(json.loads((top / "left").read_text(encoding="utf-8")), documents)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
