@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Where a file came from, as extended attributes: user.bidfs.*. Programs ask for attributes of other sorts all the time, such as
- * access control lists (ls -l); those are answered without a look at anything.
+ * Where a file came from, and what servers said of an id, as extended attributes: user.bidfs.*. Programs ask for attributes of
+ * other sorts all the time, such as access control lists (ls -l); those are answered without a look at anything.
  */
 #include "ops.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "heard.h"
 
 #define PREFIX "user.bidfs."
 
@@ -71,7 +72,20 @@ static int take_fact(void *user, const char *fact, const char *value)
 	return 0;
 }
 
-static int look(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
+/* Of the directory of an id; it costs more than to know that there is something. */
+static int look_at_id(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
+{
+	bid_auto_free char *heard = NULL;
+
+	if (!answer->wanted)
+		return bid_heard_any(fs, &node->id) ? take(answer, "answers", NULL) : 0;
+	if (strcmp(answer->wanted, "answers") != 0)
+		return 0;
+	heard = bid_heard_json(fs, &node->id);
+	return heard ? take(answer, "answers", heard) : 0;
+}
+
+static int look_at_file(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
 {
 	struct bid_request request = bid_node_request(node);
 	char hex[BID_ID_HEX_MAX];
@@ -82,6 +96,17 @@ static int look(struct bid_fs *fs, const struct bid_node *node, struct answer *a
 	if (r == 0)
 		r = bid_store_each_fact(fs->store, &request, take_fact, answer);
 	return r < 0 && r != -ENOENT && r != -EBADMSG ? r : 0;
+}
+
+static int look(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
+{
+	int r = 0;
+
+	if (node->type == BID_NODE_FILE)
+		r = look_at_file(fs, node, answer);
+	else if (node->type == BID_NODE_ID)
+		r = look_at_id(fs, node, answer);
+	return r < 0 ? r : 0;
 }
 
 static void reply(fuse_req_t req, const struct answer *answer, size_t size)
@@ -108,7 +133,7 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 		return;
 	}
 	inode = bid_inodes_find(fs->inodes, number, &buffer);
-	r = !inode ? -ESTALE : inode->node.type == BID_NODE_FILE ? look(fs, &inode->node, &answer) : 0;
+	r = inode ? look(fs, &inode->node, &answer) : -ESTALE;
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else if (!answer.found)
@@ -123,7 +148,7 @@ void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
 	bid_cleanup(answer_release) struct answer answer = { .wanted = NULL };
 	struct bid_inode buffer;
 	const struct bid_inode *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	int r = !inode ? -ESTALE : inode->node.type == BID_NODE_FILE ? look(fs, &inode->node, &answer) : 0;
+	int r = inode ? look(fs, &inode->node, &answer) : -ESTALE;
 
 	if (r < 0)
 		fuse_reply_err(req, -r);

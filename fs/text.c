@@ -30,7 +30,7 @@ static const char readme[] =
 	"\n"
 	"  cp M/buildid/ID/debuginfo somewhere\n"
 	"\n"
-	"If a file does not appear, 'bidctl get ID debuginfo' says what each server answered. See mount.bidfs(8).\n";
+	"If a file does not appear, 'bidctl get -v ID debuginfo' says what each server answered. See mount.bidfs(8).\n";
 
 /* A text that stays; the attachment of an inode. */
 struct kept {

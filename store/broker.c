@@ -86,6 +86,7 @@ static void release(struct bid_broker *broker)
 	for (size_t i = 0; i < broker->n_sources; i++)
 		broker->asked[i].source->ops->free(broker->asked[i].source);
 	free(broker->asked);
+	bid_heard_release(&broker->heard);
 	bid_tickets_release(&broker->tickets);
 	bid_absences_free(broker->absences);
 	bid_absences_free(broker->unsupported);
@@ -121,6 +122,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->lingering);
 	TAILQ_INIT(&broker->awaiting);
 	TAILQ_INIT(&broker->holders);
+	bid_heard_init(&broker->heard);
 	init_locks(broker);
 
 	r = bid_absences_new(store, NEGATIVE_MAX, NULL, NULL, &broker->absences);

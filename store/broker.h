@@ -13,6 +13,7 @@
  *   publisher.c	the threads that decide what a source delivered: commit, go on with the race, end
  *   timekeeper.c	the thread that ends waits and lingering results, and lets another source join a race
  *   tally.c	verdicts, counters, messages
+ *   heard.c	what each source said last, to be shown
  *   failures.c	the last troubles, to be shown
  */
 #ifndef BID_BROKER_PRIVATE_H
@@ -26,6 +27,7 @@
 #include <bid/broker.h>
 
 #include "failures.h"
+#include "heard.h"
 #include "ticket.h"
 
 #define BID_FLIGHT_BUCKETS 1024
@@ -104,6 +106,7 @@ struct bid_broker {
 	size_t n_awaiting; /* with the one that is */
 	struct bid_flights holders; /* those for which others may wait */
 	struct bid_failures failures;
+	struct bid_heard_list heard;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first one in races, windows, limited or lingering */
 	pthread_cond_t has_holds; /* one in awaiting, or a first one in holders */

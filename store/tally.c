@@ -144,18 +144,19 @@ static void judge(const struct bid_ask *ask, enum bid_outcome outcome)
 	}
 }
 
-/* Under the lock. Each source has one verdict at most, so there is room. */
-static void add_verdict(struct bid_flight *flight, const struct bid_verdict *verdict)
+/* Under the lock. Each source has one verdict at most, so there is room. Returns whether the strings of @verdict were taken. */
+static bool add_verdict(struct bid_flight *flight, const struct bid_verdict *verdict)
 {
 	size_t n = flight->n_verdicts;
 
 	/* but for one that was overtaken while it was started, and then could not be */
 	if (n == flight->n_runners)
-		return;
+		return false;
 	snprintf(flight->texts[n], sizeof(flight->texts[n]), "%s", verdict->text);
 	flight->verdicts[n] = *verdict;
 	flight->verdicts[n].text = flight->texts[n];
 	flight->n_verdicts = n + 1;
+	return true;
 }
 
 void bid_flight_verdict_unasked(struct bid_flight *flight, size_t source, enum bid_outcome outcome, const char *text)
@@ -192,24 +193,31 @@ void bid_flight_verdict(struct bid_flight *flight, struct bid_ask *ask, enum bid
 {
 	struct bid_broker *broker = flight->broker;
 	struct bid_asked *asked = &broker->asked[ask->source];
+	struct bid_verdict verdict = {
+		.source = asked->source->name,
+		.outcome = outcome,
+		.changed = ask->changed,
+		.text = text,
+		.url = ask->said.url,
+		.led_to = ask->said.led_to,
+		.tries = ask->said.tries,
+		.before = ask->said.before,
+		.bytes = ask->delivered,
+		.received = ask->received,
+		.elapsed_ms = (unsigned)(bid_clock_ms() - ask->started_ms),
+	};
+	struct bid_heard *heard = outcome == BID_OUTCOME_CANCELLED ? NULL : bid_heard_new(&flight->request, &verdict, time(NULL));
 	bool due;
 
 	if (outcome == BID_OUTCOME_REJECTED)
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
-	add_verdict(flight, &(struct bid_verdict){
-				    .source = asked->source->name,
-				    .outcome = outcome,
-				    .changed = ask->changed,
-				    .text = text,
-				    .url = bid_steal(ask->said.url),
-				    .led_to = bid_steal(ask->said.led_to),
-				    .tries = ask->said.tries,
-				    .before = bid_steal(ask->said.before),
-				    .bytes = ask->delivered,
-				    .received = ask->received,
-				    .elapsed_ms = (unsigned)(bid_clock_ms() - ask->started_ms),
-			    });
+	bid_heard_add(&broker->heard, heard);
+	if (add_verdict(flight, &verdict)) {
+		bid_steal(ask->said.url);
+		bid_steal(ask->said.led_to);
+		bid_steal(ask->said.before);
+	}
 	count(ask, outcome);
 	flight->no_room |= bid_ask_has_no_room(ask);
 	due = note_trouble(ask, outcome, text);

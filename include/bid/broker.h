@@ -161,6 +161,25 @@ struct bid_failure {
 /* Call @fn for each of the last BID_FAILURES_MAX, newest first, on a copy. A non-zero return ends it. */
 void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, const struct bid_failure *failure), void *user);
 
+#define BID_HEARD_MAX 256
+
+/* What one source said last of one request. */
+struct bid_heard_answer {
+	struct bid_request request;
+	struct bid_verdict verdict; /* its source lives as long as the broker */
+	int64_t time; /* when, in seconds since the epoch; 0 if it was said before the broker was made, or to another process */
+	unsigned again_s; /* for so long it is not asked of that again, for what it said */
+};
+
+/* @answer dies when it returns. A non-zero return ends it, and is returned. */
+typedef int (*bid_heard_fn)(void *user, const struct bid_heard_answer *answer);
+
+/*
+ * Call @fn for what each source said last of @id, newest first, if it is among the last BID_HEARD_MAX such answers; then for each
+ * "no" that stands from before to its artifacts that are no sources and sections. May block on disk for a moment.
+ */
+int bid_broker_each_heard(struct bid_broker *broker, const struct bid_id *id, bid_heard_fn fn, void *user);
+
 /* The @index-th source, in the order of asking. 0, or -ENOENT past the last. */
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats);
 

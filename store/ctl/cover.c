@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -92,6 +94,21 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
 	}
 	*ret_file = file;
 	return 0;
+}
+
+json_t *ctl_cover_heard(const char *path, const struct bid_id *id)
+{
+	bid_auto_free char *text = malloc(XATTR_SIZE_MAX);
+	char hex[BID_ID_HEX_MAX], dir[2 * PATH_MAX];
+	json_t *heard = NULL;
+	ssize_t len = -1;
+
+	snprintf(dir, sizeof(dir), "%s/buildid/%s", path, bid_id_format(id, hex));
+	if (text && bid_is_mount(path))
+		len = getxattr(dir, "user.bidfs.answers", text, XATTR_SIZE_MAX);
+	if (len > 0)
+		heard = json_loadb(text, (size_t)len, 0, NULL);
+	return heard ? heard : json_array();
 }
 
 int ctl_cover_refresh(const char *path, const struct bid_request *request, bool accept)

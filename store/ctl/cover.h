@@ -23,6 +23,12 @@ int ctl_cover_info(const char *path, const struct bid_id *id, char **ret_text);
 int ctl_cover_open(const char *path, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
+ * What the mount at @path tells that its servers said of @id last, for the caller to release: an array, see docs/FORMAT.md. An
+ * empty one if it tells nothing.
+ */
+json_t *ctl_cover_heard(const char *path, const struct bid_id *id);
+
+/*
  * Tell the mount at @path to have its servers asked for @request again, and with @accept to take other bytes than were fetched
  * first. Returns 0, also if there is no mount, or nothing to ask servers for; or as setxattr(2).
  */

@@ -232,8 +232,9 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 			    const struct answer *answer)
 {
 	/* why it is not, the servers' lines say */
-	const char *cause = answer->error == -EBADMSG && answer->story.n > 0 ? "no server delivered what was asked for"
-									     : bid_strerror(answer->error);
+	const char *cause = answer->error == -EBADMSG && answer->story.n > 0 && !answer->story.of_mount
+				    ? "no server delivered what was asked for"
+				    : bid_strerror(answer->error);
 	char name[NAME_MAX_SIZE];
 	json_t *json;
 
@@ -244,7 +245,7 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	name_of(request, name);
 	if (ctl->verbose)
 		ctl_story_tell(&answer->story, store, request, answer->error, NULL);
-	else
+	else if (!answer->story.of_mount)
 		ctl_story_complain(&answer->story);
 	if (answer->untold < 0 && !ctl_cover_refusal(answer->untold))
 		bid_error("%s: telling the mount that covers the store to ask again: %s", bid_strerror(answer->untold), name);
@@ -258,8 +259,10 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	else if (answer->story.stored == -ENODATA)
 		bid_error("%s, as the files of the build in the store show: %s", cause, name);
 	else if ((request->detail || status_of(answer->error) == CTL_TROUBLE) && bid_is_mount(bid_store_path(store)))
-		bid_error("%s by the mount that covers the store, of which 'bidctl status' tells: %s", cause, name);
-	else if (answer->story.n == 0 && answer->error == -ENOENT)
+		bid_error("%s by the mount that covers the store ('bidctl status' tells of it, 'bidctl get -v' what servers said): "
+			  "%s",
+			  cause, name);
+	else if ((answer->story.n == 0 || answer->story.of_mount) && answer->error == -ENOENT)
 		bid_error("%s in the store, and %s: %s", cause, ctl_sources_why_none(ctl, store, request->kind), name);
 	else
 		bid_error("%s: %s", cause, name);
@@ -271,6 +274,18 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 		ctl_print_json(json);
 	}
 	return status_of(answer->untold < 0 && !ctl_cover_refusal(answer->untold) ? answer->untold : answer->error);
+}
+
+/* With a mount over the store it is the mount that asked, and can tell what was said. */
+static void hear(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request, struct answer *answer)
+{
+	json_t *heard;
+
+	if (!bid_is_mount(bid_store_path(store)) || (answer->error == 0 && !ctl->verbose) || !bid_kind_fetchable(request->kind))
+		return;
+	heard = ctl_cover_heard(bid_store_path(store), &request->id);
+	ctl_story_take_heard(&answer->story, heard, request);
+	json_decref(heard);
 }
 
 /* With a mount over the store it is the mount that asked, and what it calls absent is nothing but not known, perhaps. */
@@ -304,6 +319,7 @@ static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *s
 
 	answer.untold = refresh(ctl, store, request);
 	answer.error = ctl_cover_open(bid_store_path(store), request, &answer.file);
+	hear(ctl, store, request, &answer);
 	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);
 	answer_release(&answer);
 	return status;
@@ -335,6 +351,8 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 		doubt(store, request, began, &answer);
 	if (status == CTL_DONE)
 		doubt_silence(ctl, store, request, &answer);
+	if (status == CTL_DONE)
+		hear(ctl, store, request, &answer);
 	/* joins the threads: from here on nobody else touches the answer */
 	ctl_sources_release(&sources);
 

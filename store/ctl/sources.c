@@ -17,7 +17,7 @@ const char *ctl_sources_why_none(const struct ctl *ctl, const struct bid_store *
 		return "no server has this kind";
 	/* a source or a section is not looked for by a path of the mount */
 	if (!bid_kind_has_detail(kind) && bid_is_mount(bid_store_path(store)))
-		return "the mount that covers it, which is what asks servers, has found none ('bidctl status' tells of it)";
+		return "the mount that covers it, which is what asks servers, has found none ('bidctl get -v' tells what was said)";
 	if (ctl->offline)
 		return "no server is asked with '--offline'";
 	if (!bid_store_writable(store))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <bid/error.h>
 
@@ -17,6 +18,8 @@ struct ctl_answer {
 	unsigned tries;
 	uint64_t bytes, received;
 	unsigned elapsed_ms;
+	int64_t time; /* of what the mount tells of: when it was said, in seconds since the epoch; 0 if that is not known */
+	unsigned again_s; /* likewise: for so long it is not asked again */
 };
 
 static void answer_release(struct ctl_answer *answer)
@@ -42,14 +45,30 @@ static char *copy_of(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
+/* Add @answer, which is taken over. False without memory. */
+static bool add(struct ctl_story *story, struct ctl_answer *answer)
+{
+	struct ctl_answer *answers = NULL;
+
+	if (answer->source && answer->text)
+		answers = reallocarray(story->answers, story->n + 1, sizeof(*answers));
+	if (!answers) {
+		answer_release(answer);
+		return false;
+	}
+	story->answers = answers;
+	answers[story->n++] = *answer;
+	return true;
+}
+
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 {
+	bool added = true;
+
 	story->waited_ms = result->waited_ms;
 	for (size_t i = 0; i < result->n_verdicts; i++)
 		story->changed |= result->verdicts[i].changed;
-	if (result->n_verdicts > 0)
-		story->answers = calloc(result->n_verdicts, sizeof(*story->answers));
-	for (size_t i = 0; story->answers && i < result->n_verdicts; i++) {
+	for (size_t i = 0; added && i < result->n_verdicts; i++) {
 		const struct bid_verdict *from = &result->verdicts[i];
 		struct ctl_answer answer = {
 			.source = strdup(from->source),
@@ -64,11 +83,65 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result)
 			.elapsed_ms = from->elapsed_ms,
 		};
 
-		if (!answer.source || !answer.text) {
-			answer_release(&answer);
-			return;
-		}
-		story->answers[story->n++] = answer;
+		added = add(story, &answer);
+	}
+}
+
+static char *text_in(const json_t *json, const char *name)
+{
+	return copy_of(json_string_value(json_object_get(json, name)));
+}
+
+static uint64_t number_in(const json_t *json, const char *name)
+{
+	json_int_t number = json_integer_value(json_object_get(json, name));
+
+	return number > 0 ? (uint64_t)number : 0;
+}
+
+static enum bid_outcome outcome_in(const json_t *json)
+{
+	const char *name = json_string_value(json_object_get(json, "outcome"));
+	int outcome = BID_OUTCOME_NONE;
+
+	while (name && ++outcome < BID_OUTCOME_COUNT)
+		if (strcmp(bid_outcome_name((enum bid_outcome)outcome), name) == 0)
+			return (enum bid_outcome)outcome;
+	return BID_OUTCOME_NONE;
+}
+
+static bool is_of(const json_t *json, const struct bid_request *request)
+{
+	const char *kind = json_string_value(json_object_get(json, "kind"));
+	const char *name = json_string_value(json_object_get(json, "name"));
+
+	return kind && strcmp(kind, bid_kind_name(request->kind)) == 0 &&
+	       strcmp(name ? name : "", bid_detail_text(request->detail)) == 0;
+}
+
+void ctl_story_take_heard(struct ctl_story *story, const json_t *heard, const struct bid_request *request)
+{
+	bool added = true;
+
+	story->of_mount = true;
+	for (size_t i = 0; added && i < json_array_size(heard); i++) {
+		const json_t *from = json_array_get(heard, i);
+		struct ctl_answer answer = { .outcome = outcome_in(from) };
+
+		if (!is_of(from, request))
+			continue;
+		answer.source = text_in(from, "source");
+		answer.text = text_in(from, "text");
+		answer.url = text_in(from, "url");
+		answer.led_to = text_in(from, "led_to");
+		answer.before = text_in(from, "before");
+		answer.tries = (unsigned)number_in(from, "tries");
+		answer.bytes = number_in(from, "bytes");
+		answer.received = number_in(from, "received");
+		answer.elapsed_ms = (unsigned)number_in(from, "elapsed_ms");
+		answer.time = (int64_t)number_in(from, "time");
+		answer.again_s = (unsigned)number_in(from, "again_s");
+		added = add(story, &answer);
 	}
 }
 
@@ -104,20 +177,28 @@ void ctl_story_complain(const struct ctl_story *story)
 	}
 }
 
+static json_t *json_of(const struct ctl_answer *answer)
+{
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "name", ctl_json_text(answer->source), "outcome",
+			 bid_outcome_name(answer->outcome), "text", ctl_json_text(answer->text), "url", ctl_json_text(answer->url),
+			 "led_to", ctl_json_text(answer->led_to), "tries", (json_int_t)answer->tries, "before",
+			 ctl_json_text(answer->before), "bytes", (json_int_t)answer->bytes, "received",
+			 (json_int_t)answer->received, "elapsed_ms", (json_int_t)answer->elapsed_ms);
+}
+
 json_t *ctl_story_servers(const struct ctl_story *story)
 {
 	json_t *servers = json_array();
 
 	for (size_t i = 0; i < story->n; i++) {
 		const struct ctl_answer *answer = &story->answers[i];
+		json_t *json = json_of(answer);
 
-		json_array_append_new(servers,
-				      json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "name",
-						ctl_json_text(answer->source), "outcome", bid_outcome_name(answer->outcome), "text",
-						ctl_json_text(answer->text), "url", ctl_json_text(answer->url), "led_to",
-						ctl_json_text(answer->led_to), "tries", (json_int_t)answer->tries, "before",
-						ctl_json_text(answer->before), "bytes", (json_int_t)answer->bytes, "received",
-						(json_int_t)answer->received, "elapsed_ms", (json_int_t)answer->elapsed_ms));
+		if (story->of_mount) {
+			json_object_set_new(json, "time", json_integer((json_int_t)answer->time));
+			json_object_set_new(json, "again_s", json_integer((json_int_t)answer->again_s));
+		}
+		json_array_append_new(servers, json);
 	}
 	return servers;
 }
@@ -130,29 +211,47 @@ static void tell(const char *step, const char *text)
 	putc('\n', stderr);
 }
 
+/* Of what was said to the mount. */
+static void tell_when(const struct ctl_answer *answer)
+{
+	long long ago = (long long)(time(NULL) - answer->time);
+	char text[128];
+	int len = 0;
+
+	if (answer->time)
+		len = snprintf(text, sizeof(text), "that was %lld s ago", ago > 0 ? ago : 0);
+	if (answer->again_s)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "%sasked again in %u s, or with '--refresh'",
+				len ? "; " : "", answer->again_s);
+	if (len)
+		tell("", text);
+}
+
 static void tell_answer(const struct ctl_answer *answer)
 {
 	char text[1024], tries[TRIES_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
-	size_t at;
+	FILE *line = fmemopen(text, sizeof(text), "w");
 
 	tell("asked", answer->source);
 	if (answer->url)
 		tell("", answer->url);
 	if (answer->led_to)
 		tell("led to", answer->led_to);
-	snprintf(text, sizeof(text), "%s after %u ms%s: %s", bid_outcome_name(answer->outcome), answer->elapsed_ms,
-		 in_tries(answer, tries), answer->text);
-	at = strlen(text);
+	if (!line)
+		return;
+	fputs(bid_outcome_name(answer->outcome), line);
+	if (answer->tries || answer->elapsed_ms || answer->url)
+		fprintf(line, " after %u ms%s", answer->elapsed_ms, in_tries(answer, tries));
+	fprintf(line, ": %s", answer->text);
 	if (answer->received > 0)
-		snprintf(text + at, sizeof(text) - at, ", %s", ctl_format_size(answer->received, size));
-	at = strlen(text);
+		fprintf(line, ", %s", ctl_format_size(answer->received, size));
 	if (answer->received > 0 && answer->elapsed_ms > 0)
-		snprintf(text + at, sizeof(text) - at, ", %s/s",
-			 ctl_format_size(answer->received * 1000 / answer->elapsed_ms, rate));
-	at = strlen(text);
+		fprintf(line, ", %s/s", ctl_format_size(answer->received * 1000 / answer->elapsed_ms, rate));
 	if (answer->before)
-		snprintf(text + at, sizeof(text) - at, "; before: %s", answer->before);
+		fprintf(line, "; before: %s", answer->before);
+	fclose(line);
 	tell("", text);
+	tell_when(answer);
 }
 
 /* bid_store_fact_fn */
@@ -214,6 +313,8 @@ void ctl_story_tell(const struct ctl_story *story, struct bid_store *store, cons
 		snprintf(text, sizeof(text), "%u ms for another process that was fetching it", story->waited_ms);
 		tell("waited", text);
 	}
+	if (story->of_mount && story->n == 0 && error < 0)
+		tell("asked", "what servers said to the mount that covers the store is not known");
 	for (size_t i = 0; i < story->n; i++)
 		tell_answer(&story->answers[i]);
 	if (error == 0 && story->stored < 0) {

@@ -14,12 +14,18 @@ struct ctl_story {
 	bool changed; /* somebody has other bytes than were fetched first, which --accept would take */
 	struct ctl_answer *answers; /* of the servers that were asked; owned */
 	size_t n;
+	bool of_mount; /* these are those of the mount over the store, and what they said last, whenever that was */
 };
 
 void ctl_story_release(struct ctl_story *story);
 
 /* Copy what the servers said out of @result. What memory does not suffice for is left out. */
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result);
+
+/*
+ * The same of @heard, an array as of ctl_cover_heard(), as far as it is of @request.
+ */
+void ctl_story_take_heard(struct ctl_story *story, const json_t *heard, const struct bid_request *request);
 
 /* An error message for each server that was asked, or each file that it was asked for in place of a section. */
 void ctl_story_complain(const struct ctl_story *story);

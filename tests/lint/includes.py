@@ -42,7 +42,7 @@ RULES = [
     (r"fs/(inode|slot)\.c", "xxhash", ["include/bid", "store/base", "fs"]),
     (r"fs/(budget|dirlist|fds|handle|inode|kcore|list|names|node|slot|source_name|staged|tree)\.[ch]", "",
      ["include/bid", "store/base", "fs"]),
-    (r"fs/status\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
+    (r"fs/(heard|status)\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
     (r"fs/(landlock|sandbox|servers|servers_none|syscalls_none)\.[ch]|fs/syscalls\.h", "", ["include/bid", "store/base", "fs"]),
     (r"fs/syscalls\.c", "seccomp", ["include/bid", "store/base", "fs"]),
     (r"fs/.*", "fuse", ["include/bid", "store/base", "fs"]),

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What servers said of an id: told by the mount, and by bidctl where a mount covers the store."""
+import errno
+import json
+import os
+import re
+
+import pytest
+
+import programs
+import tools
+from fetching import read
+
+ANSWERS = "user.bidfs.answers"
+
+
+@pytest.fixture
+def program(place):
+    return programs.small(place / "app")
+
+
+def answers(m, ident):
+    return json.loads(os.getxattr(m / "buildid" / ident, ANSWERS))
+
+
+def get(env, store, *arguments, status=0):
+    return tools.run(tools.BIDCTL, "--store", store, "get", *arguments, env=env, status=status)
+
+
+def test_of_what_is_absent(mount, mode, faults, program, env, store):
+    """Who said no, in which words, and when that is asked again; also of a "no" from before the daemon was started."""
+    server = faults()
+    m = mount(f"url={server.url}", at=store)
+    directory = m / "buildid" / program.id
+    assert tools.errno_of(os.getxattr, directory, ANSWERS) == errno.ENODATA and os.listxattr(directory) == []
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    assert os.listxattr(directory) == [ANSWERS]
+    (answer,) = answers(m, program.id)
+    assert (answer["source"], answer["kind"], answer["outcome"], answer["text"]) == (server.url, "elf", "absent", "HTTP 404")
+    assert 80 <= answer["again_s"] <= 90 and answer["url"] == f"{server.url}/buildid/{program.id}/executable", answer
+    story = get(env, store, "-v", program.id, "elf", status=1).stderr
+    assert f"asked      {server.url}\n" in story and re.search(r"absent after \d+ ms: HTTP 404\n", story), story
+    assert re.search(r"that was \d+ s ago; asked again in \d\d s, or with '--refresh'\n", story), story
+    (told,) = json.loads(get(env, store, "--json", program.id, "elf", status=1).stdout)["servers"]
+    assert told["text"] == "HTTP 404" and 0 < told["again_s"] <= 90, told
+    # of the one kind alone, and of no other id
+    assert "debuginfo" not in {answer["kind"] for answer in answers(m, program.id)}
+    assert tools.errno_of(os.getxattr, m / "buildid" / ("ab" * 20), ANSWERS) == errno.ENODATA
+    m.unmount()
+    m = mount(f"url={server.url}", at=store)
+    story = get(env, store, "-v", program.id, "elf", status=1).stderr
+    assert "absent: it said so before\n" in story and re.search(r" asked again in \d\d s", story), story
+    assert server.count(program.id) == 1
+    # each is told of once
+    os.setxattr(m / ".bidfs", "user.bidfs.refresh", program.id.encode())
+    assert read(m.artifact(program.id)) == errno.ENOENT
+    (answer,) = answers(m, program.id)
+    assert answer["text"] == "HTTP 404" and answer["time"] > 0
+
+
+def test_of_what_was_not_had_at_once(mount, mode, faults, program, env, store):
+    server = faults("reset:1000*2")
+    server.serve(program)
+    mount(f"url={server.url}", at=store)
+    story = get(env, store, "-v", program.id, "elf").stderr
+    size = len(program.read())
+    assert re.search(rf"found after \d+ ms in 3 tries: HTTP 200, .*; before: broke off after 1000 of {size} bytes", story), story
+
+
+def test_of_trouble_and_of_pieces(mount, faults, place, program, env, store):
+    """Each server's last word, and that of a source file by its name."""
+    servers = [faults(root=place / "a"), faults("error:503", root=place / "b")]
+    m = mount(*(f"url={server.url}" for server in servers), at=store)
+    m.expect("HTTP 503")
+    story = get(env, store, "-v", program.id, "elf", status=3).stderr
+    assert "HTTP 404" in story and re.search(r"unreachable after \d+ ms( in \d tries)?: HTTP 503", story), story
+    servers[1].behave()
+    assert read(m / "buildid" / program.id / "source/usr/src/a.c") == errno.ENOENT
+    told = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(m, program.id)]
+    assert told[:2] == 2 * [("source", "/usr/src/a.c", "HTTP 404")] and len(told) == 4, told
+    story = get(env, store, "-v", program.id, "source", "/usr/src/a.c", status=1).stderr
+    assert story.count("HTTP 404") == 2 and "503" not in story, story

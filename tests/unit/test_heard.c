@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What the broker tells of what each source said last. */
+#include "broker_scene.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <bid/detail.h>
+
+#include "base/log.h"
+
+struct told {
+	size_t n;
+	struct bid_heard_answer answers[8]; /* their strings but the source's name are gone */
+};
+
+static int tell(void *user, const struct bid_heard_answer *answer)
+{
+	struct told *told = user;
+
+	if (told->n < 8)
+		told->answers[told->n] = *answer;
+	told->n++;
+	return 0;
+}
+
+static struct told heard(struct scene *scene, uint8_t byte)
+{
+	struct bid_request request = elf_of(byte);
+	struct told told = { .n = 0 };
+
+	assert_int_equal(bid_broker_each_heard(scene->broker, &request.id, tell, &told), 0);
+	return told;
+}
+
+static void test_the_last_word_of_each(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct bid_source *second;
+	struct told told;
+
+	scene_broker(scene, &(struct bid_broker_config){ .race_ms = BID_RACE_NEVER });
+	scene_memory(scene, "first");
+	second = scene_memory(scene, "second");
+	bid_source_memory_set_default(second, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(heard(scene, 0xa).n, 0);
+	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
+	told = heard(scene, 0xa);
+	assert_int_equal(told.n, 2);
+	assert_int_equal(told.answers[0].verdict.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(told.answers[0].again_s, 0);
+	assert_string_equal(told.answers[1].verdict.source, "first");
+	assert_in_range(told.answers[1].again_s, 80, 90);
+	assert_true(told.answers[1].time > 0);
+	assert_int_equal(heard(scene, 0xb).n, 0);
+	/* who delivers says so in the place of what he said before */
+	put_elf(second, 0xa, 0xa);
+	sleep_ms(300); /* the lingering */
+	assert_int_equal(fetch(scene, &request, NULL), 0);
+	told = heard(scene, 0xa);
+	assert_int_equal(told.n, 2);
+	assert_int_equal(told.answers[0].verdict.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(told.answers[0].verdict.received, told.answers[0].verdict.bytes);
+	assert_int_equal(told.answers[1].verdict.outcome, BID_OUTCOME_ABSENT);
+}
+
+static void test_what_stands_from_before(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa);
+	struct told told;
+
+	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_memory(scene, "memory");
+	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
+	scene_end_broker(scene);
+	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_memory(scene, "memory");
+	told = heard(scene, 0xa);
+	assert_int_equal(told.n, 1);
+	assert_int_equal(told.answers[0].request.kind, BID_KIND_ELF);
+	assert_int_equal(told.answers[0].time, 0);
+	assert_in_range(told.answers[0].again_s, 80, 90);
+}
+
+static void test_the_oldest_goes(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request one = elf_of(0xa), source = request_of(0xb, BID_KIND_SOURCE);
+
+	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	bid_source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(fetch(scene, &one, NULL), -EHOSTUNREACH);
+	for (unsigned i = 0; i < BID_HEARD_MAX; i++) {
+		struct bid_detail *detail;
+		char name[32];
+
+		assert_int_equal(heard(scene, 0xa).n, 1);
+		snprintf(name, sizeof(name), "/%u.c", i);
+		assert_int_equal(bid_detail_source(name, &detail), 0);
+		source.detail = detail;
+		assert_int_equal(fetch(scene, &source, NULL), -EHOSTUNREACH);
+		bid_detail_unref(detail);
+	}
+	assert_int_equal(heard(scene, 0xa).n, 0);
+	assert_int_equal(heard(scene, 0xb).n, BID_HEARD_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_the_last_word_of_each),
+		scene_test(test_what_stands_from_before),
+		scene_test(test_the_oldest_goes),
+	};
+
+	/* what the tests provoke is looked for where it matters */
+	bid_log_init("test", BID_LOG_ERROR);
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}
