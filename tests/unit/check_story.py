@@ -65,6 +65,10 @@ def case_fetched_in_several_tries(scene):
     with server(scene, "reset:1000") as url:
         done = scene.run("-s", scene.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=TROUBLE)
         assert re.search(r"unreachable in \d tries: ", done.stderr), done.stderr
+    # one that was never heard and lets nobody in is no server that is being restarted
+    out = scene.run("-s", scene.store, "--json", "get", ID_NOT_STORED, "elf", "--url=http://127.0.0.1:1", status=TROUBLE).stdout
+    (answer,) = json.loads(out)["servers"]
+    assert answer["tries"] == 1 and "refused" in answer["text"], answer
 
 
 def case_fetched_from_elsewhere(scene):
