@@ -8,6 +8,7 @@
 
 #include <bid/evict.h>
 #include <bid/hold.h>
+#include <bid/piece.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -175,14 +176,13 @@ static bool can_fetch(const struct bid_broker *broker, const struct bid_request 
 
 unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source)
 {
-	static const enum bid_kind wholes[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
+	struct bid_request whole = { .id = request->id };
 	const char *name = broker->asked[source].source->name;
 	unsigned shortest = UINT_MAX;
 
 	if (!bid_kind_has_detail(request->kind))
 		return 0;
-	for (size_t i = 0; i < sizeof(wholes) / sizeof(wholes[0]) && shortest > 0; i++) {
-		struct bid_request whole = { .id = request->id, .kind = wholes[i] };
+	for (size_t i = 0; shortest > 0 && (whole.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
 		unsigned ttl = bid_absences_ttl(broker->absences, &whole, name);
 
 		if (ttl < shortest)

@@ -40,25 +40,30 @@ static enum rank rank_of(const struct bid_broker *broker, size_t source)
 	return source == broker->favourite ? RANK_FAVOURITE : RANK_PLAIN;
 }
 
+/* For @ttl seconds @outcome is the verdict of @source, as @words say; if that is 0, it has none. Without the lock. */
+static bool stands(struct bid_flight *flight, size_t source, unsigned ttl, enum bid_outcome outcome, const char *words)
+{
+	char text[BID_TEXT_MAX];
+
+	if (ttl == 0)
+		return false;
+	snprintf(text, sizeof(text), "%s, and is asked again in %u s", words, ttl);
+	pthread_mutex_lock(&flight->broker->lock);
+	bid_flight_verdict_unasked(flight, source, outcome, text);
+	pthread_mutex_unlock(&flight->broker->lock);
+	return true;
+}
+
 /* Did @source say @outcome a while ago, by @said? Then that is its verdict, and @words say so. Without the lock. */
 static bool said_before(struct bid_flight *flight, size_t source, struct bid_absences *said, enum bid_outcome outcome,
 			const char *words)
 {
 	struct bid_broker *broker = flight->broker;
 	const char *name = broker->asked[source].source->name;
-	char text[BID_TEXT_MAX];
-	unsigned ttl;
 
 	if (broker->config.no_negative)
 		bid_absences_forget(said, &flight->request, name);
-	ttl = bid_absences_ttl(said, &flight->request, name);
-	if (ttl == 0)
-		return false;
-	snprintf(text, sizeof(text), "%s, and is asked again in %u s", words, ttl);
-	pthread_mutex_lock(&broker->lock);
-	bid_flight_verdict_unasked(flight, source, outcome, text);
-	pthread_mutex_unlock(&broker->lock);
-	return true;
+	return stands(flight, source, bid_absences_ttl(said, &flight->request, name), outcome, words);
 }
 
 /* Did @source say that it has neither file of the build? Then it has no part of them, and no source file. Without the lock. */
@@ -66,15 +71,8 @@ static bool has_no_build(struct bid_flight *flight, size_t source)
 {
 	struct bid_broker *broker = flight->broker;
 	unsigned ttl = broker->config.no_negative ? 0 : bid_broker_build_absent_s(broker, &flight->request, source);
-	char text[BID_TEXT_MAX];
 
-	if (ttl == 0)
-		return false;
-	snprintf(text, sizeof(text), "it has nothing else of this build, and is asked again in %u s", ttl);
-	pthread_mutex_lock(&broker->lock);
-	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_ABSENT, text);
-	pthread_mutex_unlock(&broker->lock);
-	return true;
+	return stands(flight, source, ttl, BID_OUTCOME_ABSENT, "it has nothing else of this build");
 }
 
 /* Did another process ask @source meanwhile, and got no answer? Then that is its verdict. Without the lock. */

@@ -219,6 +219,7 @@ static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *
 	await_done(&capture);
 	if (capture.outcome != outcome || strcmp(capture.text, text) != 0)
 		fail_msg("%s for %s: %s, \"%s\"", behaviour, name, bid_outcome_name(capture.outcome), capture.text);
+	assert_true(outcome != BID_OUTCOME_REJECTED || capture.heads == 0);
 	assert_true(outcome == BID_OUTCOME_FOUND || capture.received == 0 || outcome == BID_OUTCOME_UNREACHABLE);
 	tear_down(&setting);
 	bid_detail_unref(detail);
