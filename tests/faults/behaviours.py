@@ -28,6 +28,7 @@
   slow:RATE                 the file at RATE bytes a second
   slow-headers:SECONDS      a line of header every SECONDS, for ever
   delay:SECONDS             the file, after SECONDS
+  hold                      the file, after /control/release
   redirect:URL              302; {path} in URL is the path that was asked for. What is under /plain is served without misbehaving
   redirect-page:N:URL       the same, with a page of N bytes that ends with the connection
   redirect-loop             302 to itself
@@ -263,6 +264,12 @@ def delay(handler, arg, data):
     send_whole(handler, data)
 
 
+@with_artifact
+def hold(handler, arg, data):
+    handler.hold()
+    send_whole(handler, data)
+
+
 def redirect(handler, arg):
     handler.redirect(arg.replace("{path}", handler.path))
 
@@ -468,6 +475,7 @@ BEHAVIOURS = {
     "slow": (slow, True),
     "slow-headers": (slow_headers, True),
     "delay": (delay, True),
+    "hold": (hold, False),
     "redirect": (redirect, True),
     "redirect-page": (redirect_page, True),
     "redirect-loop": (redirect_loop, False),

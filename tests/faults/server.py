@@ -10,7 +10,7 @@ there are is told at the end.
 The running server is controlled by requests:
 
   POST /control?behaviour=B[&behaviour=B...][&id=ID]   replace the list, for all or for ID. No behaviour: healthy again
-  POST /control/release                                end all stalls
+  POST /control/release                                end all stalls and holds
   POST /control/reset                                  forget behaviours and counts
   GET  /control/count[?path=PATH]                      how many times PATH was asked for, or any artifact
   GET  /control/headers?path=PATH                      the header of the last request for PATH, as JSON
@@ -19,6 +19,7 @@ The running server is controlled by requests:
 """
 import argparse
 import collections
+import fcntl
 import json
 import os
 import re
@@ -28,6 +29,7 @@ import socket
 import ssl
 import struct
 import sys
+import termios
 import threading
 import time
 import urllib.parse
@@ -131,19 +133,30 @@ class Handler(BaseHTTPRequestHandler):
 
     # the ends that no well-behaved server makes
 
+    def unsent(self):
+        """Bytes that the other end has not acknowledged."""
+        return struct.unpack("i", fcntl.ioctl(self.connection, termios.TIOCOUTQ, bytes(4)))[0]
+
     def reset(self):
-        # what was sent must be read by the client before the reset drops it
+        # the reset drops what the client's system has not taken; and the client is to read what that has
+        deadline = time.monotonic() + 10
+        while self.unsent() and time.monotonic() < deadline:
+            time.sleep(0.005)
         time.sleep(0.05)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         os.close(self.connection.detach())
         raise Gone
 
-    def stall(self):
+    def hold(self):
+        """Until /control/release, or the end of the connection."""
         while not self.server.state.release.wait(0.05):
             readable, _, _ = select.select([self.connection], [], [], 0)
             # the plain recv(): that of a TLS connection cannot peek
             if readable and not socket.socket.recv(self.connection, 1, socket.MSG_PEEK):
                 break
+
+    def stall(self):
+        self.hold()
         self.close_connection = True
 
     # requests

@@ -54,7 +54,7 @@ def pytest_report_header(config):
 @contextlib.contextmanager
 def limited(item):
     marker = item.get_closest_marker("limit")
-    seconds = marker.args[0] if marker else LIMIT
+    seconds = (marker.args[0] if marker else LIMIT) * tools.PATIENCE
 
     def too_long(*_):
         raise TimeLimit(f"not done after {seconds} s")

@@ -229,7 +229,7 @@ class Mount:
         silent = [pattern for pattern in self.expected if not any(re.search(pattern, line) for line in trouble)]
         assert not silent, f"the log does not have what was expected: {silent}\n{self.log()}"
 
-    def end(self, sig=signal.SIGTERM, deadline=10):
+    def end(self, sig=signal.SIGTERM, deadline=30):
         """End the daemon by a signal. Returns its exit status and the seconds it took."""
         begun = time.monotonic()
         self.process.send_signal(sig)
