@@ -41,7 +41,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
 	switch (bid_node_format(node)) {
 	case S_IFDIR:
-		/* who may write to the store may have the mount forget: ops_refresh.c */
+		/* who may write to the store may tell the mount something: ops_tell.c */
 		st.st_mode = S_IFDIR | (fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555);
 		st.st_nlink = 2;
 		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID ||

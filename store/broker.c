@@ -168,6 +168,16 @@ bool bid_broker_has_sources(const struct bid_broker *broker)
 	return broker->n_sources > 0;
 }
 
+void bid_broker_set_offline(struct bid_broker *broker, bool offline)
+{
+	atomic_store(&broker->offline, offline);
+}
+
+bool bid_broker_is_offline(const struct bid_broker *broker)
+{
+	return atomic_load(&broker->offline);
+}
+
 /* May a source be asked for @request? Not if there is nowhere to put what it delivers. */
 static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
 {
@@ -236,7 +246,7 @@ int bid_broker_look(struct bid_broker *broker, const struct bid_request *request
 		if (!broker->config.no_negative)
 			ttl = absent_for(broker, request);
 		if (ttl == 0)
-			return -EINPROGRESS;
+			return bid_broker_is_offline(broker) ? -EHOSTUNREACH : -EINPROGRESS;
 		r = -ENOENT;
 	}
 	if (r == -ENOENT && ret_ttl)
@@ -250,6 +260,8 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 
 	if (r == -ENOENT)
 		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
+	else if (r == -EHOSTUNREACH)
+		atomic_fetch_add_explicit(&broker->counts.unknown, 1, memory_order_relaxed);
 	return r;
 }
 

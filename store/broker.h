@@ -87,6 +87,7 @@ struct bid_broker {
 	size_t n_sources;
 	uint64_t sources_hold; /* what stands for them (bid_hold_source()) */
 	unsigned limit_ms; /* the longest of theirs */
+	_Atomic bool offline; /* none of them is asked */
 
 	/* Guards everything below but the counters. Not held during I/O, while a callback runs, or while a source is called. */
 	pthread_mutex_t lock;
@@ -131,7 +132,7 @@ struct bid_broker {
  */
 unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source);
 
-/* bid_broker_find() without counting the "no". */
+/* bid_broker_find() without counting what is not to be had. */
 int bid_broker_look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */

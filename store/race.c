@@ -117,6 +117,15 @@ void bid_race_line_up(struct bid_flight *flight)
 			flight->runners[i].state = BID_RUNNER_OUT;
 }
 
+/* Was the broker told meanwhile to ask nobody? Then that is the verdict of @source. Under the lock. */
+static bool is_offline(struct bid_flight *flight, size_t source)
+{
+	if (!bid_broker_is_offline(flight->broker))
+		return false;
+	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_UNREACHABLE, "no server is asked at the moment (offline)");
+	return true;
+}
+
 /* Is @source benched? Then that is its verdict. Under the lock. */
 static bool is_benched(struct bid_flight *flight, size_t source)
 {
@@ -156,7 +165,7 @@ static struct bid_runner *whose_turn(struct bid_flight *flight)
 
 	if ((flight->n_begun > 0 && !flight->slow) || flight->n_racing >= flight->width)
 		return NULL;
-	while ((runner = next(flight)) && is_benched(flight, runner->source))
+	while ((runner = next(flight)) && (is_offline(flight, runner->source) || is_benched(flight, runner->source)))
 		runner->state = BID_RUNNER_OUT;
 	return runner;
 }

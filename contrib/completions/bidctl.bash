@@ -107,7 +107,7 @@ _bidctl()
 	case $command:$operands in
 	:*)
 		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify
-			gc watch status' -- "$current")
+			gc watch offline status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames
@@ -132,6 +132,13 @@ _bidctl()
 		compopt -o filenames
 		_bidctl_ids "$current"
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W kernel -- "$current"; compgen -f -- "$current")
+		;;
+	offline:0)
+		mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$current")
+		;;
+	offline:*)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		;;
 	get:1)
 		mapfile -t COMPREPLY < <(compgen -W 'debuginfo elf executable kallsyms probes vdso source section' -- "$current")

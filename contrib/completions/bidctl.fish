@@ -62,6 +62,10 @@ function __bidctl
             switch "$words[1]:"(count $words)
                 case ':*'
                     __bidctl_commands
+                case offline:1
+                    printf '%s\n' on off
+                case 'offline:*'
+                    __fish_complete_directories
                 case probe:1
                     printf '%s\n' list show add remove apply
                 case probe:2

@@ -40,6 +40,8 @@ _bidctl_operand()
 	(remove:*) _bidctl_ids; _files ;;
 	(archive:*|show:1|get:1|missing:*|verify:*) _bidctl_ids ;;
 	(get:2) compadd debuginfo elf executable kallsyms probes vdso source section ;;
+	(offline:1) compadd on off ;;
+	(offline:*) _files -/ ;;
 	(probe:1) compadd list show add remove apply ;;
 	(probe:2) compadd kernel; _bidctl_ids; _files ;;
 	esac

@@ -61,14 +61,20 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source);
 /* Is there any source to ask? */
 bool bid_broker_has_sources(const struct bid_broker *broker);
 
+/*
+ * Ask no source from now on, or ask them again. What they have been asked for already comes to its end. Does not block.
+ */
+void bid_broker_set_offline(struct bid_broker *broker, bool offline);
+bool bid_broker_is_offline(const struct bid_broker *broker);
+
 /* End every download and every wait (-EINTR), free the sources. @broker may be NULL. */
 void bid_broker_free(struct bid_broker *broker);
 
 /*
  * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EFBIG (remembered),
- * -EINPROGRESS (a source may have it: bid_broker_materialise() it), or as bid_store_find(), but -EBADMSG only if there is no
- * source to ask instead. @ret_ttl, if not NULL, is set with -ENOENT: the seconds for which the sources' "no" stands, 0 if no
- * source was ever asked.
+ * -EINPROGRESS (a source may have it: bid_broker_materialise() it), -EHOSTUNREACH (likewise, but the broker is offline), or as
+ * bid_store_find(), but -EBADMSG only if there is no source to ask instead. @ret_ttl, if not NULL, is set with -ENOENT: the
+ * seconds for which the sources' "no" stands, 0 if no source was ever asked.
  */
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 

@@ -148,6 +148,11 @@ static const char *string_of(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
+bool ctl_cover_is_offline(const json_t *state)
+{
+	return json_is_true(json_object_get(state, "offline")) && json_array_size(json_object_get(state, "sources")) > 0;
+}
+
 bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, int64_t since)
 {
 	json_t *sources = json_object_get(state, "sources"), *flights = json_object_get(state, "flights"), *one;
@@ -156,6 +161,8 @@ bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, i
 	size_t i;
 
 	bid_id_format(&request->id, hex);
+	if (ctl_cover_is_offline(state))
+		return false;
 	json_array_foreach(sources, i, one) if (strcmp(string_of(one, "breaker"), "closed") != 0) return false;
 	json_array_foreach(flights, i, one) if (strcmp(string_of(one, "id"), hex) == 0) return false;
 	/* of several that say the same only the last one's id is told */

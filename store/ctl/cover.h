@@ -37,6 +37,9 @@ int ctl_cover_refresh(const char *path, const struct bid_request *request, bool 
 /* Why it does not let itself be told, and what to do about it; NULL if @error is some other trouble. Static. */
 const char *ctl_cover_refusal(int error);
 
+/* Was the mount that says @state, which may be NULL, told to ask none of its servers? */
+bool ctl_cover_is_offline(const json_t *state);
+
 /*
  * Had the mount that says @state (not NULL) no trouble with its servers from @since on, in seconds since the epoch, and was it done
  * with @request? Then what it did not have is nowhere; else nobody knows, though the mount may call it absent (mount.bidfs(8),

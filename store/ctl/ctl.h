@@ -67,6 +67,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_get(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);

@@ -31,6 +31,7 @@ struct answer {
 	int event; /* eventfd; owned */
 	int error;
 	int untold; /* why the mount over the store could not be told to ask again, or 0 */
+	bool offline; /* the mount over the store was told to ask no server */
 	struct bid_file file;
 	struct ctl_story story;
 };
@@ -240,6 +241,8 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 
 	if (answer->untold < 0 && ctl_cover_refusal(answer->untold))
 		cause = ctl_cover_refusal(answer->untold);
+	else if (answer->offline)
+		cause = "not here, and the mount that covers the store is offline ('bidctl offline off' ends that)";
 	else if (answer->error == -EROFS && answer->story.n == 0)
 		cause = "not in the store, and no server is asked, as the store cannot be written";
 	name_of(request, name);
@@ -249,7 +252,7 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 		ctl_story_complain(&answer->story);
 	if (answer->untold < 0 && !ctl_cover_refusal(answer->untold))
 		bid_error("%s: telling the mount that covers the store to ask again: %s", bid_strerror(answer->untold), name);
-	else if (answer->untold < 0)
+	else if (answer->untold < 0 || answer->offline)
 		bid_error("%s: %s", cause, name);
 	else if (answer->story.remembered_s > 0)
 		bid_error("%s, as every server has said before; asked again in %u s, or with '--refresh': %s", cause,
@@ -293,9 +296,10 @@ static void doubt(struct bid_store *store, const struct bid_request *request, in
 {
 	json_t *state = NULL;
 
-	if (answer->error == -ENOENT && bid_kind_fetchable(request->kind) && !bid_kind_has_detail(request->kind))
+	if (answer->error == -ENOENT && bid_kind_fetchable(request->kind))
 		state = ctl_cover_state(bid_store_path(store));
-	if (state && !ctl_cover_is_sure(state, request, since))
+	answer->offline = ctl_cover_is_offline(state);
+	if (answer->offline || (state && !bid_kind_has_detail(request->kind) && !ctl_cover_is_sure(state, request, since)))
 		answer->error = -EHOSTUNREACH;
 	json_decref(state);
 }
@@ -315,10 +319,12 @@ static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, 
 static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	int64_t began = time(NULL);
 	enum ctl_status status;
 
 	answer.untold = refresh(ctl, store, request);
 	answer.error = ctl_cover_open(bid_store_path(store), request, &answer.file);
+	doubt(store, request, began, &answer);
 	hear(ctl, store, request, &answer);
 	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);
 	answer_release(&answer);

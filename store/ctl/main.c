@@ -36,6 +36,7 @@ static const struct command {
 	{ "verify", "[ID...]", "check every object, name and record; with '--repair' put them right", 0, -1, ctl_verify },
 	{ "gc", "", "evict what was fetched, longest unused first, until the limits are kept", 0, 0, ctl_gc },
 	{ "watch", "", "add what runs, as it is started and mapped, until it is told to end", 0, 0, ctl_watch },
+	{ "offline", "on|off [MOUNT...]", "have mounts ask no server, or ask them again", 1, -1, ctl_offline },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
 };
 

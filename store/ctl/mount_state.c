@@ -207,6 +207,11 @@ void ctl_print_mount_state(const json_t *state)
 	print_choice(state, "  data", "mode", "mode_reason");
 	print_choice(state, "  sandbox", "sandbox", "sandbox_reason");
 	print_counters(json_object_get(state, "counters"));
+	if (json_is_true(json_object_get(state, "offline"))) {
+		ctl_print_label("  offline");
+		printf("no server is asked%s\n",
+		       json_array_size(json_object_get(state, "sources")) > 0 ? "; 'bidctl offline off' ends that" : "");
+	}
 	print_each(json_object_get(state, "sources"), print_source);
 	print_each(json_object_get(state, "flights"), print_flight);
 	print_each(json_object_get(state, "failures"), print_failure);

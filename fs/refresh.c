@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * What sources said of an id is forgotten at a user's wish: by setting an attribute of ".bidfs" to what lies below "buildid" there.
- * Not of the id's own directory, because the kernel keeps that locked meanwhile, and could be told of no name in it before the
- * caller looks for one. The kernel itself lets only the owner and root do so, by the directory's mode, and nobody in a mount that
- * is read-only.
- */
-#include "ops.h"
+#include "refresh.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -133,34 +127,14 @@ static int parse(const char *text, struct bid_request *ret_request)
 	return 0;
 }
 
-static int refresh(struct bid_fs *fs, const char *value, size_t size, bool accept)
+int bid_refresh(struct bid_fs *fs, const char *text, bool accept)
 {
 	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
-	bid_auto_free char *text = strndup(value, size);
-	int r = text ? parse(text, &request) : -ENOMEM;
+	int r = parse(text, &request);
 
 	if (r == 0)
 		r = bid_broker_refresh(fs->broker, &request, accept);
 	if (r == 0)
 		take_back(fs, &request);
 	return r;
-}
-
-void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode buffer;
-	const struct bid_inode *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	bool accept = strcmp(name, "user.bidfs.accept") == 0;
-	int r;
-
-	if (!inode)
-		r = -ESTALE;
-	else if (inode->node.type != BID_NODE_META || (!accept && strcmp(name, "user.bidfs.refresh") != 0))
-		r = -EOPNOTSUPP;
-	else if (!fs->writable)
-		r = -EROFS;
-	else
-		r = refresh(fs, value, size, accept);
-	fuse_reply_err(req, -r);
 }

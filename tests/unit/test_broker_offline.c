@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A broker that was told to ask no source. */
+#include "broker_scene.h"
+
+#include <errno.h>
+
+#include "held_source.h"
+
+static const struct bid_broker_config one_by_one = { .race_ms = BID_RACE_NEVER };
+
+/* What is here is given out, what is known to be absent is said to be; everything else is unknown, and asked for afterwards. */
+static void test_nobody_is_asked(void **state)
+{
+	struct bid_request here = elf_of(0xa), wanted = elf_of(0xb), absent = request_of(0xc, BID_KIND_DEBUGINFO);
+	struct scene *scene = *state;
+	struct bid_source *source;
+	struct call *call;
+	unsigned ttl = 0;
+
+	scene_broker(scene, &one_by_one);
+	source = scene_memory(scene, "memory");
+	put_elf(source, 0xa, 0xa);
+	put_elf(source, 0xb, 0xb);
+	assert_int_equal(fetch(scene, &here, NULL), 0);
+	assert_int_equal(fetch(scene, &absent, NULL), -ENOENT);
+	assert_int_equal(bid_source_memory_asked(source), 2);
+
+	bid_broker_set_offline(scene->broker, true);
+	assert_true(bid_broker_is_offline(scene->broker));
+	assert_int_equal(find(scene, &here, NULL), 0);
+	assert_int_equal(find(scene, &absent, &ttl), -ENOENT);
+	assert_true(ttl > 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(find(scene, &wanted, NULL), -EHOSTUNREACH);
+		assert_int_equal(fetch(scene, &wanted, NULL), -EHOSTUNREACH);
+	}
+	assert_int_equal(bid_source_memory_asked(source), 2);
+	assert_true(stats_of(scene).unknown > 0);
+
+	bid_broker_set_offline(scene->broker, false);
+	assert_int_equal(fetch(scene, &wanted, &call), 0);
+	assert_content(call->fd, 0xb);
+	assert_int_equal(bid_source_memory_asked(source), 3);
+}
+
+/* The one that is being asked may deliver; if it does not, no other one is asked. */
+static void test_what_has_begun(void **state)
+{
+	struct bid_request request = elf_of(0xa);
+	struct scene *scene = *state;
+	struct held_source *first, *second;
+	struct call *call;
+
+	scene_broker(scene, &one_by_one);
+	first = scene_held(scene, "first");
+	second = scene_held(scene, "second");
+	held_elf(second, 0xa);
+	first->outcome = BID_OUTCOME_UNREACHABLE;
+	first->text = "HTTP 503";
+	held_hold(first, HOLD_HEAD);
+	call = call_for(scene, &request);
+	held_wait(first, 1);
+	bid_broker_set_offline(scene->broker, true);
+	held_hold(first, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), -EHOSTUNREACH);
+	assert_int_equal(second->asked, 0);
+	assert_int_equal(call->n_verdicts, 2);
+	assert_string_equal(call->texts[0], "HTTP 503");
+	assert_string_equal(call->texts[1], "no server is asked at the moment (offline)");
+
+	bid_broker_set_offline(scene->broker, false);
+	wait_for_no_flights(scene);
+	/* what was said lingers for a moment */
+	while (fetch(scene, &request, &call) == -EHOSTUNREACH)
+		sleep_ms(20);
+	assert_content(call->fd, 0xa);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		scene_test(test_nobody_is_asked),
+		scene_test(test_what_has_begun),
+	};
+
+	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
+}
