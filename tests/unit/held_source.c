@@ -32,6 +32,12 @@ static bool hold_here(struct held_source *held, struct held_transfer *transfer, 
 	return !transfer || !transfer->cancelled;
 }
 
+static void tell_sent(const struct held_transfer *transfer)
+{
+	if (transfer->receiver->sent)
+		transfer->receiver->sent(transfer->user);
+}
+
 static int send_part(struct held_source *held, struct held_transfer *transfer, size_t from, size_t to)
 {
 	int r = 0;
@@ -55,8 +61,7 @@ static enum bid_outcome deliver(struct held_source *held, struct held_transfer *
 	bool on;
 	int r = 0;
 
-	if (transfer->receiver->sent)
-		transfer->receiver->sent(transfer->user);
+	tell_sent(transfer);
 	pthread_mutex_lock(&held->lock);
 	on = hold_here(held, transfer, HOLD_HEAD);
 	pthread_mutex_unlock(&held->lock);
@@ -139,6 +144,9 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 		transfer->number = *ret_transfer = ++held->last;
 		transfer->receiver = receiver;
 		transfer->user = user;
+		/* what is not in line is sent at once, however late the thread is */
+		if (!*at)
+			tell_sent(transfer);
 		while (*at)
 			at = &(*at)->next;
 		*at = transfer;
@@ -239,6 +247,14 @@ void held_wait_asked(struct held_source *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->asked < count)
+		wait_changed(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_wait_cancels(struct held_source *held, unsigned count)
+{
+	pthread_mutex_lock(&held->lock);
+	while (held->cancels < count)
 		wait_changed(&held->changed, &held->lock);
 	pthread_mutex_unlock(&held->lock);
 }

@@ -74,6 +74,9 @@ void held_wait(struct held_source *held, unsigned count);
 /* Wait until it was asked @count times in all. */
 void held_wait_asked(struct held_source *held, unsigned count);
 
+/* Wait until @count of them in all were told to end. */
+void held_wait_cancels(struct held_source *held, unsigned count);
+
 /* Wait until @count transfers in all are done. */
 void held_wait_done(struct held_source *held, unsigned count);
 
