@@ -11,8 +11,11 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "broker.h"
 #include "held_source.h"
 #include "scratch.h"
+
+const struct bid_broker_config patient = { .race_ms = BID_RACE_NEVER };
 
 /* of scene_compile(), for the time of the process */
 static struct {
@@ -120,6 +123,20 @@ int scene_end(void **state)
 void scene_broker(struct scene *scene, const struct bid_broker_config *config)
 {
 	assert_int_equal(bid_broker_new(scene->store, config, &scene->broker), 0);
+}
+
+void scene_wait_ms(struct scene *scene, unsigned wait_ms)
+{
+	pthread_mutex_lock(&scene->broker->lock);
+	scene->broker->config.wait_ms = wait_ms;
+	pthread_mutex_unlock(&scene->broker->lock);
+}
+
+void scene_race_ms(struct scene *scene, unsigned race_ms)
+{
+	pthread_mutex_lock(&scene->broker->lock);
+	scene->broker->config.race_ms = race_ms;
+	pthread_mutex_unlock(&scene->broker->lock);
 }
 
 struct bid_source *scene_memory(struct scene *scene, const char *name)

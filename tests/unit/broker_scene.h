@@ -43,8 +43,15 @@ int scene_end(void **state);
 /* End the broker before the test does. */
 void scene_end_broker(struct scene *scene);
 
+/* Its callers wait for ever, and it asks one source after the other. */
+extern const struct bid_broker_config patient;
+
 /* Make the scene's broker. */
 void scene_broker(struct scene *scene, const struct bid_broker_config *config);
+
+/* As if it had been made with this, for what begins from now on: what a test does before may take as long as it does. */
+void scene_wait_ms(struct scene *scene, unsigned wait_ms);
+void scene_race_ms(struct scene *scene, unsigned race_ms);
 
 /* Add a source of the library's own kind; the broker owns it. */
 struct bid_source *scene_memory(struct scene *scene, const char *name);

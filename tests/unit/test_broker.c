@@ -10,8 +10,6 @@
 #include "base/log.h"
 #include "flight.h"
 
-static const struct bid_broker_config patient = { 0 };
-
 static void test_fetched_once_then_local(void **state)
 {
 	struct scene *scene = *state;
@@ -234,7 +232,7 @@ static void test_too_large_is_not_remembered_without_the_others(void **state)
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *large, *other;
 
-	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_broker(scene, &patient);
 	large = scene_memory(scene, "large");
 	other = scene_memory(scene, "other");
 	bid_source_memory_set_default(large, BID_OUTCOME_TOO_LARGE);
@@ -257,7 +255,7 @@ static void test_too_large(void **state)
 	struct call *call;
 	unsigned asked;
 
-	scene_broker(scene, &(struct bid_broker_config){ .max_size = 100 * 1024 });
+	scene_broker(scene, &(struct bid_broker_config){ .max_size = 100 * 1024, .race_ms = BID_RACE_NEVER });
 	held = scene_held(scene, "held");
 	memory = scene_memory(scene, "memory");
 	held->outcome = BID_OUTCOME_TOO_LARGE;

@@ -7,8 +7,6 @@
 #include "base/log.h"
 #include "broker.h"
 
-static const struct bid_broker_config patient = { 0 };
-
 static const struct bid_broker_config hasty = { .wait_ms = 400 };
 
 static void test_cancel_before_use(void **state)

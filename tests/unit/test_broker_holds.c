@@ -18,7 +18,6 @@
 #include "scratch.h"
 
 #define WAIT 400
-static const struct bid_broker_config patient = { 0 };
 static const struct bid_broker_config hasty = { .wait_ms = WAIT };
 
 /* Without a beat for so long, nobody waits for a holder. */

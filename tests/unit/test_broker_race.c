@@ -212,7 +212,7 @@ static void test_one_after_the_other_on_request(void **state)
 	struct bid_source *second;
 	struct call *call;
 
-	scene_broker(scene, &(struct bid_broker_config){ .race_ms = BID_RACE_NEVER });
+	scene_broker(scene, &patient);
 	first = silent(scene, "first");
 	second = scene_memory(scene, "second");
 	call = call_for(scene, &request);

@@ -9,8 +9,6 @@
 
 #include "base/log.h"
 
-static const struct bid_broker_config patient = { 0 };
-
 static void test_absent_is_asked_for_again(void **state)
 {
 	struct scene *scene = *state;

@@ -13,8 +13,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-static const struct bid_broker_config patient = { 0 };
-
 /* Room for one of the files of scene_compile(), but not for two. */
 static int begin(void **state)
 {

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct bid_broker_config patient = { 0 };
-
 static const struct bid_broker_config hasty = { .wait_ms = 400 };
 
 /* The section ".comment" of the build @byte; the test gives its detail back. */

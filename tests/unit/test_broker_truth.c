@@ -16,8 +16,6 @@
 #include "base/log.h"
 #include "broker.h"
 
-static const struct bid_broker_config patient = { 0 };
-
 static struct bid_source_stats source_stats(struct scene *scene, size_t index)
 {
 	struct bid_source_stats stats;

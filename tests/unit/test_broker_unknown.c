@@ -17,8 +17,6 @@
 #include "base/log.h"
 #include "broker.h"
 
-static const struct bid_broker_config patient = { 0 };
-
 static void test_absent_everywhere_is_remembered(void **state)
 {
 	struct scene *scene = *state;

@@ -8,8 +8,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-static const struct bid_broker_config patient = { 0 };
-
 /* Long enough to be told from the noise of a busy machine. */
 #define WAIT 1000
 static const struct bid_broker_config hasty = { .wait_ms = WAIT };

@@ -69,7 +69,7 @@ static void test_the_broker_keeps_troubles_and_no_absence(void **state)
 	struct seen seen = { 0 };
 	struct bid_source *source;
 
-	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	assert_int_equal(fetch(scene, &absent, NULL), -ENOENT);
 	bid_broker_each_failure(scene->broker, see, &seen);
@@ -93,7 +93,7 @@ static void test_a_verdict_tells_bytes(void **state)
 	struct call *call;
 	size_t len;
 
-	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);

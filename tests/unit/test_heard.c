@@ -40,7 +40,7 @@ static void test_the_last_word_of_each(void **state)
 	struct bid_source *second;
 	struct told told;
 
-	scene_broker(scene, &(struct bid_broker_config){ .race_ms = BID_RACE_NEVER });
+	scene_broker(scene, &patient);
 	scene_memory(scene, "first");
 	second = scene_memory(scene, "second");
 	bid_source_memory_set_default(second, BID_OUTCOME_UNREACHABLE);
@@ -71,11 +71,11 @@ static void test_what_stands_from_before(void **state)
 	struct bid_request request = elf_of(0xa);
 	struct told told;
 
-	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_broker(scene, &patient);
 	scene_memory(scene, "memory");
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	scene_end_broker(scene);
-	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_broker(scene, &patient);
 	scene_memory(scene, "memory");
 	told = heard(scene, 0xa);
 	assert_int_equal(told.n, 1);
@@ -89,7 +89,7 @@ static void test_the_oldest_goes(void **state)
 	struct scene *scene = *state;
 	struct bid_request one = elf_of(0xa), source = request_of(0xb, BID_KIND_SOURCE);
 
-	scene_broker(scene, &(struct bid_broker_config){ 0 });
+	scene_broker(scene, &patient);
 	bid_source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &one, NULL), -EHOSTUNREACH);
 	for (unsigned i = 0; i < BID_HEARD_MAX; i++) {
