@@ -82,14 +82,23 @@ static void wait_for_awaiting(struct scene *scene)
 	} while (n == 0);
 }
 
+/* The first fetches, and is held at @hold. */
+static struct call *first_asks(struct scenes *scenes, const struct bid_request *request, enum hold hold)
+{
+	struct call *first;
+
+	held_hold(scenes->held[ONE], hold);
+	first = call_for(scenes->scene[ONE], request);
+	held_wait(scenes->held[ONE], 1);
+	return first;
+}
+
 /* The first fetches, and the second asks for the same. */
 static struct call *both_ask(struct scenes *scenes, const struct bid_request *request, struct call **ret_first)
 {
 	struct call *second;
 
-	held_hold(scenes->held[ONE], HOLD_MIDDLE);
-	*ret_first = call_for(scenes->scene[ONE], request);
-	held_wait(scenes->held[ONE], 1);
+	*ret_first = first_asks(scenes, request, HOLD_MIDDLE);
 	second = call_for(scenes->scene[OTHER], request);
 	wait_for_awaiting(scenes->scene[OTHER]);
 	sleep_ms(300);
@@ -111,7 +120,8 @@ static void test_two_brokers_fetch_once(void **state)
 	assert_int_equal(call_wait(first), 0);
 	assert_int_equal(call_wait(second), 0);
 	assert_content(second->fd, 0xa);
-	assert_true(second->answered_ms - first->answered_ms < 1000);
+	/* not for want of a beat, the last of which is a second old at most */
+	assert_true(second->answered_ms - first->answered_ms < LOST_MS - 1000);
 	assert_int_equal(scenes->held[OTHER]->asked, 0);
 }
 
@@ -140,9 +150,7 @@ static void test_a_no_is_heard_by_both(void **state)
 	equip(scenes, ONE, &patient);
 	equip(scenes, OTHER, &patient);
 	scenes->held[ONE]->body = NULL;
-	held_hold(scenes->held[ONE], HOLD_HEAD);
-	first = call_for(scenes->scene[ONE], &request);
-	held_wait(scenes->held[ONE], 1);
+	first = first_asks(scenes, &request, HOLD_HEAD);
 	second = call_for(scenes->scene[OTHER], &request);
 	wait_for_awaiting(scenes->scene[OTHER]);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
@@ -204,9 +212,7 @@ static struct call *both_ask_in_vain(struct scenes *scenes, enum bid_outcome out
 	held_elf(scenes->held[OTHER], 0xa);
 	scenes->held[ONE]->body = NULL;
 	scenes->held[ONE]->outcome = outcome;
-	held_hold(scenes->held[ONE], HOLD_HEAD);
-	first = call_for(scenes->scene[ONE], &request);
-	held_wait(scenes->held[ONE], 1);
+	first = first_asks(scenes, &request, HOLD_HEAD);
 	second = call_for(scenes->scene[OTHER], &request);
 	wait_for_awaiting(scenes->scene[OTHER]);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
@@ -257,9 +263,7 @@ static void test_who_asks_others_waits_for_nobody(void **state)
 	scene_broker(scenes->scene[OTHER], &patient);
 	scenes->held[OTHER] = scene_held(scenes->scene[OTHER], "sound");
 	held_elf(scenes->held[OTHER], 0xa);
-	held_hold(scenes->held[ONE], HOLD_HEAD);
-	first = call_for(scenes->scene[ONE], &request);
-	held_wait(scenes->held[ONE], 1);
+	first = first_asks(scenes, &request, HOLD_HEAD);
 	assert_int_equal(fetch(scenes->scene[OTHER], &request, NULL), 0);
 	assert_false(call_over(first));
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
@@ -286,26 +290,30 @@ static void test_waits_have_their_bounds(void **state)
 	struct scenes *scenes = *state;
 	struct bid_request request = elf_of(0xa);
 	struct call *first, *second, *third;
-	int64_t begun = now_ms();
+	int64_t begun;
 
 	equip(scenes, ONE, &patient);
 	equip(scenes, OTHER, &hasty);
-	second = both_ask(scenes, &request, &first);
-	assert_int_equal(call_wait(second), -ETIMEDOUT);
-	assert_in_range(second->answered_ms - begun, WAIT, 3 * WAIT);
+	first = first_asks(scenes, &request, HOLD_MIDDLE);
+	begun = now_ms();
+	assert_int_equal(fetch(scenes->scene[OTHER], &request, &second), -ETIMEDOUT);
+	assert_true(second->answered_ms - begun >= WAIT);
+	assert_false(call_over(first));
+	assert_int_equal(scenes->held[OTHER]->asked, 0);
 	wait_for_no_flights(scenes->scene[OTHER]);
 	sleep_ms(300);
+	scene_wait_ms(scenes->scene[OTHER], 2 * PATIENCE_MS);
 	third = call_for(scenes->scene[OTHER], &request);
 	wait_for_waiters(scenes->scene[OTHER], 1);
 	bid_broker_cancel(scenes->scene[OTHER]->broker, third->ticket);
 	assert_int_equal(call_wait(third), -EINTR);
 	wait_for_no_flights(scenes->scene[OTHER]);
-	/* nor does the end of a broker wait */
+	/* nor does the end of a broker wait: the holder would beat for longer */
 	third = call_for(scenes->scene[OTHER], &request);
 	wait_for_waiters(scenes->scene[OTHER], 1);
 	begun = now_ms();
 	scene_end_broker(scenes->scene[OTHER]);
-	assert_true(now_ms() - begun < 1000);
+	assert_true(now_ms() - begun < PATIENCE_MS);
 	assert_int_equal(call_wait(third), -EINTR);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
@@ -384,7 +392,7 @@ static void test_a_killed_holder_is_none(void **state)
 	begun = now_ms();
 	end_elsewhere(pid);
 	assert_int_equal(call_wait(call), 0);
-	assert_true(call->answered_ms - begun < 1000);
+	assert_true(call->answered_ms - begun < LOST_MS - 1000);
 }
 
 static void test_nobody_waits_for_a_stopped_one(void **state)
@@ -403,7 +411,7 @@ static void test_nobody_waits_for_a_stopped_one(void **state)
 		calls[i] = call_for(scenes->scene[i], &request);
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(call_wait(calls[i]), 0);
-		assert_in_range(calls[i]->answered_ms - begun, LOST_MS - 500, LOST_MS + 3000);
+		assert_true(calls[i]->answered_ms - begun >= LOST_MS - 500);
 	}
 	/* but still for each other */
 	assert_int_equal(scenes->held[ONE]->asked + scenes->held[OTHER]->asked, 1);
