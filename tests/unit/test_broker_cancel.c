@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "broker.h"
 
-static const struct bid_broker_config hasty = { .wait_ms = 400 };
+/* Waits have an end, and come to none. */
+static const struct bid_broker_config windowed = { .wait_ms = 2 * PATIENCE_MS };
 
 static void test_cancel_before_use(void **state)
 {
@@ -259,7 +260,7 @@ static void test_free_answers_everybody(void **state)
 	struct call *over, *unused, *given_up, *wait[3];
 	struct held_source *held;
 
-	scene_broker(scene, &hasty);
+	scene_broker(scene, &windowed);
 	held = scene_held(scene, "held");
 	held_elf(held, 0xa);
 	assert_int_equal(fetch(scene, &known, &over), 0);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "broker.h"
+
 static const struct bid_broker_config hasty = { .wait_ms = 400 };
 
 /* The section ".comment" of the build @byte; the test gives its detail back. */
@@ -173,7 +175,7 @@ static void test_the_wait_for_a_whole_is_bounded(void **state)
 /* What is asked for in its place is waited for in the same wait, not in one of its own. */
 static void test_all_of_it_is_one_wait(void **state)
 {
-	static const struct bid_broker_config config = { .wait_ms = 2000 };
+	static const struct bid_broker_config config = { .wait_ms = 1000 };
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct held_source *held;
@@ -184,11 +186,12 @@ static void test_all_of_it_is_one_wait(void **state)
 	held->hold = HOLD_HEAD;
 	call = call_for(scene, &section);
 	held_wait(held, 1);
-	sleep_ms(config.wait_ms / 2);
+	scene_wait_ms(scene, 2 * PATIENCE_MS);
 	held_hold_from(held, 2);
-	held_wait(held, 2);
+	held_wait_done(held, 1);
 	/* whoever comes for the whole itself has all of the time for it */
 	whole = call_for(scene, &debuginfo);
+	held_wait(held, 2);
 	assert_int_equal(call_wait(call), -ETIMEDOUT);
 	assert_false(call_over(whole));
 	held_hold(held, HOLD_NOWHERE);
@@ -196,23 +199,19 @@ static void test_all_of_it_is_one_wait(void **state)
 	bid_request_release(&section);
 }
 
-static void wait_for_cancels(struct held_source *held, unsigned count)
+/* The wait of the one who asks for a section is over. */
+static void end_wait(struct scene *scene)
 {
-	unsigned cancels = 0;
-
-	for (int i = 0; i < 2000 && cancels < count; i++) {
-		sleep_ms(5);
-		pthread_mutex_lock(&held->lock);
-		cancels = held->cancels;
-		pthread_mutex_unlock(&held->lock);
-	}
-	assert_int_equal(cancels, count);
+	pthread_mutex_lock(&scene->broker->lock);
+	TAILQ_FIRST(&scene->broker->limited)->until_ms = 1;
+	pthread_cond_signal(&scene->broker->has_time);
+	pthread_mutex_unlock(&scene->broker->lock);
 }
 
 /* What was to come in its place keeps no turn at the source once nobody waits for it; who comes then has all of the time. */
 static void test_the_line_is_left_in_time(void **state)
 {
-	static const struct bid_broker_config config = { .wait_ms = 2000 };
+	static const struct bid_broker_config config = { .wait_ms = 2 * PATIENCE_MS };
 	struct scene *scene = *state;
 	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO), other = elf_of(0xb);
 	struct held_source *held;
@@ -223,12 +222,13 @@ static void test_the_line_is_left_in_time(void **state)
 	held->hold = HOLD_HEAD;
 	call = call_for(scene, &section);
 	held_wait(held, 1);
-	sleep_ms(config.wait_ms / 2);
 	call_for(scene, &other);
 	held_hold_from(held, 2);
 	held_wait(held, 2);
+	held_wait_asked(held, 3);
+	end_wait(scene);
 	assert_int_equal(call_wait(call), -ETIMEDOUT);
-	wait_for_cancels(held, 1);
+	held_wait_cancels(held, 1);
 	whole = call_for(scene, &debuginfo);
 	assert_false(call_over(whole));
 	held_hold(held, HOLD_NOWHERE);

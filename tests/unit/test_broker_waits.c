@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "flight.h"
 
-/* Long enough to be told from the noise of a busy machine. */
 #define WAIT 1000
 static const struct bid_broker_config hasty = { .wait_ms = WAIT };
 
@@ -103,33 +103,37 @@ static void test_windows(void **state)
 	struct call *first, *second, *late, *later;
 	struct held_source *held;
 	int64_t begun;
+	bool in_time;
 
 	scene_broker(scene, &hasty);
 	held = scene_held(scene, "held");
 	held_elf(held, 0xa);
 	held_hold(held, HOLD_HEAD);
 
-	/* who joins in a window leaves with it */
+	/* who joins in a window leaves with it: both have before the first is told */
 	begun = now_ms();
 	first = call_for(scene, &request);
 	sleep_ms(WAIT / 2);
 	second = call_for(scene, &request);
+	in_time = now_ms() - begun < WAIT;
 	assert_int_equal(call_wait(first), -ETIMEDOUT);
+	if (in_time)
+		assert_int_equal(stats_of(scene).waiters, 0);
 	assert_int_equal(call_wait(second), -ETIMEDOUT);
-	assert_in_range(first->answered_ms - begun, WAIT - 1, WAIT + WAIT / 3);
-	assert_in_range(second->answered_ms - begun, WAIT - 1, WAIT + WAIT / 3);
+	assert_true(first->answered_ms - begun >= WAIT - 1);
 
 	/* who comes soon after it is sent away at once */
 	late = call_for(scene, &request);
-	assert_true(call_over(late));
-	assert_int_equal(late->error, -ETIMEDOUT);
+	in_time = now_ms() - begun < WAIT + BID_WINDOW_GRACE;
+	assert_true(call_over(late) || !in_time);
+	assert_int_equal(call_wait(late), -ETIMEDOUT);
 
 	/* who comes later may wait anew; nobody having waited meanwhile did not end the download */
 	sleep_ms(300);
 	begun = now_ms();
 	later = call_for(scene, &request);
 	assert_int_equal(call_wait(later), -ETIMEDOUT);
-	assert_in_range(later->answered_ms - begun, WAIT - 1, WAIT + WAIT / 3);
+	assert_true(later->answered_ms - begun >= WAIT - 1);
 	assert_int_equal(held->asked, 1);
 	assert_int_equal(held->cancels, 0);
 	assert_int_equal(stats_of(scene).unknown, 4);
@@ -159,6 +163,7 @@ static void test_the_line_is_left_in_time(void **state)
 	assert_int_equal(call_wait(second), -ETIMEDOUT);
 	late = call_for(scene, &in_line);
 	assert_int_equal(call_wait(late), -ETIMEDOUT);
+	held_wait_cancels(held, 1);
 	held_hold(held, HOLD_NOWHERE);
 	wait_for_no_flights(scene);
 	assert_int_equal(held->asked, 2);
@@ -181,6 +186,7 @@ static void test_a_second_window_gets_it(void **state)
 	held_hold(held, HOLD_MIDDLE);
 	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
 	sleep_ms(300);
+	scene_wait_ms(scene, 2 * PATIENCE_MS);
 	call = call_for(scene, &request);
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
@@ -201,6 +207,7 @@ static void test_a_timed_out_download_goes_on(void **state)
 	held_hold(held, HOLD_MIDDLE);
 	assert_int_equal(fetch(scene, &request, NULL), -ETIMEDOUT);
 	sleep_ms(300);
+	scene_wait_ms(scene, 2 * PATIENCE_MS);
 	call = call_for(scene, &request);
 	bid_broker_cancel(scene->broker, call->ticket);
 	assert_int_equal(call_wait(call), -EINTR);
