@@ -178,6 +178,12 @@ static void test_what_carries_no_id_clears_nobody(void **state)
 	bid_detail_unref(detail);
 }
 
+/* Was it benched for @ms, after @begun? */
+static void assert_benched(const struct bid_asked *asked, int64_t begun, int64_t ms)
+{
+	assert_in_range(asked->benched_until_ms, begun + ms, now_ms() + ms);
+}
+
 /* One that is wrong again and again is not asked at all for a while, and then for one request only. */
 static void test_benched(void **state)
 {
@@ -186,6 +192,7 @@ static void test_benched(void **state)
 	struct held_source *liar;
 	struct bid_asked *asked;
 	struct call *call;
+	int64_t begun;
 
 	scene_broker(scene, &patient);
 	scene_memory(scene, "has nothing");
@@ -195,9 +202,13 @@ static void test_benched(void **state)
 	for (uint8_t byte = 1; byte <= BID_STRIKES_MAX; byte++) {
 		request = elf_of(byte);
 		assert_int_equal(source_stats(scene, 1).benched_s, 0);
+		begun = now_ms();
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
-	assert_in_range(source_stats(scene, 1).benched_s, 1, 5);
+	assert_benched(asked, begun, BID_BENCH_MIN_MS);
+	/* and still is when this is done */
+	asked->benched_until_ms += 60000;
+	assert_in_range(source_stats(scene, 1).benched_s, 1, 65);
 	request = elf_of(4);
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
@@ -206,6 +217,7 @@ static void test_benched(void **state)
 
 	/* the time is over: one finds out, and others do not */
 	asked->benched_until_ms = 0;
+	begun = now_ms();
 	held_hold(liar, HOLD_HEAD);
 	request = elf_of(5);
 	call = call_for(scene, &request);
@@ -215,7 +227,7 @@ static void test_benched(void **state)
 	held_hold(liar, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -EBADMSG);
 	assert_int_equal(liar->asked, BID_STRIKES_MAX + 1);
-	assert_in_range(source_stats(scene, 1).benched_s, 6, 10);
+	assert_benched(asked, begun, 2 * BID_BENCH_MIN_MS);
 
 	/* a "no" is a sane answer */
 	asked->benched_until_ms = 0;
