@@ -17,7 +17,7 @@
 
 #define PLACE "store/usr/bin/a/" ID_A
 
-enum { NOTES = 64, WAIT_MS = 5000 };
+enum { NOTES = 64, WAIT_MS = 20000 };
 
 /* What was told. */
 struct told {
