@@ -6,8 +6,6 @@
 
 #include "held_source.h"
 
-static const struct bid_broker_config one_by_one = { .race_ms = BID_RACE_NEVER };
-
 /* What is here is given out, what is known to be absent is said to be; everything else is unknown, and asked for afterwards. */
 static void test_nobody_is_asked(void **state)
 {
@@ -17,7 +15,7 @@ static void test_nobody_is_asked(void **state)
 	struct call *call;
 	unsigned ttl = 0;
 
-	scene_broker(scene, &one_by_one);
+	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	put_elf(source, 0xa, 0xa);
 	put_elf(source, 0xb, 0xb);
@@ -51,7 +49,7 @@ static void test_what_has_begun(void **state)
 	struct held_source *first, *second;
 	struct call *call;
 
-	scene_broker(scene, &one_by_one);
+	scene_broker(scene, &patient);
 	first = scene_held(scene, "first");
 	second = scene_held(scene, "second");
 	held_elf(second, 0xa);
