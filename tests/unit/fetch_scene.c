@@ -93,6 +93,15 @@ unsigned statistic(const char *name)
 	return (unsigned)strtoul(found + strlen(key), NULL, 10);
 }
 
+static void capture_sent(void *user)
+{
+	struct capture *capture = user;
+
+	pthread_mutex_lock(&capture->lock);
+	capture->sent_at = now();
+	pthread_mutex_unlock(&capture->lock);
+}
+
 static int capture_head(void *user, uint64_t size)
 {
 	struct capture *capture = user;
@@ -100,6 +109,7 @@ static int capture_head(void *user, uint64_t size)
 
 	pthread_mutex_lock(&capture->lock);
 	capture->heads++;
+	capture->head_at = now();
 	capture->size = size;
 	capture->received = 0;
 	r = capture->head_result;
@@ -148,12 +158,14 @@ static void capture_done(void *user, const struct bid_answer *answer)
 	snprintf(capture->file, sizeof(capture->file), "%s", answer->file ? answer->file : "");
 	capture->answered_size = answer->size;
 	capture->retry_after_s = answer->retry_after_s;
+	capture->tries = answer->tries;
 	capture->done_at = now();
 	pthread_cond_broadcast(&capture->changed);
 	pthread_mutex_unlock(&capture->lock);
 }
 
 const struct bid_receiver receiver = {
+	.sent = capture_sent,
 	.head = capture_head,
 	.body = capture_body,
 	.broke_off = capture_broke_off,
@@ -221,6 +233,15 @@ void assert_body(const struct capture *capture)
 	assert_int_equal(capture->received, BODY_SIZE);
 	assert_memory_equal(capture->body, world.body, BODY_SIZE);
 }
+
+const struct bid_fetch_config calm = {
+	.connect_ms = CALM_MS,
+	.first_byte_ms = CALM_MS,
+	.unheard_ms = CALM_MS,
+	.stall_ms = CALM_MS,
+	.retries = 0,
+	.parallel = 2,
+};
 
 const struct bid_fetch_config quick = {
 	.connect_ms = 1000,
@@ -345,6 +366,41 @@ void await_breaker(struct bid_source *source, enum bid_breaker_state wanted)
 		assert_true(now() < deadline);
 		usleep(5000);
 	}
+}
+
+void open_breaker(struct bid_source *source)
+{
+	struct capture capture;
+
+	behave("error:503*5");
+	for (int i = 0; i < 5; i++)
+		ask(source, ID, &capture);
+	assert_int_equal(health_of(source).breaker, BID_BREAKER_OPEN);
+}
+
+void await_end_of_pause(struct bid_source *source)
+{
+	double deadline = now() + PATIENCE_S;
+
+	while (health_of(source).next_probe_s > 0) {
+		assert_true(now() < deadline);
+		usleep(20000);
+	}
+}
+
+void assert_pause(struct bid_source *source, double began, unsigned min, unsigned max)
+{
+	unsigned left = health_of(source).next_probe_s;
+
+	assert_true(left <= max && left + (now() - began) >= min);
+}
+
+void play_in_time(bool (*scene)(int variant), int variant)
+{
+	for (int i = 0; i < 5; i++)
+		if (scene(variant))
+			return;
+	fail_msg("late each time");
 }
 
 int begin_world(void **state)

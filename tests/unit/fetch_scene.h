@@ -19,6 +19,7 @@
 #define OTHER_ID	"ffeeddccbbaa99887766554433221100ffeeddcc"
 #define ABSENT_ID	"0123456789abcdef0123456789abcdef01234567"
 #define PATIENCE_S	30	/* a test that waits longer has failed */
+#define CALM_MS		20000	/* of a limit that is not to be met; and what waits for it is over before PATIENCE_S */
 
 /* Of all tests of a program: a directory with two ids, and the server that serves it. */
 struct fetch_world {
@@ -69,7 +70,8 @@ struct capture {
 	char text[256], url[256], file[256];
 	uint64_t answered_size;
 	unsigned retry_after_s;
-	double done_at;
+	double sent_at, head_at, done_at;
+	unsigned tries;
 	void (*on_done)(struct capture *capture);
 	struct bid_source *next_source;	/* for on_done */
 	struct capture *next_capture;
@@ -87,11 +89,14 @@ void await_done(struct capture *capture);
 /* Was the whole body delivered, as it is? */
 void assert_body(const struct capture *capture);
 
-/* A fetcher with short times, and one server. */
+/* A fetcher, and one server. */
 struct setting {
 	struct bid_fetch *fetch;
 	struct bid_source *source;
 };
+
+/* CALM_MS for everything, no other try, two turns. The time that a test waits for to be over is its own to set. */
+extern const struct bid_fetch_config calm;
 
 /* Times that are short, no other try, two turns. */
 extern const struct bid_fetch_config quick;
@@ -110,7 +115,20 @@ struct bid_source_health health_of(struct bid_source *source);
 
 void await_breaker(struct bid_source *source, enum bid_breaker_state wanted);
 
+/* Make the server of @source fail until the breaker opens; wait until it lets a probe through. */
+void open_breaker(struct bid_source *source);
+void await_end_of_pause(struct bid_source *source);
+
+/* The breaker of @source has opened since @began, for at least @min and at most @max seconds. */
+void assert_pause(struct bid_source *source, double began, unsigned min, unsigned max);
+
 /* The breaker of @source is open, and says so. */
 void assert_refused(struct bid_source *source);
+
+/*
+ * Play @scene until it returns true. It returns false, with all torn down, if the machine took so long for a step of its own that
+ * what comes of it says nothing; what is wrong with the product it asserts. Always to be late is wrong, too.
+ */
+void play_in_time(bool (*scene)(int variant), int variant);
 
 #endif
