@@ -303,14 +303,11 @@ static void test_responses(void **state)
 {
 	unsigned first = number_of("BID_FUZZ_FIRST", 0), n = number_of("BID_FUZZ_RESPONSES", RESPONSES),
 		 counts[BID_OUTCOME_COUNT] = { 0 };
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct scribe scribe;
 	struct bid_fetch *fetch;
 	char url[64];
 
-	config.first_byte_ms = PATIENCE_S * 1000;
-	config.stall_ms = PATIENCE_S * 1000;
-	config.connect_ms = PATIENCE_S * 1000;
 	config.max_size = SIZE_LIMIT;
 	start_scribe(&scribe);
 	assert_int_equal(bid_fetch_new(&config, &fetch), 0);

@@ -11,10 +11,10 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 
-#define WEB_ID	 ID
-#define DEBUG_ID OTHER_ID
+#define WEB_ID	  ID
+#define DEBUG_ID  OTHER_ID
 #define KERNEL_ID "aacc"
-#define PERF_ID	 "aabbccddeeff00112233445566778899aabbccdd"
+#define PERF_ID	  "aabbccddeeff00112233445566778899aabbccdd"
 
 /* Puts the body of all artifacts at @format below the tree. */
 static void put(const char *name)
@@ -71,7 +71,7 @@ static void set_up_tree(struct setting *setting, const char *name)
 	char url[256];
 
 	snprintf(url, sizeof(url), "file://%s/%s", world.root, name);
-	assert_int_equal(bid_fetch_new(&quick, &setting->fetch), 0);
+	assert_int_equal(bid_fetch_new(&calm, &setting->fetch), 0);
 	assert_int_equal(bid_fetch_server_new(setting->fetch, url, &setting->source), 0);
 	assert_string_equal(setting->source->name, url);
 }
