@@ -20,25 +20,37 @@ static void ask_until_admitted(struct bid_source *source, struct capture *captur
 /* A silent server costs one request, however many artifacts are wanted; the probe finds it again. */
 static void test_outage(void **state)
 {
+	static struct capture first;
+	struct bid_fetch_config config = calm;
 	struct bid_source_health health;
 	struct capture capture;
 	struct setting setting;
+	unsigned refused = 0;
+	double began;
 
-	set_up(&setting, &quick);
+	config.first_byte_ms = 1500;
+	config.answer_ms = CALM_MS;
+	set_up(&setting, &config);
 	behave("stall-headers");
-	ask(setting.source, ID, &capture);
-	assert_string_equal(capture.text, "no answer within 1.5 s");
-	for (int i = 0; i < 200; i++)
+	capture_init(&first);
+	began = now();
+	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
+	await_breaker(setting.source, BID_BREAKER_OPEN);
+	/* well before the pause is over */
+	for (double end = now() + 2; refused == 0 || (refused < 200 && now() < end); refused++)
 		assert_refused(setting.source);
-	assert_int_equal(requests(), 1);
+	assert_pause(setting.source, began, 5, 8);
 	health = health_of(setting.source);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
-	assert_int_equal(health.refused, 200);
-	assert_in_range(health.next_probe_s, 1, 8);
+	assert_int_equal(health.refused, refused);
 	assert_string_equal(health.trouble, "no answer within 1.5 s");
+	await_requests(1);
+	assert_int_equal(requests(), 1);
 
 	control("POST", "/release");
+	await_done(&first);
+	assert_int_equal(first.outcome, BID_OUTCOME_UNREACHABLE);
 	behave("ok");
 	ask_until_admitted(setting.source, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
@@ -56,26 +68,31 @@ static void test_outage(void **state)
 static void test_never_heard_of(void **state)
 {
 	static struct capture first, second;
-	struct bid_fetch_config patient = quick;
+	struct bid_fetch_config config = calm;
 	struct setting setting;
 
-	patient.first_byte_ms = PATIENCE_S * 1000;
-	patient.unheard_ms = 300;
-	set_up(&setting, &patient);
-	behave("delay:2*1");
+	config.unheard_ms = 300;
+	set_up(&setting, &config);
+	behave("hold*1");
 	capture_init(&first);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
 	await_breaker(setting.source, BID_BREAKER_OPEN);
 	assert_string_equal(health_of(setting.source).trouble, "no answer within 0.3 s");
 	assert_refused(setting.source);
+	await_requests(1);
 	assert_int_equal(requests(), 1);
+	control("POST", "/release");
 	await_done(&first);
 	assert_int_equal(first.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
-	behave("delay:0.9*1");
-	ask(setting.source, OTHER_ID, &second);
-	assert_int_equal(second.outcome, BID_OUTCOME_FOUND);
+	behave("hold*1");
+	capture_init(&second);
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
+	usleep(3 * config.unheard_ms * 1000);
 	assert_int_equal(health_of(setting.source).failures, 0);
+	control("POST", "/release");
+	await_done(&second);
+	assert_int_equal(second.outcome, BID_OUTCOME_FOUND);
 	tear_down(&setting);
 }
 
@@ -88,7 +105,10 @@ static void test_dead(void **state)
 		"http://debuginfod.invalid",
 		"https://127.0.0.1",
 	};
+	struct bid_fetch_config config = calm;
 
+	/* there may be nobody who tells that a name does not resolve */
+	config.connect_ms = 1000;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		struct bid_source_health health;
 		struct capture capture;
@@ -98,7 +118,7 @@ static void test_dead(void **state)
 		snprintf(url, sizeof(url), "%s", urls[i]);
 		if (i == 2)
 			snprintf(url, sizeof(url), "%s:%u", urls[i], world.port);
-		assert_int_equal(bid_fetch_new(&quick, &setting.fetch), 0);
+		assert_int_equal(bid_fetch_new(&config, &setting.fetch), 0);
 		assert_int_equal(bid_fetch_server_new(setting.fetch, url, &setting.source), 0);
 		ask(setting.source, ID, &capture);
 		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
@@ -114,35 +134,41 @@ static void test_dead(void **state)
 }
 
 /* What comes while the probe is on its way waits for it, and gets what it wants if it ends well. */
-static void test_wait_for_probe(void **state)
+static bool wait_for_probe(int variant)
 {
 	enum { N = 6 };
 	static struct capture captures[N];
-	struct bid_fetch_config patient = quick;
-	struct capture capture;
 	struct setting setting;
+	double began;
+	bool in_time;
 
-	/* the probe is to be on its way for as long as a busy machine takes to begin the others, and is not to be given up */
-	patient.first_byte_ms = 3000;
-	set_up(&setting, &patient);
-	behave("stall-headers*1");
-	ask(setting.source, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	behave("delay:0.4*1");
-	while (health_of(setting.source).next_probe_s > 0)
-		usleep(20000);
+	set_up(&setting, &calm);
+	open_breaker(setting.source);
+	await_end_of_pause(setting.source);
+	behave("hold*1");
+	began = now();
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
 		start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
 	}
 	await_requests(1);
 	assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_PROBING);
-	for (size_t i = 0; i < N; i++) {
+	control("POST", "/release");
+	for (size_t i = 0; i < N; i++)
 		await_done(&captures[i]);
+	/* they wait for a second at most */
+	in_time = captures[0].head_at - began < 0.9;
+	for (size_t i = 0; in_time && i < N; i++) {
 		assert_int_equal(captures[i].outcome, BID_OUTCOME_FOUND);
-		assert_true(i == 0 || captures[i].done_at >= captures[0].done_at);
+		assert_true(i == 0 || captures[i].head_at >= captures[0].head_at);
 	}
 	tear_down(&setting);
+	return in_time;
+}
+
+static void test_wait_for_probe(void **state)
+{
+	play_in_time(wait_for_probe, 0);
 }
 
 /* It ends well as soon as it is answered, however long its body takes, and whatever becomes of that. */
@@ -152,12 +178,9 @@ static void test_a_long_probe(void **state)
 	struct setting setting;
 	uint64_t number;
 
-	set_up(&setting, &quick);
-	behave("stall-headers*1");
-	ask(setting.source, ID, &other);
-	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
-	while (health_of(setting.source).next_probe_s > 0)
-		usleep(20000);
+	set_up(&setting, &calm);
+	open_breaker(setting.source);
+	await_end_of_pause(setting.source);
 	behave("slow:10000*1");
 	capture_init(&slow);
 	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
@@ -175,26 +198,30 @@ static void test_a_long_probe(void **state)
  * But not for long: a silent server is not paid for again with each probe. Nor does it matter that it is not waited for, as when
  * another delivers before: what became of the request is seen.
  */
-static void test_silent_and_cancelled(void **state)
+static bool silent_and_cancelled(int variant)
 {
 	static struct capture first, probe, next;
-	struct bid_fetch_config patient = quick;
+	struct bid_fetch_config config = calm;
 	struct setting setting;
 	uint64_t number;
 	double began;
 
-	patient.first_byte_ms = 2500;
-	set_up(&setting, &patient);
+	config.first_byte_ms = 2500;
+	set_up(&setting, &config);
 	behave("stall-headers");
 	capture_init(&first);
+	began = now();
 	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
 	await_requests(1);
 	setting.source->ops->cancel(setting.source, number);
 	await_done(&first);
+	if (first.done_at - began > 2.4) {
+		tear_down(&setting);
+		return false;
+	}
 	assert_int_equal(first.outcome, BID_OUTCOME_CANCELLED);
 	await_breaker(setting.source, BID_BREAKER_OPEN);
-	while (health_of(setting.source).next_probe_s > 0)
-		usleep(20000);
+	await_end_of_pause(setting.source);
 
 	capture_init(&probe);
 	capture_init(&next);
@@ -203,32 +230,41 @@ static void test_silent_and_cancelled(void **state)
 	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &next);
 	await_requests(2);
 	setting.source->ops->cancel(setting.source, number);
+	await_done(&probe);
 	await_done(&next);
+	if (probe.done_at - began > 0.9) {
+		tear_down(&setting);
+		return false;
+	}
 	assert_int_equal(probe.outcome, BID_OUTCOME_CANCELLED);
 	assert_true(probe.done_at < next.done_at);
 	assert_int_equal(next.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_string_equal(next.text, "breaker open, and the probe on its way: no answer within 2.5 s");
-	assert_true(next.done_at - began < 2);
 	await_breaker(setting.source, BID_BREAKER_OPEN);
-	assert_in_range(health_of(setting.source).next_probe_s, 9, 15);
+	assert_pause(setting.source, began, 10, 15);
 	assert_refused(setting.source);
 	assert_int_equal(requests(), 2);
 	tear_down(&setting);
+	return true;
 }
 
-/* Whoever is not waited for any more has no turn, is not asked for more than a sign of life, and ends with its server. */
-static void test_cancelled_and_well(void **state)
+static void test_silent_and_cancelled(void **state)
+{
+	play_in_time(silent_and_cancelled, 0);
+}
+
+/* Whoever is not waited for any more has no turn, and is not asked for more than a sign of life. */
+static bool cancelled_and_well(int variant)
 {
 	enum { N = 4 };
 	static struct capture captures[N];
-	struct bid_fetch_config config = quick;
 	struct setting setting;
 	uint64_t numbers[N];
-	double began;
+	double began = now();
+	bool in_time;
 
-	config.first_byte_ms = PATIENCE_S * 1000;
-	set_up(&setting, &config);
-	behave("delay:1*2");
+	set_up(&setting, &calm);
+	behave("hold*2");
 	for (size_t i = 0; i < N; i++) {
 		capture_init(&captures[i]);
 		numbers[i] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[i]);
@@ -237,25 +273,46 @@ static void test_cancelled_and_well(void **state)
 	/* the one in line first, or it would get the turn */
 	for (size_t i = N - 1; i-- > 0;)
 		setting.source->ops->cancel(setting.source, numbers[i]);
-	await_done(&captures[N - 1]);
-	assert_int_equal(captures[N - 1].outcome, BID_OUTCOME_FOUND);
-	for (size_t i = 0; i < N - 1; i++) {
-		assert_int_equal(captures[i].outcome, BID_OUTCOME_CANCELLED);
+	for (size_t i = 0; i < N; i++)
+		await_done(&captures[i]);
+	/* it gets one as well if those before it take long */
+	in_time = captures[0].done_at - began < 2.9;
+	for (size_t i = 0; in_time && i < N; i++) {
+		assert_int_equal(captures[i].outcome, i < N - 1 ? BID_OUTCOME_CANCELLED : BID_OUTCOME_FOUND);
 		assert_int_equal(captures[i].dones, 1);
-		assert_int_equal(captures[i].heads, 0);
+		assert_int_equal(captures[i].heads, i < N - 1 ? 0 : 1);
 	}
-	assert_int_equal(requests(), 3);
+	if (in_time)
+		assert_int_equal(requests(), 3);
+	control("POST", "/release");
+	tear_down(&setting);
+	return in_time;
+}
 
+static void test_cancelled_and_well(void **state)
+{
+	play_in_time(cancelled_and_well, 0);
+}
+
+/* It ends with its server. */
+static void test_cancelled_and_freed(void **state)
+{
+	struct capture capture;
+	struct setting setting;
+	uint64_t number;
+	double began;
+
+	set_up(&setting, &calm);
 	behave("stall-headers");
-	capture_init(&captures[0]);
-	numbers[0] = start(setting.source, ID, BID_KIND_DEBUGINFO, &captures[0]);
+	capture_init(&capture);
+	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
 	await_requests(1);
-	setting.source->ops->cancel(setting.source, numbers[0]);
-	await_done(&captures[0]);
+	setting.source->ops->cancel(setting.source, number);
+	await_done(&capture);
 	began = now();
 	tear_down(&setting);
-	assert_true(now() - began < 2);
-	assert_int_equal(captures[0].dones, 1);
+	assert_true(now() - began < 15);
+	assert_int_equal(capture.dones, 1);
 }
 
 static void test_bad_answers(void **state)
@@ -263,7 +320,7 @@ static void test_bad_answers(void **state)
 	static const char *const bad[] = { "error:503",	    "error:429",  "error:401",	"garbage",  "hang-up",
 					   "truncate:5000", "reset:5000", "stall:5000", "error:400" };
 	static const char *const harmless[] = { "absent", "error:403", "error:503::invalid%20buildid", "error:501" };
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct capture capture;
 	struct setting setting;
 
@@ -279,7 +336,7 @@ static void test_bad_answers(void **state)
 		tear_down(&setting);
 	}
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
-		set_up(&setting, &quick);
+		set_up(&setting, &calm);
 		behave(harmless[i]);
 		for (int n = 0; n < 8; n++)
 			ask(setting.source, n % 2 ? ID : OTHER_ID, &capture);
@@ -298,7 +355,7 @@ static void test_one_is_not_liked(void **state)
 		struct capture capture;
 		struct setting setting;
 
-		set_up(&setting, &quick);
+		set_up(&setting, &calm);
 		behave(verdicts[i]);
 		ask(setting.source, ID, &capture);
 		behave("error:400");
@@ -316,7 +373,7 @@ static void test_one_breaks_off(void **state)
 	struct capture capture;
 	struct setting setting;
 
-	set_up(&setting, &quick);
+	set_up(&setting, &calm);
 	behave("ok");
 	control("POST", "?behaviour=reset:5000&id=" OTHER_ID);
 	for (int i = 0; i < 12; i++) {
@@ -338,11 +395,12 @@ static void test_broken_for_many(void **state)
 	static const char *const broken[] = { "reset-headers", "hang-up" };
 	enum { N = 40, AT_ONCE = 8 };
 	static struct capture captures[N];
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct setting setting;
 	char once[64];
 
-	config.retries = 2;
+	/* who tries again for all may meet the break of one that was late, too */
+	config.retries = 3;
 	config.parallel = AT_ONCE;
 	for (size_t i = 0; i < 2 * sizeof(broken) / sizeof(broken[0]); i++) {
 		/* for good, or until all that are under way have noticed */
@@ -373,7 +431,7 @@ static void test_unsupported(void **state)
 	struct capture capture;
 	struct setting setting;
 
-	set_up(&setting, &quick);
+	set_up(&setting, &calm);
 	behave("error:501*1");
 	ask(setting.source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNSUPPORTED);
@@ -394,13 +452,13 @@ static void test_retry_after(void **state)
 	static const char *const waits[] = { "error:503:120", "error:429:date200" };
 	enum { N = 6 };
 	static struct capture captures[N];
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct capture capture;
 	struct setting setting;
 	double began;
 
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
-		set_up(&setting, &quick);
+		set_up(&setting, &calm);
 		behave(waits[i]);
 		ask(setting.source, ID, &capture);
 		assert_non_null(strstr(capture.text, "(it wants to be left alone for "));
@@ -430,11 +488,22 @@ static void test_retry_after(void **state)
 	tear_down(&setting);
 }
 
+/* Wait until one request of two has been answered, and its header read. */
+static void await_answer(struct bid_source *source)
+{
+	double deadline = now() + PATIENCE_S;
+
+	while (statistic("active") > 1 || !health_of(source).protocol) {
+		assert_true(now() < deadline);
+		usleep(5000);
+	}
+}
+
 /* The same with free turns: nobody asks while the server rests, whoever noticed, and though that one is gone. */
 static void test_rest(void **state)
 {
 	static struct capture first, second, third;
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct setting setting;
 	uint64_t number;
 	double began;
@@ -443,22 +512,26 @@ static void test_rest(void **state)
 	set_up(&setting, &config);
 	behave("ok");
 	control("POST", "?behaviour=error:429:2*1&id=" ID);
-	control("POST", "?behaviour=error:503*1&id=" OTHER_ID);
+	control("POST", "?behaviour=stall-headers*1&id=" OTHER_ID);
 	capture_init(&first);
 	capture_init(&second);
 	capture_init(&third);
 	began = now();
 	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
-	/* it has a back-off of its own, which would be over earlier */
 	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
 	await_requests(2);
+	await_answer(setting.source);
+	/* the other one breaks off, and has a back-off of its own, which would be over earlier */
+	control("POST", "/release");
 	usleep(100000);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &third);
 	setting.source->ops->cancel(setting.source, number);
 	await_done(&first);
+	/* it is asked for again when the rest is over */
+	if (now() - began < 1.9)
+		assert_int_equal(first.outcome, BID_OUTCOME_CANCELLED);
 	await_done(&second);
 	await_done(&third);
-	assert_int_equal(first.outcome, BID_OUTCOME_CANCELLED);
 	assert_int_equal(second.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(third.outcome, BID_OUTCOME_FOUND);
 	assert_true(second.done_at - began >= 2);
@@ -473,7 +546,7 @@ static void test_sends_to_the_dead(void **state)
 	struct capture capture;
 	struct setting setting;
 
-	set_up(&setting, &quick);
+	set_up(&setting, &calm);
 	behave("redirect:http://127.0.0.1:1{path}*1");
 	ask(setting.source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
@@ -494,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_wait_for_probe),
 		cmocka_unit_test(test_a_long_probe),
 		cmocka_unit_test(test_cancelled_and_well),
+		cmocka_unit_test(test_cancelled_and_freed),
 		cmocka_unit_test(test_bad_answers),
 		cmocka_unit_test(test_unsupported),
 		cmocka_unit_test(test_retry_after),
