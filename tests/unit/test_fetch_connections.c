@@ -16,12 +16,16 @@
 #include "base/cleanup.h"
 
 /* An idle connection that a firewall has forgotten looks like a silent server, and is not one. */
-static void test_forgotten_connection(void **state)
+static bool forgotten_connection(int variant)
 {
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct capture capture;
 	struct setting setting;
+	double began;
+	bool in_time;
 
+	config.first_byte_ms = 1500;
+	config.answer_ms = CALM_MS;
 	config.retries = 1;
 	set_up(&setting, &config);
 	behave("ok");
@@ -29,58 +33,80 @@ static void test_forgotten_connection(void **state)
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 
 	control("POST", "?behaviour=stall-headers*1");
-	ask(setting.source, OTHER_ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(requests(), 3);
+	capture_init(&capture);
+	began = now();
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
+	await_requests(2);
+	/* or it may be the other try that the server keeps waiting */
+	in_time = now() - began < 1.4;
+	if (in_time) {
+		await_done(&capture);
+		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+		assert_int_equal(requests(), 3);
+	}
 	tear_down(&setting);
+	return in_time;
+}
+
+static void test_forgotten_connection(void **state)
+{
+	play_in_time(forgotten_connection, 0);
 }
 
 /* Nor does one that nobody waits for any more say that the server is dead. */
-static void test_forgotten_connection_of_a_witness(void **state)
+static bool forgotten_connection_of_a_witness(int variant)
 {
+	struct bid_fetch_config config = calm;
 	struct bid_source_health health;
 	struct capture capture;
 	struct setting setting;
 	uint64_t number;
+	double began;
+	bool in_time;
 
-	set_up(&setting, &quick);
+	config.first_byte_ms = 1500;
+	config.answer_ms = CALM_MS;
+	set_up(&setting, &config);
 	behave("ok");
 	ask(setting.source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 
 	control("POST", "?behaviour=stall-headers*1");
 	capture_init(&capture);
+	began = now();
 	number = start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
 	await_requests(2);
 	setting.source->ops->cancel(setting.source, number);
 	await_done(&capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
-	usleep((quick.first_byte_ms + 300) * 1000);
-	setting.source->ops->health(setting.source, &health);
-	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
-	assert_int_equal(health.failures, 0);
+	in_time = capture.done_at - began < 1.4;
+	if (in_time) {
+		assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
+		usleep((config.first_byte_ms + 300) * 1000);
+		health = health_of(setting.source);
+		assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
+		assert_int_equal(health.failures, 0);
+	}
 	tear_down(&setting);
+	return in_time;
+}
+
+static void test_forgotten_connection_of_a_witness(void **state)
+{
+	play_in_time(forgotten_connection_of_a_witness, 0);
 }
 
 /* Who finds out whether a server is there again does not ask on a connection from before. */
 static void test_probe_connection(void **state)
 {
-	struct bid_source_health health;
 	struct capture capture;
 	struct setting setting;
 	unsigned before;
 
-	set_up(&setting, &quick);
-	behave("error:503*5");
-	for (int n = 0; n < 5; n++)
-		ask(setting.source, ID, &capture);
-	setting.source->ops->health(setting.source, &health);
-	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
+	set_up(&setting, &calm);
+	open_breaker(setting.source);
 	before = statistic("connections");
-	do {
-		usleep(20000);
-		ask(setting.source, ID, &capture);
-	} while (capture.outcome == BID_OUTCOME_UNREACHABLE);
+	await_end_of_pause(setting.source);
+	ask(setting.source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(statistic("connections"), before + 2);
 	tear_down(&setting);
@@ -93,7 +119,7 @@ static void test_connection_reuse(void **state)
 	struct setting setting;
 	unsigned before, controls = 1;
 
-	set_up(&setting, &quick);
+	set_up(&setting, &calm);
 	behave("ok");
 	before = statistic("connections");
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
@@ -109,19 +135,23 @@ static void test_connection_reuse(void **state)
 /* After a connection that broke, the idle ones are not trusted either; after an answer that was no good they are. */
 static void test_fresh_connection(void **state)
 {
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct capture first, second;
 	struct setting setting;
 	unsigned before;
 
+	config.stall_ms = 1000;
 	config.retries = 1;
 	set_up(&setting, &config);
-	behave("delay:0.2");
+	behave("hold*2");
 	capture_init(&first);
+	capture_init(&second);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
-	ask(setting.source, OTHER_ID, &second);
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
+	await_requests(2);
+	control("POST", "/release");
 	await_done(&first);
-	assert_int_equal(statistic("peak"), 2);
+	await_done(&second);
 
 	control("POST", "?behaviour=error:503*1");
 	before = statistic("connections");
@@ -172,7 +202,7 @@ static void test_nobody_listens(void **state)
 	uint16_t port;
 	bid_auto_fd int fd = listen_on(-1, &port);
 
-	ask_port(&quick, port, &capture);
+	ask_port(&calm, port, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_string_equal(capture.text, "could not connect: Connection refused");
 }
@@ -203,7 +233,7 @@ static void close_black_hole(int fds[static FILLERS + 1])
 /* It costs the time to connect, and that once. */
 static void test_black_hole(void **state)
 {
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct capture capture;
 	int fds[FILLERS + 1];
 	uint16_t port;
@@ -217,14 +247,14 @@ static void test_black_hole(void **state)
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(strncmp(capture.text, "could not connect", 17), 0);
 	assert_true(capture.done_at - began >= 0.4);
-	assert_true(capture.done_at - began < 2);
+	assert_int_equal(capture.tries, 1);
 	close_black_hole(fds);
 }
 
 /* It is noticed as well if each request is given up before, because another server has delivered. */
 static void test_black_hole_in_a_race(void **state)
 {
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct bid_source_health health;
 	struct bid_source *source;
 	struct bid_fetch *fetch;
@@ -249,7 +279,7 @@ static void test_black_hole_in_a_race(void **state)
 		source->ops->cancel(source, number);
 		await_done(&capture);
 		source->ops->health(source, &health);
-	} while (health.breaker == BID_BREAKER_CLOSED && now() < began + 5);
+	} while (health.breaker == BID_BREAKER_CLOSED && now() < began + PATIENCE_S);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
 	source->ops->free(source);
@@ -266,7 +296,7 @@ static void test_close_on_exec(void **state)
 	struct dirent *entry;
 	unsigned sockets = 0;
 
-	set_up(&setting, &quick);
+	set_up(&setting, &calm);
 	behave("ok");
 	ask(setting.source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
@@ -315,7 +345,7 @@ static bool make_certificate(const char *path)
 /* A server that cannot prove who it is gets no request, and is not asked to prove it again. */
 static void test_untrusted_certificate(void **state)
 {
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct capture capture;
 	char pem[PATH_MAX], url[64];
 	struct bid_source *source;
@@ -335,7 +365,8 @@ static void test_untrusted_certificate(void **state)
 	assert_int_equal(bid_fetch_server_new(fetch, url, &source), 0);
 	ask(source, ID, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(strncmp(capture.text, "no secure connection: ", 22), 0);
+	if (strncmp(capture.text, "no secure connection: ", 22) != 0 || capture.tries != 1)
+		fail_msg("%u tries: %s", capture.tries, capture.text);
 	source->ops->free(source);
 	bid_fetch_free(fetch);
 	stop_server(server);
@@ -343,24 +374,22 @@ static void test_untrusted_certificate(void **state)
 }
 
 /* A handshake that nobody attended to, because a receiver waited for its disk, says nothing of the server: there is another. */
-static void test_handshake_while_a_receiver_waits(void **state)
+static bool handshake_while_a_receiver_waits(int variant)
 {
 	static struct capture late, slow;
-	struct bid_fetch_config config = quick;
+	struct bid_fetch_config config = calm;
 	struct bid_source *source;
 	struct setting setting;
 	bid_auto_fd int fd = -1;
 	char url[64];
 	char pem[80];
 	uint16_t port;
+	double began;
+	bool in_time;
 
-	/* whom to trust is of no matter, but to be there */
 	snprintf(pem, sizeof(pem), "%s/trusted.pem", world.root);
-	if (!make_certificate(pem)) {
-		print_message("no openssl(1) to make a certificate with\n");
-		skip();
-	}
 	config.ca_file = pem;
+	config.connect_ms = 1000;
 	config.retries = 1;
 	set_up(&setting, &config);
 	behave("ok");
@@ -370,16 +399,34 @@ static void test_handshake_while_a_receiver_waits(void **state)
 	capture_init(&late);
 	capture_init(&slow);
 	slow.body_pause = 2000000;
+	began = now();
 	start(source, ID, BID_KIND_DEBUGINFO, &late);
 	start(setting.source, ID, BID_KIND_DEBUGINFO, &slow);
 	await_done(&slow);
-	assert_int_equal(slow.outcome, BID_OUTCOME_FOUND);
 	await_done(&late);
-	/* who does not answer that one, in its time, is not there */
-	assert_int_equal(late.outcome, BID_OUTCOME_UNREACHABLE);
-	assert_true(late.done_at - slow.done_at >= 0.9 * config.connect_ms / 1000);
+	/* or the handshake was late before the receiver was */
+	in_time = slow.outcome == BID_OUTCOME_FOUND && slow.head_at - began < 0.9;
+	if (in_time) {
+		/* who does not answer that one, in its time, is not there */
+		assert_int_equal(late.outcome, BID_OUTCOME_UNREACHABLE);
+		assert_true(late.done_at - slow.done_at >= 0.9 * config.connect_ms / 1000);
+	}
 	source->ops->free(source);
 	tear_down(&setting);
+	return in_time;
+}
+
+static void test_handshake_while_a_receiver_waits(void **state)
+{
+	char pem[80];
+
+	/* whom to trust is of no matter, but to be there */
+	snprintf(pem, sizeof(pem), "%s/trusted.pem", world.root);
+	if (!make_certificate(pem)) {
+		print_message("no openssl(1) to make a certificate with\n");
+		skip();
+	}
+	play_in_time(handshake_while_a_receiver_waits, 0);
 	unlink(pem);
 }
 
