@@ -243,14 +243,6 @@ const struct bid_fetch_config calm = {
 	.parallel = 2,
 };
 
-const struct bid_fetch_config quick = {
-	.connect_ms = 1000,
-	.first_byte_ms = 1500,
-	.stall_ms = 1000,
-	.retries = 0,
-	.parallel = 2,
-};
-
 void set_up(struct setting *setting, const struct bid_fetch_config *config)
 {
 	assert_int_equal(bid_fetch_new(config, &setting->fetch), 0);

@@ -98,9 +98,6 @@ struct setting {
 /* CALM_MS for everything, no other try, two turns. The time that a test waits for to be over is its own to set. */
 extern const struct bid_fetch_config calm;
 
-/* Times that are short, no other try, two turns. */
-extern const struct bid_fetch_config quick;
-
 void set_up(struct setting *setting, const struct bid_fetch_config *config);
 void tear_down(struct setting *setting);
 
