@@ -516,9 +516,11 @@ static void test_rest(void **state)
 	capture_init(&first);
 	capture_init(&second);
 	capture_init(&third);
+	/* with a connection of its own: on one from before libcurl asks again by itself */
+	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
+	await_requests(1);
 	began = now();
 	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &first);
-	start(setting.source, OTHER_ID, BID_KIND_DEBUGINFO, &second);
 	await_requests(2);
 	await_answer(setting.source);
 	/* the other one breaks off, and has a back-off of its own, which would be over earlier */
