@@ -57,6 +57,17 @@ def in_time(attempt, times=5):
         except AssertionError:
             if not left:
                 raise
+            time.sleep(1)  # or all would be in the time for which it stands still
+
+
+def await_status(env, store, *words):
+    """All of these are in what `bidctl status` prints, which of a mount that has not answered within 2 s knows nothing."""
+    def told():
+        text = run(BIDCTL, "--store", store, "status", env=env).stdout
+        missing = [word for word in words if word not in text]
+        assert not missing, f"without {missing}:\n{text}"
+
+    in_time(told)
 
 
 def stop(pid):
