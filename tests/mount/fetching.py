@@ -32,6 +32,20 @@ def names(mount, ident, kind="elf"):
     return mount.artifact(ident, kind), mount.debug_file(ident) if kind == "debuginfo" else mount.elf_file(ident)
 
 
+def covered(env, store, *arguments, status=0):
+    """
+    What `bidctl get` says of a store that a mount covers, in which it has no servers of its own. Of an absence it is not sure if
+    the mount does not tell within 2 s how it fares; and what is refreshed it sees if the kernel is told of that within 100 ms.
+    """
+    return tools.in_time(lambda: tools.run(tools.BIDCTL, "--store", store, "get", *arguments, env=env, status=status))
+
+
+def covered_many(env, store, ident, *arguments, status=0):
+    """The same of a list."""
+    argv = ["sh", "-c", f'echo {ident} | "$@"', "sh", tools.BIDCTL, "--store", store, "get", *arguments]
+    return tools.in_time(lambda: tools.run(*argv, env=env, status=status))
+
+
 def await_waiters(mount, number):
     tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers")
 
