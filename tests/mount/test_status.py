@@ -107,8 +107,7 @@ def test_a_download_under_way_is_shown(mount, mode, faults, store, env, program)
     (flight,) = tools.wait_until(lambda: [one for one in m.status()["flights"] if one["received"] == 5000], "the first bytes")
     assert (flight["id"], flight["kind"], flight["waiters"], flight["source"]) == (program.id, "elf", 1, server.url)
     assert flight["size"] == len(program.read()) and flight["age_ms"] >= 0
-    text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
-    assert f"download {program.id} elf\n" in text and "1 waiting, from" in text, text
+    tools.await_status(env, store, f"download {program.id} elf\n", "1 waiting, from")
     assert parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
     process.kill()
     process.wait(20)
@@ -139,10 +138,8 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     assert metrics[f'bidfs_source_breaker_open{{source="{well.url}"}}'] == 0
     assert metrics[f'bidfs_source_breaker_open{{source="{dead}"}}'] == (first["breaker"] != "closed")
     assert metrics.get(f'bidfs_source_latency_seconds{{source="{well.url}"}}', 0) < 60
-    text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
-    for words in ("serving for", f"sandbox  {status['sandbox']}", f"server   {well.url}", f"server   {dead}", "asked first, asked ",
-                  "failure "):
-        assert words in text, (words, text)
+    tools.await_status(env, store, "serving for", f"sandbox  {status['sandbox']}", f"server   {well.url}", f"server   {dead}",
+                       "asked first, asked ", "failure ")
 
 
 def test_what_a_server_can_is_shown(mount, faults, place, store, env, program):
@@ -157,9 +154,8 @@ def test_what_a_server_can_is_shown(mount, faults, place, store, env, program):
     assert read(m / "buildid" / ("ab" * 20) / "section/.text") == 2
     (after,) = m.status()["sources"]
     assert (after["protocol"], after["ranges"], after["lacks"]) == ("HTTP/1.1", "offered", ["elf", "debuginfo", "section"]), after
-    text = tools.run(tools.BIDCTL, "--store", store, "status", env=env).stdout
-    words = "\n           HTTP/1.1, offers to continue what breaks off, knows no elf, no debuginfo, no section\n"
-    assert words in text, text
+    tools.await_status(env, store,
+                       "\n           HTTP/1.1, offers to continue what breaks off, knows no elf, no debuginfo, no section\n")
     m.permit(server.url)
 
 
