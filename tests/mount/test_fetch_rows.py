@@ -49,25 +49,31 @@ def test_killed_in_the_body(mount, faults, place, store, size):
 
 def test_a_slow_body(mount, faults, place):
     """What comes slowly is had from another server, which is asked first from then on; what does not is fetched once."""
-    original = programs.small(place / "app")
+    original, numbers = programs.small(place / "app"), itertools.count()
     slow, quick = faults("slow:60000", root=place / "slow"), faults(root=place / "quick")
-    made = [of_size(original, f"{number:02x}" * 20, 600 << 10, place / f"made-{number}") for number in range(3)]
-    large = of_size(original, "ee" * 20, 4 << 20, place / "large")
-    for program in (*made, large):
+    m = mount(f"url={slow.url}", f"url={quick.url}", "wait=60")
+
+    def fetched(size, *behaviours):
+        """How often each was asked for one more."""
+        program, before = of_size(original, f"{next(numbers):02x}" * 20, size, place / "made"), (slow.count(), quick.count())
         for server in (slow, quick):
             server.serve(program, "executable")
-    m = mount(f"url={slow.url}", f"url={quick.url}", "wait=60")
-    begun = time.monotonic()
-    for program in made:
+        if behaviours:
+            quick.behave(*behaviours, ident=program.id)
         assert read(m.artifact(program.id)) == program.read()
-    print(f"{len(made)} of them took {time.monotonic() - begun:.2f} s")
-    assert time.monotonic() - begun < 6  # ten each from the slow one
-    assert (slow.count(), quick.count()) == (1, 3)
+        return slow.count() - before[0], quick.count() - before[1]
 
+    def only_from_quick(*what):
+        assert fetched(*what) == (0, 1)
+
+    # ten seconds from the slow one
+    assert fetched(600 << 10) == (1, 1)
+    assert [source.get("found", 0) for source in m.status()["sources"]] == [0, 1]
+    # who does not answer within 300 ms, or stops in the middle, is not alone any more
+    for _ in range(2):
+        tools.in_time(lambda: only_from_quick(600 << 10))
     # at a rate that will do for it, and takes two seconds
-    quick.behave("slow:2000000", ident=large.id)
-    assert read(m.artifact(large.id)) == large.read()
-    assert (slow.count(), quick.count()) == (1, 4)
+    tools.in_time(lambda: only_from_quick(4 << 20, "slow:2000000"))
 
 
 @pytest.mark.limit(90)
