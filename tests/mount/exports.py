@@ -103,8 +103,10 @@ class Nginx:
 class NginxOverMount(Nginx):
     """With contrib/nginx: one that serves what is there, by the mount `here`, and one behind it that waits for what is not."""
 
-    def __init__(self, mount, here, place):
+    def __init__(self, mount, here, place, soon=None):
+        """`soon` is how long bidfs is let wait, in place of what is shipped; that is less than the 10 s that it waits itself."""
         self.mount, self.here = mount, here
+        self.soon = {r"(?<=proxy_read_timeout )\ds": soon} if soon else {}
         super().__init__(place)
 
     def start(self, port):
@@ -124,7 +126,7 @@ class NginxOverMount(Nginx):
     def site(self, port):
         return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid-here(?=;)": str(self.here),
                                                 "/mnt/bid(?=;)": str(self.mount),
-                                                r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}"})
+                                                r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}", **self.soon})
 
 
 def unprivileged(config):

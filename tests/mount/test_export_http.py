@@ -24,10 +24,10 @@ import workshop
 def nginx(mount, place):
     numbers = itertools.count()
     with servers.stopping() as keep:
-        def start(exported):
+        def start(exported, **options):
             """The other mount is of the same store, and asks nobody."""
             here = mount("offline", "ro", on=exported.store)
-            return keep(exports.NginxOverMount(exported, here, place / f"nginx{next(numbers)}"))
+            return keep(exports.NginxOverMount(exported, here, place / f"nginx{next(numbers)}", **options))
 
         yield start
 
@@ -50,7 +50,7 @@ def get(url, method="GET", **headers):
     """The status, the headers and the body."""
     request = urllib.request.Request(url, method=method, headers={name.replace("_", "-"): value for name, value in headers.items()})
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.headers, answer.read()
     except urllib.error.HTTPError as answer:
         with answer:
@@ -102,7 +102,7 @@ def test_the_clients_of_debuginfod(mount, mode, nginx, split, env, place):
 
 def test_sources_and_sections(mount, mode, nginx, shop, place):
     """As every client spells their names, fetched and there; what is a directory of the mount is nothing here."""
-    server = nginx(mount(f"url={shop.server.url}", *exports.team_options()))
+    server = nginx(mount(f"url={shop.server.url}", *exports.team_options(), "wait=30"))
     of_app = f"{server.url}/buildid/{shop.app.id}"
     line = programs.sections(shop.app.debug)[".debug_line"]
     wanted = {"section/.debug_line": line, **{f"source{urllib.parse.quote(str(shop.source / name), safe='')}": text
@@ -135,7 +135,7 @@ def test_sources_and_sections(mount, mode, nginx, shop, place):
 
 
 def test_gdb_lists_the_source(mount, mode, nginx, shop, place, needs_root):
-    text = shop.listed(nginx(mount(f"url={shop.server.url}", *exports.team_options())).url, place / "cache")
+    text = shop.listed(nginx(mount(f"url={shop.server.url}", *exports.team_options(), "wait=30")).url, place / "cache")
     assert "return work(argc) == 0;" in text and "return inner(x) * other(x);" in text, text
 
 
@@ -145,7 +145,7 @@ def test_a_team_fetches_once(mount, mode, nginx, faults, place, env):
     upstream = faults()
     program = programs.small(place / "app", 1)
     upstream.serve(program, "executable")
-    shared = nginx(mount(f"url={upstream.url}", "wait=5"))
+    shared = nginx(mount(f"url={upstream.url}", "wait=30"))
     for number in range(3):
         own = place / f"own{number}"
         own.mkdir()
@@ -166,7 +166,7 @@ def test_what_a_member_has(mount, nginx, faults, place, store, way):
     kept, far = (programs.small(place / f"app{number}", number) for number in range(2))
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     upstream.serve(far, "executable")
-    shared = mount(f"url={upstream.url}", *exports.team_options(), "wait=5")
+    shared = mount(f"url={upstream.url}", *exports.team_options(), "wait=30")
     (own := place / "own").mkdir()
     options = {"url=http": [f"url={nginx(shared).url}"], "url=file": [f"url=file://{shared}"], "lower=": [f"lower={store}"]}
     member = mount(*itertools.chain(*(options[part] for part in way.split(","))), on=own)
@@ -181,8 +181,8 @@ def test_what_a_member_has(mount, nginx, faults, place, store, way):
     assert any(far.id in name for name in fetching.contents(own)) == asks
 
 
-def behind_a_slow_one(mount, nginx, faults, place, seconds):
-    """A program whose server takes so long for it, that server, the team's of it with the options of TEAM.md, and a new member."""
+def behind_a_slow_one(mount, nginx, faults, place, **options):
+    """A program that its server holds, that server, the team's of it with the options of TEAM.md, and a new member."""
     upstream = faults()
     program, other = (programs.small(place / f"app{number}", number) for number in range(2))
     upstream.serve(program, "executable")
@@ -190,8 +190,8 @@ def behind_a_slow_one(mount, nginx, faults, place, seconds):
     exported = mount(f"url={upstream.url}", *exports.team_options(), exports.team_wait())
     # it knows its server
     assert fetching.read(exported.artifact(other.id)) == other.read()
-    upstream.behave(f"delay:{seconds}")
-    server = nginx(exported)
+    upstream.behave("hold")
+    server = nginx(exported, **options)
     own = place / "own"
     own.mkdir()
     return program, upstream, server, mount(f"url={server.url}", on=own)
@@ -200,17 +200,23 @@ def behind_a_slow_one(mount, nginx, faults, place, seconds):
 @pytest.mark.limit(60)
 def test_a_slow_server(mount, nginx, faults, place, env):
     """Who waits gets it; who does not, asks again, and has not remembered that it was not there."""
-    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place, 6)
+    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place)
 
     def find(name, **more):
         client = {**env, "DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(place / name), **more}
         found = tools.run("debuginfod-find", "executable", program.id, env=client, status=None)
         return found.returncode == 0 and pathlib.Path(found.stdout.strip()).read_bytes()
 
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        patient, hasty = pool.submit(find, "patient"), pool.submit(find, "hasty", DEBUGINFOD_TIMEOUT="1")
-        assert fetching.read(member.artifact(program.id)) == program.read()
-        assert patient.result() == program.read() and hasty.result() is False
+    assert find("hasty", DEBUGINFOD_TIMEOUT="1") is False
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        waiting = pool.submit(find, "patient"), pool.submit(fetching.read, member.artifact(program.id))
+        try:
+            # the first thing that the one does, and the last one that the other does before it asks
+            tools.wait_until((place / "patient").exists, "a client")
+            fetching.await_waiters(member, 1)
+        finally:
+            upstream.release()
+        assert [one.result() for one in waiting] == 2 * [program.read()]
     assert find("hasty") == program.read()
     assert upstream.count(program.id) == 1
 
@@ -223,12 +229,13 @@ def test_a_member_is_told_before_it_gives_up(mount, nginx, faults, place, store)
     """
     kept = programs.small(place / "kept", 3)
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
-    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place, 22)
+    program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, place, soon="3s")
     # and no more: that it is left alone, nobody may say
     member.permit(f"HTTP 424, refused: '{server.url}'")
     assert fetching.read(member.artifact(program.id)) == errno.ENOENT
     assert upstream.active() == 1
     assert fetching.read(member.artifact(kept.id)) == kept.read()
+    upstream.release()
     tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file", 60)
     assert upstream.count(program.id) == 1
 
@@ -246,14 +253,14 @@ def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
     for one in (large, *missing):
         upstream.serve(one, "executable")
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
-    exported = mount(f"url={upstream.url}", *exports.team_options(), "wait=30")
+    exported = mount(f"url={upstream.url}", *exports.team_options(), "wait=60")
     server = nginx(exported)
 
     def ask(one):
         return get(f"{server.url}/buildid/{one.id}/executable")
 
     # who reads it has time; nothing on the way to him keeps so much
-    transfer = urllib.request.urlopen(f"{server.url}/buildid/{large.id}/executable", timeout=10)
+    transfer = urllib.request.urlopen(f"{server.url}/buildid/{large.id}/executable", timeout=60)
     upstream.behave("stall-headers")
     with concurrent.futures.ThreadPoolExecutor(len(missing)) as pool:
         answers = [pool.submit(ask, one) for one in missing]
@@ -272,7 +279,7 @@ def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
         assert [answer.result()[::2] for answer in answers] == [(200, one.read()) for one in missing]
     print(f"{took / server.waiting:.4f} s for a hit")
     # no more than a bound: one that waited would take as long as the misses are let wait
-    assert took < 10
+    assert took < 40
 
 
 def test_one_half_without_the_other(mount, nginx, split, place, store):
@@ -304,7 +311,8 @@ def test_an_outage_upstream_is_no_absence_for_the_team(mount, nginx, faults, pla
     upstream.serve(kept, "executable")
     exported = mount(f"url={upstream.url}", *exports.team_options())
     shared = nginx(exported)
-    assert fetching.read(exported.artifact(kept.id)) == kept.read()
+    # of which it waits for a second only
+    tools.wait_until(lambda: fetching.read(exported.artifact(kept.id)) == kept.read(), "what there is")
     own = place / "own"
     own.mkdir()
     member = mount(f"url={shared.url}", on=own)
@@ -316,4 +324,4 @@ def test_an_outage_upstream_is_no_absence_for_the_team(mount, nginx, faults, pla
     assert fetching.read(member.artifact(kept.id)) == kept.read()
     upstream.behave()
     upstream.release()
-    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file", 20)
+    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file", 40)
