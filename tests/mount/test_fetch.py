@@ -27,7 +27,7 @@ def test_one_download_for_many_readers(mount, mode, faults, place, program):
     argv = [programs.compile_c("crowd.c", place / "crowd"), str(CROWD), m.artifact(program.id), program.path]
     crowd = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
     assert crowd.stdout.readline() == "go\n"
-    tools.wait_until(lambda: server.active() == 1, "the request")
+    tools.wait_until(server.count, "the request")
     assert crowd.communicate()[0] == f"{CROWD} right\n"
     assert server.count() == server.count(program.id) == 1
     assert m.counter("fetched") == 1

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One store, several processes that want the same: one of them fetches it."""
+import contextlib
+import os
+import pathlib
 import signal
 import subprocess
-import time
 
 import pytest
 
 import programs
 import tools
-from fetching import leftovers, reader
+from fetching import await_waiters, leftovers, reader
+
+PATIENT = {"DEBUGINFOD_TIMEOUT": "600"}  # with a server that says nothing
 
 
 @pytest.fixture
@@ -27,29 +31,56 @@ def ends(process):
     return True
 
 
+def is_idle(process, store):
+    """Can it know who fetches what, and has none of its threads anything to do?"""
+    proc = pathlib.Path(f"/proc/{process.pid}")
+    with contextlib.suppress(OSError):
+        return any(os.readlink(fd) == f"{store}/.bidfs/fetching" for fd in (proc / "fd").iterdir()) and \
+            all((task / "stat").read_text().rpartition(")")[2].split()[0] == "S" for task in (proc / "task").iterdir())
+    return False
+
+
+def await_idle(processes, store):
+    """Wait until all of them wait for another, and so for a while have nothing to do."""
+    looks = 0
+
+    def are_idle():
+        nonlocal looks
+        looks = looks + 1 if all(is_idle(process, store) for process in processes) else 0
+        return looks == 20
+
+    tools.wait_until(are_idle, "programs that wait for another", 60)
+
+
 def test_a_mount_and_two_programs(mount, mode, faults, store, program, env):
-    server = faults("delay:2*1")
+    server = faults("hold")
     server.serve(program)
-    m = mount(f"url={server.url}")
-    readers = [reader(m.artifact(program.id))]
+    m = mount(f"url={server.url}", "wait=60")
+    m.permit(server.url)
+    view = reader(m.artifact(program.id))
     server.wait_active()
-    readers += [get(store, server, program, env) for _ in range(2)]
-    assert ends(readers.pop(0))
-    for reader_of_it in readers:
-        _, said = reader_of_it.communicate(timeout=60)
-        assert reader_of_it.returncode == 0 and "ms for another process that was fetching it" in said, said
+    others = [get(store, server, program, env) for _ in range(2)]
+    await_idle(others, store)
+    server.release()
+    assert ends(view)
+    for other in others:
+        _, said = other.communicate(timeout=60)
+        assert other.returncode == 0 and "ms for another process that was fetching it" in said, said
     assert server.count() == 1
     assert m.artifact(program.id).read_bytes() == program.read() and leftovers(store) == []
 
 
 def test_two_programs_and_a_mount(mount, faults, store, program, env):
     """Who comes last waits for a program as for a mount."""
-    server = faults("delay:2*1")
+    server = faults("hold")
     server.serve(program)
-    m = mount(f"url={server.url}")
+    m = mount(f"url={server.url}", "wait=60")
     first = get(store, server, program, env)
     server.wait_active()
     second, view = get(store, server, program, env), reader(m.artifact(program.id))
+    await_waiters(m, 1)
+    await_idle([second], store)
+    server.release()
     assert all(map(ends, (first, second, view)))
     assert server.count() == 1
     # and nothing of that is foreign to the store
@@ -60,18 +91,17 @@ def test_two_programs_and_a_mount(mount, faults, store, program, env):
 def test_whoever_began_is_gone(mount, faults, store, program, env, end):
     server = faults("stall:1000*1")
     server.serve(program)
-    m = mount(f"url={server.url}")
+    m = mount(f"url={server.url}", "wait=60")
     m.permit(r".")
-    first = get(store, server, program, env)
+    first = get(store, server, program, {**env, **PATIENT})
     server.wait_active()
     view = reader(m.artifact(program.id))
-    tools.wait_until(lambda: m.status()["flights"], "a flight")
+    await_waiters(m, 1)
     assert server.count() == 1
     first.send_signal(end)
-    begun = time.monotonic()
     assert ends(view)
-    took = time.monotonic() - begun
-    assert took < 4 if end == signal.SIGKILL else 4 < took < 25, took
+    # what was held is free at once; but of one that is there it has to be seen that it does nothing
+    assert ("who fetches it gets nowhere" in m.log()) == (end == signal.SIGSTOP), m.log()
     assert server.count() == 2
     first.kill()
     first.communicate()
@@ -79,34 +109,35 @@ def test_whoever_began_is_gone(mount, faults, store, program, env, end):
 
 def test_an_outage_is_paid_for_once(mount, faults, store, program, env):
     """Whoever waits for one who gets no answer gets none, and is told so; not one after the other."""
-    limit = {"DEBUGINFOD_TIMEOUT": "6"}
-    server = faults("delay:60")
+    server = faults("stall-headers")
     server.serve(program)
-    m = mount(f"url={server.url}", "wait=60", env_more=limit)
+    m = mount(f"url={server.url}", "wait=60", env_more=PATIENT)
     m.permit(r".")
-    begun = time.monotonic()
-    first = get(store, server, program, {**env, **limit})
+    first = get(store, server, program, {**env, **PATIENT})
     server.wait_active()
-    others = [get(store, server, program, {**env, **limit}) for _ in range(3)]
+    others = [get(store, server, program, {**env, **PATIENT}) for _ in range(3)]
     view = reader(m.artifact(program.id))
-    assert "no answer within 6 s" in first.communicate(timeout=60)[1]
+    await_waiters(m, 1)
+    await_idle(others, store)
+    assert server.count() == 1
+    server.stop()
+    first.communicate(timeout=60)
+    assert first.returncode == 3
     for other in others:
         _, said = other.communicate(timeout=60)
         assert other.returncode == 3 and "another process that asked the same servers meanwhile got nothing" in said, said
     view.communicate(timeout=60)
     assert view.returncode != 0
-    assert time.monotonic() - begun < 11
-    assert server.count() == 1
+    assert "who fetched it got no answer, not asked again" in m.log()
 
 
 def test_who_asks_another_server_waits_for_nobody(faults, store, program, env):
-    silent, sound = faults("stall:1000"), faults()
+    silent, sound = faults("stall-headers"), faults()
     for server in (silent, sound):
         server.serve(program)
-    first = get(store, silent, program, env)
+    first = get(store, silent, program, {**env, **PATIENT})
     silent.wait_active()
-    begun = time.monotonic()
     assert ends(get(store, sound, program, env))
-    assert time.monotonic() - begun < 4
+    assert first.poll() is None
     first.kill()
     first.communicate()
