@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """url=file://DIR: a directory as a server, also where it is another mount."""
 import errno
+import itertools
 import os
 import pathlib
 import shutil
 import signal
 import threading
+import time
 
 import pytest
 
@@ -85,22 +87,24 @@ def test_one_that_does_not_answer(mount, faults, place):
     (place / "front").mkdir()
     back = mount()
     # who looks for leaks stops all threads, and would wait for those that are left behind
-    env = {"DEBUGINFOD_TIMEOUT": "1", "ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
+    env = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
     front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more=env)
     # a wait of its own that is over first would let the next one ask before the first has failed
-    alone = mount(f"url=file://{back}", "wait=5", on=place / "front", env_more=env)
+    alone = mount(f"url=file://{back}", "wait=5", on=place / "front", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
     tools.stop(back.pid)
     try:
         assert [read(front.artifact(program.id)) for program in made] == [program.read() for program in made]
+        begun = time.monotonic()
         assert [read(alone.artifact(f"{number:02x}" * 20)) for number in range(5)] == [errno.ENOENT] * 5
         for m in (front, alone):
             tools.wait_until(lambda m=m: m.status()["flights"] == [], "the end of all requests")
         alone.expect("the file system does not answer")
         assert alone.counter("remembered_absent") == 0
-        # one of them has paid for all
+        # one of them has paid for all, or one for those of each pause
         (tree,) = alone.status()["sources"]
         assert (tree["breaker"], tree["trouble"]) == ("open", "the file system does not answer"), tree
-        assert tree["failures_in_a_row"] == 1 and tree["kept_from"] == 4 and tree["next_probe_s"] > 0, tree
+        paid = tree["failures_in_a_row"]
+        assert 1 <= paid <= 1 + (time.monotonic() - begun) // 5 and paid + tree["kept_from"] == 5, tree
         # more than there are threads that wait for it
         absent = [alone.artifact(f"{number:02x}" * 20) for number in range(16, 24)]
         assert read_all(absent) == [errno.ENOENT] * 8
@@ -125,35 +129,42 @@ def test_one_that_answers_again(mount, place):
     finally:
         back.process.send_signal(signal.SIGCONT)
     tools.wait_until(lambda: front.status()["sources"][0]["breaker"] == "closed", "an answer")
-    assert read(front.artifact(program.id)) == program.read()
+    tools.wait_until(lambda: read(front.artifact(program.id)) == program.read(), "the file")
     front.expect("the file system does not answer")
 
 
 def test_one_is_slow(mount, faults, place):
     """A tree that has to fetch one file for longer than it is waited for, and has the others."""
-    sample = programs.small(place / "app")
-    made = [programs.forge(sample, f"{number:040x}", place / f"app{number}") for number in range(60)]
-    slow, *others = made
-    server = faults()
-    for program in made:
-        server.serve(program)
-    server.behave("stall-headers", ident=slow.id)
-    (place / "front").mkdir()
-    back = mount(f"url={server.url}", "wait=30")
-    front = mount(f"url=file://{back}", "wait=30", on=place / "front", env_more={"DEBUGINFOD_TIMEOUT": "3"})
-    reader = threading.Thread(target=read, args=(front.artifact(slow.id),))
-    reader.start()
-    found = 0
-    while reader.is_alive():
-        assert read(front.artifact(others[found].id)) == others[found].read()
-        found += 1
-        reader.join(0.1)
-    (tree,) = front.status()["sources"]
-    assert (tree["breaker"], tree["kept_from"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
-    front.expect("the file system does not answer")
-    # for its end the server may be gone first
-    back.permit(server.url)
-    server.control("/release")
+    sample, server, idents = programs.small(place / "app"), faults(), (f"{number:040x}" for number in itertools.count())
+
+    def attempt():
+        slow, *others = made = [programs.forge(sample, ident, place / ident) for ident in itertools.islice(idents, 60)]
+        for program in made:
+            server.serve(program)
+        server.behave("stall-headers", ident=slow.id)
+        own = place / f"front-{slow.id}"
+        own.mkdir()
+        back = mount(f"url={server.url}", "wait=30")
+        front = mount(f"url=file://{back}", "wait=30", on=own, env_more={"DEBUGINFOD_TIMEOUT": "3"})
+        front.expect("the file system does not answer")
+        # for its end the server may be gone first
+        back.permit(server.url)
+        reader = threading.Thread(target=read, args=(front.artifact(slow.id),))
+        reader.start()
+        found = 0
+        try:
+            while reader.is_alive() and found < len(others):
+                assert read(front.artifact(others[found].id)) == others[found].read()
+                found += 1
+                reader.join(0.1)
+        finally:
+            reader.join()
+            server.release()
+        (tree,) = front.status()["sources"]
+        assert (tree["breaker"], tree["kept_from"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
+
+    # it has to answer others in the later half of the three seconds
+    tools.in_time(attempt)
 
 
 def test_itself(mount, faults, place, env):
@@ -178,8 +189,9 @@ def test_itself_by_another_name(mount, faults, place):
     assert read(m.artifact(program.id)) == program.read()
     # proven, and so remembered
     assert read(m.artifact("ab" * 20)) == errno.ENOENT
-    assert m.counter("remembered_absent") == 2 + 3, m.status()
-    assert [source["asked"] for source in m.status()["sources"]][:2] == [2, 2], m.status()
+    # of the first, too, unless the server was quicker
+    assert 3 <= m.counter("remembered_absent") <= 2 + 3, m.status()
+    assert all(1 <= source["asked"] <= 2 for source in m.status()["sources"][:2]), m.status()
 
 
 def test_threads_leave_signals_alone(mount, faults, place):
