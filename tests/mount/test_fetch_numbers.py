@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import itertools
+import json
 import os
 import random
 import shutil
@@ -138,7 +139,7 @@ def test_errors(mount, faults, place, env, code):
         server.behave(f"error:{code}")
         begun = time.monotonic()
         assert read(m.artifact(program.id)) == errno.EHOSTUNREACH
-        assert server.count() == (1 if code.endswith(":120") else 3) and time.monotonic() - begun < 20
+        assert server.count() == (1 if code.endswith(":120") else 3) and time.monotonic() - begun < 30
         assert m.counter("remembered_absent") == 0
         m.unmount()
     server.behave()
@@ -252,10 +253,13 @@ def test_unreachable(mount, faults, certificate, how):
             before = time.monotonic()
             assert read(m.artifact(one)) == errno.EHOSTUNREACH
             slowest = max(slowest, time.monotonic() - before)
+            (answer,) = json.loads(os.getxattr(m / "buildid" / one, "user.bidfs.answers"))
+            assert answer["tries"] <= 1, answer
         print(f"{how}: the slowest open took {slowest:.2f} s, all {time.monotonic() - begun:.2f} s")
-        # the limit is 5 s; a second one would have been another
-        assert slowest < 9 and m.counter("remembered_absent") == 0
-        assert m.status()["sources"][0]["breaker"] == "open"
+        (source,) = m.status()["sources"]
+        # each pause is of 5 s and more
+        assert source["breaker"] == "open" and 1 <= source["asked"] <= 1 + (time.monotonic() - begun) // 5, source
+        assert m.counter("remembered_absent") == 0
 
 
 @pytest.mark.skipif(not FULL, reason="of the full numbers, with BIDFS_FULL=1")
