@@ -9,7 +9,7 @@ import pytest
 
 import programs
 import tools
-from uring import PARAMETER, allowed
+from uring import PARAMETER, allowed, kept
 
 N_BUILDS = 40
 SERVERS = "there are servers to ask"
@@ -88,12 +88,14 @@ def test_not_where_somebody_may_wait(offered, mount, faults):
 
 def test_unmounted_in_the_middle(over_uring, builds):
     """A daemon whose readers are at it ends as any, and the kernel's setting is what it was."""
-    before = PARAMETER.read_text(encoding="ascii")
+    with kept() as before:
+        pass
     m = over_uring()
     with open(m.artifact(builds[2].id), "rb") as file:
         assert file.read(4) == b"\x7fELF"
     m.unmount()
-    assert PARAMETER.read_text(encoding="ascii") == before
+    with kept() as after:
+        assert after == before
 
 
 def test_told_of(mount):

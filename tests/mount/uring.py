@@ -8,11 +8,17 @@ PARAMETER = pathlib.Path("/sys/module/fuse/parameters/enable_uring")
 
 
 @contextlib.contextmanager
-def allowed():
-    """The kernel offers it, as long as this lasts: to mounts that are made meanwhile, which keep it. Others who do so wait."""
+def kept():
+    """What it is, which nobody changes as long as this lasts, but who does it."""
     with open(PARAMETER, "r+", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        before = file.read()
+        yield file.read()
+
+
+@contextlib.contextmanager
+def allowed():
+    """The kernel offers it, as long as this lasts: to mounts that are made meanwhile, which keep it. Others who do so wait."""
+    with kept() as before:
         try:
             PARAMETER.write_text("Y", encoding="ascii")
             yield
