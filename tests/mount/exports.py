@@ -158,10 +158,10 @@ class Ganesha:
         try:
             assert self.network.stdout.readline() == b"up\n", "no network of its own"
             self.spawn("rpcbind", "-f")
-            tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind")
+            tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind", 60)
             self.run("mkdir", "/run/dbus")
             self.spawn("dbus-daemon", "--system", "--nofork", "--nopidfile")
-            tools.wait_until(lambda: self.run("busctl", "list", status=None).returncode == 0, "dbus-daemon")
+            tools.wait_until(lambda: self.run("busctl", "list", status=None).returncode == 0, "dbus-daemon", 60)
             self.start()
         except BaseException:
             self.stop()
@@ -187,7 +187,7 @@ class Ganesha:
             # one protocol may be there before the other
             tools.wait_until(lambda: self.server.poll() is not None or
                              all(self.run("nfs-ls", self.url(version), status=None).returncode == 0 for version in (3, 4)),
-                             "NFS-Ganesha", 30)
+                             "NFS-Ganesha", 60)
             assert self.server.poll() is None, "NFS-Ganesha does not start"
         except AssertionError as trouble:
             raise AssertionError(f"{trouble}:\n{self.log()}") from None

@@ -47,7 +47,8 @@ def covered_many(env, store, ident, *arguments, status=0):
 
 
 def await_waiters(mount, number):
-    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers")
+    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers",
+                     60)
 
 
 def await_transfer(mount):

@@ -67,9 +67,9 @@ class Machine:
             self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-euc", START, "sh",
                                              str(self.place), self.group, str(tools.BUILD)],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.init = tools.wait_until(self.find_init, "systemd")
+        self.init = tools.wait_until(self.find_init, "systemd", 60)
         tools.wait_until(lambda: self.run("systemctl", "is-system-running", status=None).stdout in ("running\n", "degraded\n"),
-                         "a machine that is up", 40)
+                         "a machine that is up", 60)
 
     def find_init(self):
         """The process that is the first one in there, as this namespace numbers it."""
@@ -91,4 +91,4 @@ class Machine:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         tools.wait_until(lambda: tools.run("unshare", "--mount", "--propagation", "private", "sh", "-euc", REMOVE, "sh",
-                                           self.place, self.group, status=None).returncode == 0, "the end of the machine")
+                                           self.place, self.group, status=None).returncode == 0, "the end of the machine", 60)

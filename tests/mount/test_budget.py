@@ -56,7 +56,7 @@ def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
     m = mount(f"url={server.url}", "allow_other", "wait=20", "miss_rate=5")
     assert read(m.artifact(local.id)) == local.read()
     flood(m)
-    tools.wait_until(lambda: m.counter("over_budget") > 2000, "a flood", 20)
+    tools.wait_until(lambda: m.counter("over_budget") > 2000, "a flood", 40)
     # who has no part in it is served as ever: what is here, and what is not
     for program in missed:
         assert read(m.artifact(local.id)) == local.read()
@@ -115,5 +115,5 @@ def test_no_limit(mount, needs_root, faults, flood):
     server = faults()
     m = mount(f"url={server.url}", "allow_other", "miss_rate=0")
     flood(m)
-    tools.wait_until(lambda: server.count() > 300, "a flood", 20)
+    tools.wait_until(lambda: server.count() > 300, "a flood", 40)
     assert m.counter("over_budget") == 0

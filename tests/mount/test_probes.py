@@ -54,7 +54,7 @@ def test_perf_finds_and_keeps_them(mount, mode, probed, env):
 
 
 REPLACE = {
-    "tar": 'tar -cf - -C "$1" . | timeout 20 tar -xf - -C "$2"',
+    "tar": 'tar -cf - -C "$1" . | timeout 50 tar -xf - -C "$2"',
     "cp": 'cp --remove-destination "$1/$3" "$2/$3"',
     "by hand": 'rm "$2/$3"; cat "$2/$4" >&2; cp "$1/$3" "$2/$3"',
 }

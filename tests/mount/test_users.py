@@ -177,12 +177,12 @@ def test_a_directory_that_is_closed_later(needs_root, mount, mode, place, store,
             except OSError as trouble:
                 pytest.skip(f"no access control lists on this file system: {trouble}")
         assert told("carol", [stored]) == [13]
-        tools.wait_until(lambda: told("carol", [path]) == [13], "carol is refused", 5)
+        tools.wait_until(lambda: told("carol", [path]) == [13], "carol is refused")
     assert told("root", [path]) == told("root", [stored]) != [13]
     stored.parents[2].chmod(0o755)
     if how == "list":
         os.removexattr(stored.parents[2], "system.posix_acl_access")
-    tools.wait_until(lambda: told("carol", [path]) == told("carol", [stored]) != [13], "carol is let in", 5)
+    tools.wait_until(lambda: told("carol", [path]) == told("carol", [stored]) != [13], "carol is let in")
 
 
 def test_what_is_unpacked(needs_root, mount, mode, place, store):

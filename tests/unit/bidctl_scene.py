@@ -18,7 +18,7 @@ import time
 import urllib.request
 
 DONE, REFUSED, USAGE, TROUBLE = 0, 1, 2, 3
-TIMEOUT = 30
+TIMEOUT = 60
 SERVER = pathlib.Path(__file__).resolve().parent.parent / "faults" / "server.py"
 
 # long enough to tell apart, with pairs that begin alike: by 8 digits, and by 9
