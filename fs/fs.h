@@ -91,4 +91,10 @@ static inline struct bid_fs *bid_fs_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
+/* Was it told to ask no server, at its start or since? */
+static inline bool bid_fs_is_offline(const struct bid_fs *fs)
+{
+	return fs->options->offline || bid_broker_is_offline(fs->broker);
+}
+
 #endif

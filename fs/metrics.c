@@ -120,8 +120,7 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	metric(out, "waiters", "gauge", "Requests that wait for a download.", stats.waiters);
 	metric(out, "not_passed_through_total", "counter", "Opens that the kernel was to read with passthrough, and did not take.",
 	       bid_backings_refused(fs->backings, &error));
-	metric(out, "offline", "gauge", "Is no server asked, as the mount was told?",
-	       fs->options->offline || bid_broker_is_offline(fs->broker));
+	metric(out, "offline", "gauge", "Is no server asked, as the mount was told?", bid_fs_is_offline(fs));
 	metric(out, "inodes", "gauge", "Inodes that the kernel holds.", bid_inodes_count(fs->inodes));
 	per_source(out, fs->broker);
 	if (fclose(out) != 0) {

@@ -139,12 +139,11 @@ char *bid_status_json(const struct bid_fs *fs)
 			 "version", bid_version(), "mount_point", bid_json_text(fs->options->mountpoint), "store",
 			 bid_json_text(bid_store_path(fs->store)), "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason(fs),
 			 "io_uring", !uring_reason, "io_uring_reason", uring_reason ? uring_reason : "", "read_only", !fs->writable,
-			 "offline", fs->options->offline || bid_broker_is_offline(fs->broker), "sandbox",
-			 bid_sandbox_state(fs->sandbox), "sandbox_reason", bid_sandbox_reason(fs->sandbox), "uptime_s",
-			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
-			 "watched", (json_int_t)watched, "watched_reason", not_watched, "counters",
-			 counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights", flights,
-			 "failures", failures);
+			 "offline", bid_fs_is_offline(fs), "sandbox", bid_sandbox_state(fs->sandbox), "sandbox_reason",
+			 bid_sandbox_reason(fs->sandbox), "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
+			 (json_int_t)bid_inodes_count(fs->inodes), "watched", (json_int_t)watched, "watched_reason", not_watched,
+			 "counters", counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights",
+			 flights, "failures", failures);
 	text = json_dumps(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

@@ -84,7 +84,7 @@ static bool is_in_vain(const struct bid_flight *flight)
 /* Did no source answer but with "no"? What one refuses, or is wrong, or cannot be kept, is between it and this process. */
 static bool is_outage(const struct bid_flight *flight)
 {
-	if (flight->error != -EHOSTUNREACH)
+	if (flight->error != -EHOSTUNREACH || flight->offline)
 		return false;
 	for (size_t i = 0; i < flight->n_verdicts; i++)
 		if (flight->verdicts[i].outcome != BID_OUTCOME_UNREACHABLE && !bid_outcome_is_no(flight->verdicts[i].outcome))

@@ -168,16 +168,6 @@ bool bid_broker_has_sources(const struct bid_broker *broker)
 	return broker->n_sources > 0;
 }
 
-void bid_broker_set_offline(struct bid_broker *broker, bool offline)
-{
-	atomic_store(&broker->offline, offline);
-}
-
-bool bid_broker_is_offline(const struct bid_broker *broker)
-{
-	return atomic_load(&broker->offline);
-}
-
 /* May a source be asked for @request? Not if there is nowhere to put what it delivers. */
 static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
 {

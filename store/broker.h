@@ -8,6 +8,7 @@
  *   race.c	which sources a flight asks, and when
  *   ask.c	one source that is asked for one flight: start, receive
  *   refresh.c	what was said is forgotten, at a caller's wish
+ *   offline.c	no source is asked, at a caller's wish
  *   along.c	what is fetched along with what was fetched
  *   instead.c	what is asked for in place of a section that no source has
  *   publisher.c	the threads that decide what a source delivered: commit, go on with the race, end

@@ -122,6 +122,7 @@ static bool is_offline(struct bid_flight *flight, size_t source)
 {
 	if (!bid_broker_is_offline(flight->broker))
 		return false;
+	flight->offline = true;
 	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_UNREACHABLE, "no server is asked at the moment (offline)");
 	return true;
 }
@@ -378,6 +379,15 @@ void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct 
 	stop_timer(flight);
 	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
 		if (ask != but)
+			send_away(ask, endings);
+}
+
+void bid_race_stop_unsent(struct bid_flight *flight, struct bid_endings *endings)
+{
+	struct bid_ask *ask;
+
+	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
+		if (!ask->sent && ask->phase == BID_ASK_RUNNING)
 			send_away(ask, endings);
 }
 

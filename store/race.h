@@ -60,6 +60,9 @@ bool bid_race_won(struct bid_ask *ask, bool whole);
 /* Take all asks but @but (which may be NULL) out of the race. Under the lock. */
 void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct bid_endings *endings);
 
+/* Take those asks of @flight that were not even sent out of the race. Under the lock. */
+void bid_race_stop_unsent(struct bid_flight *flight, struct bid_endings *endings);
+
 /*
  * @ask is over, with an outcome (@said) or so that its source may be asked again. Takes it out of the flight and frees it. Without
  * the lock, by the publisher or who could not start it, who needs a reference of his own.

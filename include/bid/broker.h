@@ -62,7 +62,8 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source);
 bool bid_broker_has_sources(const struct bid_broker *broker);
 
 /*
- * Ask no source from now on, or ask them again. What they have been asked for already comes to its end. Does not block.
+ * Ask no source from now on, or ask them again. What they have been asked for already comes to its end, but what is still in line
+ * is not asked for. Does not block.
  */
 void bid_broker_set_offline(struct bid_broker *broker, bool offline);
 bool bid_broker_is_offline(const struct bid_broker *broker);

@@ -37,8 +37,10 @@ int ctl_cover_refresh(const char *path, const struct bid_request *request, bool 
 /* Why it does not let itself be told, and what to do about it; NULL if @error is some other trouble. Static. */
 const char *ctl_cover_refusal(int error);
 
-/* Was the mount that says @state, which may be NULL, told to ask none of its servers? */
+/* Was the mount that says @state, which may be NULL, told to ask none of its servers? Then that is what to tell. */
 bool ctl_cover_is_offline(const json_t *state);
+
+#define CTL_COVER_OFFLINE "not here, and the mount that covers the store is offline ('bidctl offline off' ends that)"
 
 /*
  * Had the mount that says @state (not NULL) no trouble with its servers from @since on, in seconds since the epoch, and was it done

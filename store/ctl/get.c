@@ -242,7 +242,7 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 	if (answer->untold < 0 && ctl_cover_refusal(answer->untold))
 		cause = ctl_cover_refusal(answer->untold);
 	else if (answer->offline)
-		cause = "not here, and the mount that covers the store is offline ('bidctl offline off' ends that)";
+		cause = CTL_COVER_OFFLINE;
 	else if (answer->error == -EROFS && answer->story.n == 0)
 		cause = "not in the store, and no server is asked, as the store cannot be written";
 	name_of(request, name);
@@ -296,11 +296,13 @@ static void doubt(struct bid_store *store, const struct bid_request *request, in
 {
 	json_t *state = NULL;
 
-	if (answer->error == -ENOENT && bid_kind_fetchable(request->kind))
+	if ((answer->error == -ENOENT || answer->error == -EHOSTUNREACH) && bid_kind_fetchable(request->kind))
 		state = ctl_cover_state(bid_store_path(store));
-	answer->offline = ctl_cover_is_offline(state);
-	if (answer->offline || (state && !bid_kind_has_detail(request->kind) && !ctl_cover_is_sure(state, request, since)))
-		answer->error = -EHOSTUNREACH;
+	if (state && !ctl_story_all_said_no(&answer->story, json_array_size(json_object_get(state, "sources")))) {
+		answer->offline = ctl_cover_is_offline(state);
+		if (answer->offline || (!bid_kind_has_detail(request->kind) && !ctl_cover_is_sure(state, request, since)))
+			answer->error = -EHOSTUNREACH;
+	}
 	json_decref(state);
 }
 
@@ -319,13 +321,12 @@ static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, 
 static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
-	int64_t began = time(NULL);
 	enum ctl_status status;
 
 	answer.untold = refresh(ctl, store, request);
 	answer.error = ctl_cover_open(bid_store_path(store), request, &answer.file);
-	doubt(store, request, began, &answer);
 	hear(ctl, store, request, &answer);
+	doubt(store, request, 0, &answer);
 	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);
 	answer_release(&answer);
 	return status;
@@ -354,11 +355,11 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	if (status == CTL_DONE && answer.error == 0)
 		caught = get_along(ctl, store, &sources, &answer.file, &interrupts);
 	if (status == CTL_DONE)
+		hear(ctl, store, request, &answer);
+	if (status == CTL_DONE)
 		doubt(store, request, began, &answer);
 	if (status == CTL_DONE)
 		doubt_silence(ctl, store, request, &answer);
-	if (status == CTL_DONE)
-		hear(ctl, store, request, &answer);
 	/* joins the threads: from here on nobody else touches the answer */
 	ctl_sources_release(&sources);
 

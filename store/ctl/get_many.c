@@ -165,8 +165,12 @@ static void doubt(struct getting *getting, int64_t since)
 	for (size_t i = 0; state && i < getting->n; i++) {
 		struct ctl_wanted *wanted = &getting->wanted[i];
 
+		if (!bid_kind_fetchable(wanted->request.kind))
+			continue;
 		if (wanted->error == -ENOENT && !ctl_cover_is_sure(state, &wanted->request, since))
 			wanted->error = -EHOSTUNREACH;
+		if (wanted->error == -EHOSTUNREACH && !wanted->why && ctl_cover_is_offline(state))
+			wanted->why = strdup(CTL_COVER_OFFLINE);
 	}
 	json_decref(state);
 }

@@ -112,7 +112,7 @@ static void print_abilities(const json_t *source)
 }
 
 /* Is it asked, and how often did it have what was wanted? */
-static void print_source(const json_t *source)
+static void print_source(const json_t *source, bool offline)
 {
 	json_int_t found = number_of(source, "found"), latency = number_of(source, "latency_ms");
 	/* what it sent in the place of what was wanted is none of it */
@@ -125,7 +125,10 @@ static void print_source(const json_t *source)
 	ctl_print_label("  server");
 	ctl_print_text(stdout, text_of(source, "name"));
 	printf("\n%11s%s%s%s, asked %" JSON_INTEGER_FORMAT, "", ctl_colour(stdout, well ? CTL_GREEN : CTL_RED),
-	       well ? json_is_true(json_object_get(source, "preferred")) ? "asked first" : "in use" : breaker,
+	       offline						    ? "not asked"
+	       : !well						    ? breaker
+	       : json_is_true(json_object_get(source, "preferred")) ? "asked first"
+								    : "in use",
 	       ctl_colour(stdout, CTL_PLAIN), number_of(source, "asked"));
 	if (answers > 0)
 		printf(", had %.0f%% of what it answered", 100.0 * (double)found / (double)answers);
@@ -200,6 +203,8 @@ void ctl_print_mount_state(const json_t *state)
 {
 	char duration[DURATION_MAX];
 	json_int_t uptime = number_of(state, "uptime_s");
+	const json_t *sources = json_object_get(state, "sources");
+	bool offline = json_is_true(json_object_get(state, "offline"));
 
 	ctl_print_label("  state");
 	printf("%sserving%s for %s\n", ctl_colour(stdout, CTL_GREEN), ctl_colour(stdout, CTL_PLAIN),
@@ -207,12 +212,12 @@ void ctl_print_mount_state(const json_t *state)
 	print_choice(state, "  data", "mode", "mode_reason");
 	print_choice(state, "  sandbox", "sandbox", "sandbox_reason");
 	print_counters(json_object_get(state, "counters"));
-	if (json_is_true(json_object_get(state, "offline"))) {
+	if (offline) {
 		ctl_print_label("  offline");
-		printf("no server is asked%s\n",
-		       json_array_size(json_object_get(state, "sources")) > 0 ? "; 'bidctl offline off' ends that" : "");
+		puts(json_array_size(sources) > 0 ? "no server is asked; 'bidctl offline off' ends that" : "no server is asked");
 	}
-	print_each(json_object_get(state, "sources"), print_source);
+	for (size_t i = 0; i < json_array_size(sources); i++)
+		print_source(json_array_get(sources, i), offline);
 	print_each(json_object_get(state, "flights"), print_flight);
 	print_each(json_object_get(state, "failures"), print_failure);
 }

@@ -146,3 +146,18 @@ int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_t
 	r = await(child, timeout_ms);
 	return r < 0 ? r : bid_read_file(text, STATUS_MAX, ret_text, &len);
 }
+
+const char *ctl_mount_trouble(int error)
+{
+	switch (error) {
+	case -ETIMEDOUT:
+		return "its daemon does not answer";
+	case -ENOTCONN:
+	case -ECONNABORTED:
+		return "its daemon is gone";
+	case -EBADMSG:
+		return "its daemon answers with something else than JSON";
+	default:
+		return strerror(-error);
+	}
+}

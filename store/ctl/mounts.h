@@ -31,4 +31,7 @@ int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_moun
  */
 int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_text);
 
+/* Why a mount does not tell, or cannot be told, by the errno of that. Static, or as strerror(3). */
+const char *ctl_mount_trouble(int error);
+
 #endif

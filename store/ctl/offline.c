@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl offline */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
-
-#include <jansson.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -26,54 +26,91 @@ struct telling {
 static const char *why_not(int error)
 {
 	switch (error) {
-	case -ETIMEDOUT:
-		return "its daemon does not answer";
 	case -EROFS:
-		return "it is read-only";
+		return "it is read-only here, so it cannot be told";
 	case -EACCES:
 	case -EPERM:
-		return "only its owner and root may tell it";
+		return "only its owner may tell it, and root where others are let in (allow_other)";
 	case -EOPNOTSUPP:
 		return "it is of an older version, which cannot be told (mount it anew)";
+	case -EBUSY:
+		return "another mount lies over it";
+	case -ENOENT:
+		return "it shows a part of a mount only";
 	default:
-		return strerror(-error);
+		return ctl_mount_trouble(error);
 	}
 }
 
-/* Have @mount be as wanted; what it says of itself then is in @ret_state, for the caller to release. */
+/* Does its path lead to another mount? */
+static bool is_covered(const struct ctl_mount *mount)
+{
+	struct statx stx;
+
+	/* which one it is the kernel knows by itself */
+	return statx(AT_FDCWD, mount->point, AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) == 0 && stx.stx_mask & STATX_MNT_ID &&
+	       stx.stx_mnt_id != mount->id;
+}
+
+static int ask(const struct ctl_mount *mount, json_t **ret_state)
+{
+	bid_auto_free char *text = NULL;
+	json_t *state;
+	int r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &text);
+
+	if (r < 0)
+		return r;
+	state = json_loads(text, 0, NULL);
+	if (!json_is_object(state)) {
+		json_decref(state);
+		return -EBADMSG;
+	}
+	json_decref(*ret_state);
+	*ret_state = state;
+	return 0;
+}
+
+/* Have @mount be as wanted; what it says of itself, then or before, is in @ret_state, for the caller to release. */
 static int set(const struct ctl_mount *mount, bool offline, json_t **ret_state)
 {
-	bid_auto_free char *before = NULL, *after = NULL;
 	char dir[PATH_MAX + sizeof("/.bidfs")];
 	int r;
 
-	/* one that hangs would keep us for ever */
-	r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &before);
+	if (is_covered(mount))
+		return -EBUSY;
+	/* before, because one that hangs would keep us for ever */
+	r = ask(mount, ret_state);
 	if (r < 0)
 		return r;
 	snprintf(dir, sizeof(dir), "%s/.bidfs", mount->point);
 	if (setxattr(dir, "user.bidfs.offline", offline ? "1" : "0", 1, 0) < 0)
 		return -errno;
-	r = ctl_mount_status(mount, CTL_MOUNT_TIMEOUT_MS, &after);
-	*ret_state = r < 0 ? NULL : json_loads(after, 0, NULL);
-	return r < 0 ? r : *ret_state ? 0 : -EBADMSG;
+	return ask(mount, ret_state);
 }
 
-/* What keeps the mount that says @state from asking servers; NULL if it asks them. */
+/* What keeps the mount that says @state, which may be NULL, from asking servers; NULL if it may ask them. */
 static const char *why_silent(const json_t *state)
 {
+	if (!state)
+		return NULL;
 	if (json_array_size(json_object_get(state, "sources")) == 0)
 		return "it has none";
+	if (json_is_true(json_object_get(state, "read_only")))
+		return "it is read-only";
 	return json_is_true(json_object_get(state, "offline")) ? "it is offline" : NULL;
 }
 
-static void report(struct telling *telling, const struct ctl_mount *mount, const char *silent)
+/* @trouble is why it could not be told, or NULL. */
+static void report(struct telling *telling, const struct ctl_mount *mount, const char *silent, const char *trouble)
 {
-	if (telling->all) {
-		json_array_append_new(telling->all, json_pack("{s:o, s:b, s:s?}", "mount_point", ctl_json_text(mount->point),
-							      "asks_servers", !silent, "reason", silent));
+	if (telling->all)
+		json_array_append_new(telling->all, json_pack("{s:o, s:o, s:s?}", "mount_point", ctl_json_text(mount->point),
+							      "asks_servers", trouble ? json_null() : json_boolean(!silent),
+							      "reason", trouble ? trouble : silent));
+	if (trouble)
+		bid_error("%s: '%s'", trouble, mount->point);
+	if (trouble || telling->all)
 		return;
-	}
 	ctl_print_text(stdout, mount->point);
 	if (silent)
 		printf(": asks no server (%s)\n", silent);
@@ -81,25 +118,43 @@ static void report(struct telling *telling, const struct ctl_mount *mount, const
 		puts(": asks its servers");
 }
 
+static enum ctl_status status_of(int error)
+{
+	switch (error) {
+	case -EROFS:
+	case -EACCES:
+	case -EPERM:
+	case -EOPNOTSUPP:
+	case -EBUSY:
+	case -ENOENT:
+		return CTL_REFUSED;
+	default:
+		return CTL_TROUBLE;
+	}
+}
+
 static int tell(void *user, const struct ctl_mount *mount)
 {
 	struct telling *telling = user;
-	enum ctl_status status = CTL_DONE;
+	enum ctl_status status;
 	json_t *state = NULL;
 	const char *silent;
 	int r;
 
 	if (telling->only && strcmp(telling->only, mount->point) != 0)
 		return 0;
-	telling->n++;
 	r = set(mount, telling->offline, &state);
-	silent = r < 0 ? why_not(r) : why_silent(state);
-	if (r == 0 || (r == -EROFS && telling->offline)) {
-		report(telling, mount, silent);
+	/* the whole of it is told where it is */
+	if (r == -ENOENT && !telling->only)
+		return 0;
+	telling->n++;
+	silent = why_silent(state);
+	if (r == 0 || (r == -EROFS && silent)) {
+		report(telling, mount, silent, NULL);
 		status = !silent == !telling->offline ? CTL_DONE : CTL_REFUSED;
 	} else {
-		bid_error("%s: '%s'", silent, mount->point);
-		status = r == -EROFS || r == -EACCES || r == -EPERM || r == -EOPNOTSUPP ? CTL_REFUSED : CTL_TROUBLE;
+		report(telling, mount, NULL, why_not(r));
+		status = status_of(r);
 	}
 	if (status > telling->status)
 		telling->status = status;
@@ -107,28 +162,34 @@ static int tell(void *user, const struct ctl_mount *mount)
 	return 0;
 }
 
-/* Those at @path, or all. */
-static void tell_each(struct telling *telling, const char *path)
+/* How many mounts are at @path, as the kernel writes it? All are, if it is NULL. */
+static size_t tell_at(struct telling *telling, const char *path)
 {
-	bid_auto_free char *real = path ? realpath(path, NULL) : NULL;
 	size_t before = telling->n;
 	int r;
 
-	/* of a daemon that is gone even this fails, and then the name as it was given will do */
-	telling->only = real ? real : path;
+	telling->only = path;
 	r = ctl_each_mount(CTL_MOUNTINFO, tell, telling);
-	telling->only = NULL;
 	if (r < 0) {
 		bid_error("%s: '" CTL_MOUNTINFO "'", strerror(-r));
 		telling->status = CTL_TROUBLE;
-		return;
 	}
-	if (telling->n > before)
+	return telling->n - before;
+}
+
+static void tell_named(struct telling *telling, const char *name)
+{
+	bid_auto_free char *path = strdup(name), *real = NULL;
+
+	for (size_t len = path ? strlen(path) : 0; len > 1 && path[len - 1] == '/'; len--)
+		path[len - 1] = '\0';
+	/* as it is, if that will do: a daemon that hangs or is gone is not to be asked for its own name */
+	if (path && tell_at(telling, path) > 0)
 		return;
-	if (path)
-		bid_error("no mount of bidfs: '%s'", path);
-	else
-		bid_error("no mount of bidfs");
+	real = path ? realpath(path, NULL) : NULL;
+	if (real && tell_at(telling, real) > 0)
+		return;
+	bid_error("no mount of bidfs: '%s'", name);
 	if (telling->status < CTL_REFUSED)
 		telling->status = CTL_REFUSED;
 }
@@ -140,12 +201,12 @@ enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 	if (!telling.offline && strcmp(argv[0], "off") != 0)
 		return ctl_usage("neither 'on' nor 'off': '%s'", argv[0]);
 	telling.all = ctl->json ? json_array() : NULL;
-	/* a child of ours must not write out what we have in the buffer */
-	fflush(stdout);
 	for (int i = 1; i < argc; i++)
-		tell_each(&telling, argv[i]);
-	if (argc == 1)
-		tell_each(&telling, NULL);
+		tell_named(&telling, argv[i]);
+	if (argc == 1 && tell_at(&telling, NULL) == 0 && telling.status == CTL_DONE) {
+		bid_error("no mount of bidfs");
+		telling.status = CTL_REFUSED;
+	}
 	if (ctl->json && ctl_print_json(telling.all) < 0)
 		telling.status = CTL_TROUBLE;
 	return telling.status;

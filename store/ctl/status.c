@@ -85,21 +85,6 @@ static void print_summary(const struct summary *summary)
 	printf("%s of %s\n", ctl_format_size(summary->free, available), ctl_format_size(summary->size, total));
 }
 
-static const char *why_unknown(int error)
-{
-	switch (error) {
-	case -ETIMEDOUT:
-		return "its daemon does not answer";
-	case -ENOTCONN:
-	case -ECONNABORTED:
-		return "its daemon is gone";
-	case -EBADMSG:
-		return "its daemon answers with something else than JSON";
-	default:
-		return strerror(-error);
-	}
-}
-
 static void print_mount(const struct ctl_mount *mount, int error, const json_t *state)
 {
 	putchar('\n');
@@ -116,7 +101,7 @@ static void print_mount(const struct ctl_mount *mount, int error, const json_t *
 		return;
 	}
 	ctl_print_label("  state");
-	printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), why_unknown(error), ctl_colour(stdout, CTL_PLAIN));
+	printf("%sunknown: %s%s\n", ctl_colour(stdout, CTL_RED), ctl_mount_trouble(error), ctl_colour(stdout, CTL_PLAIN));
 }
 
 /* A mount of somebody else, or one whose daemon is gone, is listed all the same: that it is there is what one wants to know. */
@@ -137,7 +122,7 @@ static int report_mount(void *user, const struct ctl_mount *mount)
 		json_array_append_new(mounts->all,
 				      json_pack("{s:o, s:o, s:s, s:O?, s:s?}", "mount_point", ctl_json_text(mount->point), "store",
 						ctl_json_text(mount->source), "mode", mount->read_only ? "ro" : "rw", "status",
-						r == 0 ? state : NULL, "error", r < 0 ? why_unknown(r) : NULL));
+						r == 0 ? state : NULL, "error", r < 0 ? ctl_mount_trouble(r) : NULL));
 	else
 		print_mount(mount, r, state);
 	json_decref(state);

@@ -145,6 +145,15 @@ void ctl_story_take_heard(struct ctl_story *story, const json_t *heard, const st
 	}
 }
 
+bool ctl_story_all_said_no(const struct ctl_story *story, size_t servers)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < story->n; i++)
+		n += story->answers[i].outcome == BID_OUTCOME_ABSENT && story->answers[i].again_s > 0;
+	return n >= servers;
+}
+
 /* Was the server of the @index-th answer asked for anything else, too? */
 static bool asked_for_more(const struct ctl_story *story, size_t index)
 {

@@ -27,6 +27,9 @@ void ctl_story_take(struct ctl_story *story, const struct bid_result *result);
  */
 void ctl_story_take_heard(struct ctl_story *story, const json_t *heard, const struct bid_request *request);
 
+/* Did each of so many servers say no, and is to be asked of it later only? */
+bool ctl_story_all_said_no(const struct ctl_story *story, size_t servers);
+
 /* An error message for each server that was asked, or each file that it was asked for in place of a section. */
 void ctl_story_complain(const struct ctl_story *story);
 

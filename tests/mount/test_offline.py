@@ -3,12 +3,13 @@
 import errno
 import json
 import os
+import signal
 
 import pytest
 
 import programs
 import tools
-from fetching import names, read
+from fetching import covered, covered_many, names, read
 
 
 @pytest.fixture
@@ -51,19 +52,22 @@ def test_it_is_no_answer(mount, faults, program, store, env):
     """Who wants to know whether there was one is told: by an error, and by bidctl."""
     server = faults()
     server.serve(program)
-    m = mount(f"url={server.url}", "errors=strict", at=store)
-    offline(env, "offline", "on", m.path)
-    assert read(m.artifact(program.id)) not in (errno.ENOENT, program.read())
-    for what in (["elf"], ["source", "/usr/src/a.c"]):
-        told = tools.run(tools.BIDCTL, "--store", store, "get", program.id, *what, env=env, status=3)
-        assert "offline" in told.stderr or "by the mount that covers the store" in told.stderr, told.stderr
-    m.unmount()
+    cause = "the mount that covers the store is offline ('bidctl offline off' ends that)"
+    for errors, trouble in ("strict", errno.EHOSTUNREACH), ("enoent", errno.ENOENT):
+        m = mount(f"url={server.url}", f"errors={errors}", at=store)
+        offline(env, "offline", "on", m.path)
+        assert read(m.artifact(program.id)) == trouble
+        for what in (["elf"], ["source", "/usr/src/a.c"]):
+            assert cause in covered(env, store, program.id, *what, status=3).stderr
+        assert cause in covered_many(env, store, program.id, "-", "elf", status=3).stdout
+        assert server.count() == 0
+        m.unmount()
+    # but what each server has said stands
     m = mount(f"url={server.url}", at=store)
+    absent = "ab" * 20
+    assert read(m.artifact(absent)) == errno.ENOENT
     offline(env, "offline", "on", m.path)
-    for what in (["elf"], ["source", "/usr/src/a.c"]):
-        told = tools.run(tools.BIDCTL, "--store", store, "get", program.id, *what, env=env, status=3)
-        assert "the mount that covers the store is offline ('bidctl offline off' ends that)" in told.stderr
-    assert server.count() == 0
+    assert "offline" not in covered(env, store, absent, "elf", status=1).stderr
 
 
 def test_who_may(mount, faults, env, tmp_path):
@@ -73,14 +77,52 @@ def test_who_may(mount, faults, env, tmp_path):
         assert tools.errno_of(os.setxattr, m / ".bidfs", "user.bidfs.offline", text) == errno.EINVAL
     if tools.IS_ROOT:
         argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", tools.BIDCTL, "offline", "on", m.path]
-        assert "only its owner and root may tell it" in tools.run(*argv, status=1).stderr
+        assert "only its owner may tell it" in tools.run(*argv, status=1).stderr
     assert not m.status()["offline"]
     alone, kept = mount(), mount(f"url={server.url}", "ro")
     kept.permit("nothing will be fetched")
-    told = offline(env, "offline", "on", alone.path, kept.path).stdout
-    assert told == f"{alone.path}: asks no server (it has none)\n" \
-                   f"{kept.path}: asks no server (it is read-only)\n"
+    # with a slash, as completion writes it, and by another name
+    (tmp_path / "link").symlink_to(kept.path)
+    told = offline(env, "offline", "on", f"{alone.path}/", tmp_path / "link").stdout
+    assert told == f"{alone.path}: asks no server (it has none)\n{kept.path}: asks no server (it is read-only)\n"
     for other in alone, kept:
         offline(env, "offline", "off", other.path, status=1)
     assert "no mount of bidfs" in offline(env, "offline", "on", tmp_path, status=1).stderr
     assert "neither 'on' nor 'off'" in offline(env, "offline", "perhaps", status=2).stderr
+
+
+def test_where_it_cannot_be_told(needs_root, mount, faults, env, place):
+    """That a mount asks nobody is said of none that may ask."""
+    server = faults()
+    m = mount(f"url={server.url}")
+    other = place / "other"
+    for what, flags, words in (m.path, ["bind", "bind,remount,ro"], "it is read-only here, so it cannot be told"), \
+                              (m / "buildid", ["bind"], "it shows a part of a mount only"):
+        other.mkdir(exist_ok=True)
+        for flag in flags:
+            tools.run("mount", "-o", flag, what, other)
+        try:
+            failed = offline(env, "--json", "offline", "on", other, status=1)
+            assert json.loads(failed.stdout) == [{"mount_point": str(other), "asks_servers": None, "reason": words}]
+            assert words in failed.stderr and not m.status()["offline"]
+        finally:
+            tools.run("umount", other)
+    # one over the other: the one that the name leads to is told, and of the one below it is said that it was not
+    above = mount(f"url={server.url}")
+    tools.run("mount", "--bind", above.path, m.path)
+    try:
+        failed = offline(env, "offline", "on", m.path, status=1)
+        assert failed.stdout == f"{m.path}: asks no server (it is offline)\n"
+        assert failed.stderr == f"bidctl: error: another mount lies over it: '{m.path}'\n"
+    finally:
+        tools.run("umount", m.path)
+    assert above.status()["offline"] and not m.status()["offline"]
+
+
+def test_a_daemon_that_does_not_answer(mount, faults, env):
+    m = mount(f"url={faults().url}")
+    tools.stop(m.pid)
+    try:
+        assert "its daemon does not answer" in offline(env, "offline", "on", m.path, status=3).stderr
+    finally:
+        os.kill(m.pid, signal.SIGCONT)

@@ -253,6 +253,29 @@ static void test_a_refusal_is_no_outage(void **state)
 	assert_int_equal(scenes->held[OTHER]->asked, 1);
 }
 
+/* Nor with what it was told not to ask. */
+static void test_offline_is_no_outage(void **state)
+{
+	struct scenes *scenes = *state;
+	struct bid_request request = elf_of(0xa);
+	struct call *first, *second;
+
+	for (int i = 0; i < N; i++) {
+		equip(scenes, i, &patient);
+		scene_held(scenes->scene[i], "not asked");
+	}
+	scenes->held[ONE]->body = NULL;
+	scenes->held[ONE]->outcome = BID_OUTCOME_UNREACHABLE;
+	first = first_asks(scenes, &request, HOLD_HEAD);
+	second = call_for(scenes->scene[OTHER], &request);
+	wait_for_awaiting(scenes->scene[OTHER]);
+	bid_broker_set_offline(scenes->scene[ONE]->broker, true);
+	held_hold(scenes->held[ONE], HOLD_NOWHERE);
+	assert_int_equal(call_wait(first), -EHOSTUNREACH);
+	assert_int_equal(call_wait(second), 0);
+	assert_int_equal(scenes->held[OTHER]->asked, 1);
+}
+
 static void test_who_asks_others_waits_for_nobody(void **state)
 {
 	struct scenes *scenes = *state;
@@ -465,6 +488,7 @@ int main(void)
 		scenes_test(test_an_outage_is_paid_for_once),
 		scenes_test(test_who_is_more_patient_asks_himself),
 		scenes_test(test_a_refusal_is_no_outage),
+		scenes_test(test_offline_is_no_outage),
 		scenes_test(test_who_asks_others_waits_for_nobody),
 		scenes_test(test_the_next_takes_over),
 		scenes_test(test_waits_have_their_bounds),

@@ -41,7 +41,7 @@ static void test_nobody_is_asked(void **state)
 	assert_int_equal(bid_source_memory_asked(source), 3);
 }
 
-/* The one that is being asked may deliver; if it does not, no other one is asked. */
+/* If the one that is being asked does not deliver, no other one is asked. */
 static void test_what_has_begun(void **state)
 {
 	struct bid_request request = elf_of(0xa);
@@ -67,11 +67,52 @@ static void test_what_has_begun(void **state)
 	assert_string_equal(call->texts[1], "no server is asked at the moment (offline)");
 
 	bid_broker_set_offline(scene->broker, false);
-	wait_for_no_flights(scene);
-	/* what was said lingers for a moment */
-	while (fetch(scene, &request, &call) == -EHOSTUNREACH)
-		sleep_ms(20);
+	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
+}
+
+static void test_what_has_begun_may_deliver(void **state)
+{
+	struct bid_request request = elf_of(0xa);
+	struct scene *scene = *state;
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_MIDDLE);
+	call = call_for(scene, &request);
+	held_wait(held, 1);
+	bid_broker_set_offline(scene->broker, true);
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_content(call->fd, 0xa);
+}
+
+/* What is in line at a source, behind another, has not been sent: it is not, and is answered at once. */
+static void test_what_is_in_line(void **state)
+{
+	struct bid_request request = elf_of(0xa), next = elf_of(0xb);
+	struct scene *scene = *state;
+	struct call *call, *behind;
+	struct held_source *held;
+
+	scene_broker(scene, &patient);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_HEAD);
+	call = call_for(scene, &request);
+	held_wait(held, 1);
+	behind = call_for(scene, &next);
+	held_wait_asked(held, 2);
+	bid_broker_set_offline(scene->broker, true);
+	assert_int_equal(call_wait(behind), -EHOSTUNREACH);
+	assert_string_equal(behind->texts[0], "no server is asked at the moment (offline)");
+	assert_false(call_over(call));
+	held_hold(held, HOLD_NOWHERE);
+	assert_int_equal(call_wait(call), 0);
+	assert_int_equal(held->asked, 2);
 }
 
 int main(void)
@@ -79,6 +120,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scene_test(test_nobody_is_asked),
 		scene_test(test_what_has_begun),
+		scene_test(test_what_has_begun_may_deliver),
+		scene_test(test_what_is_in_line),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
