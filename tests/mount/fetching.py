@@ -35,7 +35,7 @@ def names(mount, ident, kind="elf"):
 def covered(env, store, *arguments, status=0):
     """
     What `bidctl get` says of a store that a mount covers, in which it has no servers of its own. Of an absence it is not sure if
-    the mount does not tell within 2 s how it fares; and what is refreshed it sees if the kernel is told of that within 100 ms.
+    the mount does not tell within 2 s how it fares.
     """
     return tools.in_time(lambda: tools.run(tools.BIDCTL, "--store", store, "get", *arguments, env=env, status=status))
 

@@ -235,7 +235,7 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGALRM]
 def test_readers_are_interrupted(mount, mode, faults, place):
     """R21: a signal at any moment ends a reader of what is missing, whether it looks it up, opens or reads it."""
     program, server, dice = programs.small(place / "app", 1, "-DBALLAST=300000"), faults(), random.Random(21)
-    m = mount(f"url={server.url}", "wait=60", "miss_rate=0")
+    m = mount(f"url={server.url}", "wait=60", "miss_rate=0", env_more={"DEBUGINFOD_TIMEOUT": "60"})
     took = []
     for number in range(1000 if FULL else 12):
         one = programs.forge(program, f"{number:04x}" * 10, place / "made")

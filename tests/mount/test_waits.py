@@ -111,7 +111,8 @@ def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
     server = faults()
     for build in (program, first):
         server.serve(build)
-    m = mount(f"url={server.url}", "wait=60")
+    # which gives up nothing by itself meanwhile
+    m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "60"})
     # a server that has answered once is given more time than one that never did
     assert read(m.artifact(first.id)) == first.read()
     server.behave(behaviour)

@@ -54,9 +54,10 @@ def in_time(attempt, times=5):
     for left in reversed(range(times)):
         try:
             return attempt()
-        except AssertionError:
+        except AssertionError as trouble:
             if not left:
                 raise
+            print(f"once more: {trouble}")
             time.sleep(1)  # or all would be in the time for which it stands still
 
 

@@ -39,7 +39,7 @@ static void test_outage(void **state)
 	/* well before the pause is over */
 	for (double end = now() + 2; refused == 0 || (refused < 200 && now() < end); refused++)
 		assert_refused(setting.source);
-	assert_pause(setting.source, began, 5, 8);
+	assert_pause(setting.source, began + 1.4, 5, 8);
 	health = health_of(setting.source);
 	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
 	assert_int_equal(health.failures, 1);
@@ -241,7 +241,7 @@ static bool silent_and_cancelled(int variant)
 	assert_int_equal(next.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_string_equal(next.text, "breaker open, and the probe on its way: no answer within 2.5 s");
 	await_breaker(setting.source, BID_BREAKER_OPEN);
-	assert_pause(setting.source, began, 10, 15);
+	assert_pause(setting.source, began + 2.4, 10, 15);
 	assert_refused(setting.source);
 	assert_int_equal(requests(), 2);
 	tear_down(&setting);
