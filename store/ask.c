@@ -228,6 +228,8 @@ static void started(struct bid_ask *ask, uint64_t transfer)
 			bid_endings_add(&endings, ask);
 		else if (broker->ending || bid_flight_abandoned(flight))
 			bid_flight_cancel(flight, &endings);
+		else if (bid_broker_is_offline(broker))
+			bid_race_stop_unsent(flight, &endings);
 	}
 	pthread_mutex_unlock(&broker->lock);
 	bid_endings_cancel(&endings);

@@ -135,6 +135,8 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 	int r;
 
 	assert_non_null(transfer);
+	if (held->in_start)
+		held->in_start();
 	pthread_mutex_lock(&held->lock);
 	held->asked++;
 	pthread_cond_broadcast(&held->changed);
@@ -158,17 +160,36 @@ static int held_start(struct bid_source *source, const struct bid_request *reque
 	return r;
 }
 
+/* Take the one with @number out of what waits behind the first. Under the lock. */
+static struct held_transfer *take_from_line(struct held_source *held, uint64_t number)
+{
+	struct held_transfer **at = &held->transfers, *transfer;
+
+	while (*at && (*at == held->transfers || (*at)->number != number))
+		at = &(*at)->next;
+	transfer = *at;
+	if (transfer)
+		*at = transfer->next;
+	return transfer;
+}
+
 static void held_cancel(struct bid_source *source, uint64_t number)
 {
+	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .unasked = true, .size = BID_SIZE_UNKNOWN };
 	struct held_source *held = held_of(source);
+	struct held_transfer *in_line;
 
 	pthread_mutex_lock(&held->lock);
 	held->cancels++;
-	for (struct held_transfer *transfer = held->transfers; transfer; transfer = transfer->next)
-		if (transfer->number == number)
-			transfer->cancelled = true;
+	if (held->transfers && held->transfers->number == number)
+		held->transfers->cancelled = true;
+	in_line = take_from_line(held, number);
+	held->done += in_line != NULL;
 	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);
+	if (in_line)
+		in_line->receiver->done(in_line->user, &answer);
+	free(in_line);
 }
 
 static void held_free(struct bid_source *source)

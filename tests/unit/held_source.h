@@ -42,6 +42,7 @@ struct held_source {
 	bool no_head;			/* never calls head() */
 	uint64_t announce;		/* the size it tells, if not 0 */
 	void (*before_head)(void);	/* called by its thread */
+	void (*in_start)(void);		/* called by the one who asks */
 
 	/* to be read by the test */
 	unsigned asked;

@@ -91,28 +91,62 @@ static void test_what_has_begun_may_deliver(void **state)
 }
 
 /* What is in line at a source, behind another, has not been sent: it is not, and is answered at once. */
-static void test_what_is_in_line(void **state)
+/* One request is on its way, and @behind is in line at the same source while the broker goes offline: that one is not sent. */
+static void end_in_line(struct scene *scene, struct held_source *held, struct call *call, struct call *behind)
 {
-	struct bid_request request = elf_of(0xa), next = elf_of(0xb);
-	struct scene *scene = *state;
-	struct call *call, *behind;
-	struct held_source *held;
-
-	scene_broker(scene, &patient);
-	held = scene_held(scene, "held");
-	held_elf(held, 0xa);
-	held_hold(held, HOLD_HEAD);
-	call = call_for(scene, &request);
-	held_wait(held, 1);
-	behind = call_for(scene, &next);
-	held_wait_asked(held, 2);
-	bid_broker_set_offline(scene->broker, true);
 	assert_int_equal(call_wait(behind), -EHOSTUNREACH);
 	assert_string_equal(behind->texts[0], "no server is asked at the moment (offline)");
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
 	assert_int_equal(held->asked, 2);
+	assert_true(bid_broker_is_offline(scene->broker));
+}
+
+static struct call *call_held(struct scene *scene, struct held_source **ret_held)
+{
+	const struct bid_request request = elf_of(0xa);
+	struct call *call;
+
+	scene_broker(scene, &patient);
+	*ret_held = scene_held(scene, "held");
+	held_elf(*ret_held, 0xa);
+	held_hold(*ret_held, HOLD_HEAD);
+	call = call_for(scene, &request);
+	held_wait(*ret_held, 1);
+	return call;
+}
+
+static void test_what_is_in_line(void **state)
+{
+	struct bid_request next = elf_of(0xb);
+	struct scene *scene = *state;
+	struct held_source *held;
+	struct call *call = call_held(scene, &held), *behind;
+
+	behind = call_for(scene, &next);
+	held_wait_asked(held, 2);
+	bid_broker_set_offline(scene->broker, true);
+	end_in_line(scene, held, call, behind);
+}
+
+static struct bid_broker *to_go_offline;
+
+static void go_offline(void)
+{
+	bid_broker_set_offline(to_go_offline, true);
+}
+
+static void test_what_comes_into_line_meanwhile(void **state)
+{
+	struct bid_request next = elf_of(0xb);
+	struct scene *scene = *state;
+	struct held_source *held;
+	struct call *call = call_held(scene, &held);
+
+	to_go_offline = scene->broker;
+	held->in_start = go_offline;
+	end_in_line(scene, held, call, call_for(scene, &next));
 }
 
 int main(void)
@@ -122,6 +156,7 @@ int main(void)
 		scene_test(test_what_has_begun),
 		scene_test(test_what_has_begun_may_deliver),
 		scene_test(test_what_is_in_line),
+		scene_test(test_what_comes_into_line_meanwhile),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);
