@@ -154,7 +154,7 @@ struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir
 
 	if (!staged || dir->type != BID_NODE_LINKS_FAN || bid_tree_hides(&fs->tree, &staged->id))
 		return staged;
-	bid_staging_drop(fs->staging, staged);
+	bid_staging_end(fs->staging, staged);
 	bid_staged_put(fs->staging, staged);
 	return NULL;
 }
@@ -329,7 +329,7 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	if (staged && known)
 		r = place(fs, to, new_name, staged, &request);
 	if (r == 0)
-		bid_staging_drop(fs->staging, staged);
+		bid_staging_end(fs->staging, staged);
 	bid_staged_put(fs->staging, staged);
 	fuse_reply_err(req, -r);
 }

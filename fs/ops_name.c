@@ -235,8 +235,19 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 /* Nobody has it open any more, then: a file without a name is given back to its file system. */
 static void forget(struct bid_fs *fs, fuse_ino_t number, uint64_t count)
 {
-	if (bid_inodes_forget(fs->inodes, number, count))
-		bid_fds_forget(fs->fds, number);
+	struct bid_inode buffer, *staged = NULL;
+	enum bid_node_type type;
+	enum bid_kind kind;
+	unsigned fan;
+
+	bid_inode_take_apart(number, &type, &kind, &fan);
+	if (type == BID_NODE_STAGED)
+		staged = bid_inodes_find(fs->inodes, number, &buffer);
+	if (!bid_inodes_forget(fs->inodes, number, count))
+		return;
+	bid_fds_forget(fs->fds, number);
+	if (staged)
+		bid_staging_forget(fs->staging, staged->node.serial);
 }
 
 void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)

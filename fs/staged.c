@@ -5,28 +5,35 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include <bid/id.h>
 
-enum { MOMENT_S = 2 };
+enum {
+	MOMENT_S = 2,
+	ENDED_MAX = 256, /* what nobody has open any more is forgotten soon, as a rule */
+};
 
 struct entry {
 	struct bid_staged staged; /* first: an entry is what the callers have */
 	unsigned users; /* the list is one; as all below protected by the lock */
-	bool listed;
 	unsigned writers; /* what is open for writing, as far as we are told */
 	pid_t writer; /* who opened the last of these */
 	time_t used; /* CLOCK_MONOTONIC, seconds */
-	struct entry *next;
+	TAILQ_ENTRY(entry) link; /* in the list of those with a name, or of those without */
 };
+
+TAILQ_HEAD(entries, entry);
 
 struct bid_staging {
 	pthread_mutex_t lock;
 	uint32_t last; /* serial */
 	struct bid_id latest; /* of what was begun last */
 	time_t begun; /* that; as used */
-	struct entry *first; /* perf writes one after the other: there are few */
+	struct entries named; /* the latest first; perf writes one after the other: there are few */
+	struct entries ended; /* the last that ended at the end */
+	unsigned n_ended;
 };
 
 int bid_staging_new(struct bid_staging **ret_staging)
@@ -36,6 +43,8 @@ int bid_staging_new(struct bid_staging **ret_staging)
 	if (!staging)
 		return -ENOMEM;
 	pthread_mutex_init(&staging->lock, NULL);
+	TAILQ_INIT(&staging->named);
+	TAILQ_INIT(&staging->ended);
 	*ret_staging = staging;
 	return 0;
 }
@@ -48,16 +57,22 @@ static void entry_free(struct entry *entry)
 	free(entry);
 }
 
-void bid_staging_free(struct bid_staging *staging)
+static void free_all(struct entries *entries)
 {
-	struct entry *next;
+	struct entry *entry;
 
-	if (!staging)
-		return;
-	for (struct entry *entry = staging->first; entry; entry = next) {
-		next = entry->next;
+	while ((entry = TAILQ_FIRST(entries))) {
+		TAILQ_REMOVE(entries, entry, link);
 		entry_free(entry);
 	}
+}
+
+void bid_staging_free(struct bid_staging *staging)
+{
+	if (!staging)
+		return;
+	free_all(&staging->named);
+	free_all(&staging->ended);
 	pthread_mutex_destroy(&staging->lock);
 	free(staging);
 }
@@ -73,24 +88,33 @@ static time_t now(void)
 /* With the lock held. */
 static struct entry *find(struct bid_staging *staging, uint32_t serial, const char *dir, const char *name)
 {
-	struct entry *entry = staging->first;
+	struct entry *entry = TAILQ_FIRST(&staging->named);
 
 	while (entry && (dir ? strcmp(entry->staged.name, name) != 0 || strcmp(entry->staged.dir, dir) != 0
 			     : entry->staged.serial != serial))
-		entry = entry->next;
+		entry = TAILQ_NEXT(entry, link);
 	if (entry)
 		entry->used = now();
 	return entry;
 }
 
-/* With the lock held: take @at off the list. The list's use of it goes to the caller. */
-static struct entry *unlist(struct entry **at)
+/* With the lock held. */
+static struct entry *find_ended(struct bid_staging *staging, uint32_t serial)
 {
-	struct entry *entry = *at;
+	struct entry *entry = TAILQ_FIRST(&staging->ended);
 
-	*at = entry->next;
-	entry->listed = false;
+	while (entry && entry->staged.serial != serial)
+		entry = TAILQ_NEXT(entry, link);
 	return entry;
+}
+
+/* With the lock held. @entry may be NULL. */
+static struct bid_staged *use(struct entry *entry)
+{
+	if (!entry)
+		return NULL;
+	entry->users++;
+	return &entry->staged;
 }
 
 static void put(struct bid_staging *staging, struct entry *entry)
@@ -118,7 +142,6 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 	entry->staged.name = strdup(name);
 	entry->used = now();
 	entry->users = 2; /* the list, and the caller */
-	entry->listed = true;
 	r = entry->staged.dir && entry->staged.name ? bid_stage_new(store, &entry->staged.stage) : -ENOMEM;
 	if (r < 0) {
 		entry_free(entry);
@@ -129,8 +152,7 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 		r = -EEXIST;
 	} else {
 		entry->staged.serial = ++staging->last;
-		entry->next = staging->first;
-		staging->first = entry;
+		TAILQ_INSERT_HEAD(&staging->named, entry, link);
 		staging->latest = *id;
 		staging->begun = entry->used;
 	}
@@ -153,55 +175,55 @@ bool bid_staging_is_latest(struct bid_staging *staging, const struct bid_id *id)
 	return is;
 }
 
-static struct bid_staged *get(struct bid_staging *staging, uint32_t serial, const char *dir, const char *name)
+struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial)
 {
+	struct bid_staged *staged;
 	struct entry *entry;
 
 	pthread_mutex_lock(&staging->lock);
-	entry = find(staging, serial, dir, name);
-	if (entry)
-		entry->users++;
+	entry = find(staging, serial, NULL, NULL);
+	staged = use(entry ? entry : find_ended(staging, serial));
 	pthread_mutex_unlock(&staging->lock);
-	return entry ? &entry->staged : NULL;
-}
-
-struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial)
-{
-	return get(staging, serial, NULL, NULL);
+	return staged;
 }
 
 struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name)
 {
-	return get(staging, 0, dir, name);
+	struct bid_staged *staged;
+
+	pthread_mutex_lock(&staging->lock);
+	staged = use(find(staging, 0, dir, name));
+	pthread_mutex_unlock(&staging->lock);
+	return staged;
 }
 
 struct bid_staged *bid_staging_next(struct bid_staging *staging, uint32_t serial)
 {
-	struct entry *next = NULL;
+	struct entry *next = NULL, *entry;
+	struct bid_staged *staged;
 
 	pthread_mutex_lock(&staging->lock);
-	for (struct entry *entry = staging->first; entry; entry = entry->next)
+	for (entry = TAILQ_FIRST(&staging->named); entry; entry = TAILQ_NEXT(entry, link))
 		if (entry->staged.serial > serial && (!next || entry->staged.serial < next->staged.serial))
 			next = entry;
-	if (next)
-		next->users++;
+	staged = use(next);
 	pthread_mutex_unlock(&staging->lock);
-	return next ? &next->staged : NULL;
+	return staged;
 }
 
 struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds, bool unopened)
 {
 	time_t since = now() - (time_t)seconds;
+	struct bid_staged *staged;
 	struct entry *entry;
 
 	pthread_mutex_lock(&staging->lock);
-	entry = staging->first;
+	entry = TAILQ_FIRST(&staging->named);
 	while (entry && (entry->used > since || (unopened && entry->writers > 0)))
-		entry = entry->next;
-	if (entry)
-		entry->users++;
+		entry = TAILQ_NEXT(entry, link);
+	staged = use(entry);
 	pthread_mutex_unlock(&staging->lock);
-	return entry ? &entry->staged : NULL;
+	return staged;
 }
 
 void bid_staging_opened(struct bid_staging *staging, uint32_t serial, pid_t who)
@@ -241,38 +263,62 @@ bool bid_staging_closed(struct bid_staging *staging, uint32_t serial)
 	return last;
 }
 
-void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged)
+/* With the lock held: @entry has no name from now on. Returns one that has to go for it, with the list's use of it, or NULL. */
+static struct entry *end(struct bid_staging *staging, struct entry *entry)
 {
-	struct entry *entry = (struct entry *)staged;
-	bool listed;
+	struct entry *oldest = TAILQ_FIRST(&staging->ended);
 
-	pthread_mutex_lock(&staging->lock);
-	listed = entry->listed;
-	for (struct entry **at = &staging->first; listed && *at; at = &(*at)->next)
-		if (*at == entry) {
-			unlist(at);
-			break;
-		}
-	pthread_mutex_unlock(&staging->lock);
-	if (listed)
-		put(staging, entry);
+	TAILQ_REMOVE(&staging->named, entry, link);
+	TAILQ_INSERT_TAIL(&staging->ended, entry, link);
+	entry->staged.ended = true;
+	if (staging->n_ended < ENDED_MAX) {
+		staging->n_ended++;
+		return NULL;
+	}
+	TAILQ_REMOVE(&staging->ended, oldest, link);
+	return oldest;
 }
 
-void bid_staging_drop_in(struct bid_staging *staging, const char *dir, bool unopened)
+void bid_staging_end(struct bid_staging *staging, struct bid_staged *staged)
 {
 	struct entry *gone;
 
-	do {
-		struct entry **at = &staging->first;
+	pthread_mutex_lock(&staging->lock);
+	gone = staged->ended ? NULL : end(staging, (struct entry *)staged);
+	pthread_mutex_unlock(&staging->lock);
+	if (gone)
+		put(staging, gone);
+}
 
+void bid_staging_end_in(struct bid_staging *staging, const char *dir, bool unopened)
+{
+	struct entry *entry, *gone;
+
+	do {
 		pthread_mutex_lock(&staging->lock);
-		while (*at && (strcmp((*at)->staged.dir, dir) != 0 || (unopened && (*at)->writers > 0)))
-			at = &(*at)->next;
-		gone = *at ? unlist(at) : NULL;
+		entry = TAILQ_FIRST(&staging->named);
+		while (entry && (strcmp(entry->staged.dir, dir) != 0 || (unopened && entry->writers > 0)))
+			entry = TAILQ_NEXT(entry, link);
+		gone = entry ? end(staging, entry) : NULL;
 		pthread_mutex_unlock(&staging->lock);
 		if (gone)
 			put(staging, gone);
-	} while (gone);
+	} while (entry);
+}
+
+void bid_staging_forget(struct bid_staging *staging, uint32_t serial)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&staging->lock);
+	entry = find_ended(staging, serial);
+	if (entry) {
+		TAILQ_REMOVE(&staging->ended, entry, link);
+		staging->n_ended--;
+	}
+	pthread_mutex_unlock(&staging->lock);
+	if (entry)
+		put(staging, entry);
 }
 
 void bid_staged_put(struct bid_staging *staging, struct bid_staged *staged)

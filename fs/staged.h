@@ -14,7 +14,7 @@
 
 struct bid_staging;
 
-/* One of them. The fields do not change, but for the last. */
+/* One of them. The fields do not change, but for the last two. */
 struct bid_staged {
 	uint32_t serial; /* no two ever have the same, from 1 on */
 	struct bid_id id; /* of its directory */
@@ -22,6 +22,7 @@ struct bid_staged {
 	char *name; /* in dir; owned */
 	struct bid_stage *stage; /* owned */
 	_Atomic int64_t judged; /* when it had been changed as it was refused last, in ns of the wall clock; 0 */
+	_Atomic bool ended; /* it has no name here any more */
 };
 
 int bid_staging_new(struct bid_staging **ret_staging);
@@ -37,7 +38,7 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 /* Was a file of @id the last that was begun, a moment ago? */
 bool bid_staging_is_latest(struct bid_staging *staging, const struct bid_id *id);
 
-/* The one of that number or name; NULL if there is none. */
+/* The one of that number, also after its end, or of that name; NULL if there is none. */
 struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial);
 struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name);
 
@@ -57,11 +58,17 @@ bool bid_staging_closed(struct bid_staging *staging, uint32_t serial);
 /* Did @who open it, and nobody since? Another who closes a descriptor of it has inherited that. */
 bool bid_staging_is_writer(struct bid_staging *staging, uint32_t serial, pid_t who);
 
-/* It has no name any more, and is gone with its last user. */
-void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged);
+/*
+ * It has no name any more. By its number it stays until bid_staging_forget(), because who has it open may go on; of many, the last
+ * that came to their end.
+ */
+void bid_staging_end(struct bid_staging *staging, struct bid_staged *staged);
 
 /* The same of all in the directory @dir, or (@unopened) of those that nobody has open for writing. */
-void bid_staging_drop_in(struct bid_staging *staging, const char *dir, bool unopened);
+void bid_staging_end_in(struct bid_staging *staging, const char *dir, bool unopened);
+
+/* Nobody knows its number any more: if it has no name either, it is gone with its last user. */
+void bid_staging_forget(struct bid_staging *staging, uint32_t serial);
 
 /* @staged may be NULL. */
 void bid_staged_put(struct bid_staging *staging, struct bid_staged *staged);

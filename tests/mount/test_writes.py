@@ -247,6 +247,69 @@ def test_what_has_its_place_is_not_written(view, scene):
     assert view.artifact(scene.burn.id).read_bytes() == (place / "elf").read_bytes() == content
 
 
+def read_again(descriptor, size, offset):
+    """From the file system: what the kernel has of it is dropped."""
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    return os.pread(descriptor, size, offset)
+
+
+def settled(view, place, scene):
+    return placed(view, scene.burn)
+
+
+def renamed(view, place, scene):
+    os.rename(place / ".elf.tmp", place / "elf")
+
+
+def unlinked(view, place, scene):
+    os.unlink(place / ".elf.tmp")
+
+
+def removed(view, place, scene):
+    shutil.rmtree(place)
+
+
+@pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked), (".elf.tmp", removed)])
+def test_who_has_it_open_goes_on(view, scene, name, how):
+    """Whatever becomes of its name in the middle of a read: there are the bytes that were written, and no others."""
+    place, content = place_of(view, scene.burn), scene.burn.read()
+    place.mkdir(parents=True)
+    (place / name).write_bytes(content)
+    file, half = os.open(place / name, os.O_RDONLY), len(content) // 2
+    assert read_again(file, half, 0) == content[:half]
+    how(view, place, scene)
+    time.sleep(1.1)  # the kernel asks again for what was said of the size
+    assert read_again(file, len(content), half) == content[half:]
+    assert os.fstat(file).st_size == len(content)
+    os.close(file)
+    if how in (settled, renamed):
+        assert (place / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == content
+    else:
+        assert not (place / name).exists() and not view.artifact(scene.burn.id).exists()
+
+
+def test_who_writes_what_has_no_name_goes_on(view, store, scene):
+    """It is written and read as anywhere, and becomes nothing; and what has its place by another name is not written."""
+    place, content = place_of(view, scene.burn), scene.burn.read()
+    place.mkdir(parents=True)
+    half = len(content) // 2
+    with open(place / "elf", "w+b", buffering=0) as file:
+        file.write(content[:half])
+        os.unlink(place / "elf")
+        file.write(content[half:])
+        assert read_again(file.fileno(), len(content), 0) == content
+    assert not (place / "elf").exists() and not view.artifact(scene.burn.id).exists()
+    with open(place / ".elf.tmp", "w+b", buffering=0) as file:
+        file.write(content)
+        os.rename(place / ".elf.tmp", place / "elf")
+        assert tools.errno_of(os.pwrite, file.fileno(), b"garbage", 0x800) == errno.EPERM
+        os.utime(file.fileno())
+        assert read_again(file.fileno(), len(content), 0) == content
+    view.unmount()
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
 def test_mv(view, scene):
     """coreutils ask for a name that nothing has (RENAME_NOREPLACE)."""
     place = place_of(view, scene.burn)
