@@ -330,6 +330,18 @@ void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names
 	pthread_mutex_unlock(&notifier->lock);
 }
 
+void bid_notify_name(struct bid_notifier *notifier, uint64_t dir, const char *name)
+{
+	size_t size = strlen(name) + 1;
+	struct bid_told_name *told = notifier ? calloc(1, sizeof(*told) + size) : NULL;
+
+	if (!told)
+		return;
+	told->dir = dir;
+	memcpy(told->name, name, size);
+	bid_notify_names(notifier, told);
+}
+
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number)
 {
 	add(notifier, number, NULL, "");

@@ -71,6 +71,12 @@ enum bid_end {
 };
 
 /*
+ * ops_write.c: @staged has no name any more, or its name (@name in @dir, if not NULL) is another file's, and the kernel is told.
+ * Who has it open goes on.
+ */
+void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_node *dir, const char *name);
+
+/*
  * ops_write.c: if the name of @staged is that of an artifact, and it is at its @end as far as can be told, it is published. Returns
  * as bid_stage_publish(), or -EINPROGRESS if it has a temporary name, or nothing tells that it is whole.
  */

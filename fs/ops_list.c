@@ -99,7 +99,7 @@ static void answer(struct names *names)
 	for (size_t i = 0; i < names->n; i++) {
 		/* the caller is gone, so the kernel will not take it back */
 		if (gone)
-			bid_inodes_forget(fs->inodes, names->along[i].number, 1);
+			bid_forget(fs, names->along[i].number, 1);
 		bid_belief_check(fs, &names->along[i].asked, &names->along[i].told);
 	}
 }

@@ -154,7 +154,7 @@ struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir
 
 	if (!staged || dir->type != BID_NODE_LINKS_FAN || bid_tree_hides(&fs->tree, &staged->id))
 		return staged;
-	bid_staging_end(fs->staging, staged);
+	bid_staging_drop(fs->staging, staged);
 	bid_staged_put(fs->staging, staged);
 	return NULL;
 }
@@ -305,7 +305,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 		staged = bid_staging_get(fs->staging, inode->node.serial);
 	else if (inode)
 		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
-	if (staged)
+	if (staged && !staged->ended)
 		r = place(fs, to, name, staged, &request);
 	if (r < 0)
 		fuse_reply_err(req, -r);
@@ -314,6 +314,14 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	else
 		reply_published(req, to, request);
 	bid_staged_put(fs->staging, staged);
+}
+
+/* The kernel takes @name in @to for @staged. */
+static void end_renamed(struct bid_fs *fs, struct bid_staged *staged, fuse_ino_t to, const char *name)
+{
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
+
+	bid_end_staged(fs, staged, parent ? &parent->node : NULL, name);
 }
 
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
@@ -329,7 +337,7 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	if (staged && known)
 		r = place(fs, to, new_name, staged, &request);
 	if (r == 0)
-		bid_staging_end(fs->staging, staged);
+		end_renamed(fs, staged, to, new_name);
 	bid_staged_put(fs->staging, staged);
 	fuse_reply_err(req, -r);
 }

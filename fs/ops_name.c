@@ -232,34 +232,16 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 }
 
-/* Nobody has it open any more, then: a file without a name is given back to its file system. */
-static void forget(struct bid_fs *fs, fuse_ino_t number, uint64_t count)
-{
-	struct bid_inode buffer, *staged = NULL;
-	enum bid_node_type type;
-	enum bid_kind kind;
-	unsigned fan;
-
-	bid_inode_take_apart(number, &type, &kind, &fan);
-	if (type == BID_NODE_STAGED)
-		staged = bid_inodes_find(fs->inodes, number, &buffer);
-	if (!bid_inodes_forget(fs->inodes, number, count))
-		return;
-	bid_fds_forget(fs->fds, number);
-	if (staged)
-		bid_staging_forget(fs->staging, staged->node.serial);
-}
-
 void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)
 {
-	forget(bid_fs_of(req), number, count);
+	bid_forget(bid_fs_of(req), number, count);
 	fuse_reply_none(req);
 }
 
 void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets)
 {
 	for (size_t i = 0; i < n; i++)
-		forget(bid_fs_of(req), forgets[i].ino, forgets[i].nlookup);
+		bid_forget(bid_fs_of(req), forgets[i].ino, forgets[i].nlookup);
 	fuse_reply_none(req);
 }
 

@@ -156,7 +156,7 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 		release_backing(handle);
 		handle_free(handle);
 	}
-	bid_inodes_forget(fs->inodes, entry.ino, 1);
+	bid_forget(fs, entry.ino, 1);
 }
 
 /*

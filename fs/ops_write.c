@@ -47,7 +47,7 @@ static int write_staged(struct bid_fs *fs, const struct bid_node *node, const ch
 	int r = staged ? bid_stage_write(staged->stage, data, size, offset) : -ESTALE;
 
 	/* perf does not look for it again */
-	if (r == 0 && fs->mode == BID_MODE_NO_OPEN && bid_kcore_is_copy(staged->dir) && !staged->ended)
+	if (r == 0 && fs->mode == BID_MODE_NO_OPEN && bid_kcore_is_copy(staged->dir))
 		bid_settle_staged(fs, staged, BID_END_UNKNOWN);
 	bid_staged_put(fs->staging, staged);
 	return r;
@@ -142,6 +142,24 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		bid_op_getattr(req, number, NULL);
 }
 
+void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_node *dir, const char *name)
+{
+	struct bid_node node = { .type = BID_NODE_STAGED, .id = staged->id, .serial = staged->serial };
+	struct bid_inode buffer;
+
+	/* what is still written of a copy of /proc/kcore goes into the file that has its place */
+	if (bid_kcore_is_copy(staged->dir)) {
+		bid_staging_drop(fs->staging, staged);
+		return;
+	}
+	bid_staging_end(fs->staging, staged);
+	/* the kernel may have forgotten it before; and if nobody has it open, it does when it is told of the name */
+	if (!bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer))
+		bid_staging_forget(fs->staging, staged->serial);
+	else if (dir)
+		bid_notify_name(fs->notifier, bid_inode_number(dir), name);
+}
+
 /* perf goes on to remove the directory, with which the build goes. A link that leads to none goes by itself. */
 static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 {
@@ -200,7 +218,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	if (staged) {
 		/* it may have its place already */
 		r = bid_kcore_is_copy(staged->dir) ? unlink_copied(fs, staged) : 0;
-		bid_staging_end(fs->staging, staged);
+		bid_end_staged(fs, staged, NULL, NULL);
 		bid_staged_put(fs->staging, staged);
 		fuse_reply_err(req, -r);
 		return;
@@ -247,7 +265,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 		r = 0;
 	/* what was refused, or never written to its end, is not listed; perf would take it for the file */
 	if (r == 0) {
-		bid_staging_end_in(fs->staging, path, fs->mode != BID_MODE_NO_OPEN);
+		bid_staging_drop_in(fs->staging, path, fs->mode != BID_MODE_NO_OPEN);
 		bid_leaving_removed(&fs->leaving, bid_inode_number(&node));
 	}
 	bid_node_release(&node);
@@ -310,7 +328,7 @@ static int settle_copied(struct bid_fs *fs, struct bid_staged *staged, enum bid_
 		return -EINPROGRESS;
 	r = bid_publish_copied(staged, staged->dir, staged->name, closed);
 	if (r == 0 && closed)
-		bid_staging_end(fs->staging, staged);
+		bid_staging_drop(fs->staging, staged);
 	return r;
 }
 
@@ -320,6 +338,8 @@ int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, enum bid_end
 	int fd = bid_stage_fd(staged->stage), r;
 	struct stat st;
 
+	if (staged->ended)
+		return -EINPROGRESS;
 	if (bid_kcore_is_copy(staged->dir))
 		return settle_copied(fs, staged, end);
 	if (request.kind == BID_KIND_NONE)
@@ -333,7 +353,8 @@ int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, enum bid_end
 		return -EINPROGRESS;
 	r = bid_publish_staged(fs, staged, &request, staged->dir, end == BID_END_CLOSED);
 	if (r == 0)
-		bid_staging_end(fs->staging, staged);
+		bid_end_staged(fs, staged, &(struct bid_node){ .type = BID_NODE_PATH_ID, .id = staged->id, .path = staged->dir },
+			       staged->name);
 	/* as it is now: not again before it is another */
 	else if (fstat(fd, &st) == 0)
 		staged->judged = ns_of(&st.st_ctim);
@@ -361,7 +382,7 @@ void bid_settle_idle(struct bid_fs *fs, unsigned seconds)
 	/* where they are counted, an idle writer is one */
 	while ((staged = bid_staging_idle(fs->staging, seconds, fs->mode != BID_MODE_NO_OPEN))) {
 		bid_settle_staged(fs, staged, BID_END_CLOSED);
-		bid_staging_end(fs->staging, staged);
+		bid_staging_drop(fs->staging, staged);
 		bid_staged_put(fs->staging, staged);
 	}
 }
@@ -389,7 +410,7 @@ void bid_settle_last(struct bid_fs *fs, bool closed)
 		    fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0 && !is_placed(fs, staged))
 			bid_warning("not kept, because nothing tells that it was written to its end: '%s/%s'", staged->dir,
 				    staged->name);
-		bid_staging_end(fs->staging, staged);
+		bid_staging_drop(fs->staging, staged);
 		bid_staged_put(fs->staging, staged);
 	}
 }
@@ -400,7 +421,7 @@ void bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
 
 	/* what was refused would be taken for the file of its name: perf adds no other as long as there is one */
 	if (staged && bid_settle_staged(fs, staged, BID_END_CLOSED) == -EBADMSG) {
-		bid_staging_end(fs->staging, staged);
+		bid_staging_drop(fs->staging, staged);
 		bid_notify_build(fs->notifier, &staged->id, staged->dir);
 	}
 	bid_staged_put(fs->staging, staged);

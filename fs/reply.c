@@ -158,6 +158,18 @@ bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struc
 	return true;
 }
 
+void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
+{
+	uint32_t staged = bid_inode_staged(number);
+
+	if (!bid_inodes_forget(fs->inodes, number, count))
+		return;
+	/* nobody has it open any more, then: a file without a name is given back to its file system */
+	bid_fds_forget(fs->fds, number);
+	if (staged)
+		bid_staging_forget(fs->staging, staged);
+}
+
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
 {
 	struct fuse_entry_param entry = { 0 };
@@ -172,7 +184,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 		return r;
 	r = bid_text_keep(fs, &inode);
 	if (r < 0) {
-		bid_inodes_forget(fs->inodes, inode.number, 1);
+		bid_forget(fs, inode.number, 1);
 		return r;
 	}
 	entry.ino = inode.number;
@@ -229,7 +241,7 @@ void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct st
 	if (bid_entry_make(fs, node, st, &entry) < 0)
 		fuse_reply_err(req, ENOMEM);
 	else if (fuse_reply_entry(req, &entry) == -ENOENT)
-		bid_inodes_forget(fs->inodes, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
+		bid_forget(fs, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
 }
 
 void bid_reply_told(fuse_req_t req, const struct bid_asked *asked, const struct fuse_entry_param *entry, struct bid_told *told)
@@ -237,7 +249,7 @@ void bid_reply_told(fuse_req_t req, const struct bid_asked *asked, const struct 
 	struct bid_fs *fs = bid_fs_of(req);
 
 	if (fuse_reply_entry(req, entry) == -ENOENT)
-		bid_inodes_forget(fs->inodes, entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
+		bid_forget(fs, entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
 	bid_belief_check(fs, asked, told);
 }
 

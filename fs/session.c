@@ -344,7 +344,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&
-		 bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
+		 bid_staging_new(fs.max_kept / 4, &fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
 		 bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
 		status = mount_and_serve(&fs, &args);

@@ -10,14 +10,12 @@
 
 #include <bid/id.h>
 
-enum {
-	MOMENT_S = 2,
-	ENDED_MAX = 256, /* what nobody has open any more is forgotten soon, as a rule */
-};
+enum { MOMENT_S = 2 };
 
 struct entry {
 	struct bid_staged staged; /* first: an entry is what the callers have */
 	unsigned users; /* the list is one; as all below protected by the lock */
+	bool gone; /* it is in no list */
 	unsigned writers; /* what is open for writing, as far as we are told */
 	pid_t writer; /* who opened the last of these */
 	time_t used; /* CLOCK_MONOTONIC, seconds */
@@ -32,11 +30,11 @@ struct bid_staging {
 	struct bid_id latest; /* of what was begun last */
 	time_t begun; /* that; as used */
 	struct entries named; /* the latest first; perf writes one after the other: there are few */
-	struct entries ended; /* the last that ended at the end */
-	unsigned n_ended;
+	struct entries ended; /* the last used at the end */
+	unsigned n_ended, max_ended;
 };
 
-int bid_staging_new(struct bid_staging **ret_staging)
+int bid_staging_new(unsigned max_ended, struct bid_staging **ret_staging)
 {
 	struct bid_staging *staging = calloc(1, sizeof(*staging));
 
@@ -45,6 +43,7 @@ int bid_staging_new(struct bid_staging **ret_staging)
 	pthread_mutex_init(&staging->lock, NULL);
 	TAILQ_INIT(&staging->named);
 	TAILQ_INIT(&staging->ended);
+	staging->max_ended = max_ended;
 	*ret_staging = staging;
 	return 0;
 }
@@ -182,7 +181,11 @@ struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial)
 
 	pthread_mutex_lock(&staging->lock);
 	entry = find(staging, serial, NULL, NULL);
-	staged = use(entry ? entry : find_ended(staging, serial));
+	if (!entry && (entry = find_ended(staging, serial))) {
+		TAILQ_REMOVE(&staging->ended, entry, link);
+		TAILQ_INSERT_TAIL(&staging->ended, entry, link);
+	}
+	staged = use(entry);
 	pthread_mutex_unlock(&staging->lock);
 	return staged;
 }
@@ -263,46 +266,62 @@ bool bid_staging_closed(struct bid_staging *staging, uint32_t serial)
 	return last;
 }
 
-/* With the lock held: @entry has no name from now on. Returns one that has to go for it, with the list's use of it, or NULL. */
-static struct entry *end(struct bid_staging *staging, struct entry *entry)
+/* With the lock held. The list's use of @entry goes to the caller. */
+static void unlist(struct bid_staging *staging, struct entry *entry)
 {
-	struct entry *oldest = TAILQ_FIRST(&staging->ended);
-
-	TAILQ_REMOVE(&staging->named, entry, link);
-	TAILQ_INSERT_TAIL(&staging->ended, entry, link);
+	TAILQ_REMOVE(entry->staged.ended ? &staging->ended : &staging->named, entry, link);
+	staging->n_ended -= entry->staged.ended;
 	entry->staged.ended = true;
-	if (staging->n_ended < ENDED_MAX) {
-		staging->n_ended++;
-		return NULL;
-	}
-	TAILQ_REMOVE(&staging->ended, oldest, link);
-	return oldest;
+	entry->gone = true;
 }
 
 void bid_staging_end(struct bid_staging *staging, struct bid_staged *staged)
 {
-	struct entry *gone;
+	struct entry *entry = (struct entry *)staged, *oldest = NULL;
 
 	pthread_mutex_lock(&staging->lock);
-	gone = staged->ended ? NULL : end(staging, (struct entry *)staged);
+	if (!staged->ended) {
+		TAILQ_REMOVE(&staging->named, entry, link);
+		TAILQ_INSERT_TAIL(&staging->ended, entry, link);
+		staged->ended = true;
+		if (++staging->n_ended > staging->max_ended) {
+			oldest = TAILQ_FIRST(&staging->ended);
+			unlist(staging, oldest);
+		}
+	}
 	pthread_mutex_unlock(&staging->lock);
-	if (gone)
-		put(staging, gone);
+	if (oldest)
+		put(staging, oldest);
 }
 
-void bid_staging_end_in(struct bid_staging *staging, const char *dir, bool unopened)
+void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged)
 {
-	struct entry *entry, *gone;
+	struct entry *entry = (struct entry *)staged;
+	bool listed;
+
+	pthread_mutex_lock(&staging->lock);
+	listed = !entry->gone;
+	if (listed)
+		unlist(staging, entry);
+	pthread_mutex_unlock(&staging->lock);
+	if (listed)
+		put(staging, entry);
+}
+
+void bid_staging_drop_in(struct bid_staging *staging, const char *dir, bool unopened)
+{
+	struct entry *entry;
 
 	do {
 		pthread_mutex_lock(&staging->lock);
 		entry = TAILQ_FIRST(&staging->named);
 		while (entry && (strcmp(entry->staged.dir, dir) != 0 || (unopened && entry->writers > 0)))
 			entry = TAILQ_NEXT(entry, link);
-		gone = entry ? end(staging, entry) : NULL;
+		if (entry)
+			unlist(staging, entry);
 		pthread_mutex_unlock(&staging->lock);
-		if (gone)
-			put(staging, gone);
+		if (entry)
+			put(staging, entry);
 	} while (entry);
 }
 
@@ -312,10 +331,8 @@ void bid_staging_forget(struct bid_staging *staging, uint32_t serial)
 
 	pthread_mutex_lock(&staging->lock);
 	entry = find_ended(staging, serial);
-	if (entry) {
-		TAILQ_REMOVE(&staging->ended, entry, link);
-		staging->n_ended--;
-	}
+	if (entry)
+		unlist(staging, entry);
 	pthread_mutex_unlock(&staging->lock);
 	if (entry)
 		put(staging, entry);

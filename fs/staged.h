@@ -25,7 +25,8 @@ struct bid_staged {
 	_Atomic bool ended; /* it has no name here any more */
 };
 
-int bid_staging_new(struct bid_staging **ret_staging);
+/* @max_ended is how many are kept of those that have no name any more. */
+int bid_staging_new(unsigned max_ended, struct bid_staging **ret_staging);
 void bid_staging_free(struct bid_staging *staging);
 
 /*
@@ -59,15 +60,18 @@ bool bid_staging_closed(struct bid_staging *staging, uint32_t serial);
 bool bid_staging_is_writer(struct bid_staging *staging, uint32_t serial, pid_t who);
 
 /*
- * It has no name any more. By its number it stays until bid_staging_forget(), because who has it open may go on; of many, the last
- * that came to their end.
+ * It has no name any more. By its number it stays until bid_staging_forget(), because who has it open may go on; of many, those
+ * that were used last.
  */
 void bid_staging_end(struct bid_staging *staging, struct bid_staged *staged);
 
-/* The same of all in the directory @dir, or (@unopened) of those that nobody has open for writing. */
-void bid_staging_end_in(struct bid_staging *staging, const char *dir, bool unopened);
+/* It has neither name nor number any more, and is gone with its last user. */
+void bid_staging_drop(struct bid_staging *staging, struct bid_staged *staged);
 
-/* Nobody knows its number any more: if it has no name either, it is gone with its last user. */
+/* The same of all in the directory @dir, or (@unopened) of those that nobody has open for writing. */
+void bid_staging_drop_in(struct bid_staging *staging, const char *dir, bool unopened);
+
+/* Nobody knows the number any more: if the file has no name either, it is gone with its last user. */
 void bid_staging_forget(struct bid_staging *staging, uint32_t serial);
 
 /* @staged may be NULL. */

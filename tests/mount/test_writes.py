@@ -266,27 +266,53 @@ def unlinked(view, place, scene):
     os.unlink(place / ".elf.tmp")
 
 
-def removed(view, place, scene):
-    shutil.rmtree(place)
-
-
-@pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked), (".elf.tmp", removed)])
+@pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
 def test_who_has_it_open_goes_on(view, scene, name, how):
     """Whatever becomes of its name in the middle of a read: there are the bytes that were written, and no others."""
     place, content = place_of(view, scene.burn), scene.burn.read()
     place.mkdir(parents=True)
-    (place / name).write_bytes(content)
-    file, half = os.open(place / name, os.O_RDONLY), len(content) // 2
+    half = len(content) // 2
+    with open(place / name, "wb") as writer:
+        file = os.open(place / name, os.O_RDONLY)
+        writer.write(content)
     assert read_again(file, half, 0) == content[:half]
     how(view, place, scene)
     time.sleep(1.1)  # the kernel asks again for what was said of the size
     assert read_again(file, len(content), half) == content[half:]
     assert os.fstat(file).st_size == len(content)
-    os.close(file)
-    if how in (settled, renamed):
-        assert (place / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == content
-    else:
+    if how is unlinked:
         assert not (place / name).exists() and not view.artifact(scene.burn.id).exists()
+    else:
+        assert (place / "elf").stat().st_ino != os.fstat(file).st_ino
+        assert (place / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == content
+    os.close(file)
+
+
+def test_of_what_nobody_has_open_nothing_is_kept(view):
+    """Neither a descriptor that it was written by nor, of what was removed, its room on the disk."""
+    def kept():
+        number = 0
+        for path in pathlib.Path(f"/proc/{view.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                number += "/.bidfs/tmp/" in os.readlink(path)
+        return number
+
+    content, ids = b"ffffffff81000000 T _text\n" * 100, [f"{number:02x}" * 20 for number in range(1, 31)]
+    for number, ident in enumerate(ids):
+        directory = view / "[kernel.kallsyms]" / ident
+        directory.mkdir(parents=True)
+        name = "kallsyms" if number % 3 == 0 else ".tmp"
+        with open(directory / name, "wb", buffering=0) as file:
+            file.write(content)
+            assert kept() > 0
+            if number % 3 == 1:
+                os.unlink(directory / name)
+            elif number % 3 == 2:
+                os.rename(directory / name, directory / "kallsyms")
+            assert os.fstat(file.fileno()).st_size == len(content)
+    for ident in [ident for number, ident in enumerate(ids) if number % 3 != 1]:
+        tools.wait_until(view.artifact(ident, "kallsyms").exists, "its place")
+    tools.wait_until(lambda: kept() == 0, "the end of what nobody has open")
 
 
 def test_who_writes_what_has_no_name_goes_on(view, store, scene):

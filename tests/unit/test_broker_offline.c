@@ -90,7 +90,6 @@ static void test_what_has_begun_may_deliver(void **state)
 	assert_content(call->fd, 0xa);
 }
 
-/* What is in line at a source, behind another, has not been sent: it is not, and is answered at once. */
 /* One request is on its way, and @behind is in line at the same source while the broker goes offline: that one is not sent. */
 static void end_in_line(struct scene *scene, struct held_source *held, struct call *call, struct call *behind)
 {
@@ -117,6 +116,7 @@ static struct call *call_held(struct scene *scene, struct held_source **ret_held
 	return call;
 }
 
+/* What is in line at a source, behind another, has not been sent: it is not, and is answered at once. */
 static void test_what_is_in_line(void **state)
 {
 	struct bid_request next = elf_of(0xb);
@@ -137,6 +137,7 @@ static void go_offline(void)
 	bid_broker_set_offline(to_go_offline, true);
 }
 
+/* The same of what was not in line yet when all that was had been ended. */
 static void test_what_comes_into_line_meanwhile(void **state)
 {
 	struct bid_request next = elf_of(0xb);
