@@ -71,10 +71,10 @@ enum bid_end {
 };
 
 /*
- * ops_write.c: @staged has no name any more, or its name (@name in @dir, if not NULL) is another file's, and the kernel is told.
- * Who has it open goes on.
+ * ops_write.c: @staged has no name any more. What the kernel takes for it, @name in the directory @parent, is another file, and
+ * the kernel is told of that; 0 if there is no such name. Who has it open goes on.
  */
-void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_node *dir, const char *name);
+void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, uint64_t parent, const char *name);
 
 /*
  * ops_write.c: if the name of @staged is that of an artifact, and it is at its @end as far as can be told, it is published. Returns

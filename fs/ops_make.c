@@ -189,7 +189,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		r = -EPERM;
 	if (r == 0) {
 		bid_settle_idle(fs, ABANDONED_S);
-		r = bid_staging_begin(fs->staging, fs->store, &id, staging_dir(&parent->node, buf), name, &staged);
+		r = bid_staging_begin(fs->staging, fs->store, &id, number, staging_dir(&parent->node, buf), name, &staged);
 	}
 	if (r == 0 && fs->mode == BID_MODE_NO_OPEN)
 		bid_settler_wake(fs->settler);
@@ -316,14 +316,6 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	bid_staged_put(fs->staging, staged);
 }
 
-/* The kernel takes @name in @to for @staged. */
-static void end_renamed(struct bid_fs *fs, struct bid_staged *staged, fuse_ino_t to, const char *name)
-{
-	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
-
-	bid_end_staged(fs, staged, parent ? &parent->node : NULL, name);
-}
-
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -337,7 +329,7 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	if (staged && known)
 		r = place(fs, to, new_name, staged, &request);
 	if (r == 0)
-		end_renamed(fs, staged, to, new_name);
+		bid_end_staged(fs, staged, to, new_name);
 	bid_staged_put(fs->staging, staged);
 	fuse_reply_err(req, -r);
 }

@@ -114,7 +114,7 @@ static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char
 
 	if (!staged)
 		return false;
-	if (fs->mode == BID_MODE_NO_OPEN && bid_settle_staged(fs, staged, BID_END_UNKNOWN) == 0) {
+	if ((fs->mode == BID_MODE_NO_OPEN && bid_settle_staged(fs, staged, BID_END_UNKNOWN) == 0) || staged->ended) {
 		bid_staged_put(fs->staging, staged);
 		return false;
 	}

@@ -142,7 +142,7 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		bid_op_getattr(req, number, NULL);
 }
 
-void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_node *dir, const char *name)
+void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, uint64_t parent, const char *name)
 {
 	struct bid_node node = { .type = BID_NODE_STAGED, .id = staged->id, .serial = staged->serial };
 	struct bid_inode buffer;
@@ -156,8 +156,8 @@ void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, const struct b
 	/* the kernel may have forgotten it before; and if nobody has it open, it does when it is told of the name */
 	if (!bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer))
 		bid_staging_forget(fs->staging, staged->serial);
-	else if (dir)
-		bid_notify_name(fs->notifier, bid_inode_number(dir), name);
+	else if (parent)
+		bid_notify_name(fs->notifier, parent, name);
 }
 
 /* perf goes on to remove the directory, with which the build goes. A link that leads to none goes by itself. */
@@ -202,6 +202,20 @@ static int unlink_copied(struct bid_fs *fs, const struct bid_staged *staged)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* -EEXIST if it got its place meanwhile: then it is that file which is to go. */
+static int unlink_staged(struct bid_fs *fs, struct bid_staged *staged)
+{
+	bool placed = false;
+	int r = 0;
+
+	if (bid_kcore_is_copy(staged->dir))
+		r = unlink_copied(fs, staged);
+	else
+		placed = bid_stage_end(staged->stage) == -EPERM && bid_tree_kind(staged->name) != BID_KIND_NONE;
+	bid_end_staged(fs, staged, 0, NULL);
+	return placed ? -EEXIST : r;
+}
+
 void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -216,12 +230,12 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	}
 	staged = bid_find_staged(fs, &parent->node, name);
 	if (staged) {
-		/* it may have its place already */
-		r = bid_kcore_is_copy(staged->dir) ? unlink_copied(fs, staged) : 0;
-		bid_end_staged(fs, staged, NULL, NULL);
+		r = unlink_staged(fs, staged);
 		bid_staged_put(fs->staging, staged);
-		fuse_reply_err(req, -r);
-		return;
+		if (r != -EEXIST) {
+			fuse_reply_err(req, -r);
+			return;
+		}
 	}
 	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node);
 	if (r == 0 && node.type == BID_NODE_LINK)
@@ -353,8 +367,10 @@ int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, enum bid_end
 		return -EINPROGRESS;
 	r = bid_publish_staged(fs, staged, &request, staged->dir, end == BID_END_CLOSED);
 	if (r == 0)
-		bid_end_staged(fs, staged, &(struct bid_node){ .type = BID_NODE_PATH_ID, .id = staged->id, .path = staged->dir },
-			       staged->name);
+		bid_end_staged(fs, staged, staged->parent, staged->name);
+	/* removed meanwhile */
+	else if (r == -ESTALE)
+		r = -EINPROGRESS;
 	/* as it is now: not again before it is another */
 	else if (fstat(fd, &st) == 0)
 		staged->judged = ns_of(&st.st_ctim);
@@ -381,8 +397,8 @@ void bid_settle_idle(struct bid_fs *fs, unsigned seconds)
 
 	/* where they are counted, an idle writer is one */
 	while ((staged = bid_staging_idle(fs->staging, seconds, fs->mode != BID_MODE_NO_OPEN))) {
-		bid_settle_staged(fs, staged, BID_END_CLOSED);
-		bid_staging_drop(fs->staging, staged);
+		if (bid_settle_staged(fs, staged, BID_END_CLOSED) < 0)
+			bid_staging_drop(fs->staging, staged);
 		bid_staged_put(fs->staging, staged);
 	}
 }

@@ -161,12 +161,14 @@ bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struc
 void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
 {
 	uint32_t staged = bid_inode_staged(number);
+	struct bid_inode buffer;
 
 	if (!bid_inodes_forget(fs->inodes, number, count))
 		return;
 	/* nobody has it open any more, then: a file without a name is given back to its file system */
 	bid_fds_forget(fs->fds, number);
-	if (staged)
+	/* unless it was looked up again meanwhile, before its end */
+	if (staged && !bid_inodes_find(fs->inodes, number, &buffer))
 		bid_staging_forget(fs->staging, staged);
 }
 

@@ -127,8 +127,8 @@ static void put(struct bid_staging *staging, struct entry *entry)
 		entry_free(entry);
 }
 
-int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, const char *dir,
-		      const char *name, struct bid_staged **ret_staged)
+int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, uint64_t parent,
+		      const char *dir, const char *name, struct bid_staged **ret_staged)
 {
 	struct entry *entry;
 	int r;
@@ -137,6 +137,7 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 	if (!entry)
 		return -ENOMEM;
 	entry->staged.id = *id;
+	entry->staged.parent = parent;
 	entry->staged.dir = strdup(dir);
 	entry->staged.name = strdup(name);
 	entry->used = now();

@@ -17,6 +17,7 @@ struct bid_staging;
 /* One of them. The fields do not change, but for the last two. */
 struct bid_staged {
 	uint32_t serial; /* no two ever have the same, from 1 on */
+	uint64_t parent; /* the inode number of its directory */
 	struct bid_id id; /* of its directory */
 	char *dir; /* relative to the store, "usr/bin/ls/ID"; owned */
 	char *name; /* in dir; owned */
@@ -30,11 +31,11 @@ int bid_staging_new(unsigned max_ended, struct bid_staging **ret_staging);
 void bid_staging_free(struct bid_staging *staging);
 
 /*
- * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_stage_new(). The caller gives
- * @ret_staged back with bid_staged_put(), as of the next three.
+ * Begin the file @name in the directory @dir of @id, whose inode number is @parent. Returns 0, -EEXIST, -ENOMEM, or as
+ * bid_stage_new(). The caller gives @ret_staged back with bid_staged_put(), as of the next three.
  */
-int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, const char *dir,
-		      const char *name, struct bid_staged **ret_staged);
+int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, uint64_t parent,
+		      const char *dir, const char *name, struct bid_staged **ret_staged);
 
 /* Was a file of @id the last that was begun, a moment ago? */
 bool bid_staging_is_latest(struct bid_staging *staging, const struct bid_id *id);

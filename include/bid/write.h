@@ -57,6 +57,7 @@ int bid_stage_share(struct bid_stage *stage);
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table; as a kernel's symbol
  *		table, not in the format of one (proc(5), /proc/kallsyms), or without addresses, which the kernel hides from some
  *   -EINVAL	@path is none of an original path, or @request is not of a kind that is added
+ *   -ESTALE	after bid_stage_end()
  *   other	as write(2), fsync(2), mkdir(2), link(2)
  * A kernel's symbol table does not say whose it is: that is believed.
  */
@@ -69,6 +70,12 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
  * to @stage after that goes into the file there, and to ask once more does nothing.
  */
 int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name);
+
+/*
+ * Nothing is published of @stage from now on, but it may still be written and read; waits for a bid_stage_publish() that is on its
+ * way. Returns 0, or -EPERM if it was published.
+ */
+int bid_stage_end(struct bid_stage *stage);
 
 /* Why bid_stage_publish() or bid_stage_publish_kcore() said -EBADMSG, in words. Lives as long as @stage. */
 const char *bid_stage_reason(const struct bid_stage *stage);

@@ -30,7 +30,7 @@ static uint32_t file(const struct store_scene *scene, const char *dir, const cha
 	struct bid_staged *staged;
 	uint32_t serial;
 
-	assert_int_equal(bid_staging_begin(staging, scene->store, &id, dir, name, &staged), 0);
+	assert_int_equal(bid_staging_begin(staging, scene->store, &id, 1, dir, name, &staged), 0);
 	serial = staged->serial;
 	bid_staged_put(staging, staged);
 	return serial;

@@ -37,6 +37,7 @@ struct bid_stage {
 	struct bid_store *store; /* borrowed */
 	pthread_mutex_t lock; /* while it is changed, or judged and published: what has a place is what was judged */
 	bool sealed; /* it has its place */
+	bool ended; /* it gets none */
 	struct bid_temp temp;
 	char reason[256]; /* see bid_stage_reason() */
 	bool placed; /* as a part of a copy of /proc/kcore */
@@ -96,6 +97,17 @@ int bid_stage_lock(struct bid_stage *stage)
 void bid_stage_unlock(struct bid_stage *stage)
 {
 	pthread_mutex_unlock(&stage->lock);
+}
+
+int bid_stage_end(struct bid_stage *stage)
+{
+	int r = bid_stage_lock(stage);
+
+	if (r < 0)
+		return r;
+	stage->ended = true;
+	bid_stage_unlock(stage);
+	return 0;
 }
 
 static int write_or_make_room(struct bid_stage *stage, const void *data, size_t len, off_t offset)
@@ -251,7 +263,7 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 	if (request->kind <= BID_KIND_NONE || request->kind >= BID_KIND_COUNT || request->kind == BID_KIND_PROBES)
 		return -EINVAL;
 	pthread_mutex_lock(&stage->lock);
-	r = set_mode(stage, request);
+	r = stage->ended ? -ESTALE : set_mode(stage, request);
 	if (r == 0)
 		r = request->kind == BID_KIND_ELF ? publish_elf(stage, request, path) : publish_beside(stage, request, path);
 	stage->sealed |= r == 0;
