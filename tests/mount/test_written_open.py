@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What is open while its name goes, or becomes another file; and what becomes of it when nobody has it open any more."""
+import contextlib
+import errno
+import os
+import pathlib
+import time
+
+import pytest
+
+import tools
+from perf_scene import scene, view  # noqa: F401  fixtures
+from perf_scene import place_of
+from test_writes import REST, placed
+
+
+def read_again(descriptor, size, offset):
+    """From the file system: what the kernel has of it is dropped."""
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    return os.pread(descriptor, size, offset)
+
+
+def settled(view, place, scene):
+    return placed(view, scene.burn)
+
+
+def renamed(view, place, scene):
+    os.rename(place / ".elf.tmp", place / "elf")
+
+
+def unlinked(view, place, scene):
+    os.unlink(place / ".elf.tmp")
+
+
+@pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
+def test_who_has_it_open_goes_on(view, scene, name, how):
+    """Whatever becomes of its name in the middle of a read: there are the bytes that were written, and no others."""
+    place, content = place_of(view, scene.burn), scene.burn.read()
+    place.mkdir(parents=True)
+    half = len(content) // 2
+    with open(place / name, "wb") as writer:
+        file = os.open(place / name, os.O_RDONLY)
+        writer.write(content)
+    assert read_again(file, half, 0) == content[:half]
+    how(view, place, scene)
+    time.sleep(1.1)  # the kernel asks again for what was said of the size
+    assert read_again(file, len(content), half) == content[half:]
+    assert os.fstat(file).st_size == len(content)
+    if how is unlinked:
+        assert not (place / name).exists() and not view.artifact(scene.burn.id).exists()
+    else:
+        assert (place / "elf").stat().st_ino != os.fstat(file).st_ino
+        assert (place / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == content
+    os.close(file)
+
+
+def test_of_what_nobody_has_open_nothing_is_kept(view):
+    """Neither a descriptor that it was written by nor, of what was removed, its room on the disk."""
+    def kept():
+        number = 0
+        for path in pathlib.Path(f"/proc/{view.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                number += "/.bidfs/tmp/" in os.readlink(path)
+        return number
+
+    content, ids = b"ffffffff81000000 T _text\n" * 100, [f"{number:02x}" * 20 for number in range(1, 31)]
+    for number, ident in enumerate(ids):
+        directory = view / "[kernel.kallsyms]" / ident
+        directory.mkdir(parents=True)
+        name = "kallsyms" if number % 3 == 0 else ".tmp"
+        with open(directory / name, "wb", buffering=0) as file:
+            file.write(content)
+            assert kept() > 0
+            if number % 3 == 1:
+                os.unlink(directory / name)
+            elif number % 3 == 2:
+                os.rename(directory / name, directory / "kallsyms")
+            assert os.fstat(file.fileno()).st_size == len(content)
+    for ident in [ident for number, ident in enumerate(ids) if number % 3 != 1]:
+        tools.wait_until(view.artifact(ident, "kallsyms").exists, "its place")
+    tools.wait_until(lambda: kept() == 0, "the end of what nobody has open")
+
+
+def test_who_writes_what_has_no_name_goes_on(view, store, scene):
+    """It is written and read as anywhere, and becomes nothing; and what has its place by another name is not written."""
+    place, content = place_of(view, scene.burn), scene.burn.read()
+    place.mkdir(parents=True)
+    half = len(content) // 2
+    with open(place / "elf", "w+b", buffering=0) as file:
+        file.write(content[:half])
+        os.unlink(place / "elf")
+        file.write(content[half:])
+        assert read_again(file.fileno(), len(content), 0) == content
+    assert not (place / "elf").exists() and not view.artifact(scene.burn.id).exists()
+    with open(place / ".elf.tmp", "w+b", buffering=0) as file:
+        file.write(content)
+        os.rename(place / ".elf.tmp", place / "elf")
+        assert tools.errno_of(os.pwrite, file.fileno(), b"garbage", 0x800) == errno.EPERM
+        os.utime(file.fileno())
+        assert read_again(file.fileno(), len(content), 0) == content
+    view.unmount()
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
+def test_what_is_removed_at_once_does_not_come_back(view, mode):
+    """With passthrough the daemon hears of the close while the name is removed; else it looks whether it is at rest."""
+    content, ids = b"ffffffff81000000 T _text\n" * 100, [f"{number:02x}" * 20 for number in range(1, 41)]
+    def remove(ident):
+        os.unlink(view / "[kernel.kallsyms]" / ident / "kallsyms")
+
+    for ident in ids:
+        directory = view / "[kernel.kallsyms]" / ident
+        directory.mkdir(parents=True)
+        (directory / "kallsyms").write_bytes(content)
+        if mode != "no_open":
+            remove(ident)
+    if mode == "no_open":
+        time.sleep(REST)
+        for ident in ids:
+            remove(ident)
+    time.sleep(1)
+    assert [ident for ident in ids if (view / "[kernel.kallsyms]" / ident / "kallsyms").exists()] == []
+    assert [ident for ident in ids if view.artifact(ident, "kallsyms").exists()] == []
