@@ -95,8 +95,6 @@ static const char *why_silent(const json_t *state)
 		return NULL;
 	if (json_array_size(json_object_get(state, "sources")) == 0)
 		return "it has none";
-	if (json_is_true(json_object_get(state, "read_only")))
-		return "it is read-only";
 	return json_is_true(json_object_get(state, "offline")) ? "it is offline" : NULL;
 }
 
@@ -149,6 +147,7 @@ static int tell(void *user, const struct ctl_mount *mount)
 		return 0;
 	telling->n++;
 	silent = why_silent(state);
+	/* with nobody to ask it need not be told */
 	if (r == 0 || (r == -EROFS && silent)) {
 		report(telling, mount, silent, NULL);
 		status = !silent == !telling->offline ? CTL_DONE : CTL_REFUSED;

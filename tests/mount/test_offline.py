@@ -79,14 +79,18 @@ def test_who_may(mount, faults, env, tmp_path):
         argv = ["setpriv", "--reuid=20001", "--regid=20001", "--clear-groups", tools.BIDCTL, "offline", "on", m.path]
         assert "only its owner may tell it" in tools.run(*argv, status=1).stderr
     assert not m.status()["offline"]
-    alone, kept = mount(), mount(f"url={server.url}", "ro")
-    kept.permit("nothing will be fetched")
     # with a slash, as completion writes it, and by another name
-    (tmp_path / "link").symlink_to(kept.path)
+    (tmp_path / "link").symlink_to(m.path)
+    alone = mount()
     told = offline(env, "offline", "on", f"{alone.path}/", tmp_path / "link").stdout
-    assert told == f"{alone.path}: asks no server (it has none)\n{kept.path}: asks no server (it is read-only)\n"
-    for other in alone, kept:
-        offline(env, "offline", "off", other.path, status=1)
+    assert sorted(told.splitlines()) == sorted([f"{alone.path}: asks no server (it has none)",
+                                                f"{m.path}: asks no server (it is offline)"])
+    offline(env, "offline", "off", alone.path, status=1)
+    # nobody can set anything of one that is read-only, which asks its servers all the same
+    kept, before = mount(f"url={server.url}", "ro"), server.count()
+    failed = offline(env, "offline", "on", kept.path, status=1)
+    assert failed.stdout == "" and "it is read-only here, so it cannot be told" in failed.stderr
+    assert read(kept.artifact("cd" * 20)) == errno.ENOENT and server.count() > before
     assert "no mount of bidfs" in offline(env, "offline", "on", tmp_path, status=1).stderr
     assert "neither 'on' nor 'off'" in offline(env, "offline", "perhaps", status=2).stderr
 
