@@ -151,15 +151,12 @@ static void note(void *user, void **note)
 
 static struct bid_told_name *name_new(const struct bid_asked *asked, const struct bid_node *node, uint64_t number)
 {
-	const char *text = asked->name ? asked->name : "";
-	struct bid_told_name *name = calloc(1, sizeof(*name) + strlen(text) + 1);
+	struct bid_told_name *name = bid_told_name_new(asked->dir_number, asked->name ? asked->name : "");
 
 	if (!name)
 		return NULL;
 	name->number = number;
 	name->is_link = node->type == BID_NODE_LINK;
-	name->dir = asked->dir_number;
-	memcpy(name->name, text, strlen(text) + 1);
 	return name;
 }
 

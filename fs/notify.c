@@ -46,19 +46,28 @@ static bool is_held(const struct bid_notifier *notifier, uint64_t dir)
 	return false;
 }
 
-/* With the lock held. Without memory it is seen later than that. */
+struct bid_told_name *bid_told_name_new(uint64_t dir, const char *name)
+{
+	size_t size = strlen(name) + 1;
+	struct bid_told_name *told = calloc(1, sizeof(*told) + size);
+
+	if (!told)
+		return NULL;
+	told->dir = dir;
+	memcpy(told->name, name, size);
+	return told;
+}
+
+/* With the lock held */
 static void put_off(struct bid_notifier *notifier, uint64_t dir, const char *name)
 {
 	struct bid_told_name *later = notifier->later;
-	size_t size = strlen(name) + 1;
 
 	while (later && (later->dir != dir || strcmp(later->name, name) != 0))
 		later = later->next;
-	later = later ? NULL : calloc(1, sizeof(*later) + size);
+	later = later ? NULL : bid_told_name_new(dir, name);
 	if (!later)
 		return;
-	later->dir = dir;
-	memcpy(later->name, name, size);
 	later->next = notifier->later;
 	notifier->later = later;
 }
@@ -332,14 +341,8 @@ void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names
 
 void bid_notify_name(struct bid_notifier *notifier, uint64_t dir, const char *name)
 {
-	size_t size = strlen(name) + 1;
-	struct bid_told_name *told = notifier ? calloc(1, sizeof(*told) + size) : NULL;
-
-	if (!told)
-		return;
-	told->dir = dir;
-	memcpy(told->name, name, size);
-	bid_notify_names(notifier, told);
+	if (notifier)
+		bid_notify_names(notifier, bid_told_name_new(dir, name));
 }
 
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number)

@@ -21,6 +21,9 @@ struct bid_told_name {
 	char name[]; /* "" for the inode alone */
 };
 
+/* The name @name in @dir alone, to be freed by free(3). NULL without memory: it is seen later, then. */
+struct bid_told_name *bid_told_name_new(uint64_t dir, const char *name);
+
 /* Somebody waits for a name in a directory. Zero if nobody does. */
 struct bid_hold {
 	uint64_t dir;

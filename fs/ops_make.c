@@ -305,7 +305,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 		staged = bid_staging_get(fs->staging, inode->node.serial);
 	else if (inode)
 		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
-	if (staged && !staged->ended)
+	if (staged)
 		r = place(fs, to, name, staged, &request);
 	if (r < 0)
 		fuse_reply_err(req, -r);

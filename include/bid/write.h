@@ -72,8 +72,8 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name);
 
 /*
- * Nothing is published of @stage from now on, but it may still be written and read; waits for a bid_stage_publish() that is on its
- * way. Returns 0, or -EPERM if it was published.
+ * bid_stage_publish() is refused from now on, but @stage may still be written and read; waits for one that is on its way. Returns
+ * 0, or -EPERM if it was published.
  */
 int bid_stage_end(struct bid_stage *stage);
 

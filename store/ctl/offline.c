@@ -147,7 +147,7 @@ static int tell(void *user, const struct ctl_mount *mount)
 		return 0;
 	telling->n++;
 	silent = why_silent(state);
-	/* with nobody to ask it need not be told */
+	/* one that asks nobody anyway need not be told */
 	if (r == 0 || (r == -EROFS && silent)) {
 		report(telling, mount, silent, NULL);
 		status = !silent == !telling->offline ? CTL_DONE : CTL_REFUSED;

@@ -11,7 +11,7 @@ import pytest
 import tools
 from perf_scene import scene, view  # noqa: F401  fixtures
 from perf_scene import place_of
-from test_writes import REST, placed
+from test_writes import placed
 
 
 def read_again(descriptor, size, offset):
@@ -92,6 +92,10 @@ def test_who_writes_what_has_no_name_goes_on(view, store, scene):
         os.unlink(place / "elf")
         file.write(content[half:])
         assert read_again(file.fileno(), len(content), 0) == content
+        # nor has it a place by a link to what is open
+        argv = ["ln", "-L", f"/proc/self/fd/{file.fileno()}", place / "elf"]
+        refused = tools.run(*argv, pass_fds=[file.fileno()], status=1).stderr
+        assert os.strerror(errno.ENOENT) in refused or os.strerror(errno.ESTALE) in refused
     assert not (place / "elf").exists() and not view.artifact(scene.burn.id).exists()
     with open(place / ".elf.tmp", "w+b", buffering=0) as file:
         file.write(content)
@@ -106,6 +110,7 @@ def test_who_writes_what_has_no_name_goes_on(view, store, scene):
 def test_what_is_removed_at_once_does_not_come_back(view, mode):
     """With passthrough the daemon hears of the close while the name is removed; else it looks whether it is at rest."""
     content, ids = b"ffffffff81000000 T _text\n" * 100, [f"{number:02x}" * 20 for number in range(1, 41)]
+
     def remove(ident):
         os.unlink(view / "[kernel.kallsyms]" / ident / "kallsyms")
 
@@ -116,7 +121,7 @@ def test_what_is_removed_at_once_does_not_come_back(view, mode):
         if mode != "no_open":
             remove(ident)
     if mode == "no_open":
-        time.sleep(REST)
+        tools.wait_until(view.artifact(ids[0], "kallsyms").exists, "the first one's place")
         for ident in ids:
             remove(ident)
     time.sleep(1)
