@@ -68,7 +68,6 @@ struct bid_fs {
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	bool stacked; /* as bid_mode_stacked() */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
-	_Atomic(const char *) uring_reason; /* why requests do not come over io_uring; NULL if they do; see bid_mode_heard() */
 	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
 	struct timespec started; /* wall clock */
 	struct bid_listed all_ids; /* buildid */

@@ -64,18 +64,3 @@ int bid_loop_run(struct bid_channel *channel, unsigned n)
 	r = atomic_load(&loop.error);
 	return r < 0 ? r : waited < 0;
 }
-
-int bid_loop_run_uring(struct fuse_session *session, unsigned n)
-{
-	struct fuse_loop_config *loop = fuse_loop_cfg_create();
-	int r;
-
-	if (!loop)
-		return -ENOMEM;
-	fuse_loop_cfg_set_max_threads(loop, n);
-	/* none ends for having nothing to do: to make one costs more than to keep it */
-	fuse_loop_cfg_set_idle_threads(loop, n);
-	r = fuse_session_loop_mt(session, loop);
-	fuse_loop_cfg_destroy(loop);
-	return r;
-}

@@ -11,7 +11,4 @@
  */
 int bid_loop_run(struct bid_channel *channel, unsigned n);
 
-/* The same by libfuse's threads: with io_uring they are what reads the rings. */
-int bid_loop_run_uring(struct fuse_session *session, unsigned n);
-
 #endif

@@ -69,55 +69,6 @@ bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *o
 	return is_stacked(bid_store_path(store));
 }
 
-bool bid_uring_compiled(void)
-{
-	return FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18);
-}
-
-/* libfuse does not tell of interrupts there (3.18.3), and what waits keeps others of its processor waiting */
-bool bid_uring_wanted(const struct bid_fs *fs)
-{
-	return bid_uring_compiled() && fs->options->io_uring && !bid_broker_has_sources(fs->broker);
-}
-
-/* Both sides want io_uring; the first request will tell. */
-static const char uring_agreed[] = "no request has come yet";
-
-/* Why requests will not come over io_uring. */
-static const char *try_uring(const struct bid_fs *fs, struct fuse_conn_info *conn)
-{
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
-	if (bid_uring_wanted(fs))
-		return fuse_set_feature_flag(conn, FUSE_CAP_OVER_IO_URING)
-			       ? uring_agreed
-			       : "the kernel does not offer it: see /sys/module/fuse/parameters/enable_uring";
-	/* libfuse may have been asked by the environment */
-	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
-	return fs->options->io_uring ? "there are servers to ask, and waiting for them could not be interrupted"
-				     : "not asked for by the option 'io_uring'";
-#else
-	return "built with a libfuse before 3.18, which has no io_uring";
-#endif
-}
-
-void bid_mode_heard(struct bid_fs *fs, fuse_req_t req)
-{
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
-	const char *expected = uring_agreed, *reason = NULL;
-	char *payload;
-	size_t size;
-
-	if (atomic_load_explicit(&fs->uring_reason, memory_order_relaxed) != uring_agreed)
-		return;
-	/* libfuse says nothing if it cannot start what it agreed to; one without liburing agrees, too */
-	if (!fuse_req_is_uring(req))
-		reason = fuse_req_get_payload(req, &payload, &size, NULL) == -ENOTSUP ? "libfuse was built without liburing"
-										      : "libfuse could not start it";
-	if (atomic_compare_exchange_strong(&fs->uring_reason, &expected, reason) && reason)
-		bid_warning("no io_uring: %s", reason);
-#endif
-}
-
 const char *bid_mode_obstacle(void)
 {
 	if (!bid_backing_compiled())
@@ -142,7 +93,7 @@ static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *con
 void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 {
 	struct bid_fs *fs = userdata;
-	const char *missing = try_passthrough(fs, conn), *uring_reason;
+	const char *missing = try_passthrough(fs, conn);
 
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
@@ -155,6 +106,9 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 #endif
 	/* a pipe in between costs more than it saves */
 	do_without(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* the environment can ask for it, and loop.c reads the device */
+	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
+#endif
 	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
@@ -164,11 +118,6 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 		fs->mode = BID_MODE_NO_OPEN;
 	}
 	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
-
-	uring_reason = try_uring(fs, conn);
-	atomic_store(&fs->uring_reason, uring_reason);
-	if (fs->options->io_uring && uring_reason != uring_agreed)
-		bid_warning("no io_uring: %s", uring_reason);
 
 	if (missing && fs->options->passthrough == BID_PASSTHROUGH_ON) {
 		bid_error("%s: not mounted, because of 'passthrough=on'", missing);

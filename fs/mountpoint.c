@@ -96,12 +96,6 @@ static bool is_within(const char *inner, const char *outer)
 	return strncmp(inner, outer, len) == 0 && (inner[len] == '\0' || inner[len] == '/' || outer[len - 1] == '/');
 }
 
-/* Is that what the kernel says of a mount without a daemon? The second one is of a mount that had io_uring. */
-static bool is_gone(int error)
-{
-	return error == ENOTCONN || error == ECONNABORTED;
-}
-
 int bid_mountpoint_check(const char *path, const char *store, bool nonempty, char ret_path[static PATH_MAX])
 {
 	char real[PATH_MAX], type[64] = "";
@@ -110,8 +104,8 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 	bool in_place;
 
 	/* of a mount whose daemon died the kernel may still have the attributes, but not this */
-	if (stat(path, &st) < 0 || (statvfs(path, &statvfs_path) < 0 && is_gone(errno))) {
-		if (is_gone(errno))
+	if (stat(path, &st) < 0 || (statvfs(path, &statvfs_path) < 0 && errno == ENOTCONN)) {
+		if (errno == ENOTCONN)
 			bid_error("a file system whose daemon died is still mounted on '%s': remove it with 'umount -l %s' or "
 				  "'fusermount3 -uz %s'",
 				  path, path, path);

@@ -105,9 +105,6 @@ void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, stru
 /* mode.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 
-/* mode.c: the request @req came; the first one shows whether io_uring is used. Before status is made. */
-void bid_mode_heard(struct bid_fs *fs, fuse_req_t req);
-
 /*
  * mode.c: does @store, or one of the lower ones, lie on a file system that may be stacked on another: an overlay, or a mount with
  * passthrough? To be asked before mounting, because the mount may be on the store.
@@ -116,11 +113,5 @@ bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *o
 
 /* mode.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
 const char *bid_mode_obstacle(void);
-
-/* Has libfuse, from 3.18 on, the option "io_uring"? */
-bool bid_uring_compiled(void);
-
-/* Are requests to come over io_uring? The kernel may still not offer it. Once there is a broker. */
-bool bid_uring_wanted(const struct bid_fs *fs);
 
 #endif

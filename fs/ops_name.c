@@ -200,7 +200,6 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct bid_node child;
 	int r;
 
-	bid_mode_heard(fs, req);
 	if (inode && inode->node.type == BID_NODE_LINKS_FAN) {
 		bid_lookers_add(&fs->lookers, fuse_req_ctx(req)->pid);
 		bid_belief_look(fs, &inode->node, name);
@@ -283,7 +282,6 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_fd *fd;
 	bool found, another;
 
-	bid_mode_heard(fs, req);
 	if (!inode) {
 		fuse_reply_err(req, ESTALE);
 		return;

@@ -49,7 +49,6 @@ static const char usage[] =
 	"  -o sandbox=auto|on|off  have the daemon give up all rights that it does not need (default auto)\n"
 	"  -o max_threads=NUMBER   threads that answer the kernel (default: 2)\n"
 	"  -o busy_poll=MICROSECONDS  look so long for the next request before sleeping; 0 is not at all (default: 50)\n"
-	"  -o io_uring             get requests over io_uring, where libfuse (3.18) and the kernel have it\n"
 	"  -o allow_other          let other users in\n"
 	"  -o nonempty             mount on a directory that is not empty\n"
 	"  -o foreground           stay in the foreground and log to standard error\n"
@@ -243,7 +242,6 @@ static int set_flag(struct bid_options *options, const char *name)
 		size_t offset;
 	} flags[] = {
 		{ "offline", offsetof(struct bid_options, offline) },
-		{ "io_uring", offsetof(struct bid_options, io_uring) },
 		{ "allow_other", offsetof(struct bid_options, allow_other) },
 		{ "nonempty", offsetof(struct bid_options, nonempty) },
 		{ "foreground", offsetof(struct bid_options, foreground) },

@@ -32,7 +32,6 @@ struct bid_options {
 	bool nonempty;
 	bool strict; /* errors=strict */
 	bool offline;
-	bool io_uring;
 	bool read_only; /* ro */
 	struct bid_way
 		way; /* to the stores, with allow_other: who does not get there reads nothing here; not an option of the user */

@@ -25,7 +25,7 @@
 
 struct bid_sandbox {
 	bool by_syscalls; /* some are refused */
-	struct bid_syscalls_needs needs;
+	bool network; /* there are servers to ask */
 	bool passthrough; /* may be used */
 	int ruleset; /* owned; -1 without Landlock */
 	int version; /* of Landlock */
@@ -178,7 +178,7 @@ static int prepare_landlock(struct bid_sandbox *sandbox, const struct bid_option
 	int r = sandbox->version = bid_landlock_version();
 
 	if (r >= 0)
-		r = bid_landlock_new(sandbox->version, sandbox->needs.network, &sandbox->ruleset);
+		r = bid_landlock_new(sandbox->version, sandbox->network, &sandbox->ruleset);
 	if (r == -ENOSYS || (r < 0 && sandbox->version >= 0)) {
 		why_not(sandbox, "the kernel has no landlock that allows to link files (needs Linux 5.19)");
 		return 0;
@@ -200,8 +200,7 @@ static int prepare(struct bid_sandbox *sandbox, const struct bid_options *option
 {
 	const char *obstacle = bid_syscalls_obstacle();
 
-	sandbox->needs.network = bid_servers_are_remote(servers);
-	sandbox->needs.io_uring = options->io_uring;
+	sandbox->network = bid_servers_are_remote(servers);
 	if (obstacle)
 		why_not(sandbox, obstacle);
 	sandbox->by_syscalls = !obstacle;
@@ -275,7 +274,7 @@ static int enter(struct bid_sandbox *sandbox)
 	if (r == 0)
 		r = drop_capabilities(sandbox->passthrough);
 	if (r == 0 && sandbox->by_syscalls)
-		r = bid_syscalls_refuse(&sandbox->needs);
+		r = bid_syscalls_refuse(sandbox->network);
 	return r;
 }
 

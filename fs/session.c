@@ -49,8 +49,6 @@ static int add_arguments(struct fuse_args *args, const struct bid_options *optio
 		r = fuse_opt_add_opt_escaped(&list, fsname);
 	if (r == 0 && options->allow_other)
 		r = fuse_opt_add_opt(&list, "allow_other");
-	if (r == 0 && options->io_uring && bid_uring_compiled())
-		r = fuse_opt_add_opt(&list, "io_uring");
 	if (r == 0 && options->kernel)
 		r = fuse_opt_add_opt(&list, options->kernel);
 	if (r == 0)
@@ -124,14 +122,10 @@ static int answer(struct bid_fs *fs)
 	int r;
 
 	bid_greeting_mend(fs->session);
-	if (bid_uring_wanted(fs)) {
-		r = bid_loop_run_uring(fs->session, fs->options->max_threads);
-	} else {
-		r = bid_channel_init(&channel, fs->session, fs->options->busy_poll_us);
-		if (r == 0)
-			r = bid_loop_run(&channel, fs->options->max_threads);
-		bid_channel_release(&channel);
-	}
+	r = bid_channel_init(&channel, fs->session, fs->options->busy_poll_us);
+	if (r == 0)
+		r = bid_loop_run(&channel, fs->options->max_threads);
+	bid_channel_release(&channel);
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;

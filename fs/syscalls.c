@@ -26,6 +26,8 @@ static const char *const refused[] = {
 	"mount", "umount", "umount2", "mount_setattr", "move_mount", "open_tree", "open_tree_attr", "fsopen", "fsconfig", "fsmount",
 	"fspick", "pivot_root", "chroot", "unshare", "setns", "open_by_handle_at", "fanotify_init", "mknod", "mknodat", "quotactl",
 	"quotactl_fd", "swapon", "swapoff",
+	/* to make calls that a filter does not see */
+	"io_uring_setup", "io_uring_enter", "io_uring_register",
 	/* to change the kernel, or to look into it */
 	"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "bpf", "perf_event_open",
 	"userfaultfd", "syslog", "acct", "iopl", "ioperm", "modify_ldt", "vm86", "vm86old", "personality", "add_key", "request_key",
@@ -37,8 +39,6 @@ static const char *const refused[] = {
 	"settimeofday", "stime", "clock_settime", "clock_settime64", "clock_adjtime", "clock_adjtime64", "adjtimex", "sethostname",
 	"setdomainname", "vhangup"
 };
-
-static const char *const io_uring[] = { "io_uring_setup", "io_uring_enter", "io_uring_register" };
 
 static const unsigned namespaces[] = { CLONE_NEWUSER, CLONE_NEWNS,  CLONE_NEWPID,   CLONE_NEWNET,
 				       CLONE_NEWIPC,  CLONE_NEWUTS, CLONE_NEWCGROUP };
@@ -96,7 +96,7 @@ static int refuse_namespaces(scmp_filter_ctx filter)
 	return r;
 }
 
-int bid_syscalls_refuse(const struct bid_syscalls_needs *needs)
+int bid_syscalls_refuse(bool network)
 {
 	bid_cleanup(release) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int r;
@@ -107,10 +107,8 @@ int bid_syscalls_refuse(const struct bid_syscalls_needs *needs)
 	r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(EPERM));
 	if (r == 0)
 		r = refuse(filter, refused, sizeof(refused) / sizeof(refused[0]));
-	if (r == 0 && !needs->io_uring)
-		r = refuse(filter, io_uring, sizeof(io_uring) / sizeof(io_uring[0]));
 	if (r == 0)
-		r = refuse_sockets(filter, needs->network);
+		r = refuse_sockets(filter, network);
 	if (r == 0)
 		r = refuse_namespaces(filter);
 	/* what is typed into the terminal that it was started from */

@@ -5,15 +5,13 @@
 
 #include <stdbool.h>
 
-struct bid_syscalls_needs {
-	bool network; /* sockets of the internet */
-	bool io_uring; /* its requests are not seen by a filter, so it is for who asks for it */
-};
-
 /* Why none can be refused; NULL if they can. Static. */
 const char *bid_syscalls_obstacle(void);
 
-/* Refuse them to the calling thread, and to those that it will start. Needs no_new_privs. 0 or a negative errno. */
-int bid_syscalls_refuse(const struct bid_syscalls_needs *needs);
+/*
+ * Refuse them to the calling thread, and to those that it will start; sockets of the internet, too, without @network. Needs
+ * no_new_privs. 0 or a negative errno.
+ */
+int bid_syscalls_refuse(bool network);
 
 #endif

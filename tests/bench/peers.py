@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Other file systems over the same store, built and mounted for one run, and the mounts of bidfs that not everybody can have."""
-import json
-import os
+"""Other file systems over the same store, built and mounted for one run."""
 import pathlib
 import shutil
 import subprocess
-import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "mount"))
-import uring  # noqa: E402  the tests' own
-
 GENTLE = "not asked for"
 LL = pathlib.Path("/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c")
 SOURCE = HERE.parents[1] / "contrib" / "fuse3-source"
@@ -66,15 +60,3 @@ def mount(bench, stack, store):
     else:
         missing["rclone"] = "not installed"
     return peers, missing
-
-
-def mount_uring(bench, stack, store):
-    """bidfs with passthrough over io_uring: its directory or None, and why not."""
-    if bench.gentle:
-        return None, GENTLE
-    if os.geteuid() != 0 or not uring.PARAMETER.exists():
-        return None, f"needs root and '{uring.PARAMETER}'"
-    with uring.allowed():
-        path = stack.enter_context(bench.bidfs("io_uring", store, "on", ",io_uring"))
-        status = json.loads((path / ".bidfs/status").read_text(encoding="utf-8"))
-    return (path, None) if status["io_uring"] else (None, status["io_uring_reason"])

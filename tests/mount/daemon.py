@@ -108,10 +108,9 @@ class Mount:
 
     def __init__(self, store, path, options, env, log, program=tools.MOUNT_BIDFS):
         self.store, self.path, self.log_path = pathlib.Path(store), pathlib.Path(path), pathlib.Path(log)
-        # the one reason not to do what all tests are run with
-        self.expected, self.permitted = [], ["no io_uring: there are servers"] if "io_uring" in tools.MORE_OPTIONS else []
+        self.expected, self.permitted = [], []
         self.gone = False
-        options = ["foreground", "log_level=info", *tools.MORE_OPTIONS, *options]
+        options = ["foreground", "log_level=info", *options]
         argv = [str(program), str(store), str(path), "-o", ",".join(options)]
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=env)

@@ -21,8 +21,6 @@ def ids_in(store):
 
 def requests_of(m):
     """Requests that a daemon without busy polling has read."""
-    if "io_uring" in tools.MORE_OPTIONS:
-        pytest.skip("over io_uring no requests are read")
     lines = pathlib.Path(f"/proc/{m.pid}/io").read_text().splitlines()
     return int(dict(line.split(": ") for line in lines)["syscr"])
 

@@ -12,8 +12,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BIDFS_BUILD") or os.environ.get("BID_BUILD_ROOT") or ROOT / "build").resolve()
 MOUNT_BIDFS = BUILD / "fs/mount.bidfs"
 BIDCTL = BUILD / "store/ctl/bidctl"
-# to run all tests with one more option, as in BIDFS_OPTIONS=io_uring
-MORE_OPTIONS = os.environ.get("BIDFS_OPTIONS", "").split()
 FAULTS = ROOT / "tests/faults/server.py"
 
 # times the limits of tests: beside other suites, or on a slow host, they take as long
