@@ -5,6 +5,7 @@
 Without the force-included header too, which brings in a few of the C library's and so hides what a header forgot.
 """
 import argparse
+import itertools
 import json
 import pathlib
 import shlex
@@ -24,7 +25,8 @@ def flags_of(build, folder):
         source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
         words = shlex.split(entry["command"])
         if source.suffix == ".c" and source.parent == ROOT / folder:
-            found.append(words[:1] + [word for word in words[1:] if word.startswith(KEPT) and not word.startswith(DROPPED)])
+            compiler = list(itertools.takewhile(lambda word: not word.startswith("-"), words))  # behind ccache, if there is one
+            found.append(compiler + [word for word in words if word.startswith(KEPT) and not word.startswith(DROPPED)])
     return max(found, key=len, default=None)
 
 
