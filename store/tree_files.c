@@ -73,19 +73,20 @@ static bool all_get_to(int fd)
 
 static int open_regular(int root, struct bid_tree_file *file)
 {
+	bid_auto_fd int fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
-	file->fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	if (file->fd < 0)
-		return file->fd == -ENOTDIR ? -ENOENT : file->fd;
-	if (fstat(file->fd, &st) < 0)
+	if (fd < 0)
+		return fd == -ENOTDIR ? -ENOENT : fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	file->size = (uint64_t)st.st_size;
-	/* a list may refuse anybody */
-	file->is_public = bid_fstat(file->fd, &st) == 0 && st.st_mode & S_IROTH && all_get_to(file->fd);
 	file->modified = st.st_mtim.tv_sec;
+	/* a list may refuse anybody */
+	file->is_public = bid_fstat(fd, &st) == 0 && st.st_mode & S_IROTH && all_get_to(fd);
+	file->fd = bid_steal_fd(&fd);
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A mount with its daemon, from readiness to the last look at its log."""
+import collections
 import contextlib
 import json
 import os
@@ -103,15 +104,25 @@ def stacks_of(pid):
     return tools.run(*argv, status=None, errors="replace", timeout=30).stdout
 
 
+def descriptors_of(pid):
+    """What a process has open: what each descriptor leads to, and its flags."""
+    found = []
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            flags = re.search(r"^flags:\s+(\d+)", (fd.parent.parent / "fdinfo" / fd.name).read_text(), re.M)
+            found.append((os.readlink(fd), int(flags[1], 8)))
+    return found
+
+
 class Mount:
     """A daemon in the foreground, as a child, with its log in a file."""
 
     def __init__(self, store, path, options, env, log, program=tools.MOUNT_BIDFS):
         self.store, self.path, self.log_path = pathlib.Path(store), pathlib.Path(path), pathlib.Path(log)
-        self.expected, self.permitted = [], []
+        self.expected, self.permitted, self.permitted_open = [], [], ()
         self.gone = False
-        options = ["foreground", "log_level=info", *options]
-        argv = [str(program), str(store), str(path), "-o", ",".join(options)]
+        self.options = ["foreground", "log_level=info", *options]
+        argv = [str(program), str(store), str(path), "-o", ",".join(self.options)]
         with open(log, "ab") as stderr:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=env)
         self.pid = self.process.pid
@@ -130,6 +141,22 @@ class Mount:
             self.die()
             unmount(self.path, "-l")
             raise AssertionError(f"not mounted after {deadline} s: printed {line!r}, log:\n{self.log()}")
+        self.held_at_first = self.held()
+
+    def held(self):
+        """Counts what the daemon has open and no cache of it keeps: directories, and whatever is in a tree that is a server."""
+        options = ",".join(self.options).split(",")
+        servers = tuple(option.removeprefix("url=file://") for option in options if option.startswith("url=file://"))
+        return collections.Counter(target for target, flags in descriptors_of(self.pid)
+                                   if target.startswith("/") and not target.startswith(self.permitted_open)
+                                   and (flags & os.O_DIRECTORY or target.startswith(servers)))
+
+    def leaked(self):
+        """What the daemon has open beyond what it had when the mount was ready, if it stays so."""
+        end = time.monotonic() + 2
+        while (more := self.held() - self.held_at_first) and time.monotonic() < end:
+            time.sleep(0.02)
+        return dict(more)
 
     def log(self):
         return self.log_path.read_text(errors="replace")
@@ -162,6 +189,10 @@ class Mount:
         """The log may have warnings and errors that match."""
         self.permitted.append(pattern)
 
+    def permit_open(self, *paths):
+        """Threads may wait for a file system that does not answer, with something of these mounts open, until the daemon ends."""
+        self.permitted_open = tuple(str(path) for path in paths)
+
     def kill(self):
         """As the kernel does when memory is short: what unmounts for the daemon is left, and does so."""
         self.process.kill()
@@ -183,6 +214,7 @@ class Mount:
         if self.gone:
             return
         self.gone = True
+        leaked = self.leaked()
         # a program that has ended may take a moment to let go
         end = time.monotonic() + 10
         done = None
@@ -201,6 +233,7 @@ class Mount:
             raise AssertionError(f"the daemon was still there {deadline} s after its mount{mounted}; log:\n{self.log()}\n"
                                  f"{stacks}") from None
         self.process.stdout.close()
+        assert not leaked, f"the daemon still had open what it had not when its mount was ready: {leaked}"
         assert not busy, f"could not be unmounted: {busy}"
         assert status == 0, f"the daemon ended with {status}; log:\n{self.log()}"
         self.check_log()

@@ -27,6 +27,19 @@ def test_debug_directory(mount, place):
     assert m.counter("fetched") == 1 and m.counter("remembered_absent") == 1
 
 
+def test_perf_cache_as_server_leaves_no_descriptor(mount, place):
+    """perf's link leads to a directory, where the debuggers have a file; the end of the mount looks at what is open."""
+    program = programs.small(place / "app")
+    build = place / "cache/usr/bin/app" / program.id
+    build.mkdir(parents=True)
+    shutil.copyfile(program.path, build / "elf")
+    link = place / "cache/.build-id" / program.id[:2] / program.id[2:]
+    link.parent.mkdir(parents=True)
+    link.symlink_to(f"../../usr/bin/app/{program.id}")
+    m = mount(f"url=file://{place}/cache")
+    assert read(m.artifact(program.id)) == program.read()
+
+
 def test_not_there(mount, place):
     """A tree that is not mounted proves nothing; once it is, it is found."""
     program = programs.small(place / "app")
@@ -109,6 +122,8 @@ def test_one_that_does_not_answer(mount, faults, place):
         absent = [alone.artifact(f"{number:02x}" * 20) for number in range(16, 24)]
         assert read_all(absent) == [errno.ENOENT] * 8
         tools.wait_until(lambda: alone.status()["flights"] == [], "the end of these, too")
+        for m in (front, alone):
+            m.permit_open(back.path)
         front.unmount()
         alone.unmount()
     finally:

@@ -2,6 +2,7 @@
 /* The source that is a directory: what it finds where, and what its saying "no" is worth. */
 #include "fetch_scene.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -107,6 +108,37 @@ static void test_layouts(void **state)
 	}
 	assert_non_null(strstr(capture.url, "/tree/.build-id/ff/eeddccbbaa99887766554433221100ffeeddcc.debug"));
 	tear_down(&setting);
+}
+
+/* How many descriptors of this process lead into the tree. */
+static unsigned count_open(void)
+{
+	char prefix[256], target[512];
+	bid_auto_dir DIR *fds = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	unsigned count = 0;
+
+	assert_non_null(fds);
+	snprintf(prefix, sizeof(prefix), "%s/tree", world.root);
+	while ((entry = readdir(fds))) {
+		ssize_t n = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target));
+
+		count += n > 0 && (size_t)n >= strlen(prefix) && memcmp(target, prefix, strlen(prefix)) == 0;
+	}
+	return count;
+}
+
+static void test_build_directory_instead_of_file_is_closed(void **state)
+{
+	static const char *const ids[] = { PERF_ID, KERNEL_ID };
+	struct capture capture;
+	struct setting setting;
+
+	set_up_tree(&setting, "tree");
+	for (size_t i = 0; i < 2 * sizeof(ids) / sizeof(ids[0]); i++)
+		ask_kind(setting.source, ids[i % 2], BID_KIND_ELF, &capture);
+	tear_down(&setting);
+	assert_int_equal(count_open(), 0);
 }
 
 static void test_details(void **state)
@@ -245,9 +277,13 @@ static void test_receiver_is_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layouts),		 cmocka_unit_test(test_details),
-		cmocka_unit_test(test_absence),		 cmocka_unit_test(test_receiver_fails),
-		cmocka_unit_test(test_receiver_is_sent), cmocka_unit_test(test_free_in_flight),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_details),
+		cmocka_unit_test(test_absence),
+		cmocka_unit_test(test_receiver_fails),
+		cmocka_unit_test(test_receiver_is_sent),
+		cmocka_unit_test(test_free_in_flight),
+		cmocka_unit_test(test_build_directory_instead_of_file_is_closed),
 	};
 
 	return cmocka_run_group_tests(tests, begin_tree, end_world);
