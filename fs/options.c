@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bid/default.h>
 #include <bid/version.h>
@@ -65,32 +66,58 @@ static const char usage[] =
 	"\n"
 	"See mount.bidfs(8).\n";
 
-/* Options that mount(8), fstab(5) and systemd hand to every helper, and that change nothing here. */
-static const char *const ignored[] = { "defaults", "auto",	 "noauto",     "nofail",   "user",	  "nouser",   "users",
-				       "owner",	   "group",	 "suid",       "nosuid",   "dev",	  "nodev",    "exec",
-				       "async",	   "sync",	 "_netdev",    "relatime", "strictatime", "atime",    "diratime",
-				       "mand",	   "nomand",	 "silent",     "loud",	   "norelatime",  "lazytime", "nolazytime",
-				       "iversion", "noiversion", "nosymfollow" };
+/* Options that mount(8), fstab(5), systemd and FUSE have for every file system, and that ask for what this one does anyway. */
+static const char accepted[] =
+	" defaults auto noauto nofail user nouser users owner group suid nosuid dev nodev exec async sync _netdev "
+	"atime diratime nodiratime relatime norelatime strictatime lazytime nolazytime mand nomand iversion "
+	"noiversion silent loud nosymfollow comment helper kernel_cache auto_unmount default_permissions ";
+
+/* Options of other FUSE file systems, see mount.fuse3(8), with or without a value, which are ignored with a warning. */
+static const struct {
+	const char *name, *reason;
+} foreign[] = {
+	{ "allow_root", "it lets root in alone, which this file system cannot do - name 'allow_other' to let all users in" },
+	{ "fsname", "the mount table shows the store" },
+	{ "subtype", "the mount table shows 'fuse.bidfs'" },
+	{ "max_read", "the kernel chooses how much it reads" },
+	{ "auto_cache", "the daemon decides how long the kernel may cache" },
+	{ "noauto_cache", "the daemon decides how long the kernel may cache" },
+	{ "direct_io", "the daemon decides how long the kernel may cache" },
+	{ "attr_timeout", "the daemon decides how long the kernel may cache" },
+	{ "ac_attr_timeout", "the daemon decides how long the kernel may cache" },
+	{ "entry_timeout", "the daemon decides how long the kernel may cache" },
+	{ "negative_timeout", "the daemon decides how long the kernel may cache" },
+	{ "umask", "a file has the mode that it has in the store" },
+	{ "uid", "a file has the owner that it has in the store" },
+	{ "gid", "a file has the group that it has in the store" },
+	{ "use_ino", "the daemon numbers its inodes" },
+	{ "readdir_ino", "the daemon numbers its inodes" },
+	{ "big_writes", "the kernel chooses how much it writes" },
+	{ "clone_fd", "all threads read one device" },
+};
 
 /* Options that the kernel understands. */
-static const char *const kernel[] = { "noexec", "noatime", "nodiratime", "dirsync" };
+static const char kernel[] = " noexec noatime dirsync ";
 
-static bool listed(const char *const *list, size_t n, const char *option)
+/* Is @name one of @names, a list of words between blanks? */
+static bool is_word(const char *names, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(list[i], option) == 0)
+	size_t len = strcspn(name, " ");
+
+	for (const char *at = name[len] ? NULL : strstr(names, name); at; at = strstr(at + 1, name))
+		if (at[-1] == ' ' && at[len] == ' ')
 			return true;
 	return false;
 }
 
-/* One of @n @words; -1 after an error message. */
-static int choose(const char *option, const char *value, const char *const *words, int n)
+/* The index of @value in the NULL-terminated list @words; -EINVAL after an error message. */
+static int choose(const char *option, const char *value, const char *const *words)
 {
-	for (int i = 0; i < n; i++)
+	for (int i = 0; words[i]; i++)
 		if (strcmp(words[i], value) == 0)
 			return i;
 	bid_error("bad value '%s' for the option '%s': see 'mount.bidfs --help'", value, option);
-	return -1;
+	return -EINVAL;
 }
 
 /* Is @value, up to @end, a number from @min of units of 1 << @shift, which make @max at most? */
@@ -108,18 +135,8 @@ static bool parse(const char *value, unsigned shift, uint64_t min, uint64_t max,
 	return true;
 }
 
-/* A number from @min to @max. */
-static int number(const char *option, const char *value, uint64_t min, uint64_t max, uint64_t *ret_number)
-{
-	if (parse(value, 0, min, max, value + strlen(value), ret_number))
-		return 0;
-	bid_error("bad value '%s' for the option '%s': a number from %llu to %llu is wanted", value, option,
-		  (unsigned long long)min, (unsigned long long)max);
-	return -1;
-}
-
-/* A number of bytes, with a suffix K, M, G or T or without. */
-static int bytes(const char *option, const char *value, uint64_t *ret_bytes)
+/* A number of bytes, with a suffix K, M, G or T or without. -EINVAL after an error message. */
+static int set_bytes(const char *option, const char *value, uint64_t *ret_bytes)
 {
 	static const char units[] = "KMGT";
 	size_t len = strlen(value);
@@ -129,7 +146,7 @@ static int bytes(const char *option, const char *value, uint64_t *ret_bytes)
 		return 0;
 	bid_error("bad value '%s' for the option '%s': a number of bytes is wanted, or one with a suffix K, M, G or T", value,
 		  option);
-	return -1;
+	return -EINVAL;
 }
 
 /* Append a copy of @string to the NULL-terminated array @array. */
@@ -168,70 +185,73 @@ static int add_kernel(struct bid_options *options, const char *option)
 	char *longer;
 
 	if (asprintf(&longer, "%s%s%s", options->kernel ? options->kernel : "", options->kernel ? "," : "", option) < 0)
-		return -1;
+		return -ENOMEM;
 	free(options->kernel);
 	options->kernel = longer;
 	return 0;
 }
 
-/* One option of ours that has a value. -ENOENT if there is none of that name, -EINVAL after an error message. */
+static const char *const errors[] = { "enoent", "strict", NULL };
+static const char *const autos[] = { "auto", "on", "off", NULL };
+static const char *const levels[] = { "error", "warning", "info", "debug", NULL };
+
+/* Options that have a value, but for url and lower. @offset is that of an unsigned, or of a uint64_t for bytes. */
+static const struct value_option {
+	const char *name;
+	size_t offset;
+	const char *const *words; /* NULL for a number */
+	unsigned max, min; /* of a number; 0 for a number of bytes */
+	unsigned unit;
+} value_options[] = {
+	{ "wait", offsetof(struct bid_options, wait_ms), .max = 86400, .unit = 1000 },
+	{ "miss_rate", offsetof(struct bid_options, miss_rate), .max = 1000000, .unit = 1 },
+	{ "max_threads", offsetof(struct bid_options, max_threads), .min = 1, .max = THREADS_MAX, .unit = 1 },
+	{ "busy_poll", offsetof(struct bid_options, busy_poll_us), .max = BUSY_POLL_MAX, .unit = 1 },
+	{ "max_size", offsetof(struct bid_options, max_size) },
+	{ "cache_size", offsetof(struct bid_options, cache_size) },
+	{ "min_free", offsetof(struct bid_options, min_free) },
+	{ "errors", offsetof(struct bid_options, strict), .words = errors },
+	{ "passthrough", offsetof(struct bid_options, passthrough), .words = autos },
+	{ "sandbox", offsetof(struct bid_options, sandbox), .words = autos },
+	{ "log_level", offsetof(struct bid_options, log_level), .words = levels },
+};
+
+static const struct value_option *find_value_option(const char *name)
+{
+	for (size_t i = 0; i < sizeof(value_options) / sizeof(value_options[0]); i++)
+		if (strcmp(value_options[i].name, name) == 0)
+			return &value_options[i];
+	return NULL;
+}
+
+/* Set an option of ours that has a value. -ENOENT if there is none of that name, -EINVAL after an error message. */
 static int set_value(struct bid_options *options, const char *name, const char *value)
 {
-	static const char *const errors[] = { "enoent", "strict" };
-	static const char *const autos[] = { "auto", "on", "off" };
-	static const char *const levels[] = { "error", "warning", "info", "debug" };
-	uint64_t seconds, rate, threads, microseconds;
-	int choice;
+	const struct value_option *option = find_value_option(name);
+	void *field = option ? (char *)options + option->offset : NULL;
+	uint64_t n;
+	int r;
 
 	if (strcmp(name, "url") == 0)
 		return add_url(options, value);
 	if (strcmp(name, "lower") == 0)
 		return append(&options->lowers, value);
-	if (strcmp(name, "wait") == 0) {
-		if (number(name, value, 0, 86400, &seconds) < 0)
-			return -EINVAL;
-		options->wait_ms = (unsigned)seconds * 1000;
-	} else if (strcmp(name, "miss_rate") == 0) {
-		if (number(name, value, 0, 1000000, &rate) < 0)
-			return -EINVAL;
-		options->miss_rate = (unsigned)rate;
-	} else if (strcmp(name, "max_threads") == 0) {
-		if (number(name, value, 1, THREADS_MAX, &threads) < 0)
-			return -EINVAL;
-		options->max_threads = (unsigned)threads;
-	} else if (strcmp(name, "busy_poll") == 0) {
-		if (number(name, value, 0, BUSY_POLL_MAX, &microseconds) < 0)
-			return -EINVAL;
-		options->busy_poll_us = (unsigned)microseconds;
-	} else if (strcmp(name, "max_size") == 0) {
-		return bytes(name, value, &options->max_size) < 0 ? -EINVAL : 0;
-	} else if (strcmp(name, "cache_size") == 0) {
-		return bytes(name, value, &options->cache_size) < 0 ? -EINVAL : 0;
-	} else if (strcmp(name, "min_free") == 0) {
-		return bytes(name, value, &options->min_free) < 0 ? -EINVAL : 0;
-	} else if (strcmp(name, "errors") == 0) {
-		choice = choose(name, value, errors, 2);
-		if (choice < 0)
-			return -EINVAL;
-		options->strict = choice == 1;
-	} else if (strcmp(name, "passthrough") == 0) {
-		choice = choose(name, value, autos, 3);
-		if (choice < 0)
-			return -EINVAL;
-		options->passthrough = (enum bid_passthrough)choice;
-	} else if (strcmp(name, "sandbox") == 0) {
-		choice = choose(name, value, autos, 3);
-		if (choice < 0)
-			return -EINVAL;
-		options->sandbox = (enum bid_sandbox_use)choice;
-	} else if (strcmp(name, "log_level") == 0) {
-		choice = choose(name, value, levels, 4);
-		if (choice < 0)
-			return -EINVAL;
-		options->log_level = choice;
-	} else {
+	if (!option)
 		return -ENOENT;
+	if (option->words) {
+		r = choose(name, value, option->words);
+		if (r >= 0)
+			*(unsigned *)field = (unsigned)r;
+		return r < 0 ? r : 0;
 	}
+	if (!option->max)
+		return set_bytes(name, value, field);
+	if (!parse(value, 0, option->min, option->max, value + strlen(value), &n)) {
+		bid_error("bad value '%s' for the option '%s': a number from %u to %u is wanted", value, name, option->min,
+			  option->max);
+		return -EINVAL;
+	}
+	*(unsigned *)field = (unsigned)n * option->unit;
 	return 0;
 }
 
@@ -258,24 +278,68 @@ static int set_flag(struct bid_options *options, const char *name)
 		*(bool *)((char *)options + flags[i].offset) = true;
 		return 0;
 	}
-	if (listed(kernel, sizeof(kernel) / sizeof(kernel[0]), name))
-		return add_kernel(options, name) < 0 ? -ENOMEM : 0;
-	if (listed(ignored, sizeof(ignored) / sizeof(ignored[0]), name) || strncmp(name, "x-", 2) == 0 ||
-	    strncmp(name, "X-", 2) == 0)
+	return is_word(kernel, name) ? add_kernel(options, name) : -ENOENT;
+}
+
+/* Does @name, whose value is @value or NULL, change nothing here? */
+static bool is_ignored(const char *name, const char *value)
+{
+	if (strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
+		return true;
+	if (is_word(accepted, name))
+		return true;
+	if (value && strcmp(name, "subtype") == 0 && strcmp(value, "bidfs") == 0)
+		return true;
+	/* root is the owner of its mounts, and let in */
+	if (strcmp(name, "allow_root") == 0 && geteuid() == 0)
+		return true;
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		if (strcmp(foreign[i].name, name) != 0)
+			continue;
+		bid_warning("option '%s' ignored: %s", name, foreign[i].reason);
+		return true;
+	}
+	return false;
+}
+
+/* Tell why there is no option @name, with a value if @has_value. */
+static void refuse_option(const char *name, bool has_value)
+{
+	if (strcmp(name, "remount") == 0)
+		bid_error("cannot remount: unmount it and mount it anew with the new options");
+	else if (!has_value && (find_value_option(name) || strcmp(name, "url") == 0 || strcmp(name, "lower") == 0))
+		bid_error("the option '%s' needs a value, as in '%s=...': see 'mount.bidfs --help'", name, name);
+	else
+		bid_error("unknown option '%s': see 'mount.bidfs --help'", name);
+}
+
+/* Set the option @option, "NAME" or "NAME=VALUE", which is modified. A negative errno after an error message. */
+static int set_option(struct bid_options *options, char *option, bool sloppy)
+{
+	char *value = strchr(option, '=');
+	int r;
+
+	if (value)
+		*value++ = '\0';
+	r = value ? set_value(options, option, value) : set_flag(options, option);
+	if (r != -ENOENT || is_ignored(option, value))
+		return r == -ENOENT ? 0 : r;
+	if (sloppy && strcmp(option, "remount") != 0) {
+		bid_warning("unknown option '%s' passed over", option);
 		return 0;
-	return -ENOENT;
+	}
+	refuse_option(option, value);
+	return -EINVAL;
 }
 
 /* What follows -o. A backslash keeps a comma from ending an option. */
 static int set_options(struct bid_options *options, const char *list, bool sloppy)
 {
 	bid_auto_free char *copy = malloc(strlen(list) + 1);
+	int r = copy ? 0 : -ENOMEM;
 
-	if (!copy)
-		return -ENOMEM;
-	while (*list) {
-		char *out = copy, *value;
-		int r;
+	while (r == 0 && *list) {
+		char *out = copy;
 
 		for (; *list && *list != ','; list++) {
 			if (list[0] == '\\' && list[1] == ',')
@@ -284,32 +348,10 @@ static int set_options(struct bid_options *options, const char *list, bool slopp
 		}
 		*out = '\0';
 		list += *list == ',';
-		if (!*copy)
-			continue;
-
-		value = strchr(copy, '=');
-		if (value && strncmp(copy, "x-", 2) != 0 && strncmp(copy, "X-", 2) != 0) {
-			*value = '\0';
-			r = strcmp(copy, "comment") == 0 || strcmp(copy, "user") == 0 || strcmp(copy, "helper") == 0
-				    ? 0
-				    : set_value(options, copy, value + 1);
-		} else {
-			r = set_flag(options, copy);
-		}
-		if (r == -ENOENT && strcmp(copy, "remount") == 0) {
-			bid_error("cannot remount: unmount it and mount it anew with the new options");
-			return r;
-		}
-		if (r == -ENOENT && sloppy) {
-			bid_warning("unknown option '%s' passed over", copy);
-		} else if (r == -ENOENT) {
-			bid_error("unknown option '%s': see 'mount.bidfs --help'", copy);
-			return r;
-		} else if (r < 0) {
-			return r;
-		}
+		if (*copy)
+			r = set_option(options, copy, sloppy);
 	}
-	return 0;
+	return r;
 }
 
 /* What a cache of the user's has need not be fetched. Not if others are let in: it is his, and its files may be for him alone. */

@@ -30,11 +30,11 @@ struct bid_options {
 	bool foreground;
 	bool allow_other;
 	bool nonempty;
-	bool strict; /* errors=strict */
 	bool offline;
 	bool read_only; /* ro */
 	struct bid_way
 		way; /* to the stores, with allow_other: who does not get there reads nothing here; not an option of the user */
+	unsigned strict; /* errors=strict */
 	enum bid_passthrough passthrough;
 	enum bid_sandbox_use sandbox;
 	unsigned wait_ms; /* 0 is for ever */
@@ -44,7 +44,7 @@ struct bid_options {
 	uint64_t max_size; /* bytes; 0 is no limit */
 	uint64_t cache_size; /* bytes of what was fetched; 0 is no limit */
 	uint64_t min_free; /* bytes on the store's file system; 0 is no limit */
-	int log_level; /* enum bid_log_level */
+	unsigned log_level; /* enum bid_log_level */
 	char **urls; /* NULL-terminated, or NULL if none was given; owned */
 	char **lowers; /* directories of lower stores, as urls; owned */
 	char *kernel; /* comma-separated options for the kernel; owned */

@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <bid/error.h>
 #include <bid/fetch.h>
@@ -27,10 +30,28 @@ int bid_servers_check(const char *url)
 	int r = bid_fetch_check_url(url);
 	bid_auto_free char *shown = r < 0 ? bid_fetch_url_shown(url) : NULL;
 
-	if (r < 0)
+	if (r == -EPROTONOSUPPORT)
 		bid_error("not a server's URL: '%s': one that begins with 'http://', 'https://' or 'file://' is wanted",
 			  shown ? shown : "");
+	else if (r < 0)
+		bid_error("not a server's URL: '%s': a host or an absolute path is wanted, without a query or a fragment, and with "
+			  "'%%20' for a blank",
+			  shown ? shown : "");
 	return r;
+}
+
+/* A tree on another file system may be mounted later, and to look for it is to wait for somebody else's machine. */
+static void warn_of_no_tree(const char *url)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV };
+	bid_auto_free char *path = NULL;
+	bid_auto_fd int fd = -1;
+
+	if (bid_fetch_url_tree(url, &path) < 0)
+		return;
+	fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		bid_warning("%s: '%s': nothing is fetched from '%s' until it is there", strerror(errno), path, url);
 }
 
 /* DEBUGINFOD_URLS=file://M is how other programs are told of this very mount: to ask ourselves would be to wait for ourselves. */
@@ -105,6 +126,8 @@ int bid_servers_new(const struct bid_options *options, struct bid_servers **ret_
 	bid_fetch_config_from_environment(&servers->config);
 	if (options->max_size)
 		servers->config.max_size = options->max_size;
+	for (char **url = urls_of(servers); *url; url++)
+		warn_of_no_tree(*url);
 	*ret_servers = servers;
 	return 0;
 }

@@ -211,12 +211,18 @@ def test_refuses_a_dead_mount(mount, store, env):
 BAD_OPTIONS = {
     "frobnicate": "unknown option 'frobnicate'",
     "frobnicate=1": "unknown option 'frobnicate'",
+    "auto noauto": "unknown option 'auto noauto'",
+    "wait": "the option 'wait' needs a value, as in 'wait=...'",
+    "url": "the option 'url' needs a value",
+    "remount": "unmount it and mount it anew",
     "ro,wait=2,color": "unknown option 'color'",
     "url=ftp://example.org": "not a server's URL: 'ftp://example.org'",
     "url=ftp://tmp": "not a server's URL: 'ftp://tmp'",
     "url=ftp://user:secret@tmp": "not a server's URL: 'ftp://tmp'",
     "url=": "not a server's URL: ''",
     "url=http://": "not a server's URL",
+    "url=file:///a b": "not a server's URL: 'file:///a b': .* '%20' for a blank",
+    "url=file:///a?b": "not a server's URL: .* without a query",
     "wait=-1": "bad value '-1' for the option 'wait': a number from 0 to 86400 is wanted",
     "wait=": "bad value '' for the option 'wait'",
     "wait=soon": "bad value 'soon'",
@@ -243,7 +249,7 @@ BAD_OPTIONS = {
 def test_refuses_bad_options(store, mountpoint, env, option):
     status, message = refused(env, store, mountpoint, "-o", option)
     assert status == USAGE and re.search(BAD_OPTIONS[option], message), message
-    assert "see 'mount.bidfs --help'" in message or "is wanted" in message
+    assert re.search("see 'mount.bidfs --help'|wanted|anew with the new options", message), message
 
 
 def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
@@ -252,6 +258,39 @@ def test_accepts_what_is_no_option_of_ours(store, mountpoint, env):
     assert tools.run(tools.MOUNT_BIDFS, "-n", "-v", "-t", "bidfs", "-f", store, mountpoint, "-o", good, env=env).stderr == ""
     sloppy = tools.run(tools.MOUNT_BIDFS, "-f", store, mountpoint, "-o", "frobnicate", "-s", env=env)
     assert sloppy.stderr == "mount.bidfs: warning: unknown option 'frobnicate' passed over\n"
+
+
+@pytest.mark.parametrize("options", ["noatime", "nodiratime", "noatime,nodiratime", "default_permissions,auto_unmount,kernel_cache",
+                                     "subtype=bidfs,user=root,nofail,x-systemd.requires=network-online.target"])
+def test_options_of_every_file_system_mount(mount, store, options):
+    """Not with -f alone: libfuse sees them, too."""
+    assert store.name in mount(*options.split(",")).status()["store"]
+
+
+def test_options_of_other_fuse_file_systems_are_ignored_with_a_warning(mount, store):
+    options = {"fsname=bid": "shows the store", "subtype=sshfs": "shows 'fuse.bidfs'", "max_read=131072": "the kernel chooses",
+               "umask=022": "mode that it has in the store", "uid=0": "owner", "attr_timeout=1": "may cache"}
+    m = mount(*options)
+    for option, reason in options.items():
+        m.expect(f"option '{option.partition('=')[0]}' ignored: .*{reason}")
+    found = tools.run("findmnt", "-n", "-o", "SOURCE,FSTYPE", m.path).stdout.split()
+    assert found == [str(store), "fuse.bidfs"]
+
+
+def test_allow_root_of_a_user_is_ignored_with_a_warning(needs_root, store, mountpoint, place, env):
+    mine = place / "mount.bidfs"
+    mine.write_bytes(tools.MOUNT_BIDFS.read_bytes())
+    mine.chmod(0o755)
+    os.chown(mountpoint, NOBODY, NOBODY)
+    warnings = [isolated(f"{user} {mine} -f {store} {mountpoint} -o allow_root || true", env).stderr
+                for user in ("", as_user(NOBODY))]
+    assert "allow_root" not in warnings[0]
+    assert "option 'allow_root' ignored: it lets root in alone" in warnings[1] and "name 'allow_other'" in warnings[1]
+
+
+def test_a_tree_that_is_absent_is_warned_of(mount, place):
+    m = mount(f"url=file://{place}/typo")
+    m.expect(f"No such file or directory: '{place}/typo': nothing is fetched from 'file://{place}/typo' until it is there")
 
 
 BAD_ARGUMENTS = {

@@ -211,6 +211,7 @@ def test_itself_by_another_name(mount, faults, place):
 
 def test_threads_leave_signals_alone(mount, faults, place):
     """A signal is for the thread that ends the mount; all others block them."""
+    (place / "tree").mkdir()
     m = mount(f"url={faults().url}", f"url=file://{place}/tree", "cache_size=1G")
     blocked = {}
     for task in pathlib.Path(f"/proc/{m.pid}/task").iterdir():
