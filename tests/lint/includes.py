@@ -46,9 +46,9 @@ RULES = [
     (r"fs/(landlock|sandbox|servers|servers_none|syscalls_none)\.[ch]|fs/syscalls\.h", "", ["include/bid", "store/base", "fs"]),
     (r"fs/syscalls\.c", "seccomp", ["include/bid", "store/base", "fs"]),
     (r"fs/.*", "fuse", ["include/bid", "store/base", "fs"]),
-    (r"tests/(unit|fuzz|bench|power|hostile)/.*", "cmocka elf archive xxhash jansson zstd",
+    (r"tests/(unit|fuzz|bench|power|hostile|clock)/.*", "cmocka elf archive xxhash jansson zstd",
      ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/ctl", "fs",
-      "tests"]),
+      "tests", "tests/clock"]),
     (r"tests/.*|contrib/.*", "", ["include/bid"]),
 ]
 
