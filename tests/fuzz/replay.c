@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Drives a fuzz target without a fuzzer: over every file named, and over every file directly in a directory named, in the order
- * of their names. With -m COUNT also over as many mutants of each, which are the same ones every time, or with -s SEED others; with
- * -o FILE what is about to run is kept in FILE, to be had after a crash. Fails only as the target does, by abort or crash; or with
- * 2 if it cannot run, or has nothing to.
+ * of their names. With -m COUNT also over as many mutants of each, which are the same ones every time, or with -s SEED others, or
+ * with -s time others each time; with -o FILE what is about to run is kept in FILE, to be had after a crash. Fails only as the
+ * target does, by abort or crash; or with 2 if it cannot run, or has nothing to.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "../random.h"
@@ -194,13 +195,15 @@ int main(int argc, char **argv)
 		if (option == 'm')
 			replay.mutants = strtoul(optarg, NULL, 10);
 		else if (option == 's')
-			replay.seed = strtoull(optarg, NULL, 10);
+			replay.seed = strcmp(optarg, "time") == 0 ? (uint64_t)time(NULL) : strtoull(optarg, NULL, 10);
 		else if (option == 'o')
 			keep = open(optarg, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 		if (option == '?' || (option == 'o' && keep < 0))
 			return 2;
 	}
 	replay.keep = keep;
+	if (replay.seed)
+		printf("seed %llu\n", (unsigned long long)replay.seed);
 	for (int i = optind; i < argc && status == 0; i++)
 		status = run_path(&replay, AT_FDCWD, argv[i]) < 0 ? 2 : 0;
 	free(replay.before);

@@ -8,19 +8,19 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 
 import pytest
 
 import daemon
 import servers
 import tools
+from clock import Clock
 from machine import Machine, why_none
 
 sys.dont_write_bytecode = True
 
 LIMIT = 60  # seconds, unless a test says otherwise by the marker "limit"
-MODES = ("passthrough", "no_open")
+MODES = ("no_open",) if tools.why_no_passthrough() else ("passthrough", "no_open")
 GRACE = 5  # seconds more, after which the daemons are killed, so that what waits for them without hearing signals goes on
 
 
@@ -28,15 +28,14 @@ class TimeLimit(Exception):
     pass
 
 
-def pytest_addoption(parser):
-    parser.addoption("--last-first", action="store_true",
-                     help="begin with the last files: of two who share the work and have no time for all, each leaves out others")
-
-
 def pytest_collection_modifyitems(config, items):
-    if config.getoption("last_first"):
-        names = sorted({item.path for item in items}, reverse=True)
-        items.sort(key=lambda item: names.index(item.path))
+    """The tests that the list release names run with the full numbers only."""
+    if os.environ.get("BIDFS_FULL"):
+        return
+    release = {line.strip() for line in (tools.ROOT / "tests/lists/release").read_text().splitlines()}
+    left_out = [item for item in items if f"{item.path.name}::{item.originalname}" in release]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_configure(config):
@@ -79,9 +78,6 @@ def kill_daemons(item):
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_setup(item):
-    # who has so much time for all of them, and no more, is told which ones were not begun
-    if time.time() > float(os.environ.get("BID_TEST_UNTIL", "inf")):
-        item.add_marker(pytest.mark.skip(reason="not begun: the time for all mount tests is over (BID_TEST_UNTIL)"))
     with limited(item):
         yield
 
@@ -151,9 +147,6 @@ def needs_root():
 @pytest.fixture(params=[pytest.param(mode, marks=getattr(pytest.mark, mode)) for mode in MODES])
 def mode(request):
     """How data gets to readers; mounts of a test that asks for it are in that mode."""
-    missing = tools.why_no_passthrough()
-    if request.param == "passthrough" and missing:
-        pytest.skip(missing)
     return request.param
 
 
@@ -183,6 +176,12 @@ def mount(request, place, store, env):
         except AssertionError as trouble:
             troubles.append(str(trouble))
     assert not troubles, "\n".join(troubles)
+
+
+@pytest.fixture
+def clock(place):
+    """A clock that the test moves: mount(..., env_more=clock.env)."""
+    return Clock(place / "clock")
 
 
 @pytest.fixture

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Programs to debug, to profile and to fetch, compiled by the test run."""
+import atexit
+import functools
 import hashlib
+import os
 import pathlib
 import re
+import shutil
+import tempfile
 
 import tools
 
@@ -27,12 +32,31 @@ class Program:
         return self.path.read_bytes()
 
 
+@functools.cache
+def cache():
+    """A directory for what was compiled, of all tests of a run."""
+    if directory := os.environ.get("BID_TEST_CACHE"):
+        return pathlib.Path(directory)
+    made = tempfile.TemporaryDirectory(prefix="bidfs-programs-")
+    atexit.register(made.cleanup)
+    return pathlib.Path(made.name)
+
+
 def compile_c(source, output, *flags):
+    """Compile a source once for the same flags; each output is a copy."""
     output = pathlib.Path(output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    # the file of an earlier build may be in use
+    # an earlier build may run
     output.unlink(missing_ok=True)
-    tools.run("gcc", "-O1", "-D_GNU_SOURCE", *flags, "-o", output, SOURCES / source)
+    command = ["gcc", "-O1", "-D_GNU_SOURCE", *flags]
+    key = hashlib.sha256("\0".join([*command, str(SOURCES / source)]).encode() + (SOURCES / source).read_bytes()).hexdigest()
+    compiled = cache() / key
+    if not compiled.exists():
+        # a name of this process: another may compile the same
+        made = cache() / f"{key}.{os.getpid()}"
+        tools.run(*command, "-o", made, SOURCES / source)
+        made.rename(compiled)
+    shutil.copy(compiled, output)
     return output
 
 

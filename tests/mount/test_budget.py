@@ -78,7 +78,6 @@ def resident(m):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-@pytest.mark.skipif(not os.environ.get("BIDFS_FULL"), reason="of the full numbers, with BIDFS_FULL=1")
 @pytest.mark.limit(300)
 def test_a_long_flood(mount, mode, needs_root, faults, place, flood):
     """R26: a minute of it. What others notice is told, and the memory that it takes is bounded."""

@@ -71,7 +71,6 @@ def test_truncated(mount, faults, place, store, form):
     assert leftovers(store) == []
 
 
-@pytest.mark.skipif(not FULL, reason="of the full numbers, with BIDFS_FULL=1")
 @pytest.mark.limit(HOUR)
 def test_large_and_truncated(mount, faults, place, store):
     """R2: the same of 8 MiB, at random."""
@@ -262,7 +261,6 @@ def test_unreachable(mount, faults, certificate, how):
         assert m.counter("remembered_absent") == 0
 
 
-@pytest.mark.skipif(not FULL, reason="of the full numbers, with BIDFS_FULL=1")
 @pytest.mark.limit(HOUR)
 def test_other_bytes(mount, faults, place, store, env):
     """R12: sound, but other bytes than were had first under that id: refused, until the user takes them."""

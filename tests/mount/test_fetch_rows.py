@@ -160,8 +160,6 @@ def test_slow_bodies(mount, mode, faults, place):
 @pytest.mark.limit(240)
 def test_cold_archive(mount, faults, place, store, env):
     """A server that unpacks a package before it says anything: who waits gets it, and who does not finds it later."""
-    if not FULL:
-        pytest.skip("takes minutes: BIDFS_FULL=1")
     original, server = programs.small(place / "app"), faults("delay:40")
     early, late = (programs.forge(original, f"{byte}" * 20, place / byte) for byte in ("ee", "ef"))
     server.serve(early)

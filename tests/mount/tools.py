@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Running programs, waiting for conditions, and asking what is possible here."""
+import functools
 import os
 import pathlib
 import platform
@@ -56,6 +57,10 @@ def in_time(attempt, times=5):
             if not left:
                 raise
             print(f"once more: {trouble}")
+            if retries := os.environ.get("BID_TEST_RETRIES"):
+                test = os.environ.get("PYTEST_CURRENT_TEST", "?").partition(" ")[0]
+                with open(retries, "a", encoding="utf-8") as file:
+                    file.write(f"{test}: {' '.join(str(trouble).split())[:160]}\n")
             time.sleep(1)  # or all would be in the time for which it stands still
 
 
@@ -92,11 +97,13 @@ def version(text):
     return tuple(int(number) for number in re.match(r"[\d.]+", text)[0].strip(".").split("."))
 
 
+@functools.cache
 def is_sanitized():
     """Is what is tested built with the address sanitizer?"""
     return b"__asan_init" in MOUNT_BIDFS.read_bytes()
 
 
+@functools.cache
 def why_no_passthrough():
     """What passthrough lacks here; None if it must work."""
     libfuse = run("pkg-config", "--modversion", "fuse3").stdout.strip()

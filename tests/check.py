@@ -1,0 +1,327 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Build bidfs and run the tests of a list in tests/lists. contrib/check installs the packages and starts this.
+
+A line of a list is the name of a meson test, a file of tests/mount, or FILE::TEST of such a file. The lists commit and release
+have every test, each in one of them. The other lists name tests of commit that run in one more build or on one more system.
+
+An exit status alone proves nothing: a run without a record, with an empty one, with fewer tests than the list has, or with nothing
+but skipped tests has failed.
+"""
+import argparse
+import collections
+import fcntl
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+LISTS = ROOT / "tests/lists"
+DIR = ROOT / "build-check"
+LANES = 5  # mount tests at a time: they wait more than they compute
+JOBS = 2  # meson tests at a time, beside them
+PATIENCE = 3  # the factor for all time limits, as the machine may be busy
+HANG = 3600  # seconds after which mount tests hang
+RETRIES = 3  # attempts that tests may repeat in one run
+TAIL = 60  # lines of a failed test's output that are printed
+OPTIONS = {
+    "full": [],
+    "reduced": ["-Dfuse=disabled", "-Dfetch=disabled"],
+    # libbid.so leaves the symbols of the sanitizers to the program
+    "sanitized": ["-Db_sanitize=address,undefined", "-Db_lundef=false"],
+}
+SUPPRESSIONS = ROOT / "tests/mount/leaks.supp"
+# the settings of the user must not reach the tests, which start servers of their own
+CLEARED = re.compile(r"DEBUGINFOD_.*|BIDFS_BUILD|(https?|all|no)_proxy|CURL_CA_BUNDLE|SSL_CERT_(FILE|DIR)|NETRC", re.I)
+
+
+def read_list(name):
+    lines = (line.partition("#")[0].strip() for line in (LISTS / name).read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def one_line(text):
+    return " ".join((text or "").split())
+
+
+def last_line(text):
+    lines = [line for line in (text or "").splitlines() if line.strip()]
+    return one_line(lines[-1]) if lines else ""
+
+
+class Results:
+    """The outcome of each test, from several threads."""
+
+    def __init__(self):
+        self.lines = []  # (outcome, stage, name, reason)
+        self.lock = threading.Lock()
+
+    def add(self, outcome, stage, name, reason=""):
+        with self.lock:
+            self.lines.append((outcome, stage, one_line(name), one_line(reason)))
+
+    def fail(self, stage, name, reason, output=""):
+        self.add("failed", stage, name, reason)
+        text = "".join(f"    {line}\n" for line in (output or "").splitlines()[-TAIL:])
+        print(f"--- {stage}: {name}: {one_line(reason)[:200]}\n{text}", end="", flush=True)
+
+    def count(self, outcome, stage=None):
+        return sum(line[0] == outcome and stage in (None, line[1]) for line in self.lines)
+
+    def summary(self, stage=None):
+        return ", ".join(f"{self.count(outcome, stage)} {outcome}" for outcome in ("passed", "failed", "skipped"))
+
+
+def log_command(argv, log, **options):
+    with open(log, "ab") as output:
+        return subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False,
+                              **options).returncode
+
+
+def build(results, stage, targets=()):
+    """Build a stage, again what has changed. Returns whether it is built."""
+    begun, directory, log = time.monotonic(), DIR / stage, DIR / f"{stage}-build.log"
+    log.unlink(missing_ok=True)
+    if (directory / "build.ninja").exists() or not log_command(
+            ["meson", "setup", directory, ROOT, "-Dwerror=true", *OPTIONS[stage]], log):
+        if not log_command(["ninja", "-C", directory, *targets], log):
+            print(f"{stage}: built in {time.monotonic() - begun:.0f} s", flush=True)
+            return True
+    results.fail(stage, "build", f"see '{log}'; an old '{directory}' may be removed", log.read_text(errors="replace"))
+    return False
+
+
+def environment(stage):
+    """What the tests of a stage run in."""
+    kept = {name: value for name, value in os.environ.items() if not CLEARED.fullmatch(name)}
+    (DIR / "home").mkdir(exist_ok=True)
+    (DIR / "cache").mkdir(exist_ok=True)
+    kernels = DIR / "kernels"
+    return kept | ({"BID_TEST_KERNELS": str(kernels)} if kernels.exists() else {}) | {
+        "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(DIR / "home"),
+        "BID_SOURCE_ROOT": str(ROOT), "BID_BUILD_ROOT": str(DIR / stage), "BID_TEST_PATIENCE": str(PATIENCE),
+        "BID_TEST_CACHE": str(DIR / "cache"), "BID_TEST_RETRIES": str(DIR / "retries"),
+        "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1",
+        "LSAN_OPTIONS": f"suppressions={SUPPRESSIONS}:print_suppressions=0",
+        "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
+    }
+
+
+def meson_tests(stage):
+    """The meson tests of a built stage: {name: description}."""
+    return {test["name"]: test for test in json.loads((DIR / stage / "meson-info/intro-tests.json").read_text())}
+
+
+def inner_skips(output):
+    """The tests that a cmocka program skipped: {name: what it printed meanwhile}."""
+    printed, skips = [], {}
+    for line in output.splitlines():
+        if line.startswith("[ RUN "):
+            printed = []
+        elif match := re.match(r"\[\s+SKIPPED \] (\w+)$", line):
+            # the summary at the end names it again
+            skips.setdefault(match[1], " ".join(printed))
+        elif not line.startswith("["):
+            printed.append(line)
+    return skips
+
+
+def run_meson(results, stage, names):
+    begun, log = time.monotonic(), DIR / stage / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    status = log_command(["meson", "test", "-C", DIR / stage, "--no-rebuild", "--num-processes", JOBS, "--timeout-multiplier",
+                          PATIENCE, *names], DIR / f"{stage}-test.log", env=environment(stage))
+    tests = [json.loads(line) for line in log.read_text().splitlines() if line.strip()] if log.exists() else []
+    for test in tests:
+        name, result = test["name"].rpartition(" / ")[2], test["result"]
+        output = (test.get("stdout") or "") + (test.get("stderr") or "")
+        if result == "SKIP":
+            results.add("skipped", stage, name, last_line(output) or "no reason given")
+        elif result in ("OK", "EXPECTEDFAIL"):
+            results.add("passed", stage, name)
+        else:
+            results.fail(stage, name, f"{result.lower()}, exit status {test.get('returncode')}: {last_line(output)}", output)
+        for inner, reason in inner_skips(output).items():
+            results.add("skipped", stage, f"{name}: {inner}", reason or "no reason given")
+    if len(tests) != len(names):
+        results.fail(stage, "meson test", f"{len(tests)} of {len(names)} tests ran, exit status {status}")
+    print(f"{stage}: {len(tests)} meson tests in {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def run_mount(results, stage, nodes, options=(), full=False):
+    """Run tests of tests/mount; `nodes` are relative to it."""
+    begun, report, log = time.monotonic(), DIR / f"{stage}-mount.xml", DIR / f"{stage}-mount.log"
+    report.unlink(missing_ok=True)
+    log.unlink(missing_ok=True)
+    status = log_command(["timeout", "--kill-after=30", HANG * (4 if full else 1), sys.executable, "-m", "pytest", "-p",
+                          "no:cacheprovider", "-ra", "--durations=40", f"--junitxml={report}", "-o", "junit_family=xunit2",
+                          *options, *(ROOT / "tests/mount" / node for node in nodes)], log, cwd=ROOT,
+                         env=environment(stage) | ({"BIDFS_FULL": "1"} if full else {}))
+    cases = list(xml.etree.ElementTree.parse(report).iter("testcase")) if report.exists() else []
+    for case in cases:
+        name = f"{case.get('classname', '').rpartition('.')[2]}: {case.get('name')}"
+        trouble = case.find("failure") if case.find("failure") is not None else case.find("error")
+        skipped = case.find("skipped")
+        if trouble is not None:
+            output = [trouble.text] + [case.findtext(stream) for stream in ("system-out", "system-err")]
+            results.fail(stage, name, trouble.get("message"), "\n".join(filter(None, output)))
+        elif skipped is not None:
+            results.add("skipped", stage, name, skipped.get("message") or "no reason given")
+        else:
+            results.add("passed", stage, name)
+    if not cases or status not in (0, 1):
+        results.fail(stage, "pytest", f"{len(cases)} tests ran, exit status {status}", log.read_text(errors="replace"))
+    print(f"{stage}: {len(cases)} mount tests in {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def run_list(results, stage, names, without=(), full=False):
+    """Run the tests of a list in a built stage, all lanes at once."""
+    names = [name for name in names if name not in without]
+    meson = [name for name in names if not name.startswith("test_")]
+    mount = [name for name in names if name.startswith("test_")]
+    lanes = []
+    if meson:
+        lanes.append(threading.Thread(target=run_meson, args=(results, stage, meson)))
+    if mount:
+        options = ["-n", str(LANES), "--dist=loadfile"]
+        options += [f"--deselect=tests/mount/{name}" for name in without if "::" in name]
+        lanes.append(threading.Thread(target=run_mount, args=(results, stage, mount, options, full)))
+    for lane in lanes:
+        lane.start()
+    return lanes
+
+
+def check_lists(results):
+    """Each test is in one of the lists commit and release, and each line of the other lists is in commit."""
+    commit, release = read_list("commit"), read_list("release")
+    listed = collections.Counter(commit + release)
+    tests = set(meson_tests("full")) | {path.name for path in (ROOT / "tests/mount").glob("test_*.py")}
+    for name in tests - set(listed):
+        results.fail("lists", name, "no list has it: add it to tests/lists/commit or release")
+    for name in listed:
+        if listed[name] > 1 or name.partition("::")[0] not in tests:
+            results.fail("lists", name, "listed twice" if listed[name] > 1 else "there is no such test")
+    for path in LISTS.iterdir():
+        for name in set(read_list(path.name)) - set(listed):
+            if name.partition("::")[0] not in commit:
+                results.fail("lists", name, f"'{path.name}' has it, but 'commit' has not")
+    print(f"lists: {len(commit)} lines in commit, {len(release)} in release", flush=True)
+
+
+def check_all(results, which):
+    """Run the lists: first the full build's, beside which the others are built."""
+    if log_command([ROOT / "contrib/kernels", DIR / "kernels"], DIR / "kernels.log"):
+        print("kernels: not downloaded: tests of foreign kernels skip", flush=True)
+    release = read_list("release")
+    lanes = []
+    if build(results, "full"):
+        check_lists(results)
+        if which == "full":
+            lanes = run_list(results, "full", read_list("commit") + release, full=True)
+        else:
+            lanes = run_list(results, "full", read_list("versions" if which == "versions" else "commit"), without=release)
+    if which != "versions":
+        for stage in ("sanitized", "reduced"):
+            if build(results, stage):
+                lanes += run_list(results, stage, read_list(stage), without=release)
+    for lane in lanes:
+        lane.join()
+    if (DIR / "home").exists() and any((DIR / "home").iterdir()):
+        results.fail("check", "home", f"a test wrote into the home of its user: '{DIR / 'home'}'")
+
+
+def of_files(files):
+    """The meson tests and the tests of tests/mount that these files have."""
+    meson, mount = [], []
+    tests = meson_tests("full")
+    sources = {pathlib.Path(source).resolve(): target["filename"][0]
+               for target in json.loads((DIR / "full/meson-info/intro-targets.json").read_text())
+               for group in target["target_sources"] for source in group.get("sources", [])
+               if target["name"].startswith("test-")}
+    for file in files:
+        path = pathlib.Path(file.partition("::")[0]).resolve()
+        if path.parent == ROOT / "tests/mount":
+            mount.append(path.name + "".join(file.partition("::")[1:]))
+            continue
+        words = {str(path), sources.get(path)}
+        found = [name for name, test in tests.items() if words & set(test["cmd"])]
+        if not found:
+            sys.exit(f"check: '{file}': no test is made of it")
+        meson += found
+    return meson, mount
+
+
+def check_some(results, name, files):
+    """Run single tests in the full build."""
+    if not build(results, "full"):
+        return
+    if name:
+        meson = [test for test in meson_tests("full") if name in test]
+        mount, options = [""], ["-k", name]
+    else:
+        meson, mount = of_files(files)
+        options = []
+    if meson:
+        run_meson(results, "full", meson)
+    if mount:
+        before = results.count("failed")
+        run_mount(results, "full", mount, options)
+        # pytest exits with 5 if it found no test, which is right if meson has one
+        if name and meson and results.lines[-1][1:3] == ("full", "pytest") and "status 5" in results.lines[-1][3]:
+            del results.lines[before - results.count("failed"):]
+
+
+def print_end(results, verbose):
+    skipped = [line for line in results.lines if line[0] == "skipped"]
+    if skipped:
+        print("skipped:")
+    for (stage, reason), count in collections.Counter((line[1], line[3]) for line in skipped).most_common():
+        print(f"  {count}: {stage}: {reason}")
+        for line in skipped if verbose else ():
+            if (line[1], line[3]) == (stage, reason):
+                print(f"    {line[2]}")
+    retries = (DIR / "retries").read_text().splitlines() if (DIR / "retries").exists() else []
+    if retries:
+        print(f"retried: {len(retries)}", *(f"  {line}" for line in retries), sep="\n")
+    if len(retries) > RETRIES:
+        results.fail("check", "retries", f"{len(retries)} attempts were repeated, {RETRIES} may be")
+    if results.count("failed"):
+        print("failed:")
+    for _, stage, name, reason in [line for line in results.lines if line[0] == "failed"]:
+        print(f"  {stage}: {name}: {reason[:160]}")
+    print(results.summary())
+    return 0 if results.count("passed") and not results.count("failed") else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="contrib/check")
+    parser.add_argument("-v", action="store_true", dest="verbose", help="name each skipped test")
+    parser.add_argument("--full", action="store_const", const="full", dest="which", default="commit")
+    parser.add_argument("--versions", action="store_const", const="versions", dest="which")
+    parser.add_argument("-k", metavar="NAME", dest="name", help="run the tests whose names contain NAME")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="run the tests of these files")
+    args = parser.parse_args()
+    DIR.mkdir(exist_ok=True)
+    lock = os.open(DIR, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(f"check: '{DIR}': another check works there")
+    (DIR / "retries").unlink(missing_ok=True)
+    results = Results()
+    if args.name or args.files:
+        check_some(results, args.name, args.files)
+    else:
+        check_all(results, args.which)
+    return print_end(results, args.verbose)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
