@@ -294,6 +294,7 @@ int bid_visible_error(const struct bid_fs *fs, int error)
 		/* anything but "no such file" makes elfutils give up on a module for good */
 		return fs->options->strict ? -error : ENOENT;
 	case EBADMSG:
+	case EOPNOTSUPP: /* cannot be unpacked */
 		return fs->options->strict ? EIO : ENOENT;
 	case EINPROGRESS:
 		return ENOENT;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "base/trouble.h"
 #include "flight.h"
 #include "instead.h"
 
@@ -228,7 +229,7 @@ int bid_broker_look(struct bid_broker *broker, const struct bid_request *request
 			*ret_ttl = 0;
 		return -ENOENT;
 	}
-	if (r != -ENOENT && r != -EBADMSG)
+	if (r != -ENOENT && !bid_is_unusable(r))
 		return r;
 	if (can_fetch(broker, request)) {
 		if (!broker->config.no_negative && bid_absences_ttl(broker->too_large, request, "") > 0)

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "instead.h"
 #include "request.h"
 
@@ -447,7 +448,7 @@ void bid_flight_depart(struct bid_flight *flight, bool look)
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	int r = look ? bid_store_find(broker->store, &flight->request, &file) : -ENOENT;
 
-	if (r == -ENOENT || r == -EBADMSG) {
+	if (r == -ENOENT || bid_is_unusable(r)) {
 		bid_race_line_up(flight);
 		bid_race_step(flight);
 	} else {

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trouble.h"
 
 #define FLIGHTS_MAX 3 /* of the section, the debuginfo and the ELF file */
 
@@ -50,7 +51,7 @@ static void note_flight(struct bid_instead *instead, struct bid_flight *flight)
  */
 static bool leaves_hope(int error, const struct bid_flight *flight)
 {
-	if (error == 0 || error == -ENOENT || error == -EBADMSG)
+	if (error == 0 || error == -ENOENT || bid_is_unusable(error))
 		return true;
 	if (error != -EHOSTUNREACH || !flight)
 		return false;

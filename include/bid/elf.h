@@ -83,8 +83,8 @@ int bid_elf_is_packed(int fd);
 
 /*
  * Write the unpacked content of the packed file open at @fd, at most @max bytes of it, through @write (0 or a negative errno,
- * which ends it). Of a kernel image that is the kernel, vmlinux. Returns 0, -EBADMSG for a damaged file, -EFBIG above @max, or
- * what @write returned.
+ * which ends it). Of a kernel image that is the kernel, vmlinux. Returns 0, -EBADMSG for a damaged file, -EOPNOTSUPP if this
+ * libarchive lacks the codec, -EFBIG above @max, or what @write returned.
  */
 int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *data, size_t len), void *user);
 
@@ -94,8 +94,15 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 /* The same, at most BID_ELF_UNPACKED_MAX bytes of it, into the empty file open at @to. Errors also as pwrite(2). */
 int bid_elf_unpack_to(int fd, int to);
 
-/* The build-id of what is in it. Takes the memory of all that is unpacked. Errors also as bid_elf_identify(). */
-int bid_elf_identify_packed(int fd, struct bid_id *ret_id);
+/*
+ * Read the build-id of the file open at @fd, or of the ELF file that is packed in it, which takes memory for all of that. Only 0,
+ * -ENOEXEC and -ENODATA say for certain whose the file is. Returns 0, or
+ *   -ENOEXEC	neither an ELF file nor packed in a way that bid_elf_is_packed() knows
+ *   -ENODATA	a whole ELF file without a build-id
+ *   -EBADMSG	a damaged ELF file without a build-id, or a packed file that is damaged, or has no ELF file with a build-id in it
+ *   other	as bid_elf_unpack_to() and pread(2)
+ */
+int bid_elf_identify_any(int fd, struct bid_id *ret_id);
 
 /*
  * Is the ELF file open at @fd a 64-bit kernel (vmlinux), or the separate debug file of one: has it segments in the upper half of

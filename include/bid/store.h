@@ -77,7 +77,9 @@ void bid_file_release(struct bid_file *file);
  * verdict is kept until the file's inode, size or times change. A compressed kernel module comes unpacked. A section is cut out of
  * the debuginfo or the ELF file if it is in one of them, and kept beside them. Returns 0, or
  *   -ENOENT	the store has no such artifact
- *   -EBADMSG	it has a file under that name, but with another id or none; it was logged and is not served
+ *   -EBADMSG	it has a file under that name, but with another id or none; it was logged, is not served, and stays where it is
+ *   -EFBIG	it has one that unpacks to more than BID_ELF_UNPACKED_MAX; likewise
+ *   -EOPNOTSUPP	it has one that cannot be unpacked; likewise
  *   -ENODATA	a section that this build does not have: both its files are here, and say so
  *   -EACCES	it has one that this process may not read
  *   other	as open(2)

@@ -23,4 +23,10 @@ static inline bool bid_is_trouble(int error)
 	}
 }
 
+/* Is a file there that is not what its name says, or cannot be unpacked, so that the right one has to come from elsewhere? */
+static inline bool bid_is_unusable(int error)
+{
+	return error == -EBADMSG || error == -EFBIG || error == -EOPNOTSUPP;
+}
+
 #endif

@@ -221,6 +221,7 @@ static enum ctl_status status_of(int error)
 	case -ENOENT:
 	case -EBADMSG:
 	case -EFBIG:
+	case -EOPNOTSUPP:
 	case -EACCES:
 		return CTL_REFUSED;
 	default:

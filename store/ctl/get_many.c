@@ -276,6 +276,7 @@ static enum state state_of(const struct getting *getting, size_t i)
 		return ABSENT;
 	case -EBADMSG:
 	case -EFBIG:
+	case -EOPNOTSUPP:
 	case -EACCES:
 		return REFUSED;
 	case -EINTR:

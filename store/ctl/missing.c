@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/trouble.h"
 #include "ctl/ctl.h"
 #include "ctl/id_lines.h"
 #include "ctl/output.h"
@@ -34,8 +35,8 @@ static int is_missing(struct bid_store *store, const struct bid_id *id)
 		bid_file_release(&file);
 		if (r == 0)
 			return 0;
-		/* one with other content is missing, too */
-		if (r != -ENOENT && r != -EBADMSG)
+		/* one that is not served is missing, too */
+		if (r != -ENOENT && !bid_is_unusable(r))
 			return r;
 	}
 	return 1;

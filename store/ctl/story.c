@@ -299,6 +299,9 @@ static const char *what_was_stored(int error)
 		return "the files of the build are there, without it";
 	case -EBADMSG:
 		return "a file of that name is there, which is another build, or damaged";
+	case -EFBIG:
+	case -EOPNOTSUPP:
+		return "a packed file is there that cannot be unpacked";
 	default:
 		return bid_strerror(error);
 	}

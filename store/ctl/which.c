@@ -150,9 +150,7 @@ int ctl_open_real(const char *path, int *ret_fd, char **ret_real)
 
 int ctl_identify(int fd, struct bid_id *ret_id)
 {
-	int r = bid_elf_identify(fd, ret_id);
+	int r = bid_elf_identify_any(fd, ret_id);
 
-	if (r != -ENOEXEC || bid_elf_is_packed(fd) <= 0)
-		return r;
-	return bid_elf_identify_packed(fd, ret_id) < 0 ? -ENOEXEC : 0;
+	return r == -EBADMSG || r == -EFBIG || r == -EOPNOTSUPP ? -ENOEXEC : r;
 }

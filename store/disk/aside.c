@@ -9,17 +9,16 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <bid/elf.h>
+
 #include "base/cleanup.h"
+#include "base/kallsyms.h"
 #include "base/log.h"
-#include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum {
-	TRIES = 1000,
-	MOMENT_S = 5,
-};
+enum { TRIES = 1000 };
 
 /* Move it to a name that nothing has. */
 static int move(int from, const char *name, int to, const char *stem, char aside[static NAME_MAX + 1])
@@ -87,37 +86,35 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 				 size);
 }
 
+/* Is the file at @fd certainly not the artifact @request? */
+static bool is_wrong(int fd, const struct bid_request *request)
+{
+	struct bid_id carried;
+	int r;
+
+	if (request->kind == BID_KIND_KALLSYMS) {
+		r = bid_kallsyms_check_file(fd);
+		return r == -EBADMSG || r == -EPERM;
+	}
+	if (!bid_kind_is_elf(request->kind))
+		return false;
+	r = bid_elf_identify_any(fd, &carried);
+	return r == -ENOEXEC || r == -ENODATA || (r == 0 && !bid_id_answers(&carried, &request->id));
+}
+
 bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request)
 {
 	/* where ids that begin alike are filed, one that is longer is no measure of what is there */
 	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
-	struct bid_file file = BID_FILE_NONE;
 	char aside[PATH_MAX];
 	bid_auto_fd int fd = -1;
-	int r;
 
 	/* opened before it is judged: another that comes to its name meanwhile stays there */
-	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0)
-		return false;
-	r = bid_check_open(store, path, &there, &file);
-	bid_file_release(&file);
-	if (r != -EBADMSG || bid_aside_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
+	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
+	    bid_aside_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
 		return false;
 	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
 	return true;
-}
-
-bool bid_aside_settled(struct bid_store *store, const char *path, const struct bid_request *request)
-{
-	struct timespec now;
-	struct stat st;
-	int r = bid_root_stat(bid_store_root(store), path, &st);
-
-	/* what time(2) says may be older than a file that was just written, which is not to be taken for one with a date to come */
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (r < 0 || (st.st_mtim.tv_sec <= now.tv_sec && st.st_mtim.tv_sec > now.tv_sec - MOMENT_S))
-		return false;
-	return bid_aside_wrong(store, path, request);
 }
 
 int bid_aside_clear(struct bid_store *store, int dir, const char *name)

@@ -17,13 +17,10 @@ int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const c
 		      size_t size);
 
 /*
- * Move the file @path there, with a warning, if it does not answer @request, or rather the id that that is filed under. Returns
- * whether it was moved: false also for what cannot be read.
+ * Move the file @path there, with a warning, if it certainly does not answer @request, or rather the id that that is filed under:
+ * bid_elf_identify_any() has the rule. Returns whether it was moved. Readers never call this.
  */
 bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request);
-
-/* The same for who only reads: unless it was written a moment ago, and perhaps still is, by somebody who knows nothing of us. */
-bool bid_aside_settled(struct bid_store *store, const char *path, const struct bid_request *request);
 
 /* Remove the empty directory @name in @dir, or move it to the quarantine if it is not empty. */
 int bid_aside_clear(struct bid_store *store, int dir, const char *name);

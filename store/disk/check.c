@@ -96,10 +96,20 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 	return r;
 }
 
-/* Does this errno of unpacking speak of the file? Memory, descriptors and the disk may be there the next time. */
-static bool is_of_the_file(int r)
+/* What unpacking came to, if that speaks of the file: memory, descriptors and the disk may be there the next time. Or else 0. */
+static int fault_of_file(int r)
 {
-	return r == -EBADMSG || r == -EFBIG || r == -ENOEXEC || r == -ENODATA;
+	switch (r) {
+	case -EFBIG:
+		return r;
+	case -EBADMSG:
+	case -ENOEXEC:
+	case -ENODATA:
+	case -EOPNOTSUPP:
+		return -EOPNOTSUPP;
+	default:
+		return 0;
+	}
 }
 
 /* Replace @file, which is packed, by what is in it. @store is the one it lies in. */
@@ -108,24 +118,27 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 	struct bid_store *upper = bid_store_upper(store);
 	struct bid_file unpacked = { .fd = -1, .kind = file->kind };
 	struct bid_id id = { 0 };
-	int r;
+	int r, fault;
 
 	r = open_kept(upper, asked, &unpacked);
 	if (r < 0) {
 		r = -EROFS;
 		if (bid_store_writable(upper))
 			r = unpack_to_store(upper, asked, file, &id, &unpacked);
-		if (r < 0 && r != -EBADMSG && r != -EFBIG)
+		if (r < 0 && (id.len || !fault_of_file(r)))
 			r = unpack_to_memory(file, &id, &unpacked);
+		fault = id.len ? 0 : fault_of_file(r);
 		/* remembered, so that a file that unpacks to nothing is unpacked once */
-		if (id.len || is_of_the_file(r))
-			bid_verdict_unpacked(bid_store_verdicts(store), &file->st, id.len ? &id : NULL);
-		if (r == 0 && !bid_id_answers(&id, asked))
+		if (id.len || fault)
+			bid_verdict_unpacked(bid_store_verdicts(store), &file->st, fault, &id);
+		if (fault)
+			r = fault;
+		else if (r == 0 && !bid_id_answers(&id, asked))
 			r = -EBADMSG;
 	}
 	if (r < 0) {
 		bid_file_release(&unpacked);
-		return is_of_the_file(r) ? -EBADMSG : r;
+		return r;
 	}
 	bid_file_release(file);
 	*file = unpacked;
@@ -144,6 +157,8 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 		return r;
 	/* what was asked for may be longer, and not what is right there */
 	*ret_fresh = verdict.fresh && !bid_id_answers(&verdict.id, &filed);
+	if (verdict.fault < 0)
+		return verdict.fault;
 	if (verdict.packed && !verdict.unpacked)
 		return unpack(store, asked, file);
 	if (!bid_id_answers(&verdict.id, asked))
@@ -151,10 +166,22 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 	return verdict.packed ? unpack(store, asked, file) : 0;
 }
 
+/* Say why the file @path is not served, unless that was said before. */
+static void report(struct bid_store *store, const char *path, const struct bid_id *id, int r)
+{
+	char hex[BID_ID_HEX_MAX];
+
+	if (r == -EBADMSG)
+		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s'; not served - see 'bidctl verify'",
+			    bid_store_path(store), path, bid_id_format(id, hex));
+	else if (r == -EFBIG || r == -EOPNOTSUPP)
+		bid_warning("not unpacked: '%s/%s' %s; not served", bid_store_path(store), path,
+			    r == -EFBIG ? "has more than 512 MiB in it" : "is damaged, or this libarchive lacks its codec");
+}
+
 int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
 {
 	struct bid_file file = { .fd = -1, .kind = request->kind };
-	char hex[BID_ID_HEX_MAX];
 	bool fresh = false;
 	int r;
 
@@ -167,9 +194,8 @@ int bid_check_open(struct bid_store *store, const char *path, const struct bid_r
 		r = bid_kallsyms_check_file(file.fd);
 	if (r == -EPERM)
 		r = -EBADMSG;
-	if (r == -EBADMSG && fresh)
-		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s'; not served", bid_store_path(store), path,
-			    bid_id_format(&request->id, hex));
+	if (fresh)
+		report(store, path, &request->id, r);
 	if (r < 0) {
 		bid_file_release(&file);
 		return r;

@@ -6,41 +6,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "disk/aside.h"
 #include "disk/check.h"
 #include "disk/derive/derive.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/piece.h"
-#include "disk/publish/publish.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
-
-/*
- * A crash between publishing and linking leaves an artifact that perf does not find. @place is the first one that exists for
- * @filed, so there is no link; make it, if it can be made.
- */
-static void mend_link(struct bid_store *store, const struct bid_id *filed, const char *place)
-{
-	char nameless[BID_LAYOUT_MAX];
-
-	if (bid_store_writable(store) && strcmp(place, bid_layout_under(BID_STORE_NAMELESS, filed, nameless)) == 0)
-		bid_publish_link(store, filed, place, false);
-}
-
-/* What lies under an id that it does not carry, as after it was edited in place, is in the way of what does. */
-static int check_open(struct bid_store *store, const char *path, const struct bid_id *filed, const struct bid_request *request,
-		      struct bid_file *ret_file)
-{
-	int r = bid_check_open(store, path, request, ret_file);
-	struct bid_request there = { .id = *filed, .kind = request->kind };
-
-	if (r != -EBADMSG || !bid_kind_is_elf(request->kind) || !bid_store_writable(store))
-		return r;
-	return bid_aside_settled(store, path, &there) ? -ENOENT : r;
-}
 
 /* The file of @request in @place, which in perf's old layout is that file. */
 static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
@@ -53,9 +27,9 @@ static int find_in_place(struct bid_store *store, const char *place, const struc
 	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(place, filed))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(request->kind));
-	r = check_open(store, path, filed, request, ret_file);
+	r = bid_check_open(store, path, request, ret_file);
 	if (r == -ENOENT && request->kind == bid_place_file_kind(place))
-		r = check_open(store, place, filed, request, ret_file);
+		r = bid_check_open(store, place, request, ret_file);
 	return r;
 }
 
@@ -102,8 +76,6 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 	while (bid_place_next(&place, store, filed, request->kind)) {
 		int r = find_in_place(store, place.path, filed, request, &file);
 
-		if (r == 0 && !place.linked)
-			mend_link(store, filed, place.path);
 		if (r == 0 && (best.fd < 0 || bid_find_instead(&file.st, &best.st))) {
 			bid_file_release(&best);
 			best = file;

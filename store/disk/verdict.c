@@ -117,12 +117,12 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 	return 0;
 }
 
-void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, const struct bid_id *id)
+void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, int fault, const struct bid_id *id)
 {
 	struct bid_stamp stamp = bid_stamp_take(st);
-	struct bid_verdict_on verdict = { .packed = true, .unpacked = true };
+	struct bid_verdict_on verdict = { .packed = true, .unpacked = true, .fault = fault < 0 ? fault : 0 };
 
-	if (id)
+	if (fault == 0)
 		verdict.id = *id;
 	keep(verdicts, &stamp, true, &verdict);
 }

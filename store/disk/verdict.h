@@ -16,7 +16,8 @@ struct bid_verdicts;
 struct bid_verdict_on {
 	struct bid_id id; /* what the file carries; len 0 if nothing. Of a packed file: what was in it */
 	bool packed; /* a compressed file, which may hold an ELF file */
-	bool unpacked; /* it was unpacked: id is known */
+	bool unpacked; /* it was unpacked: id is known, unless it has a fault */
+	int fault; /* why it cannot be unpacked: 0, -EFBIG or -EOPNOTSUPP */
 	bool has_dwarf;
 	bool fresh; /* reached just now, not remembered: the time to log what is wrong */
 };
@@ -32,7 +33,7 @@ void bid_verdicts_free(struct bid_verdicts *verdicts);
  */
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict);
 
-/* What unpacking the packed file of @st showed: @id, or NULL if there is no ELF file with an id in it. */
-void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, const struct bid_id *id);
+/* What unpacking the packed file of @st showed: @id, or the fault @fault if that is negative. */
+void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, int fault, const struct bid_id *id);
 
 #endif

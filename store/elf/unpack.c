@@ -147,8 +147,10 @@ static int begin(struct archive *archive, int filter, struct input *input)
 {
 	struct archive_entry *entry;
 
-	/* exactly this filter, once: what is packed several times over is no module, and no kernel */
-	if (archive_read_append_filter(archive, filter) != ARCHIVE_OK || archive_read_support_format_raw(archive) != ARCHIVE_OK)
+	/* Exactly this filter, once: no module nor kernel is packed several times over. Without the codec it warns, or fails. */
+	if (archive_read_append_filter(archive, filter) != ARCHIVE_OK)
+		return archive_errno(archive) == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
+	if (archive_read_support_format_raw(archive) != ARCHIVE_OK)
 		return archive_error(archive, input);
 	if (archive_read_open(archive, input, NULL, read_input, NULL) != ARCHIVE_OK)
 		return archive_error(archive, input);
@@ -231,7 +233,7 @@ int bid_elf_unpack_to(int fd, int to)
 	return bid_elf_unpack(fd, BID_ELF_UNPACKED_MAX, write_sink, &sink);
 }
 
-int bid_elf_identify_packed(int fd, struct bid_id *ret_id)
+static int identify_packed(int fd, struct bid_id *ret_id)
 {
 	bid_auto_fd int unpacked = memfd_create("bid-unpacked", MFD_CLOEXEC);
 	int r;
@@ -239,5 +241,23 @@ int bid_elf_identify_packed(int fd, struct bid_id *ret_id)
 	if (unpacked < 0)
 		return -errno;
 	r = bid_elf_unpack_to(fd, unpacked);
-	return r < 0 ? r : bid_elf_identify(unpacked, ret_id);
+	if (r == 0)
+		r = bid_elf_identify(unpacked, ret_id);
+	return r == -ENOEXEC || r == -ENODATA ? -EBADMSG : r;
+}
+
+int bid_elf_identify_any(int fd, struct bid_id *ret_id)
+{
+	struct bid_elf_info info;
+	int packed, r = bid_elf_identify(fd, ret_id);
+
+	/* the rest of a file that is cut short may have it */
+	if (r == -ENODATA) {
+		r = bid_elf_examine(fd, &info);
+		return r < 0 ? r : -ENODATA;
+	}
+	if (r != -ENOEXEC)
+		return r;
+	packed = bid_elf_is_packed(fd);
+	return packed == 0 ? -ENOEXEC : packed < 0 ? packed : identify_packed(fd, ret_id);
 }

@@ -84,9 +84,21 @@ static void a_file_changed_in_place_is_found_out(void **state)
 	run(scene,
 	    "cp b new && touch -r store/usr/bin/a/" ID_A "/elf new && "
 	    "dd if=new of=store/usr/bin/a/" ID_A "/elf conv=notrunc status=none && touch -r new store/usr/bin/a/" ID_A "/elf");
-	/* in the quarantine, not in the way of the right one */
-	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "test ! -e store/usr/bin/a/" ID_A "/elf && cmp b store/.bidfs/quarantine/" ID_A ".elf.*");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+	run(scene, "cmp b store/usr/bin/a/" ID_A "/elf && ! test -e store/.bidfs/quarantine");
+}
+
+/* A reader writes nothing: neither the link that a crash lost, nor a quarantine. */
+static void test_read_store_stays_as_it_is(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "b", "usr/bin/a", ID_A, "elf");
+	perf_adds(scene, "b", "[debuginfod]", ID_B, "elf");
+	run(scene, "rm store/.build-id/bb/* && find store -exec touch -h -d '1 hour ago' {} + && find store -ls >before");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EBADMSG);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), 0);
+	run(scene, "find store -ls | cmp before -");
 }
 
 static void ids_as_the_tools_spell_them(void **state)
@@ -379,6 +391,7 @@ int main(void)
 		TEST(an_unstripped_file_is_its_own_debuginfo),
 		TEST(wrong_content_is_not_served),
 		TEST(a_file_changed_in_place_is_found_out),
+		TEST(test_read_store_stays_as_it_is),
 		TEST(ids_as_the_tools_spell_them),
 		TEST(perfs_old_layouts),
 		TEST(what_cannot_be_checked_must_be_named_right),

@@ -145,6 +145,27 @@ static void wrong_objects_are_set_aside(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
 }
 
+/* A module that cannot be unpacked may be right: it is too large, damaged, or libarchive lacks the codec. */
+static void test_file_that_cannot_be_unpacked_stays(void **state)
+{
+	struct store_scene *scene = *state;
+
+	run(scene, "cp a large && truncate -s 513M large && (zstd -qc -1 large || gzip -1c large) >large.zst && rm large && "
+		   "gzip -c a | head -c -100 >cut.gz && gzip -c a.c >text.gz && head -c 1000 none >none.cut");
+	perf_adds(scene, "large.zst", "lib/large.ko.zst", ID_A, "elf");
+	perf_adds(scene, "cut.gz", "lib/cut.ko.gz", ID_B, "elf");
+	perf_adds(scene, "text.gz", "lib/text.ko.gz", "1111111111111111111111111111111111111111", "elf");
+	perf_adds(scene, "none.cut", "usr/none", "2222222222222222222222222222222222222222", "elf");
+	run(scene, "find store -exec touch -h -d '1 hour ago' {} + && (cd store && find usr lib .build-id | sort) >before");
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EFBIG);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -EFBIG);
+	assert_int_equal(find(scene, ID_B, BID_KIND_ELF), -EOPNOTSUPP);
+	assert_int_equal(find(scene, "1111111111111111111111111111111111111111", BID_KIND_ELF), -EOPNOTSUPP);
+	assert_int_equal(find(scene, "2222222222222222222222222222222222222222", BID_KIND_ELF), -EBADMSG);
+	verify(scene, LIGHT | REPAIR, "unreadable=4");
+	run(scene, "(cd store && find usr lib .build-id | sort) | cmp before - && ! test -e store/.bidfs/quarantine");
+}
+
 static void tables_without_addresses_are_set_aside(void **state)
 {
 	struct store_scene *scene = *state;
@@ -511,6 +532,7 @@ int main(void)
 		TEST(what_is_right_is_found_right),
 		TEST(several_names_of_one_object_are_right),
 		TEST(wrong_objects_are_set_aside),
+		TEST(test_file_that_cannot_be_unpacked_stays),
 		TEST(tables_without_addresses_are_set_aside),
 		TEST(a_linked_file_edited_in_place_is_set_aside),
 		TEST(what_lies_beside_a_wrong_object_stays),

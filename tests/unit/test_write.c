@@ -211,13 +211,14 @@ static void pieces_of_any_size_are_put_together(void **state)
 	free(data);
 }
 
-static void a_link_lost_in_a_crash_is_mended(void **state)
+static void test_link_lost_in_crash_comes_with_next_download(void **state)
 {
 	struct store_scene *scene = *state;
 
 	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
 	run(scene, "rm store/.build-id/aa/%s", ID_A + 2);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
+	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a", 0), 0);
 	run(scene, "cmp a store/.build-id/aa/%s/elf", ID_A + 2);
 }
 
@@ -559,7 +560,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_right_is_published_as_perf_would),
 		TEST(pieces_of_any_size_are_put_together),
-		TEST(a_link_lost_in_a_crash_is_mended),
+		TEST(test_link_lost_in_crash_comes_with_next_download),
 		TEST(what_is_wrong_is_not),
 		TEST(fetched_files_join_what_perf_has),
 		TEST(the_first_one_stays),

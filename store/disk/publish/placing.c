@@ -149,7 +149,7 @@ int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, en
 		return r;
 	r = bid_store_find(store, &request, &file);
 	if (r < 0)
-		return r == -ENOENT || r == -EBADMSG ? 0 : r;
+		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 	/* an ELF file may stand in for its debuginfo; that is no debug file */
 	r = file.kind == request.kind && !adding->is_nameless ? add_name(store, adding, &file, own, durability) : 0;
 	adding->added.known = r == 0 && file.kind == request.kind;

@@ -66,23 +66,23 @@ static bool judge(struct bid_verify *verify, int fd, size_t len, const struct bi
 	int r = len > 0 ? bid_elf_identify_head(verify->piece, len, ret_id) : -EAGAIN;
 
 	if (r < 0)
-		r = bid_elf_identify(fd, ret_id);
-	if (r == -ENOEXEC && request->kind == BID_KIND_ELF && bid_elf_is_packed(fd) > 0)
-		r = bid_elf_identify_packed(fd, ret_id);
+		r = bid_elf_identify_any(fd, ret_id);
 	*ret_kind = BID_FINDING_WRONG;
 	if (r == -ENOEXEC)
 		snprintf(text, TEXT_MAX, "is not an ELF file");
 	else if (r == -ENODATA)
 		snprintf(text, TEXT_MAX, "has no build-id");
-	else if (r == -EBADMSG || r == -EFBIG)
-		snprintf(text, TEXT_MAX, "cannot be unpacked");
+	else if (r == -EBADMSG)
+		snprintf(text, TEXT_MAX, "is damaged, or no ELF file with a build-id is packed in it");
+	else if (r == -EFBIG || r == -EOPNOTSUPP)
+		snprintf(text, TEXT_MAX, "cannot be unpacked: %s", r == -EFBIG ? "larger than 512 MiB" : "no codec for it");
 	else if (r < 0)
 		snprintf(text, TEXT_MAX, "%s", bid_strerror(r));
 	else if (!bid_id_answers(ret_id, &request->id))
 		snprintf(text, TEXT_MAX, "carries the build-id '%s'", bid_id_format(ret_id, hex));
 	else
 		return true;
-	if (r < 0 && r != -ENOEXEC && r != -ENODATA && r != -EBADMSG && r != -EFBIG)
+	if (r < 0 && r != -ENOEXEC && r != -ENODATA)
 		*ret_kind = BID_FINDING_UNREADABLE;
 	return false;
 }
@@ -156,7 +156,10 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 		/* a packed file was read to its end already */
 		examined = bid_elf_examine(object->fd, &info);
 		*ret_right = examined == 0 || examined == -ENOEXEC;
-		snprintf(text, TEXT_MAX, "is damaged or cut short");
+		/* it may be right all the same, unless it had another size when it was recorded */
+		if (examined != -EBADMSG || !record || same_size)
+			*ret_kind = BID_FINDING_UNREADABLE;
+		snprintf(text, TEXT_MAX, "%s", examined == -EBADMSG ? "is damaged or cut short" : bid_strerror(examined));
 		/* from now on rot can be told: the record holds as long as the size is the recorded one */
 		if (*ret_right && verify->config->repair && record && same_size)
 			bid_record_amends_digest(verify->amends, &object->request, digest);

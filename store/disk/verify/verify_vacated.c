@@ -36,15 +36,11 @@ static bool is_it(const char *path, const struct bid_id *id, const json_t *recor
 	bid_auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct bid_id carried;
 	struct stat st;
-	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	r = bid_elf_identify(fd, &carried);
-	if (r == 0)
-		return bid_id_answers(&carried, id) && bid_verify_has_digest(fd, record);
-	return r == -ENOEXEC && bid_elf_is_packed(fd) > 0 && bid_elf_identify_packed(fd, &carried) == 0 &&
-	       bid_id_answers(&carried, id);
+	return bid_elf_identify_any(fd, &carried) == 0 && bid_id_answers(&carried, id) &&
+	       (bid_elf_is_packed(fd) > 0 || bid_verify_has_digest(fd, record));
 }
 
 /* Add it, if it is that. */
