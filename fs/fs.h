@@ -25,7 +25,6 @@ struct bid_notifier;
 struct bid_sandbox;
 struct bid_servers;
 struct bid_settler;
-struct bid_sharer;
 struct bid_unmounter;
 
 /* How data gets to readers. */
@@ -58,7 +57,6 @@ struct bid_fs {
 	unsigned max_kept; /* files that nobody has open, and ids that are watched */
 	struct bid_fds *fds; /* owned; has its own lock */
 	struct bid_notifier *notifier; /* owned; made after daemonising */
-	struct bid_sharer *sharer; /* owned; made after daemonising; NULL if nobody but the owner is let in */
 	struct bid_settler *settler; /* owned; made after daemonising; NULL if nothing is written */
 	struct bid_watch *watch; /* owned; made after daemonising; NULL if the store cannot be watched */
 	int watch_error; /* why not, or 0 */

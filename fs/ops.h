@@ -63,6 +63,12 @@ int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struc
  */
 int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *name, bool tell);
 
+/*
+ * ops_write.c: the permission bits that a file may have which is written through the mount. With allow_other its owner alone reads
+ * it, whatever the writer asks for: perf makes its copies of files that few may read 0755 before it fills them.
+ */
+mode_t bid_staged_mode(const struct bid_fs *fs);
+
 /* What is known of the end of a file that is being written. */
 enum bid_end {
 	BID_END_UNKNOWN, /* nothing: what says itself that it is whole may be, once it is at rest */

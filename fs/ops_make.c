@@ -15,7 +15,6 @@
 #include "notify.h"
 #include "reply.h"
 #include "settler.h"
-#include "sharer.h"
 
 enum {
 	ABANDONED_S = 3600,
@@ -195,9 +194,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		bid_settler_wake(fs->settler);
 	if (r == 0 && placeholder)
 		bid_leaving_begin(&fs->leaving, &id, NULL, bid_clock_ms());
-	if (r == 0 && fs->options->allow_other)
-		bid_stage_hide(staged->stage, fuse_req_ctx(req)->uid);
-	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & 0777) < 0)
+	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & bid_staged_mode(fs)) < 0)
 		r = -errno;
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -250,10 +247,8 @@ int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struc
 {
 	int r = bid_stage_publish(staged->stage, request, dir);
 
-	if (r == 0) {
+	if (r == 0)
 		bid_notify_build(fs->notifier, &request->id, dir);
-		bid_sharer_add(fs->sharer, staged);
-	}
 	if (r == -EBADMSG && tell)
 		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, bid_kind_store_name(request->kind));
 	return r;

@@ -76,14 +76,19 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 		fuse_reply_write(req, size);
 }
 
-/* Of what has bytes: of a file that is being written all, of probe definitions the size. Owners stay who they are. */
-static int set_file(int fd, const struct stat *wanted, int to_set, bool all)
+mode_t bid_staged_mode(const struct bid_fs *fs)
+{
+	return fs->options->allow_other ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO;
+}
+
+/* Set the size and times of @fd, and of the mode the bits in @modes. The owner stays. */
+static int set_file(int fd, const struct stat *wanted, int to_set, mode_t modes)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_OMIT } };
 
 	if (to_set & FUSE_SET_ATTR_SIZE && ftruncate(fd, wanted->st_size) < 0)
 		return -errno;
-	if (all && to_set & FUSE_SET_ATTR_MODE && fchmod(fd, wanted->st_mode & 0777) < 0)
+	if (modes && to_set & FUSE_SET_ATTR_MODE && fchmod(fd, wanted->st_mode & modes) < 0)
 		return -errno;
 	if (to_set & FUSE_SET_ATTR_ATIME)
 		times[0] = wanted->st_atim;
@@ -97,16 +102,16 @@ static int set_file(int fd, const struct stat *wanted, int to_set, bool all)
 }
 
 /* Once it is published only its times are changed. */
-static int set_staged(const struct bid_staged *staged, const struct stat *wanted, int to_set)
+static int set_staged(const struct bid_fs *fs, const struct bid_staged *staged, const struct stat *wanted, int to_set)
 {
 	int r;
 
 	if (!(to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE)))
-		return set_file(bid_stage_fd(staged->stage), wanted, to_set, true);
+		return set_file(bid_stage_fd(staged->stage), wanted, to_set, 0);
 	r = bid_stage_lock(staged->stage);
 	if (r < 0)
 		return r;
-	r = set_file(bid_stage_fd(staged->stage), wanted, to_set, true);
+	r = set_file(bid_stage_fd(staged->stage), wanted, to_set, bid_staged_mode(fs));
 	bid_stage_unlock(staged->stage);
 	return r;
 }
@@ -123,14 +128,14 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		r = -ESTALE;
 	} else if (inode->node.type == BID_NODE_STAGED) {
 		staged = bid_staging_get(fs->staging, inode->node.serial);
-		r = staged ? set_staged(staged, wanted, to_set) : -ESTALE;
+		r = staged ? set_staged(fs, staged, wanted, to_set) : -ESTALE;
 		bid_staged_put(fs->staging, staged);
 	} else if (is_probes(&inode->node)) {
 		/* those that were made in memory are perf's to write anew */
 		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0,
 					  &fd);
 		if (r == 0)
-			r = set_file(fd, wanted, to_set, false);
+			r = set_file(fd, wanted, to_set, 0);
 	} else if (bid_node_format(&inode->node) == S_IFREG) {
 		/* what carries an id does not change */
 		r = -EPERM;

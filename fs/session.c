@@ -26,7 +26,6 @@
 #include "sandbox.h"
 #include "servers.h"
 #include "settler.h"
-#include "sharer.h"
 #include "text.h"
 #include "unmounter.h"
 
@@ -151,8 +150,6 @@ static int serve(struct bid_fs *fs, int ready)
 		r = bid_servers_start(fs->servers, fs->broker);
 	if (r == 0)
 		r = bid_notifier_new(fs->session, fs->inodes, &fs->notifier);
-	if (r == 0 && fs->writable && fs->options->allow_other)
-		r = bid_sharer_new(fs->staging, fs->notifier, &fs->sharer);
 	if (r == 0 && fs->writable)
 		r = bid_settler_new(fs, &fs->settler);
 	serving = r == 0;
@@ -175,7 +172,6 @@ static int serve(struct bid_fs *fs, int ready)
 	bid_handles_end(fs->handles);
 	bid_broker_free(fs->broker);
 	bid_beliefs_end(fs);
-	bid_sharer_end(fs->sharer);
 	bid_notifier_free(fs->notifier);
 	fs->notifier = NULL;
 	bid_store_on_let_go(fs->store, NULL, NULL);
@@ -298,7 +294,6 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 		bid_unmounter_end(fs->unmounter);
 	else
 		fuse_session_destroy(fs->session);
-	bid_sharer_free(fs->sharer);
 	return status;
 }
 

@@ -37,20 +37,6 @@ void bid_stage_unlock(struct bid_stage *stage);
 int bid_stage_write(struct bid_stage *stage, const void *data, size_t len, off_t offset);
 
 /*
- * What is published of @stage is for nobody but the user @uid, and the store's owner, until bid_stage_share(): who copies a file
- * may give the copy any mode, whoever reads the file. Not of a vDSO, which everybody has.
- */
-void bid_stage_hide(struct bid_stage *stage, uid_t uid);
-
-/*
- * After a bid_stage_publish() that returned 0: let those read it who read the file that it is a copy of. That is the one at the
- * original path, or of separate debug information the one in /usr/lib/debug/.build-id, if it is as large, and was there, as it is
- * now, before @stage was begun. Returns 0, or -ENOENT if there is no such file: then its readers stay as they are. May block on
- * whatever is mounted there.
- */
-int bid_stage_share(struct bid_stage *stage);
-
-/*
  * Put what was written into the store as the artifact @request, for the directory @path, "usr/bin/ls/ID". If the artifact is there
  * already, that one stays, and gets this name too. The bytes are on disk on return, the names after the next bid_store_sync().
  * Returns 0, or

@@ -83,14 +83,13 @@ def place_of(m, program, ident=None):
     return m / str(program.path)[1:] / (ident or program.id)
 
 
-def write_as_perf(directory, content, kind="elf", meanwhile=lambda: None):
-    """The steps of perf's copy (util/copyfile.c), of which the link is the last but one; `meanwhile` is done before that."""
+def write_as_perf(directory, content, kind="elf"):
+    """The steps of perf's copy (util/copyfile.c), of which the link is the last but one."""
     os.makedirs(directory, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{kind}.", dir=directory)
     os.fchmod(descriptor, 0o755)
     os.pwrite(descriptor, content, 0)
     os.close(descriptor)
-    meanwhile()
     try:
         os.link(temporary, directory / kind)
     finally:

@@ -5,8 +5,6 @@ import gzip
 import hashlib
 import json
 import os
-import pathlib
-import shutil
 import struct
 import time
 
@@ -14,7 +12,6 @@ import pytest
 
 import programs
 import tools
-from perf_scene import write_as_perf
 
 ALICE, BOB, CAROL, GROUP = 20001, 20002, 20003, 20100  # the owner, one of the file's group, and somebody else
 USERS = {"root": (0, 0), "alice": (ALICE, ALICE), "bob": (BOB, GROUP), "carol": (CAROL, CAROL)}
@@ -228,59 +225,35 @@ def test_a_store_of_a_group(needs_root, mount, mode, place, where):
     assert told("bob", [info]) != [13] and told("carol", [info]) == [13]
 
 
-def settled(user, paths, expected):
-    tools.wait_until(lambda: told(user, paths) == expected, f"what {user} reads is decided")
-
-
-def test_what_perf_copies(needs_root, mount, mode, place, env):
-    """perf gives its copies mode 0755, whoever reads what they are of: who does not read that does not read them, not even at
-    first; who does is let in after a look."""
-    cases = [(way, bits) for way in WAYS for bits in (0o755, 0o750, 0o700)]
-    builds = [below(place, number, way, bits) for number, (way, bits) in enumerate(cases)]
+@pytest.mark.parametrize("mode_wanted", [0o755, 0o444], ids=oct)
+def test_temporary_file_is_its_owners_alone(needs_root, mount, mode, place, mode_wanted):
+    """perf makes its copy 0755 before it fills it, and inotify tells the name."""
+    build = programs.small(place / "program")
     m = mount("allow_other")
-    sources, mounted = [build.path for build in builds], [m.artifact(build.id) for build in builds]
-    for case, build, copy in zip(cases, builds, mounted):
-        tools.run("perf", "--buildid-dir", m, "buildid-cache", "-a", build.path, env=env)
-        assert told("carol", [build.path]) != [13] or told("carol", [copy]) == [13], case
-    right = told("root", sources)
-    assert 13 not in right and told("root", mounted) == right
-    # what a mode can say, it does: see test_the_directories_it_was_added_from()
-    for user in ("bob", "carol"):
-        exact = [number for number, (way, _) in enumerate(cases) if way != "all but a group's"]
-        settled(user, [mounted[number] for number in exact], told(user, [sources[number] for number in exact]))
-    for user in ("alice", "bob", "carol"):
-        for case, source, there in zip(cases, told(user, sources), told(user, mounted)):
-            assert source != 13 or there == 13, f"{user} reads what he may not: {case}"
+    directory = m / str(build.path)[1:] / build.id
+    os.makedirs(directory)
+    for temporary in (".elf.AbCdEf", "elf"):
+        with open(directory / temporary, "wb", buffering=0) as file:
+            os.fchmod(file.fileno(), mode_wanted)
+            file.write(b"secret")
+            assert os.stat(directory / temporary).st_mode & 0o077 == 0
+            assert told("carol", [directory / temporary]) == [13]
+            os.chmod(directory / temporary, mode_wanted)
+            assert told("carol", [directory / temporary]) == [13]
+            os.unlink(directory / temporary)
 
 
-def copy_to(m, at, build, **options):
-    """perf's copy of a program that is said to be at this path."""
-    write_as_perf(m / str(at)[1:] / build.id, build.read(), **options)
-    return m.artifact(build.id)
-
-
-def test_a_copy_of_nobody_knows_what(needs_root, mount, mode, place):
-    """What is not at its path, or has changed since, or is another file there, says nothing of who reads the copy."""
-    builds = [programs.small(place / f"program{number}", number) for number in range(5)]
-    for build in builds:
-        build.path.chmod(0o755)
-    padded = pathlib.Path(shutil.copy(builds[2].path, place / "padded"))
-    with open(padded, "ab") as file:
-        file.write(bytes(8))
-    time.sleep(0.05)  # what is not older than a tick has perhaps changed
+def test_copy_of_perf_is_its_owners_until_bidctl_adds_it(needs_root, mount, mode, place, store, env):
+    """perf gives its copies mode 0755, whoever reads the originals; bidctl looks who does."""
+    build = programs.small(place / "program")
+    build.path.chmod(0o755)
     m = mount("allow_other")
-    paths = [
-        copy_to(m, builds[0].path, builds[0]),
-        copy_to(m, place / "nowhere", builds[1]),
-        copy_to(m, padded, builds[2]),
-        copy_to(m, place / "later", builds[3], meanwhile=lambda: shutil.copy(builds[3].path, place / "later")),
-        copy_to(m, builds[4].path, builds[4]),
-    ]
-    right = told("root", paths)
-    assert 13 not in right
-    # they are looked at one after the other
-    settled("carol", [paths[4]], [right[4]])
-    assert told("carol", paths) == [right[0], 13, 13, 13, right[4]]
+    copy = m.artifact(build.id)
+    tools.run("perf", "--buildid-dir", m, "buildid-cache", "-a", build.path, env=env)
+    right = told("root", [copy])
+    assert 13 not in right and told("carol", [copy, m.elf_file(build.id)]) == [13, 13]
+    tools.run(tools.BIDCTL, "--store", store, "add", build.path, env=env)
+    tools.wait_until(lambda: told("carol", [copy]) == right, "carol is let in")
 
 
 TABLE = b"ffffffff81000000 T _text\nffffffffc0200000 t init\t[ext4]\n"

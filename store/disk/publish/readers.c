@@ -157,22 +157,6 @@ struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct 
 	return narrow(readers, &way);
 }
 
-int bid_readers_at(struct bid_store *store, const char *path, struct bid_readers *ret_readers, struct stat *ret_st)
-{
-	char real[PATH_MAX];
-	struct bid_way way;
-
-	if (!realpath(path, real) || lstat(real, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
-		return -ENOENT;
-	way = way_of(store, real);
-	*ret_readers = (struct bid_readers){ .mode = ret_st->st_mode & COPIED, .uid = ret_st->st_uid, .gid = ret_st->st_gid };
-	/* a list may refuse anybody but the owner: bid_fstat() */
-	if (bid_is_listed(real))
-		ret_readers->mode &= S_IRWXU;
-	*ret_readers = narrow(*ret_readers, &way);
-	return 0;
-}
-
 int bid_readers_set(const struct bid_readers *readers, int fd)
 {
 	mode_t mode = readers->mode;

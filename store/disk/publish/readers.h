@@ -27,12 +27,6 @@ struct bid_readers {
  */
 struct bid_readers bid_readers_of(struct bid_store *store, int fd, const struct stat *st);
 
-/*
- * The readers of the regular file @path, as bid_readers_of(), and its stat. Returns 0, or -ENOENT if it is none. Follows links. May
- * block on what is mounted there.
- */
-int bid_readers_at(struct bid_store *store, const char *path, struct bid_readers *ret_readers, struct stat *ret_st);
-
 /* As if every directory let everybody through. */
 struct bid_readers bid_readers_by_mode(int fd, const struct stat *st);
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bid/error.h>
@@ -21,7 +20,6 @@
 #include "disk/layout.h"
 #include "disk/publish/add.h"
 #include "disk/publish/publish.h"
-#include "disk/publish/readers.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -41,11 +39,6 @@ struct bid_stage {
 	struct bid_temp temp;
 	char reason[256]; /* see bid_stage_reason() */
 	bool placed; /* as a part of a copy of /proc/kcore */
-	bool hidden; /* what is published is for one user */
-	uid_t uid; /* that one */
-	struct timespec begun; /* wall clock, as the kernel's times of files */
-	char *source; /* the path of what it is a copy of; owned; NULL if nobody knows */
-	int published; /* what was in the packed file that was written, and has its place; owned; else -1 */
 };
 
 int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage)
@@ -58,8 +51,6 @@ int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage)
 	stage->store = store;
 	pthread_mutex_init(&stage->lock, NULL);
 	stage->temp = BID_TEMP_NONE;
-	stage->published = -1;
-	clock_gettime(CLOCK_REALTIME_COARSE, &stage->begun);
 	r = bid_temp_new(store, false, &stage->temp);
 	if (r < 0) {
 		bid_stage_free(stage);
@@ -74,8 +65,6 @@ void bid_stage_free(struct bid_stage *stage)
 	if (!stage)
 		return;
 	bid_temp_release(&stage->temp);
-	bid_close(stage->published);
-	free(stage->source);
 	pthread_mutex_destroy(&stage->lock);
 	free(stage);
 }
@@ -170,8 +159,6 @@ static int publish_elf(struct bid_stage *stage, const struct bid_request *reques
 		else if (r == -ENOTUNIQ)
 			r = refuse(stage, bid_strerror(r));
 	}
-	if (r == 0 && adding.packed && adding.temp.fd >= 0 && stage->published < 0)
-		stage->published = fcntl(adding.temp.fd, F_DUPFD_CLOEXEC, 0);
 	bid_adding_release(&adding);
 	return r;
 }
@@ -220,39 +207,12 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	return 0;
 }
 
-void bid_stage_hide(struct bid_stage *stage, uid_t uid)
-{
-	stage->hidden = true;
-	stage->uid = uid;
-}
-
-/* Where the file is that perf copies as @request to @path. NULL if there is none, or for want of memory: then nobody knows. */
-static char *source_of(const struct bid_request *request, const char *path)
-{
-	char hex[BID_ID_HEX_MAX], *source = NULL;
-	const char *slash = strrchr(path, '/');
-	int len;
-
-	if (request->kind == BID_KIND_DEBUGINFO) {
-		bid_id_format(&request->id, hex);
-		len = asprintf(&source, "/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2);
-	} else {
-		len = slash && *path != '[' ? asprintf(&source, "/%.*s", (int)(slash - path), path) : -1;
-	}
-	return len < 0 ? NULL : source;
-}
-
 static int set_mode(struct bid_stage *stage, const struct bid_request *request)
 {
-	struct bid_readers readers = { .uid = stage->uid, .gid = (gid_t)-1 };
 	struct stat st;
 
 	if (fstat(stage->temp.fd, &st) < 0)
 		return -errno;
-	readers.mode = st.st_mode & (S_IRUSR | S_IXUSR);
-	/* a kernel's table is its owner's anyway */
-	if (stage->hidden && request->kind != BID_KIND_VDSO && request->kind != BID_KIND_KALLSYMS)
-		return bid_readers_set(&readers, stage->temp.fd);
 	return fchmod(stage->temp.fd, st.st_mode & (request->kind == BID_KIND_KALLSYMS ? TABLE_MODE : MODE)) < 0 ? -errno : 0;
 }
 
@@ -268,33 +228,7 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 		r = request->kind == BID_KIND_ELF ? publish_elf(stage, request, path) : publish_beside(stage, request, path);
 	stage->sealed |= r == 0;
 	pthread_mutex_unlock(&stage->lock);
-	if (r == 0 && stage->hidden && !stage->source && bid_kind_is_elf(request->kind) && request->kind != BID_KIND_VDSO)
-		stage->source = source_of(request, path);
 	return r;
-}
-
-/* Was the file of @st changed after @stage was begun, or in the same moment, so that nobody knows? */
-static bool is_newer(const struct stat *st, const struct bid_stage *stage)
-{
-	return st->st_ctim.tv_sec > stage->begun.tv_sec ||
-	       (st->st_ctim.tv_sec == stage->begun.tv_sec && st->st_ctim.tv_nsec >= stage->begun.tv_nsec);
-}
-
-int bid_stage_share(struct bid_stage *stage)
-{
-	struct bid_readers readers;
-	struct stat st, written;
-	int fd;
-
-	if (!stage->source || bid_readers_at(stage->store, stage->source, &readers, &st) < 0 || is_newer(&st, stage))
-		return -ENOENT;
-	if (fstat(stage->temp.fd, &written) < 0 || written.st_size != st.st_size)
-		return -ENOENT;
-	fd = stage->published >= 0 ? stage->published : stage->temp.fd;
-	/* what is for all is not the writer's to change, where he gets to the store itself */
-	if (fstat(fd, &written) == 0 && written.st_uid != geteuid() && fchown(fd, geteuid(), getegid()) < 0)
-		return -errno;
-	return bid_readers_set(&readers, fd);
 }
 
 int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
