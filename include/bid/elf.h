@@ -126,23 +126,25 @@ int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t l
  */
 int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void *data, size_t len), void *user);
 
-/* A file that a dead process had mapped from its beginning on. */
+/* A file that a dead process had mapped. */
 struct bid_elf_core_file {
 	struct bid_id id; /* len 0 if the core does not have the memory that tells, or the file has none */
 	const char *path; /* as the kernel wrote it: any bytes, perhaps " (deleted)" behind it. Dies when the callback returns */
+	bool code; /* mapped as code, too */
 };
 
 /* A non-zero return ends the reading, which then returns that value. */
 typedef int (*bid_elf_core_fn)(void *user, const struct bid_elf_core_file *file);
 
 /*
- * Call @fn for each file that the core file open at @fd says was mapped, the program first: core(5), note NT_FILE. Files that are
- * no ELF files are among them, and one that was mapped twice from its beginning comes twice. The ids are read from the memory in
- * the core, which has them if it was dumped with the ELF headers (bit 4 of /proc/PID/coredump_filter, which is set by default).
- * Reads a few KiB per file and holds at most 100 MiB, whatever the core says. Returns 0, or
+ * Call @fn for each file of which the core file open at @fd lists a mapping of its beginning, or of code; the program first:
+ * core(5), note NT_FILE. Files that are no ELF files are among them, and a file that was mapped twice comes twice. The ids are
+ * read from the memory in the core, which has them if it was dumped with the ELF headers (bit 4 of /proc/PID/coredump_filter, set
+ * by default).
+ * Reads some KiB per file, 256 MiB in sum at most, and holds at most 100 MiB, whatever the core says. Returns 0, or
  *   -ENOEXEC	not an ELF file
  *   -EINVAL	one, but not a core file
- *   -ENODATA	a core file that does not say what was mapped
+ *   -ENODATA	a core file that does not list what was mapped
  *   -EBADMSG	damaged or cut short
  *   other	as pread(2), or -ENOMEM
  */

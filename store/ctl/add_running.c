@@ -24,7 +24,7 @@ enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store
 	}
 	r = ctl_add_kernel(tally, store);
 	if (r == 0)
-		return CTL_DONE;
+		return running.archives > 0 ? CTL_REFUSED : CTL_DONE;
 	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
 	return CTL_TROUBLE;
 }

@@ -34,6 +34,7 @@ struct getting {
 	size_t n;
 	int untold; /* why the mount over the store could not be told to ask again, or 0 */
 	size_t counts[STATES];
+	size_t unidentified; /* needed, and not known by an id */
 	uint64_t bytes; /* fetched */
 };
 
@@ -333,12 +334,12 @@ static void print_summary(const struct getting *getting)
 		if (state == FETCHED && getting->counts[state])
 			printf(" (%s)", ctl_format_size(getting->bytes, size));
 	}
-	putchar('\n');
+	printf(", unidentified %zu\n", getting->unidentified);
 }
 
 static int print_json(const struct getting *getting)
 {
-	json_t *items = json_array(), *json;
+	json_t *items = json_array(), *unidentified = json_array(), *json;
 
 	for (size_t i = 0; i < getting->n; i++) {
 		const struct ctl_wanted *wanted = &getting->wanted[i];
@@ -355,6 +356,10 @@ static int print_json(const struct getting *getting)
 	json = json_pack("{s:I, s:I}", "needed", (json_int_t)getting->n, "bytes", (json_int_t)getting->bytes);
 	for (int state = 0; state < STATES; state++)
 		json_object_set_new(json, state_names[state], json_integer((json_int_t)getting->counts[state]));
+	for (size_t i = 0; i < getting->needs.n; i++)
+		if (ctl_build_is_needed_without_id(&getting->needs, &getting->needs.builds[i]))
+			json_array_append_new(unidentified, ctl_json_text(getting->needs.builds[i].path));
+	json_object_set_new(json, "unidentified", unidentified);
 	json_object_set_new(json, "items", items);
 	return ctl_print_json(json);
 }
@@ -365,6 +370,8 @@ static enum ctl_status report(struct getting *getting)
 		getting->counts[state_of(getting, i)]++;
 		getting->bytes += getting->wanted[i].bytes;
 	}
+	for (size_t i = 0; i < getting->needs.n; i++)
+		getting->unidentified += ctl_build_is_needed_without_id(&getting->needs, &getting->needs.builds[i]);
 	if (getting->ctl->json) {
 		if (print_json(getting) < 0) {
 			bid_error("%s", strerror(ENOMEM));
@@ -376,7 +383,9 @@ static enum ctl_status report(struct getting *getting)
 	}
 	if (getting->counts[FAILED] > 0)
 		return CTL_TROUBLE;
-	return getting->counts[ABSENT] > 0 || getting->counts[REFUSED] > 0 || getting->needs.partial ? CTL_REFUSED : CTL_DONE;
+	return getting->counts[ABSENT] > 0 || getting->counts[REFUSED] > 0 || getting->unidentified > 0 || getting->needs.partial
+		       ? CTL_REFUSED
+		       : CTL_DONE;
 }
 
 enum ctl_status ctl_get_many(const struct ctl *ctl, struct bid_store *store, enum ctl_needs_from from, enum bid_kind kind)

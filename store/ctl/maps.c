@@ -245,3 +245,11 @@ int ctl_mapping_open(const struct ctl_mapping *mapping, char ret_path[static PAT
 	fd = open_program(mapping);
 	return fd >= 0 ? fd : by_path;
 }
+
+bool ctl_mapping_is_archive(int fd)
+{
+	char magic[4];
+
+	/* a local file header: APPNOTE.TXT, 4.3.7 */
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, "PK\3\4", sizeof(magic)) == 0;
+}

@@ -34,4 +34,10 @@ int ctl_mapping_stat(const struct ctl_mapping *mapping, struct stat *ret_stat);
  */
 int ctl_mapping_open(const struct ctl_mapping *mapping, char ret_path[static PATH_MAX]);
 
+/*
+ * Is the file open at @fd, which is no ELF file and mapped as code, an archive (zip, as an APK is) with the program or library in
+ * it?
+ */
+bool ctl_mapping_is_archive(int fd);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <bid/elf.h>
@@ -26,12 +27,63 @@ static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_recordin
 	return status;
 }
 
+static int add(struct ctl_recording *needs, const struct bid_id *id, const char *path)
+{
+	return ctl_recording_add(needs, &(struct bid_perfdata_dso){ .id = *id, .sized = true, .path = path });
+}
+
+/* Memory that the kernel gives the name of a file: a compiler's output, shared memory. */
+static bool is_memory(const char *path)
+{
+	return strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/SYSV", 5) == 0;
+}
+
 /* bid_elf_core_fn: the vDSO is none of its files, so all that has an id can be had */
 static int take_core_file(void *user, const struct bid_elf_core_file *file)
 {
-	if (file->id.len == 0)
+	if (file->id.len == 0 && (!file->code || is_memory(file->path)))
 		return 0;
-	return ctl_recording_add(user, &(struct bid_perfdata_dso){ .id = file->id, .sized = true, .path = file->path });
+	return add(user, &file->id, file->path);
+}
+
+/* By path, and what has an id first. */
+static int by_path(const void *a, const void *b)
+{
+	const struct ctl_build *const *one = a, *const *two = b;
+	int order = strcmp((*one)->path, (*two)->path);
+
+	return order ? order : ((*one)->id.len == 0) - ((*two)->id.len == 0);
+}
+
+/* Name each file once that has no id, unless another mapping of it has one. */
+static int name_unidentified(struct ctl_recording *needs)
+{
+	bid_auto_free struct ctl_build **sorted = calloc(needs->n + 1, sizeof(struct ctl_build *));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < needs->n; i++)
+		sorted[i] = &needs->builds[i];
+	qsort(sorted, needs->n, sizeof(struct ctl_build *), by_path);
+	for (size_t i = 0; i < needs->n; i++) {
+		if (sorted[i]->id.len > 0)
+			continue;
+		if (i > 0 && strcmp(sorted[i - 1]->path, sorted[i]->path) == 0)
+			sorted[i]->state = CTL_BUILD_KNOWN;
+		else
+			bid_warning("'%s': %s", sorted[i]->path,
+				    sorted[i]->why ? sorted[i]->why : "the core file has no build-id of it");
+	}
+	return 0;
+}
+
+/* Is there a build to get? */
+static bool has_ids(const struct ctl_recording *needs)
+{
+	for (size_t i = 0; i < needs->n; i++)
+		if (needs->builds[i].id.len > 0)
+			return true;
+	return false;
 }
 
 static const char *why_no_core(int error)
@@ -56,11 +108,13 @@ static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *ne
 	bid_auto_fd int fd = open(ctl->core, O_RDONLY | O_NOCTTY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : bid_elf_core_each(fd, take_core_file, needs);
 
+	if (r == 0)
+		r = name_unidentified(needs);
 	if (r < 0) {
 		bid_error("%s: '%s'", why_no_core(r), ctl->core);
 		return r == -EIO || r == -ENOMEM ? CTL_TROUBLE : CTL_REFUSED;
 	}
-	if (needs->n > 0)
+	if (has_ids(needs))
 		return CTL_DONE;
 	bid_error("no build-id in it, which takes bit 4 of /proc/PID/coredump_filter: '%s'", ctl->core);
 	return CTL_REFUSED;
@@ -73,6 +127,29 @@ struct process {
 	dev_t dev; /* of the mapping before this one */
 	ino_t ino;
 };
+
+static const char *why_unidentified(int error)
+{
+	switch (error) {
+	case -ENODATA:
+		return "it has no build-id";
+	case -ENOEXEC:
+		return "a program or library inside an archive, of which no build-id is read";
+	default:
+		return strerror(-error);
+	}
+}
+
+static int add_unidentified(struct ctl_recording *needs, const char *path, int error)
+{
+	int r = add(needs, &(struct bid_id){ 0 }, path);
+
+	if (r == 0) {
+		needs->builds[needs->n - 1].why = strdup(why_unidentified(error));
+		r = needs->builds[needs->n - 1].why ? 0 : -ENOMEM;
+	}
+	return r;
+}
 
 static int take_mapping(void *user, const struct ctl_mapping *mapping)
 {
@@ -89,14 +166,12 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 	process->ino = mapping->ino;
 	fd = ctl_mapping_open(mapping, path);
 	r = fd < 0 ? fd : bid_elf_identify(fd, &id);
-	/* it has ended, or this is a device, or code that is in no ELF file */
-	if (r == -ESRCH || r == -EINVAL || r == -ENOEXEC || r == -ENODATA)
+	/* it has ended, or this is a device, or a compiler's output */
+	if (r == -ESRCH || r == -EINVAL || (r == -ENOEXEC && !ctl_mapping_is_archive(fd)))
 		return 0;
-	if (r < 0) {
-		bid_warning("%s, so that it is not known which build it is: '%s'", strerror(-r), mapping->path);
-		return 0;
-	}
-	r = ctl_recording_add(process->needs, &(struct bid_perfdata_dso){ .id = id, .sized = true, .path = path });
+	if (r < 0)
+		return add_unidentified(process->needs, fd < 0 ? mapping->path : path, r);
+	r = add(process->needs, &id, path);
 	if (r < 0 || !process->store)
 		return r;
 	r = bid_store_add_file(process->store, &(struct bid_add){ .path = path, .fd = fd, .link = process->ctl->link }, &added);
@@ -113,7 +188,9 @@ static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *sto
 	if (!*ctl->pid || strlen(ctl->pid) > 10 || strspn(ctl->pid, "0123456789") != strlen(ctl->pid))
 		return ctl_usage("not the number of a process: '%s'", ctl->pid);
 	r = ctl_maps_each(ctl->pid, take_mapping, &process);
-	if (r == 0 && needs->n > 0)
+	if (r == 0)
+		r = name_unidentified(needs);
+	if (r == 0 && has_ids(needs))
 		return CTL_DONE;
 	bid_error("%s: process '%s'",
 		  r == 0	 ? "it has ended, or has nothing mapped that has a build-id"
@@ -126,7 +203,7 @@ static enum ctl_status read_process(const struct ctl *ctl, struct bid_store *sto
 /* ctl_id_line_fn */
 static enum ctl_status take_line(void *user, const struct bid_id *id, const char *name)
 {
-	int r = ctl_recording_add(user, &(struct bid_perfdata_dso){ .id = *id, .sized = true, .path = name });
+	int r = add(user, id, name);
 
 	if (r < 0)
 		bid_error("%s", strerror(-r));

@@ -137,13 +137,18 @@ static void print_summary(const struct ctl_recording *recording)
 	putchar('\n');
 }
 
+bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const struct ctl_build *build)
+{
+	return build->state == CTL_BUILD_UNIDENTIFIED && build->path[0] == '/' && !recording->summary.lists_sampled;
+}
+
 void ctl_recording_warn(struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
 	size_t nameless = 0, guessed = 0;
 
 	for (size_t i = 0; i < recording->n; i++)
-		nameless += recording->builds[i].state == CTL_BUILD_UNIDENTIFIED && recording->builds[i].path[0] == '/';
+		nameless += ctl_build_is_needed_without_id(recording, &recording->builds[i]);
 	if (summary->cut)
 		bid_warning("cut off, so that not all is known: '%s'", recording->path);
 	if (summary->interrupted)
@@ -156,10 +161,10 @@ void ctl_recording_warn(struct ctl_recording *recording)
 	if (guessed > 0)
 		bid_warning("%zu files without a build-id are kept as they are now, which is a guess: '%s'", guessed,
 			    recording->path);
-	if (nameless > 0 && !summary->lists_sampled)
+	if (nameless > 0)
 		bid_warning("no build-id for %zu paths, so that a file there may be another build than what ran: '%s'", nameless,
 			    recording->path);
-	recording->partial = summary->cut || summary->damaged || (nameless > 0 && !summary->lists_sampled);
+	recording->partial = summary->cut || summary->damaged || nameless > 0;
 }
 
 int ctl_recording_print(const struct ctl *ctl, struct ctl_recording *recording)

@@ -75,6 +75,9 @@ enum ctl_status ctl_recording_read(struct ctl_recording *recording, bool hottest
 /* Add one more build to it. Returns 0 or -ENOMEM. */
 int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata_dso *dso);
 
+/* Is @build needed, and has no id? A recording that lists what was sampled needs nothing else. */
+bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const struct ctl_build *build);
+
 /* Say as warnings what there is to know of how it was read. Sets recording->partial. */
 void ctl_recording_warn(struct ctl_recording *recording);
 

@@ -53,6 +53,8 @@ static bool is_interrupted(const struct ctl_running *running)
 static const char *reason(const struct ctl_running *running, int error)
 {
 	switch (error) {
+	case -ENOEXEC:
+		return "a program or library inside an archive, of which no build-id is read";
 	case -ESTALE:
 	case -ENOENT:
 		return "replaced or removed, and its mapping may not be read";
@@ -61,12 +63,17 @@ static const char *reason(const struct ctl_running *running, int error)
 	}
 }
 
-/* Only trouble is an error. */
-static int refuse(struct ctl_running *running, const char *path, int error)
+/* Only trouble is an error. @fd is the file, or negative. */
+static int refuse(struct ctl_running *running, int fd, const char *path, int error)
 {
-	/* what a just-in-time compiler has written is code, and no program; for what is too large somebody may make room */
-	if (error != -ENOEXEC)
-		ctl_tally_refused(running->tally, path, reason(running, error), error == -EFBIG);
+	bool archive = error == -ENOEXEC;
+
+	/* what a just-in-time compiler has written is code, and no program */
+	if (archive && !(fd >= 0 && ctl_mapping_is_archive(fd)))
+		return 0;
+	running->archives += archive;
+	/* for what is too large somebody may make room */
+	ctl_tally_refused(running->tally, path, reason(running, error), archive || error == -EFBIG);
 	return bid_is_trouble(error) ? error : 0;
 }
 
@@ -90,7 +97,7 @@ static int add(struct ctl_running *running, int fd, const char *path, struct ctl
 	running->tally->seen++;
 	r = bid_store_add_file(running->store, &add, &added);
 	if (r < 0)
-		return refuse(running, path, r);
+		return refuse(running, fd, path, r);
 	/* to be linked into the store changes nothing but ctime; anything else happened to it from outside */
 	if (fstat(fd, &after) == 0)
 		seen->stamp.changed = after.st_ctim;
@@ -138,7 +145,7 @@ static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 	} else {
 		seen.unread = true;
 		running->tally->seen++;
-		r = refuse(running, path, r);
+		r = refuse(running, -1, path, r);
 	}
 	return r < 0 ? r : ctl_seen_put(&running->seen, &seen);
 }

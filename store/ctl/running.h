@@ -15,6 +15,7 @@ struct ctl_running {
 	struct ctl_batch batch; /* what was added */
 	dev_t *mounts; /* of bidfs; owned */
 	size_t n_mounts;
+	size_t archives; /* files that have what runs inside, where it cannot be read */
 	size_t hidden; /* processes that could not be looked into, in the last pass over all */
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which builds were mapped when a process died? The note NT_FILE tells what was mapped where (Linux, fs/binfmt_elf.c,
- * fill_files_note()), and the memory at the beginning of each file has its ELF header and notes, if it was dumped.
+ * Which builds were mapped when a process died? The note NT_FILE lists the mappings of files (Linux, fs/binfmt_elf.c,
+ * fill_files_note()). The memory at the beginning of each file has its program headers, and they have the address of its notes.
+ * Either was dumped or not.
  */
 #include <bid/elf.h>
 
@@ -12,16 +13,19 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "header.h"
-#include "identify.h"
+#include "note.h"
 
 enum {
 	SEGMENTS_MAX = 1 << 20,
 	NOTES_MAX = 64 << 20, /* bytes; the kernel writes 4 MiB of NT_FILE at most, and some 5 KiB per thread */
-	IMAGE_MAX = 8 << 10, /* bytes of a file that are looked at; the kernel dumps its first page */
+	IMAGE_MAX = 64 << 10, /* bytes of program headers, or of one note segment; the kernel takes no program with more headers */
+	BUDGET = 256 << 20, /* bytes of memory that are read of one core file; a program with 10,000 libraries needs 100 MiB */
 };
 
 struct segment {
-	uint64_t address, offset, size; /* of what is in the core file, which may be less than there was */
+	uint64_t address, memory; /* as the process had it */
+	uint64_t offset, size; /* bytes in the core file, at most @memory */
+	bool executable;
 };
 
 struct core {
@@ -30,7 +34,8 @@ struct core {
 	struct bid_header header;
 	struct segment *segments; /* PT_LOAD, by address; owned */
 	size_t n_segments;
-	uint8_t *image; /* IMAGE_MAX bytes; owned */
+	size_t budget; /* bytes of memory that may still be read */
+	uint8_t *headers, *notes; /* IMAGE_MAX bytes each; owned */
 };
 
 /* NT_FILE: counts, ranges and names. */
@@ -43,7 +48,8 @@ struct file_note {
 static void core_release(struct core *core)
 {
 	free(core->segments);
-	free(core->image);
+	free(core->headers);
+	free(core->notes);
 }
 
 static size_t word_size(const struct core *core)
@@ -58,8 +64,8 @@ static int by_address(const void *a, const void *b)
 	return one->address < two->address ? -1 : one->address > two->address;
 }
 
-/* How many bytes of the memory at @address are in the file, and where? 0 if none are. */
-static uint64_t find_memory(const struct core *core, uint64_t address, uint64_t *ret_offset)
+/* The segment that has @address, or NULL. */
+static const struct segment *find_segment(const struct core *core, uint64_t address)
 {
 	size_t low = 0, high = core->n_segments;
 	const struct segment *segment;
@@ -74,31 +80,111 @@ static uint64_t find_memory(const struct core *core, uint64_t address, uint64_t 
 			high = middle;
 	}
 	segment = low > 0 ? &core->segments[low - 1] : NULL;
-	if (!segment || address - segment->address >= segment->size)
-		return 0;
-	*ret_offset = segment->offset + (address - segment->address);
-	return segment->size - (address - segment->address);
+	return segment && address - segment->address < segment->memory ? segment : NULL;
 }
 
-/* The id of what was mapped at @address, from its beginning; len 0 if the core does not tell. */
-static int identify_at(struct core *core, uint64_t address, struct bid_id *ret_id)
+/* Read at most @len bytes of the memory at @address. Returns the number of bytes that the core has there, or a negative errno. */
+static ssize_t read_memory(struct core *core, uint64_t address, void *buffer, size_t len)
 {
-	struct bid_id id = { 0 };
-	uint64_t offset, size = find_memory(core, address, &offset);
-	ssize_t n;
+	const struct segment *segment = find_segment(core, address);
+	uint64_t skip = segment ? address - segment->address : 0;
+
+	if (!segment || skip >= segment->size || segment->offset > INT64_MAX - IMAGE_MAX - skip)
+		return 0;
+	if (len > segment->size - skip)
+		len = (size_t)(segment->size - skip);
+	if (len > core->budget)
+		return -EBADMSG;
+	core->budget -= len;
+	return bid_pread_full(core->fd, buffer, len, (off_t)(segment->offset + skip));
+}
+
+/* A file that is mapped from its beginning on at @start. */
+struct image {
+	uint64_t start;
+	struct bid_header header;
+	size_t phnum; /* program headers in core->headers */
+};
+
+/* Read the header and the program headers. 1, or 0 if the memory has none. */
+static int read_image(struct core *core, uint64_t start, struct image *ret_image)
+{
+	struct image image = { .start = start };
+	uint8_t head[sizeof(Elf64_Ehdr)];
+	struct bid_bytes bytes;
+	uint64_t size;
+	ssize_t n = read_memory(core, start, head, sizeof(head));
 	int r;
 
-	*ret_id = id;
-	if (size == 0 || offset > INT64_MAX - IMAGE_MAX)
-		return 0;
-	n = bid_pread_full(core->fd, core->image, size < IMAGE_MAX ? (size_t)size : (size_t)IMAGE_MAX, (off_t)offset);
 	if (n <= 0)
 		return (int)n;
-	r = bid_elf_identify_mapped(core->image, (size_t)n, &id);
-	if (r == 0)
-		*ret_id = id;
-	/* what is no ELF file, has no id, or has it where nothing was dumped, is a file without one here */
-	return r == -ENOEXEC || r == -ENODATA ? 0 : r;
+	bid_bytes_init(&bytes, head, (size_t)n, -1);
+	r = bid_header_read(&bytes, &image.header);
+	/* memory that is no ELF file, or where too little was dumped */
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	size = image.header.phnum * image.header.phentsize;
+	if (size == 0 || size > IMAGE_MAX || image.header.phoff > UINT64_MAX - start)
+		return 0;
+	n = read_memory(core, start + image.header.phoff, core->headers, (size_t)size);
+	if (n < 0)
+		return (int)n;
+	image.phnum = (size_t)n / image.header.phentsize;
+	*ret_image = image;
+	return 1;
+}
+
+/* The difference between addresses in memory and in the headers. The segment with the first bytes of the file is at its start. */
+static uint64_t bias_of(const struct core *core, const struct image *image)
+{
+	const struct bid_form *form = &image->header.form;
+	uint64_t lowest = UINT64_MAX, bias = image->start;
+
+	for (size_t i = 0; i < image->phnum; i++) {
+		const uint8_t *data = core->headers + i * image->header.phentsize;
+		uint64_t offset = BID_FORM_FIELD(form, data, Phdr, p_offset);
+
+		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_LOAD || offset >= lowest)
+			continue;
+		lowest = offset;
+		bias = image->start - (BID_FORM_FIELD(form, data, Phdr, p_vaddr) - offset);
+	}
+	return bias;
+}
+
+/*
+ * Read the id of what was mapped at @start, from its beginning; len 0 if the core does not have it. The program headers have the
+ * address of each note, which linkers and patchelf(1) put anywhere. A note segment that was dumped in part will do.
+ */
+static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
+{
+	struct bid_note_found found = { 0 };
+	struct image image;
+	uint64_t bias;
+	int r = read_image(core, start, &image);
+
+	*ret_id = found.id;
+	if (r <= 0)
+		return r;
+	bias = bias_of(core, &image);
+	for (size_t i = 0; i < image.phnum && found.id.len == 0; i++) {
+		const struct bid_form *form = &image.header.form;
+		const uint8_t *data = core->headers + i * image.header.phentsize;
+		uint64_t size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
+		struct bid_bytes bytes;
+		ssize_t n;
+
+		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
+			continue;
+		n = read_memory(core, bias + BID_FORM_FIELD(form, data, Phdr, p_vaddr), core->notes,
+				size < IMAGE_MAX ? (size_t)size : (size_t)IMAGE_MAX);
+		if (n < 0)
+			return (int)n;
+		bid_bytes_init(&bytes, core->notes, (size_t)n, -1);
+		(void)bid_note_scan(&bytes, form, 0, (uint64_t)n, BID_FORM_FIELD(form, data, Phdr, p_align), &found);
+	}
+	*ret_id = found.id;
+	return 0;
 }
 
 static int read_header(struct core *core, uint8_t head[static BID_BYTES_HEAD])
@@ -138,10 +224,12 @@ static int read_segments(struct core *core, struct segment *ret_notes)
 		type = BID_FORM_FIELD(form, data, Phdr, p_type);
 		segment = (struct segment){
 			.address = BID_FORM_FIELD(form, data, Phdr, p_vaddr),
+			.memory = BID_FORM_FIELD(form, data, Phdr, p_memsz),
 			.offset = BID_FORM_FIELD(form, data, Phdr, p_offset),
 			.size = BID_FORM_FIELD(form, data, Phdr, p_filesz),
+			.executable = BID_FORM_FIELD(form, data, Phdr, p_flags) & PF_X,
 		};
-		if (type == PT_LOAD && segment.size > 0 && segment.offset <= INT64_MAX)
+		if (type == PT_LOAD && segment.size <= segment.memory)
 			core->segments[core->n_segments++] = segment;
 		else if (type == PT_NOTE && notes.size == 0)
 			notes = segment;
@@ -196,24 +284,73 @@ static int find_files(const struct core *core, const uint8_t *data, size_t size,
 	return -ENODATA;
 }
 
-static int each_file(struct core *core, const struct file_note *note, bid_elf_core_fn fn, void *user)
+/* One mapping of NT_FILE. */
+struct mapping {
+	uint64_t start, page; /* where it begins in memory, and in its file: in pages */
+	const char *name;
+};
+
+static struct mapping read_mapping(const struct core *core, const struct file_note *note, uint64_t index, const char *name)
 {
 	size_t word = word_size(core);
-	const char *name = note->names;
+	const uint8_t *range = note->ranges + index * 3 * word;
+	const struct bid_form *form = &core->header.form;
+
+	return (struct mapping){
+		.start = bid_form_load(form, range, word),
+		.page = bid_form_load(form, range + 2 * word, word),
+		.name = name,
+	};
+}
+
+/* Mappings that follow each other and are of one file. */
+struct run {
+	const char *name;
+	bool code; /* one of them is executable */
+	bool begun; /* one of them is of the beginning of the file */
+	uint64_t index; /* of its first mapping */
+};
+
+/* Report each beginning of the file in @run, which ends before @end; or the code of a file whose beginning is not mapped. */
+static int report_run(struct core *core, const struct file_note *note, const struct run *run, uint64_t end, bid_elf_core_fn fn,
+		      void *user)
+{
+	struct bid_elf_core_file file = { .path = run->name, .code = run->code };
 	int r = 0;
 
-	for (uint64_t i = 0; r == 0 && i < note->count && name < note->end; i++, name += strlen(name) + 1) {
-		const uint8_t *range = note->ranges + i * 3 * word;
-		struct bid_elf_core_file file = { .path = name };
+	if (run->code && !run->begun)
+		return fn(user, &file);
+	for (uint64_t i = run->index; r == 0 && run->begun && i < end; i++) {
+		struct mapping mapping = read_mapping(core, note, i, run->name);
 
-		/* only the first of a file's mappings has its header */
-		if (bid_form_load(&core->header.form, range + 2 * word, word) != 0)
+		if (mapping.page != 0)
 			continue;
-		r = identify_at(core, bid_form_load(&core->header.form, range, word), &file.id);
+		r = identify_at(core, mapping.start, &file.id);
 		if (r == 0)
 			r = fn(user, &file);
 	}
 	return r;
+}
+
+static int each_file(struct core *core, const struct file_note *note, bid_elf_core_fn fn, void *user)
+{
+	const char *name = note->names;
+	struct run run = { .name = name };
+	uint64_t i = 0;
+	int r = 0;
+
+	for (; r == 0 && i < note->count && name < note->end; i++, name += strlen(name) + 1) {
+		struct mapping mapping = read_mapping(core, note, i, name);
+		const struct segment *segment = find_segment(core, mapping.start);
+
+		if (strcmp(name, run.name) != 0) {
+			r = report_run(core, note, &run, i, fn, user);
+			run = (struct run){ .name = name, .index = i };
+		}
+		run.code |= segment && segment->executable;
+		run.begun |= mapping.page == 0;
+	}
+	return r == 0 && i > 0 ? report_run(core, note, &run, i, fn, user) : r;
 }
 
 static int read_notes(struct core *core, const struct segment *notes, bid_elf_core_fn fn, void *user)
@@ -223,8 +360,9 @@ static int read_notes(struct core *core, const struct segment *notes, bid_elf_co
 	ssize_t n;
 	int r;
 
-	core->image = malloc(IMAGE_MAX);
-	if (!data || !core->image)
+	core->headers = malloc(IMAGE_MAX);
+	core->notes = malloc(IMAGE_MAX);
+	if (!data || !core->headers || !core->notes)
 		return -ENOMEM;
 	n = bid_pread_full(core->fd, data, notes->size, (off_t)notes->offset);
 	if (n < 0)
@@ -237,7 +375,7 @@ static int read_notes(struct core *core, const struct segment *notes, bid_elf_co
 
 int bid_elf_core_each(int fd, bid_elf_core_fn fn, void *user)
 {
-	bid_cleanup(core_release) struct core core = { .fd = fd };
+	bid_cleanup(core_release) struct core core = { .fd = fd, .budget = BUDGET };
 	uint8_t head[BID_BYTES_HEAD];
 	struct segment notes;
 	int r;

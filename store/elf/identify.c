@@ -16,7 +16,6 @@
 
 #include "examine.h"
 #include "header.h"
-#include "identify.h"
 #include "note.h"
 
 struct segments {
@@ -133,25 +132,6 @@ int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id)
 	bid_bytes_init(&bytes, data, len, -1);
 	r = identify(&bytes, ret_id);
 	return r == -E2BIG ? -EAGAIN : r;
-}
-
-int bid_elf_identify_mapped(const void *image, size_t len, struct bid_id *ret_id)
-{
-	struct segments segments = { 0 };
-	struct bid_header header;
-	struct bid_bytes bytes;
-	int r;
-
-	bid_bytes_init(&bytes, image, len, -1);
-	r = bid_header_read(&bytes, &header);
-	if (r == 0)
-		r = scan_segments(&bytes, &header, &segments);
-	if (r < 0)
-		return r == -EAGAIN || r == -E2BIG ? -ENODATA : r;
-	if (segments.found.id.len == 0 || !segments.sound || segments.found.conflict)
-		return -ENODATA;
-	*ret_id = segments.found.id;
-	return 0;
 }
 
 int bid_elf_identify(int fd, struct bid_id *ret_id)

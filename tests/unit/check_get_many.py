@@ -101,7 +101,7 @@ def case_list_fetched(scene):
                           input=f"{ID_ONE}\n{ID_TWO}\n", capture_output=True, text=True, timeout=TIMEOUT, check=False)
     lines = done.stdout.splitlines()
     assert len(lines) == 3 and lines[0].split("\t")[:4] == [ID_TWO, "debuginfo", "absent", "-"], done
-    assert lines[2] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0", done
+    assert lines[2] == "needed 4, here 2, added 0, fetched 0, absent 2, refused 0, failed 0, interrupted 0, unidentified 0", done
 
 
 def case_list_fetched_trouble(scene):
@@ -175,7 +175,8 @@ def case_perf_data_without_ids(scene):
     scene.on_store("add", scene.one)
     recording = Recording(scene.home).maps(scene.one, ID_ONE).maps(scene.two).write()
     done = scene.on_store("get", "--perf-data", recording, "elf", "--offline", status=REFUSED)
-    assert done.stdout == "needed 1, here 1, added 0, fetched 0, absent 0, refused 0, failed 0, interrupted 0\n", done.stdout
+    assert done.stdout == ("needed 1, here 1, added 0, fetched 0, absent 0, refused 0, failed 0, interrupted 0, "
+                           "unidentified 1\n"), done.stdout
     assert "no build-id for 1 paths" in done.stderr, done.stderr
 
 
@@ -243,18 +244,35 @@ def case_perf_data_hottest_fetched(scene):
         scene.store.mkdir()
 
 
-def program(scene):
+def zipped_library(scene):
+    """A program that maps code of a zip archive, where it has a library, as Android's does; and the archive."""
+    archive = scene.home / "base.apk"
+    text = scene.one.read_bytes()
+    archive.write_bytes(b"PK\3\4".ljust(4096, b"\0") + text.ljust(-(-len(text) // 4096) * 4096, b"\0"))
+    source = scene.home / "maps.c"
+    source.write_text("#include <fcntl.h>\n#include <signal.h>\n#include <sys/mman.h>\n#include <unistd.h>\n"
+                      "int main(int n, char **v) {\n"
+                      f'int fd = open("{archive}", O_RDONLY);\n'
+                      "for (int i = 0; i < 2; i++) mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 8192);\n"
+                      "mmap(0, 4096, PROT_READ, MAP_PRIVATE, fd, 4096);\n"
+                      'if (n > 1) raise(SIGSEGV);\nwrite(1, "x", 1);\npause(); }\n')
+    path = scene.home / "maps"
+    subprocess.run(["cc", f"-Wl,--build-id=0x{ID_TWO}", "-o", path, source], check=True, timeout=TIMEOUT)
+    return path, archive
+
+
+def program(scene, *flags):
     """One that waits, or dies if it is told to, and its id."""
     source = scene.home / "victim.c"
     source.write_text("#include <signal.h>\n#include <unistd.h>\n"
                       "int main(int n, char **v) { if (n > 1) raise(SIGSEGV); write(1, \"x\", 1); pause(); }\n")
     path = scene.home / "victim"
-    subprocess.run(["cc", "-g", f"-Wl,--build-id=0x{ID_TWO}", "-o", path, source], check=True, timeout=TIMEOUT)
+    subprocess.run(["cc", "-g", f"-Wl,--build-id=0x{ID_TWO}", *flags, "-o", path, source], check=True, timeout=TIMEOUT)
     return path
 
 
-def running(path):
-    process = subprocess.Popen([path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+def running(*command):
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     assert process.stdout.read(1) == b"x"
     return process
 
@@ -294,24 +312,59 @@ def case_core_of_gdb(scene):
     check_core(scene, gcore(scene, path), path)
 
 
-def case_core_of_the_kernel(scene):
+def kernel_core(scene, path, dumped="0x33"):
+    """The core that the kernel writes of @path, with the kinds of memory that the bits of @dumped say: core(5)."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     need(not pattern.startswith(("|", "/")) and "%" not in pattern, f"cores go to '{pattern}'")
-    path = program(scene)
-    where = scene.home / "died"
+    where = scene.home / f"died-{dumped}"
     where.mkdir()
-    done = subprocess.run([path, "now"], cwd=where, check=False, timeout=TIMEOUT,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2))
+
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)
+        pathlib.Path("/proc/self/coredump_filter").write_text(dumped)
+
+    done = subprocess.run([path, "now"], cwd=where, check=False, timeout=TIMEOUT, preexec_fn=prepare)
     assert done.returncode == -signal.SIGSEGV, done
     cores = list(where.iterdir())
     need(cores, "the kernel wrote none")
-    check_core(scene, cores[0], path)
+    return cores[0]
+
+
+def case_core_of_the_kernel(scene):
+    path = program(scene)
+    core = kernel_core(scene, path)
+    check_core(scene, core, path)
     # replaced on disk: the core still tells which build it was
     build(scene.home, "victim", ID_FAR)
     shutil.rmtree(scene.store)
     scene.store.mkdir()
-    items, _ = get(scene, "--core", cores[0], "elf", "--offline", status=REFUSED)
+    items, _ = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
     assert items[ID_TWO, "elf"]["state"] == "absent" and (ID_FAR, "elf") not in items, items
+
+
+def case_core_with_distant_note_identifies_the_program(scene):
+    """The note is in a segment of its own, far from the beginning, as patchelf(1) and large notes leave it."""
+    path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
+    check_core(scene, kernel_core(scene, path, "0x37"), path)
+
+
+def case_core_without_the_note_names_the_program(scene):
+    """The core has the headers and not the note: what is missing is named, and it is no success."""
+    path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
+    core = kernel_core(scene, path)
+    _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
+    assert found["unidentified"] == [str(path)] and found["added"] == found["needed"] > 0, found
+    done = scene.on_store("get", "--core", core, "elf", "--offline", status=REFUSED)
+    assert done.stderr == f"bidctl: warning: '{path}': the core file has no build-id of it\n", done.stderr
+    assert done.stdout.endswith(", unidentified 1\n"), done.stdout
+
+
+def case_core_of_library_in_archive_names_the_archive(scene):
+    """Twice mapped, named once."""
+    path, archive = zipped_library(scene)
+    core = kernel_core(scene, path)
+    _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
+    assert found["unidentified"] == [str(archive)], found
 
 
 def case_core_damaged(scene):
@@ -390,6 +443,36 @@ def case_pid(scene):
     assert set(libraries.values()) <= {item["id"] for item in items.values()}, items
     scene.one_error("get", "--pid", process.pid, status=REFUSED, has=f"no such process: process '{process.pid}'")
     scene.one_error("get", "--pid", "1x", status=USAGE, has="'1x'")
+
+
+def case_pid_of_library_in_archive_names_the_archive(scene):
+    """And what has no build-id at all."""
+    path, archive = zipped_library(scene)
+    with running(path) as process:
+        try:
+            _, found = get(scene, "--pid", process.pid, "elf", "--offline", status=REFUSED)
+        finally:
+            process.kill()
+    assert found["unidentified"] == [str(archive)] and found["added"] == found["needed"] > 0, found
+    plain = program(scene, "-Wl,--build-id=none")
+    with running(plain) as process:
+        try:
+            _, found = get(scene, "--pid", process.pid, "elf", "--offline", status=REFUSED)
+            done = scene.on_store("add", "--running", status=None)
+        finally:
+            process.kill()
+    assert found["unidentified"] == [str(plain)], found
+    assert "no build-id" in done.stdout, done
+
+
+def case_running_library_in_archive_is_refused(scene):
+    path, archive = zipped_library(scene)
+    with running(path) as process:
+        try:
+            done = scene.on_store("add", "--running", status=REFUSED)
+        finally:
+            process.kill()
+    assert f"inside an archive, of which no build-id is read: '{archive}'" in done.stderr, done
 
 
 if __name__ == "__main__":
