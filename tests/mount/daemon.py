@@ -149,7 +149,8 @@ class Mount:
         servers = tuple(option.removeprefix("url=file://") for option in options if option.startswith("url=file://"))
         return collections.Counter(target for target, flags in descriptors_of(self.pid)
                                    if target.startswith("/") and not target.startswith(self.permitted_open)
-                                   and (flags & os.O_DIRECTORY or target.startswith(servers)))
+                                   # O_TMPFILE contains O_DIRECTORY: a download may be in flight
+                                   and (flags & os.O_TMPFILE == os.O_DIRECTORY or target.startswith(servers)))
 
     def leaked(self):
         """What the daemon has open beyond what it had when the mount was ready, if it stays so."""
