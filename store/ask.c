@@ -12,6 +12,11 @@
 #include "flight.h"
 #include "race.h"
 
+static struct bid_source *source_of(const struct bid_ask *ask)
+{
+	return ask->flight->broker->asked[ask->source].source;
+}
+
 static void begun(struct bid_ask *ask)
 {
 	ask->broke_off = false;
@@ -37,7 +42,8 @@ int bid_ask_begin_body(struct bid_ask *ask, uint64_t size)
 		bid_txn_accept(ask->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(ask->txn, size, false);
-	return r;
+	/* the first bytes wait for room */
+	return r == -EAGAIN ? 0 : r;
 }
 
 /*
@@ -90,7 +96,7 @@ static int take_body(struct bid_ask *ask, const void *data, size_t len)
 	if (!ask->txn)
 		r = bid_ask_begin_body(ask, BID_SIZE_UNKNOWN);
 	if (r == 0)
-		r = bid_txn_write(ask->txn, data, len);
+		r = bid_txn_try_write(ask->txn, data, len);
 	if (r < 0)
 		return r;
 	ask->received += len;
@@ -107,13 +113,9 @@ static int take_body(struct bid_ask *ask, const void *data, size_t len)
 
 static int refuse(struct bid_ask *ask, int error)
 {
-	const char *reason = (error == -ENOSPC || error == -EAGAIN) && ask->txn ? bid_txn_reason(ask->txn) : "";
+	const char *reason = error == -ENOSPC && ask->txn ? bid_txn_reason(ask->txn) : "";
 	uint64_t max = ask->flight->broker->config.max_size;
 
-	/* to evict may take long, and the source's thread has others to serve */
-	ask->needs_room |= error == -EAGAIN && *reason;
-	if (ask->needs_room)
-		error = -ENOSPC;
 	error = bid_local_error(error);
 	ask->unsaid = *reason && ask->received > 0;
 	ask->endless = ask->unsaid && ask->received > BID_TXN_UNSAID_MAX;
@@ -143,11 +145,29 @@ static int receive_head(void *user, uint64_t size)
 	return r < 0 ? refuse(ask, r) : 0;
 }
 
+/* Something has to be evicted for the body: a publisher's turn. */
+static void want_room(struct bid_ask *ask)
+{
+	struct bid_broker *broker = ask->flight->broker;
+
+	pthread_mutex_lock(&broker->lock);
+	ask->room = BID_ASK_ROOM_WANTED;
+	TAILQ_INSERT_TAIL(&broker->jobs, ask, job);
+	pthread_cond_broadcast(&broker->has_job);
+	pthread_mutex_unlock(&broker->lock);
+}
+
 static int receive_body(void *user, const void *data, size_t len)
 {
 	struct bid_ask *ask = user;
 	int r = ask->receive_error ? ask->receive_error : take_body(ask, data, len);
 
+	if (r == -EAGAIN && source_of(ask)->ops->resume) {
+		want_room(ask);
+		return -EAGAIN;
+	}
+	for (; r == -EAGAIN; r = take_body(ask, data, len))
+		bid_txn_make_room(ask->txn);
 	return r < 0 ? refuse(ask, r) : 0;
 }
 
@@ -177,13 +197,17 @@ static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 	said->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
 }
 
-/* The source is done with @ask: a publisher's turn. Under the lock. */
+/* The source is done with @ask: a publisher's turn, unless it is in line for one or with one. Under the lock. */
 static void to_publishers(struct bid_ask *ask)
 {
 	struct bid_broker *broker = ask->flight->broker;
 
 	ask->phase = BID_ASK_DECIDING;
-	TAILQ_INSERT_TAIL(&broker->jobs, ask, job);
+	if (ask->room == BID_ASK_ROOM_MAKING)
+		return;
+	if (ask->room != BID_ASK_ROOM_WANTED)
+		TAILQ_INSERT_TAIL(&broker->jobs, ask, job);
+	ask->room = BID_ASK_ROOM_ENOUGH;
 	/* not any of them may do it */
 	pthread_cond_broadcast(&broker->has_job);
 }
@@ -216,7 +240,9 @@ static void started(struct bid_ask *ask, uint64_t transfer)
 {
 	struct bid_flight *flight = ask->flight;
 	struct bid_broker *broker = flight->broker;
+	struct bid_source *source = source_of(ask);
 	struct bid_endings endings = { 0 };
+	bool resumes = false;
 
 	pthread_mutex_lock(&broker->lock);
 	if (ask->answered) {
@@ -224,6 +250,9 @@ static void started(struct bid_ask *ask, uint64_t transfer)
 	} else {
 		ask->phase = BID_ASK_RUNNING;
 		ask->transfer = transfer;
+		resumes = ask->room == BID_ASK_ROOM_MADE;
+		if (resumes)
+			ask->room = BID_ASK_ROOM_ENOUGH;
 		if (ask->cancelled)
 			bid_endings_add(&endings, ask);
 		else if (broker->ending || bid_flight_abandoned(flight))
@@ -232,12 +261,44 @@ static void started(struct bid_ask *ask, uint64_t transfer)
 			bid_race_stop_unsent(flight, &endings);
 	}
 	pthread_mutex_unlock(&broker->lock);
+	if (resumes)
+		source->ops->resume(source, transfer);
 	bid_endings_cancel(&endings);
+}
+
+void bid_ask_make_room(struct bid_ask *ask)
+{
+	struct bid_broker *broker = ask->flight->broker;
+	struct bid_source *source = source_of(ask);
+	uint64_t transfer = 0;
+
+	/* its end is to come */
+	if (ask->cancelled) {
+		ask->room = BID_ASK_ROOM_ENOUGH;
+		return;
+	}
+	ask->room = BID_ASK_ROOM_MAKING;
+	pthread_mutex_unlock(&broker->lock);
+	bid_txn_make_room(ask->txn);
+	pthread_mutex_lock(&broker->lock);
+	ask->room = BID_ASK_ROOM_ENOUGH;
+	if (ask->phase == BID_ASK_DECIDING)
+		to_publishers(ask);
+	else if (ask->phase == BID_ASK_STARTING)
+		ask->room = BID_ASK_ROOM_MADE;
+	else
+		transfer = ask->transfer;
+	if (!transfer)
+		return;
+	/* it may be over by then, and its source knows */
+	pthread_mutex_unlock(&broker->lock);
+	source->ops->resume(source, transfer);
+	pthread_mutex_lock(&broker->lock);
 }
 
 int bid_ask_start(struct bid_ask *ask)
 {
-	struct bid_source *source = ask->flight->broker->asked[ask->source].source;
+	struct bid_source *source = source_of(ask);
 	uint64_t transfer = 0;
 	int r = source->ops->start(source, &ask->flight->request, &receiver, ask, &transfer);
 

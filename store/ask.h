@@ -6,6 +6,8 @@
  *   STARTING  its starter is inside the source's start()
  *   RUNNING   the source is at work; its thread calls the receiver
  *   DECIDING  the source is done; a publisher decides, and frees the ask
+ *
+ * While room is made for its body by a publisher, the source waits for its resume().
  */
 #ifndef BID_ASK_H
 #define BID_ASK_H
@@ -21,6 +23,13 @@ enum bid_ask_phase {
 	BID_ASK_STARTING,
 	BID_ASK_RUNNING,
 	BID_ASK_DECIDING,
+};
+
+enum bid_ask_room {
+	BID_ASK_ROOM_ENOUGH,
+	BID_ASK_ROOM_WANTED, /* it is in the broker's jobs for that */
+	BID_ASK_ROOM_MAKING, /* a publisher evicts */
+	BID_ASK_ROOM_MADE, /* while STARTING: nobody knows yet whom to resume */
 };
 
 /* What a source's done() said, kept for the publisher. Strings are owned and may be NULL. */
@@ -45,6 +54,7 @@ struct bid_ask {
 
 	/* under the broker's lock */
 	enum bid_ask_phase phase;
+	enum bid_ask_room room;
 	uint64_t transfer; /* while RUNNING: the source's number for it */
 	bool answered; /* while STARTING: the source was done before start() returned */
 	bool sent; /* the source does not keep it in line any more */
@@ -58,12 +68,11 @@ struct bid_ask {
 	TAILQ_ENTRY(bid_ask) link; /* in its flight */
 	TAILQ_ENTRY(bid_ask) job; /* in the broker's jobs */
 
-	/* of the thread whose turn it is: the starter, then the source's, then the publisher */
+	/* of the thread whose turn it is: the starter, then the source's, then the publisher; and the publisher that makes room */
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
 	bool head_checked;
-	bool needs_room; /* there is none for what is announced, but may be, after evicting */
 	bool unsaid; /* there is no room for more than came, and nothing told how much there is */
 	bool endless; /* and it is more than any is made for */
 	bool changed; /* it carries the id, but has other bytes than were fetched first */
@@ -87,6 +96,9 @@ static inline bool bid_ask_has_no_room(const struct bid_ask *ask)
 {
 	return ask->receive_error == -ENOSPC && (ask->received == 0 || ask->unsaid);
 }
+
+/* Evict for what is to come of the body, and let it come. Under the lock, which is released meanwhile; @ask may be gone then. */
+void bid_ask_make_room(struct bid_ask *ask);
 
 /* Free what it holds; without the lock. */
 void bid_ask_free(struct bid_ask *ask);

@@ -68,7 +68,6 @@ struct bid_flight {
 	bool wanted; /* somebody has waited for it, at least for a while */
 	bool timed_out; /* somebody was sent away, and may come back for it */
 	bool given_up; /* everybody was, and nobody was even asked: it ends with the next step */
-	bool made_room; /* something was evicted for it: by a publisher, one at a time */
 	bool no_room; /* a source has it, and there is no room for as much as it says */
 	bool offline; /* a source was not asked because the broker was told to ask none */
 	bool windowed; /* in the broker's list of windows */

@@ -177,31 +177,15 @@ static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *te
 		bid_flight_fetch_along(flight, &alt);
 }
 
-/* Evict for what @ask announced, once for each flight. Is there room now, so that it may be asked for again? */
-static bool make_room(struct bid_ask *ask)
-{
-	struct bid_flight *flight = ask->flight;
-	int r;
-
-	if (flight->made_room)
-		return false;
-	flight->made_room = true;
-	r = bid_txn_expect(ask->txn, ask->size, true);
-	if (r < 0)
-		snprintf(ask->reason, sizeof(ask->reason), "%s", bid_txn_reason(ask->txn));
-	return r == 0;
-}
-
 /* @useless: the flight is over, or nobody wants it. */
 static void take(struct bid_ask *ask, bool useless)
 {
 	struct bid_flight *flight = ask->flight;
-	bool again = !useless && !ask->lost && ask->needs_room && make_room(ask);
 	const char *text;
 	enum bid_outcome outcome = outcome_of(ask, &text);
 
 	/* one that has lost may have come to its end all the same: what it says counts */
-	if (!useless && !again && (!ask->lost || outcome != BID_OUTCOME_CANCELLED)) {
+	if (!useless && (!ask->lost || outcome != BID_OUTCOME_CANCELLED)) {
 		decide(ask, outcome, text);
 		return;
 	}
@@ -213,7 +197,7 @@ static void take(struct bid_ask *ask, bool useless)
 /* How many bytes are to be examined and brought to the disk? To evict takes longer than any. */
 static uint64_t work_of(const struct bid_ask *ask)
 {
-	if (ask->needs_room)
+	if (ask->room != BID_ASK_ROOM_ENOUGH)
 		return UINT64_MAX;
 	return ask->said.outcome == BID_OUTCOME_FOUND && ask->receive_error == 0 ? ask->received : 0;
 }
@@ -224,7 +208,7 @@ static struct bid_ask *next_job(const struct bid_publisher *publisher)
 	struct bid_ask *ask;
 
 	for (ask = TAILQ_FIRST(&publisher->broker->jobs); ask; ask = TAILQ_NEXT(ask, job))
-		if (!ask->flight->decided_on && work_of(ask) <= publisher->largest)
+		if ((ask->room != BID_ASK_ROOM_ENOUGH || !ask->flight->decided_on) && work_of(ask) <= publisher->largest)
 			return ask;
 	return NULL;
 }
@@ -245,6 +229,10 @@ void *bid_broker_publish(void *user)
 			continue;
 		}
 		TAILQ_REMOVE(&broker->jobs, ask, job);
+		if (ask->room != BID_ASK_ROOM_ENOUGH) {
+			bid_ask_make_room(ask);
+			continue;
+		}
 		flight = ask->flight;
 		flight->decided_on = true;
 		bid_flight_ref(flight);

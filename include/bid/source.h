@@ -71,7 +71,10 @@ struct bid_receiver {
 	 * transfer.
 	 */
 	int (*head)(void *user, uint64_t size);
-	/* Bytes of the body. Non-zero ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as BID_OUTCOME_FAILED. */
+	/*
+	 * Bytes of the body. Non-zero ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as BID_OUTCOME_FAILED. But with
+	 * -EAGAIN, only of a source that has resume(), it pauses: after that the same bytes come again.
+	 */
 	int (*body)(void *user, const void *data, size_t len);
 	/* Nothing will come for a while: others may be asked meanwhile. May be NULL. */
 	void (*broke_off)(void *user);
@@ -129,6 +132,11 @@ struct bid_source_ops {
 	 * itself. Unknown numbers are ignored.
 	 */
 	void (*cancel)(struct bid_source *source, uint64_t transfer);
+	/*
+	 * Let a transfer go on that body() paused. Unknown numbers are ignored. NULL for a source that does not pause: its thread
+	 * waits inside body().
+	 */
+	void (*resume)(struct bid_source *source, uint64_t transfer);
 	/* Give it up, with every transfer cancelled and every done() returned. */
 	void (*free)(struct bid_source *source);
 	/* How it fares. NULL for a source that does not tell. From any thread; does not block. */

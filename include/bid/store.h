@@ -205,8 +205,8 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 /*
  * @size bytes are to be written: is there room for them, beside those that others are going to write and those that are to stay
  * free (<bid/evict.h>)? If not, what was fetched is evicted, if that is enough; it may block for long, so only with @evict, and
- * without it is -EAGAIN if that may be enough. Returns 0, or -ENOSPC; with a bid_txn_reason(), as with -EAGAIN. May be left out,
- * and then a full disk is met by bid_txn_write(). Holds until bid_txn_reset(), or what came is as much.
+ * without it is -EAGAIN if that may be enough: bid_txn_make_room() does it then. Returns 0, or -ENOSPC with a bid_txn_reason(). May
+ * be left out, and then a full disk is met by bid_txn_write(). Holds until bid_txn_reset(), or what came is as much.
  */
 int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict);
 
@@ -217,6 +217,15 @@ int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict);
  * with @evict: so -ENOSPC may come before the disk is full, and with a bid_txn_reason().
  */
 int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
+
+/*
+ * The same without evicting, which may take long: -EAGAIN if there may be room after bid_txn_make_room(), which the caller calls
+ * then, from any thread, before it writes the same bytes again. Some of them may have been taken, and are not taken twice.
+ */
+int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len);
+
+/* Evict for what -EAGAIN was returned for. Returns 0 or -ENOSPC, which the next write returns as well. May block for long. */
+int bid_txn_make_room(struct bid_txn *txn);
 
 /*
  * If the store knows no original path of the build, file it under @path: an absolute one, or a name of perf's in brackets. -EINVAL

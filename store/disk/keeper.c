@@ -316,9 +316,13 @@ int bid_keeper_go_on(struct bid_keeper *keeper, uint64_t written, uint64_t bytes
 	if (keeper->limits.cache_size > 0 && written > keeper->limits.cache_size)
 		return -ENOSPC;
 	lacks = lacking(keeper, bytes, &needed);
-	if (lacks == 0 || (evict && may_search(keeper, lacks) && evict_for(keeper, needed)))
+	if (lacks == 0)
 		return 0;
-	return -ENOSPC;
+	if (!may_search(keeper, lacks))
+		return -ENOSPC;
+	if (!evict)
+		return -EAGAIN;
+	return evict_for(keeper, needed) ? 0 : -ENOSPC;
 }
 
 int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, bool evict, uint64_t *ret_left)

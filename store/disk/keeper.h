@@ -35,8 +35,7 @@ int bid_keeper_promise(struct bid_keeper *keeper, uint64_t bytes, bool evict, ui
 
 /*
  * Nobody said how many bytes there are to be, and @written are: is there room for @bytes more, and is it no more than is to be kept
- * of all that was fetched? Returns 0, or -ENOSPC. With @evict, if evicting is enough for it, it is done, and may block for long.
- * @keeper may be NULL.
+ * of all that was fetched? @evict, what is returned, and @keeper are as above.
  */
 int bid_keeper_go_on(struct bid_keeper *keeper, uint64_t written, uint64_t bytes, bool evict);
 

@@ -264,7 +264,10 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 		conclude(fetch, transfer);
 		return;
 	}
-	if (now < server->rest_until) {
+	if (transfer->paused) {
+		/* the receiver is not to be called before it has let this go on */
+		bid_transfer_set_deadline(transfer, now + LOOK_AGAIN_MS);
+	} else if (now < server->rest_until) {
 		/* as another was told meanwhile */
 		bid_transfer_set_deadline(transfer, server->rest_until);
 	} else if (bid_server_readmits(server, transfer, now)) {
@@ -274,6 +277,46 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 		end(fetch, transfer);
 	} else {
 		transfer->deadline = now + LOOK_AGAIN_MS;
+	}
+}
+
+/* One that is marked as resumed, which it is not any more; or NULL. */
+static struct bid_transfer *take_resumed(struct bid_fetch *fetch)
+{
+	struct bid_transfer *transfer = NULL;
+
+	pthread_mutex_lock(&fetch->lock);
+	if (fetch->resuming) {
+		transfer = TAILQ_FIRST(&fetch->live);
+		while (transfer && !transfer->resumed)
+			transfer = TAILQ_NEXT(transfer, live);
+		fetch->resuming = transfer != NULL;
+		if (transfer)
+			transfer->resumed = false;
+	}
+	pthread_mutex_unlock(&fetch->lock);
+	return transfer;
+}
+
+/* Let go on what its receiver paused. */
+static void resume(struct bid_fetch *fetch)
+{
+	struct bid_transfer *transfer;
+
+	while ((transfer = take_resumed(fetch))) {
+		int64_t now = bid_clock_ms();
+		CURLcode code;
+
+		transfer->paused = false;
+		if (transfer->phase != BID_PHASE_BODY)
+			continue;
+		transfer->stall_at = now + fetch->config.stall_ms;
+		bid_transfer_begin_window(transfer, now);
+		code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
+		if (code == CURLE_OK && transfer->judgement.outcome == BID_OUTCOME_NONE)
+			continue;
+		bid_judge_end(transfer, code);
+		conclude(fetch, transfer);
 	}
 }
 
@@ -383,6 +426,7 @@ void *bid_network_main(void *argument)
 		int64_t now;
 
 		bid_network_cancel_marked(fetch);
+		resume(fetch);
 		/* a receiver may wait for its disk: what came meanwhile for others is to be read before they are late */
 		now = bid_clock_ms();
 		curl_multi_perform(fetch->multi, &running);
@@ -392,6 +436,22 @@ void *bid_network_main(void *argument)
 		curl_multi_poll(fetch->multi, NULL, 0, wait_ms(fetch), NULL);
 	}
 	return NULL;
+}
+
+void bid_network_resume(struct bid_server *server, uint64_t number)
+{
+	struct bid_fetch *fetch = server->fetch;
+	struct bid_transfer *transfer;
+
+	pthread_mutex_lock(&fetch->lock);
+	for (transfer = TAILQ_FIRST(&fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
+		if (transfer->server != server || transfer->number != number)
+			continue;
+		transfer->resumed = true;
+		fetch->resuming = true;
+	}
+	pthread_mutex_unlock(&fetch->lock);
+	curl_multi_wakeup(fetch->multi);
 }
 
 void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number)

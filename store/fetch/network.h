@@ -23,6 +23,7 @@ struct bid_fetch {
 	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
 	uint64_t last_number; /* under the lock */
 	bool cancelling; /* some transfer is marked as cancelled; under the lock */
+	bool resuming; /* some transfer is marked as resumed; under the lock */
 	bool stopping; /* under the lock */
 
 	struct bid_transfer_list active; /* those that have a turn, and witnesses; of the network thread */
@@ -53,6 +54,9 @@ void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, 
 
 /* cancel.c: mark @server's transfer of that @number, or all of them if it is 0. */
 void bid_network_cancel(struct bid_server *server, uint64_t number);
+
+/* Mark @server's transfer of that @number as one that its receiver lets go on. */
+void bid_network_resume(struct bid_server *server, uint64_t number);
 
 /* cancel.c: cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for it. */
 void bid_network_drain(struct bid_server *server);

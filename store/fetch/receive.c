@@ -169,15 +169,25 @@ static int take_body(struct bid_transfer *transfer, const char *data, size_t len
 	now = bid_clock_ms();
 	if (now - before >= HELD_MS)
 		transfer->server->fetch->held_at = now;
-	if (r)
+	if (r && r != -EAGAIN)
 		bid_judge_receiver(transfer, r);
 	return r;
+}
+
+/* The receiver is to get the last @len bytes again, once it lets the body go on; until then nobody waits for any. */
+static size_t pause_body(struct bid_transfer *transfer, size_t len)
+{
+	transfer->received -= len;
+	transfer->paused = true;
+	bid_transfer_set_deadline(transfer, INT64_MAX);
+	return CURL_WRITEFUNC_PAUSE;
 }
 
 static size_t on_body(char *data, size_t unit, size_t n, void *user)
 {
 	struct bid_transfer *transfer = user;
 	size_t len = unit * n;
+	int r;
 
 	if (len == 0)
 		return 0;
@@ -189,8 +199,10 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 	transfer->received += len;
 	transfer->stall_at = bid_clock_ms() + bid_transfer_config(transfer)->stall_ms;
 	bid_transfer_set_body_deadline(transfer);
-	if (bid_response_has_artifact(&transfer->response))
-		return take_body(transfer, data, len) == 0 ? len : 0;
+	if (bid_response_has_artifact(&transfer->response)) {
+		r = take_body(transfer, data, len);
+		return r == 0 ? len : r == -EAGAIN ? pause_body(transfer, len) : 0;
+	}
 
 	bid_response_error_body(&transfer->response, data, len);
 	if (transfer->received <= (transfer->response.redirects ? REDIRECT_BODY_MAX : ERROR_BODY_MAX))

@@ -41,6 +41,11 @@ static void server_cancel(struct bid_source *source, uint64_t transfer)
 		bid_network_cancel(server_of(source), transfer);
 }
 
+static void server_resume(struct bid_source *source, uint64_t transfer)
+{
+	bid_network_resume(server_of(source), transfer);
+}
+
 static void server_free(struct bid_source *source)
 {
 	struct bid_server *server = server_of(source);
@@ -89,6 +94,7 @@ static void server_health(struct bid_source *source, struct bid_source_health *r
 static const struct bid_source_ops server_ops = {
 	.start = server_start,
 	.cancel = server_cancel,
+	.resume = server_resume,
 	.free = server_free,
 	.health = server_health,
 };

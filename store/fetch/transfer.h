@@ -50,6 +50,7 @@ struct bid_transfer {
 	enum bid_place place;
 	uint64_t number;
 	bool cancelled; /* under fetch->lock */
+	bool resumed; /* it may go on, as the network thread has yet to see; under fetch->lock */
 
 	struct bid_server *server;
 	struct bid_receiver receiver;
@@ -80,6 +81,7 @@ struct bid_transfer {
 	unsigned port; /* that the last connection was made to, the server's or a proxy's; 0 if there was none */
 	int64_t begun_at; /* when the name was asked for, or the connection */
 	int64_t asked_at; /* when the request was sent */
+	bool paused; /* by its receiver; it stays so over the end of a try */
 	bool silent; /* no answer came in time, which was noted, and it goes on */
 	struct bid_rest rest; /* what was asked for */
 	uint64_t received; /* bytes of body, with those of earlier tries that it continues */

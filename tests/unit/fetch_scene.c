@@ -127,6 +127,12 @@ static int capture_body(void *user, const void *data, size_t len)
 	if (capture->received == 0 && capture->body_pause)
 		usleep(capture->body_pause);
 	pthread_mutex_lock(&capture->lock);
+	if (capture->paused < capture->pauses) {
+		capture->paused++;
+		pthread_cond_broadcast(&capture->changed);
+		pthread_mutex_unlock(&capture->lock);
+		return -EAGAIN;
+	}
 	if (capture->received + len <= BODY_SIZE)
 		memcpy(capture->body + capture->received, data, len);
 	capture->received += len;

@@ -65,6 +65,7 @@ struct capture {
 	unsigned char body[BODY_SIZE];	/* since the last head */
 	uint64_t received;
 	int head_result, body_result;
+	unsigned pauses, paused;	/* how many pieces of a body are to be paused, and were */
 	useconds_t body_pause;		/* what the first piece of a body takes to be kept */
 	enum bid_outcome outcome;
 	char text[256], url[256], file[256];

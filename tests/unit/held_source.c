@@ -8,7 +8,7 @@ struct held_transfer {
 	uint64_t number;
 	const struct bid_receiver *receiver;
 	void *user;
-	bool cancelled;
+	bool cancelled, resumed;
 	struct held_transfer *next;
 };
 
@@ -38,6 +38,22 @@ static void tell_sent(const struct held_transfer *transfer)
 		transfer->receiver->sent(transfer->user);
 }
 
+/* Wait until the receiver lets it go on. Returns whether it does. */
+static bool rest(struct held_source *held, struct held_transfer *transfer)
+{
+	bool on;
+
+	pthread_mutex_lock(&held->lock);
+	held->paused++;
+	pthread_cond_broadcast(&held->changed);
+	while (!transfer->resumed && !transfer->cancelled)
+		pthread_cond_wait(&held->changed, &held->lock);
+	transfer->resumed = false;
+	on = !transfer->cancelled;
+	pthread_mutex_unlock(&held->lock);
+	return on;
+}
+
 static int send_part(struct held_source *held, struct held_transfer *transfer, size_t from, size_t to)
 {
 	int r = 0;
@@ -45,7 +61,9 @@ static int send_part(struct held_source *held, struct held_transfer *transfer, s
 	while (r == 0 && from < to) {
 		size_t len = to - from < 4096 ? to - from : 4096;
 
-		r = transfer->receiver->body(transfer->user, (const char *)held->body + from, len);
+		do
+			r = transfer->receiver->body(transfer->user, (const char *)held->body + from, len);
+		while (r == -EAGAIN && rest(held, transfer));
 		from += len;
 		if (r == 0)
 			held->accepted = from;
@@ -192,6 +210,17 @@ static void held_cancel(struct bid_source *source, uint64_t number)
 	free(in_line);
 }
 
+static void held_resume(struct bid_source *source, uint64_t number)
+{
+	struct held_source *held = held_of(source);
+
+	pthread_mutex_lock(&held->lock);
+	if (held->transfers && held->transfers->number == number)
+		held->transfers->resumed = true;
+	pthread_cond_broadcast(&held->changed);
+	pthread_mutex_unlock(&held->lock);
+}
+
 static void held_free(struct bid_source *source)
 {
 	struct held_source *held = held_of(source);
@@ -209,6 +238,7 @@ static void held_free(struct bid_source *source)
 static const struct bid_source_ops held_ops = {
 	.start = held_start,
 	.cancel = held_cancel,
+	.resume = held_resume,
 	.free = held_free,
 };
 
@@ -276,6 +306,14 @@ void held_wait_cancels(struct held_source *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->cancels < count)
+		wait_changed(&held->changed, &held->lock);
+	pthread_mutex_unlock(&held->lock);
+}
+
+void held_wait_paused(struct held_source *held, unsigned count)
+{
+	pthread_mutex_lock(&held->lock);
+	while (held->paused < count)
 		wait_changed(&held->changed, &held->lock);
 	pthread_mutex_unlock(&held->lock);
 }

@@ -47,6 +47,7 @@ struct held_source {
 	/* to be read by the test */
 	unsigned asked;
 	unsigned cancels;
+	unsigned paused;		/* pieces of a body that are to come again once it is resumed */
 	unsigned held;			/* transfers that have come to the holding point */
 	size_t accepted;		/* bytes of the last body that the receiver took */
 	enum bid_outcome ended;		/* how the last transfer did */
@@ -77,6 +78,9 @@ void held_wait_asked(struct held_source *held, unsigned count);
 
 /* Wait until @count of them in all were told to end. */
 void held_wait_cancels(struct held_source *held, unsigned count);
+
+/* Wait until @count pieces in all were paused. */
+void held_wait_paused(struct held_source *held, unsigned count);
 
 /* Wait until @count transfers in all are done. */
 void held_wait_done(struct held_source *held, unsigned count);

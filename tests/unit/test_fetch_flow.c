@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* More requests than turns: they wait in line, and the clock of each starts with its turn. */
 static bool turns(int variant)
@@ -298,6 +299,45 @@ static void start_next(struct capture *capture)
 }
 
 /* As the broker does it: the next source is asked from inside the done() of the one before. */
+static void test_paused_body_goes_on_where_it_was(void **state)
+{
+	enum { STALL_MS = 100 };
+	struct bid_fetch_config config = calm;
+	struct capture capture, other;
+	struct setting setting;
+	uint64_t number;
+
+	config.stall_ms = STALL_MS;
+	set_up(&setting, &config);
+	behave("ok");
+	capture_init(&capture);
+	capture.pauses = 2;
+	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	for (unsigned pauses = 1; pauses <= capture.pauses; pauses++) {
+		await(&capture, &capture.paused, pauses);
+		ask(setting.source, OTHER_ID, &other);
+		assert_int_equal(other.outcome, BID_OUTCOME_FOUND);
+		/* nobody waits for a body that is paused */
+		usleep(3 * STALL_MS * 1000);
+		assert_false(is_done(&capture));
+		setting.source->ops->resume(setting.source, number);
+	}
+	await_done(&capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
+	assert_body(&capture);
+	assert_int_equal(capture.heads, 1);
+
+	capture_init(&capture);
+	capture.pauses = 1;
+	number = start(setting.source, ID, BID_KIND_DEBUGINFO, &capture);
+	await(&capture, &capture.paused, 1);
+	setting.source->ops->cancel(setting.source, number);
+	setting.source->ops->resume(setting.source, number);
+	await_done(&capture);
+	assert_int_equal(capture.outcome, BID_OUTCOME_CANCELLED);
+	tear_down(&setting);
+}
+
 static void test_start_from_done(void **state)
 {
 	static struct capture first, second;
@@ -394,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_cancel_in_line),
 		cmocka_unit_test(test_receiver_fails),
 		cmocka_unit_test(test_receiver_is_slow),
+		cmocka_unit_test(test_paused_body_goes_on_where_it_was),
 		cmocka_unit_test(test_start_from_done),
 		cmocka_unit_test(test_threads),
 		/* what they ask for may be counted later: no other counts after them */

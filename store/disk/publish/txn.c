@@ -36,16 +36,34 @@ struct bid_txn {
 	struct bid_temp temp;
 	struct bid_filling filling; /* of it */
 	struct bid_room room; /* for it */
+	size_t interrupted; /* bytes taken of a write that waits for room */
+	int no_room; /* what became of making it: 0 or a negative errno */
 	bool accept; /* other bytes than the first ones */
 	char path[PATH_MAX]; /* to file it under, as below the store; "" if nobody said */
 	struct bid_id alt; /* of the dwz file that it needs; len 0 if none */
 	char reason[256];
 };
 
-/* It came to @r with @len bytes more: may it be tried again? */
+/* It came to @r with @len bytes more: -EAGAIN if there may be room for them after bid_txn_make_room(), else @r. */
+static int without_room(struct bid_txn *txn, int r, size_t len)
+{
+	return bid_room_full(&txn->room, r, bid_filling_size(&txn->filling) + len);
+}
+
+/* The same, and room was made: may it be tried again? Blocks. */
 static bool may_retry(struct bid_txn *txn, int r, size_t len)
 {
-	return bid_room_retry(&txn->room, r, bid_filling_size(&txn->filling) + len);
+	return without_room(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
+}
+
+/* Open the temporary file, unless it is. */
+static int open_temp(struct bid_txn *txn)
+{
+	int r = txn->temp.fd < 0 ? bid_temp_new(txn->store, false, &txn->temp) : 0;
+
+	if (r == 0)
+		txn->filling.fd = txn->temp.fd;
+	return r;
 }
 
 int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn)
@@ -62,12 +80,11 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	txn->request = bid_request_keep(request);
 	txn->temp = BID_TEMP_NONE;
 	txn->room.keeper = bid_store_keeper(store);
-	do
-		r = bid_temp_new(store, false, &txn->temp);
-	while (may_retry(txn, r, 0));
+	r = bid_filling_init(&txn->filling, -1);
+	/* on a full disk the first write opens it */
 	if (r == 0)
-		r = bid_filling_init(&txn->filling, txn->temp.fd);
-	if (r < 0) {
+		r = without_room(txn, open_temp(txn), 0);
+	if (r < 0 && r != -EAGAIN) {
 		bid_txn_free(txn);
 		return r;
 	}
@@ -75,43 +92,85 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	return 0;
 }
 
-int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict)
+static int explain_expected(struct bid_txn *txn, int r, uint64_t size, uint64_t left)
 {
-	uint64_t left = 0;
-	int r = bid_room_expect(&txn->room, size, evict, &left);
-
-	if (r < 0)
+	if (r == -ENOSPC)
 		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(ENOSPC),
 			 (unsigned long long)size, (unsigned long long)left);
 	return r;
 }
 
-static int took(struct bid_txn *txn, uint64_t len)
+static int explain_next_step(struct bid_txn *txn, int r)
 {
-	int r = bid_room_took(&txn->room, len);
-
 	if (r == -ENOSPC)
 		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes, and nothing tells how many there are",
 			 strerror(-r), (unsigned long long)bid_filling_size(&txn->filling));
 	return r;
 }
 
-int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
+int bid_txn_make_room(struct bid_txn *txn)
 {
-	const uint8_t *at = data;
-	int r = 0;
+	enum bid_room_need need = txn->room.need;
+	uint64_t left = 0;
+	int r = bid_room_make(&txn->room, &left);
 
-	while (r == 0 && len > 0) {
+	if (need == BID_ROOM_EXPECTED)
+		txn->no_room = explain_expected(txn, r, txn->room.wanted, left);
+	else if (need == BID_ROOM_NEXT_STEP)
+		txn->no_room = explain_next_step(txn, r);
+	/* else the write itself says so once more */
+	return r;
+}
+
+int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict)
+{
+	uint64_t left = 0;
+	int r = explain_expected(txn, bid_room_expect(&txn->room, size, &left), size, left);
+
+	if (r == -EAGAIN && evict)
+		r = bid_txn_make_room(txn);
+	/* who was told need not be told by the next write */
+	txn->no_room = 0;
+	return r;
+}
+
+/* Take what can be taken of @len bytes without evicting. */
+static int take(struct bid_txn *txn, const uint8_t *data, size_t len, size_t *ret_taken)
+{
+	int r = open_temp(txn);
+
+	if (r == 0)
+		r = bid_filling_take(&txn->filling, data, len, ret_taken);
+	if (r < 0)
+		return without_room(txn, r, len);
+	return explain_next_step(txn, bid_room_took(&txn->room, *ret_taken));
+}
+
+int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
+{
+	size_t at = txn->interrupted < len ? txn->interrupted : len;
+	int r = txn->no_room;
+
+	if (r == 0 && txn->room.need != BID_ROOM_ENOUGH)
+		return -EAGAIN;
+	txn->interrupted -= at;
+	while (r == 0 && at < len) {
 		size_t taken = 0;
 
-		do
-			r = bid_filling_take(&txn->filling, at, len, &taken);
-		while (may_retry(txn, r, len));
+		r = take(txn, (const uint8_t *)data + at, len - at, &taken);
 		at += taken;
-		len -= taken;
-		if (r == 0)
-			r = took(txn, taken);
 	}
+	if (r == -EAGAIN)
+		txn->interrupted = at;
+	return r;
+}
+
+int bid_txn_write(struct bid_txn *txn, const void *data, size_t len)
+{
+	int r;
+
+	while ((r = bid_txn_try_write(txn, data, len)) == -EAGAIN)
+		bid_txn_make_room(txn);
 	return r;
 }
 
@@ -119,9 +178,11 @@ static int flush(struct bid_txn *txn)
 {
 	int r;
 
-	do
-		r = bid_filling_flush(&txn->filling);
-	while (may_retry(txn, r, 0));
+	do {
+		r = open_temp(txn);
+		if (r == 0)
+			r = bid_filling_flush(&txn->filling);
+	} while (may_retry(txn, r, 0));
 	return r;
 }
 
@@ -140,7 +201,9 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path)
 int bid_txn_reset(struct bid_txn *txn)
 {
 	bid_room_release(&txn->room);
-	return bid_filling_reset(&txn->filling);
+	txn->interrupted = 0;
+	txn->no_room = 0;
+	return txn->temp.fd < 0 ? 0 : bid_filling_reset(&txn->filling);
 }
 
 struct bid_id bid_txn_alt(const struct bid_txn *txn)
