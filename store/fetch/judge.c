@@ -14,20 +14,11 @@
 #define SLOWEST 1024 /* bytes a second, on average over first_byte_ms */
 #define LONGER	4 /* times answer_ms for one answer of a server that answers others meanwhile */
 
-static bool is_reused(const struct bid_transfer *transfer)
+bool bid_is_reused(const struct bid_transfer *transfer)
 {
 	long connects = 1;
 
 	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
-}
-
-/*
- * May it be the connection alone that is dead? One that lay idle may have been forgotten on the way: another try finds that out, of
- * which a witness has none.
- */
-static bool proves_nothing(const struct bid_transfer *transfer)
-{
-	return transfer->witness && is_reused(transfer);
 }
 
 /* What an end that is not a complete answer says of the server. */
@@ -38,7 +29,7 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 		/* where it sent us may be dead: the server itself has answered */
 		return outcome == BID_OUTCOME_FAILED ? BID_SIGN_NONE : transfer->hops > 0 ? BID_SIGN_BAD : BID_SIGN_DEAD;
 	case BID_PHASE_WAITING:
-		return proves_nothing(transfer) ? BID_SIGN_NONE : BID_SIGN_BAD;
+		return BID_SIGN_BAD;
 	case BID_PHASE_BODY:
 		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
 	case BID_PHASE_RESTING:
@@ -292,21 +283,30 @@ static bool answers_others(const struct bid_transfer *transfer)
 	return transfer->server->answered_at > transfer->deadline - bid_transfer_config(transfer)->first_byte_ms / 2;
 }
 
+/* A connection that lay idle may be dead, as a firewall forgot it or the network changed: a fresh one tells. */
+static void judge_silent_connection(struct bid_transfer *transfer)
+{
+	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "no answer within %g s on a connection that was kept",
+		  (double)(transfer->deadline - transfer->asked_at) / 1000);
+	transfer->judgement.sign = BID_SIGN_NONE;
+	transfer->judgement.forgotten = true;
+}
+
 /* No answer came for first_byte_ms, or a few times that. Others are to know of it; but who asked can wait. */
 static void judge_silence(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
-	bool others = answers_others(transfer), forgotten = is_reused(transfer) && transfer->tries <= config->retries;
+	bool others = answers_others(transfer);
 	int64_t waited = transfer->deadline - transfer->asked_at;
 	int64_t limit = waited < config->answer_ms || !others ? config->answer_ms : LONGER * (int64_t)config->answer_ms;
 
-	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, forgotten, "no answer within %g s", (double)waited / 1000);
-	if (others || transfer->silent || proves_nothing(transfer))
+	/* a silent server is not asked twice */
+	bid_judge(transfer, BID_OUTCOME_UNREACHABLE, false, "no answer within %g s", (double)waited / 1000);
+	if (others || transfer->silent)
 		transfer->judgement.sign = BID_SIGN_NONE;
 	else
 		transfer->judgement.sign = bid_server_excuses(transfer->server, transfer) ? BID_SIGN_BAD : BID_SIGN_DEAD;
-	/* but not on a connection that may have been forgotten, if there is another try; else a silent server is not asked twice */
-	if (forgotten || transfer->witness || waited >= limit)
+	if (transfer->witness || waited >= limit)
 		return;
 	bid_server_note_silence(transfer->server, transfer, now);
 	transfer->judgement = (struct bid_judgement){ 0 };
@@ -353,7 +353,10 @@ void bid_judge_deadline(struct bid_transfer *transfer, int64_t now)
 		excuse_connecting(transfer);
 		break;
 	case BID_PHASE_WAITING:
-		judge_silence(transfer, now);
+		if (bid_is_reused(transfer))
+			judge_silent_connection(transfer);
+		else
+			judge_silence(transfer, now);
 		break;
 	case BID_PHASE_BODY:
 		judge_slow_body(transfer, now);

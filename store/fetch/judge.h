@@ -30,4 +30,7 @@ void bid_judge_empty(struct bid_transfer *transfer);
  */
 bool bid_ends_with_connection(const struct bid_transfer *transfer);
 
+/* Is the request of @transfer on a connection that another one was on before? */
+bool bid_is_reused(const struct bid_transfer *transfer);
+
 #endif

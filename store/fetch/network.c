@@ -240,6 +240,12 @@ static void conclude(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	bid_server_note_try(server, transfer);
 	transfer->retry_after_s = judgement->sign == BID_SIGN_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
+	if (judgement->forgotten) {
+		transfer->tries--;
+		memcpy(transfer->before, judgement->text, sizeof(transfer->before));
+		bid_transfer_begin(transfer);
+		return;
+	}
 	if (rest(fetch, transfer))
 		return;
 	bid_server_note_end(server, transfer, bid_clock_ms());

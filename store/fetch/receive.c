@@ -13,17 +13,33 @@
 
 #define ERROR_BODY_MAX	  (16 * 1024) /* reading less would cost the connection, reading more is a waste */
 #define REDIRECT_BODY_MAX (1024 * 1024) /* the same of what says where to go instead, which libcurl tells in the end only */
+#define KEPT_MS		  1000
+#define KEPT_TIMES	  4
 #define HELD_MS		  500 /* a disk that takes so long makes connections late which it has nothing to do with */
+
+/*
+ * How long the answer to a request may take before another is tried, or the server is taken for dead. On a connection that was kept,
+ * which may be dead, that is a second, or a few times what this server takes for others.
+ */
+static int64_t patience(const struct bid_transfer *transfer)
+{
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
+	int64_t kept = (int64_t)transfer->server->latency_ms * KEPT_TIMES;
+
+	if (!bid_is_reused(transfer))
+		return transfer->server->answered_at > 0 ? config->first_byte_ms : config->unheard_ms;
+	if (kept < KEPT_MS)
+		kept = KEPT_MS;
+	return kept < config->first_byte_ms ? kept : config->first_byte_ms;
+}
 
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {
 	struct bid_transfer *transfer = user;
-	const struct bid_fetch_config *config = bid_transfer_config(transfer);
-	bool heard = transfer->server->answered_at > 0;
 
 	transfer->phase = BID_PHASE_WAITING;
 	transfer->asked_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->asked_at + (heard ? config->first_byte_ms : config->unheard_ms));
+	bid_transfer_set_deadline(transfer, transfer->asked_at + patience(transfer));
 	return CURL_PREREQFUNC_OK;
 }
 

@@ -172,9 +172,9 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	bool fresh = transfer->judgement.broken || transfer->probe;
 	int r = 0;
 
-	if (transfer->tries++ == 0)
+	if (transfer->begun++ == 0)
 		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
-	transfer->begun++;
+	transfer->tries++;
 	bid_response_init(&transfer->response);
 	transfer->hops = 0;
 	free(bid_steal(transfer->led_to));

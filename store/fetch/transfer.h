@@ -33,6 +33,7 @@ struct bid_judgement {
 	bool retry; /* another try may end better */
 	bool lasting; /* the server says no more of this request, now or later */
 	bool broken; /* and better not on this connection */
+	bool forgotten; /* the connection may be dead: the request is sent once more, at once */
 	enum bid_sign sign; /* what it says of the server */
 	char text[256];
 };
@@ -62,7 +63,7 @@ struct bid_transfer {
 	CURL *easy; /* NULL before the first try */
 	struct curl_slist *headers; /* of the current request */
 	char trouble[CURL_ERROR_SIZE]; /* libcurl's own words */
-	unsigned tries; /* begun; those that got on are not counted */
+	unsigned tries; /* begun; those that got on, or were on a dead connection, are not counted */
 	unsigned begun; /* of them all */
 	char before[256]; /* what the last one that was no answer came to, another having been begun or waited for; "" if none */
 	bool probe; /* of the server's breaker */

@@ -25,6 +25,7 @@
   hang-up                   FIN instead of an answer
   stall:N                   N bytes, then nothing, until /control/release
   stall-headers             nothing at all, until /control/release
+  once-each                 the file to the first request of each connection; to the others as stall-headers
   slow:RATE                 the file at RATE bytes a second
   slow-headers:SECONDS      a line of header every SECONDS, for ever
   delay:SECONDS             the file, after SECONDS
@@ -235,6 +236,13 @@ def stall(handler, arg, data):
 
 def stall_headers(handler, arg):
     handler.stall()
+
+
+def once_each(handler, arg):
+    if handler.answered:
+        handler.stall()
+    else:
+        ok(handler, arg)
 
 
 @with_artifact
@@ -471,6 +479,7 @@ BEHAVIOURS = {
     "reset-headers": (reset_headers, False),
     "hang-up": (hang_up, False),
     "stall": (stall, True),
+    "once-each": (once_each, False),
     "stall-headers": (stall_headers, False),
     "slow": (slow, True),
     "slow-headers": (slow_headers, True),
