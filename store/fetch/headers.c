@@ -120,9 +120,9 @@ int bid_headers_make(const struct bid_transfer *transfer, bool home, struct curl
 	uint64_t max_size = bid_transfer_config(transfer)->max_size;
 	char line[BID_RESPONSE_ETAG_MAX + 32];
 	struct curl_slist *headers = NULL;
-	int r = 0;
+	int r = append(&headers, "Accept-Encoding:");
 
-	if (max_size) {
+	if (r == 0 && max_size) {
 		snprintf(line, sizeof(line), "X-DEBUGINFOD-MAXSIZE: %" PRIu64, max_size);
 		r = append(&headers, line);
 	}

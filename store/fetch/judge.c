@@ -119,6 +119,7 @@ static const struct ending {
 	{ CURLE_SSL_CACERT_BADFILE, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
 	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "does not speak HTTP:" },
+	{ CURLE_BAD_CONTENT_ENCODING, BID_OUTCOME_REFUSED, false, "came in an encoding that cannot be decoded:" },
 	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "answer out of shape:" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
@@ -248,11 +249,13 @@ static void judge_answer(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response);
 	bool is_body = bid_response_has_artifact(&transfer->response);
+	/* libcurl has seen all bytes of an encoding whose length was told */
+	bool open = size == BID_SIZE_UNKNOWN && transfer->response.content_length == BID_SIZE_UNKNOWN;
 	char received[64];
 
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		bid_judge(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", amount(transfer, received, sizeof(received)));
-	else if (is_body && size == BID_SIZE_UNKNOWN && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
+	else if (is_body && open && !bid_kind_is_elf(transfer->kind) && bid_ends_with_connection(transfer))
 		judge_open_end(transfer);
 	else if (is_body && transfer->received == 0 && bid_kind_has_detail(transfer->kind) && !bid_is_said_to_be_empty(transfer))
 		bid_judge_empty(transfer);

@@ -18,8 +18,8 @@
 #define HELD_MS		  500 /* a disk that takes so long makes connections late which it has nothing to do with */
 
 /*
- * How long the answer to a request may take before another is tried, or the server is taken for dead. On a connection that was kept,
- * which may be dead, that is a second, or a few times what this server takes for others.
+ * How long the answer to a request may take before another is tried, or the server is taken for dead. On a connection that was
+ * kept, which may be dead, that is a second, or a few times what this server takes for others.
  */
 static int64_t patience(const struct bid_transfer *transfer)
 {
@@ -95,13 +95,17 @@ static bool refuses_text(struct bid_transfer *transfer)
 static int begin_whole(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response), max_size = bid_transfer_config(transfer)->max_size;
+	uint64_t encoded_size = transfer->response.content_length;
 	int r;
 
 	/* with the same validator it is the same file, and all of it was not asked for */
 	if (transfer->rest.offset && strcmp(transfer->response.etag, transfer->rest.etag) == 0)
 		bid_server_note_ranges(transfer->server, false);
-	if (transfer->response.encoded) {
-		bid_judge(transfer, BID_OUTCOME_REFUSED, false, "came in an encoding that was not asked for");
+	/* what is decoded counts as it comes */
+	if (transfer->response.encoded && size == BID_SIZE_UNKNOWN && max_size && encoded_size != BID_SIZE_UNKNOWN &&
+	    encoded_size > max_size) {
+		bid_judge(transfer, BID_OUTCOME_TOO_LARGE, false, "%" PRIu64 " encoded bytes, the limit is %" PRIu64, encoded_size,
+			  max_size);
 		return -1;
 	}
 	if (max_size && size != BID_SIZE_UNKNOWN && size > max_size) {

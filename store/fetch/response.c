@@ -142,7 +142,7 @@ static void take_field(struct bid_response *response, const char *name, size_t n
 	else if (value_is(name, name_len, "Transfer-Encoding"))
 		response->chunked = !value_is(value, len, "identity");
 	else if (value_is(name, name_len, "Content-Encoding"))
-		response->encoded = len > 0 && !value_is(value, len, "identity");
+		response->encoded = len > 0 && !value_is(value, len, "identity") && !value_is(value, len, "none");
 	else if (value_is(name, name_len, "Content-Type"))
 		response->is_page = value_is(value, media_type_len(value, len), "text/html");
 	else if (value_is(name, name_len, "Content-Range"))
@@ -228,14 +228,14 @@ uint64_t bid_response_size(const struct bid_response *response)
 	if (response->status == 206)
 		return response->part_size;
 	/* RFC 9112, 6.3: the length of a chunked body is where its chunks end, whatever Content-Length says */
-	if (!response->chunked && response->content_length != BID_SIZE_UNKNOWN)
+	if (!response->chunked && !response->encoded && response->content_length != BID_SIZE_UNKNOWN)
 		return response->content_length;
 	return response->debuginfod_size;
 }
 
 bool bid_response_contradicts_itself(const struct bid_response *response)
 {
-	return !response->chunked && response->content_length != BID_SIZE_UNKNOWN &&
+	return !response->chunked && !response->encoded && response->content_length != BID_SIZE_UNKNOWN &&
 	       response->debuginfod_size != BID_SIZE_UNKNOWN && response->content_length != response->debuginfod_size;
 }
 
@@ -299,7 +299,7 @@ bool bid_response_has_artifact(const struct bid_response *response)
 
 bool bid_response_offers_rest(const struct bid_response *response)
 {
-	return response->accepts_ranges && response->etag[0] && !response->chunked;
+	return response->accepts_ranges && response->etag[0] && !response->chunked && !response->encoded;
 }
 
 bool bid_response_sends_elsewhere(const struct bid_response *response)

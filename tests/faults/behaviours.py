@@ -15,7 +15,10 @@
   flip:OFFSET               the file with the byte at OFFSET inverted
   html                      200 and a web page
   empty, empty-chunked      200 and no byte, which is announced or not
-  encoded                   200, Content-Encoding: gzip
+  encoded                   200, Content-Encoding: gzip, which is a lie
+  encoding:NAME             the file with Content-Encoding: NAME, which is gzip, deflate or none, and nothing that tells its size
+  encoding-chunked:NAME     the same, in chunks
+  bomb                      64 MiB of zeros in 64 KiB of gzip
   truncate:N                N bytes of the file, announced as all of it by Content-Length
   truncate-noclen:N         N bytes, ended by closing; X-DEBUGINFOD-SIZE tells the truth
   truncate-bare:N           N bytes, ended by closing; nothing tells
@@ -43,6 +46,7 @@
   many-headers:BYTES        the file, after so much header
   long-header:BYTES         the same in one line
   early-hints               103 before the file
+  modified:SECONDS          the file, last modified so many seconds after the epoch
   ima:HEX                   the file with that signature, as servers of RPMs send it
   static[:N]                as a server of plain files: with ETag and Accept-Ranges, or the part that is asked for; at most N bytes,
                             then RST
@@ -57,8 +61,10 @@
   garbage                   something that is not HTTP
 """
 import email.utils
+import gzip
 import re
 import time
+import zlib
 
 CHUNK = 16384
 TEBIBYTE = 1 << 40
@@ -175,6 +181,36 @@ def empty(handler, arg):
 def empty_chunked(handler, arg):
     handler.begin(200, [("Transfer-Encoding", "chunked")])
     handler.wfile.write(b"0\r\n\r\n")
+
+
+@with_artifact
+def modified(handler, arg, data):
+    handler.begin(200, handler.artifact_fields(len(data)) + [("Last-Modified", email.utils.formatdate(int(arg), usegmt=True))])
+    handler.send(data)
+
+
+def encode(name, data):
+    return {"gzip": gzip.compress, "deflate": zlib.compress, "none": bytes}[name](data)
+
+
+@with_artifact
+def encoding(handler, arg, data):
+    body = encode(arg, data)
+    handler.begin(200, [("Content-Length", str(len(body))), ("Content-Encoding", arg)])
+    handler.send(body)
+
+
+@with_artifact
+def encoding_chunked(handler, arg, data):
+    handler.begin(200, [("Transfer-Encoding", "chunked"), ("Content-Encoding", arg)])
+    handler.send_chunk(encode(arg, data))
+    handler.wfile.write(b"0\r\n\r\n")
+
+
+def bomb(handler, arg):
+    body = gzip.compress(bytes(64 << 20))
+    handler.begin(200, [("Content-Length", str(len(body))), ("Content-Encoding", "gzip")])
+    handler.send(body)
 
 
 @with_artifact
@@ -470,7 +506,11 @@ BEHAVIOURS = {
     "html": (html, False),
     "empty": (empty, False),
     "empty-chunked": (empty_chunked, False),
+    "modified": (modified, True),
     "encoded": (encoded, False),
+    "encoding": (encoding, True),
+    "encoding-chunked": (encoding_chunked, True),
+    "bomb": (bomb, False),
     "truncate": (truncate, True),
     "truncate-noclen": (truncate_noclen, True),
     "truncate-bare": (truncate_bare, True),

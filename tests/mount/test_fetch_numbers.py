@@ -169,8 +169,8 @@ def test_redirects(mount, faults, place, store):
     assert published(store) == []
 
 
-BOMBS = ["big-length", "endless", "encoded", "many-headers:1048576", "many-headers:9000000", "bad-size-no-length:1099511627776",
-         "bad-size-header:1099511627776", "garbage"]
+BOMBS = ["big-length", "endless", "encoded", "bomb", "many-headers:1048576", "many-headers:9000000",
+         "bad-size-no-length:1099511627776", "bad-size-header:1099511627776", "garbage"]
 
 
 def memory(m):

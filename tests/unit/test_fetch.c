@@ -137,6 +137,10 @@ static void test_behaviours(void **state)
 		{ "old", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "lower-case", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "early-hints", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
+		{ "encoding:gzip", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
+		{ "encoding:deflate", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
+		{ "encoding:none", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
+		{ "encoding-chunked:gzip", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "delay:0.2", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "slow:200000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
 		{ "many-headers:30000", BID_OUTCOME_FOUND, "HTTP 200", 1, 1, true },
@@ -173,7 +177,7 @@ static void test_behaviours(void **state)
 		  0, false },
 		{ "error:503:junk", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
 		{ "error:503:-1", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
-		{ "encoded", BID_OUTCOME_REFUSED, "came in an encoding", 1, 0, false },
+		{ "encoded", BID_OUTCOME_REFUSED, "came in an encoding that cannot be decoded: ", 1, 1, false },
 		{ "redirect:file:///etc/passwd", BID_OUTCOME_REFUSED, "redirected to where we do not follow", 1, 0, false },
 		{ "redirect:ftp://127.0.0.1/", BID_OUTCOME_REFUSED, "redirected to where we do not follow", 1, 0, false },
 		{ "redirect-loop", BID_OUTCOME_REFUSED, "redirected too often", 6, 0, false },
@@ -289,6 +293,8 @@ static void test_other_text(void **state)
 		{ "html", BID_KIND_SOURCE, "/a.HTM", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "html", BID_KIND_SECTION, ".text", BID_OUTCOME_REJECTED, "a web page" },
 		{ "html", BID_KIND_SECTION, ".html", BID_OUTCOME_REJECTED, "a web page" },
+		{ "encoding:gzip", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_FOUND, "HTTP 200" },
+		{ "encoding-chunked:gzip", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "bad-size-header", BID_KIND_SOURCE, "/a.c", BID_OUTCOME_REJECTED, "said to be of 100000 bytes, and of 100001" },
 		/* elfutils' server announces the size of the whole file, if it has just unpacked that */
 		{ "bad-size-header", BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND, "HTTP 200" },
@@ -376,6 +382,8 @@ static void test_max_size(void **state)
 		{ "no-length", 0, "100000 bytes, the limit is 99999" },
 		{ "big-length", 0, "1099511627776 bytes, the limit is 99999" },
 		{ "endless", 1, "more than the limit of 99999 bytes" },
+		{ "bomb", 1, "more than the limit of 99999 bytes" },
+		{ "encoding:gzip", 0, "100053 encoded bytes, the limit is 99999" },
 	};
 	struct bid_fetch_config config = calm;
 	struct capture capture;

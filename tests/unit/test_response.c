@@ -251,6 +251,8 @@ static void test_encoding(void **state)
 	take(&response, "HTTP/1.1 200 OK\r\n");
 	take(&response, "Content-Encoding: identity\r\n");
 	assert_false(response.encoded);
+	take(&response, "Content-Encoding: none\r\n");
+	assert_false(response.encoded);
 	take(&response, "content-encoding: gzip\r\n");
 	assert_true(response.encoded);
 }
