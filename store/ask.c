@@ -186,6 +186,7 @@ static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 	said->outcome = answer->outcome;
 	said->unasked = answer->unasked;
 	said->lasting = answer->lasting;
+	said->modified = answer->modified;
 	snprintf(said->text, sizeof(said->text), "%s", answer->text ? answer->text : bid_outcome_name(answer->outcome));
 	/* where it came from is worth having, but not worth failing for */
 	said->tries = answer->tries;

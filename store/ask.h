@@ -37,6 +37,7 @@ struct bid_said {
 	enum bid_outcome outcome;
 	bool unasked;
 	bool lasting;
+	int64_t modified;
 	char text[BID_TEXT_MAX];
 	unsigned tries;
 	char *url;

@@ -42,6 +42,7 @@ static struct bid_origin origin_of(const struct bid_ask *ask)
 		.file = ask->said.file,
 		.archive = ask->said.archive,
 		.ima_signature = ask->said.ima_signature,
+		.modified = ask->said.modified,
 	};
 }
 

@@ -192,6 +192,7 @@ struct bid_origin {
 	const char *file; /* the file's name at the server, or the path it was added from */
 	const char *archive; /* the package it was in, at the server */
 	const char *ima_signature; /* of the file, as the server said, in hex; not checked */
+	int64_t modified; /* when the file was modified, as the server said, in seconds since the epoch; 0 if it did not */
 };
 
 struct bid_txn;

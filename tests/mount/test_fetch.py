@@ -107,6 +107,22 @@ def keep_reading(paths):
     return seen
 
 
+@pytest.mark.parametrize("modified", [1577836800, int(time.time()) + 10 ** 6], ids=["past", "future"])
+def test_last_modified_is_the_time_of_the_file(mount, faults, place, program, modified):
+    """gdb warns of a source that is more recent than its program. A time to come is none."""
+    server = faults()
+    server.serve(program)
+    source = server.root / program.id / "source/usr/src/a.c"
+    source.parent.mkdir(parents=True)
+    source.write_text("int main;\n")
+    server.behave(f"modified:{modified}")
+    m = mount(f"url={server.url}")
+    begun = int(time.time())
+    for name in ("elf", "source/usr/src/a.c"):
+        found = m.artifact(program.id, name).stat().st_mtime
+        assert found == modified if modified < begun else begun - 1 <= found <= time.time() + 1
+
+
 def test_absent_is_remembered(mount, faults, program):
     server = faults()
     m = mount(f"url={server.url}", "errors=strict")
