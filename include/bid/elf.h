@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reading ELF files: which build is this, and what is in it? No function here ever writes, or trusts a length it reads. */
+/*
+ * Reading ELF files: which build is this, and what is in it? No function here ever writes, or trusts a length it reads: what one
+ * file can cost is limited, however large it says it is (docs/ARCHITECTURE.md, "Limits").
+ */
 #ifndef BID_ELF_H
 #define BID_ELF_H
 
@@ -11,11 +14,11 @@
 
 /*
  * The build-id of the ELF file open at @fd, of either class and byte order. Costs one pread() of 4 KiB for most files; falls
- * back to the section headers (relocatable files, some separate debug files) and then to libelf. The file offset is not moved.
+ * back to the section headers (relocatable files, some separate debug files). The file offset is not moved.
  * The first NT_GNU_BUILD_ID note wins, in the order of the section headers if there are any, as with readelf -n.
  * May block on disk. Returns 0, or
  *   -ENOEXEC	not an ELF file
- *   -ENODATA	an ELF file (or core file) without a build-id
+ *   -ENODATA	an ELF file (or core file) without a build-id, or with more headers than are looked at
  *   other	as pread(2)
  */
 int bid_elf_identify(int fd, struct bid_id *ret_id);
@@ -36,7 +39,8 @@ struct bid_elf_info {
 
 /*
  * Examine the whole ELF file open at @fd: id, contents, and that the headers' tables and every section that has bytes lie inside
- * the file, which finds truncated files. Costs two reads for most files; libelf is asked about all others. Returns 0, or
+ * the file, which finds truncated files. Costs three reads for most files. A file with more sections than are looked at is examined
+ * by its segments, and one whose section names are too long for that has no DWARF here. Returns 0, or
  *   -ENOEXEC	not an ELF file
  *   -EBADMSG	damaged or cut short
  *   other	as pread(2), or -ENOMEM

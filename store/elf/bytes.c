@@ -2,14 +2,15 @@
 #include "bytes.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
-/*
- * The costliest file still takes but milliseconds, and real ones are far below: 16 to 64 MiB of headers and notes, and as many
- * steps as a relocatable file with half a million sections needs. What is above is left to libelf.
- */
-#define MAX_CALLS (1u << 20)
-#define MAX_READS 4096u
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/limits.h"
+
+/* Steps: a few for each of as many headers, or for its notes. */
+#define MAX_CALLS (4 * BID_LIMIT_SECTIONS)
 
 void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd)
 {
@@ -18,7 +19,7 @@ void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, 
 	bytes->head_len = head_len;
 	bytes->fd = fd;
 	bytes->calls = MAX_CALLS;
-	bytes->reads = MAX_READS;
+	bytes->budget = BID_LIMIT_HEADERS;
 	bytes->window_offset = 0;
 	bytes->window_len = 0;
 }
@@ -48,12 +49,12 @@ static int move_window(struct bid_bytes *bytes, uint64_t offset, size_t len)
 	size_t room = len > BID_BYTES_HEAD ? len : BID_BYTES_HEAD;
 	int r;
 
-	if (bytes->reads == 0)
-		return -E2BIG;
-	bytes->reads--;
 	/* a walk along a table goes on as it began */
 	if (offset >= bytes->window_offset && offset <= end)
 		room = sizeof(bytes->window);
+	if (room > bytes->budget)
+		return -E2BIG;
+	bytes->budget -= room;
 	bytes->window_len = 0;
 	r = bid_bytes_read(bytes->fd, bytes->window, len, room, offset, &bytes->window_len);
 	if (r < 0)
@@ -100,4 +101,44 @@ int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len)
 	if (__builtin_add_overflow(offset, len - 1, &last))
 		return -ENODATA;
 	return bid_bytes_at(bytes, last, 1, &data);
+}
+
+static bool is_zeros(const char *data, size_t len)
+{
+	return data[0] == 0 && memcmp(data, data + 1, len - 1) == 0;
+}
+
+int bid_bytes_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table)
+{
+	bid_auto_free char *table = NULL;
+	size_t done = 0, room = 0;
+
+	if (size > max)
+		return -E2BIG;
+	if (offset > (uint64_t)INT64_MAX - max)
+		return -ENODATA;
+	do {
+		size_t piece = size - done < BID_LIMIT_ZEROS ? (size_t)size - done : BID_LIMIT_ZEROS;
+		char *larger = table;
+		ssize_t n;
+
+		if (done + piece + 1 > room) {
+			room = 2 * (done + piece) < size ? 2 * (done + piece) + 1 : (size_t)size + 1;
+			larger = realloc(table, room);
+		}
+		if (!larger)
+			return -ENOMEM;
+		table = larger;
+		n = bid_pread_full(fd, table + done, piece, (off_t)(offset + done));
+		if (n < 0)
+			return (int)n;
+		if ((size_t)n < piece)
+			return -ENODATA;
+		if (piece == BID_LIMIT_ZEROS && is_zeros(table + done, piece))
+			return -E2BIG;
+		done += piece;
+	} while (done < size);
+	table[size] = '\0';
+	*ret_table = bid_steal(table);
+	return 0;
 }

@@ -26,7 +26,7 @@ struct bid_bytes {
 	size_t head_len;
 	int fd; /* borrowed; -1 if the head is all there is so far */
 	unsigned calls; /* that may still be made */
-	unsigned reads; /* the same */
+	uint64_t budget; /* bytes that may still be read */
 	uint64_t window_offset;
 	size_t window_len;
 	uint8_t window[BID_BYTES_WINDOW];
@@ -45,6 +45,15 @@ int bid_bytes_at(struct bid_bytes *bytes, uint64_t offset, size_t len, const uin
 
 /* Does the file have @len bytes at @offset? 0 or as bid_bytes_at(). @len is not 0. */
 int bid_bytes_check(struct bid_bytes *bytes, uint64_t offset, uint64_t len);
+
+/*
+ * The @size bytes at @offset of the file @fd, a table of at most @max, with a NUL behind them, for the caller to free. Takes memory
+ * as it reads. Returns 0, or
+ *   -ENODATA	they are behind the end of the file
+ *   -E2BIG	larger than @max, or BID_LIMIT_ZEROS bytes in a row are 0, as in a hole: no real table
+ *   other	as pread(2), or -ENOMEM
+ */
+int bid_bytes_table(int fd, uint64_t offset, uint64_t size, size_t max, char **ret_table);
 
 /* Read at least @least (unless the file ends) and at most @room bytes at @offset, with one pread() if it gives that many. */
 int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t offset, size_t *ret_len);

@@ -1,348 +1,147 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "examine.h"
-
 #include <bid/elf.h>
 
 #include <errno.h>
-#include <gelf.h>
-#include <sys/stat.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "header.h"
-#include "names.h"
-#include "note.h"
-
-/*
- * Headers may name the same notes again and again, and as many of no size worth a read: bytes of all that are looked at, and what a
- * read costs in bytes.
- */
-#define MAX_NOTES (64u << 20)
-#define READ_COST 64u
-
-/* Half a million are those of a large relocatable file; libelf takes 200 bytes for each. */
-#define MAX_SECTIONS (4u << 20)
+#include "identify.h"
+#include "sections.h"
 
 /* the name of a file and an id */
 #define MAX_ALTLINK (4096 + BID_ID_MAX)
 
-void bid_elf_cleanup(Elf **elf)
+/* .gnu_debugaltlink (dwz(1)): the name of the file, NUL, the bytes of its build-id. Anything else names no file. */
+static int read_altlink(int fd, const struct bid_section *section, struct bid_id *ret_id)
 {
-	if (*elf)
-		elf_end(*elf);
-}
-
-static bool is_inside(uint64_t file_size, uint64_t offset, uint64_t size)
-{
-	return offset <= file_size && size <= file_size - offset;
-}
-
-/*
- * Are there more sections in the file than any has? libelf makes room for all of them as soon as it opens one. @head is what the
- * file begins with, of any class and byte order.
- */
-static int check_count(int fd, const uint8_t head[static sizeof(Elf64_Ehdr)])
-{
-	struct bid_form form = { .wide = head[EI_CLASS] == ELFCLASS64, .big = head[EI_DATA] == ELFDATA2MSB };
-	uint64_t offset = BID_FORM_FIELD(&form, head, Ehdr, e_shoff), count = BID_FORM_FIELD(&form, head, Ehdr, e_shnum);
-	size_t size = BID_FORM_SIZE(&form, Shdr);
-	uint8_t first[sizeof(Elf64_Shdr)];
-	struct stat st;
+	char data[MAX_ALTLINK];
+	const char *end;
 	ssize_t n;
 
-	if (count != 0 || offset == 0)
+	if (section->size > sizeof(data))
 		return 0;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	/* what does not lie in the file is not counted */
-	if (!is_inside((uint64_t)st.st_size, offset, size))
-		return 0;
-	n = bid_pread_full(fd, first, size, (off_t)offset);
-	if (n < 0 || (size_t)n < size)
-		return n < 0 ? (int)n : 0;
-	count = BID_FORM_FIELD(&form, first, Shdr, sh_size);
-	return count > MAX_SECTIONS && count <= ((uint64_t)st.st_size - offset) / size ? -EBADMSG : 0;
-}
-
-int bid_elf_open(int fd, Elf **ret_elf, GElf_Ehdr *ret_ehdr)
-{
-	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
-	uint8_t head[sizeof(Elf64_Ehdr)];
-	ssize_t n;
-	int r;
-
-	/* what libelf would only call invalid */
-	n = bid_pread_full(fd, head, sizeof(head), 0);
+	n = bid_pread_full(fd, data, section->size, (off_t)section->offset);
 	if (n < 0)
 		return (int)n;
-	if (n < SELFMAG || memcmp(head, ELFMAG, SELFMAG) != 0)
-		return -ENOEXEC;
-	r = (size_t)n == sizeof(head) ? check_count(fd, head) : 0;
-	if (r < 0)
-		return r;
-
-	/* never mmap: the file may be cut short under us, which is SIGBUS */
-	elf_version(EV_CURRENT);
-	errno = 0;
-	elf = elf_begin(fd, ELF_C_READ, NULL);
-	if (!elf)
-		return bid_elf_error(-ENOEXEC);
-	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, ret_ehdr))
-		return bid_elf_error(-ENOEXEC);
-	*ret_elf = bid_steal(elf);
-	return 0;
-}
-
-/*
- * Scan @size bytes of notes at @offset, unless they take @budget below zero or are not in the file. Returns 1 if they are notes to
- * the last byte, 0 if not, or as pread(2). Not by gelf_getnote(3), which does not see an id of odd length at the end, where linkers
- * leave out the padding; nor by elf_getdata_rawchunk(3), which looks through all chunks it was asked for before.
- */
-static int scan_range(int fd, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align, uint64_t *budget,
-		      struct bid_note_found *found)
-{
-	struct bid_bytes bytes;
-	int r;
-
-	if (size == 0)
-		return 1;
-	if (*budget < READ_COST || size > *budget - READ_COST)
-		return 0;
-	*budget -= size + READ_COST;
-	bid_bytes_init(&bytes, NULL, 0, fd);
-	r = bid_note_scan(&bytes, form, offset, size, align, found);
-	return r == -EBADMSG || r == -ENODATA || r == -E2BIG ? 0 : r < 0 ? r : 1;
-}
-
-static int scan_sections(int fd, Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
-{
-	int r;
-
-	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn && found->id.len == 0; scn = elf_nextscn(elf, scn)) {
-		GElf_Shdr shdr;
-
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
-			continue;
-		r = scan_range(fd, form, shdr.sh_offset, shdr.sh_size, shdr.sh_addralign, budget, found);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Returns 1 if all segments of notes are such to the last byte, 0 if not, or as scan_range(). */
-static int scan_segments(int fd, Elf *elf, const struct bid_form *form, uint64_t *budget, struct bid_note_found *found)
-{
-	bool sound = true;
-	size_t count;
-	int r;
-
-	if (elf_getphdrnum(elf, &count) < 0)
-		return 0;
-	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr phdr;
-
-		if (!gelf_getphdr(elf, (int)i, &phdr))
-			return 0;
-		if (phdr.p_type != PT_NOTE)
-			continue;
-		r = scan_range(fd, form, phdr.p_offset, phdr.p_filesz, phdr.p_align, budget, found);
-		if (r < 0)
-			return r;
-		sound = sound && r > 0;
-	}
-	return sound;
-}
-
-/* By sections, else by segments that can be believed: see identify.c. @ret_id has len 0 if there is none. */
-static int find_id(int fd, Elf *elf, const GElf_Ehdr *ehdr, struct bid_id *ret_id)
-{
-	struct bid_form form = { .wide = ehdr->e_ident[EI_CLASS] == ELFCLASS64, .big = ehdr->e_ident[EI_DATA] == ELFDATA2MSB };
-	struct bid_note_found by_section = { 0 }, by_segment = { 0 };
-	uint64_t budget = MAX_NOTES;
-	struct bid_id id;
-	int r;
-
-	/* an offset of 0 is no table, whatever its count says; libelf would read the file header as one */
-	if (ehdr->e_type != ET_CORE && ehdr->e_shoff != 0) {
-		r = scan_sections(fd, elf, &form, &budget, &by_section);
-		if (r < 0)
-			return r;
-	}
-	id = by_section.id;
-	if (id.len == 0 && ehdr->e_type != ET_CORE && ehdr->e_type != ET_REL && ehdr->e_phoff != 0) {
-		r = scan_segments(fd, elf, &form, &budget, &by_segment);
-		if (r < 0)
-			return r;
-		if (r > 0 || ehdr->e_shoff == 0)
-			id = by_segment.id;
-	}
-	*ret_id = id;
-	return 0;
-}
-
-int bid_elf_identify_by_libelf(int fd, struct bid_id *ret_id)
-{
-	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
-	struct bid_id id;
-	GElf_Ehdr ehdr;
-	int r;
-
-	r = bid_elf_open(fd, &elf, &ehdr);
-	if (r < 0)
-		return r == -EBADMSG ? -ENODATA : r;
-	r = find_id(fd, elf, &ehdr, &id);
-	if (r < 0)
-		return r;
-	if (id.len == 0)
-		return -ENODATA;
-	*ret_id = id;
-	return 0;
-}
-
-/* Are both tables of headers in the file, whole and of known form? */
-static int check_tables(Elf *elf, const GElf_Ehdr *ehdr, uint64_t file_size, size_t *ret_sections, size_t *ret_segments)
-{
-	size_t section_size = gelf_fsize(elf, ELF_T_SHDR, 1, EV_CURRENT), segment_size = gelf_fsize(elf, ELF_T_PHDR, 1, EV_CURRENT);
-	size_t sections = 0, segments = 0;
-
-	if (ehdr->e_shoff != 0) {
-		if (ehdr->e_shentsize != section_size)
-			return -EBADMSG;
-		/* libelf takes a table outside of the file for none */
-		if (!is_inside(file_size, ehdr->e_shoff, (ehdr->e_shnum > 0 ? ehdr->e_shnum : 1) * (uint64_t)section_size))
-			return -EBADMSG;
-		errno = 0;
-		if (elf_getshdrnum(elf, &sections) < 0)
-			return bid_elf_error(-EBADMSG);
-		if (sections == 0 || !is_inside(file_size, ehdr->e_shoff, sections * (uint64_t)section_size))
-			return -EBADMSG;
-	}
-	if (ehdr->e_phnum > 0) {
-		if (ehdr->e_phoff == 0 || ehdr->e_phentsize != segment_size)
-			return -EBADMSG;
-		errno = 0;
-		if (elf_getphdrnum(elf, &segments) < 0)
-			return bid_elf_error(-EBADMSG);
-		if (!is_inside(file_size, ehdr->e_phoff, segments * (uint64_t)segment_size))
-			return -EBADMSG;
-	}
-	*ret_sections = sections;
-	*ret_segments = segments;
-	return 0;
-}
-
-/* Without sections the segments tell what has to be there. With them they need not be right: see identify.c. */
-static int examine_segments(Elf *elf, size_t count, uint64_t file_size, struct bid_elf_info *info)
-{
-	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr phdr;
-
-		errno = 0;
-		if (!gelf_getphdr(elf, (int)i, &phdr))
-			return bid_elf_error(-EBADMSG);
-		if (phdr.p_type == PT_NULL || phdr.p_filesz == 0)
-			continue;
-		if (!is_inside(file_size, phdr.p_offset, phdr.p_filesz))
-			return -EBADMSG;
-		if (phdr.p_type == PT_LOAD && (phdr.p_flags & PF_X))
-			info->has_code = true;
-	}
-	return 0;
-}
-
-/* .gnu_debugaltlink (dwz(1)): the name of the file, NUL, the bytes of its build-id. Anything else names no file. */
-static int read_altlink(Elf_Scn *scn, const GElf_Shdr *shdr, struct bid_id *ret_id)
-{
-	Elf_Data *data;
-	const char *end;
-
-	if (shdr->sh_size > MAX_ALTLINK)
-		return 0;
-	errno = 0;
-	data = elf_rawdata(scn, NULL);
-	if (!data || !data->d_buf)
-		return bid_elf_error(-EBADMSG);
-	end = memchr(data->d_buf, '\0', data->d_size);
+	end = memchr(data, '\0', (size_t)n);
 	if (end)
-		bid_id_from_bytes(end + 1, data->d_size - (size_t)(end + 1 - (const char *)data->d_buf), ret_id);
+		bid_id_from_bytes(end + 1, (size_t)n - (size_t)(end + 1 - data), ret_id);
 	return 0;
 }
 
-static int examine_section(const struct bid_elf_names *names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info)
+static int examine_section(const struct bid_sections *sections, const struct bid_section *section, struct bid_elf_info *info)
 {
 	const char *name;
-	GElf_Shdr shdr;
 
-	errno = 0;
-	if (!gelf_getshdr(scn, &shdr))
-		return bid_elf_error(-EBADMSG);
-	if (shdr.sh_type == SHT_NULL || shdr.sh_type == SHT_NOBITS || shdr.sh_size == 0)
+	if (!bid_section_has_bytes(section))
 		return 0;
-	if (!is_inside(file_size, shdr.sh_offset, shdr.sh_size))
+	if (!bid_sections_inside(sections, section->offset, section->size))
 		return -EBADMSG;
-
-	if (shdr.sh_type == SHT_SYMTAB)
-		info->has_symtab = true;
-	if (shdr.sh_flags & SHF_EXECINSTR)
-		info->has_code = true;
-	name = names->text ? bid_elf_name_at(names, shdr.sh_name) : "";
+	info->has_symtab |= section->type == SHT_SYMTAB;
+	info->has_code |= (section->flags & SHF_EXECINSTR) != 0;
+	name = sections->names ? bid_section_name(sections, section) : "";
 	if (!name)
 		return -EBADMSG;
-	if (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)
-		info->has_dwarf = true;
-	if (strcmp(name, ".gnu_debugaltlink") == 0)
-		return read_altlink(scn, &shdr, &info->alt);
-	return 0;
+	info->has_dwarf |= strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
+	return strcmp(name, ".gnu_debugaltlink") == 0 ? read_altlink(sections->fd, section, &info->alt) : 0;
 }
 
-static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *info)
+static int examine_sections(struct bid_sections *sections, struct bid_elf_info *info)
 {
-	struct bid_elf_names names;
-	int r = bid_elf_names_find(elf, &names);
+	int r = bid_sections_read_names(sections);
 
-	if (r < 0)
-		return r;
-	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
-		r = examine_section(&names, scn, file_size, info);
-		if (r < 0)
-			return r;
+	/* larger than any: the sections are there all the same, and have no names */
+	if (r == -E2BIG)
+		r = 0;
+	for (uint64_t i = 1; r == 0 && i < sections->header.shnum; i++) {
+		struct bid_section section;
+
+		r = bid_section_at(sections, i, &section);
+		if (r == 0)
+			r = examine_section(sections, &section, info);
 	}
 	/* strip(1) leaves the link where it took away all that refers to it */
 	if (!info->has_dwarf)
 		info->alt = (struct bid_id){ 0 };
+	return r;
+}
+
+/* Without sections the segments tell what has to be there. With them they need not be right: see identify.c. */
+static int examine_segments(struct bid_sections *sections, struct bid_elf_info *info)
+{
+	const struct bid_header *header = &sections->header;
+	const struct bid_form *form = &header->form;
+
+	for (uint64_t i = 0; i < header->phnum; i++) {
+		const uint8_t *data;
+		uint64_t type, size;
+		int r = bid_bytes_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+
+		if (r < 0)
+			return r;
+		type = BID_FORM_FIELD(form, data, Phdr, p_type);
+		size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
+		if (type == PT_NULL || size == 0)
+			continue;
+		if (!bid_sections_inside(sections, BID_FORM_FIELD(form, data, Phdr, p_offset), size))
+			return -EBADMSG;
+		info->has_code |= type == PT_LOAD && BID_FORM_FIELD(form, data, Phdr, p_flags) & PF_X;
+	}
 	return 0;
 }
 
-int bid_elf_examine_by_libelf(int fd, struct bid_elf_info *ret_info)
+/* By sections, else by segments that can be believed: see identify.c. @ret_id has len 0 if there is none. */
+static int find_id(struct bid_sections *sections, struct bid_id *ret_id)
 {
-	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
+	const struct bid_header *header = &sections->header;
+	struct bid_segment_notes segments = { 0 };
+	struct bid_id id = { 0 };
+	struct bid_bytes notes;
+	int r = 0;
+
+	*ret_id = id;
+	if (header->type == ET_CORE)
+		return 0;
+	bid_bytes_init(&notes, sections->head, sections->bytes.head_len, sections->fd);
+	if (header->shnum > 0)
+		r = bid_elf_scan_sections(&sections->bytes, &notes, header, &id);
+	if (id.len == 0 && (r == 0 || r == -E2BIG || r == -ENODATA)) {
+		r = bid_elf_scan_segments(&sections->bytes, &notes, header, &segments);
+		if (r == 0 && (segments.sound || header->shoff == 0))
+			id = segments.found.id;
+	}
+	*ret_id = id;
+	return r == -ENODATA || r == -E2BIG ? 0 : r;
+}
+
+static int examine(struct bid_sections *sections, struct bid_elf_info *info)
+{
+	const struct bid_header *header = &sections->header;
+	int r = bid_sections_check(sections);
+
+	/* the headers' tables are whole and of known form */
+	if (header->odd || r == -EBADMSG ||
+	    (header->phnum > 0 && !bid_sections_inside(sections, header->phoff, header->phnum * header->phentsize)))
+		return -EBADMSG;
+	r = r == 0 ? examine_sections(sections, info) : examine_segments(sections, info);
+	if (r == 0)
+		r = find_id(sections, &info->id);
+	/* cut short meanwhile, or more segments than any file has */
+	return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
+}
+
+int bid_elf_examine(int fd, struct bid_elf_info *ret_info)
+{
+	bid_cleanup(bid_sections_release) struct bid_sections sections;
 	struct bid_elf_info info = { 0 };
-	size_t sections, segments;
-	uint64_t file_size;
-	struct stat st;
-	GElf_Ehdr ehdr;
-	int r;
+	int r = bid_sections_open(&sections, fd);
 
-	r = bid_elf_open(fd, &elf, &ehdr);
-	if (r < 0)
-		return r;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	file_size = (uint64_t)st.st_size;
-
-	r = check_tables(elf, &ehdr, file_size, &sections, &segments);
-	if (r < 0)
-		return r;
-	if (sections > 0)
-		r = examine_sections(elf, file_size, &info);
-	else
-		r = examine_segments(elf, segments, file_size, &info);
-	if (r < 0)
-		return r;
-	r = find_id(fd, elf, &ehdr, &info.id);
-	if (r < 0)
-		return r;
-	*ret_info = info;
-	return 0;
+	if (r == -E2BIG || r == -ENODATA)
+		r = -EBADMSG;
+	if (r == 0)
+		r = examine(&sections, &info);
+	if (r == 0)
+		*ret_info = info;
+	return r;
 }

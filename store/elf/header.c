@@ -15,6 +15,8 @@ static int read_ident(struct bid_bytes *bytes, struct bid_form *ret_form)
 	r = bid_bytes_at(bytes, 0, EI_NIDENT, &ident);
 	if (r < 0)
 		return r == -ENODATA ? -ENOEXEC : r;
+	if (memcmp(ident, ELFMAG, SELFMAG) != 0)
+		return -ENOEXEC;
 	if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
 		return -ENOEXEC;
 	if (ident[EI_DATA] != ELFDATA2LSB && ident[EI_DATA] != ELFDATA2MSB)
@@ -70,22 +72,22 @@ int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header)
 	if (r < 0)
 		return r == -ENODATA ? -ENOEXEC : r;
 	header.type = (unsigned)BID_FORM_FIELD(form, data, Ehdr, e_type);
+	header.machine = (unsigned)BID_FORM_FIELD(form, data, Ehdr, e_machine);
 	header.phoff = BID_FORM_FIELD(form, data, Ehdr, e_phoff);
 	header.phnum = BID_FORM_FIELD(form, data, Ehdr, e_phnum);
-	header.phentsize = BID_FORM_FIELD(form, data, Ehdr, e_phentsize);
+	header.phentsize = BID_FORM_SIZE(form, Phdr);
 	header.shoff = BID_FORM_FIELD(form, data, Ehdr, e_shoff);
 	header.shnum = BID_FORM_FIELD(form, data, Ehdr, e_shnum);
-	header.shentsize = BID_FORM_FIELD(form, data, Ehdr, e_shentsize);
+	header.shentsize = BID_FORM_SIZE(form, Shdr);
+	header.shstrndx = BID_FORM_FIELD(form, data, Ehdr, e_shstrndx);
+	header.odd = (header.phnum > 0 &&
+		      (header.phoff == 0 || BID_FORM_FIELD(form, data, Ehdr, e_phentsize) != header.phentsize)) ||
+		     (header.shoff != 0 && BID_FORM_FIELD(form, data, Ehdr, e_shentsize) != header.shentsize);
 
-	if (header.phoff == 0 || header.type == ET_REL)
+	if (header.phoff == 0)
 		header.phnum = 0;
 	if (header.shoff == 0)
 		header.shnum = 0;
-	/* sizes of its own: libelf may know more */
-	if (header.phnum > 0 && header.phentsize != BID_FORM_SIZE(form, Phdr))
-		return -E2BIG;
-	if (header.shoff != 0 && header.shentsize != BID_FORM_SIZE(form, Shdr))
-		return -E2BIG;
 	if (header.shoff != 0 && header.phnum == PN_XNUM) {
 		r = bid_header_read_large_counts(bytes, &header);
 		if (r < 0)

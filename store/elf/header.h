@@ -7,17 +7,13 @@
 
 struct bid_header {
 	struct bid_form form;
-	unsigned type;
+	unsigned type, machine;
 	uint64_t phoff, phnum, phentsize; /* phnum 0: no program headers that mean anything */
-	uint64_t shoff, shnum, shentsize;
+	uint64_t shoff, shnum, shentsize, shstrndx;
+	bool odd; /* a table of headers without a place, or with entries of another size: no tool makes one */
 };
 
-/*
- * The header at the beginning of the file. Returns 0, or
- *   -ENOEXEC	not an ELF file
- *   -E2BIG	its headers have sizes of their own: libelf may know more
- *   other	as bid_bytes_at()
- */
+/* The header at the beginning of the file. Returns 0, -ENOEXEC for no ELF file, or as bid_bytes_at(). */
 int bid_header_read(struct bid_bytes *bytes, struct bid_header *ret_header);
 
 /*

@@ -14,34 +14,30 @@
 
 #include <errno.h>
 
-#include "examine.h"
-#include "header.h"
-#include "note.h"
+#include "base/limits.h"
+#include "identify.h"
 
-struct segments {
-	struct bid_note_found found;
-	bool sound;
-	bool hidden; /* some of them are behind what there is of the file */
-};
-
-static int scan_segments(struct bid_bytes *bytes, const struct bid_header *header, struct segments *ret_segments)
+int bid_elf_scan_segments(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header,
+			  struct bid_segment_notes *ret_segments)
 {
 	const struct bid_form *form = &header->form;
-	struct segments segments = { .sound = true };
+	struct bid_segment_notes segments = { .sound = true };
 	int r;
 
-	r = bid_header_check_table(bytes, header->phoff, header->phnum, header->phentsize);
+	if (header->type == ET_REL)
+		return -ENODATA;
+	r = bid_header_check_table(headers, header->phoff, header->phnum, header->phentsize);
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < header->phnum; i++) {
 		const uint8_t *data;
 
-		r = bid_bytes_at(bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		r = bid_bytes_at(headers, header->phoff + i * header->phentsize, header->phentsize, &data);
 		if (r < 0)
 			return r;
 		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
 			continue;
-		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Phdr, p_offset),
+		r = bid_note_scan(notes, form, BID_FORM_FIELD(form, data, Phdr, p_offset),
 				  BID_FORM_FIELD(form, data, Phdr, p_filesz), BID_FORM_FIELD(form, data, Phdr, p_align),
 				  &segments.found);
 		if (r == -EBADMSG || r == -ENODATA)
@@ -55,25 +51,27 @@ static int scan_segments(struct bid_bytes *bytes, const struct bid_header *heade
 	return 0;
 }
 
-/* The first id in the order of the sections; len 0 if none. -ENODATA if there are no sections. */
-static int scan_sections(struct bid_bytes *bytes, const struct bid_header *header, struct bid_id *ret_id)
+int bid_elf_scan_sections(struct bid_bytes *headers, struct bid_bytes *notes, const struct bid_header *header,
+			  struct bid_id *ret_id)
 {
 	const struct bid_form *form = &header->form;
 	struct bid_note_found found = { 0 };
 	int r;
 
-	r = bid_header_check_table(bytes, header->shoff, header->shnum, header->shentsize);
+	if (header->shnum > BID_LIMIT_SECTIONS)
+		return -E2BIG;
+	r = bid_header_check_table(headers, header->shoff, header->shnum, header->shentsize);
 	if (r < 0)
 		return r;
 	for (uint64_t i = 1; i < header->shnum && found.id.len == 0; i++) {
 		const uint8_t *data;
 
-		r = bid_bytes_at(bytes, header->shoff + i * header->shentsize, header->shentsize, &data);
+		r = bid_bytes_at(headers, header->shoff + i * header->shentsize, header->shentsize, &data);
 		if (r < 0)
 			return r;
 		if (BID_FORM_FIELD(form, data, Shdr, sh_type) != SHT_NOTE)
 			continue;
-		r = bid_note_scan(bytes, form, BID_FORM_FIELD(form, data, Shdr, sh_offset),
+		r = bid_note_scan(notes, form, BID_FORM_FIELD(form, data, Shdr, sh_offset),
 				  BID_FORM_FIELD(form, data, Shdr, sh_size), BID_FORM_FIELD(form, data, Shdr, sh_addralign),
 				  &found);
 		if (r < 0 && r != -EBADMSG && r != -ENODATA)
@@ -83,12 +81,13 @@ static int scan_sections(struct bid_bytes *bytes, const struct bid_header *heade
 	return 0;
 }
 
-/* As bid_elf_identify_head(); and -E2BIG if libelf should be asked. */
+/* As bid_elf_identify_head(); and -E2BIG for a file that costs too much. */
 static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
 {
-	struct segments segments = { 0 };
+	struct bid_segment_notes segments = { 0 };
 	struct bid_id id = { 0 };
 	struct bid_header header;
+	struct bid_bytes notes;
 	int r;
 
 	r = bid_header_read(bytes, &header);
@@ -98,7 +97,8 @@ static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
 	if (header.type == ET_CORE)
 		return -ENODATA;
 
-	r = scan_segments(bytes, &header, &segments);
+	bid_bytes_init(&notes, bytes->head, bytes->head_len, bytes->fd);
+	r = bid_elf_scan_segments(bytes, &notes, &header, &segments);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	if (segments.hidden)
@@ -113,7 +113,7 @@ static int identify(struct bid_bytes *bytes, struct bid_id *ret_id)
 		if (r < 0)
 			return r;
 	}
-	r = scan_sections(bytes, &header, &id);
+	r = bid_elf_scan_sections(bytes, &notes, &header, &id);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	if (id.len == 0 && (segments.sound || header.shoff == 0))
@@ -146,7 +146,5 @@ int bid_elf_identify(int fd, struct bid_id *ret_id)
 		return r;
 	bid_bytes_init(&bytes, head, len, fd);
 	r = identify(&bytes, ret_id);
-	if (r == -E2BIG)
-		r = bid_elf_identify_by_libelf(fd, ret_id);
-	return r;
+	return r == -E2BIG ? -ENODATA : r;
 }

@@ -3,26 +3,45 @@
 #include <bid/elf.h>
 
 #include <errno.h>
-#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
-#include "examine.h"
+#include "base/limits.h"
+#include "sections.h"
 
 enum {
 	NAME_LEN = 512, /* the kernel's KSYM_NAME_LEN, with the NUL */
 	LINE_SIZE = NAME_LEN + 32,
 	CHUNK = 1 << 16,
+	SEGMENTS_MAX = 64, /* that are looked at */
 };
 
 struct symbol {
 	uint64_t address;
-	size_t number; /* in the table */
 	const char *name; /* borrowed */
+	uint32_t number; /* in the table */
+	uint16_t rank; /* among those of one address: what is most probably meant is the least */
 	char type;
 };
+
+/* What there is of a kernel to tell its symbols by. */
+struct image {
+	struct bid_sections sections;
+	char *letters; /* of nm(1), for the symbols in each section; 0 for what is not loaded; owned */
+	struct bid_section symtab;
+	char *names; /* of the symbols; owned */
+	size_t names_len;
+};
+
+static void image_release(struct image *image)
+{
+	bid_sections_release(&image->sections);
+	free(image->letters);
+	free(image->names);
+}
 
 static bool is_at(const char *name, size_t at, const char *part)
 {
@@ -39,10 +58,13 @@ static bool is_mark(const char *name)
 		is_at(name, len - 4, "_end"));
 }
 
-/*
- * What has one address is in the kernel's order: what is most probably meant comes first (scripts/kallsyms.c, compare_symbols()),
- * and else what nm(1) prints first, which goes by the name.
- */
+/* scripts/kallsyms.c, compare_symbols(): a weak one is the last, then a mark, then one that begins with "_". */
+static uint16_t rank_of(char type, const char *name)
+{
+	return (uint16_t)((type == 'W') << 15 | is_mark(name) << 14 | strspn(name, "_"));
+}
+
+/* What has one address is in the kernel's order, and else in that of nm(1), which goes by the name. */
 static int compare(const void *a, const void *b)
 {
 	const struct symbol *left = a, *right = b;
@@ -50,62 +72,65 @@ static int compare(const void *a, const void *b)
 
 	if (left->address != right->address)
 		return left->address < right->address ? -1 : 1;
-	r = (left->type == 'W') - (right->type == 'W');
-	if (r == 0)
-		r = is_mark(left->name) - is_mark(right->name);
-	if (r == 0)
-		r = (int)strspn(left->name, "_") - (int)strspn(right->name, "_");
-	if (r == 0)
-		r = strcmp(left->name, right->name);
+	if (left->rank != right->rank)
+		return left->rank < right->rank ? -1 : 1;
+	r = strcmp(left->name, right->name);
 	return r != 0 ? r : left->number < right->number ? -1 : 1;
 }
 
-/* A kernel runs in the upper half of the address space, and nothing else does. */
-static bool is_kernel(Elf *elf, const GElf_Ehdr *ehdr)
+/* A kernel runs in the upper half of the address space, and nothing else does. 1, 0, or as bid_bytes_at(). */
+static int is_kernel(struct bid_sections *sections)
 {
-	size_t n;
+	const struct bid_header *header = &sections->header;
+	const struct bid_form *form = &header->form;
 
-	if (ehdr->e_ident[EI_CLASS] != ELFCLASS64 || (ehdr->e_type != ET_EXEC && ehdr->e_type != ET_DYN) ||
-	    elf_getphdrnum(elf, &n) < 0)
-		return false;
-	for (size_t i = 0; i < n && i < 64; i++) {
-		GElf_Phdr phdr;
+	if (!form->wide || (header->type != ET_EXEC && header->type != ET_DYN))
+		return 0;
+	for (uint64_t i = 0; i < header->phnum && i < SEGMENTS_MAX; i++) {
+		const uint8_t *data;
+		int r = bid_bytes_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
 
-		if (gelf_getphdr(elf, (int)i, &phdr) && phdr.p_type == PT_LOAD && phdr.p_vaddr >> 63)
-			return true;
+		if (r < 0)
+			return r == -ENODATA ? 0 : r;
+		if (BID_FORM_FIELD(form, data, Phdr, p_type) == PT_LOAD && BID_FORM_FIELD(form, data, Phdr, p_vaddr) >> 63)
+			return 1;
 	}
-	return false;
+	return 0;
 }
 
-/* The letter of nm(1); 0 for what the kernel leaves out of its own table: scripts/mksysmap. */
-static char type_of(Elf *elf, const GElf_Sym *symbol, const char *name)
+/* The letter of nm(1) for what is in a section. */
+static char letter_of(const struct bid_section *section)
+{
+	if (!(section->flags & SHF_ALLOC))
+		return 0;
+	if (section->flags & SHF_EXECINSTR)
+		return 'T';
+	if (section->type == SHT_NOBITS)
+		return 'B';
+	return section->flags & SHF_WRITE ? 'D' : 'R';
+}
+
+/* The letter of a symbol; 0 for what the kernel leaves out of its own table: scripts/mksysmap. */
+static char type_of(const struct image *image, const uint8_t *symbol, const char *name)
 {
 	static const char *const left_out[] = { "$", ".L", "__crc_", "__ksymtab_", "__kstrtab_", "__kstrtabns_" };
-	bool local = GELF_ST_BIND(symbol->st_info) == STB_LOCAL;
-	unsigned type = GELF_ST_TYPE(symbol->st_info);
-	GElf_Shdr shdr;
-	Elf_Scn *scn;
+	const struct bid_header *header = &image->sections.header;
+	uint64_t info = BID_FORM_FIELD(&header->form, symbol, Sym, st_info);
+	uint64_t index = BID_FORM_FIELD(&header->form, symbol, Sym, st_shndx);
+	unsigned type = ELF64_ST_TYPE(info), bind = ELF64_ST_BIND(info);
 	char letter;
 
-	if (type == STT_SECTION || type == STT_FILE || symbol->st_shndx == SHN_UNDEF || !*name)
+	if (type == STT_SECTION || type == STT_FILE || index == SHN_UNDEF || !*name)
 		return 0;
 	for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
 		if (strncmp(name, left_out[i], strlen(left_out[i])) == 0)
 			return 0;
-	if (symbol->st_shndx == SHN_ABS)
-		return local ? 0 : 'A';
-	if (GELF_ST_BIND(symbol->st_info) == STB_WEAK)
+	if (index == SHN_ABS)
+		return bind == STB_LOCAL ? 0 : 'A';
+	if (bind == STB_WEAK)
 		return type == STT_OBJECT ? 'V' : 'W';
-	scn = symbol->st_shndx < SHN_LORESERVE ? elf_getscn(elf, symbol->st_shndx) : NULL;
-	if (!scn || !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_ALLOC))
-		return 0;
-	if (shdr.sh_flags & SHF_EXECINSTR)
-		letter = 'T';
-	else if (shdr.sh_type == SHT_NOBITS)
-		letter = 'B';
-	else
-		letter = shdr.sh_flags & SHF_WRITE ? 'D' : 'R';
-	return local ? (char)(letter | 0x20) : letter;
+	letter = index < SHN_LORESERVE && index < header->shnum ? image->letters[index] : 0;
+	return letter && bind == STB_LOCAL ? (char)(letter | 0x20) : letter;
 }
 
 /* Offsets into the data of a CPU, where those begin with 0, are no addresses: scripts/kallsyms.c, make_percpus_absolute(). */
@@ -125,59 +150,87 @@ static void make_percpu_absolute(struct symbol *symbols, size_t n)
 			symbols[i].type = 'A';
 }
 
-static Elf_Scn *find_symtab(Elf *elf, GElf_Shdr *ret_shdr)
+/* The letters, and the first table of symbols. -ENODATA without one. */
+static int look_at_sections(struct image *image)
 {
-	Elf_Scn *scn = NULL;
+	uint64_t n = image->sections.header.shnum;
+	int r = bid_sections_check(&image->sections);
 
-	while ((scn = elf_nextscn(elf, scn)))
-		if (gelf_getshdr(scn, ret_shdr) && ret_shdr->sh_type == SHT_SYMTAB && ret_shdr->sh_size && ret_shdr->sh_entsize)
-			return scn;
-	return NULL;
+	if (r < 0)
+		return r == -ENOENT ? -ENODATA : r;
+	image->letters = calloc(n, 1);
+	if (!image->letters)
+		return -ENOMEM;
+	for (uint64_t i = 1; i < n; i++) {
+		struct bid_section section;
+
+		r = bid_section_at(&image->sections, i, &section);
+		if (r < 0)
+			return r;
+		image->letters[i] = letter_of(&section);
+		if (section.type == SHT_SYMTAB && section.size && image->symtab.size == 0)
+			image->symtab = section;
+	}
+	return image->symtab.size ? 0 : -ENODATA;
 }
 
-/*
- * The name at @offset of the table @names, or NULL if the kernel could not have it. Not elf_strptr(3), which looks for the end of a
- * name as far as it is: of a million names that all end with the file, that takes for ever.
- */
-static const char *name_at(const Elf_Data *names, size_t offset)
+static int read_names(struct image *image)
 {
-	const char *name = (const char *)names->d_buf + offset;
-	size_t room = offset < names->d_size ? names->d_size - offset : 0, len = strnlen(name, room < NAME_LEN ? room : NAME_LEN);
+	struct bid_section names;
+	int r;
 
+	if (image->symtab.link >= image->sections.header.shnum)
+		return -EBADMSG;
+	r = bid_section_at(&image->sections, image->symtab.link, &names);
+	if (r == 0)
+		r = bid_bytes_table(image->sections.fd, names.offset, names.size, BID_LIMIT_NAMES, &image->names);
+	if (r == 0)
+		image->names_len = names.size;
+	return r;
+}
+
+/* The name at @offset, or NULL if the kernel could not have it. */
+static const char *name_at(const struct image *image, uint64_t offset)
+{
+	size_t room = offset < image->names_len ? image->names_len - (size_t)offset : 0, len;
+	const char *name = image->names + (room ? offset : 0);
+
+	len = strnlen(name, room < NAME_LEN ? room : NAME_LEN);
 	return len < room && len < NAME_LEN && !strpbrk(name, " \t\n") ? name : NULL;
 }
 
-/* The symbols that belong into the table, sorted, for the caller to free; their names are @elf's. */
-static int collect(Elf *elf, struct symbol **ret_symbols, size_t *ret_n)
+/* The symbols that belong into the table, sorted, for the caller to free; their names are @image's. */
+static int collect(struct image *image, struct symbol **ret_symbols, size_t *ret_n)
 {
+	const struct bid_form *form = &image->sections.header.form;
 	bid_auto_free struct symbol *symbols = NULL;
-	size_t total, n = 0;
-	Elf_Data *data, *names;
-	GElf_Shdr shdr;
-	Elf_Scn *scn = find_symtab(elf, &shdr);
-
-	if (!scn)
-		return -ENODATA;
-	data = elf_getdata(scn, NULL);
-	names = elf_rawdata(elf_getscn(elf, shdr.sh_link), NULL);
-	if (!data || !names || !names->d_buf)
-		return -EBADMSG;
 	/* not by what the section says is the size of one */
-	total = data->d_size / gelf_fsize(elf, ELF_T_SYM, 1, EV_CURRENT);
-	symbols = calloc(total ? total : 1, sizeof(*symbols));
-	if (!symbols)
-		return -ENOMEM;
-	for (size_t i = 0; i < total; i++) {
-		const char *name;
-		GElf_Sym symbol;
-		char type;
+	uint64_t total = image->symtab.size / BID_FORM_SIZE(form, Sym);
+	size_t n = 0, room = 0;
+	struct bid_bytes bytes;
 
-		if (!gelf_getsym(data, (int)i, &symbol))
-			return -EBADMSG;
-		name = name_at(names, symbol.st_name);
-		type = name ? type_of(elf, &symbol, name) : 0;
-		if (type)
-			symbols[n++] = (struct symbol){ .address = symbol.st_value, .number = i, .name = name, .type = type };
+	if (total > BID_LIMIT_SYMBOLS)
+		return -E2BIG;
+	bid_bytes_init(&bytes, NULL, 0, image->sections.fd);
+	for (uint64_t i = 0; i < total; i++) {
+		const char *name;
+		const uint8_t *data;
+		char type;
+		int r = bid_bytes_at(&bytes, image->symtab.offset + i * BID_FORM_SIZE(form, Sym), BID_FORM_SIZE(form, Sym), &data);
+
+		if (r < 0)
+			return r;
+		name = name_at(image, BID_FORM_FIELD(form, data, Sym, st_name));
+		type = name ? type_of(image, data, name) : 0;
+		if (!type)
+			continue;
+		if (bid_array_grow(symbols, n, room) < 0)
+			return -ENOMEM;
+		symbols[n++] = (struct symbol){ .address = BID_FORM_FIELD(form, data, Sym, st_value),
+						.number = (uint32_t)i,
+						.name = name,
+						.rank = rank_of(type, name),
+						.type = type };
 	}
 	if (n == 0)
 		return -ENODATA;
@@ -207,28 +260,41 @@ static int print(const struct symbol *symbols, size_t n, int (*write)(void *user
 	return r < 0 ? r : write(user, chunk, used);
 }
 
+/* What a reader of bytes says, of a file as a whole. */
+static int of_the_file(int r)
+{
+	return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
+}
+
 int bid_elf_is_kernel(int fd)
 {
-	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
-	GElf_Ehdr ehdr;
-	int r = bid_elf_open(fd, &elf, &ehdr);
+	bid_cleanup(bid_sections_release) struct bid_sections sections;
+	int r = bid_sections_open(&sections, fd);
 
-	return r < 0 ? r : is_kernel(elf, &ehdr);
+	return of_the_file(r < 0 ? r : is_kernel(&sections));
 }
 
 int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user)
 {
-	bid_cleanup(bid_elf_cleanup) Elf *elf = NULL;
+	bid_cleanup(image_release) struct image image = { 0 };
 	bid_auto_free struct symbol *symbols = NULL;
-	GElf_Ehdr ehdr;
 	size_t n;
 	int r;
 
-	r = bid_elf_open(fd, &elf, &ehdr);
-	if (r < 0)
+	r = bid_sections_open(&image.sections, fd);
+	if (r == 0)
+		r = is_kernel(&image.sections);
+	if (r <= 0)
+		return r == 0 ? -ENODATA : of_the_file(r);
+	r = look_at_sections(&image);
+	if (r == -ENODATA)
 		return r;
-	if (!is_kernel(elf, &ehdr))
-		return -ENODATA;
-	r = collect(elf, &symbols, &n);
-	return r < 0 ? r : print(symbols, n, write, user);
+	if (r == 0)
+		r = read_names(&image);
+	if (r < 0)
+		return of_the_file(r);
+	r = collect(&image, &symbols, &n);
+	if (r == 0)
+		r = print(symbols, n, write, user);
+	return r == -E2BIG ? -EBADMSG : r;
 }

@@ -3,7 +3,6 @@
 #include <bid/elf.h>
 
 #include <errno.h>
-#include <gelf.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,10 +11,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "bytes.h"
-#include "examine.h"
-#include "names.h"
 #include "sdt_argument.h"
+#include "sections.h"
 
 enum {
 	NOTES_MAX = 1 << 21, /* bytes; the largest known is of libjvm, with 90 KiB */
@@ -23,6 +20,7 @@ enum {
 	GROUP_MAX = 64, /* perf cuts it there */
 	LINE_MAX_OF_PERF = 4094,
 	LOADS_MAX = 4096, /* segments; linkers make 2 to 6 */
+	TEXT_MAX = 16 << 20, /* bytes of all definitions; each names the file once more */
 };
 
 /* A segment that the file is mapped by. */
@@ -39,6 +37,7 @@ struct probe {
 struct probes {
 	struct probe *probes; /* owned */
 	size_t n, room;
+	size_t size; /* bytes of all lines */
 };
 
 static void probes_release(struct probes *probes)
@@ -52,11 +51,11 @@ static void probes_release(struct probes *probes)
 
 /* The file, and where in it static probes are. */
 struct source {
-	Elf *elf; /* owned */
-	GElf_Ehdr ehdr;
+	struct bid_sections sections;
 	struct bid_form form;
 	const char *path; /* borrowed */
-	Elf_Data *notes; /* libelf's */
+	char *notes; /* owned */
+	size_t notes_len, align;
 	uint64_t base; /* the address of .stapsdt.base; 0 if there is none */
 	struct load *loads; /* in the order of the file; owned */
 	size_t n_loads, room;
@@ -65,49 +64,74 @@ struct source {
 static void source_release(struct source *source)
 {
 	free(source->loads);
-	bid_elf_cleanup(&source->elf);
+	free(source->notes);
+	bid_sections_release(&source->sections);
 }
 
-static int find_sections(struct source *source)
+/* The section of notes; of size 0 if there is none. */
+static int find_sections(struct source *source, struct bid_section *ret_notes)
 {
-	Elf_Scn *scn = NULL, *notes = NULL;
-	GElf_Shdr shdr;
-	struct bid_elf_names names;
+	struct bid_sections *sections = &source->sections;
+	struct bid_section notes = { 0 };
+	int r = bid_sections_check(sections);
 
-	if (source->ehdr.e_shoff == 0 || bid_elf_names_find(source->elf, &names) < 0)
-		return -ENODATA;
-	while ((scn = elf_nextscn(source->elf, scn))) {
-		const char *name = gelf_getshdr(scn, &shdr) ? bid_elf_name_at(&names, shdr.sh_name) : NULL;
+	if (r == 0)
+		r = bid_sections_read_names(sections);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENODATA;
+	for (uint64_t i = 1; i < sections->header.shnum; i++) {
+		struct bid_section section;
+		const char *name;
 
+		r = bid_section_at(sections, i, &section);
+		if (r < 0)
+			return r;
+		name = bid_section_name(sections, &section);
 		if (!name)
 			continue;
 		if (strcmp(name, ".stapsdt.base") == 0)
-			source->base = shdr.sh_addr;
-		else if (strcmp(name, ".note.stapsdt") == 0 && shdr.sh_type == SHT_NOTE && !(shdr.sh_flags & SHF_ALLOC))
-			notes = scn;
+			source->base = section.address;
+		else if (strcmp(name, ".note.stapsdt") == 0 && section.type == SHT_NOTE && !(section.flags & SHF_ALLOC))
+			notes = section;
 	}
-	if (!notes || !gelf_getshdr(notes, &shdr) || shdr.sh_size == 0)
-		return -ENODATA;
-	if (shdr.sh_size > NOTES_MAX)
-		return -EBADMSG;
-	source->notes = elf_getdata(notes, NULL);
-	return source->notes ? 0 : -EBADMSG;
+	*ret_notes = notes;
+	return 0;
+}
+
+static int load_notes(struct source *source)
+{
+	struct bid_section notes;
+	int r = find_sections(source, &notes);
+
+	if (r < 0 || notes.size == 0)
+		return r < 0 ? r : -ENODATA;
+	r = bid_bytes_table(source->sections.fd, notes.offset, notes.size, NOTES_MAX, &source->notes);
+	if (r < 0)
+		return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
+	source->notes_len = notes.size;
+	source->align = notes.align == 8 ? 8 : 4;
+	return 0;
 }
 
 static int find_loads(struct source *source)
 {
-	size_t n;
+	const struct bid_header *header = &source->sections.header;
 
-	if (elf_getphdrnum(source->elf, &n) < 0)
-		return -EBADMSG;
-	for (size_t i = 0; i < n && source->n_loads < LOADS_MAX; i++) {
-		GElf_Phdr phdr;
+	for (uint64_t i = 0; i < header->phnum && source->n_loads < LOADS_MAX; i++) {
+		const uint8_t *data;
+		int r = bid_bytes_at(&source->sections.bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
 
-		if (!gelf_getphdr(source->elf, (int)i, &phdr) || phdr.p_type != PT_LOAD)
+		if (r < 0)
+			return r == -ENODATA ? -EBADMSG : r;
+		if (BID_FORM_FIELD(&source->form, data, Phdr, p_type) != PT_LOAD)
 			continue;
 		if (bid_array_grow(source->loads, source->n_loads, source->room) < 0)
 			return -ENOMEM;
-		source->loads[source->n_loads++] = (struct load){ phdr.p_vaddr, phdr.p_filesz, phdr.p_offset };
+		source->loads[source->n_loads++] = (struct load){
+			BID_FORM_FIELD(&source->form, data, Phdr, p_vaddr),
+			BID_FORM_FIELD(&source->form, data, Phdr, p_filesz),
+			BID_FORM_FIELD(&source->form, data, Phdr, p_offset),
+		};
 	}
 	return 0;
 }
@@ -150,7 +174,7 @@ static char *format_line(const struct source *source, const char *group, const c
 	fprintf(out, "p:%s/%s %s:0x%" PRIx64, group, event, source->path, offset);
 	if (semaphore)
 		fprintf(out, "(0x%" PRIx64 ")", semaphore);
-	bid_sdt_arguments(out, source->ehdr.e_machine, arguments);
+	bid_sdt_arguments(out, (uint16_t)source->sections.header.machine, arguments);
 	if (fclose(out) == 0)
 		return line;
 	free(line);
@@ -188,6 +212,10 @@ static int add(struct probes *probes, const struct source *source, uint64_t loca
 	if (probe.line && strlen(probe.line) >= LINE_MAX_OF_PERF) {
 		free(probe.line);
 		return 0;
+	}
+	if (probe.line && (probes->size += strlen(probe.line)) > TEXT_MAX) {
+		free(probe.line);
+		return -EBADMSG;
 	}
 	if (!probe.line || asprintf(&probe.name, "%s:%s", group, texts[1]) < 0) {
 		free(probe.line);
@@ -228,16 +256,22 @@ static int read_note(struct probes *probes, const struct source *source, const u
 static int read_notes(struct probes *probes, const struct source *source)
 {
 	static const char owner[] = "stapsdt";
-	size_t at = 0, next, name, desc;
-	GElf_Nhdr note;
+	const uint8_t *notes = (const uint8_t *)source->notes;
+	uint64_t mask = source->align - 1;
+	size_t at = 0;
 	int r = 0;
 
-	while (r == 0 && (next = gelf_getnote(source->notes, at, &note, &name, &desc)) > 0) {
-		const uint8_t *bytes = source->notes->d_buf;
+	while (r == 0 && at < source->notes_len && source->notes_len - at >= sizeof(Elf32_Nhdr)) {
+		uint64_t name_len = BID_FORM_FIELD(&source->form, notes + at, Nhdr, n_namesz);
+		uint64_t desc_len = BID_FORM_FIELD(&source->form, notes + at, Nhdr, n_descsz);
+		uint64_t name = at + sizeof(Elf32_Nhdr), desc = (name + name_len + mask) & ~mask;
 
-		at = next;
-		if (note.n_type == TYPE && note.n_namesz == sizeof(owner) && memcmp(bytes + name, owner, sizeof(owner)) == 0)
-			r = read_note(probes, source, bytes + desc, note.n_descsz);
+		if (desc > source->notes_len || desc_len > source->notes_len - desc)
+			break;
+		if (BID_FORM_FIELD(&source->form, notes + at, Nhdr, n_type) == TYPE && name_len == sizeof(owner) &&
+		    memcmp(notes + name, owner, sizeof(owner)) == 0)
+			r = read_note(probes, source, notes + desc, (size_t)desc_len);
+		at = (size_t)((desc + desc_len + mask) & ~mask);
 	}
 	return r;
 }
@@ -303,12 +337,10 @@ int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void
 
 	if (!is_visible(path))
 		return -EINVAL;
-	r = bid_elf_open(fd, &source.elf, &source.ehdr);
-	if (r < 0)
-		return r;
-	source.form = (struct bid_form){ .wide = source.ehdr.e_ident[EI_CLASS] == ELFCLASS64,
-					 .big = source.ehdr.e_ident[EI_DATA] == ELFDATA2MSB };
-	r = find_sections(&source);
+	r = bid_sections_open(&source.sections, fd);
+	source.form = source.sections.header.form;
+	if (r == 0)
+		r = load_notes(&source);
 	if (r == 0)
 		r = find_loads(&source);
 	if (r == 0)
@@ -316,7 +348,7 @@ int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void
 	if (r == 0 && probes.n == 0)
 		r = -ENODATA;
 	if (r < 0)
-		return r;
+		return r == -E2BIG ? -EBADMSG : r;
 	sort(&probes);
 	return print(&probes, write, user);
 }

@@ -32,7 +32,7 @@ RULES = [
     (r"include/bid/.*", "", ["include/bid"]),
     (r"store/base/json\.h", "jansson", ["store/base"]),
     (r"store/base/.*", "", ["store/base"]),
-    (r"store/elf/.*", "elf archive zlib", ["include/bid", "store/base", "store/elf"]),
+    (r"store/elf/.*", "archive zlib", ["include/bid", "store/base", "store/elf"]),
     (r"store/disk/.*", "xxhash jansson", ["include/bid", "store/base", "store/disk"]),
     (r"store/archive/.*", "archive", ["include/bid", "store/base", "store/archive"]),
     (r"store/perfdata/.*", "zstd", ["include/bid", "store/base", "store/perfdata"]),
@@ -49,6 +49,7 @@ RULES = [
     (r"tests/(unit|fuzz|bench|power|hostile|clock)/.*", "cmocka elf archive xxhash jansson zstd",
      ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/ctl", "fs",
       "tests", "tests/clock"]),
+    (r"tests/by_libelf\.[ch]", "elf", ["include/bid", "store/base", "store/elf", "tests"]),
     (r"tests/.*|contrib/.*", "", ["include/bid"]),
 ]
 

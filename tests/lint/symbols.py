@@ -17,7 +17,7 @@ FOREIGN = {
     "libbid-store.a": None,
     "libbid-disk.a": r"XXH\w+|json(p)?_\w+",
     "libbid-archive.a": r"archive_\w+",
-    "libbid-elf.a": r"(gelf|elf|elf32|elf64)_\w+|archive_\w+|crc32_z",
+    "libbid-elf.a": r"archive_\w+|crc32_z|uncompress",
     "libbid-fetch.a": r"curl_\w+",
     "libbid-perfdata.a": r"ZSTD_\w+",
     "libbid-names.a": r"XXH\w+",

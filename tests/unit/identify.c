@@ -11,8 +11,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "../by_libelf.h"
 #include "base/cleanup.h"
-#include "elf/examine.h"
 
 static const char *tell(int error, const struct bid_id *id, char hex[static BID_ID_HEX_MAX])
 {
@@ -28,7 +28,7 @@ static bool libelf_agrees(int fd, int examined, const struct bid_elf_info *info)
 {
 	struct bid_elf_info other = { 0 };
 
-	return bid_elf_examine_by_libelf(fd, &other) == examined && bid_id_equal(&info->id, &other.id) &&
+	return by_libelf_examine(fd, &other) == examined && bid_id_equal(&info->id, &other.id) &&
 	       bid_id_equal(&info->alt, &other.alt) && info->has_dwarf == other.has_dwarf && info->has_symtab == other.has_symtab &&
 	       info->has_code == other.has_code;
 }

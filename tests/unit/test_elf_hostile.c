@@ -136,7 +136,9 @@ static void test_sections_in_a_hole(void **state)
 	put(fd, &header, sizeof(header), 0);
 	put(fd, &first, sizeof(first), 4096);
 	assert_int_equal(ftruncate(fd, INT64_C(1) << 40), 0);
-	assert_int_equal(bid_elf_examine(fd, &info), -EBADMSG);
+	/* what cannot be looked through is no damage */
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_int_equal(info.id.len, 0);
 	assert_int_equal(bid_elf_identify(fd, &id), -ENODATA);
 	assert_int_equal(bid_elf_find_section(fd, ".text", &section), -ENOENT);
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Limits on files that anybody may have made. A size that a file names is a claim: memory is taken for it piece by piece, as the
+ * bytes are read, and never above these. The numbers are far beyond what real files have; docs/ARCHITECTURE.md, "Limits", has them
+ * in a table. How many blocks a file has on disk limits nothing here: sshfs says 0, and so does ZFS of a file just written.
+ */
+#ifndef BID_BASE_LIMITS_H
+#define BID_BASE_LIMITS_H
+
+/* Section headers that are looked at. The most that is known is half a million, of one relocatable file. */
+#define BID_LIMIT_SECTIONS (1u << 20)
+
+/* Bytes of a table of names, of sections or of symbols. 20 MiB is known. */
+#define BID_LIMIT_NAMES (64u << 20)
+
+/* Symbols of a kernel. Distributions' have 250,000. */
+#define BID_LIMIT_SYMBOLS (1u << 20)
+
+/* Bytes of zeros in a row that end such a table: real ones have none, and a hole has nothing else. */
+#define BID_LIMIT_ZEROS (256u << 10)
+
+/* Bytes that are read of one ELF file for its headers, and as many for its notes. */
+#define BID_LIMIT_HEADERS (80u << 20)
+
+#endif

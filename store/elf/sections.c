@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sections.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+int bid_sections_open(struct bid_sections *sections, int fd)
+{
+	struct bid_header *header = &sections->header;
+	struct stat st;
+	size_t len;
+	int r;
+
+	sections->fd = fd;
+	sections->names = NULL;
+	sections->names_len = 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	sections->file_size = (uint64_t)st.st_size;
+	r = bid_bytes_read(fd, sections->head, sizeof(Elf64_Ehdr), sizeof(sections->head), 0, &len);
+	if (r < 0)
+		return r;
+	bid_bytes_init(&sections->bytes, sections->head, len, fd);
+	r = bid_header_read(&sections->bytes, header);
+	if (r == 0 && header->shoff != 0 && header->shnum == 0)
+		r = bid_header_read_large_counts(&sections->bytes, header);
+	return r;
+}
+
+void bid_sections_release(struct bid_sections *sections)
+{
+	free(sections->names);
+}
+
+int bid_sections_check(const struct bid_sections *sections)
+{
+	const struct bid_header *header = &sections->header;
+
+	/* an offset of 0 is no table, whatever its count says */
+	if (header->shoff == 0)
+		return -ENOENT;
+	if (header->shnum == 0 || header->shoff > sections->file_size ||
+	    header->shnum > (sections->file_size - header->shoff) / header->shentsize)
+		return -EBADMSG;
+	return header->shnum > BID_LIMIT_SECTIONS ? -E2BIG : 0;
+}
+
+int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_section *ret_section)
+{
+	const struct bid_header *header = &sections->header;
+	const struct bid_form *form = &header->form;
+	const uint8_t *data;
+	int r = bid_bytes_at(&sections->bytes, header->shoff + index * header->shentsize, header->shentsize, &data);
+
+	if (r < 0)
+		return r;
+	*ret_section = (struct bid_section){
+		.name = BID_FORM_FIELD(form, data, Shdr, sh_name),
+		.type = BID_FORM_FIELD(form, data, Shdr, sh_type),
+		.flags = BID_FORM_FIELD(form, data, Shdr, sh_flags),
+		.address = BID_FORM_FIELD(form, data, Shdr, sh_addr),
+		.offset = BID_FORM_FIELD(form, data, Shdr, sh_offset),
+		.size = BID_FORM_FIELD(form, data, Shdr, sh_size),
+		.link = BID_FORM_FIELD(form, data, Shdr, sh_link),
+		.align = BID_FORM_FIELD(form, data, Shdr, sh_addralign),
+	};
+	return 0;
+}
+
+/* A table that eu-elfcompress(1) has packed: *@table, of *@size bytes, becomes what is in it (gABI, "Section Compression"). */
+static int inflate_table(const struct bid_form *form, char **table, uint64_t *size)
+{
+	const uint8_t *data = (const uint8_t *)*table;
+	size_t head = BID_FORM_SIZE(form, Chdr);
+	bid_auto_free char *larger = NULL;
+	uint64_t wanted;
+	uLongf len;
+
+	if (*size < head || BID_FORM_FIELD(form, data, Chdr, ch_type) != ELFCOMPRESS_ZLIB)
+		return -EBADMSG;
+	wanted = BID_FORM_FIELD(form, data, Chdr, ch_size);
+	if (wanted > BID_LIMIT_NAMES)
+		return -E2BIG;
+	larger = malloc(wanted + 1);
+	if (!larger)
+		return -ENOMEM;
+	len = (uLongf)wanted;
+	if (uncompress((Bytef *)larger, &len, data + head, (uLong)(*size - head)) != Z_OK)
+		return -EBADMSG;
+	free(*table);
+	*table = bid_steal(larger);
+	*size = len;
+	return 0;
+}
+
+int bid_sections_read_names(struct bid_sections *sections)
+{
+	const struct bid_header *header = &sections->header;
+	bid_auto_free char *table = NULL;
+	uint64_t index = header->shstrndx;
+	struct bid_section names;
+	const char *last;
+	int r = 0;
+
+	if (index == SHN_XINDEX) {
+		r = bid_section_at(sections, 0, &names);
+		index = names.link;
+	}
+	if (r == 0 && index == SHN_UNDEF)
+		return 0;
+	if (r == 0)
+		r = index < header->shnum ? bid_section_at(sections, index, &names) : -EBADMSG;
+	if (r == 0 && (names.type != SHT_STRTAB || names.size == 0))
+		r = -EBADMSG;
+	if (r == 0)
+		r = bid_bytes_table(sections->fd, names.offset, names.size, BID_LIMIT_NAMES, &table);
+	if (r == 0 && names.flags & SHF_COMPRESSED)
+		r = inflate_table(&header->form, &table, &names.size);
+	if (r < 0)
+		return r == -ENODATA ? -EBADMSG : r;
+	last = memrchr(table, '\0', names.size);
+	sections->names_len = last ? (size_t)(last + 1 - table) : 0;
+	sections->names = bid_steal(table);
+	return 0;
+}

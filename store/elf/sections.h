@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The sections of an ELF file (ELF gABI, "Sections"), read without trust: their headers one by one, through a window, and the table
+ * of their names as a whole.
+ *
+ * Calling sequence: bid_sections_open(); look at the header; bid_sections_check(); perhaps bid_sections_read_names(); then
+ * bid_section_at() and bid_section_name() for each index from 1 on. bid_sections_release() in any case.
+ */
+#ifndef BID_ELF_SECTIONS_H
+#define BID_ELF_SECTIONS_H
+
+#include "header.h"
+
+struct bid_sections {
+	int fd; /* borrowed */
+	uint64_t file_size;
+	struct bid_header header; /* with the true counts */
+	uint8_t head[BID_BYTES_HEAD];
+	struct bid_bytes bytes; /* the headers are read through it */
+	char *names; /* owned; NULL if there is no table, or it was not read */
+	size_t names_len; /* up to and with the last NUL */
+};
+
+struct bid_section {
+	uint64_t name, type, flags, address, offset, size, link, align;
+};
+
+/* @sections must stay where it is. Returns 0, -ENOEXEC for no ELF file, or as pread(2). */
+int bid_sections_open(struct bid_sections *sections, int fd);
+
+void bid_sections_release(struct bid_sections *sections);
+
+/* Is there a table of headers to walk along? 0, -ENOENT, -EBADMSG if it is not in the file, -E2BIG above BID_LIMIT_SECTIONS. */
+int bid_sections_check(const struct bid_sections *sections);
+
+/*
+ * Read the table that the names are in. Returns 0, also for a file whose sections have no names; -EBADMSG if it is none; -E2BIG if
+ * it is larger than any, see bid_bytes_table(); or as pread(2), or -ENOMEM.
+ */
+int bid_sections_read_names(struct bid_sections *sections);
+
+/* As bid_bytes_at(). */
+int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_section *ret_section);
+
+/* The name of @section, which may be as long as the table, or NULL if there is none. */
+static inline const char *bid_section_name(const struct bid_sections *sections, const struct bid_section *section)
+{
+	return section->name < sections->names_len ? sections->names + section->name : NULL;
+}
+
+/* Are these bytes in the file? */
+static inline bool bid_sections_inside(const struct bid_sections *sections, uint64_t offset, uint64_t size)
+{
+	return offset <= sections->file_size && size <= sections->file_size - offset;
+}
+
+/* Has @section bytes in a file, whether this one has them or not? */
+static inline bool bid_section_has_bytes(const struct bid_section *section)
+{
+	return section->type != SHT_NULL && section->type != SHT_NOBITS && section->size > 0;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What libelf says of a file, for those who compare it with what store/elf says. It trusts the sizes in the file. */
+#ifndef BID_TESTS_BY_LIBELF_H
+#define BID_TESTS_BY_LIBELF_H
+
+#include <bid/elf.h>
+
+/* As bid_elf_identify(), by the sections first. Does not mind damage elsewhere in the file. */
+int by_libelf_identify(int fd, struct bid_id *ret_id);
+
+/* As bid_elf_examine(). */
+int by_libelf_examine(int fd, struct bid_elf_info *ret_info);
+
+#endif
