@@ -11,8 +11,9 @@ enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store
 	struct ctl_running running;
 	int r, settled;
 
-	ctl_running_begin(&running, tally, store);
-	r = ctl_running_all(&running);
+	r = ctl_running_begin(&running, tally, store);
+	if (r == 0)
+		r = ctl_running_all(&running);
 	settled = ctl_running_settle(&running);
 	ctl_running_warn_hidden(&running);
 	ctl_running_release(&running);
@@ -24,7 +25,7 @@ enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store
 	}
 	r = ctl_add_kernel(tally, store);
 	if (r == 0)
-		return running.archives > 0 ? CTL_REFUSED : CTL_DONE;
+		return running.passed_over > 0 ? CTL_REFUSED : CTL_DONE;
 	bid_error("%s: adding the kernel to '%s'", strerror(-r), bid_store_path(store));
 	return CTL_TROUBLE;
 }

@@ -10,16 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-
-static bool may_hang(const char *type)
-{
-	static const char *const types[] = { "fuse.", "nfs", "cifs", "smb3", "9p", "ceph", "afs", "autofs" };
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (strncmp(type, types[i], strlen(types[i])) == 0)
-			return true;
-	return false;
-}
+#include "ctl/mounts.h"
 
 void ctl_exec_events_mark(const struct ctl_exec_events *events)
 {
@@ -28,7 +19,8 @@ void ctl_exec_events_mark(const struct ctl_exec_events *events)
 	char text[8192];
 
 	while (table && getmntent_r(table, &entry, text, sizeof(text))) {
-		if (may_hang(entry.mnt_type))
+		/* elsewhere the kernel would wait for a server when it opens the file for us */
+		if (!ctl_type_is_local(entry.mnt_type))
 			continue;
 		/* of a file system that has no programs, or was hidden by another one, there is nothing to be known */
 		if (fanotify_mark(events->fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, entry.mnt_dir) < 0)

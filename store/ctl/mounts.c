@@ -4,17 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "ctl/child.h"
 
 enum { STATUS_MAX = 4 << 20 }; /* bytes */
 
@@ -51,7 +48,7 @@ static bool has_option(const char *options, const char *wanted)
 	}
 }
 
-/* Is @line a mount of bidfs? It is taken apart in place. */
+/* @line is taken apart in place. False for one that is damaged. */
 static bool parse_line(char *line, struct ctl_mount *ret_mount)
 {
 	enum { ID = 0, DEVICE = 2, POINT = 4, OPTIONS = 5, FIRST_TAG = 6 };
@@ -67,8 +64,9 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 	type = strsep(&line, " ");
 	source = strsep(&line, " ");
 	super = strsep(&line, " \n");
-	if (!type || strcmp(type, "fuse.bidfs") != 0 || !source || !super)
+	if (!type || !source || !super)
 		return false;
+	snprintf(ret_mount->type, sizeof(ret_mount->type), "%s", type);
 	if (sscanf(fields[ID], "%" SCNu64, &ret_mount->id) != 1 || sscanf(fields[DEVICE], "%u:%u", &major, &minor) != 2)
 		return false;
 	ret_mount->dev = makedev(major, minor);
@@ -77,7 +75,27 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 	       unescape(source, ret_mount->source, sizeof(ret_mount->source)) == 0;
 }
 
-int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
+bool ctl_mount_is_bidfs(const struct ctl_mount *mount)
+{
+	return strcmp(mount->type, "fuse.bidfs") == 0;
+}
+
+bool ctl_type_is_local(const char *type)
+{
+	static const char *const types[] = {
+		"bcachefs", "btrfs",	"cramfs",  "devtmpfs", "erofs", "exfat",  "ext2",    "ext3",
+		"ext4",	    "f2fs",	"iso9660", "jfs",      "ntfs3", "nilfs2", "overlay", "ramfs",
+		"rootfs",   "squashfs", "tmpfs",   "ubifs",    "udf",	"vfat",	  "xfs",     "zfs",
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strcmp(type, types[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Call @fn for every mount, or those of bidfs alone. */
+static int each_mount(const char *path, bool all, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
 {
 	bid_auto_file FILE *file = fopen(path, "re");
 	bid_auto_free char *line = NULL;
@@ -88,62 +106,51 @@ int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_moun
 	if (!file)
 		return -errno;
 	while (r == 0 && getline(&line, &room, file) > 0)
-		if (parse_line(line, &mount))
+		if (parse_line(line, &mount) && (all || ctl_mount_is_bidfs(&mount)))
 			r = fn(user, &mount);
 	if (r == 0 && ferror(file))
 		r = -EIO;
 	return r;
 }
 
-/* In the child: copy the file into memory that the parent has too. Returns the errno to exit with. */
-static int copy_file(const char *path, int to)
+int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user)
 {
-	bid_auto_free char *text = NULL;
-	size_t len;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : bid_read_file(fd, STATUS_MAX, &text, &len);
-
-	if (r == 0)
-		r = bid_pwrite_full(to, text, len, 0);
-	return -r;
+	return each_mount(path, false, fn, user);
 }
 
-/* Wait for the end of @child, which is killed if it takes too long. 0, or what it failed with. */
-static int await(pid_t child, int timeout_ms)
+int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), void *user)
 {
-	bid_auto_fd int ended = pidfd_open(child, 0);
-	struct pollfd end = { .fd = ended, .events = POLLIN };
-	int r = ended < 0 ? -1 : poll(&end, 1, timeout_ms);
-	int status, error = -errno;
+	return each_mount(CTL_MOUNTINFO, true, fn, user);
+}
 
-	if (r <= 0) {
-		kill(child, SIGKILL);
-		waitpid(child, NULL, WNOHANG); /* in the read it cannot even be killed, perhaps */
-		return r < 0 ? error : -ETIMEDOUT;
-	}
-	if (waitpid(child, &status, 0) < 0)
-		return -errno;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+struct copying {
+	const char *path;
+	int to; /* memory that the parent has too */
+};
+
+static int copy_file(void *user)
+{
+	const struct copying *copying = user;
+	bid_auto_free char *text = NULL;
+	size_t len;
+	int fd = open(copying->path, O_RDONLY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : bid_read_file(fd, STATUS_MAX, &text, &len);
+
+	return r == 0 ? bid_pwrite_full(copying->to, text, len, 0) : r;
 }
 
 int ctl_mount_status(const struct ctl_mount *mount, int timeout_ms, char **ret_text)
 {
 	char path[PATH_MAX + sizeof("/.bidfs/status")];
 	bid_auto_fd int text = memfd_create("status", MFD_CLOEXEC);
+	struct copying copying = { .path = path, .to = text };
 	size_t len;
-	pid_t child;
 	int r;
 
 	if (text < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "%s/.bidfs/status", mount->point);
-	/* a read from a daemon that hangs has no time limit, but a process that reads can be ended */
-	child = fork();
-	if (child < 0)
-		return -errno;
-	if (child == 0)
-		_exit(copy_file(path, text));
-	r = await(child, timeout_ms);
+	r = ctl_child_run(copy_file, &copying, timeout_ms, -1);
 	return r < 0 ? r : bid_read_file(text, STATUS_MAX, ret_text, &len);
 }
 

@@ -17,13 +17,22 @@ struct ctl_mount {
 	char source[PATH_MAX]; /* the store */
 	bool read_only;
 	dev_t dev; /* of the files in it */
+	char type[64];
 };
+
+bool ctl_mount_is_bidfs(const struct ctl_mount *mount);
+
+/* Is a file system of this type one of this kernel's own, which waits for no server and no other process? */
+bool ctl_type_is_local(const char *type);
 
 /*
  * Call @fn for every mount of type fuse.bidfs in the text of proc_pid_mountinfo(5) at @path. A non-zero return ends it and is
  * returned. Returns 0 or a negative errno otherwise.
  */
 int ctl_each_mount(const char *path, int (*fn)(void *user, const struct ctl_mount *mount), void *user);
+
+/* The same for every mount that this process can see, of any type. */
+int ctl_each_mount_of_all(int (*fn)(void *user, const struct ctl_mount *mount), void *user);
 
 /*
  * Read @mount's .bidfs/status. A daemon that does not answer within @timeout_ms is given up: -ETIMEDOUT. Returns 0 and text for the

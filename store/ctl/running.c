@@ -8,25 +8,55 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/trouble.h"
+#include "ctl/child.h"
 #include "ctl/maps.h"
 #include "ctl/mounts.h"
 
-void ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store)
+enum {
+	ANSWER_MS = 2000, /* for a file system that is not local to show the beginning of a file */
+	ADD_MS = 60000, /* for it to have it read */
+	SILENT_MS = 60000, /* so long it is left alone when it did not answer */
+};
+
+enum outcome { GONE, SAME, ADDED, REFUSED, FAILED };
+
+/* A look at a file: what came of it. */
+struct ctl_look {
+	enum outcome outcome;
+	int error; /* why it was refused, or what failed */
+	bool archive; /* it is refused as one */
+	struct bid_added added;
+	struct ctl_seen_file seen; /* what is to be remembered of it */
+	char path[PATH_MAX];
+};
+
+int ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store)
 {
+	void *shared = mmap(NULL, sizeof(struct ctl_look), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
 	*running = (struct ctl_running){ .tally = tally, .store = store, .interrupt = -1 };
 	ctl_batch_begin(&running->batch, tally, store);
+	if (shared == MAP_FAILED)
+		return -errno;
+	running->look = shared;
+	return 0;
 }
 
 void ctl_running_release(struct ctl_running *running)
 {
+	if (running->look)
+		munmap(running->look, sizeof(*running->look));
+	running->look = NULL;
 	ctl_batch_release(&running->batch);
-	free(running->mounts);
+	free(running->devices);
 	ctl_seen_release(&running->seen);
 }
 
@@ -37,8 +67,17 @@ static bool is_ours(const struct ctl_running *running, dev_t dev, const char *pa
 
 	if (strncmp(path, bid_store_path(running->store), len) == 0 && path[len] == '/')
 		return true;
-	for (size_t i = 0; i < running->n_mounts; i++)
-		if (running->mounts[i] == dev)
+	for (size_t i = 0; i < running->n_devices; i++)
+		if (running->devices[i].bidfs && running->devices[i].dev == dev)
+			return true;
+	return false;
+}
+
+/* False for one that this process does not see mounted, too. */
+static bool is_local(const struct ctl_running *running, dev_t dev)
+{
+	for (size_t i = 0; i < running->n_devices; i++)
+		if (!running->devices[i].bidfs && running->devices[i].dev == dev)
 			return true;
 	return false;
 }
@@ -58,96 +97,174 @@ static const char *reason(const struct ctl_running *running, int error)
 	case -ESTALE:
 	case -ENOENT:
 		return "replaced or removed, and its mapping may not be read";
+	case -ETIMEDOUT:
+		return "its file system does not answer";
 	default:
 		return ctl_add_reason(error, running->tally->ctl->link);
 	}
 }
 
-/* Only trouble is an error. @fd is the file, or negative. */
-static int refuse(struct ctl_running *running, int fd, const char *path, int error)
+static void fail(struct ctl_look *look, int error)
 {
-	bool archive = error == -ENOEXEC;
-
-	/* what a just-in-time compiler has written is code, and no program */
-	if (archive && !(fd >= 0 && ctl_mapping_is_archive(fd)))
-		return 0;
-	running->archives += archive;
-	/* for what is too large somebody may make room */
-	ctl_tally_refused(running->tally, path, reason(running, error), archive || error == -EFBIG);
-	return bid_is_trouble(error) ? error : 0;
+	look->outcome = bid_is_trouble(error) ? FAILED : REFUSED;
+	look->error = error;
 }
 
-/* Add the file open at @fd, and say in @seen what it was then. */
-static int add(struct ctl_running *running, int fd, const char *path, struct ctl_seen_file *seen)
+/* Add the file open at @fd, which is look->path. Nothing but the store and @look is changed. */
+static void add(const struct ctl_running *running, int fd, bool batch, struct ctl_look *look)
 {
 	struct bid_add add = {
-		.path = path,
+		.path = look->path,
 		.fd = fd,
 		.link = running->tally->ctl->link,
-		.batch = true,
+		.batch = batch,
 		.clean_before = running->batch.clean_before,
 	};
-	struct bid_added added;
 	struct stat before, after;
 	int r;
 
-	if (fstat(fd, &before) < 0)
-		return -errno;
-	seen->stamp = bid_stamp_take(&before);
-	running->tally->seen++;
-	r = bid_store_add_file(running->store, &add, &added);
-	if (r < 0)
-		return refuse(running, fd, path, r);
+	if (fstat(fd, &before) < 0) {
+		fail(look, -errno);
+		return;
+	}
+	look->seen.stamp = bid_stamp_take(&before);
+	r = bid_store_add_file(running->store, &add, &look->added);
+	if (r < 0) {
+		look->archive = r == -ENOEXEC && ctl_mapping_is_archive(fd);
+		fail(look, r);
+		return;
+	}
 	/* to be linked into the store changes nothing but ctime; anything else happened to it from outside */
 	if (fstat(fd, &after) == 0)
-		seen->stamp.changed = after.st_ctim;
-	return ctl_batch_put(&running->batch, path, &added);
+		look->seen.stamp.changed = after.st_ctim;
+	look->outcome = ADDED;
 }
 
-/* It, and nothing else, was looked at before, and did not change since. Looking at a file costs a stat(2) once in a pass. */
-static bool is_unchanged(struct ctl_running *running, const struct ctl_mapping *mapping)
+/* It, and nothing else, was looked at before, and did not change since. */
+static bool is_unchanged(const struct ctl_seen_file *seen, const struct ctl_mapping *mapping)
 {
-	struct ctl_seen_file *seen = ctl_seen_find(&running->seen, mapping->dev, mapping->ino);
+	struct stat st;
+	int r = ctl_mapping_stat(mapping, &st);
+
+	return r == 0 ? !seen->unread && bid_stamp_holds(&seen->stamp, &st) : seen->unread;
+}
+
+static void look_at(const struct ctl_running *running, const struct ctl_mapping *mapping, const struct ctl_seen_file *known,
+		    bool batch, struct ctl_look *look)
+{
+	bid_auto_fd int fd = -1;
 	struct stat st;
 
-	if (!seen)
-		return false;
-	if (seen->pass != running->pass) {
-		int r = ctl_mapping_stat(mapping, &st);
-
-		if (r == 0 ? seen->unread || !bid_stamp_holds(&seen->stamp, &st) : !seen->unread)
-			return false;
-		seen->pass = running->pass;
+	if (known && is_unchanged(known, mapping)) {
+		look->outcome = SAME;
+		return;
 	}
-	return true;
+	fd = ctl_mapping_open(mapping, look->path);
+	/* it has ended, or unmapped this; or what is mapped is a device */
+	if (fd == -ESRCH || fd == -EINVAL || (fd < 0 && fstatat(mapping->process, "exe", &st, AT_SYMLINK_NOFOLLOW) < 0)) {
+		look->outcome = GONE;
+	} else if (fd < 0) {
+		look->seen.unread = true;
+		fail(look, fd);
+	} else {
+		add(running, fd, batch, look);
+	}
+}
+
+/* What a child is to do. */
+struct errand {
+	const struct ctl_running *running;
+	const struct ctl_mapping *mapping;
+	const struct ctl_seen_file *known;
+};
+
+/* Does the file system answer? */
+static int touch_in_child(void *user)
+{
+	const struct errand *errand = user;
+	char path[PATH_MAX], byte;
+	bid_auto_fd int fd = ctl_mapping_open(errand->mapping, path);
+
+	if (fd >= 0)
+		(void)!pread(fd, &byte, 1, 0);
+	return 0;
+}
+
+static int look_in_child(void *user)
+{
+	const struct errand *errand = user;
+
+	look_at(errand->running, errand->mapping, errand->known, false, errand->running->look);
+	return 0;
+}
+
+/* The same as look_at(), of a file whose file system may never answer. */
+static int look_from_afar(struct ctl_running *running, const struct ctl_mapping *mapping, const struct ctl_seen_file *known)
+{
+	struct errand errand = { .running = running, .mapping = mapping, .known = known };
+	struct ctl_look *look = running->look;
+	bool left_alone = running->silent == mapping->dev && bid_clock_ms() < running->silent_ms;
+	int r = left_alone ? -ETIMEDOUT : ctl_child_run(touch_in_child, &errand, ANSWER_MS, running->interrupt);
+
+	if (r == 0)
+		r = ctl_child_run(look_in_child, &errand, ADD_MS, running->interrupt);
+	if (r != -ETIMEDOUT)
+		return r;
+	if (!left_alone) {
+		running->silent = mapping->dev;
+		running->silent_ms = bid_clock_ms() + SILENT_MS;
+	}
+	look->seen.unread = true;
+	look->outcome = known && known->unread ? SAME : REFUSED;
+	look->error = r;
+	snprintf(look->path, sizeof(look->path), "%s", mapping->path);
+	return 0;
+}
+
+/* Take note of what came of a look. Only trouble is an error. */
+static int take(struct ctl_running *running, const struct ctl_look *look)
+{
+	bool silent = look->error == -ETIMEDOUT;
+	int r = 0;
+
+	if (look->outcome == GONE)
+		return 0;
+	running->tally->seen += look->outcome != SAME;
+	if (look->outcome == FAILED || look->outcome == REFUSED) {
+		/* code that is no ELF file is a compiler's output; for what is too large somebody may make room */
+		if (look->error != -ENOEXEC || look->archive)
+			ctl_tally_refused(running->tally, look->path, reason(running, look->error),
+					  look->archive || silent || look->error == -EFBIG);
+		running->passed_over += look->archive || silent;
+		r = look->outcome == FAILED ? look->error : 0;
+	} else if (look->outcome == ADDED) {
+		r = ctl_batch_put(&running->batch, look->path, &look->added);
+	}
+	return r < 0 ? r : ctl_seen_put(&running->seen, &look->seen);
 }
 
 static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 {
 	struct ctl_running *running = user;
-	struct ctl_seen_file seen = { .dev = mapping->dev, .ino = mapping->ino, .pass = running->pass };
-	bid_auto_fd int fd = -1;
-	char path[PATH_MAX];
-	struct stat st;
-	int r;
+	struct ctl_look *look = running->look;
+	struct ctl_seen_file *known = ctl_seen_find(&running->seen, mapping->dev, mapping->ino);
+	int r = 0;
 
-	if (is_unchanged(running, mapping) || is_ours(running, mapping->dev, mapping->path))
+	/* looking at a file costs a stat(2) once in a pass */
+	if ((known && known->pass == running->pass) || is_ours(running, mapping->dev, mapping->path))
 		return 0;
 	if (is_interrupted(running))
 		return -EINTR;
-	r = ctl_mapping_open(mapping, path);
-	/* it has ended, or unmapped this; or what is mapped is a device */
-	if (r == -ESRCH || r == -EINVAL || (r < 0 && fstatat(mapping->process, "exe", &st, AT_SYMLINK_NOFOLLOW) < 0))
+	*look = (struct ctl_look){ .outcome = GONE, .seen = { .dev = mapping->dev, .ino = mapping->ino, .pass = running->pass } };
+	if (is_local(running, mapping->dev))
+		look_at(running, mapping, known, true, look);
+	else
+		r = look_from_afar(running, mapping, known);
+	if (r == 0 && look->outcome == SAME) {
+		known->pass = running->pass;
 		return 0;
-	if (r >= 0) {
-		fd = r;
-		r = add(running, fd, path, &seen);
-	} else {
-		seen.unread = true;
-		running->tally->seen++;
-		r = refuse(running, -1, path, r);
 	}
-	return r < 0 ? r : ctl_seen_put(&running->seen, &seen);
+	return r < 0 ? r : take(running, look);
 }
 
 static int look_at_process(struct ctl_running *running, const char *pid)
@@ -159,15 +276,19 @@ static int look_at_process(struct ctl_running *running, const char *pid)
 }
 
 /* What runs from a mount of bidfs is in a store. */
-static int note_mount(void *user, const struct ctl_mount *mount)
+static int note_device(void *user, const struct ctl_mount *mount)
 {
 	struct ctl_running *running = user;
-	dev_t *grown = reallocarray(running->mounts, running->n_mounts + 1, sizeof(*grown));
+	bool bidfs = ctl_mount_is_bidfs(mount);
+	struct ctl_device *grown;
 
+	if (!bidfs && !ctl_type_is_local(mount->type))
+		return 0;
+	grown = reallocarray(running->devices, running->n_devices + 1, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
-	running->mounts = grown;
-	running->mounts[running->n_mounts++] = mount->dev;
+	running->devices = grown;
+	running->devices[running->n_devices++] = (struct ctl_device){ .dev = mount->dev, .bidfs = bidfs };
 	return 0;
 }
 
@@ -181,8 +302,8 @@ int ctl_running_all(struct ctl_running *running)
 		return -errno;
 	running->pass++;
 	running->hidden = 0;
-	running->n_mounts = 0;
-	r = ctl_each_mount(CTL_MOUNTINFO, note_mount, running);
+	running->n_devices = 0;
+	r = ctl_each_mount_of_all(note_device, running);
 	while (r == 0 && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
@@ -209,8 +330,8 @@ int ctl_running_processes(struct ctl_running *running, const pid_t *pids, size_t
 
 int ctl_running_file(struct ctl_running *running, int fd)
 {
-	struct ctl_seen_file *known, seen = { .pass = running->pass };
-	char path[PATH_MAX];
+	struct ctl_look *look = running->look;
+	struct ctl_seen_file *known;
 	struct stat st;
 	int r;
 
@@ -219,17 +340,16 @@ int ctl_running_file(struct ctl_running *running, int fd)
 	known = ctl_seen_find(&running->seen, st.st_dev, st.st_ino);
 	if (known && !known->unread && bid_stamp_holds(&known->stamp, &st))
 		return 0;
-	r = bid_path_of(fd, path, sizeof(path));
+	*look = (struct ctl_look){ .seen = { .dev = st.st_dev, .ino = st.st_ino, .pass = running->pass } };
+	r = bid_path_of(fd, look->path, sizeof(look->path));
 	if (r < 0)
 		return r;
 	if (st.st_nlink == 0)
-		bid_path_strip_deleted(path);
-	if (is_ours(running, st.st_dev, path))
+		bid_path_strip_deleted(look->path);
+	if (is_ours(running, st.st_dev, look->path))
 		return 0;
-	seen.dev = st.st_dev;
-	seen.ino = st.st_ino;
-	r = add(running, fd, path, &seen);
-	return r < 0 ? r : ctl_seen_put(&running->seen, &seen);
+	add(running, fd, true, look);
+	return take(running, look);
 }
 
 void ctl_running_warn_hidden(const struct ctl_running *running)

@@ -6,6 +6,13 @@
 #include "ctl/batch.h"
 #include "ctl/seen.h"
 
+struct ctl_look;
+
+struct ctl_device {
+	dev_t dev;
+	bool bidfs;
+};
+
 struct ctl_running {
 	struct ctl_tally *tally;
 	struct bid_store *store;
@@ -13,13 +20,17 @@ struct ctl_running {
 	struct ctl_seen seen; /* owned */
 	unsigned pass;
 	struct ctl_batch batch; /* what was added */
-	dev_t *mounts; /* of bidfs; owned */
-	size_t n_mounts;
-	size_t archives; /* files that have what runs inside, where it cannot be read */
+	struct ctl_device *devices; /* of local file systems and of mounts of bidfs; owned */
+	size_t n_devices;
+	struct ctl_look *look; /* what a child found; shared memory, owned */
+	dev_t silent; /* a device whose server does not answer, 0 for none */
+	int64_t silent_ms; /* the clock when it is tried again */
+	size_t passed_over; /* files that run, and cannot be read */
 	size_t hidden; /* processes that could not be looked into, in the last pass over all */
 };
 
-void ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store);
+/* Returns 0 or a negative errno; @running is to be released in either case. */
+int ctl_running_begin(struct ctl_running *running, struct ctl_tally *tally, struct bid_store *store);
 
 /* Nothing is synced or reported any more. */
 void ctl_running_release(struct ctl_running *running);
@@ -27,7 +38,8 @@ void ctl_running_release(struct ctl_running *running);
 /*
  * Each of these adds what it comes upon for the first time, or what was changed since then, and reports what was refused. What was
  * added is reported by ctl_running_settle(). They return 0, or a negative errno of trouble: with the store, mostly. What was not
- * come to because of it comes for the first time once more.
+ * come to because of it comes for the first time once more. A file of a file system that is not local is read by a child, for which
+ * they wait a limited time.
  */
 int ctl_running_all(struct ctl_running *running);
 

@@ -59,13 +59,14 @@ struct watch {
 /* Take over watch->store, which was opened. */
 static int begin(struct watch *watch)
 {
-	if (stat(bid_store_path(watch->store), &watch->opened) < 0) {
-		int r = -errno;
+	int r = stat(bid_store_path(watch->store), &watch->opened) < 0 ? -errno : 0;
 
+	if (r == 0)
+		r = ctl_running_begin(&watch->running, &watch->tally, watch->store);
+	if (r < 0) {
 		bid_store_free(bid_steal(watch->store));
 		return r;
 	}
-	ctl_running_begin(&watch->running, &watch->tally, watch->store);
 	watch->running.interrupt = watch->signals;
 	watch->modules = 0;
 	return 0;

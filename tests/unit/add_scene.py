@@ -19,6 +19,36 @@ HEADLESS = """#include <pthread.h>
 static void *sleeps(void *none) { for (;;) pause(); return none; }
 int main(void) { pthread_t thread; pthread_create(&thread, NULL, sleeps, NULL); pthread_exit(NULL); }
 """
+# a file system with one program, which is silent from when a file is there on
+SILENT = """#define FUSE_USE_VERSION 31
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse3/fuse.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int program;
+static void answer(void) { while (access(getenv("SILENT"), F_OK) == 0) usleep(20000); }
+static int get_attributes(const char *path, struct stat *st, struct fuse_file_info *file)
+{
+	answer();
+	memset(st, 0, sizeof(*st));
+	st->st_mode = S_IFDIR | 0755;
+	return strcmp(path, "/") == 0 ? 0 : strcmp(path, "/program") ? -ENOENT : fstat(program, st);
+}
+static int open_it(const char *path, struct fuse_file_info *file) { answer(); return 0; }
+static int read_it(const char *path, char *buffer, size_t size, off_t at, struct fuse_file_info *file)
+{
+	answer();
+	return pread(program, buffer, size, at);
+}
+int main(int argc, char **argv)
+{
+	struct fuse_operations operations = { .getattr = get_attributes, .open = open_it, .read = read_it };
+	program = open(getenv("PROGRAM"), O_RDONLY);
+	return fuse_main(argc, argv, &operations, NULL);
+}
+"""
 RUN = secrets.token_hex(19)
 # of this run alone: what looks at all that runs on a machine finds what other tests run, too
 IDS = [f"{number:02x}" + RUN for number in range(1, 40)]
@@ -155,6 +185,34 @@ def sleeper(directory, name, build_id, text=SLEEPER):
     path = directory / name
     subprocess.run(["cc", "-O", "-pthread", f"-Wl,--build-id=0x{build_id}", "-o", path, source], check=True, timeout=TIMEOUT)
     return path
+
+
+@contextlib.contextmanager
+def silent_file_system(scene, program):
+    """A file system that does not answer any more, from which @program is running; its path there."""
+    need(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "needs root and FUSE")
+    flags = call("pkg-config", "--cflags", "--libs", "fuse3")
+    need(flags.returncode == 0, "needs libfuse")
+    source, server, point, silent = (scene.home / name for name in ("silent.c", "silent", "point", "silence"))
+    source.write_text(SILENT)
+    subprocess.run(["cc", "-D_FILE_OFFSET_BITS=64", "-o", server, source, *flags.stdout.split()], check=True, timeout=TIMEOUT)
+    point.mkdir()
+    environment = os.environ | {"SILENT": str(silent), "PROGRAM": str(program)}
+    with subprocess.Popen([server, "-f", "-o", "attr_timeout=0,entry_timeout=0", point], env=environment) as process:
+        try:
+            while not (point / "program").exists():
+                need(process.poll() is None, "cannot mount")
+                time.sleep(0.02)
+            with running(point / "program", stdout=subprocess.PIPE) as sleeping:
+                assert sleeping.stdout.readline() == b"up\n"
+                silent.touch()
+                try:
+                    yield point / "program"
+                finally:
+                    silent.unlink()
+        finally:
+            call("umount", "-l", point)
+            process.kill()
 
 
 @contextlib.contextmanager

@@ -14,9 +14,9 @@ import subprocess
 import sys
 
 import cases
-from add_scene import (IDS, NOBODY, call, everything_is_right, headless, in_namespace, module_tree, readelf_id, running,
-                       sleeper, stored, summary)
-from bidctl_scene import DONE, TIMEOUT, Scene, build
+from add_scene import (IDS, NOBODY, call, entry_of, everything_is_right, headless, in_namespace, module_tree, readelf_id,
+                       running, silent_file_system, sleeper, stored, summary)
+from bidctl_scene import DONE, REFUSED, TIMEOUT, Scene, build
 from cases import Skip, need
 
 
@@ -55,6 +55,17 @@ def case_running_headless(scene):
     with headless(scene.home, "another", IDS[1]) as (path, _):
         scene.on_store("add", "--running")
         assert stored(scene, IDS[1]) == scene.store / str(path)[1:] / IDS[1]
+
+
+def case_running_from_silent_file_system_is_passed_over(scene):
+    """The program is named, and everything else is added."""
+    other = sleeper(scene.home, "other", IDS[1])
+    silenced = sleeper(scene.home, "silenced", IDS[0])
+    with silent_file_system(scene, silenced) as path, running(other, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"up\n"
+        done = scene.on_store("add", "--running", status=REFUSED)
+    assert f"its file system does not answer: '{path}'" in done.stderr, done.stderr
+    assert stored(scene, IDS[1]) == entry_of(scene, other, IDS[1])
 
 
 def case_running_unprivileged(scene):

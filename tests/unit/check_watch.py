@@ -20,7 +20,7 @@ import threading
 import time
 
 import cases
-from add_scene import IDS, NOBODY, call, everything_is_right, readelf_id, running, sleeper, stored, summary
+from add_scene import IDS, NOBODY, call, everything_is_right, readelf_id, running, silent_file_system, sleeper, stored, summary
 from bidctl_scene import DONE, TIMEOUT, TROUBLE, USAGE, Scene, build
 from cases import need
 
@@ -222,6 +222,32 @@ def case_each_once(scene):
             assert another.stdout.readline() == b"up\n"
             watch.wait_for(IDS[5])
         assert watch.end() == DONE
+
+
+def case_silent_file_system_is_passed_over(scene):
+    """A program that runs from one keeps nothing else from being kept, nor the watch from ending."""
+    with silent_file_system(scene, sleeper(scene.home, "silenced", IDS[0])) as path, Watch(scene, "--interval=1") as watch:
+        assert str(path) in watch.wait_for("its file system does not answer", watch.messages)
+        other = sleeper(scene.home, "other", IDS[1])
+        with running(other):
+            watch.wait_for(IDS[1])
+        assert watch.end() == DONE
+
+
+def case_signal_ends_watch_of_silent_file_system(scene):
+    """At once, though it waits for an answer."""
+    with silent_file_system(scene, sleeper(scene.home, "silenced", IDS[0])):
+        process = subprocess.Popen([scene.bidctl, "-s", scene.store, "watch"], env=scene.environment, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until = time.monotonic() + TIMEOUT
+        while not children.read_text(encoding="ascii"):
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        begun = time.monotonic()
+        process.terminate()
+        assert process.wait(timeout=TIMEOUT) == DONE
+        assert time.monotonic() - begun < 1.5, "the file system has two seconds to answer"
 
 
 def case_unprivileged(scene):

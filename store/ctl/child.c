@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "ctl/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* Wait for the end of @child, which is killed if that does not come first. */
+static int await(pid_t child, int timeout_ms, int interrupt)
+{
+	bid_auto_fd int ended = pidfd_open(child, 0);
+	struct pollfd fds[] = { { .fd = ended, .events = POLLIN }, { .fd = interrupt, .events = POLLIN } };
+	int r = ended < 0 ? -1 : poll(fds, 2, timeout_ms);
+	int status, error = -errno;
+
+	if (r <= 0 || !fds[0].revents) {
+		kill(child, SIGKILL);
+		return r < 0 ? error : r == 0 ? -ETIMEDOUT : -EINTR;
+	}
+	if (waitpid(child, &status, 0) < 0)
+		return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+/* One that is left behind keeps nobody waiting for the end of what this process writes. */
+static void leave_output(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+}
+
+int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int interrupt)
+{
+	pid_t parent = getpid(), child;
+
+	/* those that were left behind, and have ended meanwhile */
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+	child = fork();
+	if (child < 0)
+		return -errno;
+	if (child > 0)
+		return await(child, timeout_ms, interrupt);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	leave_output();
+	_exit(getppid() == parent ? -body(user) : ESRCH);
+}
