@@ -51,7 +51,7 @@ char *bid_heard_json(struct bid_fs *fs, const struct bid_id *id)
 
 	bid_broker_each_heard(fs->broker, id, add, all);
 	while (json_array_size(all) > 0) {
-		text = json_dumps(all, JSON_COMPACT);
+		text = bid_json_dump(all, JSON_COMPACT);
 		if (!text || strlen(text) <= XATTR_SIZE_MAX)
 			break;
 		free(text);

@@ -143,7 +143,7 @@ char *bid_status_json(const struct bid_fs *fs)
 			 "watched", (json_int_t)watched, "watched_reason", not_watched, "counters",
 			 counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights", flights,
 			 "failures", failures);
-	text = json_dumps(json, JSON_INDENT(2));
+	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;
 }

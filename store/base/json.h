@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/utf8.h"
 
 /* Paths and messages may be of any bytes; JSON is not: what is no UTF-8 becomes U+FFFD. NULL is null. NULL for want of memory. */
@@ -16,6 +17,14 @@ static inline json_t *bid_json_text(const char *bytes)
 	if (!bytes)
 		return json_null();
 	return text ? json_string(text) : NULL;
+}
+
+/* The text of @json for people and programs, for free(3): in any terminal it stays the text that it is. NULL for want of memory. */
+static inline char *bid_json_dump(const json_t *json, size_t flags)
+{
+	bid_auto_free char *text = json_dumps(json, flags);
+
+	return text ? bid_escape(text, BID_ESCAPE_JSON) : NULL;
 }
 
 #endif

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "base/control.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
 
 static struct {
 	const char *name;
@@ -41,6 +42,7 @@ void bid_log_to_syslog(void)
 void bid_log(enum bid_log_level level, const char *format, ...)
 {
 	int saved = errno;
+	bid_auto_free char *shown = NULL;
 	char message[2048];
 	va_list arguments;
 
@@ -51,17 +53,11 @@ void bid_log(enum bid_log_level level, const char *format, ...)
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
 
-	/* names come from outside: one message is one line, without a terminal's control characters */
-	for (char *c = message; *c;) {
-		size_t n = bid_control(c);
-
-		memset(c, '?', n);
-		c += n ? n : 1;
-	}
-
+	/* names come from outside: one message is one line */
+	shown = bid_escape(message, BID_ESCAPE_TEXT);
 	if (state.syslog)
-		syslog(levels[level].priority, "%s%s", levels[level].prefix, message);
+		syslog(levels[level].priority, "%s%s", levels[level].prefix, shown ? shown : strerror(ENOMEM));
 	else
-		fprintf(stderr, "%s: %s%s\n", state.name, levels[level].prefix, message);
+		fprintf(stderr, "%s: %s%s\n", state.name, levels[level].prefix, shown ? shown : strerror(ENOMEM));
 	errno = saved;
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "base/utf8.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The length of the well-formed sequence at @s (Unicode, table 3-7), or 0. */
-static size_t sequence(const unsigned char *s)
+size_t bid_utf8_length(const char *text)
 {
+	const unsigned char *s = (const unsigned char *)text;
 	unsigned char low = 0x80, high = 0xbf;
 	size_t len;
 
@@ -41,7 +40,7 @@ char *bid_utf8(const char *bytes)
 	if (!text)
 		return NULL;
 	while (*bytes) {
-		size_t len = sequence((const unsigned char *)bytes);
+		size_t len = bid_utf8_length(bytes);
 
 		if (len) {
 			memcpy(out, bytes, len);

@@ -2,6 +2,11 @@
 #ifndef BID_BASE_UTF8_H
 #define BID_BASE_UTF8_H
 
+#include <stddef.h>
+
+/* The length of the well-formed sequence that begins at @text (Unicode, table 3-7), or 0. */
+size_t bid_utf8_length(const char *text);
+
 /*
  * A copy of @bytes as UTF-8, for formats that want text: what is none is replaced by U+FFFD. The caller frees it; NULL for want of
  * memory.

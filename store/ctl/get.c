@@ -203,7 +203,12 @@ static enum ctl_status deliver(const struct ctl *ctl, struct bid_store *store, c
 	if (ctl->verbose)
 		ctl_story_tell(&answer->story, store, request, 0, path);
 	if (!ctl->json) {
-		puts(path);
+		/* a script wants the bytes of the name */
+		if (ctl_is_terminal(stdout))
+			ctl_print_text(stdout, path);
+		else
+			fputs(path, stdout);
+		putchar('\n');
 		return CTL_DONE;
 	}
 	json = json_of(request);

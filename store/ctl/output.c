@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/control.h"
+#include "base/escape.h"
 #include "base/json.h"
 
 bool ctl_is_terminal(FILE *file)
@@ -29,12 +29,9 @@ const char *ctl_colour(FILE *file, enum ctl_colour colour)
 
 void ctl_print_text(FILE *file, const char *text)
 {
-	while (*text) {
-		size_t n = bid_control(text);
+	bid_auto_free char *shown = bid_escape(text, BID_ESCAPE_TEXT);
 
-		putc(n ? '?' : *text, file);
-		text += n ? n : 1;
-	}
+	fputs(shown ? shown : "?", file);
 }
 
 void ctl_print_label(const char *label)
@@ -71,13 +68,23 @@ json_t *ctl_json_text(const char *text)
 	return bid_json_text(text);
 }
 
-static int print_json(json_t *json, size_t flags)
+/* A write error is main()'s, which looks at the stream in the end. */
+static int write_json(json_t *json, size_t flags)
 {
-	int r = json ? json_dumpf(json, stdout, flags) : -1;
+	bid_auto_free char *text = json ? bid_json_dump(json, flags) : NULL;
 
 	json_decref(json);
+	if (text)
+		fputs(text, stdout);
+	return text ? 0 : -ENOMEM;
+}
+
+static int print_json(json_t *json, size_t flags)
+{
+	int r = write_json(json, flags);
+
 	putchar('\n');
-	return r < 0 && !ferror(stdout) ? -ENOMEM : 0;
+	return r;
 }
 
 int ctl_print_json(json_t *json)
@@ -92,13 +99,8 @@ int ctl_print_json_line(json_t *json)
 
 int ctl_array_add(struct ctl_array *array, json_t *element)
 {
-	int r;
-
 	fputs(array->n++ ? ",\n" : "[\n", stdout);
-	r = element ? json_dumpf(element, stdout, JSON_COMPACT) : -1;
-	json_decref(element);
-	/* a write error is main()'s, which looks at the stream in the end */
-	return r < 0 && !ferror(stdout) ? -ENOMEM : 0;
+	return write_json(element, JSON_COMPACT);
 }
 
 void ctl_array_end(const struct ctl_array *array)

@@ -18,7 +18,7 @@ enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_DIM, CTL_GREEN, CTL_RED };
 /* The sequence that begins @colour on @file, or "" if that is no terminal or NO_COLOR is set. Static. */
 const char *ctl_colour(FILE *file, enum ctl_colour colour);
 
-/* Write @text on one line, whatever is in it: control characters become '?'. */
+/* Write @text on one line, whatever is in it: bid_escape(). */
 void ctl_print_text(FILE *file, const char *text);
 
 /* "label     " in front of a value, in bold on a terminal. */

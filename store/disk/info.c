@@ -185,7 +185,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 
 	add_pieces(store, id, json);
 
-	text = json_dumps(json, JSON_INDENT(2) | JSON_SORT_KEYS);
+	text = bid_json_dump(json, JSON_INDENT(2) | JSON_SORT_KEYS);
 	json_decref(json);
 	if (!text)
 		return -ENOMEM;

@@ -208,7 +208,7 @@ def case_names(scene):
     done = scene.on_store("add", "--perf-data", recording.write(), status=REFUSED)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(rows) == 3 and [len(row) for row in rows] == [4, 4, 1], rows
-    assert {row[2].rsplit("/", 1)[1] for row in rows[:2]} == {"new?line?tab?[31m", "latin\udce9"}, rows
+    assert {row[2].rsplit("/", 1)[1] for row in rows[:2]} == {r"new\x0aline\x09tab\x1b[31m", "latin\udce9"}, rows
     builds, _ = read(scene, recording, status=REFUSED)
     assert set(builds) == {str(strange), "/latin\ufffd"}, builds
 

@@ -100,18 +100,22 @@ def case_add_link(scene):
 
 
 def case_add_dash(scene):
-    """A file whose name begins with a dash, and one with control characters in it, of which some have two bytes in UTF-8."""
+    """A file whose name begins with a dash, and one with what a terminal obeys in it, of which some has two bytes in UTF-8."""
+    hostile = "new\nline\033\u009b31m\x7f\u202egpj"
     shutil.copy(scene.one, scene.home / "-dash")
-    shutil.copy(scene.two, scene.home / "new\nline\033\u009b31m")
+    shutil.copy(scene.two, scene.home / hostile)
     shutil.copy(scene.far, os.fsencode(scene.home) + b"/latin\xe9")
-    arguments = ["add", f"--store={scene.store}", "--", "-dash", "new\nline\033\u009b31m", b"latin\xe9"]
+    arguments = ["add", f"--store={scene.store}", "--", "-dash", hostile, b"latin\xe9"]
     done = subprocess.run([scene.bidctl, *arguments], cwd=scene.home, env=scene.environment, stdout=subprocess.PIPE, check=True)
     assert done.stdout == b"seen 3, added 3, known 0, refused 0\n", done.stdout
     lines = scene.on_store("list").stdout.split("\n")
     assert len(lines) == 4 and lines[3] == "", lines
-    assert lines[2].endswith("/new?line??31m"), lines
+    assert lines[2].endswith(r"/new\x0aline\x1b\xc2\x9b31m\x7f\xe2\x80\xaegpj"), lines
     paths = [row["path"] for row in scene.json("list")]
-    assert [path.rsplit("/", 1)[1] for path in paths] == ["latin\ufffd", "-dash", "new\nline\033\u009b31m"], paths
+    assert [path.rsplit("/", 1)[1] for path in paths] == ["latin\ufffd", "-dash", hostile], paths
+    for command in (["list", "--json"], ["show", "--json", ID_TWO], ["add", "--json", "--", scene.home / hostile]):
+        text = scene.on_store(*command).stdout
+        assert r"new\nline\u001B\u009B31m\u007F\u202Egpj" in text, (command, text)
 
 
 def case_stores(scene):

@@ -163,7 +163,7 @@ static json_t *to_json(const struct bid_request *request, int fd, uint64_t size,
 /* Write @json as @name in @dir. */
 static int write_json(struct bid_store *store, json_t *json, int dir, const char *name)
 {
-	bid_auto_free char *text = json_dumps(json, JSON_INDENT(1));
+	bid_auto_free char *text = bid_json_dump(json, JSON_INDENT(1));
 	struct bid_temp temp = BID_TEMP_NONE;
 	int r = text ? bid_temp_new(store, false, &temp) : -ENOMEM;
 
