@@ -25,13 +25,12 @@ static void taken_back(void *user, const struct bid_id *id, bool changed, void *
 void bid_beliefs_begin(struct bid_fs *fs)
 {
 	fs->watch_error = bid_watch_new(fs->store, fs->max_kept, taken_back, fs, &fs->watch);
-	fs->tree.watch = fs->watch;
 }
 
 void bid_beliefs_end(struct bid_fs *fs)
 {
 	bid_watch_free(fs->watch);
-	fs->watch = fs->tree.watch = NULL;
+	fs->watch = NULL;
 }
 
 const char *bid_beliefs_reason(const struct bid_fs *fs, unsigned *ret_watched)

@@ -224,8 +224,8 @@ static int resolve_path(uint64_t number, enum bid_node_type type, struct bid_nod
 		if (bid_names_fixed[i].type == BID_NODE_PATH && type == BID_NODE_PATH && bid_inode_number(&node) == number)
 			return bid_node_copy(&node, ret_node);
 	}
-	for (size_t i = 0; i <= BID_COUNT(bid_names_nameless); i++) {
-		node.path = (char *)(i < BID_COUNT(bid_names_nameless) ? bid_names_nameless[i] : BID_KCORE_PATH);
+	for (int i = 0; i < 2; i++) {
+		node.path = (char *)(i == 0 ? BID_STORE_NAMELESS : BID_KCORE_PATH);
 		if (type == BID_NODE_PATH && bid_inode_number(&node) == number)
 			return bid_node_copy(&node, ret_node);
 	}

@@ -83,7 +83,7 @@ static bool is_offered(const struct bid_tree *tree, const struct bid_id *id)
 {
 	int kinds = bid_store_kinds(tree->store, id);
 
-	return tree->any_id || (kinds > 0 && kinds & (1 << BID_KIND_KALLSYMS | 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO));
+	return kinds > 0 && kinds & (1 << BID_KIND_KALLSYMS | 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
 }
 
 static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, const char *name, struct bid_node *child)

@@ -160,10 +160,23 @@ static int list_pieces(const struct listing *listing, int kinds)
 	return r;
 }
 
+/* The kinds of which there is something in @dir. */
+static int kinds_in(const struct bid_tree *tree, const struct bid_node *dir)
+{
+	int kinds = 0;
+
+	if (dir->type == BID_NODE_ID || bid_tree_is_target(tree, dir))
+		return bid_store_kinds(tree->store, &dir->id);
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (bid_tree_has_file(tree, dir, bid_kind_store_name((enum bid_kind)kind)))
+			kinds |= 1 << kind;
+	return kinds;
+}
+
 static int list_artifacts(const struct listing *listing)
 {
 	const struct bid_node *dir = listing->dir;
-	int kinds = bid_store_kinds(listing->tree->store, &dir->id), r = 0;
+	int kinds = kinds_in(listing->tree, dir), r = 0;
 
 	if (bid_tree_empties(listing->tree, dir))
 		return 0;

@@ -26,9 +26,6 @@ static const struct {
 	{ "usr/lib/debug", ".build-id", BID_NODE_DEBUG, NULL },
 };
 
-/* Original paths that are none: they are there for every id, whoever has put what of it where. */
-static const char *const bid_names_nameless[] = { BID_STORE_NAMELESS, "[kernel.kallsyms]", "[vdso]" };
-
 static const struct {
 	const char *name;
 	enum bid_node_type type;

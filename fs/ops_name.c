@@ -191,6 +191,44 @@ static void seek_handle(fuse_req_t req, uint64_t number, const struct bid_asked 
 	free(sought);
 }
 
+/*
+ * A link of perf's is there if and only if something is behind it, or perf takes the build for cached and does not add it. What a
+ * server may have is fetched: the ELF file, or else the debuginfo.
+ */
+static void answer_link(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_node link = { .type = BID_NODE_LINK, .id = call->artifact.id };
+	char where[PATH_MAX];
+
+	if (error == -ENOENT && call->artifact.kind == BID_KIND_ELF) {
+		struct bid_call next = *call;
+
+		next.artifact.kind = BID_KIND_DEBUGINFO;
+		bid_wait(req, &next, answer_link);
+		return;
+	}
+	/* the store's own may lead nowhere */
+	if (error == 0 || bid_store_where(fs->store, &link.id, where, sizeof(where)) == 0)
+		bid_reply_asked(req, &call->asked, &link, NULL);
+	else
+		fuse_reply_err(req, bid_visible_error(fs, error));
+}
+
+static void fetch_link(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *dir)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF }, .asked = *asked };
+	struct bid_node link;
+
+	if (!fs->tree.any_id || bid_tree_link(dir, asked->name, &link) < 0 || bid_tree_hides(&fs->tree, &link.id)) {
+		fuse_reply_err(req, ENOENT);
+		return;
+	}
+	call.artifact.id = link.id;
+	bid_wait(req, &call, answer_link);
+}
+
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -221,8 +259,11 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		seek_handle(req, parent, &asked);
 	} else if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
+	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FAN) {
+		fetch_link(req, &asked, &inode->node);
 	} else if (r == -ENOENT) {
-		bid_reply_negative(req, BID_STALE);
+		/* what was just fetched is there under its link at once */
+		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_STALE);
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {

@@ -63,11 +63,8 @@ static void add_nameless(struct names *names)
 {
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
 
-	bid_id_format(names->id, hex);
-	for (size_t i = 0; i < BID_COUNT(bid_names_nameless); i++) {
-		snprintf(path, sizeof(path), "%s/%s", bid_names_nameless[i], hex);
-		add_directory(names, path);
-	}
+	snprintf(path, sizeof(path), BID_STORE_NAMELESS "/%s", bid_id_format(names->id, hex));
+	add_directory(names, path);
 }
 
 static void add_piece(struct names *names, const struct bid_request *request)

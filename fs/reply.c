@@ -200,23 +200,18 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 }
 
 /*
- * Is an artifact named in a directory that has none, because its build is filed in another, as one whose short id perf spells
- * with zeros behind it? When that one is removed perf goes on at once with this one, and takes what it still sees for its copy.
+ * Was the file @node published under a name that the store does not have, such as a short id that perf fills up with zeros? When
+ * perf removes the build it goes on at once with that name, and takes what it still sees for its copy.
  */
 static bool is_elsewhere(const struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node)
 {
 	struct bid_inode buffer, *dir;
-	char where[PATH_MAX];
 
-	/* definitions are written in place, wherever they are, and a listing looks at those of every id */
-	if (!fs->writable || asked->dir != BID_NODE_PATH_ID || node->type != BID_NODE_FILE || node->kind == BID_KIND_PROBES)
+	if (asked->name || asked->dir != BID_NODE_PATH_ID || node->type != BID_NODE_FILE)
 		return false;
 	dir = bid_inodes_find(fs->inodes, asked->dir_number, &buffer);
-	if (!dir)
-		return false;
-	if (bid_watch_where(fs->watch, &node->id, where, sizeof(where)) == 0 && strcmp(where, bid_node_path(&dir->node)) == 0)
-		return false;
-	return bid_store_classify(fs->store, bid_node_path(&dir->node)) != BID_ENTRY_ID;
+	return dir && !bid_tree_has_file(&fs->tree, &dir->node, bid_kind_store_name(node->kind)) &&
+	       !bid_tree_is_target(&fs->tree, &dir->node);
 }
 
 int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
@@ -226,12 +221,9 @@ int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct
 
 	if (r < 0)
 		return r;
-	if (is_elsewhere(fs, asked, node)) {
+	*ret_told = bid_believe(fs, asked, node, st, ret_entry);
+	if (is_elsewhere(fs, asked, node))
 		ret_entry->entry_timeout = 0;
-		*ret_told = (struct bid_told){ 0 };
-	} else {
-		*ret_told = bid_believe(fs, asked, node, st, ret_entry);
-	}
 	return 0;
 }
 

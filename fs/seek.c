@@ -255,19 +255,16 @@ static int offer_build(void *user, const char *path)
 	return offer(search, &node);
 }
 
-/* The directories of @id in perf's view. Some are there for every id. */
+/* The directories of @id in perf's view. */
 static int try_build(struct search *search, const struct bid_id *id)
 {
 	struct bid_node node = { .type = BID_NODE_PATH_ID, .id = *id };
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX];
-	int r = 0;
+	int r;
 
 	node.path = path;
-	bid_id_format(id, hex);
-	for (size_t i = 0; i < BID_COUNT(bid_names_nameless) && r == 0; i++) {
-		snprintf(path, sizeof(path), "%s/%s", bid_names_nameless[i], hex);
-		r = offer(search, &node);
-	}
+	snprintf(path, sizeof(path), BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
+	r = offer(search, &node);
 	return r == 0 ? bid_store_each_path(search->seek->tree->store, id, offer_build, search) : r;
 }
 

@@ -323,7 +323,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	clock_gettime(CLOCK_REALTIME, &fs.started);
 	bid_leaving_init(&fs.leaving);
 	fs.tree.leaving = &fs.leaving;
-	fs.tree.writable = fs.writable;
 	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
 	fs.max_kept = raise_limit();
 	r = bid_servers_new(options, &fs.servers);

@@ -2,7 +2,6 @@
 #include "tree.h"
 
 #include <bid/piece.h>
-#include <bid/watch.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -37,18 +36,10 @@ static int lookup_fixed(const char *parent, const char *name, struct bid_node *c
 	return -ENOENT;
 }
 
-/* Is it known without asking the store that there is a directory for @id? */
-static bool is_known(const struct bid_tree *tree, const struct bid_id *id)
-{
-	char where[PATH_MAX];
-
-	return tree->any_id || bid_watch_where(tree->watch, id, where, sizeof(where)) == 0;
-}
-
 /* Is there a directory for @id? */
 static int exists(const struct bid_tree *tree, const struct bid_id *id)
 {
-	return is_known(tree, id) || bid_store_has(tree->store, id) > 0 ? 0 : -ENOENT;
+	return tree->any_id || bid_store_has(tree->store, id) > 0 ? 0 : -ENOENT;
 }
 
 /*
@@ -59,15 +50,55 @@ static int is_listed(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char where[PATH_MAX];
 
-	return is_known(tree, id) || bid_store_where(tree->store, id, where, sizeof(where)) == 0 ? 0 : exists(tree, id);
+	return bid_store_where(tree->store, id, where, sizeof(where)) == 0 ? 0 : exists(tree, id);
 }
 
-static bool is_nameless(const char *path)
+/* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */
+static bool is_shadowed(const char *path)
 {
-	for (size_t i = 0; i < BID_COUNT(bid_names_nameless); i++)
-		if (strcmp(path, bid_names_nameless[i]) == 0)
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
+		const char *parent = bid_names_fixed[i].parent, *name = bid_names_fixed[i].name, *rest = path;
+
+		if (bid_names_fixed[i].type == BID_NODE_PATH || strncmp(rest, parent, strlen(parent)) != 0)
+			continue;
+		rest += strlen(parent);
+		if (*parent && *rest++ != '/')
+			continue;
+		if (strncmp(rest, name, strlen(name)) == 0 && (rest[strlen(name)] == '\0' || rest[strlen(name)] == '/'))
 			return true;
-	return strcmp(path, BID_KCORE_PATH) == 0;
+	}
+	return false;
+}
+
+/*
+ * Where perf's link for @id leads. A build without a directory that the mount can show, as one of a tree of debug files, has one in
+ * "[debuginfod]".
+ */
+static void find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+
+	if (bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0 && !is_shadowed(ret_path) &&
+	    (bid_store_classify(tree->store, ret_path) == BID_ENTRY_ID || bid_store_has(tree->store, id) <= 0))
+		return;
+	snprintf(ret_path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
+}
+
+bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
+{
+	char where[PATH_MAX];
+
+	find_target(tree, &dir->id, where);
+	return strcmp(where, bid_node_path(dir)) == 0;
+}
+
+bool bid_tree_has_file(const struct bid_tree *tree, const struct bid_node *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	return snprintf(path, sizeof(path), "%s/%s", bid_node_path(dir), name) < (int)sizeof(path) &&
+	       bid_store_stat(tree->store, path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bid_node *child)
@@ -75,7 +106,7 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
 	int r = bid_id_parse_str(name, &child->id);
 
 	child->type = BID_NODE_KCORE;
-	if (r < 0 || tree->any_id)
+	if (r < 0)
 		return r;
 	return bid_kcore_has(tree, &child->id) > 0 ? 0 : -ENOENT;
 }
@@ -86,20 +117,19 @@ static bool is_leaving(const struct bid_tree *tree, const char *path)
 	return tree->leaving && bid_leaving_has(tree->leaving, path, bid_clock_ms());
 }
 
-/* One that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with it. */
+/*
+ * Without sources, a link that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with
+ * it. With sources what it leads to is fetched (ops_name.c).
+ */
 static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
 	int r = bid_tree_link(parent, name, child);
 
-	return r < 0 ? r : bid_tree_hides(tree, &child->id) ? -ENOENT : is_listed(tree, &child->id);
-}
-
-/* Is it known without asking that the directory @path is what perf's link for @id leads to? */
-static bool is_watched_at(const struct bid_tree *tree, const struct bid_id *id, const char *path)
-{
-	char where[PATH_MAX];
-
-	return bid_watch_where(tree->watch, id, where, sizeof(where)) == 0 && strcmp(where, path) == 0;
+	if (r == 0 && bid_tree_hides(tree, &child->id))
+		r = -ENOENT;
+	if (r == 0 && tree->any_id)
+		return bid_store_has(tree->store, &child->id) > 0 ? 0 : -ENOENT;
+	return r < 0 ? r : is_listed(tree, &child->id);
 }
 
 static int stop_at_first(void *user, const char *name, enum bid_entry entry)
@@ -133,36 +163,35 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		return r;
 
 	r = bid_id_parse_str(name, &child->id);
-	entry = r == 0 && is_watched_at(tree, &child->id, child->path) ? BID_ENTRY_ID
-								       : bid_store_classify(tree->store, child->path);
+	entry = bid_store_classify(tree->store, child->path);
 	if (entry == BID_ENTRY_NONE && is_leaving(tree, child->path))
 		entry = BID_ENTRY_DIR;
 	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && is_empty_build(tree, parent, child)))) {
 		child->type = BID_NODE_PATH_ID;
 		return 0;
 	}
-	if (entry == BID_ENTRY_DIR || is_nameless(child->path)) {
+	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_NAMELESS) == 0 || strcmp(child->path, BID_KCORE_PATH) == 0) {
 		child->type = BID_NODE_PATH;
 		child->id = (struct bid_id){ 0 };
 		return 0;
 	}
-	if (r < 0)
-		return -ENOENT;
 	child->type = BID_NODE_PATH_ID;
-	return *parent && child->id.len >= PATH_ID_MIN ? exists(tree, &child->id) : -ENOENT;
+	return r == 0 && strcmp(parent, BID_STORE_NAMELESS) == 0 && bid_store_has(tree->store, &child->id) > 0 &&
+			       bid_tree_is_target(tree, child)
+		       ? 0
+		       : -ENOENT;
 }
 
-/* What stands for a build in by-path: its ELF file, or what the kernel has instead. */
+/* What stands for a build in by-path: its ELF file, or what the kernel has instead; BID_KIND_NONE if nothing does. */
 static enum bid_kind by_path_kind(const struct bid_tree *tree, const struct bid_id *id)
 {
-	static const enum bid_kind others[] = { BID_KIND_KALLSYMS, BID_KIND_VDSO, BID_KIND_DEBUGINFO };
+	static const enum bid_kind wanted[] = { BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_VDSO, BID_KIND_DEBUGINFO };
 	int kinds = bid_store_kinds(tree->store, id);
 
-	if (kinds > 0 && !(kinds & 1 << BID_KIND_ELF))
-		for (size_t i = 0; i < BID_COUNT(others); i++)
-			if (kinds & 1 << others[i])
-				return others[i];
-	return BID_KIND_ELF;
+	for (size_t i = 0; kinds > 0 && i < BID_COUNT(wanted); i++)
+		if (kinds & 1 << wanted[i])
+			return wanted[i];
+	return BID_KIND_NONE;
 }
 
 static int lookup_by_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
@@ -183,13 +212,13 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 		child->id = (struct bid_id){ 0 };
 		return 0;
 	}
-	if (r < 0 || (entry != BID_ENTRY_ID && (!*parent || child->id.len < PATH_ID_MIN || !tree->any_id)))
+	if (r < 0 || entry != BID_ENTRY_ID)
 		return -ENOENT;
 	/* one file, whatever it is called */
 	bid_node_release(child);
 	child->type = BID_NODE_FILE;
 	child->kind = by_path_kind(tree, &child->id);
-	return 0;
+	return child->kind == BID_KIND_NONE ? -ENOENT : 0;
 }
 
 static int lookup_fan(const char *name, enum bid_node_type type, struct bid_node *child)
@@ -256,59 +285,54 @@ enum bid_kind bid_tree_kind(const char *name)
 	return BID_KIND_NONE;
 }
 
-/*
- * perf looks in its own directory of the kernel whether there is a symbol table, and if not files that of the kernel that runs. One
- * that would be made here keeps it from that.
- */
-static bool is_to_be_filed(const struct bid_tree *tree, const struct bid_node *dir, const struct bid_node *child)
-{
-	static const char kernels[] = "[kernel.kallsyms]/";
-	int kinds;
-
-	if (!tree->writable || child->kind != BID_KIND_KALLSYMS || strncmp(bid_node_path(dir), kernels, sizeof(kernels) - 1) != 0)
-		return false;
-	kinds = bid_store_kinds(tree->store, &child->id);
-	return kinds >= 0 && !(kinds & 1 << BID_KIND_KALLSYMS);
-}
-
-/* A name in buildid/ID, which are the user's, or in <path>/ID, which are perf's. */
-static int lookup_artifact(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+/* A name in buildid/ID. */
+static int lookup_artifact(const struct bid_node *parent, const char *name, struct bid_node *child)
 {
 	child->id = parent->id;
 	child->type = BID_NODE_FILE;
-	if (parent->type == BID_NODE_ID) {
-		child->kind = bid_kind_parse(name);
-		if (strcmp(name, "info") == 0)
-			child->type = BID_NODE_INFO;
-		else if (strcmp(name, bid_kind_name(BID_KIND_SECTION)) == 0)
-			child->type = BID_NODE_SECTIONS;
-		else if (strcmp(name, bid_kind_name(BID_KIND_SOURCE)) == 0)
-			child->type = BID_NODE_SOURCES;
-		else if (child->kind == BID_KIND_NONE)
-			return -EINVAL;
-		return 0;
-	}
+	child->kind = bid_kind_parse(name);
+	if (strcmp(name, "info") == 0)
+		child->type = BID_NODE_INFO;
+	else if (strcmp(name, bid_kind_name(BID_KIND_SECTION)) == 0)
+		child->type = BID_NODE_SECTIONS;
+	else if (strcmp(name, bid_kind_name(BID_KIND_SOURCE)) == 0)
+		child->type = BID_NODE_SOURCES;
+	else if (child->kind == BID_KIND_NONE)
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * A file in <path>/ID is what the store has there. FUSE does not tell who came by perf's link: in the directory that it leads to,
+ * a file that is missing is looked for as below .build-id/, and may be fetched.
+ */
+static int lookup_stored(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	child->id = parent->id;
+	child->type = BID_NODE_FILE;
 	child->kind = bid_tree_kind(name);
+	if (child->kind == BID_KIND_NONE)
+		return -EINVAL;
+	if (child->kind == BID_KIND_PROBES && tree->leaving && bid_leaving_hides_probes(tree->leaving, &child->id, bid_clock_ms()))
+		return -ENOENT;
+	if (bid_tree_has_file(tree, parent, name))
+		return 0;
 	/*
 	 * A module that perf knows by its short name only, because it cannot unpack its file, counts as the kernel to it, and is
 	 * looked for as this (util/dso.c: dso__build_id_filename()).
 	 */
 	if (child->kind == BID_KIND_KALLSYMS && bid_store_is_module(tree->store, &child->id))
 		child->kind = BID_KIND_ELF;
-	if (is_to_be_filed(tree, parent, child))
-		return -ENOENT;
-	if (child->kind == BID_KIND_PROBES && tree->leaving && bid_leaving_hides_probes(tree->leaving, &child->id, bid_clock_ms()))
-		return -ENOENT;
-	return child->kind == BID_KIND_NONE ? -EINVAL : 0;
+	return bid_tree_is_target(tree, parent) ? 0 : -ENOENT;
 }
 
 /* A name in <path>/ID; or in what was taken for that while it was empty, and got a directory. */
 static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
 	char path[PATH_MAX];
-	int r = lookup_artifact(tree, parent, name, child);
+	int r = lookup_stored(tree, parent, name, child);
 
-	if (r != -EINVAL || snprintf(path, sizeof(path), "%s/%s", bid_node_path(parent), name) >= (int)sizeof(path) ||
+	if (r == 0 || snprintf(path, sizeof(path), "%s/%s", bid_node_path(parent), name) >= (int)sizeof(path) ||
 	    bid_store_classify(tree->store, path) == BID_ENTRY_NONE)
 		return r;
 	*child = (struct bid_node){ 0 };
@@ -384,7 +408,7 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 		child->type = BID_NODE_ID;
 		return r < 0 ? r : is_listed(tree, &child->id);
 	case BID_NODE_ID:
-		return lookup_artifact(tree, parent, name, child);
+		return lookup_artifact(parent, name, child);
 	case BID_NODE_PATH_ID:
 		return lookup_in_path_id(tree, parent, name, child);
 	case BID_NODE_LINKS:
@@ -441,53 +465,18 @@ bool bid_tree_takes(const struct bid_node *node, const char *name)
 	return node->type == BID_NODE_KCORE_COPY ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
 }
 
-/* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */
-static bool is_shadowed(const char *path)
-{
-	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
-		const char *parent = bid_names_fixed[i].parent, *name = bid_names_fixed[i].name, *rest = path;
-
-		if (bid_names_fixed[i].type == BID_NODE_PATH || strncmp(rest, parent, strlen(parent)) != 0)
-			continue;
-		rest += strlen(parent);
-		if (*parent && *rest++ != '/')
-			continue;
-		if (strncmp(rest, name, strlen(name)) == 0 && (rest[strlen(name)] == '\0' || rest[strlen(name)] == '/'))
-			return true;
-	}
-	return false;
-}
-
-/* Where perf's link for @id leads; to a build, if another directory would do. */
-static int find_build(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
-{
-	int r = bid_watch_where(tree->watch, id, ret_path, PATH_MAX);
-
-	if (r == 0)
-		return 0;
-	r = bid_store_where(tree->store, id, ret_path, PATH_MAX);
-	return r == 0 && tree->any_id && bid_store_classify(tree->store, ret_path) != BID_ENTRY_ID ? -ENOENT : r;
-}
-
 int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size)
 {
-	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
-	int r, len;
+	char where[PATH_MAX];
+	int len;
 
 	switch (node->type) {
 	case BID_NODE_ALIAS:
 		len = snprintf(ret_text, size, "%s", bid_node_path(node));
 		break;
 	case BID_NODE_LINK:
-		r = find_build(tree, &node->id, where);
-		/*
-		 * perf wants a link that leads to a directory; one that is not of its making, or not there yet, leads to one of
-		 * ours
-		 */
-		if (r < 0 || is_shadowed(where))
-			len = snprintf(ret_text, size, "../../" BID_STORE_NAMELESS "/%s", bid_id_format(&node->id, hex));
-		else
-			len = snprintf(ret_text, size, "../../%s", where);
+		find_target(tree, &node->id, where);
+		len = snprintf(ret_text, size, "../../%s", where);
 		break;
 	default:
 		return -EINVAL;

@@ -12,13 +12,10 @@
 #include "node.h"
 
 struct bid_leaving;
-struct bid_watch;
 
 struct bid_tree {
 	struct bid_store *store; /* borrowed */
-	struct bid_watch *watch; /* of the store; borrowed; NULL if it is not watched */
 	struct bid_leaving *leaving; /* borrowed; NULL if nothing is removed */
-	bool writable; /* perf may file what is not there */
 	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 
@@ -47,6 +44,12 @@ bool bid_tree_takes(const struct bid_node *node, const char *name);
 /* Was the link of @id removed through the mount a moment ago, or the directory @dir emptied by that? (leaving.h) */
 bool bid_tree_hides(const struct bid_tree *tree, const struct bid_id *id);
 bool bid_tree_empties(const struct bid_tree *tree, const struct bid_node *dir);
+
+/* Is @dir, a BID_NODE_PATH_ID, the directory that perf's link of its id leads to? */
+bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir);
+
+/* Has the store a file @name in @dir, a BID_NODE_PATH_ID? */
+bool bid_tree_has_file(const struct bid_tree *tree, const struct bid_node *dir, const char *name);
 
 /* perf's link @name in @dir, ".build-id/xx", whether there is one or not. -EINVAL if @name does not make an id. */
 int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link);

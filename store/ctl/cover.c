@@ -82,9 +82,10 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
 	const char *detail = bid_detail_text(request->detail);
 	char name[BID_DETAIL_MAX + 16];
 	struct bid_file file = { .kind = request->kind };
+	char kind[16] = "";
 
 	/* that of a source is a path */
-	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(request->kind), *detail == '/' ? "" : "/", detail);
+	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(request->kind), *detail && *detail != '/' ? "/" : "", detail);
 	file.fd = open_in(path, &request->id, name);
 	if (file.fd < 0)
 		return file.fd;
@@ -92,6 +93,9 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
 		bid_file_release(&file);
 		return -ENOENT;
 	}
+	/* an ELF file may be its own debuginfo */
+	if (fgetxattr(file.fd, "user.bidfs.kind", kind, sizeof(kind) - 1) > 0 && bid_kind_parse(kind) != BID_KIND_NONE)
+		file.kind = bid_kind_parse(kind);
 	*ret_file = file;
 	return 0;
 }

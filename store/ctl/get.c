@@ -323,16 +323,17 @@ static void doubt_silence(const struct ctl *ctl, const struct bid_store *store, 
 		answer->error = -EROFS;
 }
 
-/* Sources and sections are kept where only the mount over the store sees them. */
+/* The mount over the store looks and asks: in its view of perf's layout a look for one artifact would fetch others. */
 static enum ctl_status get_from_cover(const struct ctl *ctl, struct bid_store *store, const struct bid_request *request)
 {
 	struct answer answer = { .event = -1, .file = BID_FILE_NONE };
+	int64_t began = time(NULL);
 	enum ctl_status status;
 
 	answer.untold = refresh(ctl, store, request);
 	answer.error = ctl_cover_open(bid_store_path(store), request, &answer.file);
 	hear(ctl, store, request, &answer);
-	doubt(store, request, 0, &answer);
+	doubt(store, request, began, &answer);
 	status = answer.error == 0 ? deliver(ctl, store, request, &answer) : fail(ctl, store, request, &answer);
 	answer_release(&answer);
 	return status;
@@ -347,7 +348,7 @@ static enum ctl_status get(const struct ctl *ctl, struct bid_store *store, const
 	sigset_t interrupts;
 	int caught = 0;
 
-	if (request->detail && bid_is_mount(bid_store_path(store)))
+	if (bid_is_mount(bid_store_path(store)))
 		return get_from_cover(ctl, store, request);
 	/* before any thread is started, so that all of them leave these to us */
 	ctl_end_signals(&interrupts);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/mount.h"
 #include "ctl/ctl.h"
 
 enum {
@@ -44,6 +45,7 @@ struct search {
 	size_t len;
 	struct bid_id found[CANDIDATES_MAX];
 	size_t n_found; /* also those that found[] has no room for */
+	bool has_whole; /* one of them has no more digits */
 };
 
 static int compare(void *user, const struct bid_id *id)
@@ -55,6 +57,7 @@ static int compare(void *user, const struct bid_id *id)
 		return 0;
 	if (search->n_found < CANDIDATES_MAX)
 		search->found[search->n_found] = *id;
+	search->has_whole |= hex[search->len] == '\0';
 	search->n_found++;
 	return 0;
 }
@@ -78,7 +81,8 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 	int r;
 
 	if (bid_id_parse_str(digits, &id) == 0) {
-		r = store ? bid_store_has(store, &id) : 0;
+		/* a mount that covers the store would fetch it */
+		r = store && !bid_is_mount(bid_store_path(store)) ? bid_store_has(store, &id) : 0;
 		if (r < 0)
 			return r;
 		if (r > 0) {
@@ -95,6 +99,9 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 	r = bid_store_each_id_in(store, first.bytes[0], compare, &search);
 	if (r < 0)
 		return r;
+	/* one that is whole is no abbreviation of a longer one */
+	if (search.has_whole)
+		return bid_id_parse_str(digits, ret_id);
 	if (search.n_found > 1) {
 		list_candidates(&search);
 		return -ENOTUNIQ;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <bid/summary.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/mount.h"
+#include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
@@ -23,6 +25,7 @@ enum { NO_BYTE = 256 };
  */
 struct one {
 	struct bid_store *store; /* borrowed */
+	bool is_mount;
 	int fan; /* ".build-id/xx" */
 	int known[BID_PLACE_KNOWN_MAX]; /* of bid_place_known() */
 };
@@ -56,7 +59,7 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 		/* in a mount each build has all that it has wherever it is looked for, and to look is a message */
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
-		*one = (struct one){ .store = store, .fan = -1 };
+		*one = (struct one){ .store = store, .is_mount = is_mount, .fan = -1 };
 		for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
 			one->known[i] = is_mount ? -1 : open_dir(store, bid_place_known(i));
 	}
@@ -96,11 +99,30 @@ static void note(struct bid_summary *summary, enum bid_kind kind, const struct s
 	summary->size += (uint64_t)st->st_size;
 }
 
-/* What is at @path below @dir: a directory with artifacts, or in perf's old layout the one of @file_kind. */
-static void look_at(int dir, const char *path, enum bid_kind file_kind, struct bid_summary *summary, struct timespec *ret_changed)
+/* The kinds of which the directory open at @fd lists a file. */
+static unsigned listed_in(int fd)
+{
+	bid_auto_dir DIR *dir = NULL;
+	struct dirent *entry;
+	unsigned kinds = 0;
+
+	if (bid_root_opendir(fd, "", &dir) < 0)
+		return 0;
+	while ((entry = readdir(dir)))
+		kinds |= 1U << bid_entry_kind(entry->d_name);
+	return kinds;
+}
+
+/*
+ * What is at @path below @dir, of @one: a directory with artifacts, or in perf's old layout the one of @file_kind. In a mount a
+ * look at a name that it does not list may fetch the file.
+ */
+static void look_at(const struct one *one, int dir, const char *path, enum bid_kind file_kind, struct bid_summary *summary,
+		    struct timespec *ret_changed)
 {
 	bid_auto_fd int fd = -1;
 	struct stat place, st;
+	unsigned names = ~0U;
 	ino_t elf = 0;
 
 	if (bid_root_open(dir, path, O_PATH, &fd) < 0 || fstat(fd, &place) < 0)
@@ -110,9 +132,11 @@ static void look_at(int dir, const char *path, enum bid_kind file_kind, struct b
 		note(summary, file_kind, &place);
 		return;
 	}
+	if (one->is_mount)
+		names = listed_in(fd);
 	/* each name by itself: it is the kernel that knows which are not there, and reading a directory takes longer */
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		if (summary->kinds & 1U << kind ||
+		if (summary->kinds & 1U << kind || !(names & 1U << kind) ||
 		    fstatat(fd, bid_kind_store_name((enum bid_kind)kind), &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		if (kind == BID_KIND_ELF)
@@ -132,11 +156,11 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 	int r = bid_root_readlink(one->fan, rest, text);
 
 	if (r == -EINVAL)
-		look_at(one->fan, rest, BID_KIND_ELF, summary, &changed);
+		look_at(one, one->fan, rest, BID_KIND_ELF, summary, &changed);
 	target = r == 0 ? bid_layout_target(text) : NULL;
 	if (!target)
 		return;
-	look_at(bid_store_root(one->store), target, bid_place_file_kind(target), summary, &changed);
+	look_at(one, bid_store_root(one->store), target, bid_place_file_kind(target), summary, &changed);
 	if (summary->where[0] || !bid_store_has_paths(one->store))
 		return;
 	memcpy(summary->where, target, strlen(target) + 1);
@@ -173,7 +197,7 @@ static void look_for(const struct one *one, const struct bid_id *filed, struct b
 		struct timespec changed;
 
 		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_place_known(i), filed, known), summary->where) != 0)
-			look_at(one->known[i], hex, bid_place_file_kind(known), summary, &changed);
+			look_at(one, one->known[i], hex, bid_place_file_kind(known), summary, &changed);
 	}
 	look_at_aliens(one->store, filed, summary);
 }

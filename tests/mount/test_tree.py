@@ -184,17 +184,15 @@ def test_a_directory_that_is_named_like_an_id(mount, faults, mode, store, place,
         m.unmount()
 
 
-def test_a_build_of_which_only_its_directory_is_left(mount, faults, mode, store, place):
-    """By its path it is fetched again, or absent: a directory is no build."""
+def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store, place):
+    """Nor is the build fetched by its path."""
     program = programs.small(place / "app", 1)
     server = faults()
     server.serve(program)
     (store / "opt/app" / program.id).mkdir(parents=True)
-    m = mount()
-    assert os.listdir(m / "by-path/opt/app") == [] and not (m / "by-path/opt/app" / program.id).exists()
-    m.unmount()
     m = mount(f"url={server.url}")
-    assert (m / "by-path/opt/app" / program.id).read_bytes() == program.read()
+    assert os.listdir(m / "by-path/opt/app") == [] and not (m / "by-path/opt/app" / program.id).exists()
+    assert server.count() == 0
 
 
 def test_sizes_times_and_modes(mount, mode, world, store):

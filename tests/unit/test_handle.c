@@ -109,8 +109,7 @@ static void every_number_is_resolved(void **state)
 		"opt/app/bin/b/" ID_B,
 		"usr/lib/debug/.build-id/aa",
 		"[debuginfod]",
-		"[debuginfod]/" ID_A,
-		"[vdso]/" ID_A,
+		"[debuginfod]/" ID_LONG,
 		"[kernel.kcore]",
 		"[kernel.kcore]/" ID_A,
 		"[kernel.kcore]/" ID_A "/1970010100000000",
@@ -130,6 +129,8 @@ static void every_number_is_resolved(void **state)
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
 	perf_adds(scene, "b", "opt/app/bin/b", ID_B, "elf");
 	perf_adds(scene, "short", "usr/bin/short", ID_SHORT, "elf");
+	run(scene, "mkdir -p 'store/[debuginfod]/" ID_LONG "' && cp long 'store/[debuginfod]/" ID_LONG "/elf'");
+	run(scene, "mkdir -p store/.build-id/cc && ln -s '../../[debuginfod]/" ID_LONG "' store/.build-id/cc/%s", ID_LONG + 2);
 	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr/src && touch store/.bidfs/source/aa/" REST_A "/usr/src/a.c");
 	run(scene, "mkdir -p 'store/[kernel.kcore]/cccccccccccccccccccccccccccccccccccccccc/2026112108080800'");
 	run(scene, "cp a 'store/[kernel.kcore]/cccccccccccccccccccccccccccccccccccccccc/2026112108080800/kcore'");

@@ -12,6 +12,7 @@
 #include "../../fs/tree.h"
 
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define REST_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
 /* Walk @path from the root; 0 and the node, or the error of the component that stopped it. */
 static int walk(const struct bid_tree *tree, const char *path, struct bid_node *ret_node)
@@ -98,8 +99,14 @@ static void every_path_of_the_product(void **state)
 		{ ".bidfs/status", BID_NODE_STATUS },
 		{ ".bidfs/tmp", -EINVAL },
 		{ "[debuginfod]", BID_NODE_PATH },
-		{ "[vdso]/" ID_A "/vdso", BID_NODE_FILE },
-		{ "[kernel.kallsyms]/" ID_A "/kallsyms", BID_NODE_FILE },
+		{ "[debuginfod]/" ID_A, -ENOENT },
+		{ "[vdso]", -ENOENT },
+		{ "[kernel.kallsyms]/" ID_A, -ENOENT },
+		{ "[kernel.kallsyms]/" ID_B "/kallsyms", BID_NODE_FILE },
+		{ "usr/bin/a/" ID_B, -ENOENT },
+		{ "usr/bin/copy/" ID_A "/elf", BID_NODE_FILE },
+		{ "usr/bin/copy/" ID_A "/debug", -ENOENT },
+		{ "usr/bin/made/" ID_A "/elf", -ENOENT },
 		{ "[kernel.kcore]", BID_NODE_PATH },
 		{ "[kernel.kcore]/" ID_A, BID_NODE_KCORE },
 		{ "[kernel.kcore]/" ID_LONG, -ENOENT },
@@ -119,6 +126,7 @@ static void every_path_of_the_product(void **state)
 	};
 
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
+	run(scene, "mkdir -p store/usr/bin/copy/" ID_A " store/usr/bin/made/" ID_A " && cp a store/usr/bin/copy/" ID_A "/elf");
 	run(scene, "mkdir -p store/.bidfs/source/aa/" REST_A "/usr && touch store/.bidfs/source/aa/" REST_A "/usr/a.c"
 		   " store/.bidfs/source/aa/" REST_A "/usr/vector");
 	run(scene, "mkdir -p 'store/[kernel.kallsyms]/" ID_B "' && touch 'store/[kernel.kallsyms]/" ID_B "/kallsyms'");
@@ -164,22 +172,28 @@ static void with_sources_a_source_goes_by_its_name(void **state)
 	}
 }
 
-static void with_sources_any_id_has_a_directory(void **state)
+static void with_sources_only_buildid_has_any_id(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store, .any_id = true };
 
-	run(scene, "mkdir -p store/usr/bin/a");
+	run(scene, "mkdir -p store/usr/bin/a/" ID_LONG);
 	assert_int_equal(type_of(&tree, "buildid/" ID_B), BID_NODE_ID);
 	assert_int_equal(type_of(&tree, "buildid/" ID_LONG), BID_NODE_ID);
-	assert_int_equal(type_of(&tree, ".build-id/bb/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"), BID_NODE_LINK);
-	assert_int_equal(type_of(&tree, "[debuginfod]/" ID_B "/elf"), BID_NODE_FILE);
-	assert_int_equal(type_of(&tree, "usr/bin/a/" ID_B "/elf"), BID_NODE_FILE);
-	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_B), BID_NODE_FILE);
-	/* but not every name of hex digits is one, and nothing is below a path that nobody knows */
-	assert_int_equal(type_of(&tree, "usr/bin/a/ab"), -ENOENT);
-	assert_int_equal(type_of(&tree, "usr/bin/b/" ID_B), -ENOENT);
 	assert_int_equal(type_of(&tree, "buildid/xyz"), -EINVAL);
+	/* a link needs something behind it, and a path what the store has there */
+	assert_int_equal(type_of(&tree, ".build-id/bb/" REST_B), -ENOENT);
+	assert_int_equal(type_of(&tree, "[debuginfod]/" ID_B), -ENOENT);
+	assert_int_equal(type_of(&tree, "[kernel.kcore]/" ID_B), -ENOENT);
+	assert_int_equal(type_of(&tree, "usr/bin/a/" ID_B), -ENOENT);
+	assert_int_equal(type_of(&tree, "usr/bin/a/" ID_LONG), BID_NODE_PATH_ID);
+	assert_int_equal(type_of(&tree, "usr/bin/a/" ID_LONG "/elf"), -ENOENT);
+	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_B), -ENOENT);
+	assert_int_equal(type_of(&tree, "by-path/usr/bin/a/" ID_LONG), -ENOENT);
+	/* what the link leads to is below .build-id, too */
+	perf_adds(scene, "b", "usr/bin/b", ID_B, "elf");
+	assert_int_equal(type_of(&tree, ".build-id/bb/" REST_B), BID_NODE_LINK);
+	assert_int_equal(type_of(&tree, "usr/bin/b/" ID_B "/debug"), BID_NODE_FILE);
 }
 
 static void links_lead_where_perf_wants_them(void **state)
@@ -264,7 +278,7 @@ static void a_hash_may_be_a_part_of_a_path(void **state)
 		assert_lists(&tree, "opt/" ID_B, "debug ");
 		/* one that is empty is a build's, that perf is about to add */
 		assert_int_equal(type_of(&tree, "opt/" ID_LONG), BID_NODE_PATH_ID);
-		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/elf"), BID_NODE_FILE);
+		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/elf"), -ENOENT);
 		assert_int_equal(type_of(&tree, "opt/" ID_LONG "/x"), -EINVAL);
 	}
 	/* the kernel may have known it since it was empty */
@@ -295,7 +309,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(every_path_of_the_product),
-		TEST(with_sources_any_id_has_a_directory),
+		TEST(with_sources_only_buildid_has_any_id),
 		TEST(with_sources_a_source_goes_by_its_name),
 		TEST(links_lead_where_perf_wants_them),
 		TEST(listing_shows_what_is_here),

@@ -35,6 +35,13 @@ static bool is_right(struct bid_store *store, const char *place, const struct bi
 	return r == 0;
 }
 
+/* Is there at @path by what perf knows a build? */
+static bool is_build(struct bid_store *store, const char *path, const struct bid_id *filed)
+{
+	return is_right(store, path, filed, BID_KIND_ELF) || is_right(store, path, filed, BID_KIND_KALLSYMS) ||
+	       is_right(store, path, filed, BID_KIND_VDSO);
+}
+
 /* Let @path have what the nameless have, that is right. Returns as bid_join(). */
 static int join(struct bid_store *store, const struct bid_id *filed, const char *nameless, const char *path)
 {
@@ -77,7 +84,7 @@ int bid_name_nameless(struct bid_store *store, const struct bid_id *id, const ch
 	char nameless[BID_LAYOUT_MAX];
 	int r;
 
-	if (!is_right(store, path, &filed, BID_KIND_ELF))
+	if (!is_build(store, path, &filed))
 		return -EBADMSG;
 	bid_layout_under(BID_STORE_NAMELESS, &filed, nameless);
 	r = join(store, &filed, nameless, path);

@@ -9,9 +9,9 @@
 bool bid_is_nameless(const char *place);
 
 /*
- * perf's link for @id leads to the nameless, and its ELF file lies at @path, "usr/bin/ls/ID", too: all else goes there, the link
- * leads there, and then the nameless have none of it. Readers find all of it at any moment, and after a crash. Returns 0, -EBADMSG
- * if what is at @path is not right, or an error with which some of it may have been done.
+ * perf's link for @id leads to the nameless, and its ELF file, or a kernel's table, lies at @path, "usr/bin/ls/ID": all else goes
+ * there, the link leads there, and then the nameless have none of it. Readers find all of it at any moment, and after a crash.
+ * Returns 0, -EBADMSG if what is at @path is not right, or an error with which some of it may have been done.
  */
 int bid_name_nameless(struct bid_store *store, const struct bid_id *id, const char *path, bool durable);
 

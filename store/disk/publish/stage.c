@@ -19,6 +19,7 @@
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/publish/add.h"
+#include "disk/publish/naming.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
@@ -196,8 +197,14 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0)
 		path = where;
 	r = bid_publish_instead(stage->store, &carried, path, false, put, &stage->temp);
-	if (r < 0)
-		return r == -EEXIST ? 0 : r;
+	if (r < 0 && r != -EEXIST)
+		return r;
+	/* what was fetched before, without a path, goes with it */
+	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0 &&
+	    bid_is_nameless(where) && !bid_is_nameless(path))
+		bid_name_nameless(stage->store, &carried.id, path, false);
+	if (r == -EEXIST)
+		return 0;
 	bid_record_write(stage->store, &(struct bid_record){
 					       .request = carried,
 					       .origin = &origin,

@@ -16,6 +16,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/names.h"
 #include "disk/publish/publish.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -69,9 +70,19 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 	return bid_publish_link(store, &filed, target, false);
 }
 
-/* May the files of @path have other names in the store? One that has a single name has none. */
-static bool has_siblings(struct bid_store *store, const char *path)
+static int stop_at_other(void *user, const char *note, const char *path, bool there)
 {
+	return there && strcmp(path, user) != 0;
+}
+
+/*
+ * May the files of @path have other names in the store? A file with a single name has none, unless it was put in another's
+ * place.
+ */
+static bool has_siblings(struct bid_store *store, const struct bid_id *filed, const char *path)
+{
+	if (bid_names_each(store, filed, stop_at_other, (void *)path) == 1)
+		return true;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		char file[PATH_MAX + 16];
 		struct stat st;
@@ -109,7 +120,7 @@ static int drop_build(struct bid_store *store, const struct bid_id *filed, const
 	int r;
 
 	/* to find the other names means to look at the whole store */
-	if (has_siblings(store, target)) {
+	if (has_siblings(store, filed, target)) {
 		r = bid_store_remove(store, &removal, 1);
 		return r < 0 ? r : removal.error;
 	}
