@@ -83,21 +83,24 @@ static int64_t left_ns(clockid_t clock, const struct timespec *until)
 	return (int64_t)(until->tv_sec - now.tv_sec) * SECOND_NS + until->tv_nsec - now.tv_nsec;
 }
 
+/*
+ * Wait for a step at most. The caller looks at its condition again, as after any spurious wake-up: a signal between two steps
+ * would reach nobody.
+ */
 int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
 {
 	static int (*_Atomic wait)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
-	int64_t left;
+	int64_t left = left_ns(clock, until);
+	struct timespec step;
+	int r;
 
+	if (left <= 0)
+		return ETIMEDOUT;
 	if (!wait)
 		wait = dlsym(RTLD_NEXT, "pthread_cond_clockwait");
-	while ((left = left_ns(clock, until)) > 0) {
-		struct timespec step = plus(machine_time(CLOCK_MONOTONIC), left < STEP_NS ? left : STEP_NS);
-		int r = wait(cond, mutex, CLOCK_MONOTONIC, &step);
-
-		if (r != ETIMEDOUT)
-			return r;
-	}
-	return ETIMEDOUT;
+	step = plus(machine_time(CLOCK_MONOTONIC), left < STEP_NS ? left : STEP_NS);
+	r = wait(cond, mutex, CLOCK_MONOTONIC, &step);
+	return r == ETIMEDOUT && left_ns(clock, until) > 0 ? 0 : r;
 }
 
 /* The deadline tells which clock it is on: the monotonic one counts from the start of the machine. */
