@@ -34,8 +34,7 @@ int bid_servers_check(const char *url)
 		bid_error("not a server's URL: '%s': one that begins with 'http://', 'https://' or 'file://' is wanted",
 			  shown ? shown : "");
 	else if (r < 0)
-		bid_error("not a server's URL: '%s': a host or an absolute path is wanted, without a query or a fragment, and with "
-			  "'%%20' for a blank",
+		bid_error("not a server's URL: '%s': a host or an absolute path is wanted, without a query or a fragment",
 			  shown ? shown : "");
 	return r;
 }

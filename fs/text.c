@@ -23,7 +23,7 @@ static const char readme[] =
 	"  M/buildid/ID/info         what is known of this id, as JSON\n"
 	"  M/by-path/usr/bin/ls/ID   every build of /usr/bin/ls that the store knows\n"
 	"  M/.build-id               perf's view:        perf report --buildid-dir M\n"
-	"  M/usr/lib/debug           the debuggers' view: gdb -iex 'set debug-file-directory M/usr/lib/debug'\n"
+	"  M/usr/lib/debug           the debuggers' view: gdb -iex 'set debug-file-directory M/usr/lib/debug:/usr/lib/debug'\n"
 	"  M/.bidfs/status, metrics  what this mount does and did, as JSON and for Prometheus\n"
 	"\n"
 	"Listings show what is in the store. Any other id can be named all the same, and is fetched if a server has it:\n"

@@ -57,8 +57,8 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 void bid_fetch_free(struct bid_fetch *fetch);
 
 /*
- * A server. @url is http:// or https://, or file:// for a bid_source_tree_new(); anything else is -EPROTONOSUPPORT; -EINVAL for one
- * that is no URL at all, or not UTF-8.
+ * A server. @url is http:// or https://, or file:// for a bid_source_tree_new(), or without a scheme "HOST:PORT", for http://;
+ * anything else is -EPROTONOSUPPORT; -EINVAL for one that is no URL at all, or not UTF-8.
  */
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source);
 

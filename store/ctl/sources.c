@@ -82,12 +82,14 @@ static enum ctl_status check_urls(const struct ctl *ctl)
 {
 	for (size_t i = 0; i < ctl->n_urls; i++) {
 		bid_auto_free char *shown = NULL;
+		int r = bid_fetch_check_url(ctl->urls[i]);
 
-		if (bid_fetch_check_url(ctl->urls[i]) == 0)
+		if (r == 0)
 			continue;
 		shown = bid_fetch_url_shown(ctl->urls[i]);
-		return ctl_usage("not a server's URL, which begins with 'http://', 'https://' or 'file://': '%s'",
-				 shown ? shown : "");
+		return ctl_usage("not a server's URL: '%s': %s is wanted", shown ? shown : "",
+				 r == -EPROTONOSUPPORT ? "one that begins with 'http://', 'https://' or 'file://'"
+						       : "a host or an absolute path, without a query or a fragment,");
 	}
 	return CTL_DONE;
 }

@@ -13,12 +13,57 @@
 #include "base/cleanup.h"
 #include "base/utf8.h"
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
 /* RFC 3986, 3.1. Returns the length of the scheme of @url, or 0 if it begins with none. */
 static size_t scheme_length(const char *url)
 {
 	size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
 
 	return strncmp(url + n, "://", 3) == 0 ? n : 0;
+}
+
+/* RFC 3986, 2.3, and what parts a path. */
+static bool is_plain(unsigned char byte)
+{
+	return strchr("-._~/", byte) || (byte < 0x80 && isalnum(byte));
+}
+
+/* What may stand in a URL, if not everywhere. */
+static bool is_visible(unsigned char byte)
+{
+	return byte > ' ' && byte < 0x7f;
+}
+
+static bool is_no_blank(unsigned char byte)
+{
+	return byte != ' ';
+}
+
+/* @text with everything behind its first @from bytes that is not to @stay encoded; NULL without memory. */
+static char *encode(const char *text, size_t from, bool (*stays)(unsigned char byte))
+{
+	static const char digits[] = "0123456789ABCDEF";
+	char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
+
+	if (!encoded)
+		return NULL;
+	for (size_t i = 0; text[i]; i++) {
+		unsigned char byte = (unsigned char)text[i];
+
+		if (i < from || stays(byte)) {
+			*to++ = text[i];
+		} else {
+			*to++ = '%';
+			*to++ = digits[byte >> 4];
+			*to++ = digits[byte & 15];
+		}
+	}
+	*to = '\0';
+	return encoded;
 }
 
 static int check_scheme(const char *url)
@@ -50,9 +95,31 @@ bool bid_url_is_tree(const char *url)
 	return strncasecmp(url, "file://", 7) == 0;
 }
 
+/* Does @url begin with "HOST", "HOST:PORT" or "[ADDRESS]:PORT", and not with the scheme of something else? */
+static bool begins_with_host(const char *url)
+{
+	size_t host = *url == '[' ? strcspn(url, "]") : strcspn(url, ":/");
+	const char *end = url + host + (url[host] == ']');
+
+	return host > 0 && (*end == '\0' || *end == '/' || (*end == ':' && is_digit(end[1])));
+}
+
+/* What @url means: as libdebuginfod has it, what has no scheme is http://. A path may have blanks. NULL without memory. */
+static char *complete(const char *url)
+{
+	char *completed;
+
+	if (bid_url_is_tree(url))
+		return encode(url, 0, is_no_blank);
+	if (strstr(url, "://") || !begins_with_host(url))
+		return strdup(url);
+	return asprintf(&completed, "http://%s", url) < 0 ? NULL : completed;
+}
+
 int bid_url_tree_path(const char *url, char **ret_path)
 {
-	CURLU *parsed = parse(url);
+	bid_auto_free char *completed = complete(url);
+	CURLU *parsed = completed ? parse(completed) : NULL;
 	char *path = NULL;
 	int r = -EINVAL;
 
@@ -87,7 +154,8 @@ static int check_text(const char *url)
 	return strcmp(text, url) == 0 ? 0 : -EINVAL;
 }
 
-int bid_fetch_check_url(const char *url)
+/* @url is complete. */
+static int check_url(const char *url)
 {
 	CURLU *parsed;
 	CURLUcode code;
@@ -115,21 +183,27 @@ int bid_fetch_check_url(const char *url)
 
 int bid_url_normalise(const char *url, char **ret_url)
 {
+	bid_auto_free char *completed = complete(url);
 	size_t len;
-	char *copy;
 	int r;
 
-	r = bid_fetch_check_url(url);
+	if (!completed)
+		return -ENOMEM;
+	r = check_url(completed);
 	if (r < 0)
 		return r;
-	len = strlen(url);
-	while (url[len - 1] == '/')
-		len--;
-	copy = strndup(url, len);
-	if (!copy)
-		return -ENOMEM;
-	*ret_url = copy;
+	len = strlen(completed);
+	while (completed[len - 1] == '/')
+		completed[--len] = '\0';
+	*ret_url = bid_steal(completed);
 	return 0;
+}
+
+int bid_fetch_check_url(const char *url)
+{
+	bid_auto_free char *normal = NULL;
+
+	return bid_url_normalise(url, &normal);
 }
 
 char *bid_fetch_url_shown(const char *url)
@@ -153,41 +227,6 @@ static const char *const web_names[BID_KIND_END] = {
 	[BID_KIND_SOURCE] = "source",
 	[BID_KIND_SECTION] = "section",
 };
-
-/* RFC 3986, 2.3, and what parts a path. */
-static bool is_plain(unsigned char byte)
-{
-	return strchr("-._~/", byte) || (byte < 0x80 && isalnum(byte));
-}
-
-/* What may stand in a URL, if not everywhere. */
-static bool is_visible(unsigned char byte)
-{
-	return byte > ' ' && byte < 0x7f;
-}
-
-/* @text with everything behind its first @from bytes that is not to @stay encoded; NULL without memory. */
-static char *encode(const char *text, size_t from, bool (*stays)(unsigned char byte))
-{
-	static const char digits[] = "0123456789ABCDEF";
-	char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
-
-	if (!encoded)
-		return NULL;
-	for (size_t i = 0; text[i]; i++) {
-		unsigned char byte = (unsigned char)text[i];
-
-		if (i < from || stays(byte)) {
-			*to++ = text[i];
-		} else {
-			*to++ = '%';
-			*to++ = digits[byte >> 4];
-			*to++ = digits[byte & 15];
-		}
-	}
-	*to = '\0';
-	return encoded;
-}
 
 int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url)
 {

@@ -77,8 +77,14 @@ static void test_check(void **state)
 		{ "gopher://example.org/", -EPROTONOSUPPORT },
 		{ "httpx://example.org/", -EPROTONOSUPPORT },
 		{ "", -EINVAL },
-		{ "debuginfod.example.org", -EINVAL },
-		{ "localhost:8002", -EINVAL },
+		{ "debuginfod.example.org", 0 },
+		{ "localhost:8002", 0 },
+		{ "[::1]:8002/sub", 0 },
+		{ "localhost:port", -EINVAL },
+		{ "mailto:someone", -EINVAL },
+		{ "/srv", -EINVAL },
+		{ "file:/srv", -EINVAL },
+		{ "file:///srv/a b", 0 },
 		{ "://example.org", -EINVAL },
 		{ "http:", -EINVAL },
 		{ "http://", -EINVAL },
@@ -119,6 +125,9 @@ static void test_normalise(void **state)
 {
 	static const char *const cases[][2] = {
 		{ "http://localhost:8002", "http://localhost:8002" },
+		/* as libdebuginfod has it */
+		{ "localhost:8002/", "http://localhost:8002" },
+		{ "file:///srv/a b", "file:///srv/a%20b" },
 		{ "http://localhost:8002/", "http://localhost:8002" },
 		{ "http://localhost:8002/sub/dir///", "http://localhost:8002/sub/dir" },
 	};
@@ -144,9 +153,8 @@ static void test_tree(void **state)
 	static const struct {
 		const char *url, *path;
 	} cases[] = {
-		{ "file:///srv/debug", "/srv/debug" },
-		{ "FILE:///srv/a%20b", "/srv/a b" },
-		{ "file://localhost/srv", "/srv" },
+		{ "file:///srv/debug", "/srv/debug" }, { "FILE:///srv/a%20b", "/srv/a b" }, { "file://localhost/srv", "/srv" },
+		{ "file:///srv/a b", "/srv/a b" },     { "file:///srv/a%20b", "/srv/a b" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -290,7 +298,8 @@ static void test_variable(void **state)
 		{ "ima:enforcing http://a ima:ignore http://b", "http://a http://b" },
 		{ "IMA:whatever http://a", "http://a" },
 		{ "gopher://srv/debug http://a ftp://x", "http://a" },
-		{ "nonsense http://a", "http://a" },
+		{ "non?sense http://a", "http://a" },
+		{ "a:8002 http://a:8002", "http://a:8002" },
 		{ "http://user:secret@a/", "http://user:secret@a" },
 		{ "", "" },
 		{ "   ", "" },
