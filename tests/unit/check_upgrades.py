@@ -40,7 +40,10 @@ class Root:
         self.hook.write_text(re.sub(r"/\S*/bidctl$", str(scene.bidctl), text, flags=re.MULTILINE))
         assert str(scene.bidctl) in self.hook.read_text(), text
         self.hook.chmod(0o755)
-        self.dpkg_hook = self.config("bidfs-keep.cfg").splitlines()[-1].removeprefix("pre-invoke=")
+        # what dpkg reads its configuration from, with nothing but ours in it
+        self.dpkg_config = scene.home / "dpkg.cfg.d"
+        self.dpkg_config.mkdir()
+        (self.dpkg_config / "bidfs-keep-dpkg").write_text(self.config("bidfs-keep-dpkg"))
 
     def config(self, name):
         """The file as installed, but for where the hook is."""
@@ -48,9 +51,16 @@ class Root:
         assert "/keep-replaced" in text, text
         return re.sub(r"[^\s\":=]*/keep-replaced", str(self.hook), text)
 
+    def run_dpkg(self, *arguments, **environment):
+        """With the hook in its place in /etc."""
+        script = 'mount --bind "$1" /etc/dpkg/dpkg.cfg.d; shift; exec dpkg "$@"'
+        done = call("unshare", "-m", "sh", "-euc", script, "sh", self.dpkg_config, f"--root={self.top}", "--force-not-root",
+                    "--log=/dev/null", *arguments, env=self.environment | environment)
+        need("unshare failed" not in done.stderr, "needs a mount namespace")
+        return done
+
     def dpkg(self, *arguments, **environment):
-        return self.done(call("dpkg", f"--root={self.top}", "--force-not-root", "--log=/dev/null",
-                              f"--pre-invoke={self.dpkg_hook}", *arguments, env=self.environment | environment))
+        return self.done(self.run_dpkg(*arguments, **environment))
 
     def done(self, done):
         assert done.returncode == DONE and "bidctl" not in done.stderr, done
@@ -105,6 +115,22 @@ def case_dpkg(scene):
     assert not any(scene.store.rglob("*-alias")), "a link was followed"
 
 
+def case_dpkg_keeps_nothing_that_stays(scene):
+    """Neither dpkg's own name nor the value of an option is a package that goes; and a directory is searched if dpkg does."""
+    need_dpkg()
+    root = Root(scene)
+    dpkg, one, two = (package(scene, *what) for what in (("dpkg", "1", IDS[0]), ("tool", "1", IDS[1]), ("tool", "2", IDS[2])))
+    root.dpkg("--install", dpkg, one)
+    debs = scene.home / "debs"
+    debs.mkdir()
+    shutil.copy(dpkg, debs)
+    root.dpkg("--admindir", root.admin, "--instdir", root.top, "--status-logger", "cat >/dev/null", "--unpack", two)
+    assert root.missing(*IDS[:3]) == {IDS[0], IDS[2]}
+    root.dpkg("--root", root.top, "--configure", "tool")
+    root.dpkg("--root", root.top, "--purge", "tool")
+    assert root.missing(*IDS[:3]) == {IDS[0]}
+
+
 def case_dpkg_architectures(scene):
     """A library for two architectures at once, from a directory of archives; and a package that changes its own."""
     need_dpkg()
@@ -135,8 +161,7 @@ def case_no_store(scene):
     broken = scene.home / "broken"
     broken.mkdir()
     (broken / ".bidfs").write_text("in the way")
-    done = call("dpkg", f"--root={root.top}", "--force-not-root", "--log=/dev/null", f"--pre-invoke={root.dpkg_hook}", "--install",
-                one, env=root.environment | {"BIDFS_STORE": str(broken)})
+    done = root.run_dpkg("--install", one, BIDFS_STORE=str(broken))
     assert done.returncode == DONE and (root.top / "usr" / "bin" / "tool").read_bytes() == (scene.home / "tool1").read_bytes(), done
     # without bidctl the hook says nothing; and who removes bidfs may leave the hook's configuration behind
     root.hook.write_text(root.hook.read_text().replace(str(scene.bidctl), str(scene.home / "no-bidctl")))
