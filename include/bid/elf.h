@@ -154,4 +154,11 @@ typedef int (*bid_elf_core_fn)(void *user, const struct bid_elf_core_file *file)
  */
 int bid_elf_core_each(int fd, bid_elf_core_fn fn, void *user);
 
+/*
+ * Write the core file that comes from @fd, which may be a pipe, into the empty file open at @to, where bid_elf_core_each() can
+ * read it: unpacked, if it is packed by zstd, lz4, xz, gzip or bzip2, as systemd-coredump(8) stores it, and with holes for zeros.
+ * Returns 0, -EBADMSG for what is damaged or cut short, or empty, -ENOMEM, or as read(2) and pwrite(2).
+ */
+int bid_elf_core_unpack(int fd, int to);
+
 #endif

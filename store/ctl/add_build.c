@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bid/cookie.h>
@@ -14,6 +16,7 @@
 #include "base/path.h"
 #include "base/trouble.h"
 #include "ctl/add.h"
+#include "ctl/maps.h"
 #include "ctl/perf_data.h"
 
 /* Does a file that carries @carried answer what was recorded? */
@@ -26,13 +29,33 @@ static bool answers(const struct bid_id *carried, const struct ctl_build *build)
 	       memcmp(carried->bytes, build->id.bytes, carried->len) == 0;
 }
 
-/* A recording may name anything; nothing but a regular file is ever opened because of it, as opening a device may do something. */
-static int open_regular(const char *path, struct stat *ret_st, char ret_name[static BID_FD_PATH_MAX])
+/* Where a file lies: with a core file and a process, where that has it, as in a container. Returns a descriptor of the place. */
+static int find_place(const struct ctl *ctl, const char *path)
 {
-	bid_auto_fd int place = open(path, O_PATH | O_CLOEXEC);
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	bid_auto_fd int root = -1;
 	int fd;
 
-	if (place < 0 || fstat(place, ret_st) < 0)
+	if (ctl->core && ctl->pid) {
+		root = ctl_process_root(ctl->pid);
+		if (root < 0)
+			return root;
+		fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	} else {
+		fd = open(path, O_PATH | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+/* A recording may name anything; nothing but a regular file is ever opened because of it, as opening a device may do something. */
+static int open_regular(const struct ctl *ctl, const char *path, struct stat *ret_st, char ret_name[static BID_FD_PATH_MAX])
+{
+	bid_auto_fd int place = find_place(ctl, path);
+	int fd;
+
+	if (place < 0)
+		return place;
+	if (fstat(place, ret_st) < 0)
 		return -errno;
 	if (!S_ISREG(ret_st->st_mode))
 		return -ENOENT;
@@ -45,12 +68,13 @@ static int open_regular(const char *path, struct stat *ret_st, char ret_name[sta
 }
 
 /* The path at which the file may be: a file that was unlinked when it was recorded may be there again. */
-static int open_build(const struct ctl_build *build, struct stat *ret_st, char ret_name[static BID_FD_PATH_MAX])
+static int open_build(const struct ctl *ctl, const struct ctl_build *build, struct stat *ret_st,
+		      char ret_name[static BID_FD_PATH_MAX])
 {
 	bid_auto_free char *path = strdup(build->path);
-	int fd = path ? open_regular(path, ret_st, ret_name) : -ENOMEM;
+	int fd = path ? open_regular(ctl, path, ret_st, ret_name) : -ENOMEM;
 
-	return fd == -ENOENT && bid_path_strip_deleted(path) ? open_regular(path, ret_st, ret_name) : fd;
+	return fd == -ENOENT && bid_path_strip_deleted(path) ? open_regular(ctl, path, ret_st, ret_name) : fd;
 }
 
 static int refuse(const struct ctl *ctl, struct ctl_build *build, int error)
@@ -89,7 +113,7 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	char name[BID_FD_PATH_MAX];
 	int r;
 
-	fd = open_build(build, &st, name);
+	fd = open_build(ctl, build, &st, name);
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENAMETOOLONG || fd == -ELOOP)
 		return 0;
 	if (fd < 0)
@@ -112,12 +136,12 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	return debug_files && added.kind == BID_KIND_ELF ? want_debug_file(debug_files, name, &added.id) : 0;
 }
 
-int ctl_guess_build(struct bid_store *store, struct ctl_build *build, time_t recorded)
+int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, time_t recorded)
 {
 	struct bid_cookie cookie;
 	struct stat st;
 	char name[BID_FD_PATH_MAX], text[BID_COOKIE_NAME_MAX + 64];
-	bid_auto_fd int fd = open_build(build, &st, name);
+	bid_auto_fd int fd = open_build(ctl, build, &st, name);
 	int r;
 
 	/* what was changed later cannot be it */

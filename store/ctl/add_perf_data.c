@@ -133,7 +133,7 @@ static int take(struct adding *adding, struct ctl_build *build)
 	/* a guest's path is not one of ours */
 	if (build->id.len == 0)
 		return build->path[0] == '/' && build->mode == BID_PERFDATA_USER
-			       ? ctl_guess_build(adding->store, build, adding->recording.summary.modified)
+			       ? ctl_guess_build(adding->ctl, adding->store, build, adding->recording.summary.modified)
 			       : 0;
 	if (build->path[0] == '/' && build->mode != BID_PERFDATA_GUEST)
 		r = ctl_add_build(adding->ctl, adding->store, build, &adding->debug_files);

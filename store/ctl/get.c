@@ -385,8 +385,8 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 {
 	int n = (ctl->perf_data != NULL) + (ctl->core != NULL) + (ctl->pid != NULL);
 
-	if (n > 1)
-		return ctl_usage("'--perf-data', '--core' and '--pid' do not go together");
+	if (ctl->perf_data && n > 1)
+		return ctl_usage("'--perf-data' goes together with neither '--core' nor '--pid'");
 	if (n == 0 && argc == 0)
 		return ctl_usage("'get' needs ID, '-', '--perf-data', '--core' or '--pid'");
 	if (n > 0)

@@ -246,6 +246,18 @@ int ctl_mapping_open(const struct ctl_mapping *mapping, char ret_path[static PAT
 	return fd >= 0 ? fd : by_path;
 }
 
+int ctl_process_root(const char *pid)
+{
+	char path[64];
+	int fd;
+
+	if (!*pid || strlen(pid) > 10 || strspn(pid, "0123456789") != strlen(pid))
+		return -EINVAL;
+	snprintf(path, sizeof(path), "/proc/%s/root", pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 bool ctl_mapping_is_archive(int fd)
 {
 	char magic[4];

@@ -34,6 +34,9 @@ int ctl_mapping_stat(const struct ctl_mapping *mapping, struct stat *ret_stat);
  */
 int ctl_mapping_open(const struct ctl_mapping *mapping, char ret_path[static PATH_MAX]);
 
+/* The root directory of the process @pid, decimal. Returns a descriptor, -EINVAL for what is no number, or as open(2). */
+int ctl_process_root(const char *pid);
+
 /*
  * Is the file open at @fd, which is no ELF file and mapped as code, an archive (zip, as an APK is) with the program or library in
  * it?

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "ctl/needs.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <bid/elf.h>
 #include <bid/error.h>
@@ -98,21 +100,63 @@ static const char *why_no_core(int error)
 		return "a core file that does not say what was mapped";
 	case -EBADMSG:
 		return "damaged or cut short";
+	case -ENOSPC:
+	case -EDQUOT:
+		return "no room for a copy in the directory that TMPDIR names, or else in /var/tmp";
 	default:
 		return strerror(-error);
 	}
 }
 
+/* A file without a name, for what is read at any offset and cannot be where it is. */
+static int open_spool(void)
+{
+	const char *directory = getenv("TMPDIR");
+	int fd = open(directory && *directory ? directory : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* The core file, where it can be read at any offset: itself, or a copy if it is packed or in a pipe. */
+static int open_core(const char *path)
+{
+	bid_auto_fd int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	bid_auto_fd int spool = -1;
+	char magic[SELFMAG];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, ELFMAG, SELFMAG) == 0)
+		return bid_steal_fd(&fd);
+	spool = open_spool();
+	r = spool < 0 ? spool : bid_elf_core_unpack(fd, spool);
+	return r < 0 ? r : bid_steal_fd(&spool);
+}
+
+/* Can what the core file names be looked for where the process of --pid has its files? */
+static enum ctl_status check_root(const struct ctl *ctl)
+{
+	bid_auto_fd int root = ctl->pid ? ctl_process_root(ctl->pid) : -1;
+
+	if (!ctl->pid || root >= 0)
+		return CTL_DONE;
+	bid_error("'%s': opening the root of that process: %s", ctl->pid, root == -ENOENT ? "no such process" : strerror(-root));
+	return CTL_REFUSED;
+}
+
 static enum ctl_status read_core(const struct ctl *ctl, struct ctl_recording *needs)
 {
-	bid_auto_fd int fd = open(ctl->core, O_RDONLY | O_NOCTTY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : bid_elf_core_each(fd, take_core_file, needs);
+	bid_auto_fd int fd = open_core(ctl->core);
+	int r = fd < 0 ? fd : bid_elf_core_each(fd, take_core_file, needs);
 
+	if (check_root(ctl) != CTL_DONE)
+		return CTL_REFUSED;
 	if (r == 0)
 		r = name_unidentified(needs);
 	if (r < 0) {
 		bid_error("%s: '%s'", why_no_core(r), ctl->core);
-		return r == -EIO || r == -ENOMEM ? CTL_TROUBLE : CTL_REFUSED;
+		return bid_is_trouble(r) ? CTL_TROUBLE : CTL_REFUSED;
 	}
 	if (has_ids(needs))
 		return CTL_DONE;

@@ -56,7 +56,7 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
  * The recording has no id for it: if the file at its path has none either, and was not changed since @recorded (0: unknown), keep
  * it under a cookie. build->state and build->why say so; they are left alone otherwise. Returns as ctl_add_build().
  */
-int ctl_guess_build(struct bid_store *store, struct ctl_build *build, time_t recorded);
+int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, time_t recorded);
 
 struct ctl_recording {
 	const char *path; /* borrowed */

@@ -50,7 +50,7 @@ def case_usage(scene):
     for arguments, has in (
             (["get"], "ID"),
             (["get", "--core=a", "--perf-data=b"], "together"),
-            (["get", "--core=a", "--pid=1"], "together"),
+            (["get", "--pid=1", "--perf-data=b"], "together"),
             (["list", "--pid=1"], "'--pid'"),
             (["get", "--core=a", "elf", "more"], "'more'"),
             (["get", "--core=a", "source"], "'source'"),
@@ -312,8 +312,8 @@ def case_core_of_gdb(scene):
     check_core(scene, gcore(scene, path), path)
 
 
-def kernel_core(scene, path, dumped="0x33"):
-    """The core that the kernel writes of @path, with the kinds of memory that the bits of @dumped say: core(5)."""
+def kernel_core(scene, *command, dumped="0x33"):
+    """The core that the kernel writes of @command, with the kinds of memory that the bits of @dumped say: core(5)."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     need(not pattern.startswith(("|", "/")) and "%" not in pattern, f"cores go to '{pattern}'")
     where = scene.home / f"died-{dumped}"
@@ -323,9 +323,9 @@ def kernel_core(scene, path, dumped="0x33"):
         resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)
         pathlib.Path("/proc/self/coredump_filter").write_text(dumped)
 
-    done = subprocess.run([path, "now"], cwd=where, check=False, timeout=TIMEOUT, preexec_fn=prepare)
+    done = subprocess.run([*command, "now"], cwd=where, check=False, timeout=TIMEOUT, preexec_fn=prepare)
     assert done.returncode == -signal.SIGSEGV, done
-    cores = list(where.iterdir())
+    cores = [*where.iterdir(), *(command[1].glob("core*") if command[0] == "chroot" else [])]
     need(cores, "the kernel wrote none")
     return cores[0]
 
@@ -345,7 +345,7 @@ def case_core_of_the_kernel(scene):
 def case_core_with_distant_note_identifies_the_program(scene):
     """The note is in a segment of its own, far from the beginning, as patchelf(1) and large notes leave it."""
     path = program(scene, "-Wl,--section-start=.note.gnu.build-id=0x500000")
-    check_core(scene, kernel_core(scene, path, "0x37"), path)
+    check_core(scene, kernel_core(scene, path, dumped="0x37"), path)
 
 
 def case_core_without_the_note_names_the_program(scene):
@@ -365,6 +365,45 @@ def case_core_of_library_in_archive_names_the_archive(scene):
     core = kernel_core(scene, path)
     _, found = get(scene, "--core", core, "elf", "--offline", status=REFUSED)
     assert found["unidentified"] == [str(archive)], found
+
+
+def case_core_packed_is_read(scene):
+    """As systemd-coredump stores it, and from a pipe, packed or not."""
+    path = program(scene)
+    core = kernel_core(scene, path)
+    for packer, suffix in (("zstd", ".zst"), ("lz4", ".lz4"), ("xz", ".xz"), ("cat", "")):
+        if not shutil.which(packer):
+            continue
+        text = subprocess.run([packer, *(["-c"] if suffix else []), core], capture_output=True, check=True, timeout=TIMEOUT).stdout
+        packed = scene.home / f"packed{suffix}"
+        packed.write_bytes(text)
+        check_core(scene, packed, path)
+        with packed.open("rb") as stream:
+            done = subprocess.run([scene.bidctl, "-s", scene.store, "get", "--core=-", "elf", "--offline"], env=scene.environment,
+                                  input=stream.read(), capture_output=True, timeout=TIMEOUT, check=False)
+        assert done.returncode == DONE and b"needed 3, here 3" in done.stdout, (packer, done)
+        packed.write_bytes(text[:len(text) // 2])
+        done = scene.on_store("get", "--core", packed, "elf", "--offline", status=None)
+        assert not suffix or (done.returncode == REFUSED and "damaged or cut short" in done.stderr), (packer, done)
+    assert not list(scene.home.glob("bid*")), "a copy stayed"
+
+
+def case_core_of_container_takes_the_files_of_a_process_in_it(scene):
+    """The paths in the core are those of another root, that of the process."""
+    need(os.geteuid() == 0, "needs root, for chroot(2)")
+    inside = scene.home / "inside"
+    inside.mkdir()
+    program(scene, "-static").rename(inside / "victim")
+    chroot = ["chroot", inside, "/victim"]
+    core = kernel_core(scene, *chroot)
+    assert get(scene, "--core", core, "elf", "--offline", status=REFUSED)[1]["absent"] == 1
+    with running(*chroot) as process:
+        try:
+            items, found = get(scene, "--core", core, "--pid", process.pid, "elf", "--offline")
+        finally:
+            process.kill()
+    assert found["added"] == found["needed"] == 1 and items[ID_TWO, "elf"]["path"] == "/victim", found
+    scene.one_error("get", "--core", core, "--pid", process.pid, status=REFUSED, has="no such process")
 
 
 def case_core_damaged(scene):
