@@ -14,11 +14,11 @@
 #include "fds.h"
 #include "handle.h"
 #include "inode.h"
-#include "leaving.h"
 #include "lookers.h"
 #include "options.h"
 #include "staged.h"
 #include "tree.h"
+#include "unlinked.h"
 
 struct bid_backings;
 struct bid_notifier;
@@ -48,7 +48,7 @@ struct bid_fs {
 	struct bid_sandbox *sandbox; /* owned; entered after daemonising */
 	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
 	struct bid_tree tree;
-	struct bid_leaving leaving; /* has its own lock */
+	struct bid_unlinked unlinked_probes, unlinked_links; /* unlinked through the mount; have their own locks */
 	struct bid_dirlists listings; /* has its own lock */
 	struct bid_lookers lookers;
 	struct bid_handles *handles; /* owned; has its own lock */

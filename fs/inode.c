@@ -12,7 +12,10 @@
 #include "base/cleanup.h"
 #include "slot.h"
 
-enum { FIRST_ROOM = 1024 }; /* a power of two */
+enum {
+	FIRST_ROOM = 1024, /* a power of two */
+	REMOVED = 1, /* the serial of a directory that has lost its name */
+};
 
 /* What is attached to an inode: few have something. */
 struct attached {
@@ -231,7 +234,8 @@ static int place_of(struct bid_inodes *inodes, const struct bid_node *node, stru
 		if (place.index < 0)
 			break;
 		taken = bid_slot_node(&inodes->slots[place.index], place.at);
-		if (inodes->slots[place.index].serials[place.at])
+		/* the serial of a directory says that it was removed */
+		if (taken.type == BID_NODE_FILE && inodes->slots[place.index].serials[place.at])
 			taken.serial = 0;
 		if (bid_node_equal(&taken, node))
 			break;
@@ -498,6 +502,24 @@ bool bid_inodes_is_misled(struct bid_inodes *inodes, uint64_t number, const char
 		drop(inodes, place);
 	pthread_mutex_unlock(&inodes->lock);
 	return misled;
+}
+
+void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node)
+{
+	pthread_mutex_lock(&inodes->lock);
+	for (unsigned attempt = 0; attempt < BID_SLOT_ATTEMPTS; attempt++) {
+		struct place place = find(inodes, bid_class(node), bid_key(node, attempt));
+		struct bid_node taken;
+
+		if (place.index < 0)
+			break;
+		taken = bid_slot_node(&inodes->slots[place.index], place.at);
+		if (bid_node_equal(&taken, node)) {
+			inodes->slots[place.index].serials[place.at] = REMOVED;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&inodes->lock);
 }
 
 uint64_t bid_inodes_count(struct bid_inodes *inodes)

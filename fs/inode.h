@@ -74,6 +74,12 @@ void bid_inodes_told(struct bid_inodes *inodes, uint64_t number, const char *tex
 /* Does the kernel keep another text than @text of that symbolic link? It is then taken to have none. */
 bool bid_inodes_is_misled(struct bid_inodes *inodes, uint64_t number, const char *text);
 
+/*
+ * The directory @node has lost its name: its inode keeps the number for as long as the kernel holds it, and a new directory of the
+ * same name gets another number.
+ */
+void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node);
+
 /* How many there are. */
 uint64_t bid_inodes_count(struct bid_inodes *inodes);
 

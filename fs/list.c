@@ -121,7 +121,7 @@ static int emit_id(void *user, const struct bid_id *id)
 	struct bid_node node = { .type = link ? BID_NODE_LINK : BID_NODE_ID, .id = *id };
 	char hex[BID_ID_HEX_MAX];
 
-	if (link && bid_tree_hides(listing->tree, id))
+	if (link && bid_tree_is_unlinked(listing->tree, id))
 		return 0;
 	bid_id_format(id, hex);
 	return listing->fn(listing->user, link ? hex + 2 : hex, &node);
@@ -160,43 +160,39 @@ static int list_pieces(const struct listing *listing, int kinds)
 	return r;
 }
 
-/* The kinds of which there is something in @dir. */
-static int kinds_in(const struct bid_tree *tree, const struct bid_node *dir)
-{
-	int kinds = 0;
-
-	if (dir->type == BID_NODE_ID || bid_tree_is_target(tree, dir))
-		return bid_store_kinds(tree->store, &dir->id);
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (bid_tree_has_file(tree, dir, bid_kind_store_name((enum bid_kind)kind)))
-			kinds |= 1 << kind;
-	return kinds;
-}
-
 static int list_artifacts(const struct listing *listing)
 {
-	const struct bid_node *dir = listing->dir;
-	int kinds = kinds_in(listing->tree, dir), r = 0;
+	const struct bid_id *id = &listing->dir->id;
+	int kinds = bid_store_kinds(listing->tree->store, id), r = 0;
 
-	if (bid_tree_empties(listing->tree, dir))
-		return 0;
 	for (int i = BID_KIND_NONE + 1; kinds > 0 && i < BID_KIND_COUNT && r == 0; i++) {
 		enum bid_kind kind = (enum bid_kind)i;
 
-		if (dir->type == BID_NODE_PATH_ID) {
-			/* perf's view has a debug file only where there is one besides the ELF file */
-			if (kinds & 1 << kind)
-				r = emit_artifact(listing, bid_kind_store_name(kind), &dir->id, kind);
-			continue;
-		}
 		if (may_have(kinds, kind))
-			r = emit_artifact_twice(listing, bid_kind_name(kind), kind == BID_KIND_ELF ? "executable" : NULL, &dir->id,
-						kind);
+			r = emit_artifact_twice(listing, bid_kind_name(kind), kind == BID_KIND_ELF ? "executable" : NULL, id, kind);
 	}
-	if (r == 0 && dir->type == BID_NODE_ID)
+	if (r == 0)
 		r = list_pieces(listing, kinds);
-	if (r == 0 && dir->type == BID_NODE_ID)
-		r = emit(listing, "info");
+	return r == 0 ? emit(listing, "info") : r;
+}
+
+/* The artifacts in "<path>/ID": what lies there, whether perf's link leads there or not. */
+static int list_in_path_id(const struct listing *listing)
+{
+	struct bid_node node = { .type = BID_NODE_FILE, .id = listing->dir->id };
+	int r = 0;
+
+	for (int i = BID_KIND_NONE + 1; i < BID_KIND_COUNT && r == 0; i++) {
+		struct bid_file file = BID_FILE_NONE;
+
+		node.kind = (enum bid_kind)i;
+		if (bid_store_find_in(listing->tree->store, bid_node_path(listing->dir),
+				      &(struct bid_request){ .id = node.id, .kind = node.kind }, &file) < 0)
+			continue;
+		node.kind = file.kind;
+		bid_file_release(&file);
+		r = listing->fn(listing->user, bid_kind_store_name((enum bid_kind)i), &node);
+	}
 	return r;
 }
 
@@ -257,7 +253,7 @@ int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node,
 	case BID_NODE_ID:
 		return list_artifacts(&listing);
 	case BID_NODE_PATH_ID:
-		r = list_artifacts(&listing);
+		r = list_in_path_id(&listing);
 		return r == 0 ? list_part(&listing) : r;
 	case BID_NODE_SECTIONS:
 		return bid_store_each_section(tree->store, &node->id, emit_here, &listing);

@@ -50,7 +50,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 
 /*
- * ops_make.c: the file @name that is being written in @dir, or NULL. For bid_staged_put(). A link's placeholder goes by itself.
+ * ops_make.c: the file @name that is being written in @dir, or NULL. For bid_staged_put().
  */
 struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name);
 

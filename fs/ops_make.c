@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "kcore.h"
 #include "notify.h"
@@ -98,9 +97,8 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 		r = bid_tree_link(&parent->node, name, &node);
 	if (r == 0)
 		r = bid_store_symlink(fs->store, &node.id, text);
-	/* as tar(1) and cp(1) remove it before: the one that there is leads to the build, whatever they call that */
-	if ((r == 0 || r == -EEXIST) && bid_leaving_cancel(&fs->leaving, &node.id, bid_clock_ms()))
-		r = 0;
+	if (r == 0)
+		bid_unlinked_drop(&fs->unlinked_links, &node.id);
 	if (r == 0)
 		bid_notify_build(fs->notifier, &node.id, text + strlen("../../"));
 	/* with its first file a build got its link, of which the kernel does not know yet */
@@ -118,8 +116,8 @@ static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char 
 	char text[PATH_MAX];
 	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
 
-	/* who looks elsewhere may have had others made meanwhile */
-	if (bid_leaving_probes_cancel(&fs->leaving, id, bid_clock_ms()) && r == 0 && ftruncate(*ret_fd, 0) < 0)
+	/* a look by another name may have derived them again meanwhile */
+	if (bid_unlinked_drop(&fs->unlinked_probes, id) && r == 0 && ftruncate(*ret_fd, 0) < 0)
 		r = -errno;
 	if (r == 0 && snprintf(text, sizeof(text), "../../%s", path) < (int)sizeof(text))
 		bid_store_symlink(fs->store, id, text);
@@ -149,13 +147,8 @@ static const char *staging_dir(const struct bid_node *dir, char buf[static FAN_S
 struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name)
 {
 	char buf[FAN_SIZE];
-	struct bid_staged *staged = bid_staging_find(fs->staging, staging_dir(dir, buf), name);
 
-	if (!staged || dir->type != BID_NODE_LINKS_FAN || bid_tree_hides(&fs->tree, &staged->id))
-		return staged;
-	bid_staging_drop(fs->staging, staged);
-	bid_staged_put(fs->staging, staged);
-	return NULL;
+	return bid_staging_find(fs->staging, staging_dir(dir, buf), name);
 }
 
 void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi)
@@ -192,8 +185,6 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	}
 	if (r == 0 && fs->mode == BID_MODE_NO_OPEN)
 		bid_settler_wake(fs->settler);
-	if (r == 0 && placeholder)
-		bid_leaving_begin(&fs->leaving, &id, NULL, bid_clock_ms());
 	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & bid_staged_mode(fs)) < 0)
 		r = -errno;
 	if (r < 0) {

@@ -19,11 +19,11 @@
  * definitions it is kept what the kernel was told of, for when they are opened. Not what was made in memory, which can be made
  * again and may be large.
  */
-static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file)
+static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file, bool in_place)
 {
 	struct bid_fd *fd;
 
-	if ((fs->mode != BID_MODE_NO_OPEN && file->kind != BID_KIND_PROBES) || file->st.st_nlink == 0)
+	if ((fs->mode != BID_MODE_NO_OPEN && file->kind != BID_KIND_PROBES && !in_place) || file->st.st_nlink == 0)
 		return;
 	fd = bid_fds_keep(fs->fds, number, file);
 	if (fd)
@@ -77,7 +77,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		 */
 		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode == BID_MODE_PASSTHROUGH && file->st.st_nlink == 0);
 		bid_fds_told(fs->fds, entry.ino, &file->st);
-		keep_for_open(fs, entry.ino, file);
+		keep_for_open(fs, entry.ino, file, call->in_place);
 		bid_reply_told(req, &call->asked, &entry, &told);
 	}
 }
@@ -138,6 +138,28 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 		bid_reply_node(req, node, &st);
 }
 
+/*
+ * Answer with the file in "<path>/ID" itself, whether perf's link leads there or not. If none does, nothing else leads to the file:
+ * it is kept for who opens it.
+ */
+static bool answer_in_place(fuse_req_t req, struct bid_call *call)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *dir = NULL;
+	struct bid_file file = BID_FILE_NONE;
+	char where[PATH_MAX];
+
+	if (call->asked.dir == BID_NODE_PATH_ID)
+		dir = bid_inodes_find(fs->inodes, call->asked.dir_number, &buffer);
+	if (!dir || bid_store_find_in(fs->store, bid_node_path(&dir->node), &call->artifact, &file) < 0)
+		return false;
+	call->in_place = bid_watch_where(fs->watch, &call->artifact.id, where, sizeof(where)) < 0 &&
+			 bid_store_where(fs->store, &call->artifact.id, where, sizeof(where)) < 0;
+	answer_lookup(req, call, 0, &file);
+	bid_file_release(&file);
+	return true;
+}
+
 static void answer_child(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *child)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -146,6 +168,8 @@ static void answer_child(fuse_req_t req, const struct bid_asked *asked, const st
 
 	if (is_cut_when_read(fs, child, &section))
 		bid_reply_node(req, child, &section);
+	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call))
+		return;
 	else if (child->type == BID_NODE_FILE)
 		bid_wait(req, &call, answer_lookup);
 	else if (child->type == BID_NODE_KCORE_FILE)
@@ -221,7 +245,7 @@ static void fetch_link(fuse_req_t req, const struct bid_asked *asked, const stru
 	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF }, .asked = *asked };
 	struct bid_node link;
 
-	if (!fs->tree.any_id || bid_tree_link(dir, asked->name, &link) < 0 || bid_tree_hides(&fs->tree, &link.id)) {
+	if (!fs->tree.any_id || bid_tree_link(dir, asked->name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
 		fuse_reply_err(req, ENOENT);
 		return;
 	}

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "belief.h"
@@ -165,34 +164,56 @@ void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, uint64_t paren
 		bid_notify_name(fs->notifier, parent, name);
 }
 
-/* perf goes on to remove the directory, with which the build goes. A link that leads to none goes by itself. */
+/* The kernel may open what it knows in the directory @path of @id, which nothing but that leads to any more. */
+static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_node node = { .type = BID_NODE_FILE, .kind = (enum bid_kind)kind, .id = *id };
+		struct bid_request request = bid_node_request(&node);
+		struct bid_file file = BID_FILE_NONE;
+		struct bid_fd *fd;
+
+		if (bid_store_find_in(fs->store, path, &request, &file) < 0)
+			continue;
+		fd = bid_fds_keep(fs->fds, bid_inode_number(&node), &file);
+		if (fd)
+			bid_fds_put(fs->fds, fd);
+		bid_file_release(&file);
+	}
+}
+
 static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 {
-	char text[PATH_MAX];
+	char text[PATH_MAX], where[PATH_MAX];
 	int r = bid_tree_readlink(&fs->tree, link, text, sizeof(text));
 
 	if (r == 0)
-		r = bid_store_has(fs->store, &link->id);
-	if (r < 0)
-		return r;
+		keep_in(fs, &link->id, text + strlen("../../"));
 	if (r == 0)
-		return bid_store_drop(fs->store, &link->id);
-	bid_leaving_begin(&fs->leaving, &link->id, text + strlen("../../"), bid_clock_ms());
-	bid_notify_build(fs->notifier, &link->id, text + strlen("../../"));
-	return 0;
+		r = bid_store_unlink_link(fs->store, &link->id);
+	if ((r == 0 || r == -ENOENT) && bid_store_where(fs->store, &link->id, where, sizeof(where)) == 0)
+		r = -EROFS; /* a lower store has one */
+	else if (r == 0 || r == -ENOENT)
+		r = bid_unlinked_add(&fs->unlinked_links, &link->id);
+	if (r == 0)
+		bid_notify_build(fs->notifier, &link->id, NULL);
+	return r;
 }
 
-/* The directory @path of a build: alone, or with the build. */
-static int rmdir_build(struct bid_fs *fs, const char *path)
+/* The file of @node in the directory @path, or definitions that are derived, and so in no file. */
+static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const char *path)
 {
-	struct bid_id id;
-	int r;
+	struct bid_request request = bid_node_request(node);
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_unlink(fs->store, &request, path);
 
-	if (!bid_leaving_end(&fs->leaving, path, bid_clock_ms(), &id))
-		return bid_store_rmdir(fs->store, path);
-	r = bid_store_drop(fs->store, &id);
+	if (r == -ENOENT && node->kind == BID_KIND_PROBES)
+		r = bid_store_find(fs->store, &request, &file);
+	bid_file_release(&file);
+	if (r == 0 && node->kind == BID_KIND_PROBES)
+		r = bid_unlinked_add(&fs->unlinked_probes, &node->id);
 	if (r == 0)
-		bid_notify_build(fs->notifier, &id, path);
+		bid_notify_build(fs->notifier, &node->id, path);
 	return r;
 }
 
@@ -237,7 +258,8 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	if (staged) {
 		r = unlink_staged(fs, staged);
 		bid_staged_put(fs->staging, staged);
-		if (r != -EEXIST) {
+		/* a link may have come behind tar's placeholder for it */
+		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FAN) {
 			fuse_reply_err(req, -r);
 			return;
 		}
@@ -248,16 +270,11 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	else if (r == 0 && node.type == BID_NODE_KCORE_FILE)
 		r = bid_store_unlink_kcore(fs->store, node.path);
 	else if (r == 0 && node.type == BID_NODE_FILE && parent->node.type == BID_NODE_PATH_ID)
-		r = bid_store_unlink(fs->store, &(struct bid_request){ .id = node.id, .kind = node.kind },
-				     bid_node_path(&parent->node));
+		r = unlink_artifact(fs, &node, bid_node_path(&parent->node));
 	else if (r == 0)
 		r = -EPERM;
-	if (r == 0 && node.type == BID_NODE_FILE && node.kind == BID_KIND_PROBES)
-		bid_leaving_probes(&fs->leaving, &node.id, bid_clock_ms());
-	if (r == 0 && node.type == BID_NODE_FILE)
-		bid_notify_build(fs->notifier, &node.id, bid_node_path(&parent->node));
 	bid_node_release(&node);
-	fuse_reply_err(req, r == -EINVAL ? ENOENT : -r);
+	fuse_reply_err(req, (r == -EINVAL || r == -ENOENT) ? (staged ? 0 : ENOENT) : -r);
 }
 
 void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
@@ -277,15 +294,12 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 		r = -EPERM;
 	} else if (r == 0) {
 		snprintf(path, sizeof(path), "%s", bid_node_path(&node));
-		r = rmdir_build(fs, path);
+		r = bid_store_rmdir(fs->store, path);
 	}
-	/* what goes may be gone already, and whoever removes it goes on through what the kernel still knows */
-	if (r == -ENOENT)
-		r = 0;
-	/* what was refused, or never written to its end, is not listed; perf would take it for the file */
+	/* temporary names are not listed, so that nobody could empty the directory of them */
 	if (r == 0) {
 		bid_staging_drop_in(fs->staging, path, fs->mode != BID_MODE_NO_OPEN);
-		bid_leaving_removed(&fs->leaving, bid_inode_number(&node));
+		bid_inodes_remove(fs->inodes, &node);
 	}
 	bid_node_release(&node);
 	fuse_reply_err(req, -r);

@@ -37,7 +37,8 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 	char target[PATH_MAX];
 
 	/* programs such as cp(1) compare what they looked at with what they opened */
-	st.st_ino = node->serial ? bid_inode_number(&(struct bid_node){ .type = node->type }) : inode->number;
+	st.st_ino = node->serial && bid_node_format(node) == S_IFREG ? bid_inode_number(&(struct bid_node){ .type = node->type })
+								     : inode->number;
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
 	switch (bid_node_format(node)) {
 	case S_IFDIR:
@@ -190,8 +191,6 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 		return r;
 	}
 	entry.ino = inode.number;
-	if (is_perfs(node))
-		entry.generation = bid_leaving_generation(&fs->leaving, inode.number);
 	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode);
 	entry.entry_timeout = entry_timeout(fs, node);
 	entry.attr_timeout = bid_attr_timeout(fs, node);

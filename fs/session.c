@@ -321,8 +321,10 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	int status = BID_EXIT_SYSTEM, r;
 
 	clock_gettime(CLOCK_REALTIME, &fs.started);
-	bid_leaving_init(&fs.leaving);
-	fs.tree.leaving = &fs.leaving;
+	bid_unlinked_init(&fs.unlinked_probes);
+	bid_unlinked_init(&fs.unlinked_links);
+	fs.tree.probes = &fs.unlinked_probes;
+	fs.tree.links = &fs.unlinked_links;
 	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
 	fs.max_kept = raise_limit();
 	r = bid_servers_new(options, &fs.servers);
@@ -347,7 +349,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_inodes_free(fs.inodes);
 	bid_backings_free(fs.backings);
 	bid_budget_release(&fs.budget);
-	bid_leaving_release(&fs.leaving);
+	bid_unlinked_release(&fs.unlinked_probes);
+	bid_unlinked_release(&fs.unlinked_links);
 	fuse_opt_free_args(&args);
 	return status;
 }

@@ -32,7 +32,8 @@ struct bid_slot {
 	uint32_t next; /* the owner's */
 	/* references of the kernel, which are not counted any more at UINT32_MAX; of TOLD a hash of the text that the kernel has */
 	uint32_t values[BID_SLOT_PLACES];
-	uint32_t serials[BID_SLOT_PLACES]; /* of artifacts, which are found without; not that of a large node */
+	uint32_t serials
+		[BID_SLOT_PLACES]; /* of artifacts, which are found without, and of removed directories; not that of a large node */
 	uint8_t classes[BID_SLOT_PLACES];
 	uint8_t attempt : 6; /* see bid_key() */
 	uint8_t attached : BID_SLOT_PLACES; /* the owner's: has an attachment, by place */

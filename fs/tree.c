@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "kcore.h"
-#include "leaving.h"
 #include "names.h"
 #include "source_name.h"
+#include "unlinked.h"
 
 enum { PATH_ID_MIN = 8 }; /* bytes; below an original path a shorter hex name that is not stored is taken for a name */
 
@@ -111,12 +110,6 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
 	return bid_kcore_has(tree, &child->id) > 0 ? 0 : -ENOENT;
 }
 
-/* Was the link to a build in @path removed a moment ago? */
-static bool is_leaving(const struct bid_tree *tree, const char *path)
-{
-	return tree->leaving && bid_leaving_has(tree->leaving, path, bid_clock_ms());
-}
-
 /*
  * Without sources, a link that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with
  * it. With sources what it leads to is fetched (ops_name.c).
@@ -125,7 +118,7 @@ static int lookup_link(const struct bid_tree *tree, const struct bid_node *paren
 {
 	int r = bid_tree_link(parent, name, child);
 
-	if (r == 0 && bid_tree_hides(tree, &child->id))
+	if (r == 0 && bid_tree_is_unlinked(tree, &child->id))
 		r = -ENOENT;
 	if (r == 0 && tree->any_id)
 		return bid_store_has(tree->store, &child->id) > 0 ? 0 : -ENOENT;
@@ -143,9 +136,7 @@ static int stop_at_first(void *user, const char *name, enum bid_entry entry)
  */
 static bool is_empty_build(const struct bid_tree *tree, const char *parent, const struct bid_node *child)
 {
-	return *parent && child->id.len >= PATH_ID_MIN &&
-	       bid_store_each_entry(tree->store, child->path, stop_at_first, NULL) != 1 &&
-	       (!is_leaving(tree, child->path) || bid_leaving_empties(tree->leaving, child->path, bid_clock_ms()));
+	return *parent && child->id.len >= PATH_ID_MIN && bid_store_each_entry(tree->store, child->path, stop_at_first, NULL) != 1;
 }
 
 static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
@@ -164,8 +155,6 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 
 	r = bid_id_parse_str(name, &child->id);
 	entry = bid_store_classify(tree->store, child->path);
-	if (entry == BID_ENTRY_NONE && is_leaving(tree, child->path))
-		entry = BID_ENTRY_DIR;
 	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && is_empty_build(tree, parent, child)))) {
 		child->type = BID_NODE_PATH_ID;
 		return 0;
@@ -243,15 +232,12 @@ static int join(uint8_t fan, const char *name, size_t len, struct bid_id *ret_id
 	return bid_id_parse(hex, len + 2, ret_id);
 }
 
-bool bid_tree_hides(const struct bid_tree *tree, const struct bid_id *id)
+bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id)
 {
-	return tree->leaving && bid_leaving_hides(tree->leaving, id, bid_clock_ms());
-}
+	char where[PATH_MAX];
 
-bool bid_tree_empties(const struct bid_tree *tree, const struct bid_node *dir)
-{
-	return dir->type == BID_NODE_PATH_ID && tree->leaving &&
-	       bid_leaving_empties(tree->leaving, bid_node_path(dir), bid_clock_ms());
+	return tree->links && bid_unlinked_has(tree->links, id) &&
+	       bid_store_where(tree->store, id, where, sizeof(where)) == -ENOENT;
 }
 
 int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link)
@@ -313,7 +299,7 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 	child->kind = bid_tree_kind(name);
 	if (child->kind == BID_KIND_NONE)
 		return -EINVAL;
-	if (child->kind == BID_KIND_PROBES && tree->leaving && bid_leaving_hides_probes(tree->leaving, &child->id, bid_clock_ms()))
+	if (child->kind == BID_KIND_PROBES && tree->probes && bid_unlinked_has(tree->probes, &child->id))
 		return -ENOENT;
 	if (bid_tree_has_file(tree, parent, name))
 		return 0;

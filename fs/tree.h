@@ -11,11 +11,11 @@
 
 #include "node.h"
 
-struct bid_leaving;
+struct bid_unlinked;
 
 struct bid_tree {
 	struct bid_store *store; /* borrowed */
-	struct bid_leaving *leaving; /* borrowed; NULL if nothing is removed */
+	struct bid_unlinked *probes, *links; /* unlinked ones; borrowed; NULL if nothing is unlinked */
 	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 
@@ -41,9 +41,8 @@ enum bid_kind bid_tree_kind(const char *name);
 /* May the file of @node, such a directory, that has its place have the name @name? */
 bool bid_tree_takes(const struct bid_node *node, const char *name);
 
-/* Was the link of @id removed through the mount a moment ago, or the directory @dir emptied by that? (leaving.h) */
-bool bid_tree_hides(const struct bid_tree *tree, const struct bid_id *id);
-bool bid_tree_empties(const struct bid_tree *tree, const struct bid_node *dir);
+/* Was the link of @id unlinked through the mount, and none made since? */
+bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id);
 
 /* Is @dir, a BID_NODE_PATH_ID, the directory that perf's link of its id leads to? */
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir);

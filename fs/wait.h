@@ -9,6 +9,7 @@
 struct bid_call {
 	struct bid_request artifact;
 	struct bid_asked asked; /* for lookup: without the name if it is answered later */
+	bool in_place; /* for lookup: no link leads to the file, only its directory */
 	struct bid_inode inode; /* for open and read: the artifact's; held by the kernel until it is answered */
 	struct fuse_file_info fi; /* for open */
 	size_t size; /* for read */

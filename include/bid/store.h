@@ -87,6 +87,12 @@ void bid_file_release(struct bid_file *file);
 int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
 /*
+ * The same of what lies in the directory @dir alone, relative to the store or a lower one: "usr/bin/ls/ID". It need not be found
+ * by its id.
+ */
+int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file);
+
+/*
  * Check @file, which bid_store_find() found for @request, once more, as it is open: it may have been changed, or lost its name.
  * Its stat was taken just now. Returns 0, -EBADMSG if it is not the artifact any more, or as pread(2).
  */

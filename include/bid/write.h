@@ -76,16 +76,10 @@ int bid_store_rmdir(struct bid_store *store, const char *path);
  */
 int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const char *text);
 
-/*
- * perf's link for @id goes, and the build with it: all its names, objects and records. Returns 0, or -ENOENT if there is no such
- * link.
- */
-int bid_store_drop(struct bid_store *store, const struct bid_id *id);
+/* Remove perf's link for @id, and nothing else. Returns 0, or -ENOENT if there is no such link. */
+int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id);
 
-/*
- * The file of @request in the directory @path goes; if it is not in there, the one in the places that need no link, of which every
- * directory of the build tells. -ENOENT if there is none.
- */
+/* Remove the file of @request in the directory @path. -ENOENT if there is none. */
 int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path);
 
 /* unlink(2) of a file, rmdir(2) of the directory of a copy of /proc/kcore; what nobody is shown does not count as there. */

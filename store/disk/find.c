@@ -180,6 +180,22 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;
 }
 
+int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	int result = -ENOENT;
+
+	for (; store; store = bid_store_lower(store)) {
+		int r = bid_store_has_paths(store) ? find_in_place(store, dir, &filed, request, ret_file) : -ENOENT;
+
+		if (r == 0)
+			return 0;
+		if (result == -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
 /* Does one store have a file or a directory for the id filed as @filed, where artifacts of @kind may lie? */
 static int has_filed(struct bid_store *store, const struct bid_id *filed, enum bid_kind kind)
 {

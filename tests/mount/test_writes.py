@@ -124,6 +124,8 @@ def test_a_cache_is_copied_onto_it(view, mode, store, scene, cache, how):
     assert not (view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:]).exists()
     # of its other names the kernel is told behind its back
     tools.wait_until(lambda: not view.artifact(scene.burn.id).exists(), "the build's end")
+    # the other path is a name that no link leads to any more
+    shutil.rmtree(place_of(view, scene.copy, scene.burn.id))
     view.unmount()
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
 
@@ -313,21 +315,78 @@ def test_a_link_before_what_it_leads_to(view, store, scene):
     assert (link / "elf").read_bytes() == placed(view, scene.burn).read_bytes() == scene.burn.read()
 
 
-def test_a_link_that_was_only_removed_is_not_lost(view, scene):
-    """Whoever removes it and no more has removed nothing: what it led to is there at once if it is made anew."""
+def test_removed_link_stays_removed_and_leaves_the_files(mount, mode, store, place):
+    """unlink(2) of a link removes the link, of as many builds as there are, and nothing else."""
+    first, links, dirs = programs.small(place / "first"), [], []
+    for number in range(41):
+        build = programs.forge(first, f"{number:08x}{first.id[8:]}", place / f"app{number}")
+        programs.into_store(store, build.id, f"/usr/bin/app{number}", build.path)
+        links.append(pathlib.Path(build.id[:2], build.id[2:]))
+        dirs.append((pathlib.Path("usr/bin", f"app{number}", build.id), build))
+    m = mount("offline")
+    for link in links:
+        assert (m / ".build-id" / link / "elf").exists()
+    for link in links:
+        os.unlink(m / ".build-id" / link)
+    for path, build in dirs:
+        assert os.listdir(m / path) == ["elf"] and (m / path / "elf").read_bytes() == build.read()
+        assert not m.artifact(build.id).exists()
+    assert [link for link in links if os.path.lexists(m / ".build-id" / link) or os.path.lexists(store / ".build-id" / link)] == []
+    # made again, it leads to what is still there
+    os.symlink(f"../../{dirs[0][0]}", m / ".build-id" / links[0])
+    assert (m / ".build-id" / links[0] / "elf").read_bytes() == dirs[0][1].read()
+    tools.wait_until(m.artifact(dirs[0][1].id).exists, "the build")
+
+
+def test_rmdir_of_a_build_with_files_is_refused(view, scene):
+    """Also after its link was removed: files may have been added meanwhile."""
     scene.perf(view, "buildid-cache", "-a", scene.burn.path)
-    link, directory = view / ".build-id" / scene.burn.id[:2] / scene.burn.id[2:], place_of(view, scene.burn)
-    text = os.readlink(link)
-    os.unlink(link)
-    assert not os.path.lexists(link) and os.listdir(directory) == []
-    assert scene.burn.id[2:] not in os.listdir(link.parent)
-    assert view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
-    os.symlink(text, link)
-    assert (link / "elf").read_bytes() == scene.burn.read() and "elf" in os.listdir(directory)
-    os.unlink(link)
+    directory = place_of(view, scene.burn)
+    (directory / "probes").write_bytes(b"p:my/keep 0x1159\n")
+    os.unlink(view.link(scene.burn.id))
+    assert tools.errno_of(os.rmdir, directory) == errno.ENOTEMPTY
+    assert sorted(os.listdir(directory)) == ["elf", "probes"] and (directory / "elf").read_bytes() == scene.burn.read()
+    os.unlink(directory / "elf")
+    assert tools.errno_of(os.rmdir, directory) == errno.ENOTEMPTY
+    os.unlink(directory / "probes")
     os.rmdir(directory)
-    assert not directory.exists() and not os.path.lexists(link)
-    tools.wait_until(lambda: not view.artifact(scene.burn.id).exists(), "the build's end")
+    assert not directory.exists() and not view.artifact(scene.burn.id).exists()
+
+
+def test_open_directory_survives_other_removals(view):
+    """Its name was removed once and made again; then 300 others go."""
+    top = view / "opt/things"
+    top.mkdir(parents=True)
+    (top / "kept").mkdir()
+    gone = os.open(top / "kept", os.O_RDONLY)
+    os.rmdir(top / "kept")
+    (top / "kept").mkdir()
+    kept = os.open(top / "kept", os.O_RDONLY)
+    for number in range(300):
+        (top / f"other{number % 3}").mkdir()
+        os.rmdir(top / f"other{number % 3}")
+    os.stat(top / "kept")
+    assert os.listdir(kept) == [] and os.path.samestat(os.fstat(kept), os.stat(top / "kept"))
+    assert tools.errno_of(os.listdir, gone) in (0, errno.ENOENT)
+    os.mkdir("below", dir_fd=kept)
+    assert os.listdir(top / "kept") == ["below"]
+    os.close(kept)
+    os.close(gone)
+
+
+def test_derived_probes_are_unlinked_and_written_anew(view, scene):
+    """tar(1) unlinks what is in its way, and then makes a file that must not be there yet."""
+    scene.perf(view, "buildid-cache", "-a", scene.probed.path)
+    probes = place_of(view, scene.probed) / "probes"
+    with contextlib.suppress(FileNotFoundError):
+        (view.store if view.store != view.path else view.path).joinpath(probes.relative_to(view.path)).unlink()
+    for _ in range(2):
+        if probes.exists():
+            os.unlink(probes)
+        descriptor = os.open(probes, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        os.write(descriptor, b"p:my/own 0x1159\n")
+        os.close(descriptor)
+        assert probes.read_bytes() == b"p:my/own 0x1159\n"
 
 
 def test_a_symbol_table_is_published_whole(mount, mode):

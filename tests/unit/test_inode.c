@@ -348,6 +348,29 @@ static void what_is_being_written_is_known_by_its_number(void **state)
 	assert_int_equal(bid_inode_staged(BID_INODE_ROOT), 0);
 }
 
+static void removed_directory_keeps_its_number_from_the_next(void **state)
+{
+	struct bid_inodes *inodes = *state;
+	struct bid_node node = { .type = BID_NODE_PATH, .path = (char *)"usr/lib" };
+	uint64_t numbers[3];
+	struct bid_inode buffer;
+
+	for (size_t i = 0; i < 3; i++) {
+		numbers[i] = get(inodes, &node);
+		for (size_t j = 0; j < i; j++)
+			assert_true(numbers[i] != numbers[j]);
+		if (i < 2)
+			bid_inodes_remove(inodes, &node);
+	}
+	assert_int_equal(get(inodes, &node), numbers[2]);
+	/* an open one is still a directory of that path */
+	assert_string_equal(bid_inodes_find(inodes, numbers[0], &buffer)->node.path, "usr/lib");
+	assert_int_equal(bid_node_format(&buffer.node), S_IFDIR);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(bid_inodes_forget(inodes, numbers[i], 2));
+	assert_int_equal(get(inodes, &node), bid_inode_number(&node));
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
@@ -360,6 +383,7 @@ int main(void)
 		TEST(numbers_of_no_node_find_none),
 		TEST(links_have_the_text_that_the_kernel_was_told),
 		TEST(attachments_go_with_their_inode),
+		TEST(removed_directory_keeps_its_number_from_the_next),
 		TEST(what_is_being_written_is_known_by_its_number),
 		TEST(many_come_and_go),
 	};

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/remove.h>
-
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/entries.h"
@@ -20,8 +18,6 @@
 #include "disk/publish/publish.h"
 #include "disk/root.h"
 #include "disk/store.h"
-
-enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
 
 int bid_store_mkdir(struct bid_store *store, const char *path)
 {
@@ -70,73 +66,7 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 	return bid_publish_link(store, &filed, target, false);
 }
 
-static int stop_at_other(void *user, const char *note, const char *path, bool there)
-{
-	return there && strcmp(path, user) != 0;
-}
-
-/*
- * May the files of @path have other names in the store? A file with a single name has none, unless it was put in another's
- * place.
- */
-static bool has_siblings(struct bid_store *store, const struct bid_id *filed, const char *path)
-{
-	if (bid_names_each(store, filed, stop_at_other, (void *)path) == 1)
-		return true;
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		char file[PATH_MAX + 16];
-		struct stat st;
-
-		snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name((enum bid_kind)kind));
-		if (bid_store_stat(store, file, &st) == 0 && st.st_nlink > 1)
-			return true;
-	}
-	return false;
-}
-
-/* What lies in the places that need no link, as a kernel's table beside its vmlinux does. Returns how many kinds went. */
-static int take_known(struct bid_store *store, const struct bid_id *filed, unsigned kinds)
-{
-	int n = 0;
-
-	for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++) {
-		char place[BID_LAYOUT_MAX];
-		int before, left;
-
-		bid_layout_under(bid_place_known(i), filed, place);
-		before = bid_place_kinds(store, place);
-		left = before & (int)kinds ? bid_entry_take(store, place, kinds) : before;
-		if (left < 0)
-			return left;
-		n += __builtin_popcount((unsigned)before & ~(unsigned)left);
-	}
-	return n;
-}
-
-/* The link of @filed, which leads to @target, and what is there. */
-static int drop_build(struct bid_store *store, const struct bid_id *filed, const char *target)
-{
-	struct bid_removal removal = { .id = *filed };
-	int r;
-
-	/* to find the other names means to look at the whole store */
-	if (has_siblings(store, filed, target)) {
-		r = bid_store_remove(store, &removal, 1);
-		return r < 0 ? r : removal.error;
-	}
-	/* the link first, as perf does it, so that nobody is led to what is about to go */
-	r = bid_link_drop(store, filed, target);
-	if (r == 0)
-		r = bid_entry_take(store, target, ALL_KINDS);
-	if (r >= 0)
-		r = take_known(store, filed, ALL_KINDS);
-	if (r < 0)
-		return r;
-	bid_records_drop(store, filed, ALL_KINDS, true);
-	return 0;
-}
-
-int bid_store_drop(struct bid_store *store, const struct bid_id *id)
+int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
 {
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;
@@ -146,24 +76,12 @@ int bid_store_drop(struct bid_store *store, const struct bid_id *id)
 		return -EROFS;
 	while (bid_spelling_next(&spelling, id, &filed)) {
 		char target[PATH_MAX], link[BID_LAYOUT_MAX];
+		enum bid_link_state state = bid_link_look(store, &filed, target);
 		int r;
 
-		switch (bid_link_look(store, &filed, target)) {
-		case BID_LINK_GOOD:
-			r = drop_build(store, &filed, target);
-			break;
-		case BID_LINK_DANGLING:
-		case BID_LINK_ASTRAY:
-		case BID_LINK_FOREIGN:
-		case BID_LINK_FILE:
-			r = bid_entry_unlink(store, bid_layout_link(&filed, link));
-			break;
-		case BID_LINK_ODD:
-			r = -EPERM;
-			break;
-		default:
+		if (state == BID_LINK_NONE)
 			continue;
-		}
+		r = state == BID_LINK_ODD ? -EPERM : bid_entry_unlink(store, bid_layout_link(&filed, link));
 		if (r < 0 && r != -ENOENT)
 			return r;
 		result = 0;
@@ -175,21 +93,18 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
 	char file[PATH_MAX + 16];
-	int r;
+	int r, kinds;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
 	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
 	r = bid_entry_unlink(store, file);
-	/* whoever lists @path is told of what lies there, too */
-	if (r == -ENOENT) {
-		int taken = take_known(store, &filed, 1U << request->kind);
-
-		r = taken < 0 ? taken : taken > 0 ? 0 : -ENOENT;
-	}
-	if (r == 0 && !(bid_store_kinds(store, &request->id) & 1 << request->kind))
-		bid_records_drop(store, &filed, 1U << request->kind, false);
-	return r;
+	if (r < 0)
+		return r;
+	kinds = bid_store_kinds(store, &request->id);
+	if (kinds >= 0 && !(kinds & 1 << request->kind))
+		bid_records_drop(store, &filed, 1U << request->kind, kinds == 0);
+	return 0;
 }
 
 /* New definitions begin with what a lower store has: it would be hidden by them. */
