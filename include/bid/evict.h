@@ -90,8 +90,9 @@ int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, stru
 		     struct bid_forgotten *ret_gone);
 
 /*
- * Somebody adds what may have been fetched before, and is here already: it is his from now on, and is never evicted. Returns 0, or
- * -ENOENT if nothing is recorded of it.
+ * Mark the artifact of @request, which bid_store_find() has found, as added: it may have been fetched before, and is never evicted
+ * from now on. Returns 0; 1 if nothing is recorded of it, so that nothing evicts it either; as bid_store_find() if it is not there
+ * any more; or why its record can be neither written nor removed.
  */
 int bid_store_claim(struct bid_store *store, const struct bid_request *request);
 

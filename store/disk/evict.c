@@ -15,10 +15,12 @@
 #include "base/cleanup.h"
 #include "disk/derive/section.h"
 #include "disk/entries.h"
+#include "disk/find.h"
 #include "disk/idset.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/lock_file.h"
 #include "disk/made.h"
 #include "disk/piece.h"
 #include "disk/record.h"
@@ -41,6 +43,7 @@ struct candidate {
 
 struct candidates {
 	struct bid_store *store;
+	bool dry_run;
 	struct candidate *candidates; /* owned */
 	size_t n, room;
 	uint64_t size;
@@ -124,16 +127,38 @@ static int add(struct candidates *candidates, const struct bid_request *request,
 	return 0;
 }
 
+/* A download or an eviction was killed between the record and the file: take away what is left of it. */
+static void drop_remains(struct bid_store *store, const struct bid_request *request)
+{
+	bid_auto_fd int lock = bid_store_lock(store, true);
+	char nameless[BID_LAYOUT_MAX], target[PATH_MAX];
+	struct stat st;
+
+	if (bid_find_stat(store, request, &st) == 0)
+		return;
+	if (!request->detail) {
+		bid_entry_prune(store, bid_layout_under(BID_STORE_NAMELESS, &request->id, nameless));
+		if (bid_link_look(store, &request->id, target) == BID_LINK_DANGLING)
+			bid_link_drop(store, &request->id, target);
+	}
+	bid_record_drop(store, request);
+}
+
 static int collect(void *user, const struct bid_request *request, const struct stat *record)
 {
 	struct candidates *candidates = user;
 	struct candidate candidate = { .last_use = record->st_mtim.tv_sec, .last_use_ns = record->st_mtim.tv_nsec };
 	struct found found;
+	struct stat st;
 	off_t size;
 
-	if (request->id.len > BID_ID_PERF_MAX || !was_got(candidates->store, request, &candidate.made, &size) ||
-	    !locate(candidates->store, request, size, &found))
+	if (request->id.len > BID_ID_PERF_MAX || !was_got(candidates->store, request, &candidate.made, &size))
 		return 0;
+	if (!locate(candidates->store, request, size, &found)) {
+		if (!candidates->dry_run && bid_find_stat(candidates->store, request, &st) < 0)
+			drop_remains(candidates->store, request);
+		return 0;
+	}
 	candidate.size = on_disk(&found.st);
 	return add(candidates, request, &candidate);
 }
@@ -231,7 +256,9 @@ static bool is_unused(struct bid_store *store, const struct bid_request *request
 static int take(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate, bool dry_run,
 		struct found *ret_found)
 {
+	bid_auto_fd int lock = -1;
 	struct stat record;
+	bool emptied;
 	int r;
 
 	if (!is_unused(store, request, candidate, &record, ret_found))
@@ -240,18 +267,21 @@ static int take(struct bid_store *store, const struct bid_request *request, cons
 		return -EBUSY;
 	if (dry_run)
 		return 0;
+	lock = bid_store_lock(store, true);
+	/* somebody may have added it until now: then it is his */
+	if (!is_unused(store, request, candidate, &record, ret_found))
+		return -EAGAIN;
 	if (candidate->kept)
 		return bid_entry_unlink(store, ret_found->path);
-	if (request->detail) {
-		bid_record_drop(store, request);
-		return bid_piece_remove(store, request);
-	}
-	r = bid_entry_take(store, ret_found->place, 1U << request->kind);
+	r = request->detail ? bid_piece_remove(store, request) : bid_entry_take(store, ret_found->place, 1U << request->kind);
 	if (r < 0)
 		return r;
-	/* who was without it may have fetched it again meanwhile */
-	bid_record_drop_unchanged(store, request, &record);
-	return r == 0;
+	emptied = r == 0 && !request->detail;
+	if (emptied)
+		bid_link_leave(store, &request->id, ret_found->place);
+	/* at last: by it, the next eviction finds what is left if this one is killed */
+	bid_record_drop(store, request);
+	return emptied;
 }
 
 struct heirs {
@@ -262,10 +292,13 @@ struct heirs {
 static int adopt(void *user, const struct bid_place_of *entry)
 {
 	const struct heirs *heirs = user;
+	bid_auto_fd int lock = -1;
 	char target[PATH_MAX];
 
-	if (entry->kinds == 0 || !bid_idset_find(heirs->wanted, &entry->id) ||
-	    bid_link_look(heirs->store, &entry->id, target) != BID_LINK_NONE)
+	if (entry->kinds == 0 || !bid_idset_find(heirs->wanted, &entry->id))
+		return 0;
+	lock = bid_store_lock(heirs->store, true);
+	if (bid_link_look(heirs->store, &entry->id, target) != BID_LINK_NONE)
 		return 0;
 	return bid_link_point(heirs->store, &entry->id, entry->path);
 }
@@ -324,10 +357,8 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 			continue;
 		stats->evicted++;
 		stats->evicted_size += candidate->size;
-		if (r > 0) {
-			bid_link_leave(store, &request.id, found.place);
+		if (r > 0)
 			emptied[n++] = request.id;
-		}
 		if (config->evicted)
 			config->evicted(config->user, &(struct bid_eviction){ .request = request,
 									      .path = found.path,
@@ -341,7 +372,7 @@ static int evict(const struct candidates *candidates, const struct bid_evict_con
 int bid_evict(struct bid_store *store, const struct bid_evict_config *config, uint64_t at_least, bool slack,
 	      struct bid_evict_stats *ret_stats)
 {
-	struct candidates candidates = { .store = store };
+	struct candidates candidates = { .store = store, .dry_run = config->dry_run };
 	struct bid_evict_stats stats = { 0 };
 	struct statvfs space;
 	int r;

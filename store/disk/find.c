@@ -245,6 +245,12 @@ int bid_find_stat(struct bid_store *store, const struct bid_request *request, st
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;
 
+	if (request->detail) {
+		char piece[PATH_MAX];
+
+		bid_piece_path(request, piece);
+		return bid_root_stat(bid_store_root(store), piece, ret_stat) == 0 ? 0 : -ENOENT;
+	}
 	while (bid_spelling_next(&spelling, &request->id, &filed)) {
 		struct bid_place place = { 0 };
 		char path[PATH_MAX + 16];

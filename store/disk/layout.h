@@ -12,6 +12,7 @@
 
 #define BID_LAYOUT_LINKS      ".build-id"
 #define BID_LAYOUT_PRIVATE    ".bidfs"
+#define BID_LAYOUT_LOCK	      BID_LAYOUT_PRIVATE "/lock"
 #define BID_LAYOUT_TEMP	      BID_LAYOUT_PRIVATE "/tmp"
 #define BID_LAYOUT_RECORDS    BID_LAYOUT_PRIVATE "/record"
 #define BID_LAYOUT_PACKS      BID_LAYOUT_PRIVATE "/pack"

@@ -4,12 +4,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "disk/layout.h"
 #include "disk/root.h"
+
+enum {
+	WAIT_MS = 5000,
+	PAUSE_NS = 1000 * 1000,
+};
 
 /* The new file open at @fd, 0600, is for whoever may write the directory @dir. */
 static int share(int fd, int dir)
@@ -55,4 +64,23 @@ int bid_lock_file_open(struct bid_store *store, const char *path, const char *gu
 		r = make(store, path, dir, ret_fd);
 	/* somebody else was faster */
 	return r == -EEXIST ? bid_root_open(bid_store_root(store), path, flags, ret_fd) : r;
+}
+
+int bid_store_lock(struct bid_store *store, bool exclusive)
+{
+	int64_t until = bid_clock_ms() + WAIT_MS;
+	bid_auto_fd int fd = -1;
+	int r = bid_lock_file_open(store, BID_LAYOUT_LOCK, BID_LAYOUT_PRIVATE, &fd);
+
+	while (r == 0 && flock(fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) < 0) {
+		if (errno != EINTR && (errno != EWOULDBLOCK || bid_clock_ms() >= until))
+			r = -errno;
+		else
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = PAUSE_NS }, NULL);
+	}
+	if (r < 0) {
+		bid_debug("%s: cannot lock '%s/" BID_LAYOUT_LOCK "'", strerror(-r), bid_store_path(store));
+		return -1;
+	}
+	return bid_steal_fd(&fd);
 }

@@ -14,4 +14,13 @@
  */
 int bid_lock_file_open(struct bid_store *store, const char *path, const char *guarded, int *ret_fd);
 
+/*
+ * Lock what the store has and what is recorded of it, by flock(2) of BID_LAYOUT_LOCK. Whoever publishes a download with its record
+ * holds it shared; who marks an artifact as added, evicts, removes or repairs holds it exclusively. Each holds it for milliseconds,
+ * looks again with the lock, and takes no lock inside another. Returns a descriptor that holds it until it is closed, or -1: the
+ * file cannot be had, as on a file system without locks, or somebody who was stopped has held the lock for five seconds. The
+ * caller goes on all the same.
+ */
+int bid_store_lock(struct bid_store *store, bool exclusive);
+
 #endif

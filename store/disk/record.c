@@ -15,6 +15,7 @@
 #include "base/io.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
+#include "disk/lock_file.h"
 #include "disk/pack/packs.h"
 #include "disk/publish/temp.h"
 #include "disk/record_name.h"
@@ -148,6 +149,7 @@ int bid_record_write(struct bid_store *store, const struct bid_record *record)
 
 int bid_record_set(struct bid_store *store, const struct bid_request *request, const char *key, const char *value)
 {
+	bid_auto_fd int lock = bid_store_lock(store, true);
 	struct stat st;
 	bool own;
 	json_t *json;
@@ -163,19 +165,44 @@ int bid_record_set(struct bid_store *store, const struct bid_request *request, c
 	return put(store, request, json, own ? (struct timespec[]){ st.st_atim, st.st_mtim } : NULL);
 }
 
-int bid_store_claim(struct bid_store *store, const struct bid_request *request)
+static bool says_fetched(const json_t *json)
 {
-	const char *how;
+	const char *how = json_string_value(json_object_get(json, "how"));
+
+	return how && strcmp(how, "fetched") == 0;
+}
+
+int bid_record_is_fetched(struct bid_store *store, const struct bid_request *request)
+{
 	json_t *json;
 	int r = bid_record_read(store, request, &json);
 
 	if (r < 0)
-		return r == -ENOENT ? r : 0;
-	how = json_string_value(json_object_get(json, "how"));
-	if (how && strcmp(how, "fetched") == 0)
-		bid_record_set(store, request, "how", "added");
+		return r;
+	r = says_fetched(json);
 	json_decref(json);
-	return 0;
+	return r;
+}
+
+int bid_record_claim(struct bid_store *store, const struct bid_request *request)
+{
+	json_t *json;
+	int r = bid_record_read(store, request, &json);
+
+	if (r < 0)
+		return r;
+	if (!says_fetched(json)) {
+		json_decref(json);
+		return 0;
+	}
+	bid_record_set_string(json, "how", "added");
+	r = put(store, request, json, NULL);
+	if (r < 0) {
+		/* nothing evicts what has no record */
+		bid_record_drop(store, request);
+		r = bid_record_is_fetched(store, request) > 0 ? r : 0;
+	}
+	return r;
 }
 
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
@@ -397,17 +424,5 @@ void bid_record_drop(struct bid_store *store, const struct bid_request *request)
 	if (is_packed(store, request))
 		put_text(store, request, "", NULL);
 	else if (open_place(store, request, false, &dir, name) == 0)
-		unlinkat(dir.fd, name, 0);
-}
-
-void bid_record_drop_unchanged(struct bid_store *store, const struct bid_request *request, const struct stat *was)
-{
-	char name[BID_LAYOUT_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	struct stat now;
-
-	/* one in its place is another file; its times change when the artifact is used */
-	if (open_place(store, request, false, &dir, name) == 0 && fstatat(dir.fd, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    now.st_ino == was->st_ino && now.st_dev == was->st_dev)
 		unlinkat(dir.fd, name, 0);
 }

@@ -28,9 +28,19 @@ int bid_record_write_text(struct bid_store *store, const struct bid_request *req
 
 /*
  * Set the string @key of the record of @request, and leave the rest of it, and the time of its last use, as it is. -ENOENT and
- * -EBADMSG as bid_record_read().
+ * -EBADMSG as bid_record_read(). Locking: takes the store's lock exclusively.
  */
 int bid_record_set(struct bid_store *store, const struct bid_request *request, const char *key, const char *value);
+
+/*
+ * Let the record of @request say that the artifact was added, if it says that it was fetched, with the time of now; where that
+ * cannot be written, the record goes. Returns 0, -ENOENT if there is none, or why neither can be. Locking: the caller holds the
+ * store's lock exclusively.
+ */
+int bid_record_claim(struct bid_store *store, const struct bid_request *request);
+
+/* Does it say that the artifact was fetched? 0, 1 or as bid_record_read(). */
+int bid_record_is_fetched(struct bid_store *store, const struct bid_request *request);
 
 /*
  * The artifact was used now. That is the modification time of its record, which is set if it is before @if_before. -ENOENT if there
@@ -64,9 +74,6 @@ bool bid_record_exists(struct bid_store *store, const struct bid_request *reques
 
 /* Remove the record of @request. In the place of one that is in a pack is an empty file then. */
 void bid_record_drop(struct bid_store *store, const struct bid_request *request);
-
-/* Remove the record of @request that has a file of its own, unless another was written since bid_record_stat() told of @was. */
-void bid_record_drop_unchanged(struct bid_store *store, const struct bid_request *request, const struct stat *was);
 
 /*
  * The detail of the piece whose record "xx/NAME" is. The caller gives it back with bid_detail_unref(). -EBADMSG if the record

@@ -15,6 +15,7 @@
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/lock_file.h"
 #include "disk/piece.h"
 #include "disk/publish/join.h"
 #include "disk/publish/naming.h"
@@ -244,6 +245,7 @@ static int remove_link(struct bid_store *store, const struct bid_id *filed, cons
 /* One removal, of whose build these are the @n names. */
 static void remove_one(struct bid_store *store, struct bid_removal *removal, struct name *names, size_t n)
 {
+	bid_auto_fd int lock = bid_store_lock(store, true);
 	bool pieces = n == 0 && !removal->path && bid_pieces_any(store, &removal->id);
 	const struct name *to;
 	struct bid_spelling spelling = { 0 };

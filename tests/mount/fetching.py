@@ -61,7 +61,8 @@ def contents(store):
     found = set()
     for at, _, files in os.walk(store):
         found |= {os.path.relpath(os.path.join(at, name), store) for name in files}
-    return {path for path in found if not path.startswith((".bidfs/record/", ".bidfs/pins", ".bidfs/absent", ".bidfs/fetching"))}
+    own = (".bidfs/record/", ".bidfs/pins", ".bidfs/absent", ".bidfs/fetching", ".bidfs/lock")
+    return {path for path in found if not path.startswith(own)}
 
 
 def leftovers(store):

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +13,50 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bid/evict.h>
 
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "disk/record.h"
+
+static unsigned until_killed; /* calls that change names in a directory, until one ends the process; 0: none */
+
+static void count_call(void)
+{
+	if (until_killed > 0 && --until_killed == 0)
+		_exit(9);
+}
+
+/* In the place of the C library's. */
+int linkat(int from, const char *name, int to, const char *as, int flags)
+{
+	count_call();
+	return (int)syscall(SYS_linkat, from, name, to, as, flags);
+}
+
+int symlinkat(const char *text, int dir, const char *name)
+{
+	count_call();
+	return (int)syscall(SYS_symlinkat, text, dir, name);
+}
+
+int unlinkat(int dir, const char *name, int flags)
+{
+	count_call();
+	return (int)syscall(SYS_unlinkat, dir, name, flags);
+}
+
+int mkdirat(int dir, const char *name, mode_t mode)
+{
+	count_call();
+	return (int)syscall(SYS_mkdirat, dir, name, mode);
+}
 
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
@@ -103,26 +140,8 @@ static void what_was_fetched_goes_without_a_trace(void **state)
 	who_only_reads_is_told_what_would_go(scene, 3);
 	assert_int_equal(evict_all(scene, false), 3);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store -type f ! -name pins -o -type l)\"");
+	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store -type f ! -name pins ! -name lock -o -type l)\"");
 	nothing_is_wrong(scene);
-}
-
-static void what_is_fetched_again_meanwhile_keeps_its_record(void **state)
-{
-	struct store_scene *scene = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
-	struct stat first, second;
-
-	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
-	assert_int_equal(bid_record_stat(scene->store, &request, &first), 0);
-	run(scene, "rm 'store/[debuginfod]/" ID_A "/elf'");
-	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
-	bid_record_drop_unchanged(scene->store, &request, &first);
-	assert_int_equal(bid_record_stat(scene->store, &request, &second), 0);
-	/* that it is used meanwhile does not keep it */
-	assert_int_equal(bid_record_used(scene->store, &request, second.st_mtim.tv_sec + 1), 0);
-	bid_record_drop_unchanged(scene->store, &request, &second);
-	assert_int_equal(bid_record_stat(scene->store, &request, &first), -ENOENT);
 }
 
 static void what_was_added_stays(void **state)
@@ -321,6 +340,118 @@ static void what_is_kept_for_the_next_reader_goes(void **state)
 	bid_store_on_let_go(scene->store, NULL, NULL);
 }
 
+static void *set_digests(void *user)
+{
+	const struct store_scene *scene = user;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+
+	for (int i = 0; i < 50; i++)
+		bid_record_set(scene->store, &request, "digest", "xxh3-128:00000000000000000000000000000000");
+	return NULL;
+}
+
+static void test_digest_set_beside_a_claim_leaves_it(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	pthread_t thread;
+
+	for (int i = 0; i < 20; i++) {
+		fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+		assert_int_equal(pthread_create(&thread, NULL, set_digests, scene), 0);
+		assert_int_equal(bid_store_claim(scene->store, &request), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_int_equal(evict_all(scene, false), 0);
+		run(scene, "rm -r store/*/" ID_A " store/.build-id/aa store/.bidfs/record");
+	}
+}
+
+/* Fetch and evict in a process that is killed at the call number @n. Returns whether it came to that. */
+static bool is_killed(const struct store_scene *scene, unsigned n, bool evicting)
+{
+	pid_t child;
+	int status;
+
+	if (evicting)
+		fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+	child = fork();
+	if (child == 0) {
+		until_killed = n;
+		if (evicting)
+			evict_all(scene, false);
+		else
+			fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 9));
+	return WEXITSTATUS(status) == 9;
+}
+
+/* No file that was fetched is without its record, by which it counts; and the next eviction clears away the rest. */
+static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
+{
+	struct store_scene *scene = *state;
+	unsigned n[2] = { 0 };
+
+	fetch(scene, ID_B, BID_KIND_ELF, "b");
+	for (int evicting = 0; evicting < 2; evicting++) {
+		while (is_killed(scene, ++n[evicting], evicting)) {
+			evict_all(scene, false);
+			run(scene,
+			    "find store -type f ! -name pins ! -name lock -o -type l -o -name 'aaaa*' | if read path; then "
+			    "echo \"after call %u: $path\"; exit 1; fi",
+			    n[evicting]);
+			nothing_is_wrong(scene);
+		}
+		evict_all(scene, false);
+	}
+	assert_true(n[0] > 4 && n[1] > 3);
+}
+
+/* What comes between the choice of an artifact and its removal. */
+struct between {
+	const struct store_scene *scene;
+	struct bid_file file; /* keeps it open, so that it is let go of */
+	int claimed;
+};
+
+static int add_between(void *user, const struct stat *st)
+{
+	struct between *between = user;
+	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+
+	if (between->file.fd < 0)
+		return -1;
+	between->claimed = bid_store_claim(between->scene->store, &request);
+	return bid_steal_fd(&between->file.fd);
+}
+
+static void test_file_added_while_it_is_chosen_stays(void **state)
+{
+	struct store_scene *scene = *state;
+	struct between between = { .scene = scene, .file = BID_FILE_NONE, .claimed = -1 };
+	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
+	struct bid_evict_stats stats;
+
+	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	assert_int_equal(bid_store_find(scene->store, &request, &between.file), 0);
+	bid_store_on_let_go(scene->store, add_between, &between);
+	assert_int_equal(bid_store_evict(scene->store, &config, &stats), 0);
+	bid_store_on_let_go(scene->store, NULL, NULL);
+	assert_int_equal(between.claimed, 0);
+	assert_int_equal(stats.evicted, 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	run(scene, "grep -q '\"how\": *\"added\"' store/.bidfs/record/aa/*");
+	assert_int_equal(evict_all(scene, false), 0);
+	/* and what is evicted is not there to be added */
+	fetch(scene, ID_B, BID_KIND_ELF, "b");
+	request = request_for(ID_B, BID_KIND_ELF);
+	assert_int_equal(evict_all(scene, false), 1);
+	assert_int_equal(bid_store_claim(scene->store, &request), -ENOENT);
+}
+
 /* A section, and an unpacked module, are cut and unpacked again; what they are made of stays. */
 static void what_was_made_goes_and_comes_again(void **state)
 {
@@ -508,7 +639,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_fetched_goes_without_a_trace),
-		TEST(what_is_fetched_again_meanwhile_keeps_its_record),
+		TEST(test_file_added_while_it_is_chosen_stays),
 		TEST(what_was_added_stays),
 		TEST(debuginfo_that_was_fetched_beside_a_users_file_goes),
 		TEST(what_is_not_known_to_be_fetched_stays),
@@ -517,6 +648,8 @@ int main(void)
 		TEST(a_use_is_noted_once_an_hour),
 		TEST(what_is_open_stays_and_does_not_count),
 		TEST(what_is_kept_for_the_next_reader_goes),
+		TEST(test_digest_set_beside_a_claim_leaves_it),
+		TEST(test_what_a_kill_leaves_is_counted_or_cleared),
 		TEST(what_was_made_goes_and_comes_again),
 		TEST(limits_are_kept_behind_the_writers_back),
 		TEST(readers_do_not_evict),

@@ -142,7 +142,7 @@ int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, en
 	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
 	struct bid_file file = BID_FILE_NONE;
 	char own[PATH_MAX];
-	int r;
+	int r, claimed;
 
 	r = own_place(adding, own);
 	if (r < 0)
@@ -152,15 +152,18 @@ int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, en
 		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 	/* an ELF file may stand in for its debuginfo; that is no debug file */
 	r = file.kind == request.kind && !adding->is_nameless ? add_name(store, adding, &file, own, durability) : 0;
-	adding->added.known = r == 0 && file.kind == request.kind;
+	/* from now on it is not what can be fetched again; unless it was evicted until now, and is to be put there after all */
+	claimed = r == 0 && file.kind == request.kind ? bid_store_claim(store, &request) : -ENOENT;
+	adding->added.known = claimed >= 0;
 	adding->is_fresh = adding->added.known && bid_store_is_fresh(store, &file.st);
-	/* from now on it is not what can be fetched again */
 	if (adding->added.known) {
-		if (bid_store_claim(store, &request) == -ENOENT && !bid_adding_is_own(store, adding))
+		if (claimed > 0 && !bid_adding_is_own(store, adding))
 			record_known(store, adding, &file);
 		bid_known_mend(store, adding, &file);
 	}
 	bid_file_release(&file);
+	if (r == 0 && claimed < 0 && claimed != -ENOENT)
+		r = claimed;
 	return r < 0 ? r : adding->added.known;
 }
 

@@ -18,10 +18,12 @@
 #include "base/trouble.h"
 #include "disk/aside.h"
 #include "disk/digest.h"
+#include "disk/find.h"
 #include "disk/history/evidence.h"
 #include "disk/history/pins.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
+#include "disk/lock_file.h"
 #include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/publish/filling.h"
@@ -285,7 +287,7 @@ static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *
 	/* whatever else went wrong, a missing link of perf's or a directory of root's, counts only if it is not found */
 	if (r < 0 && r != -EEXIST)
 		bid_debug("%s: cannot publish in '%s/%s'", strerror(-r), bid_store_path(txn->store), path);
-	return bid_store_find(txn->store, &txn->request, ret_file);
+	return bid_find_stored(txn->store, &txn->request, ret_file);
 }
 
 /* "<path>/<id>" */
@@ -348,15 +350,11 @@ static mode_t mode_of(enum bid_kind kind)
 	return kind == BID_KIND_ELF || kind == BID_KIND_VDSO ? 0755 : 0644;
 }
 
-/* Remember what was published, and that there is more of it now. */
-static void note(struct bid_txn *txn, struct bid_pins *pins, const struct bid_request *request, const struct bid_origin *origin,
-		 XXH128_hash_t hash)
+static int write_record(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin, XXH128_hash_t hash)
 {
 	char digest[BID_DIGEST_MAX];
-	int r = bid_pin_set(pins, request, hash);
+	int r;
 
-	if (r < 0)
-		bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
 	bid_digest_format(hash, digest);
 	r = bid_record_write(txn->store, &(struct bid_record){
 						 .request = *request,
@@ -365,9 +363,31 @@ static void note(struct bid_txn *txn, struct bid_pins *pins, const struct bid_re
 						 .size = bid_filling_size(&txn->filling),
 					 });
 	if (r < 0)
-		bid_debug("%s: no record of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
-	/* not before there is a record: by that it counts */
-	bid_keeper_published(bid_store_keeper(txn->store), bid_filling_size(&txn->filling));
+		bid_debug("%s: no record of what is published in '%s'", strerror(-r), bid_store_path(txn->store));
+	return r;
+}
+
+/*
+ * Publish it with its record, which comes first: what is killed in between leaves a record of nothing, that eviction clears away,
+ * and not a file that never counts. A file that somebody else put there has its own record, or none.
+ */
+static int publish_recorded(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin,
+			    XXH128_hash_t hash, struct bid_file *ret_file, bool *ret_ours)
+{
+	/* who adds the same finds it with its record, or not at all */
+	bid_auto_fd int lock = bid_store_lock(txn->store, false);
+	bool recorded;
+	struct stat st;
+	int r;
+
+	recorded = bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, hash) == 0;
+	r = publish(txn, &request->id, ret_file);
+	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && st.st_ino == ret_file->st.st_ino && st.st_dev == ret_file->st.st_dev;
+	if (recorded && !*ret_ours)
+		bid_record_drop(txn->store, request);
+	else if (*ret_ours && !recorded)
+		write_record(txn, request, origin, hash);
+	return r;
 }
 
 /* Give the file the time that its server told: debuggers compare the times of sources and programs. A time to come is none. */
@@ -386,7 +406,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request request;
 	XXH128_hash_t hash;
-	struct stat st;
+	bool ours;
 	int r;
 
 	r = flush(txn);
@@ -409,13 +429,17 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
 	do
-		r = publish(txn, &info.id, &file);
+		r = publish_recorded(txn, &request, origin, hash, &file, &ours);
 	while (may_retry(txn, r, 0));
 	if (r < 0)
 		return r;
-	/* what somebody else put there meanwhile has its own record, or none */
-	if (fstat(txn->temp.fd, &st) == 0 && st.st_ino == file.st.st_ino && st.st_dev == file.st.st_dev)
-		note(txn, pins, &request, origin, hash);
+	if (ours) {
+		r = bid_pin_set(pins, &request, hash);
+		if (r < 0)
+			bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
+		/* not before there is a record: by that it counts */
+		bid_keeper_published(bid_store_keeper(txn->store), bid_filling_size(&txn->filling));
+	}
 	*ret_file = file;
 	return 0;
 }

@@ -123,8 +123,9 @@ static bool is_stored(struct bid_scan *scan, const struct bid_walk_file *file, c
 	kinds = bid_store_kinds(scan->store, id);
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;
-	/* it may have been evicted and fetched since the scan that added it */
-	bid_store_claim(scan->store, &request);
+	/* it may have been evicted since the scan that added it, and fetched */
+	if (bid_store_claim(scan->store, &request) < 0)
+		return false;
 	if (bid_find_stat(scan->store, &request, ret_stat) < 0)
 		*ret_stat = (struct stat){ 0 };
 	return true;

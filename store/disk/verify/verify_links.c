@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "disk/layout.h"
+#include "disk/lock_file.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
@@ -15,10 +16,12 @@
 /* A link that leads to nothing, or to another id: remove it, unless it was put right meanwhile. */
 static bool remove_link(struct bid_verify *verify, const struct bid_id *filed, const char *target)
 {
+	bid_auto_fd int lock = bid_store_lock(verify->store, true);
 	char now[PATH_MAX];
+	enum bid_link_state state = bid_link_look(verify->store, filed, now);
 
-	if (bid_link_drop(verify->store, filed, target) < 0)
-		return bid_link_look(verify->store, filed, now) == BID_LINK_GOOD;
+	if ((state != BID_LINK_DANGLING && state != BID_LINK_ASTRAY) || bid_link_drop(verify->store, filed, target) < 0)
+		return state == BID_LINK_GOOD;
 	verify->unlinked = true;
 	return true;
 }

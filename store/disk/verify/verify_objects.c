@@ -17,6 +17,7 @@
 #include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/links.h"
+#include "disk/lock_file.h"
 #include "disk/names.h"
 #include "disk/publish/join.h"
 #include "disk/publish/replace.h"
@@ -383,6 +384,15 @@ static bool is_right(struct bid_verify *verify, const struct bid_place_of *entry
 	return true;
 }
 
+/* Let the link of its id lead to it, unless that leads to another name by now. */
+static bool link_orphan(struct bid_store *store, const struct bid_place_of *entry)
+{
+	bid_auto_fd int lock = bid_store_lock(store, true);
+	char target[PATH_MAX];
+
+	return bid_link_look(store, &entry->id, target) == BID_LINK_GOOD || bid_link_point(store, &entry->id, entry->path) == 0;
+}
+
 /* *@ret_linked is set if the link of its id leads to it. */
 static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bool *ret_linked)
 {
@@ -423,7 +433,7 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 	case BID_LINK_DANGLING:
 	case BID_LINK_ASTRAY:
 		finding.text = "no link leads to it";
-		finding.repaired = repair && bid_link_point(verify->store, &entry->id, entry->path) == 0;
+		finding.repaired = repair && link_orphan(verify->store, entry);
 		break;
 	default:
 		finding.text = "in the place of its link is something else";
@@ -453,6 +463,8 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 	if (fstat(entry->fd, &st) < 0 || st.st_ctim.tv_sec + FRESH_S > time(NULL))
 		return 0;
 	if (verify->config->repair) {
+		bid_auto_fd int lock = bid_store_lock(verify->store, true);
+
 		/* the directory first: if it is being filled it stays, and so does its link */
 		bid_entry_prune(verify->store, entry->path);
 		finding.repaired = bid_root_stat(bid_store_root(verify->store), entry->path, &st) == -ENOENT;
@@ -503,6 +515,8 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 			left.kinds &= ~(1U << kind);
 	}
 	if (left.kinds != entry->kinds && verify->config->repair) {
+		bid_auto_fd int lock = bid_store_lock(verify->store, true);
+
 		r = bid_entry_take(verify->store, entry->path, 0);
 		if (r <= 0)
 			bid_link_leave(verify->store, &entry->id, entry->path);

@@ -14,6 +14,7 @@
 #include "base/trouble.h"
 #include "disk/digest.h"
 #include "disk/layout.h"
+#include "disk/lock_file.h"
 #include "disk/names.h"
 #include "disk/publish/cookie.h"
 #include "disk/publish/temp.h"
@@ -76,6 +77,17 @@ bool bid_verify_drop(struct bid_verify *verify, const char *path)
 	return bid_entry_unlink(verify->store, path) == 0 || bid_entry_rmdir(verify->store, path) == 0;
 }
 
+/* Remove a record of what is not there, unless that is published at this moment. */
+static bool drop_stale(struct bid_verify *verify, const char *path, const struct bid_request *request, bool packed)
+{
+	bid_auto_fd int lock = bid_store_lock(verify->store, true), fd = -1;
+	struct stat st;
+
+	if (open_artifact(verify, request, &fd, &st) != -ENOENT)
+		return true;
+	return packed ? bid_verify_void(verify, request) : bid_verify_drop(verify, path);
+}
+
 /* The id that the file carries is longer than the one it is filed under, perhaps. */
 static struct bid_id carried(int fd, const struct bid_request *request)
 {
@@ -112,7 +124,7 @@ int bid_verify_record(struct bid_verify *verify, const char *path, const struct 
 			return 0;
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
-		finding.repaired = repair && (packed ? bid_verify_void(verify, request) : bid_verify_drop(verify, path));
+		finding.repaired = repair && drop_stale(verify, path, request, packed);
 		return bid_verify_found(verify, &finding);
 	}
 	record = packed ? json_incref(packed) : NULL;
@@ -414,7 +426,7 @@ static int check_foreign(struct bid_verify *verify)
 {
 	static const char *const known[] = { ".",	"..",	      "tmp",  "record",	  "unpacked",  "source",
 					     "section", "quarantine", "name", "pack",	  "pack.lock", "scan",
-					     "absent",	"cookie",     "pins", "kallsyms", "fetching" };
+					     "absent",	"cookie",     "pins", "kallsyms", "fetching",  "lock" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;

@@ -14,6 +14,7 @@
 #include "disk/digest.h"
 #include "disk/find.h"
 #include "disk/links.h"
+#include "disk/lock_file.h"
 #include "disk/names.h"
 #include "disk/publish/join.h"
 #include "disk/record.h"
@@ -153,6 +154,7 @@ int bid_verify_settle_vacated(struct bid_verify *verify)
 	for (size_t i = 0; i < verify->n_vacated; i++)
 		settle(verify, &verify->vacated[i]);
 	for (size_t i = 0; i < verify->n_vacated; i++) {
+		bid_auto_fd int lock = bid_store_lock(verify->store, true);
 		const struct bid_request *request = &verify->vacated[i].request;
 		struct stat st;
 
