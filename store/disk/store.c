@@ -13,6 +13,7 @@
 #include "disk/derive/modules.h"
 #include "disk/dirs.h"
 #include "disk/gates.h"
+#include "disk/history/pins.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/one.h"
@@ -30,6 +31,7 @@ struct bid_store {
 	struct bid_gates *gates; /* owned; has its own lock */
 	struct bid_modules *modules; /* owned; has its own lock */
 	struct bid_packs *packs; /* owned; has its own lock */
+	struct bid_pins *pins; /* owned; has its own lock; NULL for a store that is only read */
 	struct bid_denied denied;
 	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
@@ -81,6 +83,11 @@ struct bid_modules *bid_store_last_modules(struct bid_store *store)
 struct bid_packs *bid_store_packs(struct bid_store *store)
 {
 	return store->packs;
+}
+
+struct bid_pins *bid_store_pins(struct bid_store *store)
+{
+	return store->pins;
 }
 
 struct bid_denied *bid_store_denied(struct bid_store *store)
@@ -229,6 +236,8 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 		r = prepare_private(store);
 		if (r == 0)
 			r = bid_keeper_new(store, &store->keeper);
+		if (r == 0)
+			r = bid_pins_new(store, &store->pins);
 		if (r < 0)
 			goto fail;
 	}
@@ -302,6 +311,7 @@ void bid_store_free(struct bid_store *store)
 	bid_gates_free(store->gates);
 	bid_modules_free(store->modules);
 	bid_packs_free(store->packs);
+	bid_pins_free(store->pins);
 	bid_close(store->root);
 	free(store->path);
 	free(store);

@@ -12,6 +12,7 @@ struct bid_gates;
 struct bid_keeper;
 struct bid_modules;
 struct bid_packs;
+struct bid_pins;
 struct bid_verdicts;
 
 /*
@@ -54,6 +55,9 @@ struct bid_modules *bid_store_last_modules(struct bid_store *store);
 
 /* Its packs of records. */
 struct bid_packs *bid_store_packs(struct bid_store *store);
+
+/* The digests of what was fetched first; NULL if the store is only read. */
+struct bid_pins *bid_store_pins(struct bid_store *store);
 
 /* The verdicts that were reached on files of this store. */
 struct bid_verdicts *bid_store_verdicts(struct bid_store *store);

@@ -188,6 +188,9 @@ int bid_absences_add(struct bid_absences *absences, const struct bid_request *re
 		line.step = left(entry, now) > 0 || entry->step == N_STEPS ? entry->step : entry->step + 1;
 	line.until = now + steps[line.step - 1];
 	put(absences, &line);
+	/* another may have written the file anew at this moment, and is about to append this to it */
+	if (!bid_absence_table_find(&absences->table, line.key))
+		take(absences, &line);
 	r = bid_absence_table_find(&absences->table, line.key) ? 0 : -ENOMEM;
 	pthread_mutex_unlock(&absences->lock);
 	return r;

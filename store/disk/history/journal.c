@@ -13,12 +13,14 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
+#include "disk/lock_file.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 #define VERSION	 1
 #define ORDER	 UINT32_C(0x01020304)
+#define TRIES	 8 /* to append, while others write the file anew */
 #define MIN_KEEP 1024 /* records: a file with fewer is not worth writing anew */
 
 struct header {
@@ -86,6 +88,9 @@ static int open_file(struct bid_journal *journal)
 	int r;
 
 	r = bid_root_open(bid_store_root(journal->store), ops->path, O_RDWR | O_APPEND | O_NONBLOCK | O_NOCTTY, &fd);
+	/* another user's, who may write the store as well: it is read, and written anew */
+	if (r == -EACCES)
+		r = bid_root_open(bid_store_root(journal->store), ops->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
@@ -120,31 +125,51 @@ static size_t take_piece(struct bid_journal *journal, const char *piece, size_t 
 	return at;
 }
 
-void bid_journal_catch_up(struct bid_journal *journal)
+void bid_journal_restart(struct bid_journal *journal)
+{
+	bid_journal_release(journal);
+	journal->ops->restart(journal->user);
+}
+
+/* Is this what opening comes to if there is no journal, or something else in its place? */
+static bool is_none(int r)
+{
+	return r == -ENOENT || r == -EBADMSG || r == -EISDIR || r == -ELOOP || r == -ENOTDIR || r == -ENXIO;
+}
+
+int bid_journal_catch_up(struct bid_journal *journal)
 {
 	char piece[16 * 1024];
 	struct stat st;
 	ssize_t n;
+	int r;
 
 	if (!writable(journal))
-		return;
+		return 0;
 	/* replaced or removed: what was in the old one counts no more */
 	if (journal->fd >= 0 && (fstat(journal->fd, &st) < 0 || st.st_nlink == 0 || (uint64_t)st.st_size < journal->at)) {
-		bid_journal_release(journal);
-		journal->ops->restart(journal->user);
+		bid_journal_restart(journal);
 	}
-	if (journal->fd < 0 && (open_file(journal) < 0 || fstat(journal->fd, &st) < 0))
-		return;
+	if (journal->fd < 0) {
+		r = open_file(journal);
+		if (r < 0)
+			return is_none(r) ? 0 : r;
+		if (fstat(journal->fd, &st) < 0)
+			return -errno;
+	}
 	while ((uint64_t)st.st_size >= journal->at + record_size(journal)) {
 		uint64_t rest = (uint64_t)st.st_size - journal->at;
 		size_t taken;
 
 		n = bid_pread_full(journal->fd, piece, rest < sizeof(piece) ? rest : sizeof(piece), (off_t)journal->at);
-		taken = n > 0 ? take_piece(journal, piece, (size_t)n) : 0;
+		if (n < 0)
+			return (int)n;
+		taken = take_piece(journal, piece, (size_t)n);
 		journal->at += taken;
 		if (taken == 0)
-			return;
+			break;
 	}
+	return 0;
 }
 
 /* A file that is being written anew. */
@@ -179,13 +204,33 @@ static int emit(void *user, const void *payload)
 	return r;
 }
 
+/* Append to the new file what came to @old behind @at before that lost its name: who comes later sees that, and retries. */
+static int copy_tail(struct bid_journal *journal, int old, uint64_t at)
+{
+	char piece[16 * 1024];
+	size_t size = record_size(journal);
+
+	for (;;) {
+		ssize_t n = bid_pread_full(old, piece, sizeof(piece) / size * size, (off_t)at);
+		size_t whole = n > 0 ? (size_t)n / size * size : 0;
+
+		if (whole == 0)
+			return n < 0 ? (int)n : 0;
+		n = write(journal->fd, piece, whole);
+		if (n < 0 || (size_t)n != whole)
+			return n < 0 ? -errno : -ENOSPC;
+		at += whole;
+	}
+}
+
 static int rewrite_file(struct bid_journal *journal)
 {
 	struct rewrite rewrite = { .journal = journal, .seed = journal->seed, .len = sizeof(struct header) };
 	struct header header = { .version = VERSION, .order = ORDER, .seed = journal->seed };
 	const char *name = strrchr(journal->ops->path, '/') + 1;
 	struct bid_temp temp = BID_TEMP_NONE;
-	bid_auto_fd int dir = -1;
+	bid_auto_fd int dir = -1, old = -1;
+	uint64_t at;
 	int r;
 
 	memcpy(header.magic, journal->ops->magic, sizeof(header.magic));
@@ -206,8 +251,12 @@ static int rewrite_file(struct bid_journal *journal)
 	bid_temp_release(&temp);
 	if (r < 0)
 		return r;
-	bid_journal_release(journal);
-	return open_file(journal);
+	old = bid_steal_fd(&journal->fd);
+	at = journal->at;
+	/* from now on what the file has counts, which may be less */
+	journal->ops->restart(journal->user);
+	r = open_file(journal);
+	return r == 0 && old >= 0 ? copy_tail(journal, old, at) : r;
 }
 
 /* Is the file one that can be appended to? */
@@ -216,7 +265,7 @@ static bool is_sound(const struct bid_journal *journal)
 	uint64_t keep = journal->ops->count(journal->user);
 	struct stat st;
 
-	if (journal->fd < 0 || fstat(journal->fd, &st) < 0)
+	if (journal->fd < 0 || fstat(journal->fd, &st) < 0 || (fcntl(journal->fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
 		return false;
 	/* what a crash cut short would shift all that follows */
 	if (((uint64_t)st.st_size - sizeof(struct header)) % record_size(journal) != 0)
@@ -224,25 +273,43 @@ static bool is_sound(const struct bid_journal *journal)
 	return (uint64_t)st.st_size / record_size(journal) <= 2 * (keep > MIN_KEEP ? keep : MIN_KEEP);
 }
 
+/* Write the file anew if that is to be done. Others who do wait meanwhile, and then find it done. */
+static int make_sound(struct bid_journal *journal)
+{
+	bid_auto_fd int lock = -1;
+	int r = bid_journal_catch_up(journal);
+
+	if (r < 0 || is_sound(journal))
+		return r;
+	lock = bid_store_lock(journal->store, true);
+	r = bid_journal_catch_up(journal);
+	return r < 0 || is_sound(journal) ? r : rewrite_file(journal);
+}
+
 int bid_journal_append(struct bid_journal *journal, const void *payload)
 {
 	struct record record;
+	struct stat st;
 	ssize_t n;
-	int r = 0;
 
 	if (!writable(journal))
 		return -EROFS;
-	bid_journal_catch_up(journal);
-	if (!is_sound(journal))
-		r = rewrite_file(journal);
-	if (r < 0)
-		return r;
-	make_record(journal, journal->seed, payload, &record);
-	n = write(journal->fd, &record, record_size(journal));
-	if (n < 0)
-		return -errno;
-	if ((size_t)n != record_size(journal))
-		return -ENOSPC;
-	bid_journal_catch_up(journal);
-	return 0;
+	for (int tries = 0; tries < TRIES; tries++) {
+		int r = make_sound(journal);
+
+		if (r < 0)
+			return r;
+		make_record(journal, journal->seed, payload, &record);
+		n = write(journal->fd, &record, record_size(journal));
+		if (n < 0)
+			return -errno;
+		if ((size_t)n != record_size(journal))
+			return -ENOSPC;
+		/* if another is in the place of the file, nobody reads what was written */
+		if (fstat(journal->fd, &st) == 0 && st.st_nlink > 0) {
+			bid_journal_catch_up(journal);
+			return 0;
+		}
+	}
+	return -EAGAIN;
 }

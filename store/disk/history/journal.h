@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A file of small records of one size that any number of processes append to and read, without a lock: docs/FORMAT.md, "Journals".
- * What is lost of it, by a crash or by two who write at once, must be worth no more than asking again. A damaged record is passed
- * over; a damaged file, or one that grew too long, is written anew from what its writer knows.
+ * What is lost of it by a crash must be worth no more than asking again. A damaged record is passed over; a damaged file, or one
+ * that grew too long, is written anew from what its writer knows.
  */
 #ifndef BID_DISK_JOURNAL_H
 #define BID_DISK_JOURNAL_H
@@ -43,10 +43,19 @@ void bid_journal_init(struct bid_journal *journal, struct bid_store *store, cons
 
 void bid_journal_release(struct bid_journal *journal);
 
-/* Take what was appended since. Costs one fstat(2) if nothing was. */
-void bid_journal_catch_up(struct bid_journal *journal);
+/*
+ * Take what was appended since. Costs one fstat(2) if nothing was. Returns 0, also without a file or if that is damaged, or why it
+ * cannot be read: then records are missing.
+ */
+int bid_journal_catch_up(struct bid_journal *journal);
 
-/* Append, and take it. Returns 0, or a negative errno: then it was not taken. */
+/* Read it from the beginning, next time. */
+void bid_journal_restart(struct bid_journal *journal);
+
+/*
+ * Append, and take it. Returns 0, or a negative errno: then it was not taken. Locking: takes the store's lock exclusively if the
+ * file is to be written anew.
+ */
 int bid_journal_append(struct bid_journal *journal, const void *payload);
 
 #endif

@@ -10,19 +10,22 @@
 
 #include <bid/store.h>
 
-/* All of them, as they were when they were opened. Not for two threads at once. */
+/* Those of one store. May be used by any thread. */
 struct bid_pins;
 
-/* Reads them. Returns 0 or -ENOMEM. @store outlives them. */
-int bid_pins_open(struct bid_store *store, struct bid_pins **ret_pins);
+/* @store outlives them. The journal is read when they are asked for the first time. */
+int bid_pins_new(struct bid_store *store, struct bid_pins **ret_pins);
 
 /* @pins may be NULL. */
-void bid_pins_close(struct bid_pins *pins);
+void bid_pins_free(struct bid_pins *pins);
 
-/* The digest that is pinned for @request. Returns 0, or -ENOENT if nothing is known of it. */
-int bid_pin_get(const struct bid_pins *pins, const struct bid_request *request, XXH128_hash_t *ret_digest);
+/*
+ * The digest that is pinned for @request. Returns 0; -ENOENT if nothing is known of it; or why the journal cannot be read, -ENOMEM
+ * too: then there may be one.
+ */
+int bid_pin_get(struct bid_pins *pins, const struct bid_request *request, XXH128_hash_t *ret_digest);
 
-/* Pin @digest, in the place of an earlier one. */
+/* Pin @digest, in the place of an earlier one. Locking: as bid_journal_append(). */
 int bid_pin_set(struct bid_pins *pins, const struct bid_request *request, XXH128_hash_t digest);
 
 #endif

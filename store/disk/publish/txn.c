@@ -243,18 +243,20 @@ void bid_txn_free(struct bid_txn *txn)
 	free(txn);
 }
 
-static void close_pins(struct bid_pins **pins)
-{
-	bid_pins_close(*pins);
-}
-
 /* Against what was fetched first under this id, which may have been evicted since. */
-static int check_pin(struct bid_txn *txn, const struct bid_pins *pins, const struct bid_request *request, XXH128_hash_t digest)
+static int check_pin(struct bid_txn *txn, const struct bid_request *request, XXH128_hash_t digest)
 {
 	char first[BID_DIGEST_MAX], now[BID_DIGEST_MAX];
 	XXH128_hash_t pinned;
+	int r = txn->accept ? -ENOENT : bid_pin_get(bid_store_pins(txn->store), request, &pinned);
 
-	if (txn->accept || bid_pin_get(pins, request, &pinned) < 0 || XXH128_isEqual(pinned, digest))
+	if (r < 0) {
+		if (r != -ENOENT)
+			snprintf(txn->reason, sizeof(txn->reason), "%s: whether other bytes were fetched first cannot be read",
+				 strerror(-r));
+		return r == -ENOENT ? 0 : r;
+	}
+	if (XXH128_isEqual(pinned, digest))
 		return 0;
 	bid_digest_format(pinned, first);
 	bid_digest_format(digest, now);
@@ -401,7 +403,6 @@ static void set_time(const struct bid_txn *txn, const struct bid_origin *origin)
 
 int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file)
 {
-	bid_cleanup(close_pins) struct bid_pins *pins = NULL;
 	struct bid_elf_info info;
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request request;
@@ -420,9 +421,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
 	hash = XXH3_128bits_digest(txn->filling.digest);
-	r = bid_pins_open(txn->store, &pins);
-	if (r == 0)
-		r = check_pin(txn, pins, &request, hash);
+	r = check_pin(txn, &request, hash);
 	if (r < 0)
 		return r;
 	set_time(txn, origin);
@@ -434,7 +433,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	if (r < 0)
 		return r;
 	if (ours) {
-		r = bid_pin_set(pins, &request, hash);
+		r = bid_pin_set(bid_store_pins(txn->store), &request, hash);
 		if (r < 0)
 			bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
 		/* not before there is a record: by that it counts */
