@@ -33,6 +33,7 @@ struct bid_store {
 	struct bid_packs *packs; /* owned; has its own lock */
 	struct bid_pins *pins; /* owned; has its own lock; NULL for a store that is only read */
 	struct bid_denied denied;
+	long long dirty_for_s; /* age in seconds from which on the kernel has written a file; 0: none */
 	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
@@ -41,7 +42,7 @@ struct bid_store {
 };
 
 enum {
-	FRESH_S = 60, /* the kernel writes what is older than half of it, unless it is told otherwise (vm.dirty_expire_centisecs) */
+	FRESH_S = 60, /* at least */
 	NAMED_S = 2, /* within which who made a file gives it its names */
 };
 
@@ -110,13 +111,32 @@ int bid_store_sync(struct bid_store *store)
 	return 0;
 }
 
+/* What a file of /proc/sys/vm says, in hundredths of a second; @otherwise if it cannot be read. */
+static long long read_centiseconds(const char *path, long long otherwise)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* Twice as long as the kernel may take until it writes a file: 60 s by default. 0 if it writes none by itself. */
+static long long dirty_for_s(void)
+{
+	long long expire = read_centiseconds("/proc/sys/vm/dirty_expire_centisecs", 3000),
+		  every = read_centiseconds("/proc/sys/vm/dirty_writeback_centisecs", 500);
+	long long seconds = 2 * expire / 100;
+
+	return every <= 0 ? 0 : seconds > FRESH_S ? seconds : FRESH_S;
+}
+
 bool bid_store_is_fresh(struct bid_store *store, const struct stat *st)
 {
 	long long changed = st->st_ctim.tv_sec, now = time(NULL), synced = atomic_load(&store->synced_s);
 	struct stat root;
 
 	/* a clock that was set back says nothing of before and after */
-	return changed >= now - FRESH_S && (changed >= synced || now < synced) &&
+	return (store->dirty_for_s == 0 || changed >= now - store->dirty_for_s) && (changed >= synced || now < synced) &&
 	       (fstat(store->root, &root) < 0 || root.st_dev == st->st_dev);
 }
 
@@ -210,6 +230,7 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	if (!store)
 		return -ENOMEM;
 	store->flags = flags;
+	store->dirty_for_s = dirty_for_s();
 	store->root = -1;
 	r = open_directory(path, flags & BID_STORE_CREATE, &store->root);
 	if (r < 0)

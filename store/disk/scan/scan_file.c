@@ -322,11 +322,11 @@ static int look(struct bid_scan *scan, struct bid_scan_worker *worker, const str
 	if (opened == -ENOENT || opened == -ELOOP || opened == -ENXIO)
 		return 0; /* it is not there any more, or something else is */
 	if (fd >= 0 && fstat(fd, &st) < 0)
-		return -errno;
-	if (fd >= 0 && !S_ISREG(st.st_mode))
+		opened = -errno;
+	else if (fd >= 0 && !S_ISREG(st.st_mode))
 		return 0;
 	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
-	if (fd < 0)
+	if (opened < 0)
 		return bid_scan_is_fatal(opened) ? opened : push(scan, file, opened, NULL, NULL, NULL);
 
 	r = identify(fd, &added.id);
