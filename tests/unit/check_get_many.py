@@ -157,6 +157,21 @@ def case_dwz_fetched(scene):
         assert states(get(scene, "-", "debuginfo", "--offline", lines=ID_FAR, status=REFUSED)[0])[ID_TWO, "debuginfo"] == "absent"
 
 
+def case_dwz_of_strings_is_debuginfo_fetched_or_added(scene):
+    """dwz -m makes such a file for programs that share strings and no types."""
+    strings = scene.home / "strings"
+    subprocess.run(["objcopy", "-j", ".note.gnu.build-id", "-j", ".debug_str", scene.far, strings], check=True, timeout=TIMEOUT)
+    root = scene.home / "served" / ID_FAR
+    root.mkdir(parents=True)
+    shutil.copy(strings, root / "debuginfo")
+    with server(scene) as url:
+        items, _ = get(scene, "-", "debuginfo", f"--url={url}", lines=f"{ID_FAR}\n")
+    assert states(items) == {(ID_FAR, "debuginfo"): "fetched"}, items
+    scene.on_store("remove", ID_FAR)
+    scene.on_store("add", strings)
+    assert list(scene.json("show", ID_FAR)["artifacts"]) == ["debuginfo"]
+
+
 def case_perf_data_offline(scene):
     """What is still where it was recorded is added; what was replaced there is not."""
     recording = Recording(scene.home).lists(scene.one, ID_ONE).lists(scene.two, ID_FAR)
