@@ -162,8 +162,10 @@ void ctl_recording_warn(struct ctl_recording *recording)
 		bid_warning("%zu files without a build-id are kept as they are now, which is a guess: '%s'", guessed,
 			    recording->path);
 	if (nameless > 0)
-		bid_warning("no build-id for %zu paths, so that a file there may be another build than what ran: '%s'", nameless,
-			    recording->path);
+		bid_warning(
+			"no build-id for %zu paths, so that a file there may be another build than what ran: '%s' - record with "
+			"'perf record --buildid-mmap'",
+			nameless, recording->path);
 	recording->partial = summary->cut || summary->damaged || nameless > 0;
 }
 
