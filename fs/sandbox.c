@@ -241,12 +241,15 @@ bool bid_sandbox_confines(const struct bid_sandbox *sandbox)
 	return sandbox->ruleset >= 0 || sandbox->by_syscalls;
 }
 
-/* Of root's rights keep those over files, whoever they belong to, and if need be the one that passthrough needs. */
+/*
+ * Of root's rights keep those over files, whoever they belong to, and if need be the one that passthrough needs. Without CAP_FSETID
+ * the kernel takes the setuid bit from a file that is written: openat2(2) can make one, which no filter sees.
+ */
 static int drop_capabilities(bool passthrough)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
-	uint32_t kept = 1U << CAP_CHOWN | 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH | 1U << CAP_FOWNER | 1U << CAP_FSETID |
+	uint32_t kept = 1U << CAP_CHOWN | 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH | 1U << CAP_FOWNER |
 			1U << CAP_SYS_RESOURCE;
 
 	if (passthrough)
@@ -274,7 +277,7 @@ static int enter(struct bid_sandbox *sandbox)
 	if (r == 0)
 		r = drop_capabilities(sandbox->passthrough);
 	if (r == 0 && sandbox->by_syscalls)
-		r = bid_syscalls_refuse(sandbox->network);
+		r = bid_syscalls_restrict(sandbox->network);
 	return r;
 }
 

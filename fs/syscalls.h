@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* System calls that the daemon never makes are refused to it: seccomp(2). What is refused fails with EPERM, and ends nothing. */
+/* System calls that the daemon does not need fail with ENOSYS: seccomp(2). */
 #ifndef BID_FS_SYSCALLS_H
 #define BID_FS_SYSCALLS_H
 
@@ -9,9 +9,9 @@
 const char *bid_syscalls_obstacle(void);
 
 /*
- * Refuse them to the calling thread, and to those that it will start; sockets of the internet, too, without @network. Needs
- * no_new_privs. 0 or a negative errno.
+ * Leave the calling thread, and those that it will start, the calls that the daemon needs; those of the internet with @network
+ * alone. Needs no_new_privs. 0 or a negative errno.
  */
-int bid_syscalls_refuse(bool network);
+int bid_syscalls_restrict(bool network);
 
 #endif

@@ -9,7 +9,7 @@ const char *bid_syscalls_obstacle(void)
 	return "built without libseccomp";
 }
 
-int bid_syscalls_refuse(const struct bid_syscalls_needs *needs)
+int bid_syscalls_restrict(bool network)
 {
 	return -EOPNOTSUPP;
 }

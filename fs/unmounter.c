@@ -25,6 +25,8 @@
 #define STATX_MNT_ID_UNIQUE 0x4000U /* Linux 6.8 */
 #endif
 
+static const char ends[] = "ends\n"; /* what the daemon says when it does */
+
 struct bid_unmounter {
 	struct fuse_session *session; /* borrowed, until the end */
 	const char *path; /* borrowed */
@@ -100,23 +102,23 @@ static void clear_signals(void)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* The process itself, to its end. @life is readable when the daemon says that it ends, and closed when it did. */
+/* The process itself, to its end. By @life come the daemon's messages, and that it ends; it is closed when it did. */
 _Noreturn static void wait_and_unmount(const struct bid_unmounter *unmounter, int life)
 {
+	pid_t daemon = getppid();
 	bool told = false;
-	char byte;
-	ssize_t n;
+	char *line = NULL;
+	size_t size = 0;
 
 	clear_signals();
 	/* what is open here would stay so without the daemon: its mount, its store, its caller's pipe */
 	if (dup2(life, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || chdir("/") < 0)
 		bid_debug("%s: what unmounts holds on to what it need not", strerror(errno));
 	close_range(STDERR_FILENO + 1, ~0U, 0);
-	while ((n = read(STDIN_FILENO, &byte, 1)) != 0)
-		if (n > 0)
-			told = true;
-		else if (errno != EINTR)
-			break;
+	while (getline(&line, &size, stdin) > 0) {
+		told = told || strcmp(line, ends) == 0;
+		bid_log_relay(daemon, line);
+	}
 	if (unmounter->mount && geteuid() == 0)
 		unmount_by_root(unmounter);
 	else if (unmounter->mount || told)
@@ -150,6 +152,7 @@ int bid_unmounter_new(struct fuse_session *session, const char *path, struct bid
 		bid_close(life[1]);
 		return -errno;
 	}
+	bid_log_to_relay(unmounter->life);
 	*ret_unmounter = bid_steal(unmounter);
 	return 0;
 }
@@ -168,8 +171,9 @@ void bid_unmounter_end(struct bid_unmounter *unmounter)
 
 	/* as the device is closed, whoever waits for an answer goes on, and so does umount2(2), which may wait for one, too */
 	fuse_session_destroy(unmounter->session);
-	if (mounted && write(unmounter->life, "u", 1) < 0)
+	if (mounted && write(unmounter->life, ends, strlen(ends)) < 0)
 		bid_warning("%s: '%s' stays mounted", strerror(errno), unmounter->path);
+	bid_log_to_relay(-1);
 	close(unmounter->life);
 	while (waitpid(unmounter->pid, NULL, 0) < 0 && errno == EINTR)
 		;

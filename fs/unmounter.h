@@ -2,7 +2,8 @@
 /*
  * A process that unmounts for a daemon which may not do so itself: landlock(7) forbids that, and no_new_privs keeps fusermount3(1)
  * from being setuid. It is started before the daemon confines itself, does nothing while that lives, and unmounts when it is gone,
- * however it ended: so a daemon that was killed leaves no dead mount behind.
+ * however it ended: so a daemon that was killed leaves no dead mount behind. Messages of a daemon in the background go to syslog(3)
+ * by it: the daemon has no socket.
  *
  * Only the very mount that it was started for is unmounted, which the kernel (6.8) has a number for that is never used again. Where
  * it has none, only a daemon that ends as it should has its mount removed.

@@ -2,6 +2,7 @@
 #include "base/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -148,4 +149,11 @@ int bid_same_bytes(int one, int other)
 			return 1;
 		at += n;
 	}
+}
+
+int bid_touch(int dir, const char *name, const struct timespec times[2])
+{
+	bid_auto_fd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 || futimens(fd, times) < 0 ? -errno : 0;
 }

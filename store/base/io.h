@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* Read up to @len bytes at @offset. Returns how many there were before the end of the file. */
 ssize_t bid_pread_full(int fd, void *buffer, size_t len, off_t offset);
@@ -27,5 +28,8 @@ int bid_same_bytes(int one, int other);
 
 /* Read the whole file, of @max bytes at most (-EFBIG above), into memory with a NUL behind it. The caller frees @ret_data. */
 int bid_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);
+
+/* Set the times of the regular file @name in @dir, as futimens(3) does. */
+int bid_touch(int dir, const char *name, const struct timespec times[2]);
 
 #endif

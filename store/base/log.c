@@ -2,11 +2,13 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -15,6 +17,8 @@ static struct {
 	const char *name;
 	enum bid_log_level level;
 	bool syslog;
+	bool relayed; /* by @relay */
+	int relay; /* a pipe; borrowed; -1 for nowhere */
 } state = { .name = "bid", .level = BID_LOG_WARNING };
 
 static const struct {
@@ -39,6 +43,42 @@ void bid_log_to_syslog(void)
 	state.syslog = true;
 }
 
+void bid_log_to_relay(int fd)
+{
+	if (state.syslog)
+		closelog();
+	state.relayed = state.syslog;
+	state.relay = fd;
+}
+
+/* A line is its priority, one digit, and the message, cut to what a pipe takes at once. */
+static void write_line(int priority, const char *prefix, const char *message)
+{
+	char line[PIPE_BUF];
+	int n = snprintf(line, sizeof(line), "%d%s%s\n", priority, prefix, message);
+
+	if (n >= (int)sizeof(line)) {
+		n = (int)sizeof(line);
+		line[n - 1] = '\n';
+	}
+	/* there is nowhere to tell that it failed */
+	if (state.relay >= 0 && write(state.relay, line, (size_t)n) < 0)
+		errno = 0;
+}
+
+void bid_log_relay(pid_t pid, char *line)
+{
+	char name[64];
+
+	line[strcspn(line, "\n")] = '\0';
+	if (line[0] < '0' || line[0] > '7')
+		return;
+	snprintf(name, sizeof(name), "%s[%d]", state.name, (int)pid);
+	openlog(name, 0, LOG_DAEMON);
+	syslog(line[0] - '0', "%s", line + 1);
+	openlog(state.name, LOG_PID, LOG_DAEMON);
+}
+
 void bid_log(enum bid_log_level level, const char *format, ...)
 {
 	int saved = errno;
@@ -55,7 +95,9 @@ void bid_log(enum bid_log_level level, const char *format, ...)
 
 	/* names come from outside: one message is one line */
 	shown = bid_escape(message, BID_ESCAPE_TEXT);
-	if (state.syslog)
+	if (state.relayed)
+		write_line(levels[level].priority, levels[level].prefix, shown ? shown : strerror(ENOMEM));
+	else if (state.syslog)
 		syslog(levels[level].priority, "%s%s", levels[level].prefix, shown ? shown : strerror(ENOMEM));
 	else
 		fprintf(stderr, "%s: %s%s\n", state.name, levels[level].prefix, shown ? shown : strerror(ENOMEM));

@@ -3,6 +3,8 @@
 #ifndef BID_BASE_LOG_H
 #define BID_BASE_LOG_H
 
+#include <sys/types.h>
+
 enum bid_log_level {
 	BID_LOG_ERROR,
 	BID_LOG_WARNING,
@@ -15,6 +17,15 @@ void bid_log_init(const char *name, enum bid_log_level level);
 
 /* From here on to syslog(3) instead of standard error; for a process that goes to the background. */
 void bid_log_to_syslog(void);
+
+/*
+ * Where messages go to syslog(3), write them to the pipe @fd instead, from here on, a line each, for another process that hands
+ * them to bid_log_relay(). They are dropped if @fd is -1. Before other threads are started.
+ */
+void bid_log_to_relay(int fd);
+
+/* Log @line, which @pid wrote after bid_log_to_relay(), to syslog(3). */
+void bid_log_relay(pid_t pid, char *line);
 
 void bid_log(enum bid_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

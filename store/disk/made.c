@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "disk/entries.h"
 #include "disk/keeper.h"
 #include "disk/root.h"
@@ -78,7 +79,7 @@ void bid_made_used(struct bid_store *store, const struct bid_request *request, t
 	if (open_place(store, request, false, &dir, name) < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    st.st_atim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return;
-	utimensat(dir, name, now, AT_SYMLINK_NOFOLLOW);
+	bid_touch(dir, name, now);
 }
 
 static int each_in(struct bid_store *store, size_t sort, unsigned first,

@@ -251,7 +251,7 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 		return -errno;
 	if (st.st_mtim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return 0;
-	return utimensat(dir.fd, name, NULL, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	return bid_touch(dir.fd, name, NULL);
 }
 
 static int each_in(struct bid_store *store, unsigned first,

@@ -296,7 +296,7 @@ int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, c
 	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_SCANS, false, &dir);
 	if (r == 0 && is_saved(cache, found, n)) {
 		if (time(NULL) - cache->used >= DAY_S)
-			utimensat(dir, cache->name, NULL, AT_SYMLINK_NOFOLLOW);
+			bid_touch(dir, cache->name, NULL);
 		return 0;
 	}
 	if (r == 0)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -19,11 +20,13 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +57,8 @@ static long local(const char *name, size_t len, int act(int, const struct sockad
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	long r;
 
+	if (fd < 0)
+		return fd;
 	memcpy(address.sun_path, name, len);
 	r = act(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
 	shut(fd);
@@ -74,6 +79,51 @@ static long tcp(int to, int act(int, const struct sockaddr *, socklen_t))
 	return r;
 }
 
+/* A setuid program of @store, if it can be filled: 0 if it is one. */
+static long make_setuid(void)
+{
+	struct open_how how = { .flags = O_WRONLY | O_CREAT | O_EXCL, .mode = 04755 };
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, in(store, "filled"), &how, sizeof(how));
+	struct stat st;
+	long r = fd < 0 || write(fd, "x", 1) < 0 || fstat(fd, &st) < 0 ? -1 : 0;
+
+	if (r == 0 && !(st.st_mode & S_ISUID)) {
+		errno = EPERM;
+		r = -1;
+	}
+	return r;
+}
+
+/* Do @act with one of @store's files, open for reading. */
+static long opened(int act(int))
+{
+	int fd = open(in(store, "mine"), O_RDONLY), error;
+	long r = fd < 0 ? -1 : act(fd);
+
+	error = errno;
+	shut(fd);
+	errno = error;
+	return r;
+}
+
+static int set_setuid(int fd)
+{
+	return fchmod(fd, 04755);
+}
+
+static int set_xattr(int fd)
+{
+	return fsetxattr(fd, "user.x", "x", 1, 0);
+}
+
+static int set_owner(int fd)
+{
+	return fcntl(fd, F_SETOWN, victim);
+}
+
+static int pair[2];
+static const struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+static struct rlimit limit;
 static char *const nothing[] = { NULL };
 static char byte;
 static const struct iovec here = { &byte, 1 }, there = { NULL, 1 };
@@ -102,8 +152,29 @@ static char abstract[108]; /* the name of somebody's socket, behind a zero byte 
 	PROBE("execute-at", "N S", syscall(SYS_execveat, AT_FDCWD, in(store, "text"), nothing, nothing, 0)) \
 	PROBE("connect", "L4 S", tcp(port, connect)) \
 	PROBE("listen", "L4 S", tcp(0, bind)) \
-	PROBE("abstract-socket", "L6", local(abstract, 1 + strlen(abstract + 1), connect)) \
-	PROBE("signal", "L6", kill(victim, SIGCONT)) \
+	PROBE("service", "S", local(in(beside, "socket"), strlen(beside) + 7, connect)) \
+	PROBE("pair-of-sockets", "S", socketpair(AF_UNIX, SOCK_DGRAM, 0, pair)) \
+	PROBE("chmod", "S", chmod(in(beside, "file"), 0755)) \
+	PROBE("chmod-at", "S", fchmodat(AT_FDCWD, in(beside, "file"), 0755, 0)) \
+	PROBE("chown", "S", chown(in(beside, "file"), geteuid(), getegid())) \
+	PROBE("chown-at", "S", fchownat(AT_FDCWD, in(beside, "file"), geteuid(), getegid(), 0)) \
+	PROBE("setuid-in-store", "S", chmod(in(store, "mine"), 04755)) \
+	PROBE("setuid-by-descriptor", "S", opened(set_setuid)) \
+	PROBE("setuid-when-made", "S", shut(open(in(store, "made"), O_WRONLY | O_CREAT, 04755))) \
+	PROBE("setuid-program", "S R", make_setuid()) \
+	PROBE("times", "S", utimensat(AT_FDCWD, in(beside, "file"), times, 0)) \
+	PROBE("set-xattr", "S", setxattr(in(beside, "file"), "user.x", "x", 1, 0)) \
+	PROBE("set-xattr-by-descriptor", "S", opened(set_xattr)) \
+	PROBE("remove-xattr", "S", removexattr(in(beside, "file"), "user.x")) \
+	PROBE("limits", "S", prlimit(victim, RLIMIT_CORE, NULL, &limit)) \
+	PROBE("priority", "S", setpriority(PRIO_PROCESS, (id_t)victim, 0)) \
+	PROBE("owner-of-signals", "S", opened(set_owner)) \
+	PROBE("signal-to-thread", "L6 S", syscall(SYS_tgkill, victim, victim, 0)) \
+	PROBE("process-descriptor", "S", shut(syscall(SYS_pidfd_open, victim, 0))) \
+	PROBE("clone3", "S", syscall(SYS_clone3, NULL, 0)) \
+	PROBE("directory", "S", chdir("/")) \
+	PROBE("abstract-socket", "L6 S", local(abstract, 1 + strlen(abstract + 1), connect)) \
+	PROBE("signal", "L6 S", kill(victim, SIGCONT)) \
 	PROBE("trace", "S", ptrace(PTRACE_PEEKDATA, victim, NULL, NULL)) \
 	PROBE("read-memory", "L S", process_vm_readv(victim, &here, 1, &there, 1, 0)) \
 	PROBE("raw-socket", "S R", shut(socket(AF_PACKET, SOCK_RAW, 0))) \
