@@ -56,6 +56,7 @@ struct bid_fs {
 	struct bid_budget budget; /* of misses, by user; has its own lock */
 	unsigned max_kept; /* files that nobody has open, and ids that are watched */
 	struct bid_fds *fds; /* owned; has its own lock */
+	int abort; /* of bid_unmounter_open_abort(); owned */
 	struct bid_notifier *notifier; /* owned; made after daemonising */
 	struct bid_settler *settler; /* owned; made after daemonising; NULL if nothing is written */
 	struct bid_watch *watch; /* owned; made after daemonising; NULL if the store cannot be watched */

@@ -91,15 +91,15 @@ static struct bid_told_name *take_due(struct bid_notifier *notifier)
 
 static void tell_name(struct bid_notifier *notifier, uint64_t dir, const char *name)
 {
-	bool held;
+	bool tells;
 
 	pthread_mutex_lock(&notifier->lock);
-	held = is_held(notifier, dir);
-	if (held)
+	tells = !notifier->ends && !is_held(notifier, dir);
+	if (!tells)
 		put_off(notifier, dir, name);
 	pthread_mutex_unlock(&notifier->lock);
 	/* a name that it does not know is as good as told; and what the log goes to is not open in this thread */
-	if (!held)
+	if (tells)
 		fuse_lowlevel_notify_inval_entry(notifier->session, dir, name, strlen(name));
 }
 
@@ -256,24 +256,21 @@ int bid_notifier_new(struct fuse_session *session, struct bid_inodes *inodes, st
 	return 0;
 }
 
-void bid_notifier_free(struct bid_notifier *notifier)
+bool bid_notifier_free(struct bid_notifier *notifier)
 {
 	struct timespec end;
 	struct change *next;
 
 	if (!notifier)
-		return;
+		return true;
 	pthread_mutex_lock(&notifier->lock);
 	notifier->ends = true;
 	pthread_cond_signal(&notifier->more);
 	pthread_mutex_unlock(&notifier->lock);
 	clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += END_S;
-	/* in the kernel it may wait for somebody whom nobody answers any more: the process ends, and it with it */
-	if (pthread_timedjoin_np(notifier->thread, NULL, &end) != 0) {
-		bid_debug("the kernel has not taken the last change of a name");
-		return;
-	}
+	if (pthread_timedjoin_np(notifier->thread, NULL, &end) != 0)
+		return false;
 	for (struct change *change = notifier->first; change; change = next) {
 		next = change->next;
 		free(change);
@@ -284,6 +281,7 @@ void bid_notifier_free(struct bid_notifier *notifier)
 	pthread_cond_destroy(&notifier->more);
 	pthread_mutex_destroy(&notifier->lock);
 	free(notifier);
+	return true;
 }
 
 /* Without memory it is seen later. */
@@ -364,7 +362,7 @@ void bid_notify_hold(struct bid_notifier *notifier, struct bid_hold *hold, uint6
 
 void bid_notify_release(struct bid_notifier *notifier, struct bid_hold *hold)
 {
-	if (!hold->link)
+	if (hold->dir == 0)
 		return;
 	pthread_mutex_lock(&notifier->lock);
 	*hold->link = hold->next;

@@ -26,15 +26,19 @@ struct bid_told_name *bid_told_name_new(uint64_t dir, const char *name);
 
 /* Somebody waits for a name in a directory. Zero if nobody does. */
 struct bid_hold {
-	uint64_t dir;
-	struct bid_hold *next, **link; /* the notifier's; .link is what points here */
+	uint64_t dir; /* 0 if it is none */
+	struct bid_hold *next, **link; /* under the notifier's lock; .link is what points here */
 };
 
 /* Starts the thread: only after daemonising. */
 int bid_notifier_new(struct fuse_session *session, struct bid_inodes *inodes, struct bid_notifier **ret_notifier);
 
-/* What was not told yet is not told any more. @notifier may be NULL. */
-void bid_notifier_free(struct bid_notifier *notifier);
+/*
+ * Drop the changes that the kernel was not told of, and free @notifier, which may be NULL. Returns false if its thread does not end
+ * within two seconds: it waits in the kernel for the lock of a directory, where a program looks up a name, and nobody answers that
+ * any more. The thread still uses @notifier, the session and the inodes then. To be called again once the connection is aborted.
+ */
+bool bid_notifier_free(struct bid_notifier *notifier);
 
 /*
  * A build came, went or changed in the store: the names of @id in all views but @path ("usr/bin/ls/ID"), in which it was done. Does

@@ -108,9 +108,10 @@ static int confine(struct bid_fs *fs)
 {
 	int r;
 
+	fs->abort = bid_unmounter_open_abort(fs->options->mountpoint);
 	if (!bid_sandbox_confines(fs->sandbox))
 		return 0;
-	r = bid_unmounter_new(fs->session, fs->options->mountpoint, &fs->unmounter);
+	r = bid_unmounter_new(fs->session, fs->options->mountpoint, fs->abort, &fs->unmounter);
 	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
 }
 
@@ -128,6 +129,27 @@ static int answer(struct bid_fs *fs)
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;
+}
+
+/* End the notifier. Nobody answers the kernel any more: if its thread waits for an answer, abort the connection. */
+static void end_notifier(struct bid_fs *fs)
+{
+	bool ended = bid_notifier_free(fs->notifier);
+
+	/* libfuse takes an aborted connection for an unmounted one */
+	if (!ended && fs->unmounter)
+		bid_unmounter_call(fs->unmounter);
+	else if (!ended)
+		fuse_session_unmount(fs->session);
+	if (!ended && fs->abort >= 0 && write(fs->abort, "1", 1) == 1)
+		ended = bid_notifier_free(fs->notifier);
+	if (!ended) {
+		/* the thread still uses all that would be freed */
+		bid_warning("cannot end in order: a program waits for an answer from '%s', and no fusectl is mounted",
+			    fs->options->mountpoint);
+		_exit(BID_EXIT_SYSTEM);
+	}
+	fs->notifier = NULL;
 }
 
 /* What needs threads or knows the final process: everything after the fork. */
@@ -172,11 +194,10 @@ static int serve(struct bid_fs *fs, int ready)
 	bid_handles_end(fs->handles);
 	bid_broker_free(fs->broker);
 	bid_beliefs_end(fs);
-	bid_notifier_free(fs->notifier);
-	fs->notifier = NULL;
 	bid_store_on_let_go(fs->store, NULL, NULL);
 	/* in no_open mode to be unmounted is a sign that a file was closed; a signal is none */
 	bid_settle_last(fs, serving && r == 0);
+	end_notifier(fs);
 	/* a signal that ended the loop is the usual way to unmount */
 	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }
@@ -317,6 +338,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.stacked = bid_mode_stacked(store, options),
 		.uid = geteuid(),
 		.gid = getegid(),
+		.abort = -1,
 	};
 	int status = BID_EXIT_SYSTEM, r;
 
@@ -341,6 +363,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
 
+	if (fs.abort >= 0)
+		close(fs.abort);
 	bid_servers_free(fs.servers);
 	bid_sandbox_free(fs.sandbox);
 	bid_staging_free(fs.staging);

@@ -56,20 +56,14 @@ static int ask(struct wait *wait, const struct bid_request *artifact)
 	return 0;
 }
 
-void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
+/* Have the broker fetch the artifact of @call, and answer then. */
+static void fetch(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_call local = *call;
 	struct wait *wait;
 	int r;
-
-	r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
-	if (r != -EINPROGRESS) {
-		answer(req, &local, r, &file);
-		bid_file_release(&file);
-		return;
-	}
 
 	/* not for a read, which is of something that was found before and has gone since */
 	if (call->size == 0 && !bid_budget_take(&fs->budget, fuse_req_ctx(req)->uid, bid_clock_ms())) {
@@ -89,4 +83,24 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 	r = ask(wait, &local.artifact);
 	if (r < 0)
 		finish(wait, r, &file);
+}
+
+void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
+{
+	struct bid_notifier *notifier = bid_fs_of(req)->notifier;
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_call local = *call;
+	struct bid_hold hold = { 0 };
+	int r;
+
+	/* before the store is looked into, which takes a while: the notifier must not begin to wait for this directory meanwhile */
+	if (local.asked.dir != BID_NODE_NONE)
+		bid_notify_hold(notifier, &hold, local.asked.dir_number);
+	r = bid_broker_find(bid_fs_of(req)->broker, &local.artifact, &file, NULL);
+	if (r == -EINPROGRESS)
+		fetch(req, &local, answer);
+	else
+		answer(req, &local, r, &file);
+	bid_file_release(&file);
+	bid_notify_release(notifier, &hold);
 }

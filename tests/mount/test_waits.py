@@ -222,27 +222,26 @@ def is_looking(m):
     return any(task.read_text().split()[0] in ("437", "267", "78") for task in tasks)
 
 
-def test_killed_while_it_tells_the_kernel(needs_root, mount, mode, place, store):
-    """The kernel takes a change of a name only when nobody uses the directory, and who does waits for an answer of the daemon."""
+def test_notifier_passes_over_a_directory_in_which_a_lookup_waits(needs_root, mount, mode, place, store):
+    """Or no name of any id would be taken back before the lookup is over."""
     program = programs.small(place / "app", 1, "-s")
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     (place / "below").mkdir()
     below = mount(on=place / "below")
     m = mount(f"lower={below}")
-    assert read(m.artifact(program.id)) == program.read()
+    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read() and m.status()["watched"], "the watch of the id")
     # a lower store on a file system that hangs, which a worker looks into
     tools.stop(below.pid)
     try:
         process = reader(m.artifact(program.id, "debuginfo"))
         tools.wait_until(lambda: is_looking(m), "a worker that waits for the lower store")
         shutil.rmtree(store / "usr")
-        tools.wait_until(lambda: state_of_thread(m, "bid-notify") == "D", "a thread that waits in the kernel")
-        m.kill()
-        assert process.wait() == 1
-        process.stderr.close()
-        tools.wait_until(lambda: not daemon.is_mounted(m.path), "the end of the mount")
+        tools.wait_until(lambda: not m.status()["watched"], "the end of the watch")
+        assert m.status() and state_of_thread(m, "bid-notify") != "D"
     finally:
         below.process.send_signal(signal.SIGCONT)
+    assert process.wait() == 1
+    process.stderr.close()
 
 
 def start_download(mount, faults, place, *options):
