@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <bid/write.h>
 
 #define ABSENT "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 
@@ -328,6 +331,35 @@ static unsigned times(const char *names, const char *word)
 	return n;
 }
 
+static void test_definitions_that_cannot_be_copied_hide_nothing(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_PROBES);
+	struct rlimit unlimited, small;
+	char path[96], place[64];
+	int fd = -1, r;
+
+	run(scene,
+	    "rm -rf low && mkdir -p low/usr/bin/a/" ID_A " low/.build-id/aa && yes '#probe' | head -c 8192 >low/usr/bin/a/" ID_A
+	    "/probes && ln -s ../../usr/bin/a/" ID_A " low/.build-id/aa/%s",
+	    ID_A + 2);
+	snprintf(path, sizeof(path), "%s/low", scene->directory);
+	snprintf(place, sizeof(place), "usr/bin/a/%s", ID_A);
+	assert_int_equal(bid_store_add_lower(scene->store, path), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+	small = unlimited;
+	small.rlim_cur = 4096;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	r = bid_store_open_probes(scene->store, &request.id, place, true, &fd);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+	assert_true(r < 0);
+	run(scene, "! test -e store/usr/bin/a/" ID_A "/probes");
+	assert_int_equal(bid_store_open_probes(scene->store, &request.id, place, true, &fd), 0);
+	close(fd);
+	run(scene, "cmp low/usr/bin/a/" ID_A "/probes store/usr/bin/a/" ID_A "/probes");
+}
+
 static void lower_stores_are_listed(void **state)
 {
 	struct store_scene *scene = *state;
@@ -400,6 +432,7 @@ int main(void)
 		TEST(what_cannot_be_unpacked_now_can_be_later),
 		TEST(lists_ids_and_paths),
 		TEST(lower_stores_come_after_the_store),
+		TEST(test_definitions_that_cannot_be_copied_hide_nothing),
 		TEST(lower_stores_are_listed),
 	};
 

@@ -238,14 +238,12 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 	return r;
 }
 
-int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
+static int publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
 	int r;
 
-	if (!bid_kcore_has_file(name))
-		return -EINVAL;
 	if (stage->placed)
 		return 0;
 	r = bid_kcore_check(stage->temp.fd, name);
@@ -257,5 +255,17 @@ int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char
 	if (r == 0)
 		r = bid_temp_link(&stage->temp, fd, name);
 	stage->placed = r == 0;
+	return r;
+}
+
+int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
+{
+	int r;
+
+	if (!bid_kcore_has_file(name))
+		return -EINVAL;
+	pthread_mutex_lock(&stage->lock);
+	r = publish_kcore(stage, dir, name);
+	pthread_mutex_unlock(&stage->lock);
 	return r;
 }

@@ -16,6 +16,7 @@
 #include "disk/links.h"
 #include "disk/names.h"
 #include "disk/publish/publish.h"
+#include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -107,16 +108,22 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 	return 0;
 }
 
-/* New definitions begin with what a lower store has: it would be hidden by them. */
-static int begin_probes(struct bid_store *store, const struct bid_id *id, int fd)
+/* Make the file @name in @dir. It begins with what a lower store has, which it hides, and gets its name when it has that. */
+static int make_probes(struct bid_store *store, const struct bid_id *id, int dir, const char *name)
 {
+	struct bid_temp temp = BID_TEMP_NONE;
 	struct bid_file file = BID_FILE_NONE;
-	int r = 0;
+	int r = bid_temp_new(store, false, &temp);
 
-	if (bid_store_lower(store) &&
+	if (r == 0 && bid_store_lower(store) &&
 	    bid_store_find(bid_store_lower(store), &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
-		r = bid_copy_file(file.fd, fd);
+		r = bid_copy_file(file.fd, temp.fd);
 	bid_file_release(&file);
+	if (r == 0 && fchmod(temp.fd, 0644) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bid_temp_link(&temp, dir, name);
+	bid_temp_release(&temp);
 	return r;
 }
 
@@ -180,11 +187,9 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 		return r;
 	r = bid_root_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
 	if (r == -ENOENT && create) {
-		fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-		if (fd >= 0)
-			r = begin_probes(store, id, fd);
-		else
-			r = errno == EEXIST ? bid_root_open(dir, name, O_RDWR | O_NONBLOCK, &fd) : -errno;
+		r = make_probes(store, id, dir, name);
+		if (r == 0 || r == -EEXIST)
+			r = bid_root_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
 	}
 	if (r < 0)
 		return r;
