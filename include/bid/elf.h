@@ -95,8 +95,8 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 /* What no kernel nor module comes near, for @max: a bomb must end. Bytes. */
 #define BID_ELF_UNPACKED_MAX (UINT64_C(1) << 29)
 
-/* The same, at most BID_ELF_UNPACKED_MAX bytes of it, into the empty file open at @to. Errors also as pwrite(2). */
-int bid_elf_unpack_to(int fd, int to);
+/* The same into the empty file open at @to. Errors also as pwrite(2). */
+int bid_elf_unpack_to(int fd, uint64_t max, int to);
 
 /*
  * Read the build-id of the file open at @fd, or of the ELF file that is packed in it, which takes memory for all of that. Only 0,

@@ -14,11 +14,11 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
+#include "base/limits.h"
 #include "base/trouble.h"
 
 enum {
 	HEAD = 64 << 10, /* bytes that tell the build-id of nearly every file */
-	TEXT_MAX = 64 << 20, /* bytes of a symbol table; a kernel's has 10 MiB or so */
 	MODULE_MAX = 64 << 20, /* bytes of a module, compressed */
 	LATER_MAX = 16 << 20, /* bytes of probe definitions that wait */
 };
@@ -141,7 +141,7 @@ static int take_text(struct bid_unpack *unpack, const struct bid_member_name *na
 	bid_auto_free char *data = NULL;
 	int r;
 
-	if (member->size > TEXT_MAX)
+	if (member->size > BID_LIMIT_KALLSYMS)
 		return refuse(unpack, member, "larger than any %s", bid_kind_name(name->kind));
 	if (member->size == 0 && name->kind == BID_KIND_PROBES) {
 		member->state = BID_MEMBER_KNOWN; /* says nothing, and perf makes them wherever it looks */
@@ -165,9 +165,19 @@ int bid_unpack_take_later(struct bid_unpack *unpack, const struct bid_unpack_lat
 	return r == -EINPROGRESS ? refuse(unpack, member, "nothing is stored of its build") : r;
 }
 
-static int write_txn(void *user, const void *data, size_t len)
+struct unpacked {
+	struct bid_unpack *unpack;
+	struct bid_txn *txn;
+	int bomb; /* -EFBIG if this one ends the unpacking */
+};
+
+/* What comes out of a packed member counts as what comes out of the archive. */
+static int write_unpacked(void *user, const void *data, size_t len)
 {
-	return bid_txn_write(user, data, len);
+	struct unpacked *to = user;
+
+	to->bomb = bid_unpack_count(to->unpack, len);
+	return to->bomb < 0 ? to->bomb : bid_txn_write(to->txn, data, len);
 }
 
 /* Write the member into @txn: @head, which was read already, and the rest. 1 if it is not what it should be. */
@@ -189,6 +199,7 @@ static int copy(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, si
 static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buffer, size_t head, uint64_t max)
 {
 	bid_auto_fd int packed = memfd_create("module", MFD_CLOEXEC);
+	struct unpacked to = { .unpack = unpack, .txn = txn };
 	ssize_t n = (ssize_t)head;
 	off_t at = 0;
 	int r;
@@ -205,7 +216,9 @@ static int copy_packed(struct bid_unpack *unpack, struct bid_txn *txn, char *buf
 	r = n < 0 ? (int)n : bid_elf_is_packed(packed);
 	if (r <= 0)
 		return r < 0 ? r : 1;
-	r = bid_elf_unpack(packed, max < BID_ELF_UNPACKED_MAX ? max : BID_ELF_UNPACKED_MAX, write_txn, txn);
+	r = bid_elf_unpack(packed, max < BID_ELF_UNPACKED_MAX ? max : BID_ELF_UNPACKED_MAX, write_unpacked, &to);
+	if (to.bomb < 0)
+		return to.bomb;
 	return r == -EBADMSG || r == -EFBIG ? 1 : r;
 }
 

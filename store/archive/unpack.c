@@ -57,21 +57,23 @@ static int open_archive(struct bid_unpack *unpack, int fd)
 }
 
 /* A few bytes that become many fill a disk, or keep us busy for ever. */
-static bool is_bomb(const struct bid_unpack *unpack)
+int bid_unpack_count(struct bid_unpack *unpack, size_t len)
 {
 	la_int64_t packed = archive_filter_bytes(unpack->archive, -1);
 
-	return unpack->unpacked > BOMB_MIN && packed > 0 && unpack->unpacked / BOMB_RATIO > (uint64_t)packed;
+	unpack->unpacked += len;
+	return unpack->unpacked > BOMB_MIN && packed > 0 && unpack->unpacked / BOMB_RATIO > (uint64_t)packed ? -EFBIG : 0;
 }
 
 ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len)
 {
 	la_ssize_t n = archive_read_data(unpack->archive, buffer, len);
+	int r;
 
 	if (n < 0)
 		return archive_error(unpack->archive);
-	unpack->unpacked += (uint64_t)n;
-	return is_bomb(unpack) ? -EFBIG : (ssize_t)n;
+	r = bid_unpack_count(unpack, (size_t)n);
+	return r < 0 ? r : (ssize_t)n;
 }
 
 /* What is left of the current member. Not left to libarchive, which does not know when to stop. */
@@ -87,9 +89,9 @@ static int pass_over(struct bid_unpack *unpack)
 			return 0;
 		if (r < ARCHIVE_WARN)
 			return archive_error(unpack->archive);
-		unpack->unpacked += len;
-		if (is_bomb(unpack))
-			return -EFBIG;
+		r = bid_unpack_count(unpack, len);
+		if (r < 0)
+			return r;
 	}
 }
 

@@ -22,4 +22,17 @@
 /* Bytes that are read of one ELF file for its headers, and as many for its notes. */
 #define BID_LIMIT_HEADERS (80u << 20)
 
+/* Bytes of a kernel's symbol table as text. Distributions' have 10 MiB. */
+#define BID_LIMIT_KALLSYMS (64u << 20)
+
+/* Bytes of one line of it; the kernel's have 600 at most. */
+#define BID_LIMIT_LINE 4096u
+
+/* Bytes that come out of a compressed file: as many, and more only by so much for each byte that went in. */
+#define BID_LIMIT_UNPACKED	 (64u << 20)
+#define BID_LIMIT_UNPACKED_RATIO 100u
+
+/* Bytes of artifacts that one store, where it cannot be written, holds in memory, all together. */
+#define BID_LIMIT_MEMORY (512u << 20)
+
 #endif

@@ -3,13 +3,13 @@
 #include "disk/check.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 
 #include <bid/elf.h>
 
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
+#include "disk/derive/memory.h"
 #include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/made.h"
@@ -24,11 +24,14 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 	return bid_gates_open(store, path, bid_store_flags(store) & BID_STORE_LOWER, file);
 }
 
-/* Unpack @packed into @fd, which stands in for it then, with its readers and time. Returns 0 and the id of what was in it. */
-static int unpack_into(int fd, const struct bid_file *packed, struct bid_id *ret_id)
+/*
+ * Unpack @packed, at most @max bytes, into @fd, which stands in for it then, with its readers and time. Returns 0 and the id of the
+ * content.
+ */
+static int unpack_into(int fd, uint64_t max, const struct bid_file *packed, struct bid_id *ret_id)
 {
 	struct bid_readers readers = { .mode = packed->st.st_mode & 0555, .uid = packed->st.st_uid, .gid = packed->st.st_gid };
-	int r = bid_elf_unpack_to(packed->fd, fd);
+	int r = bid_elf_unpack_to(packed->fd, max, fd);
 
 	if (r == 0)
 		r = bid_elf_identify(fd, ret_id);
@@ -60,13 +63,19 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 /* Where nothing can be kept: into memory, for as long as it is open. */
 static int unpack_to_memory(const struct bid_file *packed, struct bid_id *ret_id, struct bid_file *file)
 {
-	bid_auto_fd int fd = memfd_create("bid-unpacked", MFD_CLOEXEC);
+	bid_auto_fd int fd = -1;
+	uint64_t left = 0;
 	struct stat st;
 	int r;
 
-	if (fd < 0)
-		return -errno;
-	r = unpack_into(fd, packed, ret_id);
+	r = bid_memory_new("bid-unpacked", 0, &fd);
+	if (r == 0)
+		r = bid_memory_left(&left);
+	if (r == 0)
+		r = unpack_into(fd, left < BID_ELF_UNPACKED_MAX ? left : BID_ELF_UNPACKED_MAX, packed, ret_id);
+	/* what does not fit now may fit later */
+	if (r == -EFBIG && left < BID_ELF_UNPACKED_MAX)
+		r = -ENOMEM;
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0)
@@ -86,7 +95,7 @@ static int unpack_to_store(struct bid_store *upper, const struct bid_id *asked, 
 
 	r = bid_temp_new(upper, false, &temp);
 	if (r == 0)
-		r = unpack_into(temp.fd, packed, ret_id);
+		r = unpack_into(temp.fd, BID_ELF_UNPACKED_MAX, packed, ret_id);
 	if (r == 0 && bid_id_answers(ret_id, asked)) {
 		r = bid_made_keep(upper, &(struct bid_request){ .id = *asked, .kind = BID_KIND_ELF }, &temp);
 		if (r == 0)

@@ -109,20 +109,24 @@ struct pieces {
 	struct bid_request all;
 	size_t base; /* where in a path the detail begins */
 	bid_piece_fn fn;
+	bid_pieces_deep_fn deep;
 	void *user;
 };
 
-static int each_below(const struct pieces *pieces, const char *path);
+static int each_below(const struct pieces *pieces, const char *path, unsigned depth);
 
-static int visit(const struct pieces *pieces, const char *path, mode_t mode)
+/* @depth: directories that @path is in, below that of the id. A detail has no more than BID_DETAIL_DEPTH components. */
+static int visit(const struct pieces *pieces, const char *path, mode_t mode, unsigned depth)
 {
 	bool source = pieces->all.kind == BID_KIND_SOURCE;
 	struct bid_request piece = pieces->all;
 	struct bid_detail *detail;
 	int r;
 
+	if (S_ISDIR(mode) && source && depth + 1 < BID_DETAIL_DEPTH)
+		return each_below(pieces, path, depth + 1);
 	if (S_ISDIR(mode) && source)
-		return each_below(pieces, path);
+		return pieces->deep ? pieces->deep(pieces->user, path) : 0;
 	if (!S_ISREG(mode) || (source ? bid_detail_source : bid_detail_section)(path + pieces->base, &detail) < 0)
 		return 0;
 	piece.detail = detail;
@@ -131,8 +135,7 @@ static int visit(const struct pieces *pieces, const char *path, mode_t mode)
 	return r;
 }
 
-/* As deep as a detail may be. */
-static int each_below(const struct pieces *pieces, const char *path)
+static int each_below(const struct pieces *pieces, const char *path, unsigned depth)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
@@ -148,21 +151,27 @@ static int each_below(const struct pieces *pieces, const char *path)
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 		    snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) >= (int)sizeof(below))
 			continue;
-		r = visit(pieces, below, st.st_mode);
+		r = visit(pieces, below, st.st_mode, depth);
 	}
 	return r != 0 ? r : -errno;
 }
 
-int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, void *user)
+int bid_pieces_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, bid_pieces_deep_fn deep,
+		    void *user)
 {
-	struct pieces pieces = { .store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .user = user };
+	struct pieces pieces = { .store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .deep = deep, .user = user };
 	char path[PATH_MAX];
 
 	if (!bid_kind_has_detail(kind) || id->len == 0)
 		return -EINVAL;
 	bid_piece_path(&pieces.all, path);
 	pieces.base = strlen(path) + (kind == BID_KIND_SECTION);
-	return each_below(&pieces, path);
+	return each_below(&pieces, path, 0);
+}
+
+int bid_store_each_piece(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, void *user)
+{
+	return bid_pieces_walk(store, id, kind, fn, NULL, user);
 }
 
 static int remove_piece(void *user, const struct bid_request *piece)

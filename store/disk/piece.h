@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#include <bid/piece.h>
 #include <bid/store.h>
 
 #include "disk/publish/temp.h"
@@ -23,6 +24,13 @@ int bid_piece_open(struct bid_store *store, const struct bid_request *request, s
 
 /* Give @temp, which is on disk, its name, in the place of what has it only with @replace; else that is -EEXIST. */
 int bid_piece_publish(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp, bool replace);
+
+/* @path is a directory of sources that lies deeper than any source. A non-zero return ends the walk, and is returned. */
+typedef int (*bid_pieces_deep_fn)(void *user, const char *path);
+
+/* bid_store_each_piece(). Directories deeper than BID_DETAIL_DEPTH are not read; @deep, which may be NULL, is called for them. */
+int bid_pieces_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_piece_fn fn, bid_pieces_deep_fn deep,
+		    void *user);
 
 /* Is anything kept for @id? */
 bool bid_pieces_any(struct bid_store *store, const struct bid_id *id);

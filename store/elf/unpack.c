@@ -10,11 +10,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/limits.h"
 #include "kernel.h"
 
 struct input {
 	int fd;
-	off_t offset, end;
+	off_t begin, offset, end;
 	int error; /* of pread(2), 0 or negative */
 	uint8_t buffer[64 << 10];
 };
@@ -178,6 +179,9 @@ static int copy(struct archive *archive, struct input *input, struct checksum *c
 		if (len > max - total)
 			return -EFBIG;
 		total += len;
+		/* a few KiB may unpack to many MiB, and not to all that any file may */
+		if (total > BID_LIMIT_UNPACKED + (uint64_t)(input->offset - input->begin) * BID_LIMIT_UNPACKED_RATIO)
+			return -EFBIG;
 		if (checksum)
 			checksum_add(checksum, data, len);
 		r = write(user, data, len);
@@ -202,7 +206,7 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 	if (!input || !archive)
 		return -ENOMEM;
 	input->fd = fd;
-	input->offset = packed.offset;
+	input->begin = input->offset = packed.offset;
 	input->end = packed.end;
 	r = begin(archive, filter, input);
 	if (r < 0)
@@ -226,11 +230,11 @@ static int write_sink(void *user, const void *data, size_t len)
 	return r;
 }
 
-int bid_elf_unpack_to(int fd, int to)
+int bid_elf_unpack_to(int fd, uint64_t max, int to)
 {
 	struct sink sink = { .fd = to };
 
-	return bid_elf_unpack(fd, BID_ELF_UNPACKED_MAX, write_sink, &sink);
+	return bid_elf_unpack(fd, max, write_sink, &sink);
 }
 
 static int identify_packed(int fd, struct bid_id *ret_id)
@@ -240,7 +244,7 @@ static int identify_packed(int fd, struct bid_id *ret_id)
 
 	if (unpacked < 0)
 		return -errno;
-	r = bid_elf_unpack_to(fd, unpacked);
+	r = bid_elf_unpack_to(fd, BID_ELF_UNPACKED_MAX, unpacked);
 	if (r == 0)
 		r = bid_elf_identify(unpacked, ret_id);
 	return r == -ENOEXEC || r == -ENODATA ? -EBADMSG : r;

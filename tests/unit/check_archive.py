@@ -361,6 +361,23 @@ def case_bomb(scene):
         assert scene.files() == [] and os.listdir(scene.store / ".bidfs" / "tmp") == []
 
 
+def case_bomb_of_packed_modules(scene):
+    """Many modules of a few kibibytes that unpack to as much as one may: together they are a bomb, and end it."""
+    cases.need(shutil.which("zstd"), "no zstd")
+    large, ids = scene.home / "large.ko", [f"{n:02x}" * 20 for n in range(8)]
+    members, head = [], scene.one.read_bytes()
+    for build_id in ids:
+        large.write_bytes(head.replace(bytes.fromhex(ID_ONE), bytes.fromhex(build_id)))
+        os.truncate(large, 60 << 20)
+        packed = subprocess.run(["zstd", "-q", "-1", "-c", large], capture_output=True, check=True, timeout=100).stdout
+        members.append(member(f"lib/modules/6/m.ko.zst/{build_id}/elf", packed))
+    path = forge(scene, *members)
+    assert path.stat().st_size < 1 << 20
+    done = scene.on_store("unarchive", path, status=REFUSED)
+    assert "not read on" in done.stderr, done.stderr
+    assert 0 < len(scene.files()) < len(ids) and os.listdir(scene.store / ".bidfs" / "tmp") == []
+
+
 def case_no_archive(scene):
     scene.on_store("add", scene.one)
     good = scene.home / "a.tar.gz"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 
 struct output {
 	char *data;
@@ -219,11 +220,38 @@ static void test_unpack_kernel(void **state)
 	}
 }
 
+static int count_bytes(void *user, const void *data, size_t len)
+{
+	*(uint64_t *)user += len;
+	return 0;
+}
+
+/* A few KiB of nothing packed well: they become no more than so much for each byte that was read. */
+static void test_bomb_ends_at_what_its_size_explains(void **state)
+{
+	static const char *const packers[] = { "gzip -9", "xz --check=crc32", "zstd -q --long" };
+
+	for (size_t i = 0; i < sizeof(packers) / sizeof(packers[0]); i++) {
+		bid_auto_fd int fd = -1;
+		char command[96];
+		uint64_t n = 0;
+
+		snprintf(command, sizeof(command), "head -c 200M /dev/zero | %s > bomb", packers[i]);
+		RUN("sh", "-c", command);
+		/* and what follows it was not read */
+		RUN("truncate", "-s", "1T", "bomb");
+		fd = elf_scene_open("bomb");
+		assert_int_equal(bid_elf_unpack(fd, BID_ELF_UNPACKED_MAX, count_bytes, &n), -EFBIG);
+		assert_true(n >= BID_LIMIT_UNPACKED && n < 2 * BID_LIMIT_UNPACKED);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unpack),	  cmocka_unit_test(test_unpack_cut),	cmocka_unit_test(test_unpack_damaged),
-		cmocka_unit_test(test_is_packed), cmocka_unit_test(test_unpack_kernel),
+		cmocka_unit_test(test_unpack),	       cmocka_unit_test(test_unpack_cut),
+		cmocka_unit_test(test_unpack_damaged), cmocka_unit_test(test_is_packed),
+		cmocka_unit_test(test_unpack_kernel),  cmocka_unit_test(test_bomb_ends_at_what_its_size_explains),
 	};
 
 	return cmocka_run_group_tests(tests, elf_scene_enter, elf_scene_leave);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -14,14 +13,14 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "disk/check.h"
+#include "disk/derive/memory.h"
 #include "disk/find.h"
 #include "disk/made.h"
 #include "disk/publish/add.h"
 #include "disk/store.h"
-
-enum { TEXT_MAX = 256 << 20 }; /* bytes; a kernel has some 10 MB */
 
 struct text {
 	char *data; /* owned */
@@ -37,7 +36,7 @@ static int append(void *user, const void *data, size_t len)
 {
 	struct text *text = user;
 
-	if (len > TEXT_MAX - text->len)
+	if (len > BID_LIMIT_KALLSYMS - text->len)
 		return -EFBIG;
 	if (text->len + len > text->room) {
 		size_t room = (text->len + len) * 2;
@@ -126,13 +125,13 @@ static struct timespec time_of(const struct text *text, const struct stat *sourc
 
 static int to_memory(const struct text *text, const struct stat *source, enum bid_kind kind, struct bid_file *ret_file)
 {
-	bid_auto_fd int fd = memfd_create(bid_kind_name(kind), MFD_CLOEXEC);
+	bid_auto_fd int fd = -1;
 	struct stat st;
 	int r;
 
-	if (fd < 0)
-		return -errno;
-	r = bid_pwrite_full(fd, text->data, text->len, 0);
+	r = bid_memory_new(bid_kind_name(kind), text->len, &fd);
+	if (r == 0)
+		r = bid_pwrite_full(fd, text->data, text->len, 0);
 	if (r < 0)
 		return r;
 	if (futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, time_of(text, source) }) < 0 || fstat(fd, &st) < 0)

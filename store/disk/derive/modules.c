@@ -14,11 +14,16 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/limits.h"
 #include "base/stamp.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum { PAGE = 4096 };
+enum {
+	PAGE = 4096,
+	CHUNK = 64 << 10, /* bytes of a table that are read at a time */
+	MODULES_MAX = 1 << 16,
+};
 
 struct bid_modules {
 	pthread_mutex_t lock; /* protects all below */
@@ -93,6 +98,7 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 struct module {
 	char name[64]; /* MODULE_NAME_LEN; "" before the first */
 	unsigned long long first, last;
+	unsigned number; /* of modules up to this */
 };
 
 static void print_module(FILE *out, const struct module *module)
@@ -107,12 +113,20 @@ static void print_module(FILE *out, const struct module *module)
 /* @line is one of /proc/kallsyms, and may name another module than the one before it. */
 static void take_line(FILE *out, const char *line, struct module *module)
 {
-	struct module next = { .first = ~0ULL };
+	struct module next = { .first = ~0ULL, .number = module->number + 1 };
+	const char *bracket = strchr(line, '[');
+	size_t len = bracket ? strcspn(bracket + 1, "]") : 0;
 	unsigned long long address;
-	char type;
+	char *end, type;
 
-	if (!strchr(line, '[') || sscanf(line, "%llx %c %*s [%63[^]]]", &address, &type, next.name) != 3)
+	/* "ffffffffc0000000 t helper	[module]"; not by sscanf(3), which takes seconds for all of them */
+	if (len == 0 || len >= sizeof(next.name) || bracket[1 + len] != ']')
 		return;
+	address = strtoull(line, &end, 16);
+	if (end == line || end[0] != ' ' || end + 3 > bracket || end[2] != ' ')
+		return;
+	type = end[1];
+	memcpy(next.name, bracket + 1, len);
 	if (strcmp(next.name, module->name) != 0) {
 		print_module(out, module);
 		*module = next;
@@ -125,35 +139,62 @@ static void take_line(FILE *out, const char *line, struct module *module)
 		module->last = address;
 }
 
-static int read_modules(FILE *table, FILE *out)
+/*
+ * The lines of the table that end in the @len bytes at @text. Returns how many bytes they are, or -EBADMSG: a table is text, and
+ * has neither long lines nor NULs, of which a hole consists.
+ */
+static ssize_t take_lines(FILE *out, char *text, size_t len, struct module *module)
 {
-	struct module module = { .first = ~0ULL };
-	bid_auto_free char *line = NULL;
-	size_t room = 0;
+	char *line = text, *newline;
 
-	while (getline(&line, &room, table) >= 0)
-		take_line(out, line, &module);
-	print_module(out, &module);
-	return ferror(table) ? -EIO : 0;
+	if (memchr(text, '\0', len))
+		return -EBADMSG;
+	while ((newline = memchr(line, '\n', len - (size_t)(line - text)))) {
+		*newline = '\0';
+		take_line(out, line, module);
+		line = newline + 1;
+	}
+	return len - (size_t)(line - text) > BID_LIMIT_LINE || module->number > MODULES_MAX ? -EBADMSG : line - text;
 }
 
-/* The table is open at @fd, which is the caller's no more. */
+static int read_modules(int fd, FILE *out)
+{
+	struct module module = { .first = ~0ULL };
+	bid_auto_free char *chunk = malloc(CHUNK + 1);
+	size_t kept = 0;
+	off_t at = 0;
+	ssize_t n;
+
+	if (!chunk)
+		return -ENOMEM;
+	while ((n = bid_pread_full(fd, chunk + kept, CHUNK - kept, at)) > 0) {
+		size_t len = kept + (size_t)n;
+		ssize_t taken;
+
+		at += n;
+		taken = at > BID_LIMIT_KALLSYMS ? -EBADMSG : take_lines(out, chunk, len, &module);
+		if (taken < 0)
+			return (int)taken;
+		kept = len - (size_t)taken;
+		memmove(chunk, chunk + taken, kept);
+	}
+	chunk[kept] = '\0';
+	take_line(out, chunk, &module);
+	print_module(out, &module);
+	return (int)n;
+}
+
 static int make_text(int fd, char **ret_text)
 {
-	bid_auto_file FILE *table = fdopen(fd, "r");
 	bid_auto_free char *text = NULL;
 	FILE *out;
 	size_t len;
 	int r;
 
-	if (!table) {
-		bid_close(fd);
-		return -ENOMEM;
-	}
 	out = open_memstream(&text, &len);
 	if (!out)
 		return -ENOMEM;
-	r = read_modules(table, out);
+	r = read_modules(fd, out);
 	/* the text is whole, and ours, when it is closed */
 	if (fclose(out) != 0 && r == 0)
 		r = -ENOMEM;
@@ -174,14 +215,14 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 		return r;
 	stamp = bid_stamp_take(&file.st);
 	text = recall(modules, &file.st);
-	if (text) {
-		bid_file_release(&file);
-	} else {
+	if (!text) {
 		r = make_text(file.fd, &text);
-		if (r < 0)
-			return r;
-		remember(modules, &stamp, text);
+		if (r == 0)
+			remember(modules, &stamp, text);
 	}
+	bid_file_release(&file);
+	if (r < 0)
+		return r == -EBADMSG ? -ENOENT : r;
 	*ret_text = text;
 	*ret_table = file.st;
 	return 0;

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bid/elf.h>
@@ -19,13 +18,12 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "disk/derive/memory.h"
 #include "disk/keeper.h"
 #include "disk/piece.h"
 #include "disk/publish/readers.h"
 #include "disk/record.h"
 #include "disk/store.h"
-
-enum { MAX_IN_MEMORY = 256 << 20 }; /* bytes */
 
 enum bid_kind bid_section_whole(size_t index)
 {
@@ -79,11 +77,9 @@ static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_sect
 	struct stat st;
 	int r;
 
-	if (section->size > MAX_IN_MEMORY)
-		return -EFBIG;
-	fd = memfd_create("bid-section", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
+	r = bid_memory_new("bid-section", section->size, &fd);
+	if (r < 0)
+		return r;
 	r = cut(fd, whole, section);
 	if (r < 0)
 		return r;

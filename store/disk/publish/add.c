@@ -26,7 +26,7 @@ static int unpack(struct bid_store *store, struct bid_adding *adding)
 	struct stat st;
 
 	if (r == 0)
-		r = bid_elf_unpack_to(adding->fd, adding->temp.fd);
+		r = bid_elf_unpack_to(adding->fd, BID_ELF_UNPACKED_MAX, adding->temp.fd);
 	if (r == 0)
 		r = bid_elf_examine(adding->temp.fd, &adding->info);
 	if (r == 0)

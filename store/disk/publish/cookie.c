@@ -20,6 +20,7 @@
 
 enum {
 	DIGEST_DIGITS = 32,
+	DEPTH_MAX = 64, /* directories, of which each one is open while the walk is below it */
 	SWEPT_MAX = 8, /* how often the directory is made again that somebody removes as empty */
 };
 
@@ -45,6 +46,17 @@ static int name_it(const struct bid_temp *temp, const struct stat *st, struct bi
 	return 0;
 }
 
+static unsigned depth_of(const char *path)
+{
+	unsigned depth = 0;
+
+	while ((path = strchr(path, '/'))) {
+		path++;
+		depth++;
+	}
+	return depth;
+}
+
 static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_cookie *cookie)
 {
 	char dir[PATH_MAX];
@@ -53,6 +65,8 @@ static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_co
 
 	if (snprintf(dir, sizeof(dir), "%s%s", BID_LAYOUT_COOKIES, cookie->path) >= (int)sizeof(dir) ||
 	    snprintf(cookie->stored, sizeof(cookie->stored), "%s/%s", dir, cookie->name) >= (int)sizeof(cookie->stored))
+		return -ENAMETOOLONG;
+	if (depth_of(dir) > DEPTH_MAX)
 		return -ENAMETOOLONG;
 	r = -ENOENT;
 	for (int tries = 0; tries < SWEPT_MAX && r == -ENOENT; tries++) {
@@ -137,7 +151,7 @@ static int walk_directory(struct walk *walk)
 		if (bid_root_stat(bid_store_root(walk->store), cookie->stored, &st) < 0)
 			continue;
 		if (S_ISDIR(st.st_mode)) {
-			r = walk_directory(walk);
+			r = depth_of(cookie->stored) > DEPTH_MAX ? 0 : walk_directory(walk);
 		} else if (S_ISREG(st.st_mode) && parse(entry->d_name, cookie)) {
 			size_t at = strlen(BID_LAYOUT_COOKIES);
 

@@ -164,7 +164,17 @@ static int check_lone(void *user, const struct bid_request *piece)
 	return tell(verify, &finding, NULL);
 }
 
+/* Nothing of ours: none is written, and none is read. */
+static int tell_deep(void *user, const char *path)
+{
+	struct bid_finding finding = { .kind = BID_FINDING_UNREADABLE,
+				       .path = path,
+				       .text = "is a directory deeper than any source; nothing below it is read" };
+
+	return bid_verify_found(user, &finding);
+}
+
 int bid_verify_pieces(struct bid_verify *verify, const struct bid_request *of)
 {
-	return bid_store_each_piece(verify->store, &of->id, of->kind, check_lone, verify);
+	return bid_pieces_walk(verify->store, &of->id, of->kind, check_lone, tell_deep, verify);
 }

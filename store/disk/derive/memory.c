@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/derive/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/limits.h"
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct stat *one = a, *two = b;
+
+	return one->st_ino < two->st_ino ? -1 : one->st_ino > two->st_ino;
+}
+
+/* The files among our descriptors that lie where @like does. Whoever has a copy of a descriptor has the file open, too. */
+static int list_files(const struct stat *like, struct stat **files, size_t *n)
+{
+	bid_auto_dir DIR *descriptors = opendir("/proc/self/fd");
+	struct dirent *entry;
+	size_t room = 0;
+
+	if (!descriptors)
+		return -errno;
+	while ((entry = readdir(descriptors))) {
+		struct stat st;
+
+		if (entry->d_name[0] == '.' || fstat((int)strtol(entry->d_name, NULL, 10), &st) < 0 || st.st_dev != like->st_dev ||
+		    st.st_nlink > 0)
+			continue;
+		if (bid_array_grow(*files, *n, room) < 0)
+			return -ENOMEM;
+		(*files)[(*n)++] = st;
+	}
+	return 0;
+}
+
+/* How many bytes all files have that lie where @fd does, which is in memory. */
+static int count_bytes(int fd, uint64_t *ret_bytes)
+{
+	bid_auto_free struct stat *files = NULL;
+	uint64_t bytes = 0;
+	struct stat like;
+	size_t n = 0;
+	int r;
+
+	if (fstat(fd, &like) < 0)
+		return -errno;
+	r = list_files(&like, &files, &n);
+	if (r < 0)
+		return r;
+	if (n > 0)
+		qsort(files, n, sizeof(*files), by_inode);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || files[i].st_ino != files[i - 1].st_ino)
+			bytes += (uint64_t)files[i].st_size;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+int bid_memory_new(const char *name, uint64_t size, int *ret_fd)
+{
+	bid_auto_fd int fd = memfd_create(name, MFD_CLOEXEC);
+	uint64_t bytes;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	if (size > BID_LIMIT_MEMORY)
+		return -ENOMEM;
+	/* first its size: another thread that counts meanwhile counts it */
+	if (ftruncate(fd, (off_t)size) < 0)
+		return -errno;
+	r = count_bytes(fd, &bytes);
+	if (r < 0)
+		return r;
+	if (bytes > BID_LIMIT_MEMORY)
+		return -ENOMEM;
+	*ret_fd = bid_steal_fd(&fd);
+	return 0;
+}
+
+int bid_memory_left(uint64_t *ret_left)
+{
+	bid_auto_fd int fd = memfd_create("bid-none", MFD_CLOEXEC);
+	uint64_t bytes;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = count_bytes(fd, &bytes);
+	if (r == 0)
+		*ret_left = bytes < BID_LIMIT_MEMORY ? BID_LIMIT_MEMORY - bytes : 0;
+	return r;
+}
