@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Files that say they are large. The input changes fields of a small kernel with sections, symbols and static probes, one after the
+ * other, to values at the limits of a field, and the size of the file, which is a hole from there on. Whatever the file says:
+ *   - no reader asks for much memory at once, or ever has much;
+ *   - all readers together end after a moment of processor time;
+ *   - what they say of a file is one of the errors that they document.
+ */
+#include <bid/elf.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/kallsyms.h"
+#include "target.h"
+
+enum {
+	MEMORY_MAX_MIB = 512,
+	CPU_MAX_S = 10, /* of a sanitized build on a machine with other things to do; most take milliseconds */
+	CHANGES_MAX = 64,
+	SECTIONS = 6,
+};
+
+/* A malloc(3) of more than so much fails, and a reader may not ask for it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "max_allocation_size_mb=256:allocator_may_return_null=1:quarantine_size_mb=1";
+}
+
+struct file {
+	Elf64_Ehdr header;
+	Elf64_Phdr segments[2];
+	Elf64_Nhdr note;
+	char owner[4];
+	uint8_t id[20];
+	char names[64];
+	Elf64_Sym symbols[2];
+	Elf64_Shdr sections[SECTIONS];
+};
+
+/* A change: of @size bytes at @offset. */
+struct field {
+	size_t offset, size;
+};
+
+#define FIELD(member) \
+	{ \
+		offsetof(struct file, member), sizeof(((struct file *)0)->member) \
+	}
+#define SECTION(n) \
+	FIELD(sections[n].sh_name), FIELD(sections[n].sh_type), FIELD(sections[n].sh_flags), FIELD(sections[n].sh_offset), \
+		FIELD(sections[n].sh_size), FIELD(sections[n].sh_link), FIELD(sections[n].sh_entsize), \
+		FIELD(sections[n].sh_addralign)
+#define SEGMENT(n) FIELD(segments[n].p_type), FIELD(segments[n].p_offset), FIELD(segments[n].p_filesz), FIELD(segments[n].p_align)
+
+/* make_sparse.py counts them */
+static const struct field fields[] = {
+	FIELD(header.e_type),
+	FIELD(header.e_phoff),
+	FIELD(header.e_phnum),
+	FIELD(header.e_shoff),
+	FIELD(header.e_shnum),
+	FIELD(header.e_shstrndx),
+	SEGMENT(0),
+	SEGMENT(1),
+	SECTION(0),
+	SECTION(1),
+	SECTION(2),
+	SECTION(3),
+	SECTION(4),
+	SECTION(5),
+	FIELD(note.n_namesz),
+	FIELD(note.n_descsz),
+	FIELD(symbols[1].st_name),
+	FIELD(header.e_ident[EI_CLASS]),
+	FIELD(header.e_ident[EI_DATA]),
+};
+
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+static void make_file(struct file *file)
+{
+	static const char names[] = "\0.shstrtab\0.symtab\0.strtab\0.text\0.note.stapsdt";
+
+	*file = (struct file){
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_EXEC,
+			    .e_machine = EM_X86_64,
+			    .e_version = EV_CURRENT,
+			    .e_phoff = offsetof(struct file, segments),
+			    .e_shoff = offsetof(struct file, sections),
+			    .e_phentsize = sizeof(Elf64_Phdr),
+			    .e_phnum = 2,
+			    .e_shentsize = sizeof(Elf64_Shdr),
+			    .e_shnum = SECTIONS,
+			    .e_shstrndx = 1 },
+		.segments = { { .p_type = PT_NOTE, .p_offset = offsetof(struct file, note), .p_filesz = 36, .p_align = 4 },
+			      { .p_type = PT_LOAD, .p_flags = PF_X, .p_vaddr = 0xffffffff81000000, .p_filesz = 16 } },
+		.note = { 4, 20, NT_GNU_BUILD_ID },
+		.owner = "GNU",
+		.id = { 1, 2, 3 },
+		.symbols = { { 0 }, { .st_name = 28, .st_info = STT_FUNC, .st_shndx = 4 } },
+		.sections = { { 0 },
+			      { .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct file, names), .sh_size = 64 },
+			      { .sh_name = 11,
+				.sh_type = SHT_SYMTAB,
+				.sh_offset = offsetof(struct file, symbols),
+				.sh_size = sizeof(file->symbols),
+				.sh_link = 3,
+				.sh_entsize = sizeof(Elf64_Sym) },
+			      { .sh_name = 19, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct file, names), .sh_size = 64 },
+			      { .sh_name = 27, .sh_type = SHT_PROGBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_size = 16 },
+			      { .sh_name = 33, .sh_type = SHT_NOTE, .sh_offset = offsetof(struct file, note), .sh_size = 36 } },
+	};
+	memcpy(file->names, names, sizeof(names));
+}
+
+/* 2^(bits - 1), with a little more or less: 0 is 0. */
+static uint64_t value_of(uint8_t bits, int8_t more)
+{
+	bits %= 65;
+	return (bits ? UINT64_C(1) << (bits - 1) : 0) + (uint64_t)(int64_t)more;
+}
+
+static int write_nothing(void *user, const void *data, size_t len)
+{
+	return 0;
+}
+
+static int see_name(void *user, const char *name)
+{
+	require(strlen(name) <= NAME_MAX);
+	return 0;
+}
+
+static int see_core_file(void *user, const struct bid_elf_core_file *file)
+{
+	return 0;
+}
+
+static bool is_documented(int r)
+{
+	return r >= 0 || r == -ENOEXEC || r == -ENODATA || r == -EBADMSG || r == -ENOENT || r == -EINVAL || r == -EFBIG;
+}
+
+static void read_all(int fd)
+{
+	struct bid_elf_section section;
+	struct bid_elf_debuglink link;
+	struct bid_elf_info info;
+	struct bid_id id;
+
+	require(is_documented(bid_elf_identify(fd, &id)));
+	require(is_documented(bid_elf_examine(fd, &info)));
+	require(is_documented(bid_elf_find_section(fd, ".none", &section)));
+	require(is_documented(bid_elf_each_section(fd, see_name, NULL)));
+	require(is_documented(bid_elf_debuglink(fd, &link)));
+	require(is_documented(bid_elf_is_kernel(fd)));
+	require(is_documented(bid_elf_kallsyms(fd, write_nothing, NULL)));
+	require(is_documented(bid_elf_probes(fd, "/usr/bin/a", write_nothing, NULL)));
+	require(is_documented(bid_elf_core_each(fd, see_core_file, NULL)));
+	require(is_documented(bid_elf_is_packed(fd)));
+	require(is_documented(bid_kallsyms_check_file(fd)));
+}
+
+static double cpu_s(void)
+{
+	struct timespec now;
+
+	require(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	bid_auto_fd int fd = memfd_create("fuzz_sparse", MFD_CLOEXEC);
+	double before = cpu_s();
+	struct rusage usage;
+	struct file file;
+	uint64_t length = sizeof(file);
+
+	make_file(&file);
+	for (size_t i = 0; i + 3 <= size && i < 3 * CHANGES_MAX; i += 3) {
+		const struct field *field = &fields[data[i] % (FIELDS + 1) % FIELDS];
+		uint64_t value = htole64(value_of(data[i + 1], (int8_t)data[i + 2]));
+
+		if (data[i] % (FIELDS + 1) == FIELDS)
+			length = le64toh(value) & (uint64_t)INT64_MAX >> 12;
+		else
+			memcpy((uint8_t *)&file + field->offset, &value, field->size);
+	}
+	require(fd >= 0 && bid_pwrite_full(fd, &file, sizeof(file), 0) == 0);
+	require(ftruncate(fd, (off_t)length) == 0);
+	read_all(fd);
+	require(getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_maxrss < (long)MEMORY_MAX_MIB << 10);
+	require(cpu_s() - before < CPU_MAX_S);
+	return 0;
+}

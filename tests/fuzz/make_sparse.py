@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Write the changes of corpus/sparse, which are committed: what makes a small ELF file say that it is large.
+
+usage: make_sparse.py [--check] DIRECTORY
+
+With --check nothing is written, and the exit status is 1 if DIRECTORY holds other files than these.
+"""
+import struct
+import sys
+
+import writer
+
+# the fields of fuzz_sparse.c, in its order
+SECTION = ("name", "type", "flags", "offset", "size", "link", "entsize", "addralign")
+FIELDS = ["type", "phoff", "phnum", "shoff", "shnum", "shstrndx"]
+FIELDS += [f"segment{n}.{field}" for n in range(2) for field in ("type", "offset", "filesz", "align")]
+FIELDS += [f"section{n}.{field}" for n in range(6) for field in SECTION]
+FIELDS += ["namesz", "descsz", "symbol.name", "class", "data", "length"]
+
+NAMES, SYMBOLS, STRINGS, PROBES = "section1", "section2", "section3", "section5"
+
+
+def change(field, power, more=0):
+    """To 2**power and a little more; None is 0."""
+    return struct.pack("<BBb", FIELDS.index(field), 0 if power is None else power + 1, more)
+
+
+def many(power, more=0):
+    """As many sections, and a file that may have them."""
+    return change("shnum", None) + change("section0.size", power, more) + change("length", power + 7)
+
+
+def hole(section, power):
+    """A table of so many bytes, behind what there is."""
+    return change(f"{section}.offset", 13) + change(f"{section}.size", power) + change("length", 50)
+
+
+def files():
+    return {
+        "plain": b"",
+        "long": change("length", 50),
+        "cut": change("length", 8),
+        "sections-limit": many(20),
+        "sections-above": many(20, 1),
+        "sections-4m": many(22),
+        "sections-2-32": many(32),
+        "sections-most": change("shnum", None) + change("section0.size", 63) + change("length", 50),
+        "sections-last": change("shnum", 16, -1) + change("length", 50),
+        "segments-most": change("phnum", 16, -1) + change("section0.link", 31) + change("length", 50),
+        "table-most": change("shoff", 63) + change("length", 50),
+        "names-limit": hole(NAMES, 26),
+        "names-4g": hole(NAMES, 32),
+        "names-most": hole(NAMES, 63),
+        "names-index": change("shstrndx", 16, -1) + change("section0.link", 31),
+        "names-packed": hole(NAMES, 20) + change(f"{NAMES}.flags", 11),
+        "symbols-limit": hole(SYMBOLS, 24),
+        "symbols-16g": hole(SYMBOLS, 34),
+        "symbols-most": hole(SYMBOLS, 63),
+        "strings-limit": hole(STRINGS, 26),
+        "strings-4g": hole(STRINGS, 32),
+        "probes-limit": hole(PROBES, 21),
+        "probes-most": hole(PROBES, 63),
+        "note-most": change("descsz", 32, -1) + change("segment0.filesz", 40) + change("length", 50),
+        "notes-most": change("type", 1) + change("segment0.type", None) + hole(PROBES, 40),
+        "core-notes": change("type", 2) + change("segment0.offset", 13) + change("segment0.filesz", 26) + change("length", 50),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(writer.run(files(), 1024, __doc__))
