@@ -52,11 +52,26 @@ static void seek(struct bid_fs *fs, struct bid_call *call, struct bid_file *file
 		bid_belief_seek(fs, &call->artifact, &call->asked, file);
 }
 
+/* No source has the file of @artifact: its name is a directory, in which there may be some. */
+static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
+{
+	char *path = strdup(bid_detail_text(artifact->detail));
+
+	if (!path) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	bid_reply_node(req, &(struct bid_node){ .type = BID_NODE_SOURCES, .id = artifact->id, .path = path }, NULL);
+	free(path);
+}
+
 static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
-	if (error == -ENOENT) {
+	if (call->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
+		reply_sources(req, &call->artifact);
+	} else if (error == -ENOENT) {
 		bid_reply_negative(req, BID_STALE);
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));

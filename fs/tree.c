@@ -11,7 +11,6 @@
 
 #include "kcore.h"
 #include "names.h"
-#include "source_name.h"
 #include "unlinked.h"
 
 enum { PATH_ID_MIN = 8 }; /* bytes; below an original path a shorter hex name that is not stored is taken for a name */
@@ -340,8 +339,9 @@ static int lookup_section(const struct bid_node *parent, const char *name, struc
 }
 
 /*
- * The protocol does not tell directories from files, and whoever walks down a path must not ask the network at each step. So what
- * is not kept is a file if it is called like one, and else a directory until somebody opens it to read: see bid_op_opendir().
+ * FUSE looks up a path name by name and does not tell which one is the last, and a request for each directory would be slow. A name
+ * with a dot that the store does not have may be a file: a source is asked for it, and if none has it, it is a directory
+ * (ops_name.c). A name without a dot is a directory until somebody opens it to read (ops_dir.c).
  */
 static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
@@ -359,7 +359,7 @@ static int lookup_source(const struct bid_tree *tree, const struct bid_node *par
 		return r;
 	entry = bid_store_source_entry(tree->store, &child->id, path);
 	if (entry == BID_ENTRY_NONE && tree->any_id)
-		entry = bid_source_has_name(name) ? BID_ENTRY_FILE : BID_ENTRY_DIR;
+		entry = strchr(name + 1, '.') ? BID_ENTRY_FILE : BID_ENTRY_DIR;
 	if (entry != BID_ENTRY_FILE) {
 		bid_detail_unref(detail);
 		child->type = BID_NODE_SOURCES;

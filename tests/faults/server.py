@@ -230,7 +230,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             with open(self.file, "rb") as file:
                 return file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):
             self.send_text(404, "not found")
             return None
 

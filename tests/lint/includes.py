@@ -40,7 +40,7 @@ RULES = [
     (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
     (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
     (r"fs/(inode|slot)\.c", "xxhash", ["include/bid", "store/base", "fs"]),
-    (r"fs/(budget|dirlist|fds|handle|inode|kcore|list|names|node|slot|source_name|staged|tree)\.[ch]", "",
+    (r"fs/(budget|dirlist|fds|handle|inode|kcore|list|names|node|slot|staged|tree)\.[ch]", "",
      ["include/bid", "store/base", "fs"]),
     (r"fs/(heard|status)\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
     (r"fs/(landlock|sandbox|servers|servers_none|syscalls_none)\.[ch]|fs/syscalls\.h", "", ["include/bid", "store/base", "fs"]),

@@ -85,11 +85,42 @@ def test_rot_is_found_and_fetched_again(mount, shop, store, env):
     tools.run(*bidctl, "verify", "--deep", env=env)
 
 
+def test_walking_asks_for_names_with_a_dot_alone(mount, mode, faults, place):
+    """A server says whether one is a file, and is asked once; below one that is none there are files."""
+    program, content = programs.small(place / "app"), b"int main;\n"
+    server = faults()
+    for path in ("src/llama.cpp/src/p.c", "src/llama.cpp/src/q.c", "lib-1.2/foo.rs/Makefile"):
+        file = server.root / program.id / "source" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    m = mount(f"url={server.url}")
+    top = m.artifact(program.id, "source")
+    requests = []
+    for path in ("src/llama.cpp/src/p.c", "src/llama.cpp/src/q.c", "lib-1.2/foo.rs/Makefile"):
+        assert (top / path).read_bytes() == content, path
+        requests.append(server.count())
+    # llama.cpp and p.c; q.c; lib-1.2, foo.rs and Makefile
+    assert requests == [2, 3, 6]
+    # FUSE does not tell which name is the last: one that nobody has is a directory to look at, and absent to read
+    assert (top / "src/none.c").is_dir() and fetching.read(top / "src/none.c") == errno.ENOENT
+    assert server.count() == 7
+
+
+def test_source_below_a_dotted_name_is_read_though_a_server_is_dead(mount, mode, faults, place):
+    program = programs.small(place / "app")
+    server = faults()
+    (server.root / program.id / "source/src/llama.cpp").mkdir(parents=True)
+    (server.root / program.id / "source/src/llama.cpp/p.c").write_bytes(b"int p;\n")
+    m = mount("url=http://127.0.0.1:1", f"url={server.url}")
+    m.permit("127.0.0.1")
+    assert (m.artifact(program.id, "source") / "src/llama.cpp/p.c").read_bytes() == b"int p;\n"
+
+
 def test_walking_asks_nobody(mount, mode, shop):
     m = mount(f"url={shop.server.url}")
     before = asked(shop)
     top = m.artifact(shop.app.id, "source")
-    assert (top / "usr/src/glibc-2.36/x.y.z/c++").is_dir()
+    assert (top / "usr/src/glibc/xyz/c++").is_dir()
     assert os.listdir(top / "usr/src") == [] and os.listdir(top) == []
     os.stat(shop.path(m, "lib"))
     with contextlib.suppress(NotADirectoryError):

@@ -139,8 +139,8 @@ static void every_path_of_the_product(void **state)
 			fail_msg("'%s' is %d, not %d", cases[i].path, type_of(&tree, cases[i].path), cases[i].type);
 }
 
-/* The protocol does not tell what is a directory, and to ask for each would be to ask for many. */
-static void with_sources_a_source_goes_by_its_name(void **state)
+/* Whether there is such a file is for the servers to say. */
+static void with_sources_a_name_with_a_dot_may_be_a_file(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store, .any_id = true };
@@ -149,11 +149,11 @@ static void with_sources_a_source_goes_by_its_name(void **state)
 		int type;
 	} cases[] = {
 		{ "usr", BID_NODE_SOURCES },
-		{ "usr/src/glibc-2.36", BID_NODE_SOURCES },
+		{ "usr/src/glibc-2.36", BID_NODE_FILE },
 		{ "usr/include/c++/12/vector", BID_NODE_SOURCES },
 		{ "usr/src/a.c", BID_NODE_FILE },
 		{ "usr/src/lib.rs", BID_NODE_FILE },
-		{ "usr/src/conf.d", BID_NODE_SOURCES },
+		{ "usr/src/conf.d", BID_NODE_FILE },
 		{ "usr/src/.c", BID_NODE_SOURCES },
 		{ "usr/src/a.c/b.c", -ENOTDIR },
 		{ "usr/src/a\n.c", -EINVAL },
@@ -310,7 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_path_of_the_product),
 		TEST(with_sources_only_buildid_has_any_id),
-		TEST(with_sources_a_source_goes_by_its_name),
+		TEST(with_sources_a_name_with_a_dot_may_be_a_file),
 		TEST(links_lead_where_perf_wants_them),
 		TEST(listing_shows_what_is_here),
 		TEST(a_hash_may_be_a_part_of_a_path),
