@@ -10,6 +10,7 @@
 #include "disk/derive/derive.h"
 #include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/made.h"
 #include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/root.h"
@@ -278,6 +279,9 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 			while (bid_place_next(&place, store, &filed, BID_KIND_NONE))
 				kinds |= bid_place_kinds(store, place.path);
 			kinds |= bid_one_alien_kinds(store, &filed);
+			/* what was derived and kept is of what is here */
+			if (kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO) && bid_made_has_table(store, &filed))
+				kinds |= 1 << BID_KIND_KALLSYMS;
 		}
 	}
 	return kinds;

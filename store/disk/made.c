@@ -47,6 +47,15 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 		    : bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, ret_dir);
 }
 
+bool bid_made_has_table(struct bid_store *store, const struct bid_id *filed)
+{
+	char path[BID_LAYOUT_MAX];
+	struct stat st;
+
+	bid_made_path(&(struct bid_request){ .id = *filed, .kind = BID_KIND_KALLSYMS }, path);
+	return bid_root_stat(bid_store_root(store), path, &st) == 0;
+}
+
 int bid_made_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp)
 {
 	char name[BID_LAYOUT_MAX];

@@ -18,6 +18,9 @@
 /* Where what was made for @request is kept: ".bidfs/kallsyms/xx/rest" of a symbol table, ".bidfs/unpacked/xx/rest" else. */
 const char *bid_made_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX]);
 
+/* Is a symbol table kept that was made for @filed? */
+bool bid_made_has_table(struct bid_store *store, const struct bid_id *filed);
+
 /* Keep what is in @temp there, in the place of what is. The bytes are on disk on return. */
 int bid_made_keep(struct bid_store *store, const struct bid_request *request, struct bid_temp *temp);
 

@@ -27,6 +27,7 @@ struct one {
 	struct bid_store *store; /* borrowed */
 	bool is_mount;
 	int fan; /* ".build-id/xx" */
+	int tables; /* of symbols that were derived, of the ids of the same fan */
 	int known[BID_PLACE_KNOWN_MAX]; /* of bid_place_known() */
 };
 
@@ -59,7 +60,7 @@ int bid_summaries_new(struct bid_store *store, struct bid_summaries **ret_summar
 		/* in a mount each build has all that it has wherever it is looked for, and to look is a message */
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
-		*one = (struct one){ .store = store, .is_mount = is_mount, .fan = -1 };
+		*one = (struct one){ .store = store, .is_mount = is_mount, .fan = -1, .tables = -1 };
 		for (unsigned i = 0; i < BID_PLACE_KNOWN_MAX; i++)
 			one->known[i] = is_mount ? -1 : open_dir(store, bid_place_known(i));
 	}
@@ -73,6 +74,7 @@ void bid_summaries_free(struct bid_summaries *summaries)
 		return;
 	for (size_t i = 0; i < summaries->n; i++) {
 		bid_close(summaries->ones[i].fan);
+		bid_close(summaries->ones[i].tables);
 		for (unsigned j = 0; j < BID_PLACE_KNOWN_MAX; j++)
 			bid_close(summaries->ones[i].known[j]);
 	}
@@ -81,12 +83,15 @@ void bid_summaries_free(struct bid_summaries *summaries)
 
 static void open_fans(struct bid_summaries *summaries, unsigned first)
 {
-	char path[sizeof(BID_LAYOUT_LINKS) + 4];
+	char path[sizeof(BID_LAYOUT_LINKS) + 4], tables[sizeof(BID_LAYOUT_TABLES) + 4];
 
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first & 0xff);
+	snprintf(tables, sizeof(tables), BID_LAYOUT_TABLES "/%02x", first & 0xff);
 	for (size_t i = 0; i < summaries->n; i++) {
 		bid_close(summaries->ones[i].fan);
 		summaries->ones[i].fan = open_dir(summaries->ones[i].store, path);
+		bid_close(summaries->ones[i].tables);
+		summaries->ones[i].tables = open_dir(summaries->ones[i].store, tables);
 	}
 	summaries->first = first;
 }
@@ -188,6 +193,7 @@ static void look_at_aliens(struct bid_store *store, const struct bid_id *filed, 
 static void look_for(const struct one *one, const struct bid_id *filed, struct bid_summary *summary)
 {
 	char hex[BID_ID_HEX_MAX];
+	struct stat st;
 
 	bid_id_format(filed, hex);
 	if (one->fan >= 0)
@@ -200,6 +206,9 @@ static void look_for(const struct one *one, const struct bid_id *filed, struct b
 			look_at(one, one->known[i], hex, bid_place_file_kind(known), summary, &changed);
 	}
 	look_at_aliens(one->store, filed, summary);
+	if (one->tables >= 0 && summary->kinds & (1U << BID_KIND_ELF | 1U << BID_KIND_DEBUGINFO) &&
+	    fstatat(one->tables, hex + 2, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		note(summary, BID_KIND_KALLSYMS, &st);
 }
 
 void bid_summary_of(struct bid_summaries *summaries, const struct bid_id *id, struct bid_summary *ret_summary)

@@ -195,6 +195,18 @@ def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store,
     assert server.count() == 0
 
 
+def test_listings_have_what_was_derived_and_kept(mount, mode, store, place, env):
+    kernel = programs.kernel(place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
+    tools.run(tools.BIDCTL, "--store", store, "add", kernel.path, env=env)
+    m = mount()
+    directory = m / "buildid" / kernel.id
+    assert "kallsyms" not in os.listdir(directory)
+    table = m.artifact(kernel.id, "kallsyms").read_bytes()
+    tools.wait_until(lambda: "kallsyms" in os.listdir(directory), "the table")
+    listed = tools.run(tools.BIDCTL, "--store", store, "list", env=env).stdout
+    assert listed == f"{kernel.id}\telf,kallsyms\t{len(kernel.read()) + len(table)}\t{kernel.path}\n"
+
+
 def test_sizes_times_and_modes(mount, mode, world, store):
     m = mount("ro")
     for entry in walk(m.path):
