@@ -19,6 +19,7 @@ const struct fuse_lowlevel_ops bid_ops = {
 	.getxattr = bid_op_getxattr,
 	.listxattr = bid_op_listxattr,
 	.setxattr = bid_op_setxattr,
+	.mknod = bid_op_mknod,
 	.mkdir = bid_op_mkdir,
 	.symlink = bid_op_symlink,
 	.create = bid_op_create,

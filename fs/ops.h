@@ -37,6 +37,7 @@ void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const 
 
 /* ops_make.c */
 void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode);
+void bid_op_mknod(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, dev_t device);
 void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name);
 void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi);
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name);

@@ -83,6 +83,11 @@ void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mo
 		reply_made(req, parent, name);
 }
 
+void bid_op_mknod(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, dev_t device)
+{
+	fuse_reply_err(req, EPERM);
+}
+
 void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);

@@ -277,6 +277,10 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct bid_node child;
 	int r;
 
+	if (strlen(name) > NAME_MAX) {
+		fuse_reply_err(req, ENAMETOOLONG);
+		return;
+	}
 	if (inode && inode->node.type == BID_NODE_LINKS_FAN) {
 		bid_lookers_add(&fs->lookers, fuse_req_ctx(req)->pid);
 		bid_belief_look(fs, &inode->node, name);

@@ -138,6 +138,8 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 	} else if (bid_node_format(&inode->node) == S_IFREG) {
 		/* what carries an id does not change */
 		r = -EPERM;
+	} else if (to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode & 07777) != bid_dir_mode(fs, &inode->node)) {
+		r = -EPERM;
 	}
 	/* of directories and links nothing is kept; whoever unpacks an archive sets their times */
 	if (r < 0)

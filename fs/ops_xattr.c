@@ -119,6 +119,17 @@ static void reply(fuse_req_t req, const struct answer *answer, size_t size)
 		fuse_reply_buf(req, answer->data, answer->size);
 }
 
+/* Is @name in a namespace of xattr(7)? */
+static bool is_in_namespace(const char *name)
+{
+	static const char *const spaces[] = { "user.", "system.", "security.", "trusted." };
+
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
+		if (strncmp(name, spaces[i], strlen(spaces[i])) == 0)
+			return true;
+	return false;
+}
+
 void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -128,8 +139,8 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 	int r;
 
 	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0) {
-		/* not EOPNOTSUPP, which NFS-Ganesha takes for an error where it asks for an access control list */
-		fuse_reply_err(req, ENODATA);
+		/* NFS-Ganesha asks for an access control list, and takes EOPNOTSUPP for an error */
+		fuse_reply_err(req, is_in_namespace(name) ? ENODATA : EOPNOTSUPP);
 		return;
 	}
 	inode = bid_inodes_find(fs->inodes, number, &buffer);

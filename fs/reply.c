@@ -28,6 +28,12 @@ static bool is_perfs(const struct bid_node *node)
 	       (node->type == BID_NODE_KCORE_COPY && node->path);
 }
 
+mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node)
+{
+	/* who may write to the store may tell the mount something: ops_tell.c */
+	return fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555;
+}
+
 /* The attributes of what is no artifact. */
 static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 {
@@ -42,8 +48,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
 	switch (bid_node_format(node)) {
 	case S_IFDIR:
-		/* who may write to the store may tell the mount something: ops_tell.c */
-		st.st_mode = S_IFDIR | (fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555);
+		st.st_mode = S_IFDIR | bid_dir_mode(fs, node);
 		st.st_nlink = 2;
 		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID ||
 		     (node->type == BID_NODE_KCORE_COPY && node->path)) &&

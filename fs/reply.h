@@ -52,6 +52,9 @@ void bid_reply_negative(fuse_req_t req, double timeout);
 /* The kernel has @count references less on the inode of that number, or was not given them. */
 void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count);
 
+/* The permissions of the directory @node, which nobody can change. */
+mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node);
+
 /* The errno (positive) that a caller sees for @error of the broker, according to errors=. */
 int bid_visible_error(const struct bid_fs *fs, int error);
 

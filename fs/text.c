@@ -114,11 +114,13 @@ static const struct kept *kept_of(const struct bid_fs *fs, const struct bid_inod
 	return inode->node.serial ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
 }
 
-static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **ret_text, size_t *ret_size)
+static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **ret_text, size_t *ret_size,
+		     struct timespec *ret_changed)
 {
+	struct timespec changed = fs->started;
 	bid_auto_free char *text = NULL;
 	char hex[BID_ID_HEX_MAX];
-	int r = bid_store_info(fs->store, id, &text);
+	int r = bid_store_info(fs->store, id, &text, &changed);
 
 	if (r == -ENOENT &&
 	    asprintf(&text, "{\n  \"artifacts\": {},\n  \"id\": \"%s\",\n  \"paths\": []\n}", bid_id_format(id, hex)) < 0)
@@ -129,6 +131,7 @@ static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **re
 	r = pad(&text, ret_size);
 	if (r == 0)
 		*ret_text = bid_steal(text);
+	*ret_changed = changed;
 	return r;
 }
 
@@ -147,10 +150,11 @@ int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_t
 	const struct kept *kept = kept_of(fs, inode);
 	const char *from = kept ? kept->text : readme;
 	size_t size = kept ? kept->size : strlen(readme);
+	struct timespec changed;
 	char *text;
 
 	if (inode->node.type == BID_NODE_INFO)
-		return make_info(fs, &inode->node.id, ret_text, ret_size);
+		return make_info(fs, &inode->node.id, ret_text, ret_size, &changed);
 	if (inode->node.type == BID_NODE_MODULES)
 		return make_modules(fs, &inode->node.id, ret_text, ret_size);
 	if (!kept && inode->node.type != BID_NODE_README)
@@ -193,9 +197,9 @@ static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct s
 		st->st_gid = store.st_gid;
 	}
 	bid_way_narrow_opened(&fs->options->way, st);
-	if (make_info(fs, id, &text, &size) == 0)
+	if (make_info(fs, id, &text, &size, &st->st_mtim) == 0)
 		st->st_size = (off_t)size;
-	clock_gettime(CLOCK_REALTIME, &st->st_mtim);
+	st->st_ctim = st->st_mtim;
 }
 
 void bid_text_stat(const struct bid_fs *fs, const struct bid_inode *inode, struct stat *st)

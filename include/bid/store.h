@@ -174,10 +174,10 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file);
 
 /*
- * What is known of @id, as JSON text: docs/FORMAT.md, "info". Returns 0 and a string for the caller to free, -ENOENT if nothing is
- * known, or -ENOMEM.
+ * What is known of @id, as JSON text: docs/FORMAT.md, "info". Returns 0, a string for the caller to free, and the time of the last
+ * change; -ENOENT if nothing is known, or -ENOMEM.
  */
-int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json);
+int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed);
 
 /* @value is text, of any bytes; both die when the callback returns. A non-zero return ends it, and is returned. */
 typedef int (*bid_store_fact_fn)(void *user, const char *name, const char *value);

@@ -119,9 +119,11 @@ static void print_info(const json_t *info)
 /* Where a mount covers the store, its records are not seen, and the mount tells. Errors as of bid_store_info(). */
 static int info_of(struct bid_store *store, const struct bid_id *id, char **ret_text)
 {
+	struct timespec changed;
+
 	if (ctl_cover_info(bid_store_path(store), id, ret_text) == 0)
 		return 0;
-	return bid_store_info(store, id, ret_text);
+	return bid_store_info(store, id, ret_text, &changed);
 }
 
 /* Print what bid_store_info() has made, @text. */

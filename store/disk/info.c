@@ -61,13 +61,23 @@ int bid_store_each_fact(struct bid_store *store, const struct bid_request *reque
 	return r;
 }
 
-static json_t *artifact(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
+static void set_later(struct timespec *time, const struct timespec *other)
+{
+	if (other->tv_sec > time->tv_sec || (other->tv_sec == time->tv_sec && other->tv_nsec > time->tv_nsec))
+		*time = *other;
+}
+
+/* The file @file of @request. Its times of change and access are other ones after each use, and say nothing. */
+static json_t *artifact(struct bid_store *store, const struct bid_request *request, const struct bid_file *file,
+			struct timespec *changed)
 {
 	char path[PATH_MAX];
 	size_t root = strlen(bid_store_path(store));
 	json_t *json = json_pack("{s:I, s:I}", "size", (json_int_t)file->st.st_size, "mtime", (json_int_t)file->st.st_mtim.tv_sec);
+	struct timespec recorded_at = { 0 };
 	json_t *record;
 
+	set_later(changed, &file->st.st_mtim);
 	if (bid_path_of(file->fd, path, sizeof(path)) < 0)
 		*path = '\0';
 	if (strncmp(path, bid_store_path(store), root) == 0 && path[root] == '/')
@@ -82,6 +92,8 @@ static json_t *artifact(struct bid_store *store, const struct bid_request *reque
 		if (value)
 			json_object_set(json, recorded[i], value);
 	}
+	recorded_at.tv_sec = (time_t)json_integer_value(json_object_get(record, "time"));
+	set_later(changed, &recorded_at);
 	json_decref(record);
 	return json;
 }
@@ -89,6 +101,7 @@ static json_t *artifact(struct bid_store *store, const struct bid_request *reque
 struct pieces {
 	struct bid_store *store;
 	json_t *json;
+	struct timespec *changed;
 };
 
 static int add_piece(void *user, const struct bid_request *piece)
@@ -101,7 +114,7 @@ static int add_piece(void *user, const struct bid_request *piece)
 
 	if (!name || bid_piece_open(pieces->store, piece, &file) < 0)
 		return 0;
-	json = artifact(pieces->store, piece, &file);
+	json = artifact(pieces->store, piece, &file, pieces->changed);
 	/* whether it is of this build was found out from a file that carries the id, or is what a server says */
 	how = json_string_value(json_object_get(json, "how"));
 	json_object_set_new(json, "verified", json_boolean(how && strcmp(how, BID_SLICED) == 0));
@@ -110,12 +123,12 @@ static int add_piece(void *user, const struct bid_request *piece)
 }
 
 /* "sources" and "sections", if any are kept. */
-static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t *json)
+static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t *json, struct timespec *changed)
 {
 	static const char *const keys[] = { "sources", "sections" };
 
 	for (int kind = BID_KIND_COUNT; kind < BID_KIND_END; kind++) {
-		struct pieces pieces = { .store = store, .json = json_object() };
+		struct pieces pieces = { .store = store, .json = json_object(), .changed = changed };
 
 		if (bid_store_each_piece(store, id, (enum bid_kind)kind, add_piece, &pieces) == 0 &&
 		    json_object_size(pieces.json) > 0)
@@ -124,19 +137,30 @@ static void add_pieces(struct bid_store *store, const struct bid_id *id, json_t 
 	}
 }
 
+struct paths {
+	struct bid_store *store;
+	json_t *json;
+	struct timespec *changed;
+};
+
 /*
  * The original path of the name @path, "usr/bin/ls/ID", in its place among the others, if it is not there yet: the one that perf
  * knows comes first.
  */
 static int add_path(void *user, const char *path)
 {
-	json_t *paths = user, *added;
+	const struct paths *of = user;
+	json_t *paths = of->json, *added;
 	char text[PATH_MAX + 1];
+	struct stat st;
 	size_t at;
 	int order = 1;
 
 	if (!strrchr(path, '/'))
 		return 0;
+	/* a name came or went */
+	if (bid_store_stat(of->store, path, &st) == 0)
+		set_later(of->changed, &st.st_mtim);
 	/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
 	snprintf(text, sizeof(text), "%s%.*s", path[0] == '[' ? "" : "/", (int)(strrchr(path, '/') - path), path);
 	added = bid_json_text(text);
@@ -152,8 +176,9 @@ static int add_path(void *user, const char *path)
 	return 0;
 }
 
-int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json)
+int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed)
 {
+	struct timespec changed = { 0 };
 	char hex[BID_ID_HEX_MAX];
 	json_t *json, *artifacts, *paths;
 	char *text;
@@ -167,7 +192,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	json_object_set_new(json, "id", json_string(bid_id_format(id, hex)));
 	json_object_set_new(json, "paths", paths);
 	json_object_set_new(json, "artifacts", artifacts);
-	bid_store_each_path(store, id, add_path, paths);
+	bid_store_each_path(store, id, add_path, &(struct paths){ .store = store, .json = paths, .changed = &changed });
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
@@ -177,18 +202,19 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 			json_object_set_new(artifacts, bid_kind_name(request.kind),
 					    json_pack("{s:s}", "same_as", bid_kind_name(file.kind)));
 		else if (r == 0)
-			json_object_set_new(artifacts, bid_kind_name(request.kind), artifact(store, &request, &file));
+			json_object_set_new(artifacts, bid_kind_name(request.kind), artifact(store, &request, &file, &changed));
 		else if (r != -ENOENT)
 			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "error", bid_strerror(r)));
 		bid_file_release(&file);
 	}
 
-	add_pieces(store, id, json);
+	add_pieces(store, id, json, &changed);
 
 	text = bid_json_dump(json, JSON_INDENT(2) | JSON_SORT_KEYS);
 	json_decref(json);
 	if (!text)
 		return -ENOMEM;
 	*ret_json = text;
+	*ret_changed = changed;
 	return 0;
 }

@@ -139,6 +139,7 @@ static int check_id(void *user, const struct bid_id *id)
 	struct trial *trial = user;
 	bid_auto_free char *text = NULL;
 	struct bid_summary summary;
+	struct timespec changed;
 	char where[PATH_MAX];
 	json_t *json;
 
@@ -160,7 +161,7 @@ static int check_id(void *user, const struct bid_id *id)
 	}
 	bid_store_each_piece(trial->store, id, BID_KIND_SOURCE, check_piece, trial);
 	bid_store_each_piece(trial->store, id, BID_KIND_SECTION, check_piece, trial);
-	if (bid_store_info(trial->store, id, &text) == 0) {
+	if (bid_store_info(trial->store, id, &text, &changed) == 0) {
 		json = json_loads(text, 0, NULL);
 		if (!json)
 			fail(trial, "info is no JSON");

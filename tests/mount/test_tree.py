@@ -195,6 +195,42 @@ def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store,
     assert server.count() == 0
 
 
+def test_errors_are_those_of_other_file_systems(mount, mode, store):
+    (store / "opt/app").mkdir(parents=True)
+    m = mount()
+    for directory in (m.path, m / "buildid", m / "opt/app"):
+        for call in (os.stat, os.mkdir):
+            assert tools.errno_of(call, directory / ("a" * 256)) == errno.ENAMETOOLONG, directory
+        assert tools.errno_of(os.stat, directory / ("a" * 255)) == errno.ENOENT
+        assert tools.errno_of(os.mkfifo, directory / "fifo") == errno.EPERM
+        assert tools.errno_of(os.getxattr, directory, "other.name") == errno.EOPNOTSUPP
+        assert tools.errno_of(os.getxattr, directory, "user.name") == errno.ENODATA
+        mode_before = stat.S_IMODE(directory.stat().st_mode)
+        assert tools.errno_of(os.chmod, directory, 0o700) == errno.EPERM
+        assert tools.errno_of(os.chmod, directory, mode_before) == 0
+        assert stat.S_IMODE(directory.stat().st_mode) == mode_before
+
+
+def test_info_has_the_time_of_its_last_change(mount, mode, world, store, env, place):
+    m = mount()
+    split = world["split"]
+    path = m / "buildid" / split.id / "info"
+
+    def told():
+        return path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_ctime_ns
+
+    before, now = told(), time.time_ns()
+    assert before[1] == before[2] < now
+    # longer than the kernel keeps what it was told of it
+    time.sleep(1.1)
+    assert told() == before
+    copy = place / "copy"
+    shutil.copy(split.path, copy)
+    tools.run(tools.BIDCTL, "--store", store, "add", copy, env=env)
+    tools.wait_until(lambda: told()[0] != before[0], "the other path")
+    assert told()[1] > before[1]
+
+
 def test_listings_have_what_was_derived_and_kept(mount, mode, store, place, env):
     kernel = programs.kernel(place / "vmlinux", "part", 0xffffffff81000000, 1 << 20)
     tools.run(tools.BIDCTL, "--store", store, "add", kernel.path, env=env)

@@ -167,9 +167,10 @@ static void no_harm(const struct store_scene *scene, const struct target *object
 	struct bid_id id = id_of(ID_A);
 	struct stat st;
 	char *text;
+	struct timespec changed;
 
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	assert_int_equal(bid_store_info(scene->store, &id, &text, &changed), 0);
 	free(text);
 	assert_int_equal(verify(scene, true, true).left, 0);
 	assert_int_equal(verify(scene, true, false).left, 0);
@@ -347,6 +348,7 @@ static void records_that_are_no_files(void **state)
 	struct store_scene *scene = *state;
 	struct bid_id id = id_of(ID_A);
 	char *text;
+	struct timespec changed;
 
 	fetch(scene, "a.stripped");
 	run(scene, "rm store/" RECORD_A " && mkdir store/" RECORD_A);
@@ -355,7 +357,7 @@ static void records_that_are_no_files(void **state)
 	run(scene, "test -f store/" RECORD_A " && rm store/" RECORD_A " && mkdir -p store/" RECORD_A "/x");
 	assert_int_equal(verify(scene, true, true).found[BID_FINDING_RECORD], 1);
 	run(scene, "test -f store/" RECORD_A " && rm store/" RECORD_A " && mkfifo store/" RECORD_A);
-	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	assert_int_equal(bid_store_info(scene->store, &id, &text, &changed), 0);
 	free(text);
 	verify(scene, true, true);
 	run(scene, "rm -f store/" RECORD_A " && ln -s /etc/passwd store/" RECORD_A);

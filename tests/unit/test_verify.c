@@ -337,6 +337,7 @@ static void records_that_say_nothing_are_made_anew(void **state)
 {
 	struct store_scene *scene = *state;
 	struct bid_id id = id_of(ID_B);
+	struct timespec changed;
 	char *text;
 
 	fetch(scene, request_for(ID_A, BID_KIND_ELF), "a");
@@ -346,7 +347,7 @@ static void records_that_say_nothing_are_made_anew(void **state)
 		   "cp store/.bidfs/record/aa/* store/.bidfs/record/cc/");
 	verify(scene, LIGHT, "record=1 stale=2");
 	mend(scene, LIGHT, "record=1 stale=2");
-	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	assert_int_equal(bid_store_info(scene->store, &id, &text, &changed), 0);
 	assert_non_null(strstr(text, "\"found\""));
 	assert_non_null(strstr(text, "xxh3-128:"));
 	free(text);

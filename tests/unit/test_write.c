@@ -114,6 +114,7 @@ static void what_is_right_is_published_as_perf_would(void **state)
 	struct bid_id id = id_of(ID_A);
 	json_t *info;
 	char *text;
+	struct timespec changed;
 
 	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped", 0), 0);
 	assert_int_equal(put(scene, request_for(ID_A, BID_KIND_DEBUGINFO), "a.debug", 0), 0);
@@ -121,7 +122,7 @@ static void what_is_right_is_published_as_perf_would(void **state)
 	run(scene, "test \"$(readlink store/.build-id/aa/%s)\" = '../../[debuginfod]/" ID_A "'", ID_A + 2);
 	no_temporary_files(scene);
 
-	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	assert_int_equal(bid_store_info(scene->store, &id, &text, &changed), 0);
 	info = json_loads(text, 0, NULL);
 	assert_non_null(info);
 	assert_string_equal(
@@ -525,11 +526,12 @@ static void damaged_records_cost_only_what_they_say(void **state)
 	struct bid_id id = id_of(ID_A);
 	struct bid_added added;
 	char *text;
+	struct timespec changed;
 
 	assert_int_equal(add(scene, "a", BID_LINK_COPY, &added), 0);
 	run(scene, "echo '{ \"size\": ' > store/.bidfs/record/aa/%s.elf", ID_A + 2);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
-	assert_int_equal(bid_store_info(scene->store, &id, &text), 0);
+	assert_int_equal(bid_store_info(scene->store, &id, &text, &changed), 0);
 	assert_non_null(strstr(text, "\"elf\""));
 	assert_null(strstr(text, "\"how\""));
 	free(text);
