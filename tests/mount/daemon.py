@@ -110,7 +110,7 @@ def descriptors_of(pid):
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             flags = re.search(r"^flags:\s+(\d+)", (fd.parent.parent / "fdinfo" / fd.name).read_text(), re.M)
-            found.append((os.readlink(fd), int(flags[1], 8)))
+            found.append((os.readlink(fd).removesuffix(" (deleted)"), int(flags[1], 8)))
     return found
 
 
