@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+The command blocks of README.md and docs/TOOLS.md, run as they are written.
+
+A block in the language "console" is a session: "$ " and "# " (as root) begin a command, "> " continues it, each other line is its
+output. A command without output must succeed. Each line of a block in the language "sh" is a command that must succeed. A comment
+before a block, "<!-- not run: REASON -->", keeps it from being run. In output, percentages, addresses, offsets and build-ids stand
+for any other, the width of blanks and discriminators do not count, and "..." stands for any text, in a line of its own for any
+lines.
+"""
+import contextlib
+import dataclasses
+import pathlib
+import re
+import shutil
+import tempfile
+
+import namespace
+import programs
+import servers
+import tools
+
+SERVER = "https://debuginfod.debian.net"
+SOURCES = "/usr/src/crunch"
+FENCE = re.compile(r"(?:<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$",
+                   re.MULTILINE | re.DOTALL)
+VARIES = {
+    r"\d+\.\d+%": r"\d+\.\d+%",
+    r"\d+\.\d\d\b": r"\d+\.\d\d",
+    "0x[0-9a-f]+": "0x[0-9a-f]+",
+    r"\b[0-9a-f]{16}\b": "[0-9a-f]{16}",
+    r"\b[0-9a-f]{40}\b": "[0-9a-f]{40}",
+    r"\+\d+": r"\+\d+",
+    r"\.\.\.": ".*",
+    r"\s+": r"\s+",
+}
+BUILTINS = {"cd", "echo", "export"}
+OURS = {"bidctl", "mount.bidfs"}
+
+
+@dataclasses.dataclass
+class Block:
+    language: str
+    text: str
+    reason: str | None
+
+
+@dataclasses.dataclass
+class Step:
+    command: str
+    expected: list
+
+
+def sections(page):
+    """The text of each section of a page, by heading. What comes before the first is under the title."""
+    parts = re.split(r"^##? (.+)$", (tools.ROOT / page).read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def blocks(text):
+    return [Block(match["language"], match["text"], match["reason"]) for match in FENCE.finditer(text)]
+
+
+def steps(text):
+    """The commands of all blocks that are run, each with the output that is written below it."""
+    found = []
+    for block in blocks(text):
+        assert block.language in ("console", "sh"), f"a block in the language {block.language!r}"
+        if block.reason:
+            continue
+        for line in block.text.splitlines():
+            if block.language == "sh":
+                found += [Step(line, [])]
+            elif line.startswith(("$ ", "# ")):
+                found.append(Step(line[2:], []))
+            elif line.startswith("> "):
+                found[-1].command += "\n" + line[2:]
+            else:
+                found[-1].expected.append(line)
+    return found
+
+
+def missing_program(wanted):
+    """A program that these commands begin with and that is not installed."""
+    for step in wanted:
+        for part in re.split(r"\||;|&&", re.sub(r"\$\(([^)]*)\)", r"; \1", step.command)):
+            words = [word for word in part.split() if not re.match(r"\w+=|#", word)]
+            if words and "/" not in words[0] and words[0] not in BUILTINS | OURS and not shutil.which(words[0]):
+                return words[0]
+    return None
+
+
+def pattern_of(line):
+    """What an expected line matches."""
+    parts = re.split(f"({'|'.join(VARIES)})", line.strip())
+    return r"\s*" + "".join(next((stands for pattern, stands in VARIES.items() if re.fullmatch(pattern, part)), re.escape(part))
+                            for part in parts) + r"\s*"
+
+
+def is_as_expected(output, expected):
+    output = re.sub(r" \(discriminator \d+\)", "", output)
+    lines = "\n".join(line for line in output.splitlines() if line.strip())
+    wanted = "\n".join(r"(?:.*\n)*?.*" if line == "..." else pattern_of(line) for line in expected if line.strip())
+    return re.fullmatch(wanted, lines) is not None
+
+
+class Stage:
+    """The stripped program of the sessions, a later build of it, and a server that alone has its debug information and source."""
+
+    def __init__(self, place):
+        self.place = place
+        self.source = place / "src"
+        shelf = place / "shelf"
+        shelf.mkdir()
+        self.source.mkdir()
+        shutil.copy(programs.SOURCES / "crunch.c", self.source)
+        program = programs.Program(self.build(shelf / "crunch"))
+        self.crunch = programs.split(program, shelf / "crunch.debug")
+        self.later = self.build(place / "later", "-O1")
+        tools.run("strip", self.later)
+        self.server = servers.Debuginfod([shelf, self.source], place, tools.environment(place))
+        self.server.await_scan()
+
+    def build(self, output, *flags):
+        tools.run("gcc", "-g", "-O2", *flags, "-o", output, "crunch.c", cwd=self.source)
+        return output
+
+    def named(self, text):
+        """A text of a page, with the names of this stage."""
+        return text.replace(SERVER, self.server.url).replace(SOURCES, str(self.source))
+
+    def run(self, place, text, is_mounted=True, is_installed=False):
+        """
+        The status and the output of each command of a text, in a directory with the program and a home directory of its own.
+        Without `is_mounted`, mount.bidfs does nothing but print the mount point. With `is_installed`, the debug information is in
+        /usr/lib/debug, as packages put it there.
+        """
+        names, work, home = place / "bin", place / "work", place / "home"
+        for directory in (names, work, home):
+            directory.mkdir()
+        if is_mounted:
+            (names / "mount.bidfs").symlink_to(tools.MOUNT_BIDFS)
+        else:
+            (names / "mount.bidfs").write_text('#!/bin/sh\neval "echo \\${$#}"\n')
+            (names / "mount.bidfs").chmod(0o755)
+        (names / "bidctl").symlink_to(tools.BIDCTL)
+        shutil.copy(self.crunch.path, work / "crunch")
+        shutil.copy(self.later, work / "crunch-2.0")
+        wanted = steps(self.named(text))
+        script = place / "script"
+        script.write_text("exec 2>&1\n" + "".join(f"{step.command}\nprintf '\\n\\036%d\\n' $?\n" for step in wanted))
+        env = tools.environment(home)
+        # nothing of this machine is used or changed, and the source is where no tool finds it
+        hidden = "".join(f"mount -t tmpfs none '{path}'; " for path in (self.source, self.place / "shelf", "/mnt", "/var/lib"))
+        if is_installed:
+            debug = f"/usr/lib/debug/.build-id/{self.crunch.id[:2]}"
+            shutil.copy(self.crunch.debug, place / "debug")
+            hidden += f"mount -t tmpfs none /usr/lib/debug; mkdir -p {debug}; " \
+                      f"cp '{place}/debug' {debug}/{self.crunch.id[2:]}.debug; "
+        env["PATH"] = f"{names}:{env['PATH']}"
+        done = namespace.isolated(f"{hidden}cd '{work}'; exec bash '{script}'", env, status=None).stdout
+        output = re.findall(r"(.*?)\n\036(\d+)\n", done, re.DOTALL)
+        assert len(output) == len(wanted), done
+        return [(step, int(status), text) for step, (text, status) in zip(wanted, output)]
+
+
+def check(results):
+    """Each command printed what the page says."""
+    said = "".join(f"$ {step.command}\n{text}" for step, _, text in results)
+    for step, status, text in results:
+        if step.expected:
+            expected = "\n".join(step.expected)
+            assert is_as_expected(text, step.expected), f"{step.command}\n{text}\nexpected:\n{expected}\n\n{said}"
+        else:
+            assert status == 0, f"{step.command}: exit status {status}\n{text}\n\n{said}"
+
+
+@contextlib.contextmanager
+def opened():
+    """A stage in a place of its own, with its server running."""
+    place = pathlib.Path(tempfile.mkdtemp(prefix="bm-page-", dir="/tmp"))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, place)
+        stage = Stage(place)
+        stack.callback(stage.server.stop)
+        yield stage
