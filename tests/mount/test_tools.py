@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each tool of docs/TOOLS.md, unmodified, with the setting that the page gives: it prints what the page says, and only then."""
+import importlib.util
+
 import pytest
 
 import documents
@@ -28,6 +30,8 @@ def text_of(tool):
     wanted = documents.steps(SECTIONS[tool])
     if program := documents.missing_program(wanted):
         pytest.skip(f"needs {program}")
+    if tool == "pyelftools" and not importlib.util.find_spec("elftools"):
+        pytest.skip("needs pyelftools")
     if any(step.command.startswith("perf record") for step in wanted) and (reason := why_no_recording()):
         pytest.skip(reason)
     has_mount = any("mount.bidfs" in step.command for step in wanted)
