@@ -210,7 +210,7 @@ static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct s
 	 */
 	if (backing->by_kernel + backing->by_us > 0 && !is_of(backing, st))
 		return -ESTALE;
-	if (backing->by_kernel == 0 && have_id(backing, fd, st) < 0) {
+	if (backing->by_kernel == 0 && (fs->mode != BID_MODE_PASSTHROUGH || have_id(backing, fd, st) < 0)) {
 		backing->st = *st;
 		backing->by_us++;
 		*ret_backing = backing;
@@ -244,7 +244,7 @@ bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st)
 		return false;
 	pthread_mutex_lock(&fs->backings->lock);
 	backing = bid_inodes_attached(fs->inodes, number);
-	open = backing && backing->by_kernel > 0;
+	open = backing && backing->by_kernel + backing->by_us > 0;
 	if (open)
 		*ret_st = backing->st;
 	pthread_mutex_unlock(&fs->backings->lock);

@@ -50,8 +50,8 @@ int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct sta
 		     struct bid_backing **ret_backing);
 
 /*
- * The attributes that the file of the inode @number, an artifact's, had when it was opened, if there are handles of it that the
- * kernel reads: wherever it is by now. False if there are none.
+ * The attributes that the file of the inode @number, an artifact's, had when it was opened, if there are handles of it: wherever
+ * it is by now. False if there are none.
  */
 bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st);
 

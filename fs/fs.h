@@ -24,14 +24,14 @@ struct bid_backings;
 struct bid_notifier;
 struct bid_sandbox;
 struct bid_servers;
-struct bid_settler;
 struct bid_unmounter;
 
 /* How data gets to readers. */
 enum bid_mode {
 	BID_MODE_UNDECIDED = 0,
 	BID_MODE_PASSTHROUGH, /* opened files are read by the kernel from the store itself */
-	BID_MODE_NO_OPEN, /* the kernel opens without asking, and keeps the pages it read */
+	BID_MODE_SERVER, /* opened files are read by the daemon */
+	BID_MODE_NO_OPEN, /* of a mount that nobody writes to: the kernel opens without asking, and keeps the pages it read */
 };
 
 /* A directory of ids whose listing the kernel keeps. */
@@ -58,7 +58,6 @@ struct bid_fs {
 	struct bid_fds *fds; /* owned; has its own lock */
 	int abort; /* of bid_unmounter_open_abort(); owned */
 	struct bid_notifier *notifier; /* owned; made after daemonising */
-	struct bid_settler *settler; /* owned; made after daemonising; NULL if nothing is written */
 	struct bid_watch *watch; /* owned; made after daemonising; NULL if the store cannot be watched */
 	int watch_error; /* why not, or 0 */
 	struct bid_staging *staging; /* owned; has its own lock */

@@ -77,11 +77,6 @@ void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bi
 	*ret_fan = (unsigned)(number >> 47 & 0xff);
 }
 
-uint32_t bid_inode_staged(uint64_t number)
-{
-	return bid_class_type(class_of(number)) == BID_NODE_STAGED ? (uint32_t)number : 0;
-}
-
 /* Down to bid_inodes_new(), with the lock held */
 
 static uint32_t *bucket_of(const struct bid_inodes *inodes, uint64_t key)

@@ -36,9 +36,6 @@ uint64_t bid_inode_number(const struct bid_node *node);
  */
 void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan);
 
-/* The serial of the file that is being written whose number it is; 0 of all else. */
-uint32_t bid_inode_staged(uint64_t number);
-
 /* A table with the root in it. @detach is called for every attachment whose inode goes, with the type of that. */
 int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);

@@ -98,7 +98,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
 	want(conn, FUSE_CAP_CACHE_SYMLINKS); /* see bid_notify_text() */
-	/* in no_open mode nobody would hear of it */
+	/* OPEN does not truncate; and in no_open mode nobody would hear of it */
 	do_without(conn, FUSE_CAP_ATOMIC_O_TRUNC);
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2 /* libfuse 3.17 */
 	/* no file here has rights that a write would have to take from it, and the kernel would ask for them before each */
@@ -112,6 +112,8 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
+	} else if (fs->writable) {
+		fs->mode = BID_MODE_SERVER;
 	} else {
 		/* since Linux 5.1, and the store's openat2(2) needs 5.6 */
 		want(conn, FUSE_CAP_NO_OPEN_SUPPORT);

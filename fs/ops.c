@@ -30,4 +30,5 @@ const struct fuse_lowlevel_ops bid_ops = {
 	.unlink = bid_op_unlink,
 	.rmdir = bid_op_rmdir,
 	.flush = bid_op_flush,
+	.fsync = bid_op_fsync,
 };

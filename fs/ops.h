@@ -49,20 +49,12 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name);
 void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
+void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 
 /*
  * ops_make.c: the file @name that is being written in @dir, or NULL. For bid_staged_put().
  */
 struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name);
-
-/* ops_make.c: publish @staged as @request in @dir, and if wanted tell the log of a refusal. Returns as bid_stage_publish(). */
-int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir, bool tell);
-
-/*
- * ops_make.c: publish @staged as the file @name of @dir, a copy of /proc/kcore, and if wanted tell the log of a refusal. Returns as
- * bid_stage_publish_kcore().
- */
-int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *name, bool tell);
 
 /*
  * ops_write.c: the permission bits that a file may have which is written through the mount. With allow_other its owner alone reads
@@ -70,44 +62,11 @@ int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *n
  */
 mode_t bid_staged_mode(const struct bid_fs *fs);
 
-/* What is known of the end of a file that is being written. */
-enum bid_end {
-	BID_END_UNKNOWN, /* nothing: what says itself that it is whole may be, once it is at rest */
-	BID_END_FLUSHED, /* who opened it has closed a descriptor of it: what says itself that it is whole is, if it has no holes */
-	BID_END_CLOSED,
-};
-
 /*
- * ops_write.c: @staged has no name any more. What the kernel takes for it, @name in the directory @parent, is another file, and
- * the kernel is told of that; 0 if there is no such name. Who has it open goes on.
+ * ops_open.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's. @staged
+ * is the temporary file that it is, or NULL. Returns 0, or an error that was answered: nothing is open then.
  */
-void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, uint64_t parent, const char *name);
-
-/*
- * ops_write.c: if the name of @staged is that of an artifact, and it is at its @end as far as can be told, it is published. Returns
- * as bid_stage_publish(), or -EINPROGRESS if it has a temporary name, or nothing tells that it is whole.
- */
-int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, enum bid_end end);
-
-/* ops_write.c: settle what is at rest. Returns whether there is something left. */
-bool bid_settle_rested(struct bid_fs *fs);
-
-/* ops_write.c: settle what nobody has touched for so many seconds, and drop what is not published by that: its writer is gone. */
-void bid_settle_idle(struct bid_fs *fs, unsigned seconds);
-
-/* ops_write.c: settle all, of which everything was @closed or nothing is known, and drop it. The log is told of what is lost. */
-void bid_settle_last(struct bid_fs *fs, bool closed);
-
-/*
- * ops_write.c: nobody writes to the file of @node, a BID_NODE_STAGED, any more. If it is refused it is dropped, which is not told
- * to who wrote it, but to the log.
- */
-void bid_close_staged(struct bid_fs *fs, const struct bid_node *node);
-
-/*
- * ops_open.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's.
- */
-void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, struct fuse_file_info *fi);
+int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_staged *staged, int fd, struct fuse_file_info *fi);
 
 /* mode.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);

@@ -12,11 +12,10 @@
 #include "base/log.h"
 #include "kcore.h"
 #include "notify.h"
+#include "publish.h"
 #include "reply.h"
-#include "settler.h"
 
 enum {
-	ABANDONED_S = 3600,
 	FAN_SIZE = sizeof(".build-id/00"),
 };
 
@@ -64,8 +63,8 @@ void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mo
 	char path[PATH_MAX];
 	int r = parent ? 0 : -ESTALE;
 
-	/* with a directory in it, it is a part of original paths */
-	if (r == 0 && is_undecided(fs, &parent->node))
+	/* with a directory in it, it is a part of original paths; but rsync(1) makes one for its temporary files in any */
+	if (r == 0 && (is_undecided(fs, &parent->node) || (parent->node.type == BID_NODE_PATH_ID && name[0] == '.')))
 		parent->node.type = BID_NODE_PATH;
 	/* the directories of links are always there */
 	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
@@ -172,32 +171,33 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		fuse_reply_err(req, -r);
 		return;
 	}
-	if (parent->node.type != BID_NODE_KCORE_COPY && strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
+	if (parent->node.type != BID_NODE_KCORE_COPY && !bid_tree_is_temporary(bid_node_path(&parent->node)) &&
+	    strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
 		node = (struct bid_node){ .type = BID_NODE_FILE, .kind = BID_KIND_PROBES, .id = id };
 		r = create_probes(fs, &id, bid_node_path(&parent->node), &fd);
 		if (r < 0)
 			fuse_reply_err(req, -r);
 		else
-			bid_reply_created(req, &node, fd, fi);
+			bid_reply_created(req, &node, NULL, fd, fi);
 		return;
 	}
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
 	if (!placeholder && name[0] != '.' && !bid_tree_takes(&parent->node, name))
 		r = -EPERM;
 	if (r == 0) {
-		bid_settle_idle(fs, ABANDONED_S);
-		r = bid_staging_begin(fs->staging, fs->store, &id, number, staging_dir(&parent->node, buf), name, &staged);
+		bid_publish_sweep(fs);
+		r = bid_staging_begin(fs->staging, fs->store, &id, staging_dir(&parent->node, buf), name, &staged);
 	}
-	if (r == 0 && fs->mode == BID_MODE_NO_OPEN)
-		bid_settler_wake(fs->settler);
 	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & bid_staged_mode(fs)) < 0)
 		r = -errno;
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
 		node = (struct bid_node){ .type = BID_NODE_STAGED, .id = id, .serial = staged->serial };
-		bid_reply_created(req, &node, bid_stage_fd(staged->stage), fi);
+		r = bid_reply_created(req, &node, staged, bid_stage_fd(staged->stage), fi);
 	}
+	if (r < 0 && staged)
+		bid_staged_unname(fs->staging, staged);
 	bid_staged_put(fs->staging, staged);
 }
 
@@ -239,49 +239,14 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request re
 	bid_file_release(&file);
 }
 
-int bid_publish_staged(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir, bool tell)
-{
-	int r = bid_stage_publish(staged->stage, request, dir);
-
-	if (r == 0)
-		bid_notify_build(fs->notifier, &request->id, dir);
-	if (r == -EBADMSG && tell)
-		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, bid_kind_store_name(request->kind));
-	return r;
-}
-
-int bid_publish_copied(struct bid_staged *staged, const char *dir, const char *name, bool tell)
-{
-	int r = bid_stage_publish_kcore(staged->stage, dir, name);
-
-	if (r == -EBADMSG && tell)
-		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, name);
-	return r;
-}
-
-/*
- * @staged gets the name @name in the directory @to, which is its place. Returns 0 and which artifact it is now; of a file of a copy
- * of /proc/kcore, that is of no kind.
- */
+/* Give @staged the final name @name in the directory @to. As bid_publish_as(). */
 static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_staged *staged, struct bid_request *ret_request)
 {
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
-	struct bid_request request = { .kind = bid_tree_kind(name) };
-	int r = parent ? bid_tree_place(&parent->node, &request.id) : -ESTALE;
+	struct bid_id id;
+	int r = parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
 
-	if (r < 0)
-		return r;
-	if (parent->node.type == BID_NODE_KCORE_COPY) {
-		request.kind = BID_KIND_NONE;
-		r = bid_kcore_is_file(name) ? bid_publish_copied(staged, bid_node_path(&parent->node), name, true) : -EPERM;
-	} else if (request.kind == BID_KIND_NONE || request.kind == BID_KIND_PROBES) {
-		r = -EPERM;
-	} else {
-		r = bid_publish_staged(fs, staged, &request, bid_node_path(&parent->node), true);
-	}
-	if (r == 0)
-		*ret_request = request;
-	return r;
+	return r < 0 ? r : bid_publish_as(fs, staged, &id, bid_node_path(&parent->node), name, ret_request);
 }
 
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
@@ -307,20 +272,21 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	bid_staged_put(fs->staging, staged);
 }
 
+/* A temporary file gets its final name. A program moves anything else by copying, as from one file system to another. */
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_staged *staged = from ? bid_find_staged(fs, &from->node, name) : NULL;
-	/* nothing is replaced anyway, and that there is nothing yet the kernel has seen */
+	/* the kernel has seen that there is nothing yet that would be replaced */
 	bool known = !(flags & ~RENAME_NOREPLACE);
 	struct bid_request request;
-	int r = !from ? -ESTALE : known ? -EPERM : -EINVAL;
+	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;
 
 	if (staged && known)
 		r = place(fs, to, new_name, staged, &request);
 	if (r == 0)
-		bid_end_staged(fs, staged, to, new_name);
+		bid_staged_unname(fs->staging, staged);
 	bid_staged_put(fs->staging, staged);
 	fuse_reply_err(req, -r);
 }

@@ -90,7 +90,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		 * What is read must be what is told of here, even if another file was read under this name before. But what was
 		 * made in memory is made anew for each who asks, and the kernel reads one for all.
 		 */
-		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode == BID_MODE_PASSTHROUGH && file->st.st_nlink == 0);
+		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
 		bid_fds_told(fs->fds, entry.ino, &file->st);
 		keep_for_open(fs, entry.ino, file, call->in_place);
 		bid_reply_told(req, &call->asked, &entry, &told);
@@ -116,10 +116,7 @@ static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_in
 	return inode ? bid_node_copy(&inode->node, ret_node) : bid_handles_resolve(fs->handles, number, ret_node);
 }
 
-/*
- * Answer with the file @name that is being written in @dir, if there is one. Under the name of its place it is looked whether it is
- * whole: in no_open mode nobody says when a file is closed.
- */
+/* Answer with the file @name that is being written in @dir, if there is one. */
 static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -129,10 +126,6 @@ static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char
 
 	if (!staged)
 		return false;
-	if ((fs->mode == BID_MODE_NO_OPEN && bid_settle_staged(fs, staged, BID_END_UNKNOWN) == 0) || staged->ended) {
-		bid_staged_put(fs->staging, staged);
-		return false;
-	}
 	node.id = staged->id;
 	node.serial = staged->serial;
 	if (fstat(bid_stage_fd(staged->stage), &st) < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Opening files, and closing them. In no_open mode the kernel asks for neither. */
+/* OPEN and RELEASE. In no_open mode the kernel sends neither. */
 #include "ops.h"
 
 #include <bid/evict.h>
@@ -13,12 +13,14 @@
 #include "base/stamp.h"
 #include "belief.h"
 #include "opened.h"
+#include "publish.h"
 #include "reply.h"
 #include "text.h"
 #include "wait.h"
 
-static void handle_free(struct bid_opened *handle)
+static void handle_free(struct bid_fs *fs, struct bid_opened *handle)
 {
+	bid_staged_put(fs->staging, handle->staged);
 	bid_close(handle->fd);
 	free(handle->text);
 	free(handle);
@@ -30,31 +32,39 @@ static void release_backing(const struct bid_opened *handle)
 		bid_backing_close(handle->backing, handle->by_kernel);
 }
 
-/* Does what was opened so write a file that is to be published? */
-static bool is_writer(const struct bid_node *node, const struct fuse_file_info *fi)
+static bool is_for_writing(const struct fuse_file_info *fi)
 {
-	return node->type == BID_NODE_STAGED && (fi->flags & O_ACCMODE) != O_RDONLY;
+	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* What would have been open is not. */
-static void forget_writer(struct bid_fs *fs, const struct bid_node *node, const struct fuse_file_info *fi)
+/* @handle is a handle of @staged. The kernel sends FLUSH for one that writes. */
+static void hold_staged(fuse_req_t req, struct bid_opened *handle, struct bid_staged *staged, struct fuse_file_info *fi)
 {
-	if (is_writer(node, fi))
-		bid_staging_closed(fs->staging, node->serial);
+	struct bid_fs *fs = bid_fs_of(req);
+
+	handle->staged = bid_staged_ref(fs->staging, staged);
+	if (is_for_writing(fi))
+		bid_staged_open(fs->staging, staged, fuse_req_ctx(req)->pid);
+	fi->noflush = !is_for_writing(fi);
 }
 
-static void reply_open(fuse_req_t req, const struct bid_inode *inode, struct bid_opened *handle, struct fuse_file_info *fi)
+/* The kernel does not know @handle, so that it will not release it. */
+static void drop_handle(struct bid_fs *fs, struct bid_opened *handle, const struct fuse_file_info *fi)
+{
+	if (handle->staged && is_for_writing(fi))
+		bid_staged_close(fs->staging, handle->staged);
+	release_backing(handle);
+	handle_free(fs, handle);
+}
+
+static void reply_open(fuse_req_t req, struct bid_opened *handle, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
 	fi->fh = (uintptr_t)handle;
-	fi->noflush = 1;
-	if (fuse_reply_open(req, fi) != -ENOENT)
-		return;
-	/* the caller is gone, and the kernel will not release what it does not know */
-	forget_writer(fs, &inode->node, fi);
-	release_backing(handle);
-	handle_free(handle);
+	/* the caller may be gone */
+	if (fuse_reply_open(req, fi) == -ENOENT)
+		drop_handle(fs, handle, fi);
 }
 
 static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -69,7 +79,8 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
 	}
 	handle->fd = -1;
 	fi->direct_io = 1; /* what was made for this handle must not be mixed with what is made for others */
-	reply_open(req, inode, handle, fi);
+	fi->noflush = 1;
+	reply_open(req, handle, fi);
 }
 
 /*
@@ -119,44 +130,45 @@ static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, con
 	int r = make_handle(req, inode, fd, st, fi, &handle);
 
 	if (r < 0) {
-		forget_writer(bid_fs_of(req), &inode->node, fi);
 		fuse_reply_err(req, -r);
 		return;
 	}
-	reply_open(req, inode, handle, fi);
+	fi->noflush = 1;
+	reply_open(req, handle, fi);
 }
 
-void bid_reply_created(fuse_req_t req, const struct bid_node *node, int fd, struct fuse_file_info *fi)
+int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_staged *staged, int fd, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode inode = { .node = *node };
 	struct fuse_entry_param entry;
-	struct bid_inode buffer;
-	struct bid_opened *handle = NULL;
+	struct bid_opened *handle;
 	struct stat st;
 	int r;
 
 	r = fstat(fd, &st) < 0 ? -errno : bid_entry_make(fs, node, &st, &entry);
 	if (r < 0) {
 		fuse_reply_err(req, -r);
-		return;
+		return r;
 	}
-	if (is_writer(node, fi))
-		bid_staging_opened(fs->staging, node->serial, fuse_req_ctx(req)->pid);
-	/* of handles that were made so, no_open mode does not tell on every kernel when they are closed */
-	if (fs->mode != BID_MODE_NO_OPEN)
-		r = make_handle(req, bid_inodes_find(fs->inodes, entry.ino, &buffer), fd, &st, fi, &handle);
-	fi->fh = (uintptr_t)handle;
-	fi->noflush = node->type != BID_NODE_STAGED;
-	if (r < 0)
+	inode.number = entry.ino;
+	r = make_handle(req, &inode, fd, &st, fi, &handle);
+	if (r < 0) {
+		bid_forget(fs, entry.ino, 1);
 		fuse_reply_err(req, -r);
-	else if (fuse_reply_create(req, &entry, fi) != -ENOENT)
-		return;
-	forget_writer(fs, node, fi);
-	if (handle) {
-		release_backing(handle);
-		handle_free(handle);
+		return r;
 	}
+	fi->noflush = 1;
+	if (staged)
+		hold_staged(req, handle, staged, fi);
+	fi->fh = (uintptr_t)handle;
+	r = fuse_reply_create(req, &entry, fi);
+	if (r != -ENOENT)
+		return 0;
+	/* the caller is gone */
+	drop_handle(fs, handle, fi);
 	bid_forget(fs, entry.ino, 1);
+	return r;
 }
 
 /*
@@ -168,7 +180,6 @@ static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struc
 	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
 }
 
-/* With passthrough: in no_open mode nobody is asked. */
 static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -190,7 +201,8 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 	fd = bid_fds_keep(fs->fds, call->inode.number, file);
 	if (bid_turn_into(fs, &call->inode, &st) || is_writable(&call->inode.node))
 		tell_another(fs, &call->inode, &call->fi);
-	reply_open(req, &call->inode, handle, &call->fi);
+	call->fi.noflush = 1;
+	reply_open(req, handle, &call->fi);
 	if (!fd)
 		return;
 	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
@@ -266,7 +278,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	int number;
 
 	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
-	if ((fi->flags & O_ACCMODE) != O_RDONLY)
+	if (is_for_writing(fi))
 		fd = open_probes(fs, inode, &call.artifact, fd, &st, &same, &probes);
 	number = probes >= 0 ? probes : fd ? open_kept(fd, &own, &st, &same) : -1;
 	if (number >= 0) {
@@ -287,14 +299,17 @@ static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fu
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+	struct bid_opened *handle;
 	struct stat st;
+	int r = -ESTALE;
 
-	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0) {
-		if (is_writer(&inode->node, fi))
-			bid_staging_opened(fs->staging, staged->serial, fuse_req_ctx(req)->pid);
-		open_file(req, inode, bid_stage_fd(staged->stage), &st, fi);
+	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0)
+		r = make_handle(req, inode, bid_stage_fd(staged->stage), &st, fi, &handle);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
 	} else {
-		fuse_reply_err(req, ESTALE);
+		hold_staged(req, handle, staged, fi);
+		reply_open(req, handle, fi);
 	}
 	bid_staged_put(fs->staging, staged);
 }
@@ -320,7 +335,7 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		fuse_reply_err(req, ESTALE);
 	else if (fs->mode == BID_MODE_NO_OPEN)
 		fuse_reply_err(req, ENOSYS); /* tells the kernel never to ask again */
-	else if ((fi->flags & O_ACCMODE) != O_RDONLY && !is_writable(&inode->node))
+	else if (is_for_writing(fi) && !is_writable(&inode->node))
 		fuse_reply_err(req, EPERM);
 	else if (inode->node.type == BID_NODE_STAGED)
 		open_staged(req, inode, fi);
@@ -334,15 +349,15 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 
 void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	struct bid_inode buffer, *inode = bid_inodes_find(bid_fs_of(req)->inodes, number, &buffer);
+	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_opened *handle = bid_opened_of(fi);
 
-	if (inode && is_writer(&inode->node, fi) && bid_staging_closed(bid_fs_of(req)->staging, inode->node.serial))
-		bid_close_staged(bid_fs_of(req), &inode->node);
 	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
 	if (handle) {
+		if (handle->staged && is_for_writing(fi) && bid_staged_close(fs->staging, handle->staged))
+			bid_publish_release(fs, handle->staged);
 		release_backing(handle);
-		handle_free(handle);
+		handle_free(fs, handle);
 	}
 	fuse_reply_err(req, 0);
 }

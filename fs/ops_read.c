@@ -66,18 +66,6 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		bid_fds_put(fs->fds, fd);
 }
 
-static void read_staged(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
-
-	if (staged)
-		reply_fd(req, bid_stage_fd(staged->stage), size, offset);
-	else
-		fuse_reply_err(req, ESTALE);
-	bid_staged_put(fs->staging, staged);
-}
-
 static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
 {
 	struct bid_file file = BID_FILE_NONE;
@@ -104,10 +92,6 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	struct stat st;
 	int reading;
 
-	if (inode->node.type == BID_NODE_STAGED) {
-		read_staged(req, inode, size, offset);
-		return;
-	}
 	if (inode->node.type == BID_NODE_KCORE_FILE) {
 		read_kcore_file(req, inode, size, offset);
 		return;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Changes of what has a name: writing, attributes, removal. All by inode number, because in no_open mode there are no handles; and
- * done when they are answered, so that nothing is left to do when a file is closed, of which that mode does not tell.
- */
+/* Changes of what has a name: writing, attributes, removal. */
 #include "ops.h"
 
 #include <errno.h>
@@ -10,21 +7,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/log.h"
-#include "belief.h"
 #include "kcore.h"
 #include "notify.h"
+#include "opened.h"
+#include "publish.h"
 #include "reply.h"
-
-enum {
-	REST_MS = 1500, /* without a change: nobody writes any more */
-	HOLES_MS = 30000, /* the same, where something may have been left out to be written later */
-};
 
 static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const char *data, size_t size, off_t offset)
 {
@@ -40,18 +31,6 @@ static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const 
 	return r;
 }
 
-static int write_staged(struct bid_fs *fs, const struct bid_node *node, const char *data, size_t size, off_t offset)
-{
-	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
-	int r = staged ? bid_stage_write(staged->stage, data, size, offset) : -ESTALE;
-
-	/* perf does not look for it again */
-	if (r == 0 && fs->mode == BID_MODE_NO_OPEN && bid_kcore_is_copy(staged->dir))
-		bid_settle_staged(fs, staged, BID_END_UNKNOWN);
-	bid_staged_put(fs->staging, staged);
-	return r;
-}
-
 static bool is_probes(const struct bid_node *node)
 {
 	return node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES;
@@ -61,12 +40,13 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_opened *handle = bid_opened_of(fi);
 	int r = -EPERM;
 
-	if (!inode)
+	if (handle && handle->staged)
+		r = bid_stage_write(handle->staged->stage, data, size, offset);
+	else if (!inode)
 		r = -ESTALE;
-	else if (inode->node.type == BID_NODE_STAGED)
-		r = write_staged(fs, &inode->node, data, size, offset);
 	else if (is_probes(&inode->node))
 		r = write_probes(fs, inode, data, size, offset);
 	if (r < 0)
@@ -148,24 +128,6 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		bid_op_getattr(req, number, NULL);
 }
 
-void bid_end_staged(struct bid_fs *fs, struct bid_staged *staged, uint64_t parent, const char *name)
-{
-	struct bid_node node = { .type = BID_NODE_STAGED, .id = staged->id, .serial = staged->serial };
-	struct bid_inode buffer;
-
-	/* what is still written of a copy of /proc/kcore goes into the file that has its place */
-	if (bid_kcore_is_copy(staged->dir)) {
-		bid_staging_drop(fs->staging, staged);
-		return;
-	}
-	bid_staging_end(fs->staging, staged);
-	/* the kernel may have forgotten it before; and if nobody has it open, it does when it is told of the name */
-	if (!bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer))
-		bid_staging_forget(fs->staging, staged->serial);
-	else if (parent)
-		bid_notify_name(fs->notifier, parent, name);
-}
-
 /* The kernel may open what it knows in the directory @path of @id, which nothing but that leads to any more. */
 static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path)
 {
@@ -219,31 +181,6 @@ static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const
 	return r;
 }
 
-static int unlink_copied(struct bid_fs *fs, const struct bid_staged *staged)
-{
-	bid_auto_free char *path = NULL;
-	int r;
-
-	if (asprintf(&path, "%s/%s", staged->dir, staged->name) < 0)
-		return -ENOMEM;
-	r = bid_store_unlink_kcore(fs->store, path);
-	return r == -ENOENT ? 0 : r;
-}
-
-/* -EEXIST if it got its place meanwhile: then it is that file which is to go. */
-static int unlink_staged(struct bid_fs *fs, struct bid_staged *staged)
-{
-	bool placed = false;
-	int r = 0;
-
-	if (bid_kcore_is_copy(staged->dir))
-		r = unlink_copied(fs, staged);
-	else
-		placed = bid_stage_end(staged->stage) == -EPERM && bid_tree_kind(staged->name) != BID_KIND_NONE;
-	bid_end_staged(fs, staged, 0, NULL);
-	return placed ? -EEXIST : r;
-}
-
 void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -258,7 +195,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	}
 	staged = bid_find_staged(fs, &parent->node, name);
 	if (staged) {
-		r = unlink_staged(fs, staged);
+		r = bid_publish_unlink(fs, staged);
 		bid_staged_put(fs->staging, staged);
 		/* a link may have come behind tar's placeholder for it */
 		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FAN) {
@@ -296,200 +233,36 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 		r = -EPERM;
 	} else if (r == 0) {
 		snprintf(path, sizeof(path), "%s", bid_node_path(&node));
-		r = bid_store_rmdir(fs->store, path);
+		r = bid_staging_is_written_in(fs->staging, path) ? -ENOTEMPTY : bid_store_rmdir(fs->store, path);
 	}
 	/* temporary names are not listed, so that nobody could empty the directory of them */
 	if (r == 0) {
-		bid_staging_drop_in(fs->staging, path, fs->mode != BID_MODE_NO_OPEN);
+		bid_staging_unname_in(fs->staging, path);
 		bid_inodes_remove(fs->inodes, &node);
 	}
 	bid_node_release(&node);
 	fuse_reply_err(req, -r);
 }
 
-static int64_t ns_of(const struct timespec *ts)
-{
-	return ts->tv_sec * INT64_C(1000000000) + ts->tv_nsec;
-}
-
-/* Was a file with @st not changed for so long? */
-static bool is_at_rest(const struct stat *st, int64_t ms)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return ns_of(&now) - ns_of(&st->st_ctim) > ms * 1000000;
-}
-
-static bool has_holes(int fd, const struct stat *st)
-{
-	off_t hole = lseek(fd, 0, SEEK_HOLE);
-
-	return hole >= 0 && hole < st->st_size;
-}
-
-/* Text does not say whether it is whole. If nobody tells of its end, it is taken for that at the end of a line, after a while. */
-static bool is_text_at_rest(int fd, const struct stat *st)
-{
-	char last;
-
-	return st->st_size > 0 && is_at_rest(st, REST_MS) && pread(fd, &last, 1, st->st_size - 1) == 1 && last == '\n';
-}
-
-/*
- * An ELF file says where its sections end, which is its end, as a rule: something may follow. And what is in the middle may be
- * written last.
- */
-static bool is_elf_at_rest(int fd, const struct stat *st, enum bid_end end)
-{
-	if (st->st_size == 0 || (end == BID_END_UNKNOWN && !is_at_rest(st, REST_MS)))
-		return false;
-	return !has_holes(fd, st) || (end == BID_END_UNKNOWN && is_at_rest(st, HOLES_MS));
-}
-
-/* The same for a copy of /proc/kcore. Where nobody tells of the end it keeps its number: there may be more to come for the file. */
-static int settle_copied(struct bid_fs *fs, struct bid_staged *staged, enum bid_end end)
-{
-	bool closed = end == BID_END_CLOSED;
-	int fd = bid_stage_fd(staged->stage), r;
-	struct stat st;
-
-	if (!bid_kcore_is_file(staged->name))
-		return -EINPROGRESS;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	/* a kcore that is cut short is seen to be */
-	if (!closed && (strcmp(staged->name, "kcore") != 0 ? end == BID_END_FLUSHED || !is_text_at_rest(fd, &st) : st.st_size == 0))
-		return -EINPROGRESS;
-	r = bid_publish_copied(staged, staged->dir, staged->name, closed);
-	if (r == 0 && closed)
-		bid_staging_drop(fs->staging, staged);
-	return r;
-}
-
-int bid_settle_staged(struct bid_fs *fs, struct bid_staged *staged, enum bid_end end)
-{
-	struct bid_request request = { .id = staged->id, .kind = bid_tree_kind(staged->name) };
-	int fd = bid_stage_fd(staged->stage), r;
-	struct stat st;
-
-	if (staged->ended)
-		return -EINPROGRESS;
-	if (bid_kcore_is_copy(staged->dir))
-		return settle_copied(fs, staged, end);
-	if (request.kind == BID_KIND_NONE)
-		return -EINPROGRESS;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (end == BID_END_UNKNOWN && staged->judged == ns_of(&st.st_ctim))
-		return -EINPROGRESS;
-	if (end != BID_END_CLOSED &&
-	    !(bid_kind_is_elf(request.kind) ? is_elf_at_rest(fd, &st, end) : end == BID_END_UNKNOWN && is_text_at_rest(fd, &st)))
-		return -EINPROGRESS;
-	r = bid_publish_staged(fs, staged, &request, staged->dir, end == BID_END_CLOSED);
-	if (r == 0)
-		bid_end_staged(fs, staged, staged->parent, staged->name);
-	/* removed meanwhile */
-	else if (r == -ESTALE)
-		r = -EINPROGRESS;
-	/* as it is now: not again before it is another */
-	else if (fstat(fd, &st) == 0)
-		staged->judged = ns_of(&st.st_ctim);
-	return r;
-}
-
-bool bid_settle_rested(struct bid_fs *fs)
-{
-	struct bid_staged *staged;
-	uint32_t serial = 0;
-	bool left = false;
-
-	while ((staged = bid_staging_next(fs->staging, serial))) {
-		serial = staged->serial;
-		left |= bid_settle_staged(fs, staged, BID_END_UNKNOWN) < 0;
-		bid_staged_put(fs->staging, staged);
-	}
-	return left;
-}
-
-void bid_settle_idle(struct bid_fs *fs, unsigned seconds)
-{
-	struct bid_staged *staged;
-
-	/* where they are counted, an idle writer is one */
-	while ((staged = bid_staging_idle(fs->staging, seconds, fs->mode != BID_MODE_NO_OPEN))) {
-		if (bid_settle_staged(fs, staged, BID_END_CLOSED) < 0)
-			bid_staging_drop(fs->staging, staged);
-		bid_staged_put(fs->staging, staged);
-	}
-}
-
-/* Has it its place, or another of its name? A part of a copy of /proc/kcore may be written on after that. */
-static bool is_placed(struct bid_fs *fs, const struct bid_staged *staged)
-{
-	bid_auto_free char *path = NULL;
-	struct stat st;
-
-	return asprintf(&path, "%s/%s", staged->dir, staged->name) >= 0 && bid_store_stat(fs->store, path, &st) == 0;
-}
-
-void bid_settle_last(struct bid_fs *fs, bool closed)
-{
-	struct bid_staged *staged;
-	struct stat st;
-
-	while ((staged = bid_staging_idle(fs->staging, 0, false))) {
-		int r = bid_settle_staged(fs, staged, closed ? BID_END_CLOSED : BID_END_UNKNOWN);
-
-		if (r == -EINPROGRESS && !closed)
-			r = bid_settle_staged(fs, staged, BID_END_FLUSHED);
-		if (r < 0 && !closed && bid_tree_kind(staged->name) != BID_KIND_NONE &&
-		    fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0 && !is_placed(fs, staged))
-			bid_warning("not kept, because nothing tells that it was written to its end: '%s/%s'", staged->dir,
-				    staged->name);
-		bid_staging_drop(fs->staging, staged);
-		bid_staged_put(fs->staging, staged);
-	}
-}
-
-void bid_close_staged(struct bid_fs *fs, const struct bid_node *node)
-{
-	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
-
-	/* what was refused would be taken for the file of its name: perf adds no other as long as there is one */
-	if (staged && bid_settle_staged(fs, staged, BID_END_CLOSED) == -EBADMSG) {
-		bid_staging_drop(fs->staging, staged);
-		bid_notify_build(fs->notifier, &staged->id, staged->dir);
-	}
-	bid_staged_put(fs->staging, staged);
-}
-
-/*
- * A descriptor was closed, of which there may be more, as of a shell's redirection: who wrote by it is told if it is refused. What
- * says itself that it is whole may be published; of text, and of a file that is empty, nothing is said. Who has inherited the
- * descriptor, and perhaps only closes it to start another program, is not who writes.
- */
-static int flush_staged(struct bid_fs *fs, const struct bid_node *node, pid_t who)
-{
-	struct bid_staged *staged = bid_staging_get(fs->staging, node->serial);
-	int r = 0;
-
-	if (staged && bid_staging_is_writer(fs->staging, node->serial, who))
-		r = bid_settle_staged(fs, staged, BID_END_FLUSHED);
-	bid_staged_put(fs->staging, staged);
-	return r == -EINPROGRESS ? 0 : r;
-}
-
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_opened *handle = bid_opened_of(fi);
 	int r = 0;
 
-	/* in no_open mode every close of every file would be asked about: never again */
-	if (fs->mode == BID_MODE_NO_OPEN)
+	/* in no_open mode nothing is written: not to be asked again */
+	if (bid_fs_of(req)->mode == BID_MODE_NO_OPEN)
 		r = -ENOSYS;
-	else if (inode && inode->node.type == BID_NODE_STAGED)
-		r = flush_staged(fs, &inode->node, fuse_req_ctx(req)->pid);
+	else if (handle && handle->staged)
+		r = bid_publish_flush(bid_fs_of(req), handle->staged, fuse_req_ctx(req)->pid);
+	fuse_reply_err(req, -r);
+}
+
+void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi)
+{
+	struct bid_opened *handle = bid_opened_of(fi);
+	int r = 0;
+
+	if (handle && handle->staged && fsync(bid_stage_fd(handle->staged->stage)) < 0)
+		r = -errno;
 	fuse_reply_err(req, -r);
 }

@@ -135,10 +135,9 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 
 /*
  * Which of the files of the artifact @node the one with the attributes @st is. Another file is another inode, and what an inode is
- * not of is refused. With passthrough, because the kernel reads one file for all handles of an inode, until the last is closed. In
- * no_open mode, because nobody says what was opened: who did so goes on reading by its inode, of which the kernel has pages. There
- * one of the same id and size is as good, and so is what was made in memory, again and again. 0 of definitions, which are written
- * to, and of pieces.
+ * not of is refused, because the handles of an inode share one file or its pages until the last is closed. In no_open mode there
+ * are no handles, and who opened a file goes on reading by its inode: there a file of the same id and size is as good. So is what
+ * was made in memory, again and again. 0 of definitions, which are written to, and of pieces.
  */
 static uint32_t serial_of(const struct bid_fs *fs, const struct bid_node *node, const struct stat *st)
 {
@@ -146,7 +145,7 @@ static uint32_t serial_of(const struct bid_fs *fs, const struct bid_node *node, 
 
 	if (node->kind == BID_KIND_PROBES || bid_kind_has_detail(node->kind))
 		return 0;
-	if (fs->mode == BID_MODE_PASSTHROUGH && st->st_nlink > 0)
+	if (fs->mode != BID_MODE_NO_OPEN && st->st_nlink > 0)
 		file = ((uint64_t)st->st_ino + st->st_dev * 0x9e3779b97f4a7c15U) * 0x9e3779b97f4a7c15U >> 32;
 	return (uint32_t)file ? (uint32_t)file : 1;
 }
@@ -166,16 +165,10 @@ bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struc
 
 void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
 {
-	uint32_t staged = bid_inode_staged(number);
-	struct bid_inode buffer;
-
 	if (!bid_inodes_forget(fs->inodes, number, count))
 		return;
 	/* nobody has it open any more, then: a file without a name is given back to its file system */
 	bid_fds_forget(fs->fds, number);
-	/* unless it was looked up again meanwhile, before its end */
-	if (staged && !bid_inodes_find(fs->inodes, number, &buffer))
-		bid_staging_forget(fs->staging, staged);
 }
 
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)

@@ -23,9 +23,9 @@
 #include "loop.h"
 #include "notify.h"
 #include "ops.h"
+#include "publish.h"
 #include "sandbox.h"
 #include "servers.h"
-#include "settler.h"
 #include "text.h"
 #include "unmounter.h"
 
@@ -172,8 +172,6 @@ static int serve(struct bid_fs *fs, int ready)
 		r = bid_servers_start(fs->servers, fs->broker);
 	if (r == 0)
 		r = bid_notifier_new(fs->session, fs->inodes, &fs->notifier);
-	if (r == 0 && fs->writable)
-		r = bid_settler_new(fs, &fs->settler);
 	serving = r == 0;
 	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
@@ -188,15 +186,13 @@ static int serve(struct bid_fs *fs, int ready)
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);
 	}
-	bid_settler_free(fs->settler);
 	bid_dirlists_close_all(&fs->listings);
 	/* these answer what still waits, so before the session goes */
 	bid_handles_end(fs->handles);
 	bid_broker_free(fs->broker);
 	bid_beliefs_end(fs);
 	bid_store_on_let_go(fs->store, NULL, NULL);
-	/* in no_open mode to be unmounted is a sign that a file was closed; a signal is none */
-	bid_settle_last(fs, serving && r == 0);
+	bid_publish_end(fs, serving && r == 0);
 	end_notifier(fs);
 	/* a signal that ended the loop is the usual way to unmount */
 	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
@@ -356,7 +352,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&
-		 bid_staging_new(fs.max_kept / 4, &fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
+		 bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
 		 bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
 		status = mount_and_serve(&fs, &args);

@@ -228,6 +228,8 @@ const char *bid_mode_name(enum bid_mode mode)
 	switch (mode) {
 	case BID_MODE_PASSTHROUGH:
 		return "passthrough";
+	case BID_MODE_SERVER:
+		return "server";
 	case BID_MODE_NO_OPEN:
 		return "no_open";
 	default:

@@ -432,9 +432,16 @@ int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, 
 	return 0;
 }
 
+bool bid_tree_is_temporary(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] == '.';
+}
+
 int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
 {
-	const char *slash = strrchr(bid_node_path(node), '/');
+	const char *path = bid_node_path(node), *slash = strrchr(path, '/'), *end;
 
 	if (node->type == BID_NODE_PATH_ID || (node->type == BID_NODE_KCORE_COPY && node->path)) {
 		*ret_id = node->id;
@@ -443,7 +450,13 @@ int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
 	/* a short hex name is taken for a part of a path until something lies in it */
 	if (node->type != BID_NODE_PATH || !slash)
 		return -EPERM;
-	return bid_id_parse_str(slash + 1, ret_id) < 0 ? -EPERM : 0;
+	if (!bid_tree_is_temporary(path))
+		return bid_id_parse_str(slash + 1, ret_id) < 0 ? -EPERM : 0;
+	/* the id is that of the directory above */
+	end = slash;
+	while (slash > path && slash[-1] != '/')
+		slash--;
+	return bid_id_parse(slash, (size_t)(end - slash), ret_id) < 0 ? -EPERM : 0;
 }
 
 bool bid_tree_takes(const struct bid_node *node, const char *name)

@@ -38,6 +38,12 @@ int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id);
 /* The kind whose file in "<path>/ID" has the name @name, or BID_KIND_NONE. */
 enum bid_kind bid_tree_kind(const char *name);
 
+/*
+ * Does the name of the directory @path, relative to the store, begin with a dot? rsync(1) makes such a one in "<path>/ID" for the
+ * files that it moves to their final names later; nothing in it is published.
+ */
+bool bid_tree_is_temporary(const char *path);
+
 /* May the file of @node, such a directory, that has its place have the name @name? */
 bool bid_tree_takes(const struct bid_node *node, const char *name);
 

@@ -52,8 +52,7 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 /*
  * The same as the file @name, "kcore", "kallsyms" or "modules", of a copy of /proc/kcore, the directory @dir:
  * "[kernel.kcore]/ID/STAMP" (perf, builtin-buildid-cache.c: build_id_cache__add_kcore()). Nothing in it says whose it is, so it is
- * taken as it is; but no kcore that is cut short, which is -EBADMSG. -EEXIST if there is another file of that name. What is written
- * to @stage after that goes into the file there, and to ask once more does nothing.
+ * taken as it is; but no kcore that is cut short, which is -EBADMSG. -EEXIST if there is another file of that name.
  */
 int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name);
 

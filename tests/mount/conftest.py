@@ -20,7 +20,6 @@ from machine import Machine, why_none
 sys.dont_write_bytecode = True
 
 LIMIT = 60  # seconds, unless a test says otherwise by the marker "limit"
-MODES = ("no_open",) if tools.why_no_passthrough() else ("passthrough", "no_open")
 GRACE = 5  # seconds more, after which the daemons are killed, so that what waits for them without hearing signals goes on
 
 
@@ -40,7 +39,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
-    for mode in MODES:
+    for mode in ("passthrough", "server", "no_open"):
         config.addinivalue_line("markers", f"{mode}: in that mode")
     # who is started in the background of a shell ignores it, and so would all that is started from here
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -144,9 +143,9 @@ def needs_root():
         pytest.skip("needs root")
 
 
-@pytest.fixture(params=[pytest.param(mode, marks=getattr(pytest.mark, mode)) for mode in MODES])
+@pytest.fixture(params=[pytest.param(mode, marks=getattr(pytest.mark, mode)) for mode in tools.MODES])
 def mode(request):
-    """How data gets to readers; mounts of a test that asks for it are in that mode."""
+    """How data gets to readers; mounts of a test that asks for it are in that mode, "no_open" ones read-only."""
     return request.param
 
 
@@ -160,12 +159,14 @@ def mount(request, place, store, env):
         path = pathlib.Path(at or place / f"m{len(mounts)}")
         path.mkdir(exist_ok=True)
         if mode:
-            options = [f"passthrough={'auto' if mode == 'passthrough' else 'off'}", *options]
+            read_only = ["ro"] if mode == "no_open" else []
+            options = [f"passthrough={'auto' if mode == 'passthrough' else 'off'}", *read_only, *options]
         made = daemon.Mount(on or store, path, options, {**env, **(env_more or {})}, place / f"log-{len(mounts)}", program)
         mounts.append(made)
         made.await_ready()
         if mode:
-            assert made.status()["mode"] == mode, made.status()["mode_reason"]
+            expected = "no_open" if mode == "server" and "ro" in options else mode
+            assert made.status()["mode"] == expected, made.status()["mode_reason"]
         return made
 
     yield make

@@ -17,6 +17,8 @@ CHUNK = 65536
 MAY_HAVE = 128  # descriptors of a daemon
 KEPT = MAY_HAVE // 4  # of files: raise_limit() in fs/session.c
 
+every_mode = pytest.mark.parametrize("mode", tools.READ_MODES, indirect=True)
+
 
 def stored(store, program, path="/usr/bin/app"):
     programs.into_store(store, program.id, path, program.path)
@@ -42,6 +44,7 @@ def test_a_reader_keeps_what_it_opened(mount, mode, store, place, lose):
         assert os.pread(file.fileno(), 16, len(content) - 16) == content[-16:]
 
 
+@every_mode
 def test_never_the_bytes_of_a_file_that_was_changed(mount, mode, store, place):
     """A file is open and changed in place (row R17), and a right copy turns up elsewhere: an open gets the copy."""
     program, other = programs.small(place / "app", 1), programs.small(place / "other", 2)
@@ -69,6 +72,7 @@ def other_content(content, how):
     return content[:-16] + b"\xff" * 16 if how == "same size" else content + b"\0" * 16
 
 
+@every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
 @pytest.mark.parametrize("held", [False, True], ids=["closed", "held"])
 def test_a_file_that_was_replaced(mount, mode, store, place, how, held):
@@ -110,6 +114,7 @@ def reads(path):
         return None
 
 
+@every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
 def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_descriptors, store, place, how):
     """The daemon has closed the old file, the kernel has not: the new one is served all the same."""
@@ -130,11 +135,12 @@ def test_a_file_that_was_replaced_after_others_took_its_place(mount, mode, with_
         os.rename(place / "new", elf)
         tools.wait_until(lambda: reads(path) == new, "the new file is served")
         assert path.read_bytes() == new
-        if mode == "passthrough":
+        if mode != "no_open":
             assert os.pread(file.fileno(), len(old) + 16, 0) == old
             assert os.fstat(file.fileno()).st_size == len(old)
 
 
+@every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
 def test_a_file_that_was_replaced_before_it_is_opened(mount, mode, store, place, how):
     """Once looked up it is opened, however often it was replaced since: as one of the files that it was, and all of that."""
@@ -153,7 +159,7 @@ def test_a_file_that_was_replaced_before_it_is_opened(mount, mode, store, place,
     with open(f"/proc/self/fd/{looked_up}", "rb", buffering=0) as file:
         content = file.read(len(new) + 16)
         # in no_open mode the daemon has the old file at hand, and what is told to be open is that
-        assert content == (new if mode == "passthrough" else old)
+        assert content == (old if mode == "no_open" else new)
         assert os.fstat(file.fileno()).st_size == len(content)
         assert os.fstat(file.fileno()).st_ino == os.fstat(looked_up).st_ino
         with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
@@ -165,6 +171,7 @@ def test_a_file_that_was_replaced_before_it_is_opened(mount, mode, store, place,
     os.close(looked_up)
 
 
+@every_mode
 def test_a_file_that_was_evicted_before_it_is_opened(mount, mode, faults, store, place):
     """What was fetched, looked up and evicted is fetched by who opens it, and is as good."""
     program = programs.small(place / "app", 1)
@@ -178,10 +185,11 @@ def test_a_file_that_was_evicted_before_it_is_opened(mount, mode, faults, store,
     with open(f"/proc/self/fd/{looked_up}", "rb") as file:
         assert file.read() == program.read()
         assert os.fstat(file.fileno()).st_size == len(program.read())
-    assert server.count(program.id) == (2 if mode == "passthrough" else 1)
+    assert server.count(program.id) == (1 if mode == "no_open" else 2)
     os.close(looked_up)
 
 
+@every_mode
 def test_a_file_that_was_removed_after_others_took_its_place(needs_root, mount, mode, with_descriptors, store, place):
     """As above; one that is open and has no name any more is what it was, for the kernel too."""
     if mode != "passthrough":
@@ -209,6 +217,7 @@ def test_a_file_that_was_removed_after_others_took_its_place(needs_root, mount, 
         assert path.read_bytes() == old
 
 
+@every_mode
 def test_what_is_made_in_memory_is_open_twice(mount, mode, store, place):
     """A symbol table that is not kept, because others may not read what it is made of: each open makes another one."""
     kernel = programs.kernel(place / "vmlinux", "work", 0xffffffff81000000, 1 << 20)
@@ -269,6 +278,7 @@ def test_the_daemon_keeps_nothing_of_its_caller(mountpoint, store):
         os.close(read)
 
 
+@every_mode
 @pytest.mark.limit(60)
 def test_files_that_come_back(mount, mode, store, place):
     """More of them than a daemon keeps at hand, read again and again, while other files take their places."""

@@ -89,7 +89,7 @@ def expected(tags, status):
     """Is what has these tags to be refused by the sandbox of a mount with that status?"""
     version = re.search(r"landlock (\d+)", status["sandbox"])
     for tag in tags:
-        if tag == "S" and "seccomp" in status["sandbox"] or tag == "N" and version and status["mode"] == "no_open":
+        if tag == "S" and "seccomp" in status["sandbox"] or tag == "N" and version and status["mode"] == "server":
             return True
         if tag.startswith("L") and version and int(version[1]) >= int(tag[1:] or 1):
             return True

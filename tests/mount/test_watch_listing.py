@@ -72,12 +72,12 @@ def test_definitions_are_read_once(mount, mode, store, ids):
         time.sleep(OLD)
     before = requests(m)
     assert [read(m.link(ident) / "probes") for ident in ids] == first
-    # with passthrough it is asked for the open and told of the close, and the attributes may be asked for
-    assert requests(m) - before < (3 * len(ids) if mode == "passthrough" else 0) + len(ids)
+    # it is asked for the open and told of the close, and the attributes may be asked for
+    assert requests(m) - before < (3 * len(ids) if mode != "no_open" else 0) + len(ids)
 
 
 def test_definitions_that_are_known_are_not_looked_for(mount, mode, store, ids, place, needs_root):
-    """With passthrough it is asked for each open, be it to write, and has them open already; in no_open mode it is not asked."""
+    """It is asked for each open, be it to write, and has them open already."""
     if tools.is_sanitized():
         pytest.skip("what a sanitizer opens is none of its business here")
     m = mount("busy_poll=0")
@@ -114,16 +114,16 @@ def content(path, flags):
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
 @pytest.mark.parametrize("change", ["rewrite", "replace"])
 def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, change, flags):
-    """At once with passthrough, where the mount is asked; in no_open mode after a second, as what is not watched."""
+    """At once, because the mount is asked."""
     m = mount()
     for ident in ids:
         path, place = m / f"usr/bin/app{ident}" / ident / "probes", store / f"usr/bin/app{ident}" / ident
         assert [read(path), content(path, flags)] == [PROBES.encode()] * 2
         CHANGES[change][0](store, place)
         wanted = (place / "probes").read_bytes()
-        if mode == "passthrough":
+        if mode != "no_open":
             assert content(path, flags) == wanted
-    if mode != "passthrough":
+    if mode == "no_open":
         time.sleep(OLD)
         assert content(path, flags) == wanted
 
@@ -163,7 +163,7 @@ def test_empty_definitions_that_are_written_are_those_that_are_read(mount, mode,
     time.sleep(0.05)
     assert [read(path), read(path)] == [b""] * 2
     own.write_text(PROBES)
-    if mode != "passthrough":
+    if mode == "no_open":
         time.sleep(OLD)
     assert read(path) == PROBES.encode()
 
@@ -178,9 +178,9 @@ def test_so_are_those_that_are_not_watched(mount, mode, store, ids, change, flag
         assert [read(path), content(path, flags)] == [PROBES.encode()] * 2
         CHANGES[change][0](store, place)
         # longer than what was changed just now is looked at anew each time
-        time.sleep(0.05 if mode == "passthrough" else OLD)
+        time.sleep(0.05 if mode != "no_open" else OLD)
         wanted = (place / "probes").read_bytes()
-        if mode == "passthrough":
+        if mode != "no_open":
             assert content(path, flags) == wanted
         else:
             tools.wait_until(lambda path=path, wanted=wanted: content(path, flags) == wanted, "the change")

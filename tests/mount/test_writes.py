@@ -2,7 +2,6 @@
 """Whatever is written, and whoever writes it: what gets into the store is whole, is what its name says, and stays what it is."""
 import contextlib
 import errno
-import itertools
 import os
 import pathlib
 import shutil
@@ -25,11 +24,9 @@ BAD = {
     "a part": lambda scene: scene.burn.read()[:-500],
 }
 
-REST = 1.5  # seconds without a write, after which what is written is looked at where nobody tells of its end
-
 
 def placed(m, program):
-    """Its file; without passthrough nobody says that it was closed, so it has its place after a while at rest."""
+    """Its file; a writer that inherited its descriptor is gone a moment before the file is published."""
     tools.wait_until(m.artifact(program.id).exists, "its place")
     return m.artifact(program.id)
 
@@ -104,11 +101,7 @@ def test_a_cache_is_copied_onto_it(view, mode, store, scene, cache, how):
     probes = place_of(view, scene.burn) / "probes"
     probes.write_bytes(kept)
 
-    def unpack():
-        tools.run("sh", "-euc", UNPACK[how], "sh", cache, view, f"{scene.burn.id[:2]}/{scene.burn.id[2:]}")
-
-    # who rests in the middle for longer than no_open mode waits is refused what is left to do
-    tools.in_time(unpack, 2 if mode == "no_open" else 1)
+    tools.run("sh", "-euc", UNPACK[how], "sh", cache, view, f"{scene.burn.id[:2]}/{scene.burn.id[2:]}")
     for program in [scene.burn] if how == "links" else [scene.burn, scene.other]:
         link = view / ".build-id" / program.id[:2] / program.id[2:]
         tools.wait_until((link / "elf").exists, "the program")
@@ -172,20 +165,7 @@ def write_in_parts(m, program):
 
 def test_not_before_its_end(view, store, scene):
     """Who looks at what is being written, or inherits it, does not end it: neither in the middle, nor before what follows."""
-    seeds = itertools.count(5)
-
-    def write():
-        large = programs.burn(scene.place / "large", "hot_large", next(seeds), "-static")
-        begun = time.monotonic()
-        try:
-            write_in_parts(view, large)
-        except AssertionError as trouble:
-            if time.monotonic() - begun <= REST:
-                pytest.fail(f"in time: {trouble}")
-            view.permit("refused as")
-            raise
-
-    tools.in_time(write)
+    write_in_parts(view, programs.burn(scene.place / "large", "hot_large", 5, "-static"))
     view.unmount()
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
 
@@ -198,40 +178,71 @@ def beneath(store):
     os.close(descriptor)
 
 
-def test_without_being_looked_for(beneath, view, store, scene):
-    """It has its place soon after it was written, though nobody asks, and the daemon is killed then."""
+def test_closed_file_survives_a_kill(beneath, view, store, scene):
+    """It has its place when close(2) returns."""
     place = place_of(view, scene.burn)
     place.mkdir(parents=True)
     shutil.copyfile(scene.burn.path, place / "elf")
-    tools.wait_until((beneath / place.relative_to(view.path) / "elf").exists, "its place")
+    assert (beneath / place.relative_to(view.path) / "elf").exists()
     view.kill()
     tools.wait_until(lambda: not is_mounted(view.path), "the end of the mount")
     assert (store / place.relative_to(view.path) / "elf").read_bytes() == scene.burn.read()
 
 
 @pytest.mark.parametrize("content", [b"", b"junk"], ids=["empty", "junk"])
-def test_what_was_refused_does_not_stay(view, mode, scene, content):
-    """perf would take it for the file of the build that it is about to add."""
+def test_refused_file_fails_close_and_leaves_no_name(view, scene, content):
+    """perf would take it for the file of the build that it is about to add. An empty file may have more to come."""
     place = place_of(view, scene.burn)
-    view.permit("refused as")
+    view.expect("refused as")
     place.mkdir(parents=True)
-    with contextlib.suppress(OSError):
-        (place / "elf").write_bytes(content)
-    if mode == "no_open":
-        assert (place / "elf").stat().st_size == len(content)
-
-    def is_gone():
-        if mode == "no_open":  # nobody tells of the close: it goes with its directory
-            shutil.rmtree(place)
-            place.mkdir()
-        return not (place / "elf").exists()
-
-    # the daemon hears of the close a moment after the writer
-    tools.wait_until(is_gone, "the end of what was refused")
-    assert os.listdir(place) == []
+    descriptor = os.open(place / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(descriptor, content)
+    assert tools.errno_of(os.close, descriptor) == (errno.EBADMSG if content else 0)
+    # the daemon hears of the last close a moment after the writer
+    tools.wait_until(lambda: not (place / "elf").exists(), "the end of what was refused")
+    assert not view.artifact(scene.burn.id).exists() and os.listdir(place) == []
     place.rmdir()
     scene.perf(view.path, "buildid-cache", "-a", scene.burn.path)
     assert placed(view, scene.burn).read_bytes() == scene.burn.read()
+
+
+@pytest.mark.parametrize("how", ["close", "link", "rename", "inherited"])
+def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, scene, how):
+    """A file in the place of the directory stands for a full disk. What cannot be published leaves no name."""
+    m = mount()
+    place = place_of(m, scene.burn)
+    place.mkdir(parents=True)
+    m.expect("cannot publish .*/elf'")
+    name = place / (".elf.AbCdEf" if how in ("link", "rename") else "elf")
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(descriptor, scene.burn.read())
+    os.fsync(descriptor)
+    stored = beneath / place.relative_to(m.path)
+    stored.rmdir()
+    stored.write_bytes(b"")
+    if how == "close":
+        assert tools.errno_of(os.close, descriptor) == errno.ENOTDIR
+    elif how == "inherited":
+        tools.run("true", pass_fds=[descriptor])
+        assert tools.errno_of(os.close, descriptor) == errno.ENOTDIR
+    else:
+        os.close(descriptor)
+        assert tools.errno_of(getattr(os, how), name, place / "elf") == errno.ENOTDIR
+    tools.wait_until(lambda: not os.path.lexists(place / "elf"), "the end of the name")
+    assert not m.artifact(scene.burn.id).exists()
+    m.unmount()
+    assert len([line for line in m.log().splitlines() if "cannot publish" in line]) == 1
+
+
+def test_rmdir_waits_for_an_open_writer(view, scene):
+    """A temporary name is not listed, but what is written under it is not lost."""
+    directory = place_of(view, scene.burn)
+    directory.mkdir(parents=True)
+    with open(directory / ".elf.AbCdEf", "wb", buffering=0) as file:
+        file.write(scene.burn.read())
+        assert tools.errno_of(os.rmdir, directory) == errno.ENOTEMPTY
+        os.link(directory / ".elf.AbCdEf", directory / "elf")
+    assert (directory / "elf").read_bytes() == scene.burn.read()
 
 
 def test_what_has_its_place_is_not_written(view, scene):
@@ -267,32 +278,19 @@ def test_mv_of_what_took_several_steps(view, scene, steps):
     assert os.listdir(place) == ["elf"] and view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
 
 
-def test_a_signal_before_its_end(view, scene):
-    """What says itself that it is whole is kept; text that was written a moment ago may not be, and that is told."""
-    elf = place_of(view, scene.burn)
-    cut, table = (view / "[kernel.kallsyms]" / (ident * 10) for ident in ("4eb1", "4eb2"))
-    for place in (elf, cut, table):
-        place.mkdir(parents=True)
-    (elf / "elf").exists()
-    lines = b"ffffffff81000000 T _text\n" * 100
-    files, begun = {}, time.monotonic()
-    for path, content in (elf / "elf", scene.burn.read()), (cut / "kallsyms", lines[:-1]), (table / "kallsyms", lines):
-        files[path] = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
-        assert os.write(files[path], content) == len(content)
+def test_signal_drops_what_is_open_for_writing(view, scene):
+    """Nobody has closed it, so it may have more to come; the log tells of it."""
+    place = place_of(view, scene.burn)
+    place.mkdir(parents=True)
+    descriptor = os.open(place / "elf", os.O_WRONLY | os.O_CREAT, 0o644)
+    os.write(descriptor, scene.burn.read())
+    view.expect("not kept: it was open for writing")
     assert view.end()[0] == 0
-    # lines may be taken for whole then
-    rested = time.monotonic() - begun > REST
-    not_kept = "not kept, because nothing tells that it was written to its end: .*{}/kallsyms'"
-    view.expect(not_kept.format(cut.name))
-    (view.permit if rested else view.expect)(not_kept.format(table.name))
     view.check_log()
-    for descriptor in files.values():
-        with contextlib.suppress(OSError):
-            os.close(descriptor)
+    with contextlib.suppress(OSError):
+        os.close(descriptor)
     tools.wait_until(lambda: not is_mounted(view.path), "the end of the mount")
-    assert (view.store / elf.relative_to(view.path) / "elf").read_bytes() == scene.burn.read()
-    assert not (view.store / cut.relative_to(view.path) / "kallsyms").exists()
-    assert rested or not (view.store / table.relative_to(view.path) / "kallsyms").exists()
+    assert not (view.store / place.relative_to(view.path) / "elf").exists()
 
 
 def test_a_link_before_what_it_leads_to(view, store, scene):
@@ -390,7 +388,7 @@ def test_derived_probes_are_unlinked_and_written_anew(view, scene):
 
 
 def test_a_symbol_table_is_published_whole(mount, mode):
-    """It does not say whether it is whole, and in no_open mode nobody says when it is: a look at it in the middle is no sign."""
+    """It does not say whether it is whole: the writer's close does."""
     m, ident, lines = mount(), "ab" * 20, b"ffffffff81000000 T _text\n" * 1000
     directory = m / "[kernel.kallsyms]" / ident
     os.makedirs(directory)
@@ -440,7 +438,7 @@ def test_a_table_of_no_use_is_refused(mount, mode, store, content):
 
 
 def test_written_and_unmounted(mount, mode, scene, store):
-    """Nobody looks at it before the end, which is the only sign there is in no_open mode that it was closed."""
+    """Nobody looks at it before the end."""
     m, lines = mount(), b"ffffffff81000000 T _text\n"
     for directory, name, content in ((place_of(m, scene.burn), "elf", scene.burn.read()),
                                      (m / "[kernel.kallsyms]" / ("ab" * 20), "kallsyms", lines)):
@@ -469,3 +467,47 @@ def test_what_carries_an_id_does_not_change(view, scene):
         assert tools.errno_of(open, path, "w") == errno.EPERM, path
     assert tools.errno_of(os.symlink, "/etc/passwd", view / ".build-id/ab/cdef") == errno.EINVAL
     assert tools.errno_of(os.symlink, "../../../../etc/abcdef", view / ".build-id/ab/cdef") == errno.EINVAL
+
+
+@pytest.mark.parametrize("options", [[], ["--delay-updates"], ["--inplace"]], ids=lambda options: " ".join(options) or "plain")
+def test_rsync_of_a_cache_gives_the_same_tree(view, scene, cache, store, options):
+    """rsync(1) writes under temporary names, in a directory of its own, or in place."""
+    if not shutil.which("rsync"):
+        pytest.skip("no rsync here")
+    scene.perf(cache, "buildid-cache", "-a", scene.burn.path)
+    tools.run("rsync", "-a", *options, f"{cache}/", f"{view}/")
+    wanted = seen(cache, False)
+    assert {path: what for path, what in seen(view.path, False).items() if path in wanted} == wanted
+    # a second run finds nothing to do
+    tools.run("rsync", "-a", *options, f"{cache}/", f"{view}/")
+    view.unmount()
+    assert {path: what for path, what in seen(store, False).items() if not path.startswith(".bidfs/")} == wanted
+    assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
+
+
+@pytest.mark.parametrize("content", [b"", b"#own\np:my/own 0x1129\n"], ids=["empty", "text"])
+@pytest.mark.parametrize("there", [False, True], ids=["new", "replaced"])
+def test_temporary_name_becomes_probes(view, scene, there, content):
+    """As careful programs write them."""
+    scene.perf(view, "buildid-cache", "-a", scene.burn.path)
+    probes = place_of(view, scene.burn) / "probes"
+    if there:
+        probes.write_bytes(b"p:my/keep 0x1159\n" * 10)
+    elif probes.exists():
+        probes.unlink()
+    (probes.parent / ".probes.AbCdEf").write_bytes(content)
+    os.rename(probes.parent / ".probes.AbCdEf", probes)
+    assert probes.read_bytes() == content and not (probes.parent / ".probes.AbCdEf").exists()
+
+
+def test_file_moves_from_a_temporary_directory(view, scene):
+    """As with rsync --delay-updates: nothing in it is published under its name there."""
+    place = place_of(view, scene.burn)
+    (place / ".~tmp~").mkdir(parents=True)
+    shutil.copyfile(scene.burn.path, place / ".~tmp~/elf")
+    assert not view.artifact(scene.burn.id).exists()
+    os.rename(place / ".~tmp~/elf", place / "elf")
+    (place / ".~tmp~").rmdir()
+    assert (place / "elf").read_bytes() == view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
+    (place / ".~tmp~").mkdir()
+    (place / ".~tmp~").rmdir()

@@ -107,8 +107,8 @@ def test_who_writes_what_has_no_name_goes_on(view, store, scene):
     assert "found 0" in tools.run(tools.BIDCTL, "--store", store, "verify", env=scene.env).stdout
 
 
-def test_what_is_removed_at_once_does_not_come_back(view, mode):
-    """With passthrough the daemon hears of the close while the name is removed; else it looks whether it is at rest."""
+def test_what_is_removed_at_once_does_not_come_back(view):
+    """The daemon hears of the last close while the name is removed."""
     content, ids = b"ffffffff81000000 T _text\n" * 100, [f"{number:02x}" * 20 for number in range(1, 41)]
 
     def remove(ident):
@@ -118,12 +118,7 @@ def test_what_is_removed_at_once_does_not_come_back(view, mode):
         directory = view / "[kernel.kallsyms]" / ident
         directory.mkdir(parents=True)
         (directory / "kallsyms").write_bytes(content)
-        if mode != "no_open":
-            remove(ident)
-    if mode == "no_open":
-        tools.wait_until(view.artifact(ids[0], "kallsyms").exists, "the first one's place")
-        for ident in ids:
-            remove(ident)
+        remove(ident)
     time.sleep(1)
     assert [ident for ident in ids if (view / "[kernel.kallsyms]" / ident / "kallsyms").exists()] == []
     assert [ident for ident in ids if view.artifact(ident, "kallsyms").exists()] == []

@@ -114,3 +114,7 @@ def why_no_passthrough():
     if not IS_ROOT:
         return "passthrough needs CAP_SYS_ADMIN, and this is not root"
     return None
+
+
+MODES = ("server",) if why_no_passthrough() else ("passthrough", "server")
+READ_MODES = (*MODES, "no_open")  # for tests whose mounts nobody writes to

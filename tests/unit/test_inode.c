@@ -335,19 +335,6 @@ static void many_come_and_go(void **state)
 		}
 }
 
-static void what_is_being_written_is_known_by_its_number(void **state)
-{
-	const struct bid_node staged = { .type = BID_NODE_STAGED, .id = { .len = 1, .bytes = { 0xaa } }, .serial = 77 };
-	struct bid_node node = { .type = BID_NODE_FILE, .kind = BID_KIND_ELF, .id = staged.id, .serial = 77 };
-	struct bid_inode inode;
-
-	assert_int_equal(bid_inodes_get(*state, &staged, &inode), 0);
-	assert_int_equal(bid_inode_staged(inode.number), 77);
-	assert_int_equal(bid_inodes_get(*state, &node, &inode), 0);
-	assert_int_equal(bid_inode_staged(inode.number), 0);
-	assert_int_equal(bid_inode_staged(BID_INODE_ROOT), 0);
-}
-
 static void removed_directory_keeps_its_number_from_the_next(void **state)
 {
 	struct bid_inodes *inodes = *state;
@@ -384,7 +371,6 @@ int main(void)
 		TEST(links_have_the_text_that_the_kernel_was_told),
 		TEST(attachments_go_with_their_inode),
 		TEST(removed_directory_keeps_its_number_from_the_next),
-		TEST(what_is_being_written_is_known_by_its_number),
 		TEST(many_come_and_go),
 	};
 

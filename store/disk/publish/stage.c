@@ -39,7 +39,6 @@ struct bid_stage {
 	bool ended; /* it gets none */
 	struct bid_temp temp;
 	char reason[256]; /* see bid_stage_reason() */
-	bool placed; /* as a part of a copy of /proc/kcore */
 };
 
 int bid_stage_new(struct bid_store *store, struct bid_stage **ret_stage)
@@ -238,24 +237,19 @@ int bid_stage_publish(struct bid_stage *stage, const struct bid_request *request
 	return r;
 }
 
+/* With the lock held. */
 static int publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
-	int r;
+	int r = bid_kcore_check(stage->temp.fd, name);
 
-	if (stage->placed)
-		return 0;
-	r = bid_kcore_check(stage->temp.fd, name);
 	if (r < 0)
 		return r == -EBADMSG ? refuse(stage, "a damaged or truncated copy of /proc/kcore") : r;
 	if (fstat(stage->temp.fd, &st) < 0 || fchmod(stage->temp.fd, st.st_mode & MODE) < 0 || fsync(stage->temp.fd) < 0)
 		return -errno;
 	r = bid_root_mkdirs(bid_store_root(stage->store), dir, false, &fd);
-	if (r == 0)
-		r = bid_temp_link(&stage->temp, fd, name);
-	stage->placed = r == 0;
-	return r;
+	return r == 0 ? bid_temp_link(&stage->temp, fd, name) : r;
 }
 
 int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char *name)
@@ -265,7 +259,8 @@ int bid_stage_publish_kcore(struct bid_stage *stage, const char *dir, const char
 	if (!bid_kcore_has_file(name))
 		return -EINVAL;
 	pthread_mutex_lock(&stage->lock);
-	r = publish_kcore(stage, dir, name);
+	r = stage->ended ? -ESTALE : publish_kcore(stage, dir, name);
+	stage->sealed |= r == 0;
 	pthread_mutex_unlock(&stage->lock);
 	return r;
 }

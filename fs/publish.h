@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The one way from a temporary file (staged.h) into the store. A file gets its place when link(2) or rename(2) gives it its final
+ * name, or, if it was made under that, when the last writer closes it. The store verifies it first. A file that cannot be published
+ * has no name afterwards.
+ *
+ *	close(2) sends FLUSH for each descriptor, whose error the caller sees, and RELEASE after the last, whose error nobody sees.
+ *	So the thread that opened the only handle publishes by FLUSH, and RELEASE publishes what is still temporary. What another
+ *	process has inherited, has holes, or is empty, may have more to come, and waits for RELEASE.
+ *
+ * Every function may block on disk.
+ */
+#ifndef BID_FS_PUBLISH_H
+#define BID_FS_PUBLISH_H
+
+#include "fs.h"
+
+/*
+ * Publish @staged as the file @name of the directory @dir of @id, and log an error. Returns 0 and the artifact that it is now, of
+ * no kind if it is a file of a copy of /proc/kcore; -EPERM if @name is no final name; or as bid_stage_publish().
+ */
+int bid_publish_as(struct bid_fs *fs, struct bid_staged *staged, const struct bid_id *id, const char *dir, const char *name,
+		   struct bid_request *ret_request);
+
+/* The thread @tid closes a descriptor of @staged. Returns 0, or as bid_stage_publish(). */
+int bid_publish_flush(struct bid_fs *fs, struct bid_staged *staged, pid_t tid);
+
+/* No handle for writing @staged is left. */
+void bid_publish_release(struct bid_fs *fs, struct bid_staged *staged);
+
+/* Take away the name of @staged, which is not published any more. -EEXIST if it was published under that name meanwhile. */
+int bid_publish_unlink(struct bid_fs *fs, struct bid_staged *staged);
+
+/* Drop temporary files that nobody has used for an hour, nor has open for writing. */
+void bid_publish_sweep(struct bid_fs *fs);
+
+/*
+ * The session is over. After an unmount every file was closed: publish what RELEASE did not come for. After a signal a file that is
+ * open for writing is lost, and logged.
+ */
+void bid_publish_end(struct bid_fs *fs, bool unmounted);
+
+#endif
