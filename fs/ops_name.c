@@ -146,10 +146,7 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 		bid_reply_node(req, node, &st);
 }
 
-/*
- * Answer with the file in "<path>/ID" itself, whether perf's link leads there or not. If none does, nothing else leads to the file:
- * it is kept for who opens it.
- */
+/* Answer with the file in "<path>/ID" itself if perf's link is gone: nothing else leads to the file, so it is kept for OPEN. */
 static bool answer_in_place(fuse_req_t req, struct bid_call *call)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -159,10 +156,11 @@ static bool answer_in_place(fuse_req_t req, struct bid_call *call)
 
 	if (call->asked.dir == BID_NODE_PATH_ID)
 		dir = bid_inodes_find(fs->inodes, call->asked.dir_number, &buffer);
-	if (!dir || bid_store_find_in(fs->store, bid_node_path(&dir->node), &call->artifact, &file) < 0)
+	if (!dir || bid_watch_where(fs->watch, &call->artifact.id, where, sizeof(where)) == 0 ||
+	    bid_store_where(fs->store, &call->artifact.id, where, sizeof(where)) == 0 ||
+	    bid_store_find_in(fs->store, bid_node_path(&dir->node), &call->artifact, &file) < 0)
 		return false;
-	call->in_place = bid_watch_where(fs->watch, &call->artifact.id, where, sizeof(where)) < 0 &&
-			 bid_store_where(fs->store, &call->artifact.id, where, sizeof(where)) < 0;
+	call->in_place = true;
 	answer_lookup(req, call, 0, &file);
 	bid_file_release(&file);
 	return true;

@@ -370,7 +370,7 @@ def test_unprivileged(needs_root, store, program, mountpoint, env, place):
         {user} cat {artifact(mountpoint, secret)} >/dev/null || echo refused
         {user} fusermount3 -u {mountpoint}
         ! findmnt -n {mountpoint}""", env)
-    assert done.stdout == f'{mountpoint}\n"mode": "server"\nrefused\n'
+    assert done.stdout == f'{mountpoint}\n"mode": "no_open"\nrefused\n'
     assert "Permission denied" in done.stderr
     # what such a user cannot have
     os.chmod(store, 0o700)

@@ -262,10 +262,11 @@ def test_who_removes_a_build_goes_on_through_its_names(mount, mode, store, progr
     m.link(program.id).unlink()
     for _ in range(2):
         time.sleep(OLD)
-        assert os.listdir(place) == []
+        assert os.listdir(place) == ["elf"] and (place / "elf").read_bytes() == program.read()
+    (place / "elf").unlink()
     time.sleep(OLD)
     place.rmdir()
-    assert not (store / "usr").exists()
+    assert list((store / "usr/bin/app").iterdir()) == []
     assert tools.errno_of(os.lstat, place) == errno.ENOENT
     tools.wait_until(lambda: is_gone(m, program), "the end of all names")
 
