@@ -109,6 +109,12 @@ def is_gone(m, program):
     return not any(os.path.lexists(path) for path in names_of(m, program))
 
 
+def is_unnamed(m, program):
+    """Without perf's link a build is at its original path alone."""
+    there = m / "usr/bin/app" / program.id / "elf"
+    return there.exists() and not any(os.path.lexists(path) for path in names_of(m, program) if path != there)
+
+
 CHANGES = {
     "rewrite": (rewrite, is_longer),
     "replace": (replace, is_longer),
@@ -117,7 +123,7 @@ CHANGES = {
     "purge": (lambda place, store, program: tools.run("rm", "-r", store / "usr", store / ".build-id"), is_gone),
     "move": (lambda place, store, program: (store / "usr").rename(place / "usr"),
              lambda m, program: read(m.artifact(program.id)) == read(m / "usr/bin/app" / program.id / "elf") == errno.ENOENT),
-    "unnamed": (lambda place, store, program: (store / ".build-id" / program.id[:2]).rename(place / "links"), is_gone),
+    "unnamed": (lambda place, store, program: (store / ".build-id" / program.id[:2]).rename(place / "links"), is_unnamed),
     "debug": (lambda place, store, program: programs.into_store(store, program.id, "/usr/bin/app", place / "app.debug", "debug"),
               lambda m, program: m.artifact(program.id, "debuginfo").stat().st_ino != m.artifact(program.id).stat().st_ino and
               read(m.debug_file(program.id)) == read(m.artifact(program.id, "debuginfo"))),
