@@ -439,7 +439,7 @@ static void test_bad_servers(void **state)
 
 	assert_int_equal(bid_fetch_new(&calm, &fetch), 0);
 	assert_int_equal(bid_fetch_server_new(fetch, "ftp://127.0.0.1/", &source), -EPROTONOSUPPORT);
-	assert_int_equal(bid_fetch_server_new(fetch, "nonsense", &source), -EINVAL);
+	assert_int_equal(bid_fetch_server_new(fetch, "non sense", &source), -EINVAL);
 	assert_null(source);
 	bid_fetch_free(fetch);
 }
