@@ -106,7 +106,9 @@ static const struct check checks[] = {
 	{ "ioctl", 1, LOW, FIONREAD },
 	{ "ioctl", 1, LOW, FIONBIO },
 	{ "ioctl", 1, LOW, TCGETS },
-	/* no signal is sent by one */
+	/* without F_SETOWN the only process that one sends a signal to is this one */
+	{ "fcntl", 1, LOW, F_SETSIG },
+	{ "fcntl", 1, LOW, F_SETLEASE },
 	{ "fcntl", 1, LOW, F_DUPFD },
 	{ "fcntl", 1, LOW, F_DUPFD_CLOEXEC },
 	{ "fcntl", 1, LOW, F_GETFD },
