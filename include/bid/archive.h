@@ -43,9 +43,9 @@ typedef int (*bid_archive_tick_fn)(void *user, uint64_t done, uint64_t total);
 
 /*
  * Write an archive of the @n @builds to @fd, from where it is: every artifact that the store, or a lower one, has of them and that
- * carries its id. The same builds give the same bytes, in whatever order and as often as they are named, as long as the artifacts
- * have the same times. @tick may be NULL; it gets numbers of builds. Returns 0 and what came of each in it, -EAGAIN if a file
- * became shorter meanwhile, -ENOTSUP for a packing that libarchive was built without, or as write(2).
+ * carries its id. The same builds give the same bytes, in whatever order and as often as they are named: every member has the same
+ * time. @tick may be NULL; it gets numbers of builds. Returns 0 and what came of each in it, -EAGAIN if a file became shorter
+ * meanwhile, -ENOTSUP for a packing that libarchive was built without, or as write(2).
  */
 int bid_archive_pack(struct bid_store *store, struct bid_archive_build *builds, size_t n, enum bid_packing packing, int fd,
 		     bid_archive_tick_fn tick, void *user);
@@ -86,6 +86,9 @@ struct bid_unpack_config {
  * and nothing is replaced. A kernel's symbol table and probe definitions carry none: their form is checked, and the name is
  * believed. perf's links are made anew. Everything else is refused: links that are not perf's, devices, names that are not in the
  * layout, what is larger than the limit. What was refused does not keep the rest from being taken.
+ *
+ * A recording beside "perf.symbols.tar.*", as `perf archive --all` packs them, is passed over without a call of config->member; the
+ * members of that archive are called by their names in it.
  *
  * Compressed in any of the ways above, once. What unpacks to 250 times its size or more, after 256 MiB of it, is taken for a bomb,
  * and ends it. Returns 0 after the end, with everything that was added on disk. @ret_counts is set in any case. Otherwise

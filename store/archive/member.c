@@ -92,6 +92,14 @@ bool bid_member_parse_link(const char *name, struct bid_id *ret_id)
 	return bid_id_parse_str(hex, ret_id) == 0;
 }
 
+bool bid_member_is_symbols(const char *name)
+{
+	static const char symbols[] = "perf.symbols.tar";
+
+	name = without_dot(name);
+	return strncmp(name, symbols, strlen(symbols)) == 0 && !strchr(name, '/');
+}
+
 bool bid_member_is_link(const char *name, const char *target)
 {
 	static const char up[] = "../../";

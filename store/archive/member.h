@@ -32,4 +32,7 @@ bool bid_member_is_link(const char *name, const char *target);
  */
 bool bid_member_has_form(enum bid_kind kind, const char *data, size_t len);
 
+/* Is it the archive of builds that `perf archive --all` packs beside the recording: "perf.symbols.tar.bz2"? */
+bool bid_member_is_symbols(const char *name);
+
 #endif

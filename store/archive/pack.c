@@ -144,12 +144,12 @@ static int gather(struct bid_store *store, struct bid_archive_build *build, stru
 	return build->kinds & ~(1U << BID_KIND_PROBES) ? 0 : build->why;
 }
 
-/* Nothing of who packed it, or when. */
-static void begin_member(struct packer *packer, const char *name, time_t mtime)
+/* Nothing of who packed it, or when. Each store has times of its own; tar(1) warns of a zero. */
+static void begin_member(struct packer *packer, const char *name)
 {
 	archive_entry_clear(packer->entry);
 	archive_entry_set_pathname(packer->entry, name);
-	archive_entry_set_mtime(packer->entry, mtime, 0);
+	archive_entry_set_mtime(packer->entry, 1, 0);
 	archive_entry_set_uid(packer->entry, 0);
 	archive_entry_set_gid(packer->entry, 0);
 }
@@ -168,7 +168,7 @@ static int write_file(struct packer *packer, const struct load *load, enum bid_k
 	int r;
 
 	snprintf(name, sizeof(name), "%s/%s/%s", load->place, load->hex, bid_kind_store_name(kind));
-	begin_member(packer, name, file->st.st_mtim.tv_sec);
+	begin_member(packer, name);
 	archive_entry_set_mode(packer->entry, S_IFREG | (kind == BID_KIND_ELF ? 0755 : 0644));
 	archive_entry_set_size(packer->entry, file->st.st_size);
 	r = write_header(packer);
@@ -188,14 +188,10 @@ static int write_file(struct packer *packer, const struct load *load, enum bid_k
 static int write_link(struct packer *packer, const struct load *load)
 {
 	char name[BID_ID_HEX_MAX + 16], target[PATH_MAX + BID_ID_HEX_MAX + 16];
-	time_t newest = 0;
 
-	for (int kind = 0; kind < BID_KIND_COUNT; kind++)
-		if (load->files[kind].fd >= 0 && load->files[kind].st.st_mtim.tv_sec > newest)
-			newest = load->files[kind].st.st_mtim.tv_sec;
 	snprintf(name, sizeof(name), ".build-id/%.2s/%s", load->hex, load->hex + 2);
 	snprintf(target, sizeof(target), "../../%s/%s", load->place, load->hex);
-	begin_member(packer, name, newest);
+	begin_member(packer, name);
 	archive_entry_set_mode(packer->entry, S_IFLNK | 0777);
 	archive_entry_set_symlink(packer->entry, target);
 	return write_header(packer);

@@ -21,8 +21,8 @@ static void unpack_release(struct bid_unpack *unpack)
 		free(unpack->later[i].data);
 	}
 	free(unpack->later);
-	if (unpack->archive)
-		archive_read_free(unpack->archive);
+	if (unpack->file)
+		archive_read_free(unpack->file);
 }
 
 /* What libarchive could not read is damaged, unless it is the file that could not be read. */
@@ -39,27 +39,40 @@ static int archive_error(struct archive *archive)
 	}
 }
 
-static int open_archive(struct bid_unpack *unpack, int fd)
+/* A reader of what perf and bidctl pack. No other format is tried, and no program is started. Returns 0, -ENOMEM or -ENOTSUP. */
+static int new_archive(struct archive **ret_archive)
 {
-	struct archive *archive = unpack->archive = archive_read_new();
-	int r;
+	struct archive *archive = *ret_archive = archive_read_new();
 
 	if (!archive)
 		return -ENOMEM;
-	/* what perf packs with, and what we do: no other format or program is ever tried */
 	if (archive_read_support_filter_bzip2(archive) < ARCHIVE_WARN || archive_read_support_filter_gzip(archive) < ARCHIVE_WARN ||
 	    archive_read_support_filter_xz(archive) < ARCHIVE_WARN || archive_read_support_filter_zstd(archive) < ARCHIVE_WARN ||
 	    archive_read_support_format_tar(archive) != ARCHIVE_OK)
 		return -ENOTSUP;
-	/* looks at the beginning already */
-	r = archive_read_open_fd(archive, fd, BLOCK) == ARCHIVE_OK ? 0 : archive_error(archive);
+	return 0;
+}
+
+/* What opening it came to: it reads the beginning already. */
+static int opened(struct archive *archive, int result)
+{
+	int r = result == ARCHIVE_OK ? 0 : archive_error(archive);
+
 	return r == -EBADMSG ? -EINVAL : r;
+}
+
+static int open_file(struct bid_unpack *unpack, int fd)
+{
+	int r = new_archive(&unpack->file);
+
+	unpack->archive = unpack->file;
+	return r < 0 ? r : opened(unpack->file, archive_read_open_fd(unpack->file, fd, BLOCK));
 }
 
 /* A few bytes that become many fill a disk, or keep us busy for ever. */
 int bid_unpack_count(struct bid_unpack *unpack, size_t len)
 {
-	la_int64_t packed = archive_filter_bytes(unpack->archive, -1);
+	la_int64_t packed = archive_filter_bytes(unpack->file, -1);
 
 	unpack->unpacked += len;
 	return unpack->unpacked > BOMB_MIN && packed > 0 && unpack->unpacked / BOMB_RATIO > (uint64_t)packed ? -EFBIG : 0;
@@ -155,7 +168,88 @@ static int take(struct bid_unpack *unpack, struct archive_entry *entry, struct b
 	return target ? bid_unpack_take_known(unpack, &name, member) : bid_unpack_take(unpack, &name, member);
 }
 
-static int one_member(struct bid_unpack *unpack, struct archive_entry *entry, struct bid_archive_counts *counts)
+/* Only the beginning of a member tells: it may have any name. 1, 0 or a negative errno that ends the unpacking. */
+static int is_recording(struct bid_unpack *unpack)
+{
+	static const char magics[][9] = { "PERFILE2", "2ELIFREP", "PERFFILE", "ELIFFREP" };
+	char head[8];
+	ssize_t n = bid_unpack_read(unpack, head, sizeof(head));
+
+	for (size_t i = 0; n == sizeof(head) && i < sizeof(magics) / sizeof(magics[0]); i++)
+		if (memcmp(head, magics[i], sizeof(head)) == 0)
+			return 1;
+	return n < 0 ? (int)n : 0;
+}
+
+/* An archive that is a member of the file. */
+struct nested {
+	struct bid_unpack *unpack;
+	struct archive *archive; /* owned */
+	char *block; /* owned */
+	int error; /* of reading the file */
+};
+
+static void nested_release(struct nested *nested)
+{
+	if (nested->archive)
+		archive_read_free(nested->archive);
+	free(nested->block);
+	nested->unpack->archive = nested->unpack->file;
+}
+
+static la_ssize_t read_nested(struct archive *archive, void *user, const void **ret_block)
+{
+	struct nested *nested = user;
+	la_ssize_t n = archive_read_data(nested->unpack->file, nested->block, BLOCK);
+
+	if (n < 0)
+		nested->error = archive_error(nested->unpack->file);
+	else
+		nested->error = bid_unpack_count(nested->unpack, (size_t)n);
+	if (nested->error < 0)
+		archive_set_error(archive, -nested->error, "reading the archive around it");
+	*ret_block = nested->block;
+	return nested->error < 0 ? ARCHIVE_FATAL : n;
+}
+
+static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_archive_counts *counts);
+
+/* perf archive --all packs the builds of its recording into an archive of their own. */
+static int take_nested(struct bid_unpack *unpack, struct bid_archive_member *member, uint64_t total,
+		       struct bid_archive_counts *counts)
+{
+	bid_cleanup(nested_release) struct nested nested = { .unpack = unpack, .block = malloc(BLOCK) };
+	int r = nested.block ? new_archive(&nested.archive) : -ENOMEM;
+
+	if (r == 0)
+		r = opened(nested.archive, archive_read_open(nested.archive, &nested, NULL, read_nested, NULL));
+	unpack->archive = nested.archive;
+	if (r == 0)
+		r = all_members(unpack, total, counts);
+	if (nested.error < 0)
+		return nested.error;
+	if (r != -EINVAL)
+		return r;
+	member->why = "not a tar archive, plain or packed once, or cut short before a file";
+	return count(unpack, member, counts);
+}
+
+/* What perf archive --all packs beside artifacts: 1 if it was one of these, 0 if not, a negative errno as take() has it. */
+static int take_beside(struct bid_unpack *unpack, struct archive_entry *entry, struct bid_archive_member *member, uint64_t total,
+		       struct bid_archive_counts *counts)
+{
+	struct bid_member_name name;
+	int r;
+
+	if (unpack->archive != unpack->file || archive_entry_hardlink(entry) || bid_member_parse(member->name, &name))
+		return 0;
+	if (!bid_member_is_symbols(member->name))
+		return is_recording(unpack);
+	r = take_nested(unpack, member, total, counts);
+	return r == 0 ? 1 : r;
+}
+
+static int one_member(struct bid_unpack *unpack, struct archive_entry *entry, uint64_t total, struct bid_archive_counts *counts)
 {
 	const char *name = archive_entry_pathname(entry);
 	struct bid_archive_member member = { .state = BID_MEMBER_REFUSED };
@@ -169,8 +263,12 @@ static int one_member(struct bid_unpack *unpack, struct archive_entry *entry, st
 	r = look_at_type(entry, &member);
 	if (r == 0)
 		return 0;
-	if (r < 0)
+	if (r < 0) {
+		r = take_beside(unpack, entry, &member, total, counts);
+		if (r != 0)
+			return r > 0 ? pass_over(unpack) : r;
 		r = take(unpack, entry, &member);
+	}
 	if (r == -EINPROGRESS)
 		return 0;
 	if (r >= 0)
@@ -198,9 +296,9 @@ static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_arc
 		if (!any && archive_filter_count(unpack->archive) > 2)
 			return -EINVAL;
 		any = true;
-		r = one_member(unpack, entry, counts);
+		r = one_member(unpack, entry, total, counts);
 		if (r == 0 && config->tick)
-			r = config->tick(config->user, (uint64_t)archive_filter_bytes(unpack->archive, -1), total);
+			r = config->tick(config->user, (uint64_t)archive_filter_bytes(unpack->file, -1), total);
 		if (r != 0)
 			return r;
 	}
@@ -236,7 +334,7 @@ int bid_archive_unpack(struct bid_store *store, int fd, const struct bid_unpack_
 		return -EROFS;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	r = open_archive(&unpack, fd);
+	r = open_file(&unpack, fd);
 	if (r == 0)
 		r = all_members(&unpack, S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0, &counts);
 	/* what came before the trouble is kept */

@@ -20,8 +20,9 @@ struct bid_unpack_later {
 struct bid_unpack {
 	struct bid_store *store;
 	const struct bid_unpack_config *config;
-	struct archive *archive; /* owned */
-	uint64_t unpacked; /* bytes that came out of it so far, and out of packed members */
+	struct archive *file; /* owned */
+	struct archive *archive; /* whose members are read: the file, or an archive in it; borrowed */
+	uint64_t unpacked; /* bytes that came out of both so far, and out of packed members */
 	struct bid_unpack_later *later; /* owned */
 	size_t n_later, later_size;
 	char why[256]; /* a member was refused */
@@ -30,7 +31,7 @@ struct bid_unpack {
 /* Read on in the current member. Bytes, 0 at its end, or a negative errno that ends the unpacking. */
 ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len);
 
-/* @len more bytes came out of it. Returns 0, or -EFBIG if those are too many for what was read of it: a bomb. */
+/* @len more bytes came out of it. Returns 0, or -EFBIG if those are too many for what was read of the file: a bomb. */
 int bid_unpack_count(struct bid_unpack *unpack, size_t len);
 
 /*

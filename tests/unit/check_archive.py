@@ -118,7 +118,22 @@ def case_reproducible(scene):
         infos = archive.getmembers()
     assert [info.name.rpartition("/")[2] for info in infos] == [ID_FAR[2:], "elf", ID_ONE[2:], "elf", ID_TWO[2:], "elf"], infos
     assert {(info.uid, info.gid, info.uname, info.gname) for info in infos} == {(0, 0, "", "")}
-    assert infos[1].mtime == int(scene.far.stat().st_mtime)
+    assert {(info.mtime, info.mode) for info in infos} == {(1, 0o777), (1, 0o755)}
+
+
+def case_unarchived_store_makes_the_same_archive(scene):
+    """The artifacts have other times and modes in the second store."""
+    scene.on_store("add", scene.one, scene.two)
+    scene.on_store("probe", "add", ID_ONE, "p:group/event 0x2000")
+    first, again, other = scene.home / "first.tar", scene.home / "again.tar", scene.home / "other"
+    scene.on_store("archive", "-o", first, ID_ONE, ID_TWO)
+    other.mkdir()
+    scene.run("--store", other, "unarchive", first)
+    for path in other.rglob("*"):
+        if path.is_file() and ".bidfs" not in path.parts:
+            os.utime(path, (1234567, 1234567))
+    scene.run("--store", other, "archive", "-o", again, ID_TWO, ID_ONE)
+    assert first.read_bytes() == again.read_bytes()
 
 
 def case_through_pipes(scene):
@@ -255,7 +270,9 @@ def hostile(scene):
         "no id": member("usr/bin/app/xyz/elf", one),
         "capitals": member(f"usr/bin/app/{ID_ONE.upper()}/elf", one),
         "no artifact": member(f"usr/bin/app/{ID_ONE}/passwd", one),
-        "anything": member("perf.data", b"PERFILE2"),
+        "anything": member("perf.data", b"anything"),
+        "an archive of builds elsewhere": member("usr/perf.symbols.tar", b"anything"),
+        "an archive of builds that is none": member("perf.symbols.tar.bz2", b"anything"),
         "a link out": member(f".build-id/{ID_ONE[:2]}/{ID_ONE[2:]}", type=tarfile.SYMTYPE, linkname="../../../../etc"),
         "a link to another id": member(f".build-id/{ID_ONE[:2]}/{ID_ONE[2:]}", type=tarfile.SYMTYPE,
                                          linkname=f"../../usr/{ID_TWO}"),
@@ -401,6 +418,43 @@ def case_damaged_header(scene):
     done = scene.on_store("unarchive", path, status=REFUSED)
     assert "damaged or cut short" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert done.stdout.startswith("added 1, known 0, refused 0, ") and scene.files() == [f"usr/bin/app/{ID_ONE}/elf"], done
+
+
+def all_of(scene, symbols, name="perf.symbols.tar.bz2", recording="perf.data"):
+    """What perf archive --all packs: the recording, and the archive of its builds."""
+    return forge(scene, member(recording, b"PERFILE2" + bytes(4096)), member(name, symbols), name="all.tar.bz2", packing="bz2")
+
+
+def case_archive_with_its_recording_is_taken(scene):
+    for packing in PACKINGS:
+        shutil.rmtree(scene.store)
+        scene.store.mkdir()
+        scene.on_store("add", scene.one, scene.far)
+        symbols = scene.home / f"symbols{packing}"
+        scene.on_store("archive", "-o", symbols, ID_ONE, ID_FAR)
+        scene.on_store("remove", ID_ONE)
+        path = all_of(scene, symbols.read_bytes(), f"perf.symbols{packing}", "home/recorded")
+        found = unarchive(scene, path)
+        assert {name.split("/")[-2]: row["state"] for name, row in found.items()} == {ID_ONE: "added", ID_FAR: "known"}, found
+
+
+def case_hostile_archive_with_its_recording_is_refused(scene):
+    """An archive in the archive is held to the same limits as the one around it."""
+    scene.on_store("add", scene.one)
+    symbols = scene.home / "symbols.tar"
+    scene.on_store("archive", "-o", symbols, ID_ONE)
+    scene.on_store("remove", ID_ONE)
+    good = symbols.read_bytes()
+    # in the nested one nothing but builds is taken
+    for bad in (member("perf.symbols.tar", good), member("perf.data", b"PERFILE2")):
+        found = unarchive(scene, all_of(scene, forge(scene, bad).read_bytes()), status=REFUSED)
+        assert {row["state"] for row in found.values()} == {"refused"} and scene.files() == [], found
+    done = scene.on_store("unarchive", all_of(scene, good[:10000]), status=REFUSED)
+    assert "damaged or cut short" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    # 300 MiB, packed twice
+    bomb = forge(scene, member(f"usr/bin/app/{ID_ONE}/debug", scene.one.read_bytes() + bytes(300 << 20)), packing="gz")
+    done = scene.on_store("unarchive", all_of(scene, bomb.read_bytes()), status=REFUSED)
+    assert "unpacks to far more" in done.stderr, done.stderr
 
 
 def case_other_bytes(scene):

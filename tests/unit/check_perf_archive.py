@@ -80,6 +80,18 @@ def case_perf_packs(scene):
     assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
 
 
+def case_archive_all_of_perf_is_taken(scene):
+    """perf 6.8 and later pack the recording too, and the builds into an archive of their own."""
+    scene.perf("archive", "--all", scene.data, status=None)
+    path = next(scene.home.glob("perf.all-*.tar.bz2"), None)
+    cases.need(path, "this perf has no perf archive --all")
+    other = scene.home / "other"
+    other.mkdir()
+    done = scene.run("--store", other, "unarchive", path)
+    assert re.match(r"added [1-9]\d*, known \d+, refused 0, ", done.stdout) and done.stderr == "", done
+    assert scene.symbols(other) == scene.report
+
+
 def case_perf_packs_twice(scene):
     """A build that was sampled under two paths is in perf's archive again, as hard links to themselves."""
     one, two = scene.home / "one", scene.home / "two"
