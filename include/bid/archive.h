@@ -29,7 +29,7 @@ int bid_packing_parse(const char *name, enum bid_packing *ret_packing);
 /* One build to pack. */
 struct bid_archive_build {
 	struct bid_id id; /* as the other machine will look for it */
-	const char *path; /* the original path to give it if the store knows none, "/usr/bin/ls"; or NULL */
+	const char *path; /* the original path to give it if the store knows none, "/usr/bin/ls"; or "[vdso]", or NULL */
 	/* what came of it */
 	int error; /* 0; -ENOENT if the store has nothing of it; or why it could not be had, as of bid_store_find() */
 	unsigned kinds; /* of the artifacts that were packed, as 1 << enum bid_kind */

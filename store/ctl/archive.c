@@ -48,11 +48,11 @@ static void add_recorded(struct packing *packing)
 {
 	for (size_t i = 0; i < packing->recording.n; i++) {
 		const struct ctl_build *build = &packing->recording.builds[i];
-		bool is_path = build->path[0] == '/' && build->mode != BID_PERFDATA_GUEST && !ends_in(build->path, " (deleted)");
+		bool is_named = build->path[0] == '[' || (build->mode != BID_PERFDATA_GUEST && !ends_in(build->path, " (deleted)"));
 
 		if (build->id.len)
 			packing->builds[packing->n++] = (struct bid_archive_build){ .id = build->id,
-										    .path = is_path ? build->path : NULL };
+										    .path = is_named ? build->path : NULL };
 	}
 }
 
@@ -183,12 +183,20 @@ static json_t *build_to_json(const struct bid_archive_build *build)
 			 is_partial(build) ? bid_kind_name(build->left_out) : NULL);
 }
 
+/* A vDSO is no file: only the kernel that has it could have given it, and most of perf keep none. */
+static bool is_absent_vdso(const struct bid_archive_build *build)
+{
+	return build->error == -ENOENT && build->path && strncmp(build->path, "[vdso", strlen("[vdso")) == 0;
+}
+
 static void print_failure(const struct bid_archive_build *build, bool dwz)
 {
 	char hex[BID_ID_HEX_MAX];
 
 	bid_id_format(&build->id, hex);
-	if (dwz)
+	if (is_absent_vdso(build))
+		bid_warning("%s: '%s' of '%s'", why_not(build), hex, build->path);
+	else if (dwz)
 		bid_error("%s: '%s', a dwz file that debug information refers to", why_not(build), hex);
 	else if (build->path)
 		bid_error("%s: '%s' of '%s'", why_not(build), hex, build->path);
@@ -212,7 +220,7 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 	const struct ctl *ctl = packing->ctl;
 	json_t *builds = json_array();
 	char text[CTL_SIZE_MAX], hex[BID_ID_HEX_MAX];
-	bool is_stdout = strcmp(ctl->output, "-") == 0, partial = false;
+	bool is_stdout = strcmp(ctl->output, "-") == 0, lacks = packed == 0;
 
 	for (size_t i = 0; i < packing->n; i++) {
 		const struct bid_archive_build *build = &packing->builds[i];
@@ -224,7 +232,7 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 		if (is_partial(build))
 			bid_error("%s: %s of '%s' is left out", bid_strerror(build->why), bid_kind_name(build->left_out),
 				  bid_id_format(&build->id, hex));
-		partial |= is_partial(build);
+		lacks |= is_partial(build) || (build->error < 0 && !is_absent_vdso(build));
 		json_array_append_new(builds, build_to_json(build));
 	}
 	if (ctl->json)
@@ -234,7 +242,7 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 	else if (!is_stdout)
 		printf("packed %zu, missing %zu, %s\n", packed, packing->n - packed, ctl_format_size(size, text));
 	json_decref(builds);
-	return packed < packing->n || partial ? CTL_REFUSED : CTL_DONE;
+	return lacks ? CTL_REFUSED : CTL_DONE;
 }
 
 static enum ctl_status pack(struct packing *packing, enum bid_packing how)

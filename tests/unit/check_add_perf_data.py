@@ -297,6 +297,21 @@ def case_unidentified(scene):
     assert builds[str(scene.one)] == {"id": None, "path": str(scene.one), "mode": "user", "state": "unidentified"}, builds
 
 
+def case_archive_without_the_vdso_names_it(scene):
+    """No store needs to have a vDSO: the rest is packed, and nothing failed."""
+    scene.on_store("add", scene.two)
+    recording, target = Recording(scene.home).lists("[vdso]", ID_GONE).lists(scene.two, ID_TWO), scene.home / "a.tar"
+    done = scene.on_store("archive", "-o", target, "--perf-data", recording.write())
+    assert done.stdout.startswith("packed 1, missing 1, "), done.stdout
+    assert done.stderr == f"bidctl: warning: not in the store: '{ID_GONE}' of '[vdso]'\n", done.stderr
+    rows = scene.json("archive", "-o", target, "--perf-data", recording.path)["builds"]
+    assert {row["path"]: row["missing"] for row in rows} == {"[vdso]": "not in the store", str(scene.two): None}, rows
+    # anything else that is absent is an error, and nothing at all is no archive
+    for other in (Recording(scene.home).lists("[ext4]", ID_GONE, KERNEL | SIZED).lists(scene.two, ID_TWO),
+                  Recording(scene.home).lists("[vdso]", ID_GONE)):
+        scene.on_store("archive", "-o", target, "--perf-data", other.write(), status=REFUSED)
+
+
 def case_missing_without_ids(scene):
     """Who asks what is missing is told that not all is known."""
     path = Recording(scene.home).maps(scene.nameless).maps(scene.text).write()
