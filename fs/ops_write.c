@@ -17,6 +17,8 @@
 #include "publish.h"
 #include "reply.h"
 
+enum { SHOWN = 0555 }; /* the mode bits that readers see of what carries an id */
+
 static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const char *data, size_t size, off_t offset)
 {
 	bid_auto_fd int fd = -1;
@@ -95,6 +97,46 @@ static int set_staged(const struct bid_fs *fs, const struct bid_staged *staged, 
 	return r;
 }
 
+/* Is there nothing to set of the file @st? Readers are shown no write bits, and no reader asks when a file was read. */
+static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
+{
+	if (to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode ^ st->st_mode) & SHOWN)
+		return false;
+	if (to_set & FUSE_SET_ATTR_MTIME)
+		return wanted->st_mtim.tv_sec == st->st_mtim.tv_sec && wanted->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	return !(to_set & FUSE_SET_ATTR_MTIME_NOW);
+}
+
+/*
+ * What carries an id keeps its content. Programs that copy a cache set mode and times by the name afterwards, which is then as if
+ * they had set them before the file was published.
+ */
+static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *attr, int to_set)
+{
+	struct bid_request request = bid_node_request(&inode->node);
+	mode_t modes = bid_staged_mode(fs) & (request.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
+	struct bid_file file = BID_FILE_NONE;
+	struct stat wanted = *attr;
+	int r;
+
+	if (inode->node.type != BID_NODE_FILE || to_set & FUSE_SET_ATTR_SIZE)
+		return -EPERM;
+	r = bid_store_find(fs->store, &request, &file);
+	if (r < 0)
+		return r;
+	wanted.st_mode = (file.st.st_mode & ~modes) | (attr->st_mode & modes);
+	request.kind = file.kind;
+	if (!is_set(&file.st, &wanted, to_set)) {
+		r = bid_store_has_alone(fs->store, &request, &file.st) ? set_file(file.fd, &wanted, to_set, ALLPERMS) : -EPERM;
+		/* the handles of the inode have another look at who may read it */
+		bid_file_release(&file);
+		if (r == 0 && bid_store_find(fs->store, &request, &file) == 0)
+			bid_fds_told(fs->fds, inode->number, &file.st);
+	}
+	bid_file_release(&file);
+	return r;
+}
+
 void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -116,8 +158,7 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		if (r == 0)
 			r = set_file(fd, wanted, to_set, 0);
 	} else if (bid_node_format(&inode->node) == S_IFREG) {
-		/* what carries an id does not change */
-		r = -EPERM;
+		r = set_artifact(fs, inode, wanted, to_set);
 	} else if (to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode & 07777) != bid_dir_mode(fs, &inode->node)) {
 		r = -EPERM;
 	}

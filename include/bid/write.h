@@ -81,6 +81,9 @@ int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id);
 /* Remove the file of @request in the directory @path. -ENOENT if there is none. */
 int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path);
 
+/* Is @found the file of @request in @store itself, not in a lower one, and without another name, such as that it was added from? */
+bool bid_store_has_alone(struct bid_store *store, const struct bid_request *request, const struct stat *found);
+
 /* unlink(2) of a file, rmdir(2) of the directory of a copy of /proc/kcore; what nobody is shown does not count as there. */
 int bid_store_unlink_kcore(struct bid_store *store, const char *path);
 int bid_store_rmdir_kcore(struct bid_store *store, const char *path);

@@ -108,6 +108,26 @@ int bid_store_unlink(struct bid_store *store, const struct bid_request *request,
 	return 0;
 }
 
+bool bid_store_has_alone(struct bid_store *store, const struct bid_request *request, const struct stat *found)
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	struct bid_place place = { 0 };
+
+	if (!bid_store_writable(store) || found->st_nlink != 1)
+		return false;
+	while (bid_place_next(&place, store, &filed, request->kind)) {
+		char path[PATH_MAX + 16];
+		bid_auto_fd int fd = -1;
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%s/%s", place.path, bid_kind_store_name(request->kind));
+		if (bid_root_open(bid_store_root(store), path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 &&
+		    st.st_dev == found->st_dev && st.st_ino == found->st_ino)
+			return true;
+	}
+	return false;
+}
+
 /* Make the file @name in @dir. It begins with what a lower store has, which it hides, and gets its name when it has that. */
 static int make_probes(struct bid_store *store, const struct bid_id *id, int dir, const char *name)
 {
