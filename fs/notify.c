@@ -337,12 +337,6 @@ void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names
 	pthread_mutex_unlock(&notifier->lock);
 }
 
-void bid_notify_name(struct bid_notifier *notifier, uint64_t dir, const char *name)
-{
-	if (notifier)
-		bid_notify_names(notifier, bid_told_name_new(dir, name));
-}
-
 void bid_notify_link(struct bid_notifier *notifier, uint64_t number)
 {
 	add(notifier, number, NULL, "");

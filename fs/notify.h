@@ -55,9 +55,6 @@ void bid_notify_wait(struct bid_notifier *notifier, unsigned ms);
 /* Take back all of the list @names, which is taken over and may be NULL. Does not block. */
 void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names);
 
-/* @name in the directory @dir is another file. Does not block. @notifier may be NULL. */
-void bid_notify_name(struct bid_notifier *notifier, uint64_t dir, const char *name);
-
 /* What is to be told of names in @dir is told after bid_notify_release(). @hold is the caller's, and is not moved until then. */
 void bid_notify_hold(struct bid_notifier *notifier, struct bid_hold *hold, uint64_t dir);
 

@@ -56,7 +56,7 @@ static const char *const allowed[] = {
 	"rt_sigtimedwait", "rt_sigtimedwait_time64", "rt_sigpending", "sigaltstack", "clock_gettime", "clock_gettime64",
 	"clock_getres", "clock_getres_time64", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep", "gettimeofday", "time",
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* which stop all threads at the end, to look for leaks */
-	"ptrace", "clone", "prctl", "personality", "kill"
+	"ptrace", "clone", "prctl", "personality", "kill", "open", "openat"
 #endif
 };
 

@@ -183,7 +183,8 @@ def test_what_a_member_has(mount, nginx, faults, place, store, way):
 
 def behind_a_slow_one(mount, nginx, faults, place, **options):
     """A program that its server holds, that server, the team's of it with the options of TEAM.md, and a new member."""
-    upstream = faults()
+    # a kept connection that is silent for a second gets its request repeated
+    upstream = faults("close")
     program, other = (programs.small(place / f"app{number}", number) for number in range(2))
     upstream.serve(program, "executable")
     upstream.serve(other, "executable")

@@ -206,7 +206,8 @@ READERS, ROUNDS, SIZE = (1000, 20, 50 << 20) if FULL else (40, 1, 1 << 20)
 @pytest.mark.limit(7200 if FULL else 60)
 def test_one_download_for_all(mount, mode, faults, place):
     """R18: processes that open one missing file at once; each gets all of it, out of one download."""
-    original, server = programs.small(place / "app"), faults()
+    # a kept connection that is silent for a second gets its request repeated
+    original, server = programs.small(place / "app"), faults("close")
     m = mount(f"url={server.url}", "wait=0", "miss_rate=0")
     for number in range(ROUNDS):
         single = of_size(original, f"{2 * number:04x}" * 10, SIZE, place / "single")
