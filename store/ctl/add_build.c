@@ -144,9 +144,15 @@ int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_b
 	bid_auto_fd int fd = open_build(ctl, build, &st, name);
 	int r;
 
-	/* what was changed later cannot be it */
-	if (fd < 0 || (recorded && st.st_mtime > recorded))
+	if (fd < 0)
 		return 0;
+	/* what was changed later cannot be it */
+	if (recorded && st.st_mtime > recorded) {
+		(void)ctl_identify(fd, &build->found);
+		build->looked = true;
+		build->mtime = st.st_mtime;
+		return 0;
+	}
 	r = bid_store_keep_cookie(store, name, &cookie);
 	if (r < 0)
 		return bid_is_trouble(r) ? r : 0;

@@ -207,7 +207,7 @@ static enum ctl_status judge(const struct adding *adding)
 	for (size_t i = 0; i < adding->recording.n; i++) {
 		const struct ctl_build *build = &adding->recording.builds[i];
 
-		lacks |= ctl_build_lacks(build->state);
+		lacks |= ctl_build_lacks(build->state) || ctl_build_is_changed(&adding->recording, build);
 		lacks |= (build->state == CTL_BUILD_UNIDENTIFIED || build->state == CTL_BUILD_GUESSED) && build->path[0] == '/' &&
 			 !summary->lists_sampled;
 	}
@@ -220,7 +220,8 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 		.ctl = ctl,
 		.recording = { .path = ctl->perf_data },
 	};
-	enum ctl_status status = ctl_recording_read(&adding.recording, ctl->fetch);
+	/* the samples tell which of what has no id is needed */
+	enum ctl_status status = ctl_recording_read(&adding.recording, true);
 	int r = 0;
 
 	if (status == CTL_DONE)

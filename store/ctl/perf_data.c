@@ -35,7 +35,7 @@ static const char *describe(const struct ctl_recording *recording, const struct 
 	struct tm local;
 
 	snprintf(text, size, "%s", build->why ? build->why : "");
-	if (build->state != CTL_BUILD_REPLACED || !build->looked)
+	if (!build->looked)
 		return text;
 	if (localtime_r(&build->mtime, &local))
 		strftime(date, sizeof(date), "%F %T", &local);
@@ -54,7 +54,8 @@ static const char *describe(const struct ctl_recording *recording, const struct 
  */
 static bool is_shown(const struct ctl *ctl, const struct ctl_recording *recording, const struct ctl_build *build)
 {
-	return build->state != CTL_BUILD_UNIDENTIFIED || !recording->summary.lists_sampled || ctl->verbose;
+	return build->state != CTL_BUILD_UNIDENTIFIED || !recording->summary.lists_sampled || ctl->verbose ||
+	       ctl_build_is_changed(recording, build);
 }
 
 static void print_table(const struct ctl *ctl, const struct ctl_recording *recording)
@@ -142,6 +143,11 @@ bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const
 	return build->state == CTL_BUILD_UNIDENTIFIED && build->path[0] == '/' && !recording->summary.lists_sampled;
 }
 
+bool ctl_build_is_changed(const struct ctl_recording *recording, const struct ctl_build *build)
+{
+	return build->state == CTL_BUILD_UNIDENTIFIED && build->looked && (build->samples > 0 || !recording->summary.lists_sampled);
+}
+
 void ctl_recording_warn(struct ctl_recording *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
@@ -161,6 +167,11 @@ void ctl_recording_warn(struct ctl_recording *recording)
 	if (guessed > 0)
 		bid_warning("%zu files without a build-id are kept as they are now, which is a guess: '%s'", guessed,
 			    recording->path);
+	for (size_t i = 0; i < recording->n; i++)
+		if (ctl_build_is_changed(recording, &recording->builds[i]))
+			bid_warning("'%s': no build-id recorded, and the file was changed after the recording - record with 'perf "
+				    "record --buildid-mmap'",
+				    recording->builds[i].path);
 	if (nameless > 0)
 		bid_warning(
 			"no build-id for %zu paths, so that a file there may be another build than what ran: '%s' - record with "

@@ -54,7 +54,8 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 
 /*
  * The recording has no id for it: if the file at its path has none either, and was not changed since @recorded (0: unknown), keep
- * it under a cookie. build->state and build->why say so; they are left alone otherwise. Returns as ctl_add_build().
+ * it under a cookie. build->state and build->why say so; they are left alone otherwise. build->looked says that the file was
+ * changed. Returns as ctl_add_build().
  */
 int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, time_t recorded);
 
@@ -77,6 +78,9 @@ int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata
 
 /* Is @build needed, and has no id? A recording that lists what was sampled needs nothing else. */
 bool ctl_build_is_needed_without_id(const struct ctl_recording *recording, const struct ctl_build *build);
+
+/* Has the file of a sampled build without an id changed since? */
+bool ctl_build_is_changed(const struct ctl_recording *recording, const struct ctl_build *build);
 
 /* Say as warnings what there is to know of how it was read. Sets recording->partial. */
 void ctl_recording_warn(struct ctl_recording *recording);

@@ -18,7 +18,7 @@ from bidctl_scene import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO,
                           build, interrupted, server)
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
-from make_perfdata import GUEST, KERNEL, SIZED, USER, Perf  # noqa: E402
+from make_perfdata import ATTR, BUILD_ID, GUEST, KERNEL, SIZED, USER, Perf  # noqa: E402
 
 ID_GONE = "9876543210987654321098765432109876543210"
 ID_LONG = bytes(range(0x40, 0x60)).hex()
@@ -366,6 +366,24 @@ def damage(kept):
     kept.chmod(0o644)
     kept.write_bytes(b"\0" + kept.read_bytes()[1:])
     return kept.read_bytes()
+
+
+def case_changed_program_without_id_is_warned_about(scene):
+    """A recording that lists what was sampled has no id of it; of what was not sampled it does not matter."""
+    perf, path = Perf(), scene.home / "perf.data"
+    head = perf.attr(1 | 2)  # PERF_SAMPLE_IP, PERF_SAMPLE_TID
+    for program in (scene.nameless, scene.one):
+        places = (perf.at(os.fsencode(program), 7, 0x400000, 0x1000) + perf.at(os.fsencode(scene.text), 7, 0x500000, 0x1000)
+                  + perf.sampled(USER, 7, 0x400000, 3))
+        table = perf.build_id(os.fsencode(scene.two), identify(ID_TWO), USER | SIZED, kind=BUILD_ID)
+        path.write_bytes(perf.pipe(perf.record(ATTR, 0, head) + places + table))
+        os.utime(path, (1500000000, 1500000000))
+        done = scene.on_store("add", "--perf-data", path, status=REFUSED)
+        assert done.stderr.startswith(f"bidctl: warning: '{program}': no build-id recorded, and"), done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+        line, = [line for line in done.stdout.splitlines() if str(program) in line]
+        assert line.startswith(f"-\tunidentified\t{program}\t") and line.endswith(", after the recording"), line
+        assert str(scene.text) not in done.stdout, done.stdout
 
 
 def case_guess_removed(scene):
