@@ -49,6 +49,7 @@ struct bid_perfdata_dso {
 	const char *path;
 	/* How many samples were of it, if they were counted. See BID_PERFDATA_SAMPLES. */
 	uint64_t samples;
+	uint64_t mapped; /* bytes of the file up to the end of its last mapped page; 0 if it is not known */
 };
 
 /* A non-zero return ends the reading, which then returns that value. */

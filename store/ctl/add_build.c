@@ -19,6 +19,8 @@
 #include "ctl/maps.h"
 #include "ctl/perf_data.h"
 
+enum { PAGE_LARGEST = 64 << 10 };
+
 /* Does a file that carries @carried answer what was recorded? */
 static bool answers(const struct bid_id *carried, const struct ctl_build *build)
 {
@@ -136,6 +138,12 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	return debug_files && added.kind == BID_KIND_ELF ? want_debug_file(debug_files, name, &added.id) : 0;
 }
 
+/* The last page reaches behind the end of the file, by less than the largest page that there is. */
+static bool is_shorter(const struct stat *st, const struct ctl_build *build)
+{
+	return build->mapped > (uint64_t)st->st_size && build->mapped - (uint64_t)st->st_size >= PAGE_LARGEST;
+}
+
 int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, time_t recorded)
 {
 	struct bid_cookie cookie;
@@ -146,8 +154,9 @@ int ctl_guess_build(const struct ctl *ctl, struct bid_store *store, struct ctl_b
 
 	if (fd < 0)
 		return 0;
-	/* what was changed later cannot be it */
-	if (recorded && st.st_mtime > recorded) {
+	/* what was changed later cannot be it, nor a file without what was mapped */
+	if ((recorded && st.st_mtime > recorded) || is_shorter(&st, build)) {
+		build->why = is_shorter(&st, build) ? strdup("shorter than what was mapped") : NULL;
 		(void)ctl_identify(fd, &build->found);
 		build->looked = true;
 		build->mtime = st.st_mtime;

@@ -169,7 +169,7 @@ void ctl_recording_warn(struct ctl_recording *recording)
 			    recording->path);
 	for (size_t i = 0; i < recording->n; i++)
 		if (ctl_build_is_changed(recording, &recording->builds[i]))
-			bid_warning("'%s': no build-id recorded, and the file was changed after the recording - record with 'perf "
+			bid_warning("'%s': no build-id recorded, and another file is there now - record with 'perf "
 				    "record --buildid-mmap'",
 				    recording->builds[i].path);
 	if (nameless > 0)

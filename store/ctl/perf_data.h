@@ -28,6 +28,7 @@ struct ctl_build {
 	bool sized; /* as in struct bid_perfdata_dso */
 	enum bid_perfdata_mode mode;
 	uint64_t samples; /* 0 if they were not counted */
+	uint64_t mapped; /* as in struct bid_perfdata_dso */
 	char *path; /* owned */
 	enum ctl_build_state state;
 	bool looked; /* is there a file at the path? Then the next two are its */

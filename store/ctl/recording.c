@@ -31,6 +31,7 @@ int ctl_recording_add(struct ctl_recording *recording, const struct bid_perfdata
 		.sized = dso->sized,
 		.mode = dso->mode,
 		.samples = dso->samples,
+		.mapped = dso->mapped,
 		.path = strdup(dso->path),
 		.state = dso->id.len ? CTL_BUILD_MISSING : CTL_BUILD_UNIDENTIFIED,
 	};

@@ -12,6 +12,7 @@
 struct bid_dso {
 	uint64_t hash;
 	uint64_t samples;
+	uint64_t mapped;
 	struct bid_perf_id {
 		uint8_t len;
 		uint8_t bytes[BID_ID_PERF_MAX]; /* the rest is zero */
@@ -129,6 +130,12 @@ int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enu
 	return 0;
 }
 
+void bid_dso_map(struct bid_dso *dso, uint64_t end)
+{
+	if (end > dso->mapped)
+		dso->mapped = end;
+}
+
 void bid_dso_count(struct bid_dso *dso, uint64_t samples)
 {
 	dso->samples += samples;
@@ -161,7 +168,9 @@ static int by_samples(const void *a, const void *b)
 
 static struct bid_perfdata_dso shown(const struct bid_dso *dso)
 {
-	struct bid_perfdata_dso shown = { .sized = dso->sized, .mode = dso->mode, .path = dso->path, .samples = dso->samples };
+	struct bid_perfdata_dso shown = {
+		.sized = dso->sized, .mode = dso->mode, .path = dso->path, .samples = dso->samples, .mapped = dso->mapped
+	};
 
 	shown.id.len = dso->id.len;
 	memcpy(shown.id.bytes, dso->id.bytes, sizeof(dso->id.bytes));

@@ -27,6 +27,9 @@ void bid_dsos_release(struct bid_dsos *dsos);
 int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enum bid_perfdata_mode mode, const char *path,
 		 size_t len, struct bid_dso **ret_dso);
 
+/* Its file was mapped up to @end. */
+void bid_dso_map(struct bid_dso *dso, uint64_t end);
+
 /* That many more samples are of it. */
 void bid_dso_count(struct bid_dso *dso, uint64_t samples);
 

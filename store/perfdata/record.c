@@ -21,6 +21,7 @@ enum {
 	PARENT = 12,
 	MMAP_START = 16,
 	MMAP_LENGTH = 24,
+	MMAP_OFFSET = 32,
 	BUILD_ID_ID = 12,
 	BUILD_ID_SIZE = 32,
 	BUILD_ID_NAME = 36,
@@ -117,6 +118,7 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
 	const char *name = (const char *)record->data + name_at, *end;
 	struct bid_dso *dso = NULL;
 	struct bid_id id = { 0 };
+	uint64_t mapped;
 	int r;
 
 	/* behind the name there may be more, so it has an end of its own */
@@ -136,6 +138,9 @@ int bid_record_mapping(struct bid_perf *perf, const struct bid_record *record)
 	if (id.len == 0 && record->misc & MISC_DATA)
 		return 0;
 	r = add(perf, &id, true, record->misc, name, (size_t)(end - name), &dso);
+	if (dso && !__builtin_add_overflow(bid_load64(perf->big, record->data + MMAP_OFFSET),
+					   bid_load64(perf->big, record->data + MMAP_LENGTH), &mapped))
+		bid_dso_map(dso, mapped);
 	if (r < 0 || !perf->samples.wanted || record->misc & MISC_DATA)
 		return r;
 	return bid_samples_map(&perf->samples, bid_perf_mode(record->misc), bid_load32(perf->big, record->data + PROCESS),

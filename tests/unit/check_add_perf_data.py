@@ -384,6 +384,12 @@ def case_changed_program_without_id_is_warned_about(scene):
         line, = [line for line in done.stdout.splitlines() if str(program) in line]
         assert line.startswith(f"-\tunidentified\t{program}\t") and line.endswith(", after the recording"), line
         assert str(scene.text) not in done.stdout, done.stdout
+    # a file of any time is another one if it is shorter than what was mapped
+    for mapped, status in ((1 << 16, DONE), (1 << 20, REFUSED)):
+        places = perf.at(os.fsencode(scene.nameless), 7, 0x400000, mapped) + perf.sampled(USER, 7, 0x400000, 3)
+        path.write_bytes(perf.pipe(perf.record(ATTR, 0, head) + places + table))
+        done = scene.on_store("add", "--perf-data", path, status=status)
+        assert ("shorter than what was mapped" in done.stdout) == (status == REFUSED) != ("\tguessed\t" in done.stdout), done
 
 
 def case_guess_removed(scene):
