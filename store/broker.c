@@ -209,6 +209,15 @@ static unsigned absent_for(const struct bid_broker *broker, const struct bid_req
 	return shortest;
 }
 
+/* Is a source to be asked for better debuginfo than a stripped one? */
+static bool may_improve(const struct bid_broker *broker, const struct bid_request *request)
+{
+	if (!can_fetch(broker, request) || bid_broker_is_offline(broker))
+		return false;
+	return broker->config.no_negative ||
+	       (bid_absences_ttl(broker->too_large, request, "") == 0 && absent_for(broker, request) == 0);
+}
+
 int bid_broker_look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
 	unsigned ttl = 0;
@@ -217,7 +226,10 @@ int bid_broker_look(struct bid_broker *broker, const struct bid_request *request
 	if (!bid_request_valid(request))
 		return -EINVAL;
 	r = bid_store_find(broker->store, request, ret_file);
-
+	if (r == 0 && ret_file->stripped && may_improve(broker, request)) {
+		bid_file_release(ret_file);
+		return -EINPROGRESS;
+	}
 	if (r == 0) {
 		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
 		bid_store_used(broker->store,

@@ -448,7 +448,7 @@ void bid_flight_depart(struct bid_flight *flight, bool look)
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	int r = look ? bid_store_find(broker->store, &flight->request, &file) : -ENOENT;
 
-	if (r == -ENOENT || bid_is_unusable(r)) {
+	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
 		bid_race_line_up(flight);
 		bid_race_step(flight);
 	} else {

@@ -281,6 +281,7 @@ static struct bid_ask *choose(struct bid_flight *flight, struct bid_endings *end
 
 void bid_race_step(struct bid_flight *flight)
 {
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_broker *broker = flight->broker;
 	struct bid_ask *ask;
 	bool over = false;
@@ -300,8 +301,13 @@ void bid_race_step(struct bid_flight *flight)
 			bid_race_leave(ask, true);
 		}
 	} while (ask);
-	if (over)
-		bid_flight_end(flight, error, NULL);
+	if (!over)
+		return;
+	/* stripped debuginfo in the store is better than none */
+	if (error == -ENOENT && flight->request.kind == BID_KIND_DEBUGINFO &&
+	    bid_store_find(broker->store, &flight->request, &file) == 0)
+		error = 0;
+	bid_flight_end(flight, error, &file);
 }
 
 void bid_race_begun(struct bid_ask *ask)

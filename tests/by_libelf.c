@@ -254,7 +254,8 @@ static int read_altlink(Elf *elf, const GElf_Shdr *shdr, struct bid_id *ret_id)
 	return 0;
 }
 
-static int examine_section(Elf *elf, const struct names *names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info)
+static int examine_section(Elf *elf, const struct names *names, Elf_Scn *scn, uint64_t file_size, struct bid_elf_info *info,
+			   bool *debug)
 {
 	const char *name;
 	GElf_Shdr shdr;
@@ -275,6 +276,8 @@ static int examine_section(Elf *elf, const struct names *names, Elf_Scn *scn, ui
 		return -EBADMSG;
 	if (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)
 		info->has_dwarf = true;
+	if (strncmp(name, ".debug_", strlen(".debug_")) == 0 || strncmp(name, ".zdebug_", strlen(".zdebug_")) == 0)
+		*debug = true;
 	if (strcmp(name, ".gnu_debugaltlink") == 0)
 		return read_altlink(elf, &shdr, &info->alt);
 	return 0;
@@ -283,15 +286,17 @@ static int examine_section(Elf *elf, const struct names *names, Elf_Scn *scn, ui
 static int examine_sections(Elf *elf, uint64_t file_size, struct bid_elf_info *info)
 {
 	struct names names;
+	bool debug = false;
 	int r = find_names(elf, &names);
 
 	if (r < 0)
 		return r;
 	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
-		r = examine_section(elf, &names, scn, file_size, info);
+		r = examine_section(elf, &names, scn, file_size, info, &debug);
 		if (r < 0)
 			return r;
 	}
+	info->has_dwarf |= debug && !info->has_code;
 	/* strip(1) leaves the link where it took away all that refers to it */
 	if (!info->has_dwarf)
 		info->alt = (struct bid_id){ 0 };

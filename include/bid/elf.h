@@ -31,7 +31,7 @@ int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id);
 
 struct bid_elf_info {
 	struct bid_id id; /* len 0 if there is none */
-	bool has_dwarf; /* has .debug_info or, without code, .debug_str, with bytes in it; likewise .zdebug_ */
+	bool has_dwarf; /* has .debug_info or, without code, any .debug_ section, with bytes in it; likewise .zdebug_ */
 	bool has_symtab; /* has SHT_SYMTAB with bytes in it */
 	bool has_code; /* has an executable section with bytes in it: not a separate debug file */
 	struct bid_id alt; /* build-id of the dwz file that its DWARF refers to, by .gnu_debugaltlink; len 0 if none */

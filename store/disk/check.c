@@ -158,12 +158,14 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 static int check(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_fresh)
 {
 	struct bid_id filed = bid_layout_filed(asked);
+	bool debuginfo = file->kind == BID_KIND_DEBUGINFO;
 	struct bid_verdict_on verdict;
 	int r;
 
-	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, false, &verdict);
+	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, debuginfo, &verdict);
 	if (r < 0)
 		return r;
+	file->stripped = debuginfo && !verdict.packed && !verdict.has_dwarf && !verdict.has_symtab;
 	/* what was asked for may be longer, and not what is right there */
 	*ret_fresh = verdict.fresh && !bid_id_answers(&verdict.id, &filed);
 	if (verdict.fault < 0)

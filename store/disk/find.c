@@ -17,6 +17,19 @@
 #include "disk/store.h"
 #include "disk/verdict.h"
 
+/* Keep the first stripped debuginfo in @stripped: another place may have a better one. -ENOENT then. */
+static int skip_stripped(struct bid_file *file, struct bid_file *stripped)
+{
+	if (!file->stripped)
+		return 0;
+	if (stripped->fd < 0)
+		*stripped = *file;
+	else
+		bid_file_release(file);
+	*file = BID_FILE_NONE;
+	return -ENOENT;
+}
+
 /* The file of @request in @place, which in perf's old layout is that file. */
 static int find_in_place(struct bid_store *store, const char *place, const struct bid_id *filed, const struct bid_request *request,
 			 struct bid_file *ret_file)
@@ -67,7 +80,7 @@ bool bid_find_instead(const struct stat *st, const struct stat *before)
 
 /* One kind, in all places of one spelling. */
 static int find_filed(struct bid_store *store, const struct bid_id *filed, const struct bid_request *request,
-		      struct bid_file *ret_file)
+		      struct bid_file *stripped, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_place place = { 0 };
@@ -77,6 +90,8 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 	while (bid_place_next(&place, store, filed, request->kind)) {
 		int r = find_in_place(store, place.path, filed, request, &file);
 
+		if (r == 0)
+			r = skip_stripped(&file, stripped);
 		if (r == 0 && (best.fd < 0 || bid_find_instead(&file.st, &best.st))) {
 			bid_file_release(&best);
 			best = file;
@@ -93,24 +108,29 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 		return 0;
 	}
 	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, request->kind)) {
-		int r = has_alien(store, &alien) ? bid_check_open(store, alien.path, request, ret_file) : -ENOENT;
+		int r = has_alien(store, &alien) ? bid_check_open(store, alien.path, request, &file) : -ENOENT;
 
 		if (r == 0)
+			r = skip_stripped(&file, stripped);
+		if (r == 0) {
+			*ret_file = file;
 			return 0;
+		}
 		if (r != -ENOENT)
 			result = r;
 	}
 	return result;
 }
 
-static int find_kind(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+static int find_kind(struct bid_store *store, const struct bid_request *request, struct bid_file *stripped,
+		     struct bid_file *ret_file)
 {
 	struct bid_spelling spelling = { 0 };
 	struct bid_id filed;
 	int result = -ENOENT;
 
 	while (bid_spelling_next(&spelling, &request->id, &filed)) {
-		int r = find_filed(store, &filed, request, ret_file);
+		int r = find_filed(store, &filed, request, stripped, ret_file);
 
 		if (r == 0)
 			return 0;
@@ -128,7 +148,7 @@ static int find_unstripped(struct bid_store *store, const struct bid_id *id, str
 	struct bid_verdict_on verdict;
 	int r;
 
-	r = find_kind(store, &request, &file);
+	r = find_kind(store, &request, NULL, &file);
 	if (r < 0)
 		return r;
 	r = bid_verdict(bid_store_verdicts(store), file.fd, &file.st, true, &verdict);
@@ -142,11 +162,12 @@ static int find_unstripped(struct bid_store *store, const struct bid_id *id, str
 	return 0;
 }
 
-static int find_here(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+static int find_here(struct bid_store *store, const struct bid_request *request, struct bid_file *stripped,
+		     struct bid_file *ret_file)
 {
 	int r, unstripped;
 
-	r = find_kind(store, request, ret_file);
+	r = find_kind(store, request, stripped, ret_file);
 	if (r == 0 || request->kind != BID_KIND_DEBUGINFO)
 		return r;
 	unstripped = find_unstripped(store, &request->id, ret_file);
@@ -155,16 +176,20 @@ static int find_here(struct bid_store *store, const struct bid_request *request,
 
 int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
+	struct bid_file stripped = BID_FILE_NONE;
 	int result = -ENOENT;
 
-	for (; store; store = bid_store_lower(store)) {
-		int r = find_here(store, request, ret_file);
+	for (; store && result != 0; store = bid_store_lower(store)) {
+		int r = find_here(store, request, &stripped, ret_file);
 
-		if (r == 0)
-			return 0;
-		if (result == -ENOENT)
+		if (r == 0 || result == -ENOENT)
 			result = r;
 	}
+	if (result < 0 && stripped.fd >= 0) {
+		*ret_file = stripped;
+		return 0;
+	}
+	bid_file_release(&stripped);
 	return result;
 }
 

@@ -17,7 +17,7 @@ enum {
 
 struct entry {
 	struct bid_stamp stamp; /* ino 0: free */
-	bool examined; /* has_dwarf was looked for */
+	bool examined; /* has_dwarf and has_symtab were looked for */
 	struct bid_verdict_on verdict;
 };
 
@@ -111,6 +111,7 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 		if (r < 0 && r != -EBADMSG && r != -ENOEXEC)
 			return r;
 		verdict.has_dwarf = r == 0 && info.has_dwarf;
+		verdict.has_symtab = r == 0 && info.has_symtab;
 	}
 	keep(verdicts, &stamp, want_dwarf, &verdict);
 	*ret_verdict = verdict;

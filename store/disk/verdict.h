@@ -19,6 +19,7 @@ struct bid_verdict_on {
 	bool unpacked; /* it was unpacked: id is known, unless it has a fault */
 	int fault; /* why it cannot be unpacked: 0, -EFBIG or -EOPNOTSUPP */
 	bool has_dwarf;
+	bool has_symtab;
 	bool fresh; /* reached just now, not remembered: the time to log what is wrong */
 };
 
@@ -27,9 +28,9 @@ int bid_verdicts_new(struct bid_verdicts **ret_verdicts);
 void bid_verdicts_free(struct bid_verdicts *verdicts);
 
 /*
- * The verdict on the file open at @fd, of which @st is the stat. Only with @want_dwarf is has_dwarf right, which costs more the
- * first time. May block on disk. Returns 0 (a file that is no ELF file has no id), or a negative errno if the file cannot be
- * read.
+ * The verdict on the file open at @fd, of which @st is the stat. Only with @want_dwarf are has_dwarf and has_symtab right, which
+ * costs more the first time. May block on disk. Returns 0 (a file that is no ELF file has no id), or a negative errno if the file
+ * cannot be read.
  */
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict);
 

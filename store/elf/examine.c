@@ -30,8 +30,13 @@ static int read_altlink(int fd, const struct bid_section *section, struct bid_id
 	return 0;
 }
 
+static bool begins_with(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
 static int examine_section(const struct bid_sections *sections, const struct bid_section *section, struct bid_elf_info *info,
-			   bool *strings)
+			   bool *debug)
 {
 	const char *name;
 
@@ -45,14 +50,14 @@ static int examine_section(const struct bid_sections *sections, const struct bid
 	if (!name)
 		return -EBADMSG;
 	info->has_dwarf |= strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
-	*strings |= strcmp(name, ".debug_str") == 0 || strcmp(name, ".zdebug_str") == 0;
+	*debug |= begins_with(name, ".debug_") || begins_with(name, ".zdebug_");
 	return strcmp(name, ".gnu_debugaltlink") == 0 ? read_altlink(sections->fd, section, &info->alt) : 0;
 }
 
 static int examine_sections(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	int r = bid_sections_read_names(sections);
-	bool strings = false;
+	bool debug = false;
 
 	/* larger than any: the sections are there all the same, and have no names */
 	if (r == -E2BIG)
@@ -62,10 +67,10 @@ static int examine_sections(struct bid_sections *sections, struct bid_elf_info *
 
 		r = bid_section_at(sections, i, &section);
 		if (r == 0)
-			r = examine_section(sections, &section, info, &strings);
+			r = examine_section(sections, &section, info, &debug);
 	}
 	/* dwz(1) makes a file of strings alone for programs that share no types */
-	info->has_dwarf |= strings && !info->has_code;
+	info->has_dwarf |= debug && !info->has_code;
 	/* strip(1) leaves the link where it took away all that refers to it */
 	if (!info->has_dwarf)
 		info->alt = (struct bid_id){ 0 };

@@ -59,6 +59,26 @@ def test_sees_what_was_fetched(mount, mode, faults, program, store):
     assert leftovers(store) == []
 
 
+@pytest.mark.parametrize("beside", ("store", "lower"))
+def test_stripped_debug_file_yields_to_the_servers(mount, faults, place, program, store, beside):
+    """A debug file with neither DWARF nor symbols is served only without a better one."""
+    stripped = place / "stripped.debug"
+    tools.run("objcopy", "--only-keep-debug", program.path, stripped)
+    tree = place / "lower" if beside == "lower" else store
+    tree.mkdir(exist_ok=True)
+    programs.into_store(tree, program.id, "/usr/bin/app", stripped, "debug")
+    options = [f"lower={tree}"] if beside == "lower" else []
+    alone = mount(*options)
+    assert read_all(names(alone, program.id, "debuginfo")) == [stripped.read_bytes()] * 2
+    alone.unmount()
+    server = faults()
+    server.serve(program)
+    m = mount(f"url={server.url}", *options)
+    assert read_all(names(m, program.id, "debuginfo")) == [program.debug.read_bytes()] * 2
+    assert read(m.link(program.id) / "debug") == program.debug.read_bytes()
+    assert server.count() == 1
+
+
 def test_long_id_is_fetched_once(mount, faults, place):
     """Asked for by all of its 32 bytes; perf then asks by 20."""
     program = programs.small(place / "app", 1, f"-Wl,--build-id=0x{'0123456789abcdef' * 4}")

@@ -104,6 +104,28 @@ def case_get_fetched_without_debug_information(scene):
     assert "carry" not in done.stderr and done.stdout == "", done
 
 
+def case_get_fetched_replaces_stripped_debug_file(scene):
+    """A debug file without DWARF and symbols is served only if no server has a better one."""
+    local = scene.store / "usr/bin/stripped" / ID_NOT_STORED / "debug"
+    local.parent.mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", scene.stripped, local], check=True, timeout=TIMEOUT)
+    link = scene.store / ".build-id" / ID_NOT_STORED[:2] / ID_NOT_STORED[2:]
+    link.parent.mkdir(parents=True)
+    link.symlink_to(f"../../usr/bin/stripped/{ID_NOT_STORED}")
+    assert scene.on_store("get", ID_NOT_STORED).stdout == f"{local}\n"
+    with server(scene) as url:
+        better = scene.home / "served" / ID_NOT_STORED / "debuginfo"
+        better.rename(scene.home / "better")
+        assert scene.on_store("get", f"--url={url}", ID_NOT_STORED).stdout == f"{local}\n"
+        requests = asked(url)
+        assert scene.on_store("get", f"--url={url}", ID_NOT_STORED).stdout == f"{local}\n"
+        assert asked(url) == requests, "the servers' 404 is remembered"
+        (scene.home / "better").rename(better)
+        found = scene.on_store("get", f"--url={url}", "--refresh", ID_NOT_STORED).stdout.rstrip("\n")
+        assert pathlib.Path(found).read_bytes() == better.read_bytes()
+    assert scene.on_store("get", ID_NOT_STORED).stdout == f"{found}\n"
+
+
 def case_get_fetched(scene):
     with server(scene) as url:
         done = scene.on_store("get", f"--url={url}", ID_NOT_STORED)

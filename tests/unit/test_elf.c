@@ -110,6 +110,17 @@ static void test_separate_debug_files_have_stale_segments(void **state)
 	assert_int_not_equal(n_stale, 0);
 }
 
+static void test_debug_file_with_one_section_of_dwarf_has_dwarf(void **state)
+{
+	RUN("objcopy", "--only-keep-debug", "program", "whole.debug");
+	RUN("objcopy", "-j", ".note.gnu.build-id", "-j", ".debug_line", "-S", "--keep-section=.debug_line", "whole.debug",
+	    "line.debug");
+	check_content("line.debug", DWARF, "");
+	RUN("strip", "-o", "program.stripped", "program");
+	RUN("objcopy", "--only-keep-debug", "program.stripped", "empty.debug");
+	check_content("empty.debug", 0, "");
+}
+
 static void test_modules(void **state)
 {
 	check_id("module.ko", ID);
@@ -348,6 +359,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_separate_debug_files_have_stale_segments),
+		cmocka_unit_test(test_debug_file_with_one_section_of_dwarf_has_dwarf),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_32_bit),
 		cmocka_unit_test(test_odd_length),

@@ -57,6 +57,31 @@ static void an_unstripped_file_is_its_own_debuginfo(void **state)
 	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), -ENOENT);
 }
 
+static void test_stripped_debug_file_comes_last(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_file file = BID_FILE_NONE;
+
+	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "debug");
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
+	assert_true(file.stripped);
+	bid_file_release(&file);
+
+	run(scene, "cp a store/usr/bin/a/" ID_A "/elf");
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	assert_int_equal(file.kind, BID_KIND_ELF);
+	assert_false(file.stripped);
+	bid_file_release(&file);
+
+	run(scene, "mkdir -p 'store/[debuginfod]/" ID_A "' && cp a.debug 'store/[debuginfod]/" ID_A "/debug'");
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
+	assert_false(file.stripped);
+	bid_file_release(&file);
+}
+
 static void wrong_content_is_not_served(void **state)
 {
 	struct store_scene *scene = *state;
@@ -421,6 +446,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(finds_what_perf_added),
 		TEST(an_unstripped_file_is_its_own_debuginfo),
+		TEST(test_stripped_debug_file_comes_last),
 		TEST(wrong_content_is_not_served),
 		TEST(a_file_changed_in_place_is_found_out),
 		TEST(test_read_store_stays_as_it_is),

@@ -93,7 +93,7 @@ static int cut_to_memory(const struct bid_file *whole, const struct bid_elf_sect
 
 /*
  * The file that is here and has the section, and where in it. -ENOENT if what is here has none, -ENODATA if all files that could
- * have one are here. The caller releases @ret_whole.
+ * have one are here, the debuginfo not stripped. The caller releases @ret_whole.
  */
 static int locate(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
 		  struct bid_elf_section *ret_section)
@@ -109,6 +109,7 @@ static int locate(struct bid_store *store, const struct bid_request *request, st
 			complete = false;
 			continue;
 		}
+		complete &= !whole.stripped;
 		r = bid_elf_find_section(whole.fd, bid_detail_text(request->detail), ret_section);
 		if (r == 0) {
 			*ret_whole = whole;

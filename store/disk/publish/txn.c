@@ -277,8 +277,8 @@ static bool is_of_the_disk(int r)
 }
 
 /*
- * Publish at @path and see whether it can be found then. -EBADMSG: a wrong file has the name. -ENOENT: it could not be put
- * there.
+ * Publish at @path and see whether it can be found then. -EBADMSG: a wrong file, or stripped debuginfo, has the name. -ENOENT: it
+ * could not be put there.
  */
 static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
 {
@@ -289,7 +289,12 @@ static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *
 	/* whatever else went wrong, a missing link of perf's or a directory of root's, counts only if it is not found */
 	if (r < 0 && r != -EEXIST)
 		bid_debug("%s: cannot publish in '%s/%s'", strerror(-r), bid_store_path(txn->store), path);
-	return bid_find_stored(txn->store, &txn->request, ret_file);
+	r = bid_find_stored(txn->store, &txn->request, ret_file);
+	if (r == 0 && ret_file->stripped) {
+		bid_file_release(ret_file);
+		r = -EBADMSG;
+	}
+	return r;
 }
 
 /* "<path>/<id>" */
