@@ -126,7 +126,10 @@ static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const 
 		return r;
 	wanted.st_mode = (file.st.st_mode & ~modes) | (attr->st_mode & modes);
 	request.kind = file.kind;
-	if (!is_set(&file.st, &wanted, to_set)) {
+	if ((to_set & FUSE_SET_ATTR_UID && attr->st_uid != file.st.st_uid) ||
+	    (to_set & FUSE_SET_ATTR_GID && attr->st_gid != file.st.st_gid)) {
+		r = -EPERM;
+	} else if (!is_set(&file.st, &wanted, to_set)) {
 		r = bid_store_has_alone(fs->store, &request, &file.st) ? set_file(file.fd, &wanted, to_set, ALLPERMS) : -EPERM;
 		/* the handles of the inode have another look at who may read it */
 		bid_file_release(&file);

@@ -463,6 +463,8 @@ def test_what_carries_an_id_does_not_change(view, scene):
     os.chmod(elf, 0o755)
     os.utime(elf, (5, 5))
     assert elf.stat().st_mode & 0o777 & ~0o555 == 0 and elf.stat().st_mtime == 5
+    assert tools.errno_of(os.chown, elf, 1, 1) == errno.EPERM
+    os.chown(elf, elf.stat().st_uid, elf.stat().st_gid)
     os.chmod(elf, 0o500)
     assert elf.stat().st_mode & 0o777 == 0o500
     assert elf.read_bytes() == scene.burn.read()
