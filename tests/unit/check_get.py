@@ -230,5 +230,6 @@ def case_without_fetch(scene):
 if __name__ == "__main__":
     cases.main(globals(), Scene, without_fetch=[case_without_fetch],
                fetching=[case_refused_urls, case_get_fetched, case_get_fetched_read_only,
-                         case_get_fetched_without_debug_information, case_get_fetched_other_bytes, case_get_fetched_headers_file,
-                         case_get_failures, case_get_interrupted, case_get_progress])
+                         case_get_fetched_without_debug_information, case_get_fetched_replaces_stripped_debug_file,
+                         case_get_fetched_other_bytes, case_get_fetched_headers_file, case_get_failures, case_get_interrupted,
+                         case_get_progress])

@@ -167,6 +167,10 @@ def check_streamed(scene, file):
         _, piped, _ = scene.read(None, stdin=cat.stdout, store=store)
     with open(file, "rb") as opened:
         _, given, _ = scene.read(None, stdin=opened, store=store)
+    if direct["damaged"]:
+        # samples behind the damage count in what can be read twice, and so the order by samples differs
+        for read in direct, piped, given:
+            read["builds"].sort(key=lambda build: build["path"])
     assert direct["builds"] == piped["builds"] == given["builds"], (direct, piped, given)
     assert direct["recorded"] == given["recorded"] and piped["recorded"] is None
 
