@@ -21,6 +21,8 @@
 static void handle_free(struct bid_fs *fs, struct bid_opened *handle)
 {
 	bid_staged_put(fs->staging, handle->staged);
+	if (handle->readers)
+		atomic_fetch_sub(handle->readers, 1);
 	bid_close(handle->fd);
 	free(handle->text);
 	free(handle);
@@ -93,6 +95,31 @@ static bool is_writable(const struct bid_node *node)
 	return node->type == BID_NODE_STAGED || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
 }
 
+/*
+ * What is opened may be another file than the kernel was told of, and has pages of. To take back attributes alone takes no lock.
+ */
+static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	fi->keep_cache = 0;
+	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
+}
+
+/*
+ * Count @handle as a reader of its inode. If it has another file than the kernel has pages of, the inode becomes that file's; but
+ * while others read the first file there, it is read directly, and its name gets an inode of its own at the next lookup.
+ */
+static void count_reader(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st, struct bid_opened *handle,
+			 struct fuse_file_info *fi)
+{
+	bool alone;
+
+	handle->readers = &fs->readers[inode->number % BID_FS_READERS];
+	alone = atomic_fetch_add(handle->readers, 1) == 0;
+	fi->direct_io = !alone && bid_is_another(fs, inode, st);
+	if (alone && bid_turn_into(fs, inode, st))
+		tell_another(fs, inode, fi);
+}
+
 /* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
 static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
 		       struct bid_opened **ret_handle)
@@ -119,6 +146,8 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 			free(handle);
 			return r;
 		}
+		if (!is_writable(&inode->node))
+			count_reader(bid_fs_of(req), inode, st, handle, fi);
 	}
 	*ret_handle = handle;
 	return 0;
@@ -171,15 +200,6 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_st
 	return r;
 }
 
-/*
- * What is opened may be another file than the kernel was told of, and has pages of. To take back attributes alone takes no lock.
- */
-static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi)
-{
-	fi->keep_cache = 0;
-	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
-}
-
 static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -199,7 +219,7 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 	}
 	/* before the reply, after which the kernel may forget the inode */
 	fd = bid_fds_keep(fs->fds, call->inode.number, file);
-	if (bid_turn_into(fs, &call->inode, &st) || is_writable(&call->inode.node))
+	if (is_writable(&call->inode.node) || (handle->by_kernel && bid_turn_into(fs, &call->inode, &st)))
 		tell_another(fs, &call->inode, &call->fi);
 	call->fi.noflush = 1;
 	reply_open(req, handle, &call->fi);

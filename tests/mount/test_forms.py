@@ -212,15 +212,22 @@ def test_hostile_store(mount, mode, store, place):
         assert CANARY in control.artifact(f"{number:040x}").read_bytes()
 
 
+def overwrite(path, program):
+    """In place, and at no moment empty."""
+    with open(path, "r+b", buffering=0) as file:
+        file.write(program.read())
+        file.truncate()
+
+
 def test_content_is_checked_again_when_it_changed(mount, mode, store, place):
     """A file that was right when it was first opened, and then was changed in place."""
     first, second = programs.small(place / "a", 1), programs.small(place / "b", 2)
     stored = programs.into_store(store, first.id, "/usr/bin/app", first.path)
     m = mount()
     assert m.artifact(first.id).read_bytes() == first.path.read_bytes()
-    stored.write_bytes(second.path.read_bytes())
+    overwrite(stored, second)
     tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == errno.ENOENT, "refusal of what was changed")
     m.expect(f"wrong content: .*{first.id}")
-    stored.write_bytes(first.path.read_bytes())
+    overwrite(stored, first)
     tools.wait_until(lambda: tools.errno_of(open, m.artifact(first.id), "rb") == 0, "service of what was put right")
     assert m.artifact(first.id).read_bytes() == first.path.read_bytes()
