@@ -40,8 +40,6 @@ struct bid_listed {
 	atomic_ullong changed; /* when they were found to be others than before: wall clock, in ns; 0 is never */
 };
 
-enum { BID_FS_READERS = 1024 }; /* inodes that share a count lose a little speed in a rare case, and nothing else */
-
 struct bid_fs {
 	const struct bid_options *options; /* borrowed */
 	struct bid_store *store; /* borrowed */
@@ -58,7 +56,6 @@ struct bid_fs {
 	struct bid_budget budget; /* of misses, by user; has its own lock */
 	unsigned max_kept; /* files that nobody has open, and ids that are watched */
 	struct bid_fds *fds; /* owned; has its own lock */
-	atomic_uint readers[BID_FS_READERS]; /* handles that the daemon reads for the kernel, by the number of their inode */
 	int abort; /* of bid_unmounter_open_abort(); owned */
 	struct bid_notifier *notifier; /* owned; made after daemonising */
 	struct bid_watch *watch; /* owned; made after daemonising; NULL if the store cannot be watched */

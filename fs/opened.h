@@ -3,7 +3,6 @@
 #define BID_FS_OPENED_H
 
 #include <fuse_lowlevel.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +16,6 @@ struct bid_opened {
 	bool by_kernel; /* read by the kernel: passthrough */
 	struct bid_staged *staged; /* the temporary file that it is of; a use of it; NULL if of none */
 	int fd; /* else read from here, or -1; owned */
-	atomic_uint *readers; /* of its inode, among which it counts; NULL if it does not */
 	char *text; /* or from here, as it was when the file was opened; owned */
 	size_t size;
 };

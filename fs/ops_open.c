@@ -21,8 +21,6 @@
 static void handle_free(struct bid_fs *fs, struct bid_opened *handle)
 {
 	bid_staged_put(fs->staging, handle->staged);
-	if (handle->readers)
-		atomic_fetch_sub(handle->readers, 1);
 	bid_close(handle->fd);
 	free(handle->text);
 	free(handle);
@@ -104,22 +102,6 @@ static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struc
 	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
 }
 
-/*
- * Count @handle as a reader of its inode. If it has another file than the kernel has pages of, the inode becomes that file's; but
- * while others read the first file there, it is read directly, and its name gets an inode of its own at the next lookup.
- */
-static void count_reader(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st, struct bid_opened *handle,
-			 struct fuse_file_info *fi)
-{
-	bool alone;
-
-	handle->readers = &fs->readers[inode->number % BID_FS_READERS];
-	alone = atomic_fetch_add(handle->readers, 1) == 0;
-	fi->direct_io = !alone && bid_is_another(fs, inode, st);
-	if (alone && bid_turn_into(fs, inode, st))
-		tell_another(fs, inode, fi);
-}
-
 /* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
 static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
 		       struct bid_opened **ret_handle)
@@ -146,8 +128,8 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 			free(handle);
 			return r;
 		}
-		if (!is_writable(&inode->node))
-			count_reader(bid_fs_of(req), inode, st, handle, fi);
+		if (!is_writable(&inode->node) && bid_turn_into(bid_fs_of(req), inode, st))
+			tell_another(bid_fs_of(req), inode, fi);
 	}
 	*ret_handle = handle;
 	return 0;
