@@ -54,13 +54,17 @@ static struct entry *set_of(struct bid_verdicts *verdicts, ino_t ino, dev_t dev)
 	return verdicts->entries[hash >> 32 & (SETS - 1)];
 }
 
-static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict)
+/* Is the verdict known, and safe to use? @ret_reported: a verdict on this very file was reached before, safe or not */
+static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict,
+		   bool *ret_reported)
 {
 	struct entry *set = set_of(verdicts, st->st_ino, st->st_dev);
 	bool found = false;
 
+	*ret_reported = false;
 	pthread_mutex_lock(&verdicts->lock);
 	for (unsigned i = 0; i < WAYS && !found; i++) {
+		*ret_reported |= bid_stamp_is_of(&set[i].stamp, st);
 		found = bid_stamp_holds(&set[i].stamp, st) && (set[i].examined || !want_dwarf);
 		if (found)
 			*ret_verdict = set[i].verdict;
@@ -74,8 +78,6 @@ static void keep(struct bid_verdicts *verdicts, const struct bid_stamp *stamp, b
 	struct entry *set = set_of(verdicts, stamp->ino, stamp->dev);
 	struct entry *place = NULL;
 
-	if (stamp->racy)
-		return;
 	pthread_mutex_lock(&verdicts->lock);
 	for (unsigned i = 0; i < WAYS; i++)
 		if (set[i].stamp.ino == 0 || (set[i].stamp.ino == stamp->ino && set[i].stamp.dev == stamp->dev))
@@ -90,13 +92,15 @@ static void keep(struct bid_verdicts *verdicts, const struct bid_stamp *stamp, b
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict)
 {
 	struct bid_stamp stamp = bid_stamp_take(st);
-	struct bid_verdict_on verdict = { .fresh = true };
+	struct bid_verdict_on verdict = { 0 };
 	struct bid_elf_info info;
+	bool reported;
 	int r;
 
-	if (recall(verdicts, st, want_dwarf, ret_verdict))
+	if (recall(verdicts, st, want_dwarf, ret_verdict, &reported))
 		return 0;
 
+	verdict.fresh = !reported;
 	r = bid_elf_identify(fd, &verdict.id);
 	if (r == -ENOEXEC) {
 		r = bid_elf_is_packed(fd);

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Verdicts on files that changed just now are reached again, and reported once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../small_elf.h"
+#include "disk/verdict.h"
+
+static const uint8_t one[SMALL_ELF_ID_LEN] = { 1 }, two[SMALL_ELF_ID_LEN] = { 2 };
+
+static void fill(int fd, const uint8_t id[static SMALL_ELF_ID_LEN])
+{
+	struct small_elf elf = small_elf(id);
+
+	assert_int_equal(pwrite(fd, &elf, sizeof(elf), 0), sizeof(elf));
+}
+
+static void test_file_changed_just_now_is_read_again_and_reported_once(void **state)
+{
+	struct bid_verdict_on verdict;
+	struct bid_verdicts *verdicts;
+	struct stat st;
+	int fd;
+
+	assert_int_equal(bid_verdicts_new(&verdicts), 0);
+	fd = memfd_create("verdict", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	fill(fd, one);
+	assert_int_equal(fstat(fd, &st), 0);
+	/* a time that is still to come is never old enough to be trusted */
+	st.st_ctim.tv_sec += 1000000;
+	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
+	assert_true(verdict.fresh);
+	fill(fd, two);
+	assert_int_equal(bid_verdict(verdicts, fd, &st, true, &verdict), 0);
+	assert_false(verdict.fresh);
+	assert_int_equal(verdict.id.bytes[0], 2);
+
+	/* a verdict on a file of old is remembered */
+	st.st_ctim.tv_sec = 1000;
+	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
+	assert_true(verdict.fresh);
+	fill(fd, one);
+	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
+	assert_false(verdict.fresh);
+	assert_int_equal(verdict.id.bytes[0], 2);
+	bid_verdicts_free(verdicts);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_file_changed_just_now_is_read_again_and_reported_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
