@@ -116,7 +116,7 @@ int bid_dirpart_read(struct bid_dirpart *part, const struct bid_tree *tree, cons
 	if (r == 0 && index == 0)
 		r = add(part, "..", BID_INODE_ROOT, S_IFDIR, 1); /* the kernel knows better and tells the truth */
 	if (r == 0)
-		r = bid_tree_list_part(tree, dir, index, add_node, &reading);
+		r = bid_tree_list(tree, dir, index, add_node, &reading);
 	if (r == 0 && !reading.counted)
 		r = sort(part->entries + dots, part->n - dots, reading.begin);
 	if (r < 0)

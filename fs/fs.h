@@ -12,7 +12,6 @@
 #include "budget.h"
 #include "dirlist.h"
 #include "fds.h"
-#include "handle.h"
 #include "inode.h"
 #include "lookers.h"
 #include "options.h"
@@ -51,7 +50,6 @@ struct bid_fs {
 	struct bid_unlinked unlinked_probes, unlinked_links; /* unlinked through the mount; have their own locks */
 	struct bid_dirlists listings; /* has its own lock */
 	struct bid_lookers lookers;
-	struct bid_handles *handles; /* owned; has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */
 	unsigned max_kept; /* files that nobody has open, and ids that are watched */

@@ -232,7 +232,7 @@ unsigned bid_tree_parts(const struct bid_node *node)
 	return node->type == BID_NODE_IDS ? 256 : 1;
 }
 
-int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node, unsigned part, bid_tree_fn fn, void *user)
+int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, unsigned part, bid_tree_fn fn, void *user)
 {
 	struct listing listing = { .tree = tree, .dir = node, .fn = fn, .user = user };
 	int r = 0;
@@ -269,13 +269,4 @@ int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node,
 	default:
 		return -ENOTDIR;
 	}
-}
-
-int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_tree_fn fn, void *user)
-{
-	int r = 0;
-
-	for (unsigned part = 0; part < bid_tree_parts(node) && r == 0; part++)
-		r = bid_tree_list_part(tree, node, part, fn, user);
-	return r;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backing.h"
+#include "export.h"
 #include "notify.h"
 #include "reply.h"
 #include "text.h"
@@ -106,14 +107,14 @@ static bool is_cut_when_read(const struct bid_fs *fs, const struct bid_node *nod
 }
 
 /*
- * "." and ".." come from the kernel itself, when somebody opens by a file handle: "." for a number that it does not hold, and that
- * a daemon before this one may have given out.
+ * Find the node of "." or "..", which the kernel asks for when a reader opens a file by its handle: "." for a number that it does
+ * not hold, and that an earlier daemon may have given out.
  */
 static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_inode *inode, bool up, struct bid_node *ret_node)
 {
 	if (up)
-		return inode ? bid_node_parent(&inode->node, ret_node) : -ESTALE;
-	return inode ? bid_node_copy(&inode->node, ret_node) : bid_handles_resolve(fs->handles, number, ret_node);
+		return inode ? bid_export_parent(&inode->node, ret_node) : -ESTALE;
+	return inode ? bid_node_copy(&inode->node, ret_node) : bid_export_find(&fs->tree, number, ret_node);
 }
 
 /* Answer with the file @name that is being written in @dir, if there is one. */
@@ -184,43 +185,6 @@ static void answer_child(fuse_req_t req, const struct bid_asked *asked, const st
 		bid_reply_asked(req, asked, child, NULL);
 }
 
-/* A handle whose node is searched for. */
-struct sought {
-	fuse_req_t req; /* not yet answered */
-	struct bid_asked asked;
-};
-
-static void answer_sought(void *user, int error, const struct bid_node *node)
-{
-	struct sought *sought = user;
-
-	if (error < 0)
-		fuse_reply_err(sought->req, -error);
-	else
-		answer_child(sought->req, &sought->asked, node);
-	free(sought);
-}
-
-static bool is_sought_in_vain(void *user)
-{
-	const struct sought *sought = user;
-
-	return fuse_req_interrupted(sought->req);
-}
-
-static void seek_handle(fuse_req_t req, uint64_t number, const struct bid_asked *asked)
-{
-	struct sought *sought = malloc(sizeof(*sought));
-	struct bid_handle_waiter waiter = { .answer = answer_sought, .is_gone = is_sought_in_vain, .user = sought };
-
-	if (sought)
-		*sought = (struct sought){ .req = req, .asked = *asked };
-	if (sought && bid_handles_seek(bid_fs_of(req)->handles, number, &waiter) == 0)
-		return;
-	fuse_reply_err(req, ENOMEM);
-	free(sought);
-}
-
 /*
  * A link of perf's is there if and only if something is behind it, or perf takes the build for cached and does not add it. What a
  * server may have is fetched: the ELF file, or else the debuginfo.
@@ -289,9 +253,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 	if (r == 0 && inode && inode->node.type == BID_NODE_META)
 		bid_text_look(fs, &child);
-	if (r == -EINPROGRESS) {
-		seek_handle(req, parent, &asked);
-	} else if (r == -EINVAL) {
+	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
 	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FAN) {
 		fetch_link(req, &asked, &inode->node);

@@ -187,8 +187,7 @@ static int serve(struct bid_fs *fs, int ready)
 		bid_close(ready);
 	}
 	bid_dirlists_close_all(&fs->listings);
-	/* these answer what still waits, so before the session goes */
-	bid_handles_end(fs->handles);
+	/* answers what still waits, so before the session goes */
 	bid_broker_free(fs->broker);
 	bid_beliefs_end(fs);
 	bid_store_on_let_go(fs->store, NULL, NULL);
@@ -352,8 +351,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&
-		 bid_staging_new(&fs.staging) == 0 && bid_handles_new(&fs.tree, &fs.handles) == 0 &&
-		 bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
+		 bid_staging_new(&fs.staging) == 0 && bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
 		status = mount_and_serve(&fs, &args);
 	else
@@ -365,7 +363,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_sandbox_free(fs.sandbox);
 	bid_staging_free(fs.staging);
 	bid_fds_free(fs.fds);
-	bid_handles_free(fs.handles);
 	bid_inodes_free(fs.inodes);
 	bid_backings_free(fs.backings);
 	bid_budget_release(&fs.budget);

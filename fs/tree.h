@@ -62,14 +62,14 @@ int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node 
 /* A callback of bid_tree_list(); @node lives until it returns. A non-zero return ends the listing. */
 typedef int (*bid_tree_fn)(void *user, const char *name, const struct bid_node *node);
 
-/* Every name in @node that means something here and now, in no order; ids that are not stored are not listed. May block on disk. */
-int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, bid_tree_fn fn, void *user);
-
 /* In how many parts @node is listed: many for a directory that may have a million names. */
 unsigned bid_tree_parts(const struct bid_node *node);
 
-/* bid_tree_list() of one part, from 0 on. Where there is more than one, it has the ids that begin with the byte @part. */
-int bid_tree_list_part(const struct bid_tree *tree, const struct bid_node *node, unsigned part, bid_tree_fn fn, void *user);
+/*
+ * Every name in part @part of @node, from 0 on, that means something here and now, in no order; ids that are not stored are not
+ * listed. Where there is more than one part, it has the ids that begin with the byte @part. May block on disk.
+ */
+int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, unsigned part, bid_tree_fn fn, void *user);
 
 /* The text of a symbolic link. -EINVAL if @node is none, -ENAMETOOLONG. */
 int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size);

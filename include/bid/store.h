@@ -148,9 +148,6 @@ int bid_store_ids_mark(struct bid_store *store, uint64_t *ret_mark);
 /* The same for the ids that begin with the byte @first. */
 int bid_store_ids_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_mark);
 
-/* The same for the original paths of these ids, as bid_store_each_path() tells of them. */
-int bid_store_paths_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_mark);
-
 /* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
 int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 

@@ -220,24 +220,6 @@ int bid_store_ids_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_
 	return mark_ids(store, first, first, ret_mark);
 }
 
-int bid_store_paths_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_mark)
-{
-	char notes[sizeof(BID_LAYOUT_NAMES "/xx")];
-	uint64_t mark;
-	int r = mark_ids(store, first, first, &mark);
-
-	snprintf(notes, sizeof(notes), BID_LAYOUT_NAMES "/%02x", first);
-	for (; store && r == 0; store = bid_store_lower(store)) {
-		struct stat st;
-
-		r = bid_root_stat(bid_store_root(store), notes, &st);
-		r = r == 0 ? mark_dir(&st, &mark) : r == -ENOENT ? 0 : r;
-	}
-	if (r == 0)
-		*ret_mark = mark ? mark : 1;
-	return r;
-}
-
 /* Not part of the tree of original paths, though they lie beside it. */
 static bool is_ours(const char *path)
 {

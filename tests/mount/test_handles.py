@@ -85,10 +85,9 @@ def test_handles_are_valid_after_a_restart(needs_root, mount, mode, builds, how)
         contents[handle_of(m.artifact(program.id))] = program.read()
         contents[handle_of(m.elf_file(program.id))] = program.read()
     contents[handle_of(m.artifact(builds[-1].id, "debuginfo"))] = builds[-1].debug.read_bytes()
-    names = ["", "buildid", f"buildid/{builds[0].id}", f"buildid/{builds[0].id}/info", ".build-id", f".build-id/{builds[0].id[:2]}",
-             f".build-id/{builds[0].id[:2]}/{builds[0].id[2:]}", "usr", "usr/bin/deep", f"usr/bin/deep/er/app0/{builds[0].id}",
-             "by-path", "by-path/usr/bin/deep/er/app0", "usr/lib/debug/.build-id", f"debug/.build-id/{builds[0].id[:2]}", "debug",
-             ".bidfs", ".bidfs/README", ".bidfs/status"]
+    names = ["", "buildid", f"buildid/{builds[0].id}", f"buildid/{builds[0].id}/info", f"buildid/{builds[0].id}/section",
+             ".build-id", f".build-id/{builds[0].id[:2]}", f".build-id/{builds[0].id[:2]}/{builds[0].id[2:]}", "by-path",
+             "usr/lib/debug/.build-id", f"debug/.build-id/{builds[0].id[:2]}", ".bidfs", ".bidfs/README", ".bidfs/status"]
     inodes = {handle_of(m / name): os.stat(m / name, follow_symlinks=False).st_ino for name in names}
     assert len(inodes) == len(names), "two names have one handle"
 
@@ -97,54 +96,59 @@ def test_handles_are_valid_after_a_restart(needs_root, mount, mode, builds, how)
         assert read_handle(m, handle) == content
     for handle, inode in inodes.items():
         assert inode_of_handle(m, handle) == inode
-    # and a directory by its handle is the directory by its name
-    fd = open_handle(m, handle_of(m / "usr/bin/deep"), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        assert os.listdir(fd) == ["er"] and os.readlink(f"/proc/self/fd/{fd}") == f"{m}/usr/bin/deep"
-    finally:
-        os.close(fd)
 
 
-def test_handles_of_pieces_are_valid_after_a_restart(needs_root, mount, mode, store, place, builds):
-    """Of sections, of sources and their directories, of copies of /proc/kcore, and of an id as perf spells it."""
+def test_handles_of_paths_and_pieces_are_stale_after_a_restart(needs_root, mount, mode, store, place, builds):
+    """Of original paths, sections, sources and copies of /proc/kcore: open by the daemon that gave them out, and by no other."""
     sources = store / ".bidfs/source" / builds[0].id[:2] / builds[0].id[2:] / "usr/src"
     sources.mkdir(parents=True)
     (sources / "a.c").write_text("int a;\n")
     copy = store / "[kernel.kcore]" / builds[1].id / "2026112108080800"
     copy.mkdir(parents=True)
     (copy / "modules").write_text("a 1\n")
+    m = mount()
+    directory = m / "buildid" / builds[0].id
+    paths = [m / "usr", m / "usr/bin/deep", m / f"usr/bin/deep/er/app0/{builds[0].id}", m / "by-path/usr/bin/deep", m / "debug",
+             directory / "source/usr", directory / "source/usr/src/a.c", directory / "section/.text",
+             m / copy.relative_to(store), m / copy.relative_to(store) / "modules"]
+    handles = {path: handle_of(path) for path in paths}
+    for path, handle in handles.items():
+        assert inode_of_handle(m, handle) == os.stat(path, follow_symlinks=False).st_ino
+
+    m = restart(mount, m, "kill")
+    for path, handle in handles.items():
+        assert tools.errno_of(open_handle, m, handle, os.O_PATH) == errno.ESTALE, path
+    # the client walks the path again
+    for path, handle in handles.items():
+        assert handle_of(path) == handle and inode_of_handle(m, handle) == os.stat(path, follow_symlinks=False).st_ino
+
+
+def test_handle_of_a_short_id_as_perf_spells_it_is_valid_after_a_restart(needs_root, mount, store, place):
     short = programs.small(place / "short", 8, f"-Wl,--build-id=0x{'ab' * 8}")
     programs.into_store(store, short.id, "/usr/bin/short", short.path)
     m = mount()
-    directory = m / "buildid" / builds[0].id
-    kept = {handle_of(path): path.read_bytes() for path in (
-        directory / "source/usr/src/a.c", directory / "section/.text", m / copy.relative_to(store) / "modules",
-        m.artifact(f"{short.id:0<40}"))}
-    inodes = {handle_of(path): os.stat(path).st_ino for path in (
-        directory / "source/usr", directory / "source/usr/src", m / copy.relative_to(store))}
-
+    handle = handle_of(m.artifact(f"{short.id:0<40}"))
     m = restart(mount, m, "kill")
-    for handle, content in kept.items():
-        assert read_handle(m, handle) == content
-    for handle, inode in inodes.items():
-        assert inode_of_handle(m, handle) == inode
+    assert read_handle(m, handle) == short.read()
 
 
-def test_a_directory_is_reached_by_its_handle_alone(needs_root, mount, builds):
+@pytest.mark.parametrize("parent", ["buildid", "usr/lib/debug/.build-id"])
+def test_a_directory_is_reached_by_its_handle_alone(needs_root, mount, builds, parent):
     """Nothing of the path is known to the kernel: it asks for ".." up to the root, and for the name in each of them."""
     m = mount()
-    handle = handle_of(m / f"usr/bin/deep/er/app0/{builds[0].id}")
+    path = f"{m}/{parent}/{builds[0].id if parent == 'buildid' else builds[0].id[:2]}"
+    handle, names = handle_of(path), set(os.listdir(path))
     m = restart(mount, m, "unmount")
     fd = open_handle(m, handle, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        assert os.listdir(fd) == ["elf"] and os.readlink(f"/proc/self/fd/{fd}") == f"{m}/usr/bin/deep/er/app0/{builds[0].id}"
+        assert set(os.listdir(fd)) == names and os.readlink(f"/proc/self/fd/{fd}") == path
     finally:
         os.close(fd)
 
 
 def test_the_handle_of_what_is_gone_is_stale(needs_root, mount, store, builds):
     m = mount()
-    handles = [handle_of(m.artifact(builds[0].id)), handle_of(m / "usr/bin/deep/er/app0")]
+    handles = [handle_of(m.artifact(builds[0].id)), handle_of(m / "buildid" / builds[0].id)]
     m.unmount()
     tools.run(tools.BIDCTL, "-s", store, "remove", builds[0].id)
     m = mount(at=m.path)

@@ -232,7 +232,8 @@ static void assert_lists(const struct bid_tree *tree, const char *path, const ch
 
 	if (*path)
 		assert_int_equal(walk(tree, path, &node), 0);
-	assert_int_equal(bid_tree_list(tree, &node, collect, names), 0);
+	for (unsigned part = 0; part < bid_tree_parts(&node); part++)
+		assert_int_equal(bid_tree_list(tree, &node, part, collect, names), 0);
 	bid_node_release(&node);
 	assert_string_equal(names, expected);
 }
@@ -286,7 +287,7 @@ static void a_hash_may_be_a_part_of_a_path(void **state)
 	assert_int_equal(bid_tree_lookup(&(struct bid_tree){ .store = scene->store }, &early, "y", &child), 0);
 	assert_int_equal(child.type, BID_NODE_PATH);
 	bid_node_release(&child);
-	assert_int_equal(bid_tree_list(&(struct bid_tree){ .store = scene->store }, &early, collect, names), 0);
+	assert_int_equal(bid_tree_list(&(struct bid_tree){ .store = scene->store }, &early, 0, collect, names), 0);
 	assert_int_equal(strlen(names), strlen("debug y "));
 }
 
