@@ -14,6 +14,8 @@
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
+#include "disk/check.h"
+#include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -102,13 +104,23 @@ static bool is_wrong(int fd, const struct bid_request *request)
 	return r == -ENOEXEC || r == -ENODATA || (r == 0 && !bid_id_answers(&carried, &request->id));
 }
 
-bool bid_aside_wrong(struct bid_store *store, const char *path, const struct bid_request *request)
+/* Is the file @path debuginfo that answers @request, and stripped? */
+static bool is_stripped(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
+{
+	return request->kind == BID_KIND_DEBUGINFO && bid_check_open(store, path, request, ret_file) == 0 && ret_file->stripped;
+}
+
+bool bid_aside_make_way(struct bid_store *store, const char *path, const struct bid_request *request)
 {
 	/* where ids that begin alike are filed, one that is longer is no measure of what is there */
 	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	char aside[PATH_MAX];
 	bid_auto_fd int fd = -1;
 
+	if (is_stripped(store, path, &there, &file))
+		return bid_aside_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
+		       bid_entry_unlink(store, aside) == 0;
 	/* opened before it is judged: another that comes to its name meanwhile stays there */
 	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
 	    bid_aside_move(store, path, fd, &there, aside, sizeof(aside)) < 0)

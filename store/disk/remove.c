@@ -166,7 +166,7 @@ static void make_way(struct bid_store *store, const struct name *from, const str
 		    !stat_file(store, to, kind, &theirs) || (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", to->path, bid_kind_store_name(request.kind));
-		bid_aside_wrong(store, path, &request);
+		bid_aside_make_way(store, path, &request);
 	}
 }
 

@@ -224,19 +224,22 @@ static void orphans_beside_a_link_become_names_of_its_object(void **state)
 {
 	struct store_scene *scene = *state;
 
-	/* as perf leaves them: the link is the first one's */
-	perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
-	perf_adds(scene, "a.stripped", "opt/copy", ID_A, "elf");
-	perf_adds(scene, "a", "opt/unstripped", ID_A, "elf");
-	perf_adds(scene, "a.debug", "opt/debug", ID_A, "debug");
-	perf_adds(scene, "long", "opt/wrong", ID_A, "elf");
-	verify(scene, LIGHT, "wrong=1 orphan=3");
-	mend(scene, LIGHT, "wrong=1 orphan=3");
-	run(scene, "test store/usr/bin/a/" ID_A "/elf -ef store/opt/copy/" ID_A "/elf && test store/usr/bin/a/" ID_A
-		   "/elf -ef store/opt/unstripped/" ID_A "/elf && cmp a.stripped store/" LINK_A "/elf");
-	/* the DWARF of one of them is not lost, whichever came first */
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
-	assert_false(has_path(scene, "opt/wrong"));
+	for (int separate = 0; separate < 2; separate++) {
+		run(scene, "rm -rf store/* store/.build-id store/.bidfs/quarantine");
+		/* as perf leaves them: the link is the first one's */
+		perf_adds(scene, "a.stripped", "usr/bin/a", ID_A, "elf");
+		perf_adds(scene, "a.stripped", "opt/copy", ID_A, "elf");
+		perf_adds(scene, separate ? "a.debug" : "a", "opt/full", ID_A, separate ? "debug" : "elf");
+		perf_adds(scene, "long", "opt/wrong", ID_A, "elf");
+		verify(scene, LIGHT, "wrong=1 orphan=2");
+		mend(scene, LIGHT, "wrong=1 orphan=2");
+		run(scene,
+		    "test store/usr/bin/a/" ID_A "/elf -ef store/opt/copy/" ID_A "/elf && cmp a.stripped store/" LINK_A "/elf");
+		/* the DWARF of one of them is not lost, whichever came first */
+		run(scene, "cmp %s store/" LINK_A "/debug", separate ? "a.debug" : "a");
+		assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+		assert_false(has_path(scene, "opt/wrong"));
+	}
 }
 
 /* Whichever of the names is come upon first, the one to which the link leads is not taken for right before it was looked at. */

@@ -84,18 +84,24 @@ static int clean_source(const struct bid_adding *adding)
 	return fsync(adding->fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
+/* Has the store a debug file of @id that is not stripped? */
+static bool has_debug(struct bid_store *store, const struct bid_id *id)
+{
+	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+
+	return bid_store_find(store, &request, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
+}
+
 /* Has the store an ELF file of its id that was stripped, and nothing of what this one, which was not, would tell beside it? */
 static bool completes(struct bid_store *store, const struct bid_adding *adding)
 {
 	struct bid_request request = { .id = adding->added.id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
-	int kinds;
 	bool does;
 
-	if (adding->added.kind != BID_KIND_ELF || !(adding->info.has_dwarf || adding->info.has_symtab))
-		return false;
-	kinds = bid_store_kinds(store, &request.id);
-	if (kinds < 0 || kinds & 1 << BID_KIND_DEBUGINFO || bid_store_find(store, &request, &file) < 0)
+	if (adding->added.kind != BID_KIND_ELF || !(adding->info.has_dwarf || adding->info.has_symtab) ||
+	    has_debug(store, &request.id) || bid_store_find(store, &request, &file) < 0)
 		return false;
 	does = (file.st.st_ino != adding->st.st_ino || file.st.st_dev != adding->st.st_dev) &&
 	       bid_join_completes(&adding->info, file.fd);

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "disk/aside.h"
 #include "disk/layout.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -69,51 +68,106 @@ bool bid_join_completes(const struct bid_elf_info *info, int fd)
 	return info->has_dwarf || !other.has_symtab;
 }
 
-/* Both have a file of this kind, and they differ: keep what readers would miss, and the rest out of the way. */
-static int settle(struct bid_store *store, const char *path, int fd, int other, int to, const struct bid_request *request,
-		  bool expendable)
+/* What becomes of two files of one kind, that of the entry and that of its target. */
+enum outcome {
+	APART, /* each keeps its own */
+	OURS, /* the entry's serves both */
+	THEIRS, /* the target's serves both */
+	BESIDE, /* so does that, and the entry's becomes the target's debug file */
+};
+
+static bool is_stripped(int fd)
 {
-	const char *debug = bid_kind_store_name(BID_KIND_DEBUGINFO);
-	char aside[PATH_MAX];
 	struct bid_elf_info info;
 
-	if (request->kind == BID_KIND_ELF && bid_elf_examine(fd, &info) == 0 &&
-	    (info.has_dwarf || bid_join_completes(&info, other)) && bid_fd_link(fd, to, debug) == 0)
-		return 0;
-	return expendable ? 0 : bid_aside_move(store, path, fd, request, aside, sizeof(aside));
+	return bid_elf_examine(fd, &info) == 0 && !info.has_dwarf && !info.has_symtab;
 }
 
-static int join_kind(struct bid_store *store, const struct bid_place_of *entry, int from, int to, enum bid_kind kind,
-		     bool expendable)
+/* Has the directory @to room for a debug file? A stripped one takes none. */
+static bool lacks_debug(int to)
 {
-	struct bid_request request = { .id = entry->id, .kind = kind };
-	const char *name = bid_kind_store_name(kind);
-	char path[PATH_MAX + 16];
-	bid_auto_fd int ours = -1, theirs = -1;
-	struct stat st, other;
-	int r;
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r = open_file(to, bid_kind_store_name(BID_KIND_DEBUGINFO), &fd, &st);
 
+	return r == -ENOENT || (r == 0 && is_stripped(fd));
+}
+
+/* Put the file at @fd there. */
+static int put_debug(struct bid_store *store, int fd, int to)
+{
+	const char *name = bid_kind_store_name(BID_KIND_DEBUGINFO);
+	int r = bid_fd_link(fd, to, name);
+
+	return r == -EEXIST && lacks_debug(to) ? bid_join_file(store, fd, to, name) : r;
+}
+
+static int choose(int ours, int theirs, int to, enum bid_kind kind, bool expendable)
+{
+	struct bid_elf_info info;
+	int r = bid_same_bytes(ours, theirs);
+
+	if (r != 0)
+		return r < 0 ? r : THEIRS;
+	if (kind == BID_KIND_DEBUGINFO && is_stripped(theirs))
+		return is_stripped(ours) ? THEIRS : OURS;
+	if (kind == BID_KIND_DEBUGINFO && is_stripped(ours))
+		return THEIRS;
+	if (kind == BID_KIND_ELF && bid_elf_examine(ours, &info) == 0 && (info.has_dwarf || bid_join_completes(&info, theirs)) &&
+	    lacks_debug(to))
+		return BESIDE;
+	/* probe definitions are text that users made */
+	return expendable && kind != BID_KIND_PROBES ? THEIRS : APART;
+}
+
+static bool is_one_file(int from, int to, const char *name)
+{
+	struct stat st, other;
+
+	return fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && fstatat(to, name, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_ino == other.st_ino && st.st_dev == other.st_dev;
+}
+
+/* Returns 1 if there is something to do, which is done unless @store is NULL. */
+static int join_kind(struct bid_store *store, int from, int to, enum bid_kind kind, bool expendable)
+{
+	const char *name = bid_kind_store_name(kind);
+	bid_auto_fd int ours = -1, theirs = -1;
+	struct stat st;
+	int r, outcome;
+
+	if (is_one_file(from, to, name))
+		return 0;
 	r = open_file(from, name, &ours, &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = open_file(to, name, &theirs, &other);
-	if (r == -ENOENT)
-		return bid_fd_link(ours, to, name);
-	if (r < 0 || (st.st_ino == other.st_ino && st.st_dev == other.st_dev))
-		return r;
-	r = st.st_size == other.st_size ? bid_same_bytes(ours, theirs) : 0;
-	if (r < 0)
-		return r;
-	/* probe definitions are text that users made: where they differ, each name has its own */
-	if (r == 0 && kind == BID_KIND_PROBES)
-		return 0;
-	if (r == 0) {
-		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		r = settle(store, path, ours, theirs, to, &request, expendable);
-		if (r < 0)
-			return r;
+	r = open_file(to, name, &theirs, &st);
+	if (r == -ENOENT && store)
+		r = bid_fd_link(ours, to, name);
+	if (theirs < 0)
+		return r < 0 && r != -ENOENT ? r : 1;
+	outcome = choose(ours, theirs, to, kind, expendable);
+	if (outcome <= APART || !store)
+		return outcome < 0 ? outcome : outcome != APART;
+	if (outcome == BESIDE)
+		r = put_debug(store, ours, to);
+	if (r == 0)
+		r = outcome == OURS ? bid_join_file(store, ours, to, name) : bid_join_file(store, theirs, from, name);
+	return r < 0 ? r : 1;
+}
+
+/* As join_kind(), of all kinds. */
+static int join(struct bid_store *store, const struct bid_place_of *entry, int to, bool expendable)
+{
+	int r = 0, joined = 0;
+
+	for (int kind = BID_KIND_NONE + 1; r >= 0 && kind < BID_KIND_COUNT; kind++) {
+		if (!(entry->kinds & 1U << kind))
+			continue;
+		r = join_kind(store, entry->fd, to, (enum bid_kind)kind, expendable);
+		joined |= r > 0;
 	}
-	return bid_join_file(store, theirs, from, name);
+	return r < 0 ? r : joined;
 }
 
 int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target, bool expendable)
@@ -125,10 +179,16 @@ int bid_join(struct bid_store *store, const struct bid_place_of *entry, const ch
 	if (entry->is_file)
 		return -EOPNOTSUPP;
 	r = bid_root_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to);
-	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++)
-		if (entry->kinds & 1U << kind)
-			r = join_kind(store, entry, entry->fd, to, (enum bid_kind)kind, expendable);
-	return r;
+	if (r == 0)
+		r = join(store, entry, to, expendable);
+	return r < 0 ? r : 0;
+}
+
+bool bid_join_pending(struct bid_store *store, const struct bid_place_of *entry, const char *target)
+{
+	bid_auto_fd int to = -1;
+
+	return bid_root_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to) < 0 || join(NULL, entry, to, false) != 0;
 }
 
 int bid_join_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds)

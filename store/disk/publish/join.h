@@ -8,13 +8,16 @@
 #include "disk/entries.h"
 
 /*
- * Let @target, another "<path>/<id>" of the same id, have everything that @entry has: what it lacks is linked into it, and
- * what both have is one file afterwards, that of @target. Nothing is lost: an ELF file that differs and has debug information, or
- * symbols that the other has not, becomes @target's debug file if it has none, and other files that differ go to the
- * quarantine, unless they are @expendable: there are others of them. Both must have been checked. Returns 0, or an error with which
- * some of it may have been done.
+ * Let @target, another "<path>/<id>" of the same id, have everything that @entry has: what it lacks is linked into it, and of what
+ * both have the better file gets both names. Of debug files, a stripped one gives way to any other. An ELF file that has debug
+ * information or symbols that @target's has not becomes @target's debug file if it has none, and @target's takes its name.
+ * Other files that differ keep their names, unless @entry's are @expendable: there are others of them. Both must have been checked.
+ * Returns 0, or an error with which some of it may have been done.
  */
 int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target, bool expendable);
+
+/* Would bid_join() change anything, @entry being of directories, or cannot tell? */
+bool bid_join_pending(struct bid_store *store, const struct bid_place_of *entry, const char *target);
 
 /*
  * Has a file of @info debug information, or a symbol table, that the ELF file of the same id open at @fd is without? Then it is of

@@ -150,6 +150,11 @@ int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, en
 	r = bid_store_find(store, &request, &file);
 	if (r < 0)
 		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
+	/* a debug file that is added is not stripped, and takes the place of one that is */
+	if (file.stripped) {
+		bid_file_release(&file);
+		return 0;
+	}
 	/* an ELF file may stand in for its debuginfo; that is no debug file */
 	r = file.kind == request.kind && !adding->is_nameless ? add_name(store, adding, &file, own, durability) : 0;
 	/* from now on it is not what can be fetched again; unless it was evicted until now, and is to be put there after all */
@@ -249,7 +254,7 @@ static int publish_instead(struct bid_store *store, struct bid_adding *adding, e
 	if (r != -EEXIST)
 		return r;
 	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(request.kind));
-	return bid_aside_wrong(store, path, &request) ? publish(store, adding, durability, put) : r;
+	return bid_aside_make_way(store, path, &request) ? publish(store, adding, durability, put) : r;
 }
 
 int bid_placing_sync_known(struct bid_store *store, const struct bid_adding *adding, enum bid_durability durability)

@@ -161,6 +161,6 @@ int bid_publish_instead(struct bid_store *store, const struct bid_request *reque
 	if (r != -EEXIST)
 		return r;
 	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
-	return bid_aside_wrong(store, file, request) ? bid_publish(store, &request->id, request->kind, path, durable, put, user)
-						     : r;
+	return bid_aside_make_way(store, file, request) ? bid_publish(store, &request->id, request->kind, path, durable, put, user)
+							: r;
 }

@@ -347,7 +347,7 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 			return r;
 		/* our own directory: what is wrong there is in the way of all that would be right */
 		snprintf(file, sizeof(file), "%s/%s", nameless, bid_kind_store_name(txn->request.kind));
-		bid_aside_wrong(txn->store, file, &txn->request);
+		bid_aside_make_way(txn->store, file, &txn->request);
 	}
 	return r;
 }

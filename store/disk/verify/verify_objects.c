@@ -296,26 +296,21 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	return bid_verify_found(verify, &finding);
 }
 
-/* Are the two names the same files, as far as both have any that carry an id? */
-static int is_joined(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
+/* Has what the link leads to all that the entry has? Each name has its own probe definitions. */
+static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entry, const char *target)
 {
+	struct bid_place_of files = *entry;
 	struct stat one, other;
 	char path[PATH_MAX + 16];
 
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		const char *name = bid_kind_store_name((enum bid_kind)kind);
-
-		if (!(entry->kinds & 1U << kind) || kind == BID_KIND_PROBES)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		if (bid_root_stat(bid_store_root(verify->store), entry->is_file ? entry->path : path, &one) < 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", target, name);
-		if (bid_root_stat(bid_store_root(verify->store), path, &other) < 0 || one.st_ino != other.st_ino ||
-		    one.st_dev != other.st_dev)
-			return false;
+	if (!entry->is_file) {
+		files.kinds &= ~(1U << BID_KIND_PROBES);
+		return !bid_join_pending(verify->store, &files, target);
 	}
-	return true;
+	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(bid_place_file_kind(entry->path)));
+	return bid_root_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
+	       bid_root_stat(bid_store_root(verify->store), path, &other) == 0 && one.st_ino == other.st_ino &&
+	       one.st_dev == other.st_dev;
 }
 
 /* Is it one of the directories in which readers look without a link? */

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Two right files of one kind and id: the debug file with something to debug with wins, and none that is right is quarantined. */
+#include "store_scene.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bid/remove.h>
+#include <bid/verify.h>
+#include <bid/write.h>
+
+#define LINK	 "store/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define NAMELESS "[debuginfod]"
+
+/* The debuginfo that is served is the scene's file @name. */
+static void is_served(const struct store_scene *scene, const char *name)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_file file = BID_FILE_NONE;
+
+	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
+	run(scene, "cmp %s /proc/%d/fd/%d && ! ls store/.bidfs/quarantine/* 2>/dev/null", name, getpid(), file.fd);
+	bid_file_release(&file);
+}
+
+static struct bid_added add(const struct store_scene *scene, const char *name)
+{
+	struct bid_added added;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	assert_int_equal(bid_store_add(scene->store, path, BID_LINK_COPY, &added), 0);
+	return added;
+}
+
+static void fetch(const struct store_scene *scene, const char *name)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_file file = BID_FILE_NONE;
+	char path[96], buffer[65536];
+	struct bid_txn *txn;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
+		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
+	close(fd);
+	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+}
+
+/* perf adds the program and a debug file under the name that bidctl would give it. */
+static void perf_names(const struct store_scene *scene, const char *elf, const char *debug)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/a.stripped", scene->directory + 1);
+	perf_adds(scene, elf, path, ID_A, "elf");
+	perf_adds(scene, debug, path, ID_A, "debug");
+}
+
+static void verify_repairs_once(const struct store_scene *scene, unsigned orphans)
+{
+	struct bid_verify_config config = { .repair = true };
+	struct bid_verify_stats stats;
+
+	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
+	assert_int_equal(stats.found[BID_FINDING_ORPHAN], orphans);
+	assert_int_equal(stats.left, 0);
+	nothing_is_wrong(scene);
+}
+
+static void test_fetched_debuginfo_wins_when_its_build_gets_a_name(void **state)
+{
+	struct store_scene *scene = *state;
+
+	fetch(scene, "a.debug");
+	perf_names(scene, "a.stripped", "a.stripped");
+	add(scene, "a.stripped");
+	is_served(scene, "a.debug");
+	run(scene, "cmp a.debug " LINK "/debug && test ! -e 'store/" NAMELESS "'");
+	nothing_is_wrong(scene);
+}
+
+static void test_named_debuginfo_wins_over_a_stripped_one_without_name(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a.stripped", NAMELESS, ID_A, "debug");
+	perf_names(scene, "a.stripped", "a.debug");
+	add(scene, "a.stripped");
+	is_served(scene, "a.debug");
+	run(scene, "cmp a.debug " LINK "/debug && test ! -e 'store/" NAMELESS "'");
+}
+
+static void test_fetched_debuginfo_replaces_a_stripped_one_without_name(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_adds(scene, "a.stripped", NAMELESS, ID_A, "debug");
+	fetch(scene, "a.debug");
+	is_served(scene, "a.debug");
+	run(scene, "cmp a.debug " LINK "/debug");
+}
+
+static void test_added_debug_file_replaces_a_stripped_one(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_names(scene, "a.stripped", "a.stripped");
+	assert_false(add(scene, "a.debug").known);
+	is_served(scene, "a.debug");
+	run(scene, "cmp a.debug " LINK "/debug");
+	assert_true(add(scene, "a.debug").known);
+	nothing_is_wrong(scene);
+}
+
+static void test_added_unstripped_program_replaces_a_stripped_debug_file(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_names(scene, "a.stripped", "a.stripped");
+	assert_int_equal(add(scene, "a").kind, BID_KIND_DEBUGINFO);
+	is_served(scene, "a");
+	run(scene, "cmp a " LINK "/debug && cmp a.stripped " LINK "/elf");
+}
+
+static void test_written_debug_file_replaces_a_stripped_one(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_stage *stage;
+
+	perf_names(scene, "a.stripped", "a.stripped");
+	assert_int_equal(bid_stage_new(scene->store, &stage), 0);
+	run(scene, "cp a.debug /proc/%d/fd/%d", getpid(), bid_stage_fd(stage));
+	assert_int_equal(bid_stage_publish(stage, &request, "usr/bin/a/" ID_A), 0);
+	bid_stage_free(stage);
+	is_served(scene, "a.debug");
+	run(scene, "cmp a.debug " LINK "/debug");
+}
+
+static void test_unstripped_orphan_replaces_a_stripped_debug_file(void **state)
+{
+	struct store_scene *scene = *state;
+
+	perf_names(scene, "a.stripped", "a.stripped");
+	perf_adds(scene, "a", "opt/a", ID_A, "elf");
+	verify_repairs_once(scene, 1);
+	is_served(scene, "a");
+	run(scene, "cmp a " LINK "/debug && cmp a.stripped store/opt/a/" ID_A "/elf");
+}
+
+static void test_right_files_that_differ_keep_their_names(void **state)
+{
+	struct store_scene *scene = *state;
+
+	run(scene, "cp a.stripped signed && printf signature >>signed");
+	perf_names(scene, "a.stripped", "a.debug");
+	perf_adds(scene, "signed", "opt/a", ID_A, "elf");
+	perf_adds(scene, "a", "opt/a", ID_A, "debug");
+	nothing_is_wrong(scene);
+	verify_repairs_once(scene, 0);
+	is_served(scene, "a.debug");
+	run(scene, "cmp a.debug " LINK "/debug && cmp signed store/opt/a/" ID_A "/elf && cmp a store/opt/a/" ID_A "/debug");
+}
+
+static void test_name_that_stays_inherits_the_better_debug_file(void **state)
+{
+	struct store_scene *scene = *state;
+	struct bid_removal removal = { .id = id_of(ID_A) };
+	char path[96];
+
+	perf_names(scene, "a.stripped", "a.debug");
+	perf_adds(scene, "a.stripped", "opt/a", ID_A, "elf");
+	perf_adds(scene, "a.stripped", "opt/a", ID_A, "debug");
+	snprintf(path, sizeof(path), "%s/a.stripped", scene->directory);
+	removal.path = path;
+	assert_int_equal(bid_store_remove(scene->store, &removal, 1), 0);
+	is_served(scene, "a.debug");
+	run(scene, "cmp a.debug store/opt/a/" ID_A "/debug");
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_fetched_debuginfo_wins_when_its_build_gets_a_name),
+		TEST(test_named_debuginfo_wins_over_a_stripped_one_without_name),
+		TEST(test_fetched_debuginfo_replaces_a_stripped_one_without_name),
+		TEST(test_added_debug_file_replaces_a_stripped_one),
+		TEST(test_added_unstripped_program_replaces_a_stripped_debug_file),
+		TEST(test_written_debug_file_replaces_a_stripped_one),
+		TEST(test_unstripped_orphan_replaces_a_stripped_debug_file),
+		TEST(test_right_files_that_differ_keep_their_names),
+		TEST(test_name_that_stays_inherits_the_better_debug_file),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
