@@ -165,7 +165,7 @@ static int insert(struct bid_inodes *inodes, const struct bid_slot *wanted, uint
 		chain(inodes, (uint32_t)place.index);
 	}
 	inodes->slots[place.index].classes[place.at] = (uint8_t) class;
-	inodes->slots[place.index].values[place.at] = 0;
+	inodes->slots[place.index].refs[place.at] = 0;
 	inodes->slots[place.index].serials[place.at] = 0;
 	*ret_place = place;
 	return 0;
@@ -230,7 +230,7 @@ static int place_of(struct bid_inodes *inodes, const struct bid_node *node, stru
 			break;
 		taken = bid_slot_node(&inodes->slots[place.index], place.at);
 		/* the serial of a directory says that it was removed */
-		if (taken.type == BID_NODE_FILE && inodes->slots[place.index].serials[place.at])
+		if (bid_node_has_versions(&taken) && inodes->slots[place.index].serials[place.at])
 			taken.serial = 0;
 		if (bid_node_equal(&taken, node))
 			break;
@@ -255,11 +255,11 @@ static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bi
 {
 	struct bid_node plain = *node;
 	struct place place;
-	uint32_t *value, *serial;
+	uint32_t *refs, *serial;
 	uint64_t key;
 	int r;
 
-	if (node->type == BID_NODE_FILE)
+	if (bid_node_has_versions(node))
 		plain.serial = 0;
 	r = place_of(inodes, &plain, &place, &key);
 	if (r == 0 && node->serial != plain.serial) {
@@ -271,9 +271,9 @@ static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bi
 	}
 	if (r < 0)
 		return r;
-	value = &inodes->slots[place.index].values[place.at];
-	if (*value < UINT32_MAX)
-		++*value;
+	refs = &inodes->slots[place.index].refs[place.at];
+	if (*refs < UINT32_MAX)
+		++*refs;
 	ret_inode->number = number_of(bid_class(node), key);
 	ret_inode->node = bid_slot_node(&inodes->slots[place.index], place.at);
 	return 0;
@@ -289,9 +289,6 @@ static void *forget(struct bid_inodes *inodes, uint64_t number, struct place pla
 	slot->attached &= (uint8_t)~mask;
 	*ret_many = drop(inodes, place);
 	inodes->count--;
-	place = find(inodes, BID_CLASS_TOLD, key_of(number));
-	if (bid_class_type(class_of(number)) == BID_NODE_LINK && place.index >= 0)
-		*ret_many = drop(inodes, place);
 	return attachment;
 }
 
@@ -381,15 +378,15 @@ bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 	void *attachment = NULL;
 	bool gone = false, many = false;
 	struct place place;
-	uint32_t *value;
+	uint32_t *refs;
 
 	pthread_mutex_lock(&inodes->lock);
 	place = find_number(inodes, number);
 	if (place.index >= 0) {
-		value = &inodes->slots[place.index].values[place.at];
-		if (*value < UINT32_MAX)
-			*value -= count < *value ? (uint32_t)count : *value;
-		gone = *value == 0;
+		refs = &inodes->slots[place.index].refs[place.at];
+		if (*refs < UINT32_MAX)
+			*refs -= count < *refs ? (uint32_t)count : *refs;
+		gone = *refs == 0;
 		if (gone)
 			attachment = forget(inodes, number, place, &many);
 	}
@@ -443,62 +440,6 @@ void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number)
 	return attachment;
 }
 
-static uint32_t hash_of(const char *text)
-{
-	return (uint32_t)XXH3_64bits(text, strlen(text));
-}
-
-/* The place for what the kernel was told of the link in @of. Without memory it is taken to keep nothing. */
-static struct place told_place(struct bid_inodes *inodes, uint64_t key, struct place of)
-{
-	struct place place = find(inodes, BID_CLASS_TOLD, key);
-	struct bid_slot like = inodes->slots[of.index];
-
-	if (place.index >= 0)
-		return place;
-	if (bid_slot_is_large(&like)) {
-		place = (struct place){ of.index, !of.at };
-		inodes->slots[place.index].classes[place.at] = BID_CLASS_TOLD;
-		return place;
-	}
-	memset(like.classes, BID_CLASS_FREE, sizeof(like.classes));
-	like.attached = 0;
-	insert(inodes, &like, key, BID_CLASS_TOLD, &place);
-	return place;
-}
-
-void bid_inodes_told(struct bid_inodes *inodes, uint64_t number, const char *text)
-{
-	struct place place;
-
-	if (bid_class_type(class_of(number)) != BID_NODE_LINK)
-		return; /* a text that never changes */
-	pthread_mutex_lock(&inodes->lock);
-	place = find_number(inodes, number);
-	if (place.index >= 0)
-		place = told_place(inodes, key_of(number), place);
-	if (place.index >= 0)
-		inodes->slots[place.index].values[place.at] = hash_of(text);
-	pthread_mutex_unlock(&inodes->lock);
-}
-
-bool bid_inodes_is_misled(struct bid_inodes *inodes, uint64_t number, const char *text)
-{
-	struct place place;
-	bool misled = false;
-
-	if (bid_class_type(class_of(number)) != BID_NODE_LINK)
-		return false;
-	pthread_mutex_lock(&inodes->lock);
-	place = find(inodes, BID_CLASS_TOLD, key_of(number));
-	if (place.index >= 0)
-		misled = inodes->slots[place.index].values[place.at] != hash_of(text);
-	if (misled)
-		drop(inodes, place);
-	pthread_mutex_unlock(&inodes->lock);
-	return misled;
-}
-
 void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node)
 {
 	pthread_mutex_lock(&inodes->lock);
@@ -525,4 +466,11 @@ uint64_t bid_inodes_count(struct bid_inodes *inodes)
 	count = inodes->count + 1;
 	pthread_mutex_unlock(&inodes->lock);
 	return count;
+}
+
+uint32_t bid_inode_text_serial(const char *text)
+{
+	uint32_t serial = (uint32_t)XXH3_64bits(text, strlen(text));
+
+	return serial ? serial : 1;
 }

@@ -41,9 +41,9 @@ int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), st
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*
- * The inode of @node, with one reference of the kernel more. @node is copied. The number of an artifact does not depend on its
- * serial, unless the kernel holds the inode with another: then it is one of its own. The inode stays until bid_inodes_forget() took
- * back its last reference; the kernel does that only after the requests on it were answered. -ENOMEM.
+ * The inode of @node, with one reference of the kernel more. @node is copied. The number of an artifact or a link does not depend
+ * on its serial, unless the kernel holds the inode with another: then it is one of its own. The inode stays until
+ * bid_inodes_forget() took back its last reference; the kernel does that only after the requests on it were answered. -ENOMEM.
  */
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode);
 
@@ -65,17 +65,14 @@ int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachme
 /* What is attached to the inode of that number, or NULL. */
 void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number);
 
-/* The kernel gets the text @text of the symbolic link of that number, and keeps it. */
-void bid_inodes_told(struct bid_inodes *inodes, uint64_t number, const char *text);
-
-/* Does the kernel keep another text than @text of that symbolic link? It is then taken to have none. */
-bool bid_inodes_is_misled(struct bid_inodes *inodes, uint64_t number, const char *text);
-
 /*
  * The directory @node has lost its name: its inode keeps the number for as long as the kernel holds it, and a new directory of the
  * same name gets another number.
  */
 void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node);
+
+/* The serial of a link with the text @text. */
+uint32_t bid_inode_text_serial(const char *text);
 
 /* How many there are. */
 uint64_t bid_inodes_count(struct bid_inodes *inodes);

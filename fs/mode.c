@@ -97,7 +97,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 
 	want(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
-	want(conn, FUSE_CAP_CACHE_SYMLINKS); /* see bid_notify_text() */
+	want(conn, FUSE_CAP_CACHE_SYMLINKS); /* the text of an inode never changes: see bid_entry_make() */
 	/* OPEN does not truncate; and in no_open mode nobody would hear of it */
 	do_without(conn, FUSE_CAP_ATOMIC_O_TRUNC);
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2 /* libfuse 3.17 */

@@ -47,7 +47,8 @@ struct bid_node {
 	struct bid_id id;
 	/*
 	 * Of status and metrics: each look at them is a node of its own, with a text that stays; 0 is the name. Of what is being
-	 * written: see staged.h. Of an artifact, if not 0: which of the files that have its name one after the other.
+	 * written: see staged.h. Of an artifact or a link of perf's, if not 0: which of the files, or texts, that have its name one
+	 * after the other.
 	 */
 	uint32_t serial;
 	char *path; /* relative to the store; owned, may be NULL for "" */
@@ -68,5 +69,8 @@ const char *bid_node_path(const struct bid_node *node);
 
 /* S_IFDIR, S_IFLNK or S_IFREG. */
 mode_t bid_node_format(const struct bid_node *node);
+
+/* Is @node an artifact or a link of perf's? Its serial follows what its name leads to. */
+bool bid_node_has_versions(const struct bid_node *node);
 
 #endif

@@ -17,7 +17,6 @@ enum { END_S = 2 };
 
 struct change {
 	struct change *next;
-	uint64_t link; /* not 0: the text of that inode, and no more */
 	struct bid_id id;
 	char path[]; /* "" if there is none */
 };
@@ -174,12 +173,8 @@ static void free_names(struct bid_told_name *names)
 
 static void tell_change(struct bid_notifier *notifier, struct change *change)
 {
-	if (change->link) {
-		fuse_lowlevel_notify_inval_inode(notifier->session, change->link, 0, 0);
-	} else {
-		tell_id(notifier, &change->id);
-		tell_path(notifier, change->path);
-	}
+	tell_id(notifier, &change->id);
+	tell_path(notifier, change->path);
 }
 
 /*
@@ -285,16 +280,14 @@ bool bid_notifier_free(struct bid_notifier *notifier)
 }
 
 /* Without memory it is seen later. */
-static void add(struct bid_notifier *notifier, uint64_t link, const struct bid_id *id, const char *path)
+static void add(struct bid_notifier *notifier, const struct bid_id *id, const char *path)
 {
 	size_t len = strlen(path);
 	struct change *change = notifier ? calloc(1, sizeof(*change) + len + 1) : NULL;
 
 	if (!change)
 		return;
-	change->link = link;
-	if (id)
-		change->id = *id;
+	change->id = *id;
 	memcpy(change->path, path, len + 1);
 	pthread_mutex_lock(&notifier->lock);
 	*notifier->last = change;
@@ -306,7 +299,7 @@ static void add(struct bid_notifier *notifier, uint64_t link, const struct bid_i
 
 void bid_notify_build(struct bid_notifier *notifier, const struct bid_id *id, const char *path)
 {
-	add(notifier, 0, id, path ? path : "");
+	add(notifier, id, path ? path : "");
 }
 
 void bid_notify_wait(struct bid_notifier *notifier, unsigned ms)
@@ -335,11 +328,6 @@ void bid_notify_names(struct bid_notifier *notifier, struct bid_told_name *names
 	notifier->names = names;
 	pthread_cond_signal(&notifier->more);
 	pthread_mutex_unlock(&notifier->lock);
-}
-
-void bid_notify_link(struct bid_notifier *notifier, uint64_t number)
-{
-	add(notifier, number, NULL, "");
 }
 
 void bid_notify_hold(struct bid_notifier *notifier, struct bid_hold *hold, uint64_t dir)

@@ -61,7 +61,4 @@ void bid_notify_hold(struct bid_notifier *notifier, struct bid_hold *hold, uint6
 /* After the answer. @hold may be zero. */
 void bid_notify_release(struct bid_notifier *notifier, struct bid_hold *hold);
 
-/* The kernel is to forget the text of the symbolic link of that number. */
-void bid_notify_link(struct bid_notifier *notifier, uint64_t number);
-
 #endif

@@ -364,12 +364,13 @@ void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 	char target[PATH_MAX];
 	int r = inode ? bid_tree_readlink(&fs->tree, &inode->node, target, sizeof(target)) : -ESTALE;
 
-	if (r < 0) {
+	/* the kernel looks the link up anew then, and reads that */
+	if (r == 0 && inode->node.serial && inode->node.serial != bid_inode_text_serial(target))
+		r = -ESTALE;
+	if (r < 0)
 		fuse_reply_err(req, -r);
-		return;
-	}
-	bid_inodes_told(fs->inodes, number, target);
-	fuse_reply_readlink(req, target);
+	else
+		fuse_reply_readlink(req, target);
 }
 
 void bid_op_statfs(fuse_req_t req, fuse_ino_t number)

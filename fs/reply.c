@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/access.h"
-#include "notify.h"
 #include "text.h"
 
 enum { FILE_MODE = 0555 }; /* the bits that a file may have: never setuid, never writable */
@@ -34,13 +33,20 @@ mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node)
 	return fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555;
 }
 
-/* The attributes of what is no artifact. */
-static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
+/* The text of @node in @buf; "" if it is no link. */
+static const char *text_of(const struct bid_fs *fs, const struct bid_node *node, char buf[static PATH_MAX])
+{
+	if (bid_node_format(node) != S_IFLNK || bid_tree_readlink(&fs->tree, node, buf, PATH_MAX) < 0)
+		*buf = '\0';
+	return buf;
+}
+
+/* The attributes of what is no artifact. @text is that of a link. */
+static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, const char *text)
 {
 	const struct bid_node *node = &inode->node;
 	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
 	struct stat below;
-	char target[PATH_MAX];
 
 	/* programs such as cp(1) compare what they looked at with what they opened */
 	st.st_ino = node->serial && bid_node_format(node) == S_IFREG ? bid_inode_number(&(struct bid_node){ .type = node->type })
@@ -61,12 +67,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode)
 		break;
 	case S_IFLNK:
 		st.st_mode = S_IFLNK | 0777;
-		if (bid_tree_readlink(&fs->tree, node, target, sizeof(target)) < 0)
-			break;
-		st.st_size = (off_t)strlen(target);
-		/* the kernel keeps such texts, because perf reads each link several times */
-		if (bid_inodes_is_misled(fs->inodes, inode->number, target))
-			bid_notify_link(fs->notifier, inode->number);
+		st.st_size = (off_t)strlen(text);
 		break;
 	default:
 		bid_text_stat(fs, inode, &st);
@@ -176,10 +177,15 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	struct fuse_entry_param entry = { 0 };
 	struct bid_node exact = *node;
 	struct bid_inode inode;
+	char text[PATH_MAX];
 	int r;
 
+	text_of(fs, node, text);
 	if (st && node->type == BID_NODE_FILE)
 		exact.serial = serial_of(fs, node, st);
+	/* the kernel keeps the text, because perf reads each link several times: another text is another inode */
+	if (node->type == BID_NODE_LINK)
+		exact.serial = bid_inode_text_serial(text);
 	r = bid_inodes_get(fs->inodes, &exact, &inode);
 	if (r < 0)
 		return r;
@@ -189,7 +195,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 		return r;
 	}
 	entry.ino = inode.number;
-	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode);
+	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text);
 	entry.entry_timeout = entry_timeout(fs, node);
 	entry.attr_timeout = bid_attr_timeout(fs, node);
 	*ret_entry = entry;
@@ -261,8 +267,9 @@ void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct 
 	struct bid_fs *fs = bid_fs_of(req);
 	struct fuse_entry_param entry = { .ino = inode->number, .attr_timeout = timeout };
 	struct bid_told told;
+	char text[PATH_MAX];
 
-	entry.attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode);
+	entry.attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text));
 	told = bid_believe(fs, asked, &inode->node, st, &entry);
 	fuse_reply_attr(req, &entry.attr, entry.attr_timeout);
 	bid_belief_check(fs, asked, &told);

@@ -43,7 +43,7 @@ uint64_t bid_key(const struct bid_node *node, unsigned attempt)
 	const char *path = bid_node_path(node), *detail = node->detail ? bid_detail_text(node->detail) : "";
 	XXH64_hash_t hash;
 
-	if (node->serial && node->type != BID_NODE_FILE)
+	if (node->serial && !bid_node_has_versions(node))
 		return node->serial;
 	hash = XXH3_64bits_withSeed(node->id.bytes, node->id.len, attempt);
 	if (node->serial)

@@ -11,10 +11,10 @@
 #include "node.h"
 
 /*
- * A number is [class: 8 bits][key: 55]. The class is type and kind of a node, and these two are of none. All nodes of an id have
+ * A number is [class: 8 bits][key: 55]. The class is type and kind of a node, and this one is of none. All nodes of an id have
  * one key, which begins with the first byte of the id.
  */
-enum { BID_CLASS_FREE = 0, BID_CLASS_TOLD = 1 };
+enum { BID_CLASS_FREE = 0 };
 
 #define BID_KEY_BITS 55
 
@@ -30,10 +30,9 @@ enum {
  */
 struct bid_slot {
 	uint32_t next; /* the owner's */
-	/* references of the kernel, which are not counted any more at UINT32_MAX; of TOLD a hash of the text that the kernel has */
-	uint32_t values[BID_SLOT_PLACES];
-	uint32_t serials
-		[BID_SLOT_PLACES]; /* of artifacts, which are found without, and of removed directories; not that of a large node */
+	uint32_t refs[BID_SLOT_PLACES]; /* of the kernel, which are not counted any more at UINT32_MAX */
+	/* of artifacts and links, which are found without, and of removed directories; not that of a large node */
+	uint32_t serials[BID_SLOT_PLACES];
 	uint8_t classes[BID_SLOT_PLACES];
 	uint8_t attempt : 6; /* see bid_key() */
 	uint8_t attached : BID_SLOT_PLACES; /* the owner's: has an attachment, by place */

@@ -157,6 +157,27 @@ def test_a_link_that_leads_elsewhere(mount, mode, store, program):
         make_hot(m, [link, link / "elf"])
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_held_link_never_has_another_text(mount, mode, store, program, known):
+    """The kernel keeps the text that it read, as long as it has memory for that."""
+    m = mount()
+    link, native = m.link(program.id), store / ".build-id" / program.id[:2] / program.id[2:]
+    held = os.open(link, os.O_PATH | os.O_NOFOLLOW)
+    try:
+        if known:
+            assert os.readlink("", dir_fd=held) == f"../../usr/bin/app/{program.id}"
+        programs.into_store(store, program.id, "/usr/bin/other", program.path)
+        (native.parent / "new").symlink_to(f"../../usr/bin/other/{program.id}")
+        (native.parent / "new").rename(native)
+        tools.wait_until(lambda: os.readlink(link) == f"../../usr/bin/other/{program.id}", "the new text")
+        if not known or tools.errno_of(os.readlink, "", dir_fd=held):
+            assert tools.errno_of(os.readlink, "", dir_fd=held) == errno.ESTALE
+        else:
+            assert os.readlink("", dir_fd=held) == f"../../usr/bin/app/{program.id}"
+    finally:
+        os.close(held)
+
+
 def test_more_happens_than_the_kernel_remembers(mount, mode, store, program):
     m = mount()
     path = m.artifact(program.id)

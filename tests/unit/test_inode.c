@@ -93,13 +93,16 @@ static void inodes_live_as_long_as_the_kernel_holds_them(void **state)
 	assert_int_equal(bid_inodes_count(*state), 1);
 }
 
-/* While the kernel holds an artifact of one file, another file of it has a number of its own; after that, the same. */
-static void files_of_one_artifact_are_told_apart(void **state)
+/* While the kernel holds an artifact of one file, or a link of one text, another one has a number of its own. */
+static void test_another_file_or_text_has_another_number(void **state)
 {
 	const uint8_t id[64] = { 0xab, 0xcd, 1 };
 
-	for (size_t len = 20; len <= sizeof(id); len += 44) {
-		struct bid_node node = node_of(BID_NODE_FILE, BID_KIND_ELF, id, len), one = node, other = node;
+	for (size_t i = 0; i < 4; i++) {
+		size_t len = i % 2 ? 64 : 20;
+		struct bid_node node = i < 2 ? node_of(BID_NODE_FILE, BID_KIND_ELF, id, len)
+					     : node_of(BID_NODE_LINK, BID_KIND_NONE, id, len);
+		struct bid_node one = node, other = node;
 		uint64_t first, second;
 
 		one.serial = 1000;
@@ -232,47 +235,11 @@ static void numbers_of_no_node_find_none(void **state)
 	struct bid_node link = numbered(BID_NODE_LINK, 7);
 	uint64_t number = get(*state, &link), key = number & ((1ULL << 55) - 1);
 
-	bid_inodes_told(*state, number, "there");
 	for (uint64_t class = 0; class < 512; class ++)
 		if (class << 55 != number - key)
 			assert_holds_none(*state, class << 55 | key);
 	bid_inodes_forget(*state, key, 1);
-	bid_inodes_forget(*state, 1ULL << 55 | key, 1); /* the place of the text */
-	assert_false(bid_inodes_is_misled(*state, number, "there"));
-	assert_true(bid_inodes_is_misled(*state, number, "elsewhere"));
-}
-
-static void links_have_the_text_that_the_kernel_was_told(void **state)
-{
-	uint8_t id[32] = { 1 };
-	struct bid_node nodes[] = {
-		numbered(BID_NODE_LINK, 1),
-		numbered(BID_NODE_LINK, 2), /* with neighbours, see below */
-		node_of(BID_NODE_LINK, BID_KIND_NONE, id, sizeof(id)),
-	};
-	struct bid_node neighbours[] = { numbered(BID_NODE_ID, 2), numbered(BID_NODE_FILE, 2) };
-
-	get(*state, &neighbours[0]);
-	for (size_t i = 0; i < 3; i++) {
-		uint64_t number = get(*state, &nodes[i]);
-
-		assert_false(bid_inodes_is_misled(*state, number, "a"));
-		bid_inodes_told(*state, number, "a");
-		assert_false(bid_inodes_is_misled(*state, number, "a"));
-		get(*state, &neighbours[1]);
-		assert_true(bid_inodes_is_misled(*state, number, "b"));
-		assert_false(bid_inodes_is_misled(*state, number, "b")); /* it was said, and the kernel forgot the text */
-		bid_inodes_told(*state, number, "b");
-		bid_inodes_told(*state, number, "c");
-		assert_false(bid_inodes_is_misled(*state, number, "c"));
-		assert_holds(*state, number, &nodes[i]);
-		/* what is held anew was told nothing */
-		bid_inodes_forget(*state, number, 1);
-		bid_inodes_told(*state, number, "d");
-		get(*state, &nodes[i]);
-		assert_false(bid_inodes_is_misled(*state, number, "e"));
-	}
-	assert_int_equal(bid_inodes_count(*state), 1 + 3 + 2);
+	assert_holds(*state, number, &link);
 }
 
 static void attachments_go_with_their_inode(void **state)
@@ -316,7 +283,6 @@ static void many_come_and_go(void **state)
 		if (more) {
 			n += held[i][type]++ == 0;
 			get(*state, &node);
-			bid_inodes_told(*state, number, "somewhere");
 		} else {
 			n -= held[i][type] > 0;
 			bid_inodes_forget(*state, number, held[i][type]);
@@ -363,12 +329,11 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(inodes_live_as_long_as_the_kernel_holds_them),
-		TEST(files_of_one_artifact_are_told_apart),
+		TEST(test_another_file_or_text_has_another_number),
 		TEST(the_file_of_an_artifact_is_replaced),
 		TEST(every_sort_of_node_is_kept),
 		TEST(two_nodes_of_one_number_get_two),
 		TEST(numbers_of_no_node_find_none),
-		TEST(links_have_the_text_that_the_kernel_was_told),
 		TEST(attachments_go_with_their_inode),
 		TEST(removed_directory_keeps_its_number_from_the_next),
 		TEST(many_come_and_go),
