@@ -154,8 +154,8 @@ static int unpack(struct bid_store *store, const struct bid_id *asked, struct bi
 	return 0;
 }
 
-/* Check that @file carries an id that answers @asked; a packed one is replaced by what is in it. */
-static int check(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_fresh)
+/* Check that @file carries an id that answers @asked; a packed one is replaced by what is in it. @ret_wrong: its place is. */
+static int check(struct bid_store *store, const struct bid_id *asked, struct bid_file *file, bool *ret_wrong)
 {
 	struct bid_id filed = bid_layout_filed(asked);
 	bool debuginfo = file->kind == BID_KIND_DEBUGINFO;
@@ -167,7 +167,7 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 		return r;
 	file->stripped = debuginfo && !verdict.packed && !verdict.has_dwarf && !verdict.has_symtab;
 	/* what was asked for may be longer, and not what is right there */
-	*ret_fresh = verdict.fresh && !bid_id_answers(&verdict.id, &filed);
+	*ret_wrong = !bid_id_answers(&verdict.id, &filed);
 	if (verdict.fault < 0)
 		return verdict.fault;
 	if (verdict.packed && !verdict.unpacked)
@@ -177,15 +177,19 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 	return verdict.packed ? unpack(store, asked, file) : 0;
 }
 
-/* Say why the file @path is not served, unless that was said before. */
-static void report(struct bid_store *store, const char *path, const struct bid_id *id, int r)
+/* Log once why @file, which is @path, is not served. */
+static void report(struct bid_store *store, const char *path, const struct bid_id *id, const struct bid_file *file, int r)
 {
 	char hex[BID_ID_HEX_MAX];
 
+	if (r != -EBADMSG && r != -EFBIG && r != -EOPNOTSUPP)
+		return;
+	if (!bid_verdict_report(bid_store_verdicts(store), &file->st))
+		return;
 	if (r == -EBADMSG)
 		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s'; not served - see 'bidctl verify'",
 			    bid_store_path(store), path, bid_id_format(id, hex));
-	else if (r == -EFBIG || r == -EOPNOTSUPP)
+	else
 		bid_warning("not unpacked: '%s/%s' %s; not served", bid_store_path(store), path,
 			    r == -EFBIG ? "has more than 512 MiB in it" : "is damaged, or this libarchive lacks its codec");
 }
@@ -193,20 +197,20 @@ static void report(struct bid_store *store, const char *path, const struct bid_i
 int bid_check_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
 {
 	struct bid_file file = { .fd = -1, .kind = request->kind };
-	bool fresh = false;
+	bool wrong = false;
 	int r;
 
 	r = open_regular(store, path, &file);
 	if (r < 0)
 		return r;
 	if (bid_kind_is_elf(request->kind))
-		r = check(store, &request->id, &file, &fresh);
+		r = check(store, &request->id, &file, &wrong);
 	else if (request->kind == BID_KIND_KALLSYMS)
 		r = bid_kallsyms_check_file(file.fd);
 	if (r == -EPERM)
 		r = -EBADMSG;
-	if (fresh)
-		report(store, path, &request->id, r);
+	if (wrong)
+		report(store, path, &request->id, &file, r);
 	if (r < 0) {
 		bid_file_release(&file);
 		return r;

@@ -18,6 +18,7 @@ enum {
 struct entry {
 	struct bid_stamp stamp; /* ino 0: free */
 	bool examined; /* has_dwarf and has_symtab were looked for */
+	bool reported; /* that it is not served */
 	struct bid_verdict_on verdict;
 };
 
@@ -54,17 +55,13 @@ static struct entry *set_of(struct bid_verdicts *verdicts, ino_t ino, dev_t dev)
 	return verdicts->entries[hash >> 32 & (SETS - 1)];
 }
 
-/* Is the verdict known, and safe to use? @ret_reported: a verdict on this very file was reached before, safe or not */
-static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict,
-		   bool *ret_reported)
+static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict)
 {
 	struct entry *set = set_of(verdicts, st->st_ino, st->st_dev);
 	bool found = false;
 
-	*ret_reported = false;
 	pthread_mutex_lock(&verdicts->lock);
 	for (unsigned i = 0; i < WAYS && !found; i++) {
-		*ret_reported |= bid_stamp_is_of(&set[i].stamp, st);
 		found = bid_stamp_holds(&set[i].stamp, st) && (set[i].examined || !want_dwarf);
 		if (found)
 			*ret_verdict = set[i].verdict;
@@ -73,7 +70,9 @@ static bool recall(struct bid_verdicts *verdicts, const struct stat *st, bool wa
 	return found;
 }
 
-static void keep(struct bid_verdicts *verdicts, const struct bid_stamp *stamp, bool examined, const struct bid_verdict_on *verdict)
+/* Keep the verdict on the file of @st, of which @stamp was taken before it was read. */
+static void keep(struct bid_verdicts *verdicts, const struct stat *st, const struct bid_stamp *stamp, bool examined,
+		 const struct bid_verdict_on *verdict)
 {
 	struct entry *set = set_of(verdicts, stamp->ino, stamp->dev);
 	struct entry *place = NULL;
@@ -84,8 +83,12 @@ static void keep(struct bid_verdicts *verdicts, const struct bid_stamp *stamp, b
 			place = &set[i];
 	if (!place)
 		place = &set[verdicts->turn++ % WAYS];
-	*place = (struct entry){ .stamp = *stamp, .examined = examined, .verdict = *verdict };
-	place->verdict.fresh = false;
+	*place = (struct entry){
+		.stamp = *stamp,
+		.examined = examined,
+		.reported = place->reported && bid_stamp_is_of(&place->stamp, st),
+		.verdict = *verdict,
+	};
 	pthread_mutex_unlock(&verdicts->lock);
 }
 
@@ -94,13 +97,11 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 	struct bid_stamp stamp = bid_stamp_take(st);
 	struct bid_verdict_on verdict = { 0 };
 	struct bid_elf_info info;
-	bool reported;
 	int r;
 
-	if (recall(verdicts, st, want_dwarf, ret_verdict, &reported))
+	if (recall(verdicts, st, want_dwarf, ret_verdict))
 		return 0;
 
-	verdict.fresh = !reported;
 	r = bid_elf_identify(fd, &verdict.id);
 	if (r == -ENOEXEC) {
 		r = bid_elf_is_packed(fd);
@@ -117,7 +118,7 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 		verdict.has_dwarf = r == 0 && info.has_dwarf;
 		verdict.has_symtab = r == 0 && info.has_symtab;
 	}
-	keep(verdicts, &stamp, want_dwarf, &verdict);
+	keep(verdicts, st, &stamp, want_dwarf, &verdict);
 	*ret_verdict = verdict;
 	return 0;
 }
@@ -129,5 +130,21 @@ void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, 
 
 	if (fault == 0)
 		verdict.id = *id;
-	keep(verdicts, &stamp, true, &verdict);
+	keep(verdicts, st, &stamp, true, &verdict);
+}
+
+bool bid_verdict_report(struct bid_verdicts *verdicts, const struct stat *st)
+{
+	struct entry *set = set_of(verdicts, st->st_ino, st->st_dev);
+	bool reported = false;
+
+	pthread_mutex_lock(&verdicts->lock);
+	for (unsigned i = 0; i < WAYS; i++) {
+		if (!bid_stamp_is_of(&set[i].stamp, st))
+			continue;
+		reported = set[i].reported;
+		set[i].reported = true;
+	}
+	pthread_mutex_unlock(&verdicts->lock);
+	return !reported;
 }

@@ -20,7 +20,6 @@ struct bid_verdict_on {
 	int fault; /* why it cannot be unpacked: 0, -EFBIG or -EOPNOTSUPP */
 	bool has_dwarf;
 	bool has_symtab;
-	bool fresh; /* reached just now, not remembered: the time to log what is wrong */
 };
 
 /* The cache. Bounded (2 MiB), may be used by any thread. */
@@ -33,6 +32,9 @@ void bid_verdicts_free(struct bid_verdicts *verdicts);
  * cannot be read.
  */
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict);
+
+/* Is it to be reported that the file of @st is not served? Once, until the file changes or the cache has no place for it. */
+bool bid_verdict_report(struct bid_verdicts *verdicts, const struct stat *st);
 
 /* What unpacking the packed file of @st showed: @id, or the fault @fault if that is negative. */
 void bid_verdict_unpacked(struct bid_verdicts *verdicts, const struct stat *st, int fault, const struct bid_id *id);

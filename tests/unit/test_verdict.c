@@ -36,20 +36,21 @@ static void test_file_changed_just_now_is_read_again_and_reported_once(void **st
 	/* a time that is still to come is never old enough to be trusted */
 	st.st_ctim.tv_sec += 1000000;
 	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
-	assert_true(verdict.fresh);
+	assert_int_equal(verdict.id.bytes[0], 1);
+	assert_true(bid_verdict_report(verdicts, &st));
 	fill(fd, two);
 	assert_int_equal(bid_verdict(verdicts, fd, &st, true, &verdict), 0);
-	assert_false(verdict.fresh);
 	assert_int_equal(verdict.id.bytes[0], 2);
+	assert_false(bid_verdict_report(verdicts, &st));
 
 	/* a verdict on a file of old is remembered */
 	st.st_ctim.tv_sec = 1000;
 	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
-	assert_true(verdict.fresh);
+	assert_true(bid_verdict_report(verdicts, &st));
 	fill(fd, one);
 	assert_int_equal(bid_verdict(verdicts, fd, &st, false, &verdict), 0);
-	assert_false(verdict.fresh);
 	assert_int_equal(verdict.id.bytes[0], 2);
+	assert_false(bid_verdict_report(verdicts, &st));
 	bid_verdicts_free(verdicts);
 	close(fd);
 }
