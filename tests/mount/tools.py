@@ -5,9 +5,12 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import time
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BIDFS_BUILD") or os.environ.get("BID_BUILD_ROOT") or ROOT / "build").resolve()
@@ -29,7 +32,12 @@ def environment(home, **more):
 
 
 def run(*argv, status=0, timeout=60, **options):
-    """Run a program to its end. An exit status other than `status` (None: any) fails the test with what the program said."""
+    """Run a program to its end. An exit status other than `status` (None: any) fails the test with what the program said.
+
+    A test that needs a program which is not installed is skipped.
+    """
+    if "/" not in str(argv[0]) and not shutil.which(argv[0], path=(options.get("env") or os.environ).get("PATH")):
+        pytest.skip(f"needs {argv[0]}")
     done = subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout,
                           text=options.pop("text", True), errors=options.pop("errors", None), check=False, **options)
     assert status is None or done.returncode == status, \
