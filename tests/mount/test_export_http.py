@@ -5,7 +5,6 @@ import errno
 import itertools
 import os
 import pathlib
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -268,19 +267,15 @@ def test_hits_do_not_wait_for_misses(mount, mode, nginx, faults, place, store):
         try:
             # all that may wait do, one each
             fetching.await_waiters(exported, server.waiting)
-            begun = time.monotonic()
             for _ in range(server.waiting):
                 assert ask(kept)[2] == kept.read()
             with transfer:
                 assert transfer.read() == large.read()
-            took = time.monotonic() - begun
+            assert not any(answer.done() for answer in answers), "hits wait for misses"
         finally:
             upstream.behave()
             upstream.release()
         assert [answer.result()[::2] for answer in answers] == [(200, one.read()) for one in missing]
-    print(f"{took / server.waiting:.4f} s for a hit")
-    # no more than a bound: one that waited would take as long as the misses are let wait
-    assert took < 40
 
 
 def test_one_half_without_the_other(mount, nginx, split, place, store):

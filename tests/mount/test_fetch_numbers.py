@@ -136,9 +136,8 @@ def test_errors(mount, faults, place, env, code):
         m.permit(server.url)
         server.control("/reset")
         server.behave(f"error:{code}")
-        begun = time.monotonic()
         assert read(m.artifact(program.id)) == errno.EHOSTUNREACH
-        assert server.count() == (1 if code.endswith(":120") else 3) and time.monotonic() - begun < 30
+        assert server.count() == (1 if code.endswith(":120") else 3)
         assert m.counter("remembered_absent") == 0
         m.unmount()
     server.behave()
