@@ -10,6 +10,7 @@
 
 #include "kcore.h"
 #include "names.h"
+#include "staged.h"
 #include "tree.h"
 
 struct listing {
@@ -76,6 +77,14 @@ static int emit_entry(void *user, const char *name, enum bid_entry entry)
 	return emit(listing, name);
 }
 
+static int emit_staged(void *user, const struct bid_staged *staged)
+{
+	const struct listing *listing = user;
+	struct bid_node node = { .type = BID_NODE_STAGED, .id = staged->id, .serial = staged->serial };
+
+	return listing->fn(listing->user, staged->name, &node);
+}
+
 static int list_path(const struct listing *listing)
 {
 	const char *path = bid_node_path(listing->dir);
@@ -87,6 +96,8 @@ static int list_path(const struct listing *listing)
 				r = emit(listing, bid_names_fixed[i].name);
 	if (r == 0)
 		r = bid_store_each_entry(listing->tree->store, path, emit_entry, (void *)listing);
+	if (r == 0 && listing->tree->staging && bid_tree_is_temporary(path))
+		r = bid_staging_each_in(listing->tree->staging, path, emit_staged, (void *)listing);
 	return r == -ENOENT ? 0 : r;
 }
 

@@ -277,9 +277,10 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 		r = -EPERM;
 	} else if (r == 0) {
 		snprintf(path, sizeof(path), "%s", bid_node_path(&node));
-		r = bid_staging_is_written_in(fs->staging, path) ? -ENOTEMPTY : bid_store_rmdir(fs->store, path);
+		r = bid_staging_has_in(fs->staging, path, !bid_tree_is_temporary(path)) ? -ENOTEMPTY
+											: bid_store_rmdir(fs->store, path);
 	}
-	/* temporary names are not listed, so that nobody could empty the directory of them */
+	/* temporary names in "<path>/ID" are not listed, so that nobody could empty the directory of them */
 	if (r == 0) {
 		bid_staging_unname_in(fs->staging, path);
 		bid_inodes_remove(fs->inodes, &node);

@@ -73,7 +73,7 @@ int bid_publish_as(struct bid_fs *fs, struct bid_staged *staged, const struct bi
 	int r;
 
 	if (!is_final(dir, name))
-		return -EPERM;
+		return -EXDEV;
 	r = publish(fs, staged, &request, dir, name);
 	if (r < 0 && r != -ESTALE)
 		log_error(staged, dir, name, r);

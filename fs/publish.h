@@ -17,7 +17,8 @@
 
 /*
  * Publish @staged as the file @name of the directory @dir of @id, and log an error. Returns 0 and the artifact that it is now, of
- * no kind if it is a file of a copy of /proc/kcore; -EPERM if @name is no final name; or as bid_stage_publish().
+ * no kind if it is a file of a copy of /proc/kcore; -EXDEV if @name is no final name, so that a program copies; or as
+ * bid_stage_publish().
  */
 int bid_publish_as(struct bid_fs *fs, struct bid_staged *staged, const struct bid_id *id, const char *dir, const char *name,
 		   struct bid_request *ret_request);

@@ -285,6 +285,7 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 	const char *obstacle = fs->options->passthrough == BID_PASSTHROUGH_ON ? bid_mode_obstacle() : NULL;
 	int status = BID_EXIT_MOUNT;
 
+	fs->tree.staging = fs->staging;
 	/* what can be known now is told now: the daemon has no terminal */
 	if (obstacle) {
 		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);

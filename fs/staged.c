@@ -267,16 +267,30 @@ void bid_staged_unname(struct bid_staging *staging, struct bid_staged *staged)
 		bid_staged_put(staging, staged);
 }
 
-bool bid_staging_is_written_in(struct bid_staging *staging, const char *dir)
+int bid_staging_each_in(struct bid_staging *staging, const char *dir, int (*fn)(void *user, const struct bid_staged *staged),
+			void *user)
 {
 	struct entry *entry;
-	bool written = false;
+	int r = 0;
 
 	pthread_mutex_lock(&staging->lock);
 	TAILQ_FOREACH(entry, &staging->entries, link)
-	written |= entry->named && entry->writers > 0 && strcmp(entry->staged.dir, dir) == 0;
+	if (r == 0 && entry->named && strcmp(entry->staged.dir, dir) == 0)
+		r = fn(user, &entry->staged);
 	pthread_mutex_unlock(&staging->lock);
-	return written;
+	return r;
+}
+
+static int is_written(void *user, const struct bid_staged *staged)
+{
+	const bool *written = user;
+
+	return !*written || ((const struct entry *)staged)->writers > 0;
+}
+
+bool bid_staging_has_in(struct bid_staging *staging, const char *dir, bool written)
+{
+	return bid_staging_each_in(staging, dir, is_written, &written) != 0;
 }
 
 void bid_staging_unname_in(struct bid_staging *staging, const char *dir)

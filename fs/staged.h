@@ -64,8 +64,12 @@ void bid_staged_unname(struct bid_staging *staging, struct bid_staged *staged);
 
 bool bid_staged_has_name(struct bid_staging *staging, struct bid_staged *staged);
 
-/* Does anybody have a file in the directory @dir open for writing? */
-bool bid_staging_is_written_in(struct bid_staging *staging, const char *dir);
+/* Call @fn, with the lock held, for each named file in the directory @dir. A non-zero return ends it and is returned. */
+int bid_staging_each_in(struct bid_staging *staging, const char *dir, int (*fn)(void *user, const struct bid_staged *staged),
+			void *user);
+
+/* Has the directory @dir a named file, with @written one that somebody has open for writing? */
+bool bid_staging_has_in(struct bid_staging *staging, const char *dir, bool written);
 
 /* Take away the names of all files in the directory @dir. */
 void bid_staging_unname_in(struct bid_staging *staging, const char *dir);

@@ -11,11 +11,13 @@
 
 #include "node.h"
 
+struct bid_staging;
 struct bid_unlinked;
 
 struct bid_tree {
 	struct bid_store *store; /* borrowed */
 	struct bid_unlinked *probes, *links; /* unlinked ones; borrowed; NULL if nothing is unlinked */
+	struct bid_staging *staging; /* borrowed; NULL if nothing is written */
 	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 
@@ -40,7 +42,7 @@ enum bid_kind bid_tree_kind(const char *name);
 
 /*
  * Does the name of the directory @path, relative to the store, begin with a dot? rsync(1) makes such a one in "<path>/ID" for the
- * files that it moves to their final names later; nothing in it is published.
+ * files that it moves to their final names later; nothing in it is published, and all is listed.
  */
 bool bid_tree_is_temporary(const char *path);
 

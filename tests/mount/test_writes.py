@@ -476,9 +476,9 @@ def test_what_carries_an_id_does_not_change(view, scene):
     assert tools.errno_of(os.symlink, "../../../../etc/abcdef", view / ".build-id/ab/cdef") == errno.EINVAL
 
 
-@pytest.mark.parametrize("options", [[], ["--inplace"]], ids=lambda options: " ".join(options) or "plain")
+@pytest.mark.parametrize("options", [[], ["--inplace"], ["--delay-updates"]], ids=lambda options: " ".join(options) or "plain")
 def test_rsync_of_a_cache_gives_the_same_tree(view, scene, cache, store, options):
-    """rsync(1) writes under temporary names, or in place."""
+    """rsync(1) writes under temporary names, in place, or in a temporary directory."""
     if not shutil.which("rsync"):
         pytest.skip("rsync is missing")
     scene.perf(cache, "buildid-cache", "-a", scene.burn.path)
@@ -515,6 +515,21 @@ def test_file_moves_from_a_temporary_directory(view, scene):
     assert not view.artifact(scene.burn.id).exists()
     os.rename(place / ".~tmp~/elf", place / "elf")
     (place / ".~tmp~").rmdir()
+    # the mount tells the kernel of other names after the answer
+    tools.wait_until(view.artifact(scene.burn.id).exists, "the published file under its id")
     assert (place / "elf").read_bytes() == view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
-    (place / ".~tmp~").mkdir()
-    (place / ".~tmp~").rmdir()
+
+
+def test_temporary_directory_stays_until_it_is_empty(view, scene):
+    """rsync(1) removes the directory after each file that it moved, and rm -r what rsync(1) left."""
+    place = place_of(view, scene.burn)
+    temporary = place / ".~tmp~"
+    temporary.mkdir(parents=True)
+    for name in ("elf", "probes", ".elf.x"):
+        (place / ".moved").write_bytes(b"some bytes")
+        shutil.move(place / ".moved", temporary / name)
+    assert sorted(os.listdir(temporary)) == [".elf.x", "elf", "probes"]
+    assert (temporary / "elf").read_bytes() == b"some bytes"
+    assert tools.errno_of(temporary.rmdir) == errno.ENOTEMPTY
+    shutil.rmtree(temporary)
+    assert not temporary.exists() and not (place / ".moved").exists()

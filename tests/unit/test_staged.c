@@ -98,10 +98,10 @@ static void directory_is_written_while_a_writer_is_open(void **state)
 	struct bid_staged *a = file(*state, "a", "elf"), *b = file(*state, "b", ".elf.x");
 
 	bid_staged_open(staging, b, 1);
-	assert_true(bid_staging_is_written_in(staging, "b") && !bid_staging_is_written_in(staging, "a"));
+	assert_true(bid_staging_has_in(staging, "b", true) && !bid_staging_has_in(staging, "a", true));
 	bid_staging_unname_in(staging, "b");
 	assert_true(!has_name("b", ".elf.x") && has_name("a", "elf") && has_number(b->serial));
-	assert_false(bid_staging_is_written_in(staging, "b"));
+	assert_false(bid_staging_has_in(staging, "b", true));
 	assert_true(bid_staged_close(staging, b));
 	bid_staged_put(staging, a);
 	bid_staged_put(staging, b);
