@@ -2,7 +2,8 @@
 /*
  * The readers of store/elf against each other and against what libelf says of the same bytes:
  *   - the head of a file tells what the whole file tells, or nothing yet;
- *   - an id that the bounded reader finds is one that libelf finds in a note of the file;
+ *   - an id that the bounded reader finds is one that libelf finds in a note of the file. Where libelf refuses the whole file, for
+ *     the count of its sections, which the reader of segments does not look at, a note has it, and bid_elf_examine() refuses it;
  *   - if both find one they are the same, but for a file whose segments and sections name two different ones: there the bounded
  *     reader, which reads the segments first, may take the segments' id, and libelf's is the sections';
  *   - what is whole and has an id for bid_elf_examine() has one for bid_elf_identify();
@@ -28,6 +29,7 @@ struct carried {
 	struct bid_id ids[IDS_MAX];
 	size_t n;
 	bool more; /* than fit */
+	bool refused; /* the whole file */
 };
 
 static void add_notes(Elf *elf, uint64_t offset, uint64_t size, uint64_t align, struct carried *carried)
@@ -64,6 +66,7 @@ static void find_carried(const uint8_t *data, size_t size, struct carried *carri
 	memcpy(copy, data, size);
 	elf_version(EV_CURRENT);
 	elf = elf_memory(copy, size);
+	carried->refused = !elf;
 	if (!elf)
 		return;
 	for (Elf_Scn *scn = elf_nextscn(elf, NULL); scn; scn = elf_nextscn(elf, scn)) {
@@ -91,11 +94,8 @@ static bool is_carried(const struct carried *carried, const struct bid_id *id)
 	return carried->more;
 }
 
-/*
- * Does the file carry this id in a note that libelf does not see, because it is the last one of its range and not padded? The
- * padding matters for odd lengths only. A note of owner "GNU" has no padding before its descriptor.
- */
-static bool is_unpadded(const uint8_t *data, size_t size, const struct bid_id *id)
+/* Has the file a note with this id? A note of owner "GNU" has no padding before its descriptor. */
+static bool has_note(const uint8_t *data, size_t size, const struct bid_id *id)
 {
 	bool big = size > EI_DATA && data[EI_DATA] == ELFDATA2MSB;
 	uint32_t head[] = { 4, id->len, NT_GNU_BUILD_ID };
@@ -106,7 +106,13 @@ static bool is_unpadded(const uint8_t *data, size_t size, const struct bid_id *i
 	memcpy(note, head, sizeof(head));
 	memcpy(note + sizeof(head), "GNU", 4);
 	memcpy(note + sizeof(head) + 4, id->bytes, id->len);
-	return id->len % 8 != 0 && memmem(data, size, note, sizeof(head) + 4 + id->len);
+	return memmem(data, size, note, sizeof(head) + 4 + id->len);
+}
+
+/* Does libelf not see the note with this id, because it is the last one of its range and its odd length is not padded? */
+static bool is_unpadded(const uint8_t *data, size_t size, const struct bid_id *id)
+{
+	return id->len % 8 != 0 && has_note(data, size, id);
 }
 
 static bool is_contradictory(const struct carried *carried)
@@ -133,7 +139,7 @@ static void check_whole(int fd, const uint8_t *data, size_t size, const struct c
 	require(identified == 0 || identified == -ENODATA || identified == -ENOEXEC);
 	if (identified == 0) {
 		require(id->len > 0 && id->len <= BID_ID_MAX);
-		require(is_carried(carried, id) || is_unpadded(data, size, id));
+		require(is_carried(carried, id) || is_unpadded(data, size, id) || (carried->refused && has_note(data, size, id)));
 	}
 
 	r = by_libelf_identify(fd, &by_libelf);
@@ -142,7 +148,7 @@ static void check_whole(int fd, const uint8_t *data, size_t size, const struct c
 		require(bid_id_equal(id, &by_libelf) || is_contradictory(carried) || is_unpadded(data, size, id));
 
 	r = bid_elf_examine(fd, &info);
-	require(r == 0 || r == -ENOEXEC || r == -EBADMSG);
+	require(r == -ENOEXEC || r == -EBADMSG || (r == 0 && !carried->refused));
 	other = by_libelf_examine(fd, &all_libelf);
 	/* libelf takes some damaged files for none */
 	require((other == r && is_same(&info, &all_libelf)) || (other == -ENOEXEC && r == -EBADMSG));

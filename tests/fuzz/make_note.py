@@ -290,6 +290,7 @@ def files():
         "phoff-wraps": linked(e_phoff=2 ** 64 - 8),
         "shoff-wraps": linked(e_shoff=2 ** 64 - 8),
         "count-past-end": linked(e_phentsize=40, e_shoff=2 ** 63 - 1, shnum=0),
+        "count-of-35-bits": linked(shnum=0, zero_size=2 ** 34),
         "empty": b"",
         "magic": b"\x7fELF",
     }

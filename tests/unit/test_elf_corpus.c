@@ -67,6 +67,7 @@ static const struct {
 	{ "phoff-wraps", SHA1, 0, NULL, -EBADMSG },
 	{ "shoff-wraps", SHA1, 0, NULL, -EBADMSG },
 	{ "count-past-end", SHA1, 0, NULL, -EBADMSG },
+	{ "count-of-35-bits", SHA1, 0, NULL, -EBADMSG },
 	{ "empty", NULL, -ENOEXEC, NULL, -ENOEXEC },
 	{ "magic", NULL, -ENOEXEC, NULL, -ENOEXEC },
 };
