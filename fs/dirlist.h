@@ -2,30 +2,17 @@
 /*
  * An open directory: its names, at offsets that hold. Pure C: knows the namespace, not FUSE.
  *
- * Most directories are read when they are opened, and what is listed is what was there then. Those of links, which the kernel
- * keeps and rarely asks for, are read when the first name is asked for. The one with all ids, which may be a million, is read part
- * by part as it is listed, with a few parts in memory. Its offsets are made of the inode numbers: they mean the same at every time
- * and in every handle, whatever perf adds or removes in between. All are read anew when the listing goes back to the beginning.
+ * Most directories are read when they are opened, and a listing shows what was there then. Those of links, which the kernel keeps
+ * and rarely asks for, are read when the first name is asked for. The directory with all ids, which may be a million, is read part
+ * by part as it is listed, with one part in memory. Its offsets are made of the inode numbers: they mean the same at every time and
+ * in every handle, whatever perf adds or removes in between. A listing that goes back to the beginning reads anew.
  */
 #ifndef BID_FS_DIRLIST_H
 #define BID_FS_DIRLIST_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "tree.h"
 
 struct bid_dirlist;
-
-/*
- * Those that are open. The kernel need not say that one is closed before the session ends, and a thread that reads ahead must not
- * outlive the store.
- */
-struct bid_dirlists {
-	pthread_mutex_t lock; /* protects .first, and all links between lists */
-	struct bid_dirlist *first; /* owned */
-	atomic_uint threads; /* that read ahead */
-};
 
 /* One name, and where the listing goes on behind it. */
 struct bid_dirname {
@@ -36,22 +23,17 @@ struct bid_dirname {
 };
 
 /*
- * List @node, whose number is @number, until it is closed, or all of @lists are. @tree is borrowed. May block on disk. Errors as of
- * bid_tree_list(), and -ENOMEM.
+ * List @node, whose number is @number, until it is closed. @tree is borrowed. May block on disk. Errors as of bid_tree_list(), and
+ * -ENOMEM.
  */
-int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, const struct bid_node *node, uint64_t number,
-		     struct bid_dirlist **ret_list);
+int bid_dirlist_open(const struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dirlist **ret_list);
 
 /*
  * The first name at or behind @offset, which is 0 or the .next of a name. Returns 1 and that, 0 at the end, or a negative errno.
- * For one thread at a time.
+ * May block on disk. For one thread at a time.
  */
 int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname *ret_name);
 
-/* Free @list, which is one of @lists. */
-void bid_dirlist_close(struct bid_dirlists *lists, struct bid_dirlist *list);
-
-/* Free all, when nobody uses any of them any more. */
-void bid_dirlists_close_all(struct bid_dirlists *lists);
+void bid_dirlist_close(struct bid_dirlist *list);
 
 #endif

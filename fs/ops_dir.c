@@ -56,7 +56,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_dirlist *list = NULL;
-	int r = inode ? bid_dirlist_open(&fs->listings, &fs->tree, &inode->node, number, &list) : -ESTALE;
+	int r = inode ? bid_dirlist_open(&fs->tree, &inode->node, number, &list) : -ESTALE;
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -66,7 +66,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 		keep_ids(fs, &inode->node, number, fi);
 	fi->fh = (uintptr_t)list;
 	if (fuse_reply_open(req, fi) == -ENOENT)
-		bid_dirlist_close(&fs->listings, list);
+		bid_dirlist_close(list);
 }
 
 /* Somebody opened what might be a directory of sources, to read it, and it was found not to be one. */
@@ -104,6 +104,6 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	bid_dirlist_close(&bid_fs_of(req)->listings, (struct bid_dirlist *)(uintptr_t)fi->fh);
+	bid_dirlist_close((struct bid_dirlist *)(uintptr_t)fi->fh);
 	fuse_reply_err(req, 0);
 }
