@@ -159,6 +159,7 @@ static int serve(struct bid_fs *fs, int ready)
 		.wait_ms = fs->options->wait_ms,
 		.max_size = fs->options->max_size,
 		.along = true,
+		.loops = true,
 	};
 	bool serving;
 	int r;

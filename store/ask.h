@@ -65,6 +65,7 @@ struct bid_ask {
 	bool slow; /* another one was asked beside it for that */
 	bool probe; /* of one that was benched, until what comes looks right */
 	bool cancelled; /* the source was told to end it, or will be once start() has returned */
+	bool looped; /* cancelled because its source leads back here */
 	bool lost; /* cancelled because another source delivers: this one may be asked again */
 	TAILQ_ENTRY(bid_ask) link; /* in its flight */
 	TAILQ_ENTRY(bid_ask) job; /* in the broker's jobs */

@@ -17,6 +17,7 @@
 #include "base/trouble.h"
 #include "flight.h"
 #include "instead.h"
+#include "loop.h"
 
 #define NEGATIVE_MAX 100000
 
@@ -153,11 +154,17 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 {
 	struct bid_asked *asked = reallocarray(broker->asked, broker->n_sources + 1, sizeof(*asked));
+	int r;
 
 	if (!asked)
 		return -ENOMEM;
 	broker->asked = asked;
-	asked[broker->n_sources++] = (struct bid_asked){ .source = source, .stats = { .name = source->name } };
+	asked += broker->n_sources;
+	*asked = (struct bid_asked){ .source = source, .stats = { .name = source->name } };
+	r = bid_loop_init(&asked->loop, broker->n_sources);
+	if (r < 0)
+		return r;
+	broker->n_sources++;
 	broker->sources_hold += bid_hold_source(source->name);
 	if (source->limit_ms > broker->limit_ms)
 		broker->limit_ms = source->limit_ms;
@@ -243,6 +250,8 @@ int bid_broker_look(struct bid_broker *broker, const struct bid_request *request
 	}
 	if (r != -ENOENT && !bid_is_unusable(r))
 		return r;
+	if (bid_loop_hear(broker, &request->id))
+		return -ENOENT;
 	if (can_fetch(broker, request)) {
 		if (!broker->config.no_negative && bid_absences_ttl(broker->too_large, request, "") > 0)
 			return -EFBIG;

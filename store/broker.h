@@ -6,6 +6,7 @@
  *   flight.c	who waits for which download; how a download ends
  *   await.c	what becomes of a flight whose request another process fetches; its thread
  *   race.c	which sources a flight asks, and when
+ *   loop.c	which sources ask this broker in turn
  *   ask.c	one source that is asked for one flight: start, receive
  *   refresh.c	what was said is forgotten, at a caller's wish
  *   offline.c	no source is asked, at a caller's wish
@@ -53,12 +54,21 @@ struct bid_trouble {
 	int64_t logged_ms;
 };
 
+/* Whether a source asks this broker: loop.h. */
+struct bid_loop {
+	struct bid_id id; /* that nobody else asks for; does not change */
+	int64_t asked_ms; /* when the source was asked for it last; under the broker's lock */
+	_Atomic int64_t heard_ms; /* when a request for it arrived last */
+	_Atomic bool asking; /* the source has not answered yet */
+};
+
 /* A source and what it did so far. */
 struct bid_asked {
 	struct bid_source *source; /* owned */
 	struct bid_source_stats stats; /* under the broker's lock */
 	struct bid_trouble troubles[4]; /* under the broker's lock */
 	int64_t benched_until_ms; /* under the broker's lock */
+	struct bid_loop loop;
 	bool probed; /* that is over, and a request finds out, until its beginning is right; under the broker's lock */
 };
 

@@ -15,6 +15,10 @@ static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
 {
 	const struct bid_said *said = &ask->said;
 
+	if (ask->looped && said->outcome == BID_OUTCOME_CANCELLED) {
+		*ret_text = "asks this mount for the same";
+		return BID_OUTCOME_UNREACHABLE;
+	}
 	if (ask->receive_error == 0) {
 		*ret_text = said->text;
 		return said->outcome;

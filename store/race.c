@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "flight.h"
+#include "loop.h"
 #include "pace.h"
 
 enum { BROKEN_MAX = 2 }; /* bodies of one source, of which another was faster: then it is not asked again */
@@ -185,7 +186,7 @@ static bool is_open(struct bid_flight *flight)
 		return false;
 	if (flight->n_begun > 0)
 		return flight->n_racing > 1 || next(flight);
-	return flight->width < BID_RACE_MOST && next(flight);
+	return flight->broker->config.loops || (flight->width < BID_RACE_MOST && next(flight));
 }
 
 /* Has @ask been sent, and nothing come for so long that it is not to keep others from being asked? Under the lock. */
@@ -423,6 +424,7 @@ void bid_race_time_out(struct bid_flight *flight)
 {
 	struct bid_broker *broker = flight->broker;
 	struct bid_endings endings = { 0 };
+	size_t source = bid_loop_look(flight, &endings);
 
 	stop_timer(flight);
 	if (flight->n_begun > 0)
@@ -433,6 +435,8 @@ void bid_race_time_out(struct bid_flight *flight)
 	bid_flight_ref(flight);
 	pthread_mutex_unlock(&broker->lock);
 	bid_endings_cancel(&endings);
+	if (source != BID_LOOP_NONE)
+		bid_loop_ask(broker, source);
 	bid_race_step(flight);
 	pthread_mutex_lock(&broker->lock);
 	bid_flight_unref(flight);

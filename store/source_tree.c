@@ -15,7 +15,7 @@
 #include "tree_job.h"
 
 enum {
-	THREADS = 2,
+	THREADS = 4,
 	END_MS = 1000, /* how long the end waits for the file system */
 };
 

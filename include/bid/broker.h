@@ -21,6 +21,7 @@ struct bid_broker_config {
 	unsigned race_ms; /* a second source is asked if the first has not begun to answer by then, or is slow later; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
 	bool along; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
+	bool loops; /* programs that ask this broker may be sources too: find out whether one that says nothing is */
 	bool no_negative; /* forget what is remembered as absent, wrong or too large when it is asked for, and ask the sources */
 };
 

@@ -12,6 +12,7 @@ import time
 import pytest
 
 import programs
+import servers
 import tools
 from fetching import read, read_all
 
@@ -98,13 +99,16 @@ def test_one_that_does_not_answer(mount, faults, place):
     for program in made:
         server.serve(program)
     (place / "front").mkdir()
-    back = mount()
+    (place / "silent").mkdir()
+    # each has one of its own: the kernel lets the second who looks up a name wait for the first, even at his end
+    back, other = mount(), mount(on=place / "silent")
     # who looks for leaks stops all threads, and would wait for those that are left behind
     env = {"ASAN_OPTIONS": f"{os.environ.get('ASAN_OPTIONS', '')}:detect_leaks=0"}
     front = mount(f"url=file://{back}", f"url={server.url}", on=place / "front", env_more=env)
     # a wait of its own that is over first would let the next one ask before the first has failed
-    alone = mount(f"url=file://{back}", "wait=5", on=place / "front", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
-    tools.stop(back.pid)
+    alone = mount(f"url=file://{other}", "wait=5", on=place / "front", env_more={**env, "DEBUGINFOD_TIMEOUT": "1"})
+    for m in (back, other):
+        tools.stop(m.pid)
     try:
         assert [read(front.artifact(program.id)) for program in made] == [program.read() for program in made]
         begun = time.monotonic()
@@ -122,12 +126,13 @@ def test_one_that_does_not_answer(mount, faults, place):
         absent = [alone.artifact(f"{number:02x}" * 20) for number in range(16, 24)]
         assert read_all(absent) == [errno.ENOENT] * 8
         tools.wait_until(lambda: alone.status()["flights"] == [], "the end of these, too")
-        for m in (front, alone):
-            m.permit_open(back.path)
+        front.permit_open(back.path)
+        alone.permit_open(other.path)
         front.unmount()
         alone.unmount()
     finally:
-        back.process.send_signal(signal.SIGCONT)
+        for m in (back, other):
+            m.process.send_signal(signal.SIGCONT)
 
 
 def test_one_that_answers_again(mount, place):
@@ -207,6 +212,36 @@ def test_itself_by_another_name(mount, faults, place):
     # of the first, too, unless the server was quicker
     assert 3 <= m.counter("remembered_absent") <= 2 + 3, m.status()
     assert all(1 <= source["asked"] <= 2 for source in m.status()["sources"][:2]), m.status()
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_two_mounts_that_ask_each_other_do_not_wait(mount, place, readers):
+    """Each waits for the other, until one notices; for the second reader of one name the kernel asks nobody."""
+    program, absent = programs.small(place / "app"), [f"{number:02x}" * 20 for number in range(16, 18)]
+    (place / "second").mkdir()
+    programs.into_store(place / "second", program.id, "/usr/bin/app", program.path)
+    first = mount(f"url=file://{place}/m1", "wait=600")
+    second = mount(f"url=file://{first}", "wait=600", on=place / "second")
+    assert second.path == place / "m1"
+    assert read_all([m.artifact(ident) for m in (first, second)[:readers] for ident in absent]) == [errno.ENOENT] * 2 * readers
+    for m in (first, second):
+        m.permit(f"file://{place}/m")
+    assert "asks this mount for the same" in first.log() + second.log()
+    # what one of them has, the other has
+    assert read(first.artifact(program.id)) == program.read()
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_mount_and_debuginfod_that_ask_each_other_do_not_wait(mount, place, env, readers):
+    program, absent = programs.small(place / "scanned" / "app"), "ab" * 20
+    with servers.stopping() as keep:
+        server = keep(servers.Debuginfod([place / "scanned"], place, {**env, "DEBUGINFOD_URLS": f"file://{place}/m0",
+                                                                      "DEBUGINFOD_TIMEOUT": "600"}))
+        server.await_scan()
+        m = mount(f"url={server.url}", "wait=600")
+        assert read_all([m.artifact(absent), m.artifact(absent, "executable")][:readers]) == [errno.ENOENT] * readers
+        m.expect("asks this mount for the same")
+        assert read(m.artifact(program.id)) == program.read()
 
 
 def test_threads_leave_signals_alone(mount, faults, place):

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Loops: a source may ask this broker for the artifact that the broker asks it for, as two mounts do that name each other, or a
+ * mount and a debuginfod. Then neither answers before the other. A request does not tell where it comes from, and the kernel
+ * keeps a second request for a name to itself. Therefore the broker also asks a source that says nothing for race_ms for an id that
+ * it made for that source. If a request for the id arrives here, the source leads back. For LOOP_KNOWN_MS, each ask of the source
+ * that has no header after LOOP_TURNS times race_ms then ends as unreachable. A source that leads back still
+ * delivers its artifacts.
+ */
+#ifndef BID_LOOP_H
+#define BID_LOOP_H
+
+#include "race.h"
+
+#define BID_LOOP_NONE SIZE_MAX
+
+/* Make the id of @loop. Returns 0 or a negative errno. */
+int bid_loop_init(struct bid_loop *loop, size_t source);
+
+/*
+ * Collect those asks of @flight in @endings that a loop keeps from an answer. Returns the index of a source to call bid_loop_ask()
+ * for, or BID_LOOP_NONE. Under the lock.
+ */
+size_t bid_loop_look(struct bid_flight *flight, struct bid_endings *endings);
+
+/* Ask the source of index @source for its id. Without the lock. */
+void bid_loop_ask(struct bid_broker *broker, size_t source);
+
+/* Return whether @id is the id of a source, which leads back then. From any thread. */
+bool bid_loop_hear(struct bid_broker *broker, const struct bid_id *id);
+
+#endif
