@@ -161,18 +161,4 @@ struct bid_source {
 int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
 			struct bid_source **ret_source);
 
-/*
- * An in-memory source, for tests and as the example. It answers from inside start(), with what was put into it.
- */
-int bid_source_memory_new(const char *name, struct bid_source **ret_source);
-
-/* Let it deliver a copy of @len bytes at @data for @request. */
-int bid_source_memory_put(struct bid_source *source, const struct bid_request *request, const void *data, size_t len);
-
-/* What it says of everything else; BID_OUTCOME_ABSENT at first. */
-void bid_source_memory_set_default(struct bid_source *source, enum bid_outcome outcome);
-
-/* How many times start() was called. */
-unsigned bid_source_memory_asked(const struct bid_source *source);
-
 #endif

@@ -143,7 +143,7 @@ struct bid_source *scene_memory(struct scene *scene, const char *name)
 {
 	struct bid_source *source;
 
-	assert_int_equal(bid_source_memory_new(name, &source), 0);
+	assert_int_equal(source_memory_new(name, &source), 0);
 	assert_int_equal(bid_broker_add_source(scene->broker, source), 0);
 	return source;
 }
@@ -171,7 +171,7 @@ void put_elf(struct bid_source *source, uint8_t asked, uint8_t carried)
 {
 	struct bid_request request = elf_of(asked);
 
-	assert_int_equal(bid_source_memory_put(source, &request, elfs[carried].data, elfs[carried].len), 0);
+	assert_int_equal(source_memory_put(source, &request, elfs[carried].data, elfs[carried].len), 0);
 }
 
 int64_t now_ms(void)

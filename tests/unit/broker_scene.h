@@ -16,6 +16,8 @@
 
 #include <bid/broker.h>
 
+#include "source_memory.h"
+
 /* A large ELF file: the early check has done its work long before its end. */
 #define LARGE (300 * 1024)
 

@@ -33,7 +33,7 @@ static void test_fetched_once_then_local(void **state)
 	assert_true(call_over(again));
 	assert_content(again->fd, 0xa);
 	assert_int_equal(again->n_verdicts, 0);
-	assert_int_equal(bid_source_memory_asked(source), 1);
+	assert_int_equal(source_memory_asked(source), 1);
 	assert_int_equal(stats_of(scene).fetched, 1);
 	assert_int_equal(stats_of(scene).hits, 2);
 
@@ -71,7 +71,7 @@ static void test_the_leader_looks_again(void **state)
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);
-	assert_int_equal(bid_source_memory_asked(source), 1);
+	assert_int_equal(source_memory_asked(source), 1);
 }
 
 static void test_sources_are_asked_in_order(void **state)
@@ -93,7 +93,7 @@ static void test_sources_are_asked_in_order(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_string_equal(call->sources[1], "second");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
-	assert_int_equal(bid_source_memory_asked(source[2]), 0);
+	assert_int_equal(source_memory_asked(source[2]), 0);
 }
 
 static void test_wrong_build_goes_to_the_next_source(void **state)
@@ -146,7 +146,7 @@ static void test_truncated_is_rejected(void **state)
 	scene_broker(scene, &patient);
 	cut = scene_memory(scene, "cut");
 	whole = scene_memory(scene, "whole");
-	assert_int_equal(bid_source_memory_put(cut, &request, data, len - 1000), 0);
+	assert_int_equal(source_memory_put(cut, &request, data, len - 1000), 0);
 	put_elf(whole, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
@@ -209,7 +209,7 @@ static void test_bodies_do_not_mix(void **state)
 	cut = scene_memory(scene, "cut");
 	empty = scene_held(scene, "empty");
 	headless = scene_held(scene, "headless");
-	assert_int_equal(bid_source_memory_put(cut, &request, data, len - 1), 0);
+	assert_int_equal(source_memory_put(cut, &request, data, len - 1), 0);
 	empty->outcome = BID_OUTCOME_FOUND;
 	held_elf(headless, 0xa);
 	headless->no_head = true;
@@ -235,8 +235,8 @@ static void test_too_large_is_not_remembered_without_the_others(void **state)
 	scene_broker(scene, &patient);
 	large = scene_memory(scene, "large");
 	other = scene_memory(scene, "other");
-	bid_source_memory_set_default(large, BID_OUTCOME_TOO_LARGE);
-	bid_source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(large, BID_OUTCOME_TOO_LARGE);
+	source_memory_set_default(other, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &request, NULL), -EFBIG);
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
@@ -276,16 +276,16 @@ static void test_too_large(void **state)
 	assert_int_equal(stats_of(scene).rejected, 0);
 
 	/* remembered, as what it is */
-	asked = bid_source_memory_asked(memory);
+	asked = source_memory_asked(memory);
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &told, NULL), -EFBIG);
-	assert_int_equal(bid_source_memory_asked(memory), asked);
+	assert_int_equal(source_memory_asked(memory), asked);
 
 	/* a trouble elsewhere does not hide it */
 	held->body = NULL;
-	bid_source_memory_set_default(memory, BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(memory, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &other, NULL), -EFBIG);
-	assert_int_equal(bid_source_memory_asked(memory), asked + 1);
+	assert_int_equal(source_memory_asked(memory), asked + 1);
 }
 
 static void test_what_no_source_can_have(void **state)
@@ -308,7 +308,7 @@ static void test_what_no_source_can_have(void **state)
 	assert_int_equal(ttl, 0);
 	assert_int_equal(fetch(scene, &kallsyms, NULL), -ENOENT);
 	assert_true(fetch(scene, &nothing, NULL) < 0);
-	assert_int_equal(bid_source_memory_asked(source), 0);
+	assert_int_equal(source_memory_asked(source), 0);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
 }
 
@@ -325,7 +325,7 @@ static void test_a_read_only_store_fetches_nothing(void **state)
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(find(scene, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	assert_int_equal(bid_source_memory_asked(source), 0);
+	assert_int_equal(source_memory_asked(source), 0);
 }
 
 int main(void)

@@ -27,7 +27,7 @@ static void test_cancel_before_use(void **state)
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	bid_broker_cancel(scene->broker, call->ticket);
-	assert_int_equal(bid_source_memory_asked(source), 0);
+	assert_int_equal(source_memory_asked(source), 0);
 	assert_int_equal(stats_of(scene).interrupted, 1);
 }
 
@@ -85,7 +85,7 @@ static void test_the_last_to_give_up_ends_the_transfer(void **state)
 	wait_for_no_flights(scene);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(bid_source_memory_asked(next), 0);
+	assert_int_equal(source_memory_asked(next), 0);
 	assert_int_equal(stats_of(scene).interrupted, 2);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
 	assert_int_equal(bid_broker_source_stats(scene->broker, 0, &stats), 0);
@@ -217,7 +217,7 @@ static void test_cancel_between_sources(void **state)
 	wait_for_no_flights(scene);
 	assert_int_equal(held->asked, BID_PUBLISHERS + 2);
 	assert_int_equal(held->cancels, 0);
-	assert_int_equal(bid_source_memory_asked(next), BID_PUBLISHERS + 1);
+	assert_int_equal(source_memory_asked(next), BID_PUBLISHERS + 1);
 }
 
 /* Cancels that fall on any moment of a materialise(): one answer each, and the broker is whole afterwards. */

@@ -21,7 +21,7 @@ static void test_nobody_is_asked(void **state)
 	put_elf(source, 0xb, 0xb);
 	assert_int_equal(fetch(scene, &here, NULL), 0);
 	assert_int_equal(fetch(scene, &absent, NULL), -ENOENT);
-	assert_int_equal(bid_source_memory_asked(source), 2);
+	assert_int_equal(source_memory_asked(source), 2);
 
 	bid_broker_set_offline(scene->broker, true);
 	assert_true(bid_broker_is_offline(scene->broker));
@@ -32,13 +32,13 @@ static void test_nobody_is_asked(void **state)
 		assert_int_equal(find(scene, &wanted, NULL), -EHOSTUNREACH);
 		assert_int_equal(fetch(scene, &wanted, NULL), -EHOSTUNREACH);
 	}
-	assert_int_equal(bid_source_memory_asked(source), 2);
+	assert_int_equal(source_memory_asked(source), 2);
 	assert_true(stats_of(scene).unknown > 0);
 
 	bid_broker_set_offline(scene->broker, false);
 	assert_int_equal(fetch(scene, &wanted, &call), 0);
 	assert_content(call->fd, 0xb);
-	assert_int_equal(bid_source_memory_asked(source), 3);
+	assert_int_equal(source_memory_asked(source), 3);
 }
 
 /* If the one that is being asked does not deliver, no other one is asked. */

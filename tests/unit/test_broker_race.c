@@ -74,7 +74,7 @@ static void test_a_silent_one_is_overtaken(void **state)
 	held_wait_done(first, 1);
 	assert_int_equal(first->cancels, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(bid_source_memory_asked(third), 0);
+	assert_int_equal(source_memory_asked(third), 0);
 
 	/* who delivered last is asked first */
 	scene_race_ms(scene, BID_RACE_NEVER);
@@ -98,10 +98,10 @@ static void test_nobody_is_asked_beside_one_that_answers(void **state)
 	put_elf(second, 0xa, 0xa);
 	call = race_from_headers(scene, first);
 	sleep_ms(5 * RACE);
-	assert_int_equal(bid_source_memory_asked(second), 0);
+	assert_int_equal(source_memory_asked(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(bid_source_memory_asked(second), 0);
+	assert_int_equal(source_memory_asked(second), 0);
 }
 
 static bool is_preferred(struct scene *scene, size_t source)
@@ -246,7 +246,7 @@ static void test_one_after_the_other_on_request(void **state)
 	call = call_for(scene, &request);
 	held_wait(first, 1);
 	sleep_ms(2 * BID_RACE_MS);
-	assert_int_equal(bid_source_memory_asked(second), 0);
+	assert_int_equal(source_memory_asked(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);
 }
@@ -459,7 +459,7 @@ static void test_a_no_lets_the_next_one_in(void **state)
 	third = scene_memory(scene, "third");
 	put_elf(third, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
-	assert_int_equal(bid_source_memory_asked(second), 1);
+	assert_int_equal(source_memory_asked(second), 1);
 	assert_int_equal(call->n_verdicts, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_string_equal(call->sources[1], "third");
@@ -480,10 +480,10 @@ static void test_absence_needs_the_silent_one_too(void **state)
 	second = scene_memory(scene, "second");
 	call = call_for(scene, &request);
 	held_wait(first, 1);
-	for (int64_t begun = now_ms(); bid_source_memory_asked(second) == 0; sleep_ms(1))
+	for (int64_t begun = now_ms(); source_memory_asked(second) == 0; sleep_ms(1))
 		assert_true(now_ms() - begun < 20000);
 	sleep_ms(RACE);
-	assert_int_equal(bid_source_memory_asked(second), 1);
+	assert_int_equal(source_memory_asked(second), 1);
 	assert_false(call_over(call));
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);

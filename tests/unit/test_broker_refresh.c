@@ -24,13 +24,13 @@ static void test_absent_is_asked_for_again(void **state)
 	assert_int_equal(bid_broker_refresh(scene->broker, &debuginfo, false), 0);
 	assert_int_equal(find(scene, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(scene, &debuginfo, NULL), -ENOENT);
-	assert_int_equal(bid_source_memory_asked(source), 3);
+	assert_int_equal(source_memory_asked(source), 3);
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(bid_broker_refresh(scene->broker, &all, false), 0);
 	assert_int_equal(stats_of(scene).negative_entries, 0);
 	assert_int_equal(find(scene, &debuginfo, NULL), -EINPROGRESS);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
-	assert_int_equal(bid_source_memory_asked(source), 4);
+	assert_int_equal(source_memory_asked(source), 4);
 }
 
 static void test_whatever_was_said(void **state)
@@ -44,9 +44,9 @@ static void test_whatever_was_said(void **state)
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
-		bid_source_memory_set_default(source, outcomes[i]);
+		source_memory_set_default(source, outcomes[i]);
 		assert_int_not_equal(fetch(scene, &request, NULL), 0);
-		assert_int_equal(bid_source_memory_asked(source), ++asked);
+		assert_int_equal(source_memory_asked(source), ++asked);
 		assert_int_equal(bid_broker_refresh(scene->broker, &request, false), 0);
 	}
 	/* and what was wrong with it */

@@ -37,7 +37,7 @@ static void test_it_is_cut_out_of_a_whole(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
-	assert_int_equal(bid_source_memory_asked(source), 3);
+	assert_int_equal(source_memory_asked(source), 3);
 	assert_int_equal(stats_of(scene).absent, 0);
 	assert_int_equal(find(scene, &section, NULL), 0);
 	bid_request_release(&section);
@@ -62,13 +62,13 @@ static void test_no_file_has_it(void **state)
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
 	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
-	assert_int_equal(bid_source_memory_asked(one), 3);
+	assert_int_equal(source_memory_asked(one), 3);
 	/* whoever has not said so is asked */
 	other = scene_memory(scene, "other");
 	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
 	assert_int_equal(call->n_verdicts, 2);
-	assert_int_equal(bid_source_memory_asked(one), 3);
-	assert_int_equal(bid_source_memory_asked(other), 1);
+	assert_int_equal(source_memory_asked(one), 3);
+	assert_int_equal(source_memory_asked(other), 1);
 	bid_request_release(&section);
 	bid_request_release(&source_file);
 }
@@ -81,9 +81,9 @@ static void test_an_outage_is_no_reason_for_more(void **state)
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
-	bid_source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &section, NULL), -EHOSTUNREACH);
-	assert_int_equal(bid_source_memory_asked(source), 1);
+	assert_int_equal(source_memory_asked(source), 1);
 	bid_request_release(&section);
 }
 
@@ -95,7 +95,7 @@ static void test_one_of_two_is_dead(void **state)
 	struct bid_source *alive;
 
 	scene_broker(scene, &patient);
-	bid_source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
 	alive = scene_memory(scene, "alive");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
 		uint8_t byte = (uint8_t)(0xa + i);
@@ -103,7 +103,7 @@ static void test_one_of_two_is_dead(void **state)
 		struct call *call;
 
 		put_elf(alive, byte, byte);
-		bid_source_memory_set_default(alive, outcomes[i]);
+		source_memory_set_default(alive, outcomes[i]);
 		assert_int_equal(fetch(scene, &section, &call), 0);
 		assert_true(call->size > 0 && call->size < LARGE);
 		bid_request_release(&section);
@@ -118,7 +118,7 @@ static void test_what_is_not_known_is_not_absent(void **state)
 	struct call *call;
 
 	scene_broker(scene, &patient);
-	bid_source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
 	scene_memory(scene, "alive");
 	assert_int_equal(fetch(scene, &section, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_verdicts, 6);
@@ -271,7 +271,7 @@ static void test_cancel_before_use(void **state)
 	bid_broker_materialise(scene->broker, call->ticket, &section);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	assert_int_equal(bid_source_memory_asked(source), 0);
+	assert_int_equal(source_memory_asked(source), 0);
 	bid_request_release(&section);
 }
 

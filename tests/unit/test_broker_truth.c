@@ -104,7 +104,7 @@ static void test_evidence_is_bounded(void **state)
 
 		/* as if each were the first one */
 		scene->broker->asked[0].stats.strikes = 0;
-		assert_int_equal(bid_source_memory_put(wrong, &request, "<html>", 6), 0);
+		assert_int_equal(source_memory_put(wrong, &request, "<html>", 6), 0);
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
 	assert_int_equal(quarantined(scene, ".json", path), 64);
@@ -121,7 +121,7 @@ static void test_evidence_is_bounded(void **state)
 
 	/* an ELF file by its first bytes, and large */
 	memcpy(web_page, elf_bytes(0xb, &(size_t){ 0 }), 64);
-	assert_int_equal(bid_source_memory_put(wrong, &large, web_page, 3 << 20), 0);
+	assert_int_equal(source_memory_put(wrong, &large, web_page, 3 << 20), 0);
 	assert_int_equal(fetch(scene, &large, NULL), -EBADMSG);
 	assert_int_equal(quarantined(scene, ".json", path), 1);
 	path[strlen(path) - strlen(".json")] = '\0';
@@ -148,8 +148,8 @@ static void test_who_was_wrong_is_asked_last(void **state)
 	assert_int_equal(source_stats(scene, 0).strikes, 1);
 	assert_true(source_stats(scene, 1).preferred);
 	assert_int_equal(fetch(scene, &second, NULL), 0);
-	assert_int_equal(bid_source_memory_asked(wrong), 1);
-	assert_int_equal(bid_source_memory_asked(right), 2);
+	assert_int_equal(source_memory_asked(wrong), 1);
+	assert_int_equal(source_memory_asked(right), 2);
 	assert_true(source_stats(scene, 2).preferred);
 }
 
@@ -166,13 +166,13 @@ static void test_what_carries_no_id_clears_nobody(void **state)
 	scene_broker(scene, &patient);
 	wrong = scene_memory(scene, "wrong");
 	right = scene_memory(scene, "right");
-	assert_int_equal(bid_source_memory_put(wrong, &program, "<html>", 6), 0);
-	assert_int_equal(bid_source_memory_put(wrong, &file, "<html>", 6), 0);
+	assert_int_equal(source_memory_put(wrong, &program, "<html>", 6), 0);
+	assert_int_equal(source_memory_put(wrong, &file, "<html>", 6), 0);
 	put_elf(right, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &program, NULL), 0);
 	assert_int_equal(source_stats(scene, 0).strikes, 1);
 	assert_int_equal(fetch(scene, &file, NULL), 0);
-	assert_int_equal(bid_source_memory_asked(right), 2);
+	assert_int_equal(source_memory_asked(right), 2);
 	assert_int_equal(source_stats(scene, 0).strikes, 1);
 	assert_true(source_stats(scene, 1).preferred);
 	bid_detail_unref(detail);
@@ -294,7 +294,7 @@ static void test_wrong_is_remembered(void **state)
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "what it sent was wrong"));
-	assert_int_equal(bid_source_memory_asked(wrong), 1);
+	assert_int_equal(source_memory_asked(wrong), 1);
 	assert_int_equal(quarantined(scene, ".json", path), 1);
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 	now += 90;
@@ -363,7 +363,7 @@ static void test_other_bytes_than_the_first(void **state)
 	/* the same build by its id, and sound, but another file */
 	scene_broker(scene, &patient);
 	first = scene_memory(scene, "first");
-	assert_int_equal(bid_source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "other bytes"));
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
@@ -373,7 +373,7 @@ static void test_other_bytes_than_the_first(void **state)
 	/* another server has the first bytes */
 	scene_broker(scene, &patient);
 	first = scene_memory(scene, "first");
-	assert_int_equal(bid_source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
 	second = scene_memory(scene, "second");
 	put_elf(second, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
@@ -384,7 +384,7 @@ static void test_other_bytes_than_the_first(void **state)
 	/* the user wants them all the same, and from then on they are the ones */
 	scene_broker(scene, &(struct bid_broker_config){ .accept = true });
 	first = scene_memory(scene, "first");
-	assert_int_equal(bid_source_memory_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(source_memory_put(first, &request, changed, len + 16), 0);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_int_equal(call->size, len + 16);
 	scene_end_broker(scene);

@@ -37,8 +37,8 @@ static void test_absent_everywhere_is_remembered(void **state)
 	call = call_for(scene, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -ENOENT);
-	assert_int_equal(bid_source_memory_asked(source[0]), 1);
-	assert_int_equal(bid_source_memory_asked(source[1]), 1);
+	assert_int_equal(source_memory_asked(source[0]), 1);
+	assert_int_equal(source_memory_asked(source[1]), 1);
 	assert_int_equal(stats_of(scene).negative_entries, 2);
 	assert_int_equal(stats_of(scene).absent, 3);
 	assert_int_equal(find(scene, &debuginfo, NULL), -EINPROGRESS);
@@ -68,7 +68,7 @@ static void test_remembered_absence_expires(void **state)
 	assert_int_equal(ttl, 1);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	assert_int_equal(bid_source_memory_asked(source), 2);
+	assert_int_equal(source_memory_asked(source), 2);
 	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
 	assert_int_equal(ttl, 10 * 60);
 
@@ -96,7 +96,7 @@ static void test_no_negative_asks_again(void **state)
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	assert_int_equal(bid_source_memory_asked(source), 2);
+	assert_int_equal(source_memory_asked(source), 2);
 }
 
 /* What one source said is not asked of it again while another could not be asked; and it outlives the program. */
@@ -110,22 +110,22 @@ static void test_each_source_is_remembered(void **state)
 	scene_broker(scene, &patient);
 	has_not = scene_memory(scene, "has not");
 	down = scene_memory(scene, "down");
-	bid_source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_verdicts, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_non_null(strstr(call->texts[0], "said so before"));
-	assert_int_equal(bid_source_memory_asked(has_not), 1);
-	assert_int_equal(bid_source_memory_asked(down), 2);
+	assert_int_equal(source_memory_asked(has_not), 1);
+	assert_int_equal(source_memory_asked(down), 2);
 	scene_end_broker(scene);
 
 	scene_broker(scene, &patient);
 	has_not = scene_memory(scene, "has not");
 	scene_memory(scene, "down");
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	assert_int_equal(bid_source_memory_asked(has_not), 0);
+	assert_int_equal(source_memory_asked(has_not), 0);
 	assert_int_equal(find(scene, &request, NULL), -ENOENT);
 	scene_end_broker(scene);
 
@@ -149,7 +149,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
-	bid_source_memory_set_default(source, BID_OUTCOME_UNSUPPORTED);
+	source_memory_set_default(source, BID_OUTCOME_UNSUPPORTED);
 	bid_absences_free(scene->broker->unsupported);
 	assert_int_equal(bid_absences_new(NULL, 100, read_clock, &now, &scene->broker->unsupported), 0);
 	/* however often: its time does not grow */
@@ -159,7 +159,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 		assert_int_equal(fetch(scene, &request, &call), -ENOENT);
 		assert_int_equal(call->n_verdicts, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
-		assert_int_equal(bid_source_memory_asked(source), times);
+		assert_int_equal(source_memory_asked(source), times);
 		assert_int_equal(stats_of(scene).negative_entries, 0);
 		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 		now += 90;
@@ -172,7 +172,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 	/* nor is it known to whoever comes next */
 	request = elf_of(0xb);
 	scene_broker(scene, &patient);
-	bid_source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNSUPPORTED);
+	source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNSUPPORTED);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	scene_end_broker(scene);
 	scene_broker(scene, &patient);
@@ -194,12 +194,12 @@ static void test_a_section_is_never_remembered(void **state)
 	request.detail = name;
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
-	assert_int_equal(bid_source_memory_put(source, &debuginfo, elf, len), 0);
+	assert_int_equal(source_memory_put(source, &debuginfo, elf, len), 0);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	/* twice for it, and once for each file that it could be in, of which one is remembered to be absent */
-	assert_int_equal(bid_source_memory_asked(source), 4);
+	assert_int_equal(source_memory_asked(source), 4);
 	assert_int_equal(stats_of(scene).negative_entries, 1);
 	bid_detail_unref(name);
 }
@@ -218,7 +218,7 @@ static void test_unreachable_is_not_remembered(void **state)
 		struct bid_request request = elf_of(0x10 + i);
 		struct call *call;
 
-		bid_source_memory_set_default(bad, outcomes[i]);
+		source_memory_set_default(bad, outcomes[i]);
 		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_verdicts, 2);
 		assert_int_equal(call->outcomes[0], outcomes[i]);
@@ -242,19 +242,19 @@ static void test_unknown_lingers(void **state)
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
-	bid_source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(source, BID_OUTCOME_UNREACHABLE);
 	begun = now_ms();
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_verdicts, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	}
-	asked = bid_source_memory_asked(source);
+	asked = source_memory_asked(source);
 	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_FLIGHT_LINGER);
 	sleep_ms(300);
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
-	assert_int_equal(bid_source_memory_asked(source), asked + 1);
+	assert_int_equal(source_memory_asked(source), asked + 1);
 }
 
 /* Two sources, of which @ret_held is asked first, and that in memory, the result, after it. */
@@ -314,7 +314,7 @@ static void test_local_trouble_ends_it(void **state)
 	assert_int_equal(call->error, -EMFILE);
 	assert_int_equal(call->n_verdicts, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
-	assert_int_equal(bid_source_memory_asked(second), 0);
+	assert_int_equal(source_memory_asked(second), 0);
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 }
 
@@ -443,7 +443,7 @@ static void test_messages(void **state)
 	scene_broker(scene, &patient);
 	down = scene_memory(scene, "down");
 	lying = scene_memory(scene, "lying");
-	bid_source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(down, BID_OUTCOME_UNREACHABLE);
 	put_elf(lying, 0x1, 0xa);
 	put_elf(lying, 0x2, 0xa);
 	put_elf(lying, 0xa, 0xa);

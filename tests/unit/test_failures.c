@@ -75,7 +75,7 @@ static void test_the_broker_keeps_troubles_and_no_absence(void **state)
 	bid_broker_each_failure(scene->broker, see, &seen);
 	assert_int_equal(seen.n, 0);
 
-	bid_source_memory_set_default(source, BID_OUTCOME_REFUSED);
+	source_memory_set_default(source, BID_OUTCOME_REFUSED);
 	assert_int_equal(fetch(scene, &bad, NULL), -EHOSTUNREACH);
 	bid_broker_each_failure(scene->broker, see, &seen);
 	assert_int_equal(seen.n, 1);

@@ -43,7 +43,7 @@ static void test_the_last_word_of_each(void **state)
 	scene_broker(scene, &patient);
 	scene_memory(scene, "first");
 	second = scene_memory(scene, "second");
-	bid_source_memory_set_default(second, BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(second, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(heard(scene, 0xa).n, 0);
 	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
 	told = heard(scene, 0xa);
@@ -90,7 +90,7 @@ static void test_the_oldest_goes(void **state)
 	struct bid_request one = elf_of(0xa), source = request_of(0xb, BID_KIND_SOURCE);
 
 	scene_broker(scene, &patient);
-	bid_source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNREACHABLE);
+	source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &one, NULL), -EHOSTUNREACH);
 	for (unsigned i = 0; i < BID_HEARD_MAX; i++) {
 		struct bid_detail *detail;

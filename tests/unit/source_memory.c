@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/source.h>
+#include "source_memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -105,7 +105,7 @@ static const struct bid_source_ops memory_ops = {
 	.free = memory_free,
 };
 
-int bid_source_memory_new(const char *name, struct bid_source **ret_source)
+int source_memory_new(const char *name, struct bid_source **ret_source)
 {
 	bid_auto_free struct memory *memory = calloc(1, sizeof(*memory));
 
@@ -122,7 +122,7 @@ int bid_source_memory_new(const char *name, struct bid_source **ret_source)
 	return 0;
 }
 
-int bid_source_memory_put(struct bid_source *source, const struct bid_request *request, const void *data, size_t len)
+int source_memory_put(struct bid_source *source, const struct bid_request *request, const void *data, size_t len)
 {
 	struct memory *memory = memory_of(source);
 	struct artifact *artifact = malloc(sizeof(*artifact) + len);
@@ -141,7 +141,7 @@ int bid_source_memory_put(struct bid_source *source, const struct bid_request *r
 	return 0;
 }
 
-void bid_source_memory_set_default(struct bid_source *source, enum bid_outcome outcome)
+void source_memory_set_default(struct bid_source *source, enum bid_outcome outcome)
 {
 	struct memory *memory = memory_of(source);
 
@@ -150,7 +150,7 @@ void bid_source_memory_set_default(struct bid_source *source, enum bid_outcome o
 	pthread_mutex_unlock(&memory->lock);
 }
 
-unsigned bid_source_memory_asked(const struct bid_source *source)
+unsigned source_memory_asked(const struct bid_source *source)
 {
 	return atomic_load(&memory_of(source)->asked);
 }
