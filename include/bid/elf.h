@@ -32,6 +32,7 @@ int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id);
 struct bid_elf_info {
 	struct bid_id id; /* len 0 if there is none */
 	bool has_dwarf; /* has .debug_info or, without code, any .debug_ section, with bytes in it; likewise .zdebug_ */
+	bool is_skeleton; /* one of the first units of its DWARF is: the rest is in a .dwo file or a .dwp, which have no build-id */
 	bool has_symtab; /* has SHT_SYMTAB with bytes in it */
 	bool has_code; /* has an executable section with bytes in it: not a separate debug file */
 	struct bid_id alt; /* build-id of the dwz file that its DWARF refers to, by .gnu_debugaltlink; len 0 if none */
@@ -39,7 +40,7 @@ struct bid_elf_info {
 
 /*
  * Examine the whole ELF file open at @fd: id, contents, and that the headers' tables and every section that has bytes lie inside
- * the file, which finds truncated files. Costs three reads for most files. A file with more sections than are looked at is examined
+ * the file, which finds truncated files. Costs four reads for most files. A file with more sections than are looked at is examined
  * by its segments, and one whose section names are too long for that has no DWARF here. Returns 0, or
  *   -ENOEXEC	not an ELF file
  *   -EBADMSG	damaged or cut short

@@ -66,6 +66,7 @@ struct bid_file {
 	int fd; /* O_RDONLY; -1 in a released one */
 	struct stat st; /* of fd, when it was opened */
 	enum bid_kind kind; /* what it is; BID_KIND_ELF where debuginfo was asked of a file that was not stripped */
+	bool skeleton; /* debuginfo of split DWARF, of which the most is elsewhere: see struct bid_elf_info */
 	bool stripped; /* debuginfo with neither DWARF nor a symbol table: there is no better one */
 };
 

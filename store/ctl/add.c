@@ -40,7 +40,7 @@ static int scanned(void *user, const struct bid_scan_file *file)
 	struct ctl_tally *tally = adding->tally;
 
 	if (file->error < 0) {
-		ctl_tally_refused(tally, file->path, ctl_add_reason(file->error, tally->ctl->link), false);
+		ctl_tally_refused(tally, file->path, ctl_add_file_reason(file->path, file->error, tally->ctl->link), false);
 		return 0;
 	}
 	ctl_tally_taken(tally, file->path, &file->added);
@@ -141,7 +141,7 @@ static const char *reason(const struct adding *tree, const char *path, int error
 	/* of a file it is what open(2) says */
 	if (error == -ELOOP && !tree->debug_files.scanned)
 		return strerror(ELOOP);
-	return ctl_add_reason(error, tree->tally->ctl->link);
+	return ctl_add_file_reason(path, error, tree->tally->ctl->link);
 }
 
 /* One operand: a tree, or one of @files. */

@@ -43,6 +43,9 @@ enum ctl_status ctl_tally_end(struct ctl_tally *tally, enum ctl_status status);
 /* Why bid_store_add() did not take a file: @error in words. */
 const char *ctl_add_reason(int error, enum bid_link link);
 
+/* The same of the file @path, which may be of split DWARF. */
+const char *ctl_add_file_reason(const char *path, int error, enum bid_link link);
+
 /* Everything that runs on this machine: programs, libraries, the kernel and its modules. Returns the status so far. */
 enum ctl_status ctl_add_running(struct ctl_tally *tally, struct bid_store *store);
 

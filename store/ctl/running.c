@@ -89,7 +89,7 @@ static bool is_interrupted(const struct ctl_running *running)
 	return running->interrupt >= 0 && poll(&fd, 1, 0) > 0;
 }
 
-static const char *reason(const struct ctl_running *running, int error)
+static const char *reason(const struct ctl_running *running, const char *path, int error)
 {
 	switch (error) {
 	case -ENOEXEC:
@@ -100,7 +100,7 @@ static const char *reason(const struct ctl_running *running, int error)
 	case -ETIMEDOUT:
 		return "its file system does not answer";
 	default:
-		return ctl_add_reason(error, running->tally->ctl->link);
+		return ctl_add_file_reason(path, error, running->tally->ctl->link);
 	}
 }
 
@@ -233,7 +233,7 @@ static int take(struct ctl_running *running, const struct ctl_look *look)
 	if (look->outcome == FAILED || look->outcome == REFUSED) {
 		/* code that is no ELF file is a compiler's output; for what is too large somebody may make room */
 		if (look->error != -ENOEXEC || look->archive)
-			ctl_tally_refused(running->tally, look->path, reason(running, look->error),
+			ctl_tally_refused(running->tally, look->path, reason(running, look->path, look->error),
 					  look->archive || silent || look->error == -EFBIG);
 		running->passed_over += look->archive || silent;
 		r = look->outcome == FAILED ? look->error : 0;

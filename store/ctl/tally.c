@@ -28,6 +28,22 @@ static const char *link_name(enum bid_link link)
 	return names[link];
 }
 
+static bool ends_with(const char *path, const char *suffix)
+{
+	size_t len = strlen(path), cut = strlen(suffix);
+
+	return len > cut && strcmp(path + len - cut, suffix) == 0;
+}
+
+const char *ctl_add_file_reason(const char *path, int error, enum bid_link link)
+{
+	if (error == -ENODATA && ends_with(path, ".dwp"))
+		return "no build-id in split DWARF (.dwp) - keep it beside its program";
+	if (error == -ENODATA && ends_with(path, ".dwo"))
+		return "no build-id in split DWARF (.dwo) - keep it where its program names it";
+	return ctl_add_reason(error, link);
+}
+
 const char *ctl_add_reason(int error, enum bid_link link)
 {
 	switch (error) {

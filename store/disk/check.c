@@ -165,6 +165,7 @@ static int check(struct bid_store *store, const struct bid_id *asked, struct bid
 	r = bid_verdict(bid_store_verdicts(store), file->fd, &file->st, debuginfo, &verdict);
 	if (r < 0)
 		return r;
+	file->skeleton = debuginfo && verdict.is_skeleton;
 	file->stripped = debuginfo && !verdict.packed && !verdict.has_dwarf && !verdict.has_symtab;
 	/* what was asked for may be longer, and not what is right there */
 	*ret_wrong = !bid_id_answers(&verdict.id, &filed);

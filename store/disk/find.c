@@ -158,6 +158,7 @@ static int find_unstripped(struct bid_store *store, const struct bid_id *id, str
 		bid_file_release(&file);
 		return r;
 	}
+	file.skeleton = verdict.is_skeleton;
 	*ret_file = file;
 	return 0;
 }

@@ -198,13 +198,18 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 		struct bid_file file = BID_FILE_NONE;
 		int r = bid_store_find(store, &request, &file);
 
+		json_t *known = NULL;
+
 		if (r == 0 && file.kind != request.kind)
-			json_object_set_new(artifacts, bid_kind_name(request.kind),
-					    json_pack("{s:s}", "same_as", bid_kind_name(file.kind)));
+			known = json_pack("{s:s}", "same_as", bid_kind_name(file.kind));
 		else if (r == 0)
-			json_object_set_new(artifacts, bid_kind_name(request.kind), artifact(store, &request, &file, &changed));
+			known = artifact(store, &request, &file, &changed);
 		else if (r != -ENOENT)
-			json_object_set_new(artifacts, bid_kind_name(request.kind), json_pack("{s:s}", "error", bid_strerror(r)));
+			known = json_pack("{s:s}", "error", bid_strerror(r));
+		if (file.skeleton)
+			json_object_set_new(known, "skeleton", json_true());
+		if (known)
+			json_object_set_new(artifacts, bid_kind_name(request.kind), known);
 		bid_file_release(&file);
 	}
 

@@ -17,7 +17,7 @@ enum {
 
 struct entry {
 	struct bid_stamp stamp; /* ino 0: free */
-	bool examined; /* has_dwarf and has_symtab were looked for */
+	bool examined; /* has_dwarf and the like were looked for */
 	bool reported; /* that it is not served */
 	struct bid_verdict_on verdict;
 };
@@ -117,6 +117,7 @@ int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bo
 			return r;
 		verdict.has_dwarf = r == 0 && info.has_dwarf;
 		verdict.has_symtab = r == 0 && info.has_symtab;
+		verdict.is_skeleton = r == 0 && info.is_skeleton;
 	}
 	keep(verdicts, st, &stamp, want_dwarf, &verdict);
 	*ret_verdict = verdict;

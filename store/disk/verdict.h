@@ -20,6 +20,7 @@ struct bid_verdict_on {
 	int fault; /* why it cannot be unpacked: 0, -EFBIG or -EOPNOTSUPP */
 	bool has_dwarf;
 	bool has_symtab;
+	bool is_skeleton;
 };
 
 /* The cache. Bounded (2 MiB), may be used by any thread. */
@@ -27,9 +28,9 @@ int bid_verdicts_new(struct bid_verdicts **ret_verdicts);
 void bid_verdicts_free(struct bid_verdicts *verdicts);
 
 /*
- * The verdict on the file open at @fd, of which @st is the stat. Only with @want_dwarf are has_dwarf and has_symtab right, which
- * costs more the first time. May block on disk. Returns 0 (a file that is no ELF file has no id), or a negative errno if the file
- * cannot be read.
+ * The verdict on the file open at @fd, of which @st is the stat. Only with @want_dwarf are has_dwarf, has_symtab and is_skeleton
+ * right, which costs more the first time. May block on disk. Returns 0 (a file that is no ELF file has no id), or a negative errno
+ * if the file cannot be read.
  */
 int bid_verdict(struct bid_verdicts *verdicts, int fd, const struct stat *st, bool want_dwarf, struct bid_verdict_on *ret_verdict);
 

@@ -121,6 +121,31 @@ static void test_debug_file_with_one_section_of_dwarf_has_dwarf(void **state)
 	check_content("empty.debug", 0, "");
 }
 
+static bool is_skeleton(const char *name)
+{
+	bid_auto_fd int fd = elf_scene_open(name);
+	struct bid_elf_info info;
+
+	assert_int_equal(bid_elf_examine(fd, &info), 0);
+	assert_true(info.has_dwarf);
+	return info.is_skeleton;
+}
+
+static void test_split_dwarf_leaves_a_skeleton(void **state)
+{
+	static const char source[] = "int main(void) { return 0; }\n", *const versions[] = { "-gdwarf-4", "-gdwarf-5" };
+
+	elf_scene_write("split.c", source, strlen(source));
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		RUN("gcc", versions[i], "-gsplit-dwarf", "-o", "split", "split.c");
+		assert_true(is_skeleton("split"));
+		RUN("objcopy", "--only-keep-debug", "split", "split.debug");
+		assert_true(is_skeleton("split.debug"));
+		RUN("gcc", versions[i], "-o", "whole", "split.c");
+		assert_false(is_skeleton("whole"));
+	}
+}
+
 static void test_modules(void **state)
 {
 	check_id("module.ko", ID);
@@ -360,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_separate_debug_files_have_stale_segments),
 		cmocka_unit_test(test_debug_file_with_one_section_of_dwarf_has_dwarf),
+		cmocka_unit_test(test_split_dwarf_leaves_a_skeleton),
 		cmocka_unit_test(test_modules),
 		cmocka_unit_test(test_32_bit),
 		cmocka_unit_test(test_odd_length),
