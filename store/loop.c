@@ -43,6 +43,9 @@ size_t bid_loop_look(struct bid_flight *flight, struct bid_endings *endings)
 		struct bid_loop *loop = &broker->asked[ask->source].loop;
 		int64_t silent = now - ask->started_ms;
 
+		/* servers elsewhere get no requests that nobody made */
+		if (!broker->asked[ask->source].source->near)
+			continue;
 		if (!ask->sent || ask->begun || ask->cancelled || ask->phase != BID_ASK_RUNNING)
 			continue;
 		if (silent >= LOOP_TURNS * turn && now - loop->heard_ms < LOOP_KNOWN_MS) {

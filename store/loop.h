@@ -2,10 +2,10 @@
 /*
  * Loops: a source may ask this broker for the artifact that the broker asks it for, as two mounts do that name each other, or a
  * mount and a debuginfod. Then neither answers before the other. A request does not tell where it comes from, and the kernel
- * keeps a second request for a name to itself. Therefore the broker also asks a source that says nothing for race_ms for an id that
- * it made for that source. If a request for the id arrives here, the source leads back. For LOOP_KNOWN_MS, each ask of the source
- * that has no header after LOOP_TURNS times race_ms then ends as unreachable. A source that leads back still
- * delivers its artifacts.
+ * keeps a second request for a name to itself. Therefore the broker also asks a source of this machine that says nothing for
+ * race_ms for an id that it made for that source. If a request for the id arrives here, the source leads back. For LOOP_KNOWN_MS,
+ * each ask of the source that has no header after LOOP_TURNS times race_ms then ends as unreachable. A source that leads back
+ * still delivers its artifacts.
  */
 #ifndef BID_LOOP_H
 #define BID_LOOP_H
