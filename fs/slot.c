@@ -65,11 +65,6 @@ static struct large *large_of(const struct bid_slot *slot)
 	return large;
 }
 
-bool bid_slot_is_large(const struct bid_slot *slot)
-{
-	return slot->len == LARGE;
-}
-
 static bool is_small(const struct bid_node *node)
 {
 	return node->id.len <= BID_SLOT_SMALL && !*bid_node_path(node) && !node->detail && !node->serial &&

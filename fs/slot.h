@@ -56,8 +56,6 @@ int bid_slot_init(struct bid_slot *ret_slot, const struct bid_node *node, uint64
 /* What is owned by @slot goes. */
 void bid_slot_release(struct bid_slot *slot);
 
-bool bid_slot_is_large(const struct bid_slot *slot);
-
 uint64_t bid_slot_key(const struct bid_slot *slot);
 
 /* The node in the place @at. Its path and detail are the slot's. */
