@@ -29,7 +29,7 @@ static void stop_threads(struct bid_broker *broker)
 	broker->stopping = true;
 	pthread_cond_broadcast(&broker->has_job);
 	pthread_cond_broadcast(&broker->has_time);
-	pthread_cond_broadcast(&broker->has_holds);
+	pthread_cond_broadcast(&broker->has_awaiting);
 	pthread_mutex_unlock(&broker->lock);
 	for (unsigned i = 0; i < broker->n_publishers; i++)
 		pthread_join(broker->publishers[i].thread, NULL);
@@ -79,7 +79,7 @@ static void init_locks(struct bid_broker *broker)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&broker->has_time, &monotonic);
-	pthread_cond_init(&broker->has_holds, &monotonic);
+	pthread_cond_init(&broker->has_awaiting, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 }
 
@@ -98,7 +98,7 @@ static void release(struct bid_broker *broker)
 	bid_absences_free(broker->too_large);
 	bid_absences_free(broker->accepted);
 	bid_holds_free(broker->holds);
-	pthread_cond_destroy(&broker->has_holds);
+	pthread_cond_destroy(&broker->has_awaiting);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
 	pthread_cond_destroy(&broker->has_job);
@@ -124,7 +124,6 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->limited);
 	TAILQ_INIT(&broker->lingering);
 	TAILQ_INIT(&broker->awaiting);
-	TAILQ_INIT(&broker->holders);
 	bid_heard_init(&broker->heard);
 	init_locks(broker);
 
@@ -166,8 +165,6 @@ int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 		return r;
 	broker->n_sources++;
 	broker->sources_hold += bid_hold_source(source->name);
-	if (source->limit_ms > broker->limit_ms)
-		broker->limit_ms = source->limit_ms;
 	return 0;
 }
 

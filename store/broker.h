@@ -97,7 +97,6 @@ struct bid_broker {
 	struct bid_asked *asked; /* does not change from the first request on */
 	size_t n_sources;
 	uint64_t sources_hold; /* what stands for them (bid_hold_source()) */
-	unsigned limit_ms; /* the longest of theirs */
 	_Atomic bool offline; /* none of them is asked */
 
 	/* Guards everything below but the counters. Not held during I/O, while a callback runs, or while a source is called. */
@@ -116,12 +115,11 @@ struct bid_broker {
 	struct bid_flights lingering; /* results still to be given to late comers, as above */
 	struct bid_flights awaiting; /* those that wait for another process, and are not being looked at by the thread */
 	size_t n_awaiting; /* with the one that is */
-	struct bid_flights holders; /* those for which others may wait */
 	struct bid_failures failures;
 	struct bid_heard_list heard;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first one in races, windows, limited or lingering */
-	pthread_cond_t has_holds; /* one in awaiting, or a first one in holders */
+	pthread_cond_t has_awaiting; /* one in awaiting */
 	pthread_cond_t idle; /* no flight is left, or no ask */
 	bool ending; /* bid_broker_free() is at work: nothing new begins */
 	bool stopping; /* and has seen the last flight end: threads return */

@@ -76,20 +76,6 @@ static bool has_no_build(struct bid_flight *flight, size_t source)
 	return stands(flight, source, ttl, BID_OUTCOME_ABSENT, "it has nothing else of this build");
 }
 
-/* Did another process ask @source meanwhile, and got no answer? Then that is its verdict. Without the lock. */
-static bool asked_in_vain(struct bid_flight *flight, size_t source)
-{
-	struct bid_broker *broker = flight->broker;
-
-	if (!flight->awaiting.in_vain)
-		return false;
-	pthread_mutex_lock(&broker->lock);
-	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_UNREACHABLE,
-				   "another process that asked the same servers meanwhile got nothing");
-	pthread_mutex_unlock(&broker->lock);
-	return true;
-}
-
 /* Is there no use in asking @source, by what it said before? */
 static bool is_known(struct bid_flight *flight, size_t source)
 {
@@ -99,7 +85,7 @@ static bool is_known(struct bid_flight *flight, size_t source)
 	       said_before(flight, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED, "it said so before") ||
 	       said_before(flight, source, broker->refused, BID_OUTCOME_REFUSED, "it said so before") ||
 	       said_before(flight, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong") ||
-	       has_no_build(flight, source) || asked_in_vain(flight, source);
+	       has_no_build(flight, source);
 }
 
 void bid_race_line_up(struct bid_flight *flight)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Holds: of all processes that fetch into a store, one fetches an artifact, and the others wait for what comes of it. Who fetches
- * holds it, by a lock that ends with its process at the latest (docs/FORMAT.md, "Who fetches what"). While it gets on it beats from
- * time to time, for the others to see: for one that is stopped, or gets nowhere, nobody has to wait. It keeps its hold all the
- * same, so there are BID_HOLD_TURNS for each artifact, and who gives one up tries the next: of those that do, again one fetches.
- * Only those wait for each other who ask the same sources; and if none of these answers, who has waited is told, so that an outage
- * is paid for once.
+ * holds it, by a lock that ends with its process at the latest (docs/FORMAT.md, "Who fetches what"). Only those wait for each other
+ * who ask the same sources.
  *
  * Any number of threads may use one. All functions may block on disk for a moment.
  */
@@ -13,8 +10,6 @@
 #define BID_HOLD_H
 
 #include <bid/store.h>
-
-#define BID_HOLD_TURNS 16
 
 struct bid_holds;
 
@@ -27,11 +22,8 @@ void bid_holds_free(struct bid_holds *holds);
 /* What stands for the source @name; for several the sum of theirs does. */
 uint64_t bid_hold_source(const char *name);
 
-/*
- * What stands for @request to the @sources, as above, in the turn @turn, from 0 on, below. Two requests that share it wait for each
- * other.
- */
-uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources, unsigned turn);
+/* What stands for @request to the @sources, as above. Two requests that share it wait for each other. */
+uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources);
 
 /*
  * Returns 0, also if it is held by @holds already: it is then to be dropped as often. -EBUSY if another one has it, or another
@@ -41,17 +33,5 @@ int bid_holds_take(struct bid_holds *holds, uint64_t key);
 
 /* The caller, who took @key, needs it no more. */
 void bid_holds_drop(struct bid_holds *holds, uint64_t key);
-
-/* The holder of @key gets on. */
-void bid_holds_beat(struct bid_holds *holds, uint64_t key);
-
-/* What changes with each beat of whoever holds @key; and with some of others. */
-uint64_t bid_holds_pulse(struct bid_holds *holds, uint64_t key);
-
-/* The holder of @key, who is about to drop it, got no answer, having waited for up to @limit_ms for each. */
-void bid_holds_fail(struct bid_holds *holds, uint64_t key, unsigned limit_ms);
-
-/* What changes each time that happens, and the last one's limit; 0 if nothing is known of it. */
-uint64_t bid_holds_failure(struct bid_holds *holds, uint64_t key, unsigned *ret_limit_ms);
 
 #endif

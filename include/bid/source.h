@@ -147,7 +147,6 @@ struct bid_source {
 	const struct bid_source_ops *ops;
 	const char *name; /* for messages; of a server its URL without user name and password. Owned by the source */
 	bool near; /* a tree, or a server of this machine, which may be asking this process in turn */
-	unsigned limit_ms; /* after which it says of one that does not answer that it is unreachable; 0 if it has no such limit */
 };
 
 /*

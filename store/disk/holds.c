@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * One file for all: a hold is an open file description lock (fcntl(2)) of the byte at the key, so there is nothing to clean up; and
- * beats are kept in its first bytes, failures behind them. A key is used as an offset alone: nothing is written that far out.
+ * One file for all: a hold is an open file description lock (fcntl(2)) of the byte at the key, so there is nothing to clean up. A
+ * key is used as an offset alone: nothing is written.
  */
 #include <bid/hold.h>
 
@@ -16,18 +16,9 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/io.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
-
-#define PLACES	4096 /* requests that share one see each other's beats: then somebody waits longer than he had to */
-#define BUCKETS 256
-
-/* Behind the beats, in a place as theirs. One that another request overwrites is not told of: then somebody asks once more. */
-struct failure {
-	uint64_t when, key, limit_ms;
-};
 
 /* A key that is held here. */
 struct hold {
@@ -43,7 +34,7 @@ struct bid_holds {
 	pthread_mutex_t lock; /* guards everything below */
 	int fd; /* -1 until it is needed */
 	size_t n;
-	struct hold_list held[BUCKETS];
+	struct hold_list held;
 };
 
 int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds)
@@ -61,15 +52,13 @@ int bid_holds_new(struct bid_store *store, struct bid_holds **ret_holds)
 
 void bid_holds_free(struct bid_holds *holds)
 {
+	struct hold *hold;
+
 	if (!holds)
 		return;
-	for (size_t i = 0; i < BUCKETS; i++) {
-		struct hold *hold;
-
-		while ((hold = LIST_FIRST(&holds->held[i]))) {
-			LIST_REMOVE(hold, link);
-			free(hold);
-		}
+	while ((hold = LIST_FIRST(&holds->held))) {
+		LIST_REMOVE(hold, link);
+		free(hold);
 	}
 	bid_close(holds->fd);
 	pthread_mutex_destroy(&holds->lock);
@@ -81,7 +70,7 @@ uint64_t bid_hold_source(const char *name)
 	return XXH3_64bits(name, strlen(name));
 }
 
-uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources, unsigned turn)
+uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources)
 {
 	const char *detail = request->detail ? bid_detail_text(request->detail) : "";
 	struct {
@@ -95,13 +84,13 @@ uint64_t bid_hold_key(const struct bid_request *request, uint64_t sources, unsig
 	what.kind = (uint8_t)request->kind;
 	what.len = request->id.len;
 	memcpy(what.id, request->id.bytes, request->id.len);
-	/* an offset: not negative, and with room for the turns */
-	return (XXH3_64bits(&what, sizeof(what)) >> 1 & ~UINT64_C(0xff)) + turn % BID_HOLD_TURNS;
+	/* an offset: not negative, nor the last one, behind which no byte is */
+	return XXH3_64bits(&what, sizeof(what)) >> 2;
 }
 
 static struct hold *find(struct bid_holds *holds, uint64_t key)
 {
-	struct hold *hold = LIST_FIRST(&holds->held[(key >> 8) % BUCKETS]);
+	struct hold *hold = LIST_FIRST(&holds->held);
 
 	while (hold && hold->key != key)
 		hold = LIST_NEXT(hold, link);
@@ -150,7 +139,7 @@ static int take(struct bid_holds *holds, uint64_t key)
 		return r;
 	hold->key = key;
 	hold->times = 1;
-	LIST_INSERT_HEAD(&holds->held[(key >> 8) % BUCKETS], hold, link);
+	LIST_INSERT_HEAD(&holds->held, hold, link);
 	holds->n++;
 	bid_steal(hold);
 	return 0;
@@ -163,8 +152,6 @@ int bid_holds_take(struct bid_holds *holds, uint64_t key)
 	pthread_mutex_lock(&holds->lock);
 	r = take(holds, key);
 	pthread_mutex_unlock(&holds->lock);
-	if (r == 0)
-		bid_holds_beat(holds, key);
 	return r;
 }
 
@@ -181,67 +168,4 @@ void bid_holds_drop(struct bid_holds *holds, uint64_t key)
 		free(hold);
 	}
 	pthread_mutex_unlock(&holds->lock);
-}
-
-static off_t place_of(uint64_t key)
-{
-	return (off_t)(((key >> 8) + (key & 0xff)) % PLACES);
-}
-
-static off_t pulse_of(uint64_t key)
-{
-	return place_of(key) * (off_t)sizeof(uint64_t);
-}
-
-static off_t failure_of(uint64_t key)
-{
-	return PLACES * (off_t)sizeof(uint64_t) + place_of(key) * (off_t)sizeof(struct failure);
-}
-
-void bid_holds_beat(struct bid_holds *holds, uint64_t key)
-{
-	uint64_t pulse = (uint64_t)bid_clock_ns();
-
-	pthread_mutex_lock(&holds->lock);
-	/* if it cannot be written, as on a full disk, others fetch as well, and that is all */
-	if (holds->fd >= 0)
-		bid_pwrite_full(holds->fd, &pulse, sizeof(pulse), pulse_of(key));
-	pthread_mutex_unlock(&holds->lock);
-}
-
-uint64_t bid_holds_pulse(struct bid_holds *holds, uint64_t key)
-{
-	uint64_t pulse = 0;
-
-	pthread_mutex_lock(&holds->lock);
-	if (holds->fd < 0 || bid_pread_full(holds->fd, &pulse, sizeof(pulse), pulse_of(key)) != sizeof(pulse))
-		pulse = 0;
-	pthread_mutex_unlock(&holds->lock);
-	return pulse;
-}
-
-void bid_holds_fail(struct bid_holds *holds, uint64_t key, unsigned limit_ms)
-{
-	struct failure failure = { .when = (uint64_t)bid_clock_ns(), .key = key, .limit_ms = limit_ms };
-
-	pthread_mutex_lock(&holds->lock);
-	/* as a beat: others ask as well, and that is all */
-	if (holds->fd >= 0)
-		bid_pwrite_full(holds->fd, &failure, sizeof(failure), failure_of(key));
-	pthread_mutex_unlock(&holds->lock);
-}
-
-uint64_t bid_holds_failure(struct bid_holds *holds, uint64_t key, unsigned *ret_limit_ms)
-{
-	struct failure failure = { 0 };
-	ssize_t got = -1;
-
-	pthread_mutex_lock(&holds->lock);
-	if (holds->fd >= 0)
-		got = bid_pread_full(holds->fd, &failure, sizeof(failure), failure_of(key));
-	pthread_mutex_unlock(&holds->lock);
-	if (got != sizeof(failure) || failure.key != key)
-		return 0;
-	*ret_limit_ms = (unsigned)failure.limit_ms;
-	return failure.when;
 }

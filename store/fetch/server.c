@@ -307,7 +307,6 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	server->source.ops = &server_ops;
 	server->source.name = server->name;
 	server->source.near = bid_url_is_near(server->url);
-	server->source.limit_ms = fetch->config.answer_ms;
 	TAILQ_INIT(&server->waiting);
 	*ret_source = &server->source;
 	return 0;

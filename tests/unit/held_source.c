@@ -242,12 +242,12 @@ static const struct bid_source_ops held_ops = {
 	.free = held_free,
 };
 
-struct held_source *scene_held_for(struct scene *scene, const char *name, unsigned limit_ms)
+struct held_source *scene_held(struct scene *scene, const char *name)
 {
 	struct held_source *held = calloc(1, sizeof(*held));
 
 	assert_non_null(held);
-	held->source = (struct bid_source){ .ops = &held_ops, .name = name, .limit_ms = limit_ms };
+	held->source = (struct bid_source){ .ops = &held_ops, .name = name };
 	held->outcome = BID_OUTCOME_ABSENT;
 	held->text = "as told";
 	pthread_mutex_init(&held->lock, NULL);
@@ -257,11 +257,6 @@ struct held_source *scene_held_for(struct scene *scene, const char *name, unsign
 	assert_int_equal(pthread_create(&held->thread, NULL, held_work, held), 0);
 	assert_int_equal(bid_broker_add_source(scene->broker, &held->source), 0);
 	return held;
-}
-
-struct held_source *scene_held(struct scene *scene, const char *name)
-{
-	return scene_held_for(scene, name, 0);
 }
 
 void held_elf(struct held_source *held, uint8_t byte)

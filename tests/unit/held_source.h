@@ -58,9 +58,6 @@ struct held_source {
 /* Add one to the scene's broker. The struct is the scene's, and can be looked at when the broker has freed the source. */
 struct held_source *scene_held(struct scene *scene, const char *name);
 
-/* The same for one that says it waits for up to @limit_ms. */
-struct held_source *scene_held_for(struct scene *scene, const char *name, unsigned limit_ms);
-
 /* Let it deliver the file that carries @byte. */
 void held_elf(struct held_source *held, uint8_t byte);
 
