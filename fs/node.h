@@ -27,7 +27,7 @@ enum bid_node_type {
 	BID_NODE_KCORE_COPY, /* [kernel.kcore]/ID/STAMP: id, and path of one that perf made */
 	/* symbolic links */
 	BID_NODE_LINK, /* .build-id/xx/rest: id */
-	BID_NODE_ALIAS, /* debug, .debug: path is the text */
+	BID_NODE_ALIAS, /* debug, .debug: path is the text; buildid/ID in another spelling: id */
 	/* files */
 	BID_NODE_FILE, /* an artifact: id and kind, and what the kind needs of a detail */
 	BID_NODE_INFO, /* buildid/ID/info: id */

@@ -102,11 +102,13 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_DEBUG:
 	case BID_NODE_DEBUG_FAN:
 	case BID_NODE_META:
-	case BID_NODE_ALIAS:
 	case BID_NODE_README:
 		return BID_FOREVER;
+	case BID_NODE_ALIAS:
+		/* another id that begins like that may come */
+		return node->id.len ? BID_STALE : BID_FOREVER;
 	case BID_NODE_ID:
-		return fs->tree.any_id ? BID_FOREVER : BID_STALE;
+		return fs->tree.any_id && node->id.len >= BID_ID_WHOLE_MIN ? BID_FOREVER : BID_STALE;
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:

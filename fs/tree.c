@@ -13,8 +13,6 @@
 #include "names.h"
 #include "unlinked.h"
 
-enum { PATH_ID_MIN = 8 }; /* bytes; below an original path a shorter hex name that is not stored is taken for a name */
-
 /* @path and @name as a node's path. */
 static int set_path(struct bid_node *node, const char *path, const char *name)
 {
@@ -34,21 +32,48 @@ static int lookup_fixed(const char *parent, const char *name, struct bid_node *c
 	return -ENOENT;
 }
 
-/* Is there a directory for @id? */
-static int exists(const struct bid_tree *tree, const struct bid_id *id)
-{
-	return tree->any_id || bid_store_has(tree->store, id) > 0 ? 0 : -ENOENT;
-}
-
 /*
- * The same, or has it perf's link alone, which leads nowhere? Such an id is listed as well. The link is asked for first: nearly all
- * have one, and then what it leads to need not be looked at.
+ * Has the store a file of @id, or at least perf's link, which may lead nowhere? Such an id is listed as well. The link is looked up
+ * first: nearly all have one.
  */
-static int is_listed(const struct bid_tree *tree, const struct bid_id *id)
+static bool is_listed(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char where[PATH_MAX];
 
-	return bid_store_where(tree->store, id, where, sizeof(where)) == 0 ? 0 : exists(tree, id);
+	return bid_store_where(tree->store, id, where, sizeof(where)) == 0 || bid_store_has(tree->store, id) > 0;
+}
+
+/*
+ * Find the id that @digits mean, as bidctl does. With sources one that is not stored is an id all the same, unless it is short and
+ * others begin like that.
+ */
+static int find_meant(const struct bid_tree *tree, const char *digits, struct bid_id *ret_id)
+{
+	int r = bid_id_parse_str(digits, ret_id), found;
+
+	if (r == 0 && ((tree->any_id && ret_id->len >= BID_ID_WHOLE_MIN) || is_listed(tree, ret_id)))
+		return 0;
+	/* to read all ids for each whole one that is absent would cost too much */
+	if (r == 0 && ret_id->len >= BID_ID_PERF_MAX)
+		return -ENOENT;
+	found = bid_store_which(tree->store, digits, NULL, NULL, ret_id);
+	if (found == 0 || found == -ENOTUNIQ)
+		return found == 0 ? 0 : -ENOENT;
+	if (r == 0 && tree->any_id)
+		return 0;
+	return found == -EINVAL && r < 0 ? -EINVAL : -ENOENT;
+}
+
+/* Another spelling of an id is a link to it. */
+static int lookup_id(const struct bid_tree *tree, const char *name, struct bid_node *child)
+{
+	char digits[BID_ID_HEX_MAX + 1], hex[BID_ID_HEX_MAX];
+	int r = find_meant(tree, bid_id_lower(name, digits), &child->id);
+
+	if (r < 0)
+		return r;
+	child->type = strcmp(name, bid_id_format(&child->id, hex)) == 0 ? BID_NODE_ID : BID_NODE_ALIAS;
+	return 0;
 }
 
 /* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */
@@ -121,7 +146,7 @@ static int lookup_link(const struct bid_tree *tree, const struct bid_node *paren
 		r = -ENOENT;
 	if (r == 0 && tree->any_id)
 		return bid_store_has(tree->store, &child->id) > 0 ? 0 : -ENOENT;
-	return r < 0 ? r : is_listed(tree, &child->id);
+	return r < 0 || is_listed(tree, &child->id) ? r : -ENOENT;
 }
 
 static int stop_at_first(void *user, const char *name, enum bid_entry entry)
@@ -135,7 +160,8 @@ static int stop_at_first(void *user, const char *name, enum bid_entry entry)
  */
 static bool is_empty_build(const struct bid_tree *tree, const char *parent, const struct bid_node *child)
 {
-	return *parent && child->id.len >= PATH_ID_MIN && bid_store_each_entry(tree->store, child->path, stop_at_first, NULL) != 1;
+	return *parent && child->id.len >= BID_ID_WHOLE_MIN &&
+	       bid_store_each_entry(tree->store, child->path, stop_at_first, NULL) != 1;
 }
 
 static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
@@ -382,17 +408,13 @@ static int lookup_meta(const char *name, struct bid_node *child)
 
 static int lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
-	int r;
-
 	switch (parent->type) {
 	case BID_NODE_PATH:
 		return lookup_path(tree, bid_node_path(parent), name, child);
 	case BID_NODE_BY_PATH:
 		return lookup_by_path(tree, bid_node_path(parent), name, child);
 	case BID_NODE_IDS:
-		r = bid_id_parse_str(name, &child->id);
-		child->type = BID_NODE_ID;
-		return r < 0 ? r : is_listed(tree, &child->id);
+		return lookup_id(tree, name, child);
 	case BID_NODE_ID:
 		return lookup_artifact(parent, name, child);
 	case BID_NODE_PATH_ID:
@@ -466,12 +488,12 @@ bool bid_tree_takes(const struct bid_node *node, const char *name)
 
 int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size)
 {
-	char where[PATH_MAX];
+	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
 	int len;
 
 	switch (node->type) {
 	case BID_NODE_ALIAS:
-		len = snprintf(ret_text, size, "%s", bid_node_path(node));
+		len = snprintf(ret_text, size, "%s", node->id.len ? bid_id_format(&node->id, hex) : bid_node_path(node));
 		break;
 	case BID_NODE_LINK:
 		find_target(tree, &node->id, where);

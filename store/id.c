@@ -38,6 +38,16 @@ int bid_id_parse_str(const char *hex, struct bid_id *ret_id)
 	return bid_id_parse(hex, strnlen(hex, BID_ID_HEX_MAX), ret_id);
 }
 
+const char *bid_id_lower(const char *text, char buf[static BID_ID_HEX_MAX + 1])
+{
+	size_t n = strnlen(text, BID_ID_HEX_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		buf[i] = (char)(text[i] >= 'A' && text[i] <= 'F' ? text[i] - 'A' + 'a' : text[i]);
+	buf[n] = '\0';
+	return buf;
+}
+
 int bid_id_from_bytes(const void *bytes, size_t n, struct bid_id *ret_id)
 {
 	struct bid_id id = { 0 };

@@ -30,6 +30,9 @@ int bid_id_parse(const char *hex, size_t n, struct bid_id *ret_id);
 /* The same for a NUL-terminated string. */
 int bid_id_parse_str(const char *hex, struct bid_id *ret_id);
 
+/* Write @text, up to one digit more than an id can have, with the digits A to F in lower case into @buf, and return @buf. */
+const char *bid_id_lower(const char *text, char buf[static BID_ID_HEX_MAX + 1]);
+
 /* An id of @n raw bytes. Returns 0, or -EINVAL if @n is 0 or above BID_ID_MAX. */
 int bid_id_from_bytes(const void *bytes, size_t n, struct bid_id *ret_id);
 

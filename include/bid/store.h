@@ -139,6 +139,20 @@ int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user);
 /* The same for the ids that begin with the byte @first. */
 int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user);
 
+#define BID_ID_DIGITS_MIN 7 /* of an abbreviation; as many as git's */
+#define BID_ID_WHOLE_MIN  8 /* bytes; a shorter id that is not stored is an abbreviation or a slip */
+
+/*
+ * Find the id in @store, NULL for an empty one, that begins with @digits, BID_ID_DIGITS_MIN or more in lower case. Calls @fn,
+ * which may be NULL, for each such id.
+ * Returns 0, or
+ *   -EINVAL	@digits are no abbreviation
+ *   -ENOENT	no stored id begins like that
+ *   -ENOTUNIQ	several do, and none of them is @digits
+ *   other	as bid_store_each_id_in()
+ */
+int bid_store_which(struct bid_store *store, const char *digits, bid_store_id_fn fn, void *user, struct bid_id *ret_id);
+
 /*
  * A mark of the ids that are enumerated: as long as two marks are equal, so are all enumerations between them. Looks at the 257
  * directories of links, and at those of lower stores. -EAGAIN if one of them was changed so lately that a further change could

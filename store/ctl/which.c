@@ -15,72 +15,49 @@
 #include "base/mount.h"
 #include "ctl/ctl.h"
 
-enum {
-	ABBREVIATION_MIN = 7, /* digits; as long as git's */
-	CANDIDATES_MAX = 10, /* to show */
-	WHOLE_MIN = 8, /* bytes; a shorter one that is not stored is taken for an abbreviation or a slip */
-	DIGITS_MAX = 2 * BID_ID_MAX,
-};
-
-/* With digits in lower case; of more than an id can have, enough to tell. Returns @buf. */
-static const char *lower(const char *text, char buf[static DIGITS_MAX + 2])
-{
-	size_t n = strnlen(text, DIGITS_MAX + 1);
-
-	for (size_t i = 0; i < n; i++)
-		buf[i] = (char)(text[i] >= 'A' && text[i] <= 'F' ? text[i] - 'A' + 'a' : text[i]);
-	buf[n] = '\0';
-	return buf;
-}
+enum { CANDIDATES_MAX = 10 /* to show */ };
 
 int ctl_parse_id(const char *text, struct bid_id *ret_id)
 {
-	char digits[DIGITS_MAX + 2];
+	char digits[BID_ID_HEX_MAX + 1];
 
-	return bid_id_parse_str(lower(text, digits), ret_id);
+	return bid_id_parse_str(bid_id_lower(text, digits), ret_id);
 }
 
-struct search {
-	const char *prefix;
-	size_t len;
-	struct bid_id found[CANDIDATES_MAX];
-	size_t n_found; /* also those that found[] has no room for */
-	bool has_whole; /* one of them has no more digits */
+struct candidates {
+	struct bid_id ids[CANDIDATES_MAX];
+	size_t n; /* also those that ids[] has no room for */
 };
 
-static int compare(void *user, const struct bid_id *id)
+static int collect(void *user, const struct bid_id *id)
 {
-	struct search *search = user;
-	char hex[BID_ID_HEX_MAX];
+	struct candidates *candidates = user;
 
-	if (strncmp(bid_id_format(id, hex), search->prefix, search->len) != 0)
-		return 0;
-	if (search->n_found < CANDIDATES_MAX)
-		search->found[search->n_found] = *id;
-	search->has_whole |= hex[search->len] == '\0';
-	search->n_found++;
+	if (candidates->n < CANDIDATES_MAX)
+		candidates->ids[candidates->n] = *id;
+	candidates->n++;
 	return 0;
 }
 
-static void list_candidates(const struct search *search)
+static void list_candidates(const struct candidates *candidates, const char *digits)
 {
 	char hex[BID_ID_HEX_MAX];
 
-	bid_error("ambiguous: %zu build-ids begin with '%s'", search->n_found, search->prefix);
-	for (size_t i = 0; i < search->n_found && i < CANDIDATES_MAX; i++)
-		fprintf(stderr, "  %s\n", bid_id_format(&search->found[i], hex));
-	if (search->n_found > CANDIDATES_MAX)
-		fprintf(stderr, "  and %zu more\n", search->n_found - CANDIDATES_MAX);
+	bid_error("ambiguous: %zu build-ids begin with '%s'", candidates->n, digits);
+	for (size_t i = 0; i < candidates->n && i < CANDIDATES_MAX; i++)
+		fprintf(stderr, "  %s\n", bid_id_format(&candidates->ids[i], hex));
+	if (candidates->n > CANDIDATES_MAX)
+		fprintf(stderr, "  and %zu more\n", candidates->n - CANDIDATES_MAX);
 }
 
 int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 {
-	char digits[DIGITS_MAX + 2];
-	struct search search = { .prefix = lower(text, digits), .len = strlen(digits) };
-	struct bid_id id, first;
+	struct candidates candidates = { .n = 0 };
+	char digits[BID_ID_HEX_MAX + 1];
+	struct bid_id id;
 	int r;
 
-	if (bid_id_parse_str(digits, &id) == 0) {
+	if (ctl_parse_id(text, &id) == 0) {
 		/* a mount that covers the store would fetch it */
 		r = store && !bid_is_mount(bid_store_path(store)) ? bid_store_has(store, &id) : 0;
 		if (r < 0)
@@ -90,26 +67,10 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 			return 0;
 		}
 	}
-	if (search.len < ABBREVIATION_MIN || search.len > DIGITS_MAX || strspn(digits, "0123456789abcdef") != search.len)
-		return -EINVAL;
-	if (!store)
-		return -ENOENT;
-
-	bid_id_parse(digits, 2, &first);
-	r = bid_store_each_id_in(store, first.bytes[0], compare, &search);
-	if (r < 0)
-		return r;
-	/* one that is whole is no abbreviation of a longer one */
-	if (search.has_whole)
-		return bid_id_parse_str(digits, ret_id);
-	if (search.n_found > 1) {
-		list_candidates(&search);
-		return -ENOTUNIQ;
-	}
-	if (search.n_found == 0)
-		return -ENOENT;
-	*ret_id = search.found[0];
-	return 0;
+	r = bid_store_which(store, bid_id_lower(text, digits), collect, &candidates, ret_id);
+	if (r == -ENOTUNIQ)
+		list_candidates(&candidates, digits);
+	return r;
 }
 
 int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *ret_id)
@@ -117,7 +78,7 @@ int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *re
 	int r = ctl_which(store, text, ret_id);
 	struct bid_id id;
 
-	if (r != -ENOENT || ctl_parse_id(text, &id) < 0 || id.len < WHOLE_MIN)
+	if (r != -ENOENT || ctl_parse_id(text, &id) < 0 || id.len < BID_ID_WHOLE_MIN)
 		return r;
 	*ret_id = id;
 	return 0;
@@ -132,7 +93,7 @@ enum ctl_status ctl_which_failed(const char *text, int error)
 		bid_error("no such build-id in the store: '%s'", text);
 		return CTL_REFUSED;
 	case -EINVAL:
-		bid_error("not a build-id in hex, nor its first %d digits or more: '%s'", ABBREVIATION_MIN, text);
+		bid_error("not a build-id in hex, nor its first %d digits or more: '%s'", BID_ID_DIGITS_MIN, text);
 		return CTL_USAGE;
 	default:
 		bid_error("%s: looking for '%s'", bid_strerror(error), text);

@@ -59,8 +59,8 @@ def test_long_id(mount, store, place):
         assert m.artifact(asked).read_bytes() == program.path.read_bytes()
         assert m.debug_file(asked).read_bytes() == program.path.read_bytes()
         assert (m.link(asked) / "elf").read_bytes() == program.path.read_bytes()
-    # another end, and other prefixes, are other ids
-    for asked in (ident[:-2] + "00", ident[:38], ident[:42], ident[:16]):
+    # another end, and a prefix that perf does not write, are other ids
+    for asked in (ident[:-2] + "00", ident[:42]):
         assert not m.artifact(asked).exists(), asked
     # told only while the file is looked at for the first time
     m.permit(f"wrong content: .* does not carry the build-id '{ident[:32]}")
@@ -86,8 +86,7 @@ def test_short_id(mount, store, place, filed):
         assert m.artifact(asked).read_bytes() == program.path.read_bytes(), asked
         assert m.debug_file(asked).exists(), asked
         assert (m.link(asked) / "elf").exists(), asked
-    for asked in (ident + "00" * 11 + "01", ident[:-2]):
-        assert not m.artifact(asked).exists(), asked
+    assert not m.artifact(ident + "00" * 11 + "01").exists()
 
 
 def test_old_layouts(mount, mode, store, place):

@@ -184,6 +184,22 @@ def test_a_directory_that_is_named_like_an_id(mount, faults, mode, store, place,
         m.unmount()
 
 
+@pytest.mark.parametrize("server", ["without a server", "with a server"])
+def test_other_spellings_of_an_id_lead_to_its_directory(mount, faults, store, place, server):
+    sample = programs.small(place / "app")
+    ours, other = (programs.forge(sample, "abcdef12" + rest * 16, place / rest) for rest in ("a0", "b0"))
+    programs.into_store(store, ours.id, "/usr/bin/app", ours.path)
+    m = mount(*[f"url={faults().url}"] if server == "with a server" else [])
+    for spelling in (ours.id.upper(), ours.id[:7], ours.id[:8], ours.id[:9].upper()):
+        assert os.readlink(m / "buildid" / spelling) == ours.id
+        assert (m / "buildid" / spelling / "elf").read_bytes() == ours.read()
+    assert tools.errno_of(os.stat, m / "buildid" / ours.id[:7].replace("f", "0")) == errno.ENOENT
+    assert sorted(os.listdir(m / "buildid")) == [ours.id]
+    programs.into_store(store, other.id, "/usr/bin/app", other.path)
+    tools.wait_until(lambda: tools.errno_of(os.stat, m / "buildid" / ours.id[:8]) == errno.ENOENT, "two that begin so")
+    assert os.readlink(m / "buildid" / ours.id[:9]) == ours.id
+
+
 def test_directory_without_a_build_is_not_in_by_path(mount, faults, mode, store, place):
     """Nor is the build fetched by its path."""
     program = programs.small(place / "app", 1)
@@ -368,7 +384,7 @@ def test_statfs(mount, store, world):
 
 
 MALFORMED = [
-    "buildid/ABCDEF0123456789", "buildid/abc", "buildid/xyz0", "buildid/a", f"buildid/{'ab' * 65}", "buildid/.Trash",
+    "buildid/ABCDEFG", "buildid/abc", "buildid/xyz0", "buildid/a", f"buildid/{'ab' * 65}", "buildid/.Trash",
     "buildid/aabb.debug",
     "buildid/{id}/nothing", "buildid/{id}/elf.gz", "buildid/{id}/ELF", "buildid/{id}/debug", "buildid/{id}/.hidden",
     ".build-id/zz", ".build-id/abc", ".build-id/AB", ".build-id/a", ".build-id/ab/cde", ".build-id/ab/xy", ".build-id/ab/cd.debug",

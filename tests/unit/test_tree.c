@@ -74,7 +74,12 @@ static void every_path_of_the_product(void **state)
 		{ "buildid/" ID_A "/debug", -EINVAL },
 		{ "buildid/" ID_A "/none", -EINVAL },
 		{ "buildid/" ID_LONG, -ENOENT },
-		{ "buildid/AAAA", -EINVAL },
+		{ "buildid/AAAA", -ENOENT },
+		{ "buildid/AAAAAAaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", BID_NODE_ALIAS },
+		{ "buildid/aaaaaaa", BID_NODE_ALIAS },
+		{ "buildid/aaaaaa", -ENOENT },
+		{ "buildid/aaaaaab", -ENOENT },
+		{ "buildid/aaaaaax", -EINVAL },
 		{ "buildid/abc", -EINVAL },
 		{ ".build-id/aa", BID_NODE_LINKS_FAN },
 		{ ".build-id/x", -EINVAL },
@@ -181,6 +186,9 @@ static void with_sources_only_buildid_has_any_id(void **state)
 	assert_int_equal(type_of(&tree, "buildid/" ID_B), BID_NODE_ID);
 	assert_int_equal(type_of(&tree, "buildid/" ID_LONG), BID_NODE_ID);
 	assert_int_equal(type_of(&tree, "buildid/xyz"), -EINVAL);
+	assert_int_equal(type_of(&tree, "buildid/aa"), BID_NODE_ID);
+	assert_int_equal(type_of(&tree, "buildid/abababab"), BID_NODE_ID);
+	assert_int_equal(type_of(&tree, "buildid/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAB"), BID_NODE_ALIAS);
 	/* a link needs something behind it, and a path what the store has there */
 	assert_int_equal(type_of(&tree, ".build-id/bb/" REST_B), -ENOENT);
 	assert_int_equal(type_of(&tree, "[debuginfod]/" ID_B), -ENOENT);
