@@ -47,6 +47,7 @@ static void answer_release(struct answer *answer)
 static void take_answer(void *user, const struct bid_result *result)
 {
 	struct answer *answer = user;
+	uint64_t count = 1;
 
 	answer->error = result->error;
 	if (result->error == 0) {
@@ -54,7 +55,8 @@ static void take_answer(void *user, const struct bid_result *result)
 		result->file->fd = -1;
 	}
 	ctl_story_take(&answer->story, result);
-	eventfd_write(answer->event, 1);
+	if (write(answer->event, &count, sizeof(count)) < 0)
+		bid_debug("%s: an answer is not announced", strerror(errno));
 }
 
 /* Wait for the answer. Returns the signal that gave it up, or 0. */
@@ -64,6 +66,7 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 	struct ctl_progress line = { 0 };
 	struct bid_progress progress;
 	struct signalfd_siginfo caught;
+	uint64_t count;
 	int given_up = 0;
 
 	while (!(fds[0].revents & POLLIN)) {
@@ -76,6 +79,9 @@ static int wait_for(struct bid_broker *broker, uint64_t ticket, const struct ans
 			ctl_progress_draw(&line, &progress);
 		}
 	}
+	/* what was written before it, another thread wrote */
+	if (read(answer->event, &count, sizeof(count)) < 0)
+		bid_debug("%s: an answer is not read", strerror(errno));
 	ctl_progress_clear(&line);
 	return given_up;
 }

@@ -31,8 +31,9 @@ static int list_files(const struct stat *like, struct stat **files, size_t *n)
 	while ((entry = readdir(descriptors))) {
 		struct stat st;
 
-		if (entry->d_name[0] == '.' || fstat((int)strtol(entry->d_name, NULL, 10), &st) < 0 || st.st_dev != like->st_dev ||
-		    st.st_nlink > 0)
+		/* by the name: another thread may close the descriptor meanwhile */
+		if (entry->d_name[0] == '.' || fstatat(dirfd(descriptors), entry->d_name, &st, 0) < 0 ||
+		    st.st_dev != like->st_dev || st.st_nlink > 0)
 			continue;
 		if (bid_array_grow(*files, *n, room) < 0)
 			return -ENOMEM;
