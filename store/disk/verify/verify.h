@@ -131,9 +131,8 @@ int bid_verify_own(struct bid_verify *verify);
 int bid_verify_own_rest(struct bid_verify *verify);
 
 /*
- * The names were looked at: add again what was set aside and is as it was recorded, at its original path or where the record says
- * that it was added from; give what the build has then the names that were set aside; drop the records of what has no name left,
- * and tell of each. The return value is the callback's.
+ * The names were looked at: give what the build has the names that were set aside; drop the records of what has no name left, and
+ * tell of each. The return value is the callback's.
  */
 int bid_verify_settle_vacated(struct bid_verify *verify);
 

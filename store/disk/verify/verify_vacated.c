@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What was set aside, once all names were looked at: it may still be where it was added from. */
+/* What was set aside, once all names were looked at: the build may have the file under another name. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <bid/elf.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -29,64 +26,6 @@ bool bid_verify_has_digest(int fd, const json_t *record)
 
 	return !recorded || !bid_digest_valid(recorded) ||
 	       (bid_digest_file(fd, NULL, NULL, digest) == 0 && strcmp(recorded, digest) == 0);
-}
-
-/* Is the file @path what was set aside, as it was? */
-static bool is_it(const char *path, const struct bid_id *id, const json_t *record)
-{
-	bid_auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct bid_id carried;
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return false;
-	return bid_elf_identify_any(fd, &carried) == 0 && bid_id_answers(&carried, id) &&
-	       (bid_elf_is_packed(fd) > 0 || bid_verify_has_digest(fd, record));
-}
-
-/* Add it, if it is that. */
-static bool add(struct bid_verify *verify, const char *path, const struct bid_request *request, const json_t *record)
-{
-	const char *digest = json_string_value(json_object_get(record, "digest"));
-	struct bid_added added;
-
-	if (path[0] != '/' || !is_it(path, &request->id, record) || bid_store_add(verify->store, path, BID_LINK_AUTO, &added) < 0 ||
-	    added.kind != request->kind || !bid_id_answers(&added.id, &request->id))
-		return false;
-	/* other names may have rotten with it, which only this tells */
-	if (digest)
-		bid_record_set(verify->store, request, "digest", digest);
-	return true;
-}
-
-static bool again(struct bid_verify *verify, const char *path, const struct bid_request *request, const json_t *record)
-{
-	const char *file = json_string_value(json_object_get(record, "file")), *id;
-	const char *how = json_string_value(json_object_get(record, "how"));
-	char original[PATH_MAX], hex[BID_ID_HEX_MAX];
-	bool fetched = how && strcmp(how, "fetched") == 0, added = false;
-
-	if (request->kind != BID_KIND_ELF && request->kind != BID_KIND_DEBUGINFO)
-		return false;
-	/* its own name is "<original path>/<id>/elf"; a debug file lies beside its ELF file, whose name that is */
-	bid_id_format(&request->id, hex);
-	id = strstr(path, hex);
-	if (request->kind == BID_KIND_ELF && id && id > path && id[-1] == '/') {
-		snprintf(original, sizeof(original), "/%.*s", (int)(id - path - 1), path);
-		added = add(verify, original, request, record);
-	}
-	/* the name that a server gives it says nothing of this machine */
-	return added || (file && !fetched && add(verify, file, request, record));
-}
-
-static void try_again(struct bid_verify *verify, struct bid_finding *finding)
-{
-	json_t *record = NULL;
-
-	if (bid_record_read(verify->store, &finding->request, &record) < 0)
-		record = NULL;
-	finding->vacated = !again(verify, finding->path, &finding->request, record);
-	json_decref(record);
 }
 
 static int is_same(void *user, const char *note, const char *path, bool there)
@@ -122,11 +61,11 @@ static bool give_name(struct bid_verify *verify, const struct bid_finding *findi
 	return true;
 }
 
-/* The store may have the build's file again, or has it under another name, which was right: then that is one of its names, too. */
+/* The store may have the build's file under another name, which was right: then this is one of its names, too. */
 static void settle(struct bid_verify *verify, struct bid_finding *finding)
 {
 	struct bid_file file = BID_FILE_NONE;
-	bool added = !finding->vacated, named;
+	bool named;
 	char *text;
 
 	if (!bid_kind_is_elf(finding->request.kind) || bid_find_stored(verify->store, &finding->request, &file) < 0)
@@ -134,10 +73,8 @@ static void settle(struct bid_verify *verify, struct bid_finding *finding)
 	if (file.kind == finding->request.kind) {
 		named = give_name(verify, finding, file.fd);
 		finding->vacated = false;
-		if (asprintf(&text, "%s; %s%s", finding->text, added ? "added again" : "the build has the file",
-			     named && added ? ""
-			     : named	    ? " under this name, too"
-					    : " under another name") >= 0) {
+		if (asprintf(&text, "%s; the build has the file under %s", finding->text,
+			     named ? "this name, too" : "another name") >= 0) {
 			free((char *)finding->text);
 			finding->text = text;
 		}
@@ -149,8 +86,6 @@ int bid_verify_settle_vacated(struct bid_verify *verify)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < verify->n_vacated; i++)
-		try_again(verify, &verify->vacated[i]);
 	for (size_t i = 0; i < verify->n_vacated; i++)
 		settle(verify, &verify->vacated[i]);
 	for (size_t i = 0; i < verify->n_vacated; i++) {
