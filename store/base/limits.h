@@ -13,6 +13,9 @@
 /* Bytes of a table of names, of sections or of symbols. 20 MiB is known. */
 #define BID_LIMIT_NAMES (64u << 20)
 
+/* Units of DWARF in which a skeleton is looked for. A linked program has those of its start files first. */
+#define BID_LIMIT_UNITS 16u
+
 /* Symbols of a kernel. Distributions' have 250,000. */
 #define BID_LIMIT_SYMBOLS (1u << 20)
 

@@ -2,9 +2,9 @@
 #include "skeleton.h"
 
 #include "base/io.h"
+#include "base/limits.h"
 
 enum {
-	UNITS_MAX = 16,
 	ABBREVS_MAX = 128, /* bytes of a table that are looked at: the first entry is a unit's, and short */
 	UT_SKELETON = 0x04, /* DW_UT_skeleton */
 	AT_GNU_DWO_NAME = 0x2130, /* DW_AT_GNU_dwo_name */
@@ -61,7 +61,7 @@ bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_s
 	size_t len = read_some(fd, info, 0, data, sizeof(data)), at = 0;
 
 	/* the largest header before the first entry: 4 + 8 of length, 2 of version, 8 + 1, and the number of the entry */
-	for (unsigned i = 0; i < UNITS_MAX && len - at >= 24; i++) {
+	for (unsigned i = 0; i < BID_LIMIT_UNITS && len - at >= 24; i++) {
 		const uint8_t *unit = data + at;
 		uint64_t length = bid_form_load(form, unit, 4);
 		size_t wide = length == LENGTH_64 ? 8 : 4, head = length == LENGTH_64 ? 12 : 4;
