@@ -4,43 +4,35 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/cleanup.h"
-#include "slot.h"
-
 enum {
-	FIRST_ROOM = 1024, /* a power of two */
-	REMOVED = 1, /* the serial of a directory that has lost its name */
+	KIND_BITS = 3,
+	HASH_BITS = 47,
+	KEY_BITS = 8 + HASH_BITS,
+	FEWEST_BUCKETS = 1024, /* a power of two */
+	ATTEMPTS = 4096, /* inodes of one name that the kernel holds at a time */
 };
 
-/* What is attached to an inode: few have something. */
-struct attached {
+_Static_assert(BID_NODE_STAGED < 32 && BID_KIND_END <= 1 << KIND_BITS, "type and kind fit into 8 bits");
+
+struct inode {
+	struct inode *next; /* in its bucket; owned by the table */
 	uint64_t number;
-	void *attachment;
+	uint64_t refs; /* of the kernel */
+	struct bid_node node; /* owned */
+	void *attachment; /* owned, or NULL */
+	bool removed; /* a directory that has lost its name */
 };
 
-/*
- * Slots are in no order and without gaps: when one goes, the last one takes its place, and when there are more of them all may
- * move. So nobody keeps a pointer to one.
- */
 struct bid_inodes {
 	void (*detach)(enum bid_node_type type, void *attachment);
 	pthread_mutex_t lock; /* protects all below */
-	struct bid_slot *slots; /* owned; .next is the index + 1 of the next one in the bucket, or 0 */
-	uint32_t *buckets; /* by key: index + 1 of the first, or 0; owned */
-	uint32_t n, room; /* slots, and how many there is room for: the number of buckets, a power of two */
-	uint64_t count; /* nodes */
-	void *attachments; /* struct attached by number, see tsearch(3); owned */
-};
-
-/* A place of a slot. */
-struct place {
-	int64_t index; /* -1: none */
-	unsigned at;
+	struct inode **buckets; /* owned */
+	size_t n_buckets; /* a power of two */
+	size_t n; /* inodes, without the root */
 };
 
 static bool is_root(const struct bid_node *node)
@@ -48,248 +40,142 @@ static bool is_root(const struct bid_node *node)
 	return node->type == BID_NODE_PATH && !*bid_node_path(node);
 }
 
-static uint64_t number_of(unsigned class, uint64_t key)
+static uint64_t hash_of(const struct bid_node *node, unsigned attempt)
 {
-	return (uint64_t) class << BID_KEY_BITS | key;
+	const char *path = bid_node_path(node), *detail = node->detail ? bid_detail_text(node->detail) : "";
+	XXH64_hash_t hash = XXH3_64bits_withSeed(node->id.bytes, node->id.len, attempt);
+
+	if (*path)
+		hash = XXH3_64bits_withSeed(path, strlen(path), hash);
+	if (*detail)
+		hash = XXH3_64bits_withSeed(detail, strlen(detail), hash);
+	return hash & ((1ULL << HASH_BITS) - 1);
 }
 
-static unsigned class_of(uint64_t number)
+/* @attempt 0 is the number of @node; the next ones are for a node whose number another inode has. */
+static uint64_t number_of(const struct bid_node *node, unsigned attempt)
 {
-	return (unsigned)(number >> BID_KEY_BITS);
-}
+	uint64_t type = (uint64_t)node->type << KIND_BITS | node->kind, fan = node->id.len ? node->id.bytes[0] : node->fan;
 
-static uint64_t key_of(uint64_t number)
-{
-	return number & ((1ULL << BID_KEY_BITS) - 1);
+	if (node->serial && !bid_node_has_versions(node))
+		return type << KEY_BITS | node->serial;
+	return type << KEY_BITS | fan << HASH_BITS | hash_of(node, attempt);
 }
 
 uint64_t bid_inode_number(const struct bid_node *node)
 {
-	return is_root(node) ? BID_INODE_ROOT : number_of(bid_class(node), bid_key(node, 0));
+	return is_root(node) ? BID_INODE_ROOT : number_of(node, 0);
 }
 
 void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan)
 {
-	enum bid_node_type type = bid_class_type(class_of(number));
+	enum bid_node_type type = (enum bid_node_type)(number >> (KEY_BITS + KIND_BITS));
 
 	*ret_type = number == BID_INODE_ROOT ? BID_NODE_PATH : type <= BID_NODE_README ? type : BID_NODE_NONE;
-	*ret_kind = bid_class_kind(class_of(number));
-	*ret_fan = (unsigned)(number >> 47 & 0xff);
+	*ret_kind = (enum bid_kind)(number >> KEY_BITS & ((1 << KIND_BITS) - 1));
+	*ret_fan = (unsigned)(number >> HASH_BITS & 0xff);
+}
+
+uint32_t bid_inode_text_serial(const char *text)
+{
+	uint32_t serial = (uint32_t)XXH3_64bits(text, strlen(text));
+
+	return serial ? serial : 1;
 }
 
 /* Down to bid_inodes_new(), with the lock held */
 
-static uint32_t *bucket_of(const struct bid_inodes *inodes, uint64_t key)
+static struct inode **bucket_of(const struct bid_inodes *inodes, uint64_t number)
 {
-	return &inodes->buckets[key * 0x9e3779b97f4a7c15U >> 32 & (inodes->room - 1)];
+	return &inodes->buckets[number * 0x9e3779b97f4a7c15U >> 32 & (inodes->n_buckets - 1)];
 }
 
-static struct place find(const struct bid_inodes *inodes, unsigned class, uint64_t key)
+/* The link to the inode of @number, or to NULL at the end of its bucket. */
+static struct inode **link_to(const struct bid_inodes *inodes, uint64_t number)
 {
-	for (uint32_t next = *bucket_of(inodes, key); next; next = inodes->slots[next - 1].next) {
-		const struct bid_slot *slot = &inodes->slots[next - 1];
+	struct inode **link = bucket_of(inodes, number);
 
-		for (unsigned at = 0; at < BID_SLOT_PLACES; at++)
-			if (slot->classes[at] == class && bid_slot_key(slot) == key)
-				return (struct place){ next - 1, at };
-	}
-	return (struct place){ .index = -1 };
-}
-
-static struct place find_number(const struct bid_inodes *inodes, uint64_t number)
-{
-	if (bid_class_type(class_of(number)) == BID_NODE_NONE)
-		return (struct place){ .index = -1 };
-	return find(inodes, class_of(number), key_of(number));
-}
-
-static void chain(struct bid_inodes *inodes, uint32_t index)
-{
-	uint32_t *bucket = bucket_of(inodes, bid_slot_key(&inodes->slots[index]));
-
-	inodes->slots[index].next = *bucket;
-	*bucket = index + 1;
-}
-
-/* Where the index of that slot is written. */
-static uint32_t *link_to(struct bid_inodes *inodes, uint32_t index)
-{
-	uint32_t *link = bucket_of(inodes, bid_slot_key(&inodes->slots[index]));
-
-	while (*link != index + 1)
-		link = &inodes->slots[*link - 1].next;
+	while (*link && (*link)->number != number)
+		link = &(*link)->next;
 	return link;
 }
 
-static int resize(struct bid_inodes *inodes, uint32_t room)
+static struct inode *find(const struct bid_inodes *inodes, uint64_t number)
 {
-	uint32_t *buckets = calloc(room, sizeof(*buckets));
-	struct bid_slot *slots = buckets ? reallocarray(inodes->slots, room, sizeof(*slots)) : NULL;
+	return *link_to(inodes, number);
+}
 
-	if (!slots) {
-		free(buckets);
-		return -ENOMEM;
-	}
-	free(inodes->buckets);
+/* Without memory the table goes on with the buckets that it has. */
+static void resize(struct bid_inodes *inodes, size_t n_buckets)
+{
+	struct inode **before = inodes->buckets, **buckets = calloc(n_buckets, sizeof(struct inode *)), *next;
+	size_t n_before = inodes->n_buckets;
+
+	if (!buckets)
+		return;
 	inodes->buckets = buckets;
-	inodes->slots = slots;
-	inodes->room = room;
-	for (uint32_t i = 0; i < inodes->n; i++)
-		chain(inodes, i);
-	return 0;
-}
+	inodes->n_buckets = n_buckets;
+	for (size_t i = 0; i < n_before; i++)
+		for (struct inode *inode = before[i]; inode; inode = next) {
+			struct inode **bucket = bucket_of(inodes, inode->number);
 
-/* A place in a slot like @wanted that has a free one. */
-static struct place find_free(const struct bid_inodes *inodes, const struct bid_slot *wanted, uint64_t key)
-{
-	for (uint32_t next = *bucket_of(inodes, key); next; next = inodes->slots[next - 1].next) {
-		const struct bid_slot *slot = &inodes->slots[next - 1];
-		unsigned at = bid_slot_free_place(slot);
-
-		if (at < BID_SLOT_PLACES && bid_slot_is_like(slot, wanted))
-			return (struct place){ next - 1, at };
-	}
-	return (struct place){ .index = -1 };
-}
-
-/* Take a place for @class, in a slot like @wanted or in @wanted itself, which is the table's then. -ENOMEM. */
-static int insert(struct bid_inodes *inodes, const struct bid_slot *wanted, uint64_t key, unsigned class, struct place *ret_place)
-{
-	struct place place = find_free(inodes, wanted, key);
-
-	if (place.index < 0) {
-		if (inodes->n == inodes->room && (inodes->room > UINT32_MAX / 4 || resize(inodes, inodes->room * 2) < 0))
-			return -ENOMEM;
-		place.index = inodes->n++;
-		inodes->slots[place.index] = *wanted;
-		chain(inodes, (uint32_t)place.index);
-	}
-	inodes->slots[place.index].classes[place.at] = (uint8_t) class;
-	inodes->slots[place.index].refs[place.at] = 0;
-	inodes->slots[place.index].serials[place.at] = 0;
-	*ret_place = place;
-	return 0;
-}
-
-/* Free that place. Returns whether the table has become much too large. */
-static bool drop(struct bid_inodes *inodes, struct place place)
-{
-	uint32_t index = (uint32_t)place.index, last = inodes->n - 1;
-	struct bid_slot *slot = &inodes->slots[index];
-
-	slot->classes[place.at] = BID_CLASS_FREE;
-	for (unsigned at = 0; at < BID_SLOT_PLACES; at++)
-		if (slot->classes[at] != BID_CLASS_FREE)
-			return false;
-	*link_to(inodes, index) = slot->next;
-	bid_slot_release(slot);
-	if (index != last) {
-		*link_to(inodes, last) = index + 1;
-		*slot = inodes->slots[last];
-	}
-	inodes->n--;
-	return inodes->room > FIRST_ROOM && inodes->n < inodes->room / 8;
-}
-
-static int compare(const void *a, const void *b)
-{
-	uint64_t left = ((const struct attached *)a)->number, right = ((const struct attached *)b)->number;
-
-	return left < right ? -1 : left > right;
-}
-
-/* The attachment of that number, which is not attached any more. */
-static void *take_attachment(struct bid_inodes *inodes, uint64_t number)
-{
-	const struct attached wanted = { .number = number };
-	struct attached **found = tfind(&wanted, &inodes->attachments, compare), *attached = found ? *found : NULL;
-	void *attachment = attached ? attached->attachment : NULL;
-
-	tdelete(&wanted, &inodes->attachments, compare);
-	free(attached);
-	return attachment;
-}
-
-/* The place of @node, a new one if it has none. -ENOMEM. */
-static int place_of(struct bid_inodes *inodes, const struct bid_node *node, struct place *ret_place, uint64_t *ret_key)
-{
-	unsigned class = bid_class(node), attempt = 0;
-	struct bid_slot wanted;
-	struct place place;
-	uint64_t key;
-	int r;
-
-	for (;; attempt++) {
-		struct bid_node taken;
-
-		if (attempt == BID_SLOT_ATTEMPTS)
-			return -ENOMEM;
-		key = bid_key(node, attempt);
-		place = find(inodes, class, key);
-		if (place.index < 0)
-			break;
-		taken = bid_slot_node(&inodes->slots[place.index], place.at);
-		/* the serial of a directory says that it was removed */
-		if (bid_node_has_versions(&taken) && inodes->slots[place.index].serials[place.at])
-			taken.serial = 0;
-		if (bid_node_equal(&taken, node))
-			break;
-	}
-	if (place.index < 0) {
-		r = bid_slot_init(&wanted, node, key, attempt);
-		if (r < 0)
-			return r;
-		r = insert(inodes, &wanted, key, class, &place);
-		if (r < 0) {
-			bid_slot_release(&wanted);
-			return r;
+			next = inode->next;
+			inode->next = *bucket;
+			*bucket = inode;
 		}
-		inodes->count++;
-	}
-	*ret_place = place;
-	*ret_key = key;
-	return 0;
+	free(before);
 }
 
-static int get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
+static void free_inode(struct inode *inode)
 {
-	struct bid_node plain = *node;
-	struct place place;
-	uint32_t *refs, *serial;
-	uint64_t key;
-	int r;
-
-	if (bid_node_has_versions(node))
-		plain.serial = 0;
-	r = place_of(inodes, &plain, &place, &key);
-	if (r == 0 && node->serial != plain.serial) {
-		serial = &inodes->slots[place.index].serials[place.at];
-		if (*serial == 0)
-			*serial = node->serial;
-		else if (*serial != node->serial)
-			r = place_of(inodes, node, &place, &key);
-	}
-	if (r < 0)
-		return r;
-	refs = &inodes->slots[place.index].refs[place.at];
-	if (*refs < UINT32_MAX)
-		++*refs;
-	ret_inode->number = number_of(bid_class(node), key);
-	ret_inode->node = bid_slot_node(&inodes->slots[place.index], place.at);
-	return 0;
+	bid_node_release(&inode->node);
+	free(inode);
 }
 
-/* Nobody holds it any more. Returns its attachment, and whether the table has become much too large. */
-static void *forget(struct bid_inodes *inodes, uint64_t number, struct place place, bool *ret_many)
+/* A new inode of @node, without a reference. NULL without memory. */
+static struct inode *insert(struct bid_inodes *inodes, const struct bid_node *node, uint64_t number)
 {
-	struct bid_slot *slot = &inodes->slots[place.index];
-	uint8_t mask = (uint8_t)(1 << place.at);
-	void *attachment = slot->attached & mask ? take_attachment(inodes, number) : NULL;
+	struct inode *inode = calloc(1, sizeof(*inode)), **bucket;
 
-	slot->attached &= (uint8_t)~mask;
-	*ret_many = drop(inodes, place);
-	inodes->count--;
-	return attachment;
+	if (!inode || bid_node_copy(node, &inode->node) < 0) {
+		free(inode);
+		return NULL;
+	}
+	if (inodes->n == inodes->n_buckets)
+		resize(inodes, inodes->n_buckets * 2);
+	bucket = bucket_of(inodes, number);
+	inode->number = number;
+	inode->next = *bucket;
+	*bucket = inode;
+	inodes->n++;
+	return inode;
+}
+
+/* Is @inode of @node? One whose file or text is not known, and one of any file or text, are of each. */
+static bool is_of(const struct inode *inode, const struct bid_node *node)
+{
+	struct bid_node other = inode->node;
+
+	if (bid_node_has_versions(node) && (!other.serial || !node->serial))
+		other.serial = node->serial;
+	return !inode->removed && bid_node_equal(&other, node);
+}
+
+static struct inode *get(struct bid_inodes *inodes, const struct bid_node *node)
+{
+	for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
+		uint64_t number = number_of(node, attempt);
+		struct inode *inode = find(inodes, number);
+
+		if (!inode)
+			return insert(inodes, node, number);
+		if (!is_of(inode, node))
+			continue;
+		if (!inode->node.serial)
+			inode->node.serial = node->serial;
+		return inode;
+	}
+	return NULL;
 }
 
 int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes)
@@ -300,7 +186,8 @@ int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), st
 		return -ENOMEM;
 	pthread_mutex_init(&inodes->lock, NULL);
 	inodes->detach = detach;
-	if (resize(inodes, FIRST_ROOM) < 0) {
+	resize(inodes, FEWEST_BUCKETS);
+	if (!inodes->buckets) {
 		bid_inodes_free(inodes);
 		return -ENOMEM;
 	}
@@ -310,18 +197,17 @@ int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), st
 
 void bid_inodes_free(struct bid_inodes *inodes)
 {
+	struct inode *next;
+
 	if (!inodes)
 		return;
-	for (uint32_t i = 0; i < inodes->n; i++) {
-		struct bid_slot *slot = &inodes->slots[i];
-
-		for (unsigned at = 0; at < BID_SLOT_PLACES; at++)
-			if (slot->attached & 1 << at)
-				inodes->detach(bid_class_type(slot->classes[at]),
-					       take_attachment(inodes, number_of(slot->classes[at], bid_slot_key(slot))));
-		bid_slot_release(slot);
-	}
-	free(inodes->slots);
+	for (size_t i = 0; i < inodes->n_buckets; i++)
+		for (struct inode *inode = inodes->buckets[i]; inode; inode = next) {
+			next = inode->next;
+			if (inode->attachment)
+				inodes->detach(inode->node.type, inode->attachment);
+			free_inode(inode);
+		}
 	free(inodes->buckets);
 	pthread_mutex_destroy(&inodes->lock);
 	free(inodes);
@@ -332,95 +218,90 @@ static const struct bid_inode root = { .number = BID_INODE_ROOT, .node = { .type
 
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
 {
-	int r;
+	struct inode *inode;
 
 	if (is_root(node)) {
 		*ret_inode = root;
 		return 0;
 	}
 	pthread_mutex_lock(&inodes->lock);
-	r = get(inodes, node, ret_inode);
+	inode = get(inodes, node);
+	if (inode) {
+		inode->refs++;
+		*ret_inode = (struct bid_inode){ .number = inode->number, .node = inode->node };
+	}
 	pthread_mutex_unlock(&inodes->lock);
-	return r;
+	return inode ? 0 : -ENOMEM;
 }
 
 void bid_inodes_set_serial(struct bid_inodes *inodes, uint64_t number, uint32_t serial)
 {
-	struct place place;
+	struct inode *inode;
 
 	pthread_mutex_lock(&inodes->lock);
-	place = find_number(inodes, number);
-	if (place.index >= 0)
-		inodes->slots[place.index].serials[place.at] = serial;
+	inode = find(inodes, number);
+	if (inode)
+		inode->node.serial = serial;
 	pthread_mutex_unlock(&inodes->lock);
 }
 
 struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, struct bid_inode *buffer)
 {
-	struct place place;
+	const struct inode *inode;
 
 	if (number == BID_INODE_ROOT) {
 		*buffer = root;
 		return buffer;
 	}
 	pthread_mutex_lock(&inodes->lock);
-	place = find_number(inodes, number);
-	if (place.index >= 0) {
-		buffer->number = number;
-		buffer->node = bid_slot_node(&inodes->slots[place.index], place.at);
-	}
+	inode = find(inodes, number);
+	if (inode)
+		*buffer = (struct bid_inode){ .number = number, .node = inode->node };
 	pthread_mutex_unlock(&inodes->lock);
-	return place.index >= 0 ? buffer : NULL;
+	return inode ? buffer : NULL;
 }
 
 bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count)
 {
-	void *attachment = NULL;
-	bool gone = false, many = false;
-	struct place place;
-	uint32_t *refs;
+	struct inode **link, *inode, *gone = NULL;
+	bool many = false;
 
 	pthread_mutex_lock(&inodes->lock);
-	place = find_number(inodes, number);
-	if (place.index >= 0) {
-		refs = &inodes->slots[place.index].refs[place.at];
-		if (*refs < UINT32_MAX)
-			*refs -= count < *refs ? (uint32_t)count : *refs;
-		gone = *refs == 0;
-		if (gone)
-			attachment = forget(inodes, number, place, &many);
+	link = link_to(inodes, number);
+	inode = *link;
+	if (inode)
+		inode->refs -= count < inode->refs ? count : inode->refs;
+	if (inode && inode->refs == 0) {
+		gone = inode;
+		*link = gone->next;
+		inodes->n--;
+		many = inodes->n_buckets > FEWEST_BUCKETS && inodes->n < inodes->n_buckets / 8;
 	}
 	if (many)
-		resize(inodes, inodes->room / 4); /* without memory it is larger, not wrong */
+		resize(inodes, inodes->n_buckets / 4);
 	pthread_mutex_unlock(&inodes->lock);
-	if (attachment)
-		inodes->detach(bid_class_type(class_of(number)), attachment);
-	/* a walk through a large store has come to its end: what it took is for others again, and malloc(3) would keep it */
+	if (!gone)
+		return false;
+	if (gone->attachment)
+		inodes->detach(gone->node.type, gone->attachment);
+	free_inode(gone);
+	/* a walk through a large store has come to its end: malloc(3) would keep what it took */
 	if (many)
 		malloc_trim(0);
-	return gone;
+	return true;
 }
 
 int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachment)
 {
-	bid_auto_free struct attached *attached = malloc(sizeof(*attached));
-	struct attached **added;
-	struct place place;
-	int r = 0;
+	struct inode *inode;
+	int r = -ESTALE;
 
-	if (!attached)
-		return -ENOMEM;
-	*attached = (struct attached){ .number = number, .attachment = attachment };
 	pthread_mutex_lock(&inodes->lock);
-	place = find_number(inodes, number);
-	added = place.index >= 0 ? tsearch(attached, &inodes->attachments, compare) : NULL;
-	if (!added) {
-		r = place.index >= 0 ? -ENOMEM : -ESTALE;
-	} else if (*added != attached) {
-		r = -EEXIST;
-	} else {
-		inodes->slots[place.index].attached |= (uint8_t)(1 << place.at);
-		bid_steal(attached);
+	inode = find(inodes, number);
+	if (inode) {
+		r = inode->attachment ? -EEXIST : 0;
+		if (r == 0)
+			inode->attachment = attachment;
 	}
 	pthread_mutex_unlock(&inodes->lock);
 	return r;
@@ -428,49 +309,35 @@ int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachme
 
 void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number)
 {
-	const struct attached wanted = { .number = number };
-	struct attached **found;
-	void *attachment = NULL;
+	const struct inode *inode;
+	void *attachment;
 
 	pthread_mutex_lock(&inodes->lock);
-	found = tfind(&wanted, &inodes->attachments, compare);
-	if (found)
-		attachment = (*found)->attachment;
+	inode = find(inodes, number);
+	attachment = inode ? inode->attachment : NULL;
 	pthread_mutex_unlock(&inodes->lock);
 	return attachment;
 }
 
 void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node)
 {
-	pthread_mutex_lock(&inodes->lock);
-	for (unsigned attempt = 0; attempt < BID_SLOT_ATTEMPTS; attempt++) {
-		struct place place = find(inodes, bid_class(node), bid_key(node, attempt));
-		struct bid_node taken;
+	struct inode *inode;
 
-		if (place.index < 0)
-			break;
-		taken = bid_slot_node(&inodes->slots[place.index], place.at);
-		if (bid_node_equal(&taken, node)) {
-			inodes->slots[place.index].serials[place.at] = REMOVED;
+	pthread_mutex_lock(&inodes->lock);
+	for (unsigned attempt = 0; (inode = find(inodes, number_of(node, attempt))) && attempt < ATTEMPTS; attempt++)
+		if (is_of(inode, node)) {
+			inode->removed = true;
 			break;
 		}
-	}
 	pthread_mutex_unlock(&inodes->lock);
 }
 
 uint64_t bid_inodes_count(struct bid_inodes *inodes)
 {
-	uint64_t count;
+	uint64_t n;
 
 	pthread_mutex_lock(&inodes->lock);
-	count = inodes->count + 1;
+	n = inodes->n + 1;
 	pthread_mutex_unlock(&inodes->lock);
-	return count;
-}
-
-uint32_t bid_inode_text_serial(const char *text)
-{
-	uint32_t serial = (uint32_t)XXH3_64bits(text, strlen(text));
-
-	return serial ? serial : 1;
+	return n;
 }

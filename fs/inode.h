@@ -5,10 +5,8 @@
  *
  * An id of 20 bytes does not fit into a number of 63 bits, and an id that is not stored cannot be found again by its number; so
  * the nodes that the kernel knows are kept until it forgets them. A number is [type and kind: 8 bits][first byte of the id:
- * 8][hash: 47]: of a stored id it can be resolved again without the table, by a look at one 256th of the store.
- *
- * The kernel may hold two of each of a million ids, so the table is compact: it hands out copies, and a node and its neighbour of
- * the same id take 48 to 52 bytes together.
+ * 8][hash: 47]: of a stored id it can be resolved again without the table, by a look at one 256th of the store. Of status, metrics
+ * and what is being written, it is [type: 8][serial].
  */
 #ifndef BID_FS_INODE_H
 #define BID_FS_INODE_H
@@ -36,7 +34,7 @@ uint64_t bid_inode_number(const struct bid_node *node);
  */
 void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan);
 
-/* A table with the root in it. @detach is called for every attachment whose inode goes, with the type of that. */
+/* A table with the root in it. @detach is called for every attachment whose inode goes, with the type of that. -ENOMEM. */
 int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);
 
@@ -58,7 +56,7 @@ bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 
 /*
  * Attach to the inode of that number, which the kernel holds, what goes with it, to be owned by the table. 0, or nothing happened:
- * -EEXIST if it has an attachment, -ESTALE, -ENOMEM.
+ * -EEXIST if it has an attachment, -ESTALE.
  */
 int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachment);
 
