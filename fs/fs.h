@@ -10,6 +10,7 @@
 #include <bid/watch.h>
 
 #include "budget.h"
+#include "dirlist.h"
 #include "fds.h"
 #include "inode.h"
 #include "lookers.h"
@@ -47,6 +48,7 @@ struct bid_fs {
 	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
 	struct bid_tree tree;
 	struct bid_unlinked unlinked_probes, unlinked_links; /* unlinked through the mount; have their own locks */
+	struct bid_dirlists listings; /* has its own lock */
 	struct bid_lookers lookers;
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */

@@ -187,6 +187,7 @@ static int serve(struct bid_fs *fs, int ready)
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);
 	}
+	bid_dirlists_end(&fs->listings);
 	/* answers what still waits, so before the session goes */
 	bid_broker_free(fs->broker);
 	bid_beliefs_end(fs);
@@ -329,6 +330,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.options = options,
 		.store = store,
 		.tree = { .store = store },
+		.listings = BID_DIRLISTS_INIT,
 		.writable = bid_store_writable(store) && !options->read_only,
 		.stacked = bid_mode_stacked(store, options),
 		.uid = geteuid(),

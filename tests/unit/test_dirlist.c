@@ -14,6 +14,8 @@
 #include "../../fs/inode.h"
 
 enum { IDS = 600, DOTS = 2 };
+/* of a store with long parts: the first two, for which a thread is started, and every seventh have so many ids, the others none */
+enum { PARTS = 256, THICK = 24, EVERY = 7 };
 
 /* An id by its number; neighbours have different first bytes. */
 static void name_id(unsigned number, char ret_hex[static 41])
@@ -60,12 +62,14 @@ static int fill(void **state)
 	return r;
 }
 
+static struct bid_dirlists lists = BID_DIRLISTS_INIT;
+
 static struct bid_dirlist *list_ids(const struct bid_tree *tree)
 {
 	struct bid_node ids = { .type = BID_NODE_IDS };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(tree, &ids, bid_inode_number(&ids), &list), 0);
+	assert_int_equal(bid_dirlist_open(&lists, tree, &ids, bid_inode_number(&ids), &list), 0);
 	return list;
 }
 
@@ -109,7 +113,7 @@ static void links_are_read_when_asked_for(void **state)
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(&tree, &fan, bid_inode_number(&fan), &list), 0);
+	assert_int_equal(bid_dirlist_open(&lists, &tree, &fan, bid_inode_number(&fan), &list), 0);
 	/* those of which the number's low byte is zero */
 	add_id(scene, 768);
 	assert_int_equal(count(list, 0, seen), DOTS + 4);
@@ -203,7 +207,7 @@ static void every_beginning_is_read_anew(void **state)
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(&tree, &fan, bid_inode_number(&fan), &list), 0);
+	assert_int_equal(bid_dirlist_open(&lists, &tree, &fan, bid_inode_number(&fan), &list), 0);
 	assert_int_equal(count(list, 0, seen), DOTS + 3);
 	/* those of which the number's low byte is zero */
 	add_id(scene, 768);
@@ -213,25 +217,192 @@ static void every_beginning_is_read_anew(void **state)
 	bid_dirlist_close(list);
 }
 
-/* The error of a part is over when its cause is. */
+static bool is_thick(unsigned part)
+{
+	return part == 1 || part % EVERY == 0;
+}
+
+static unsigned names_in(unsigned part)
+{
+	return (is_thick(part) ? THICK : 0) + (part == 0 ? DOTS : 0);
+}
+
+static void thick_path(const struct store_scene *scene, unsigned part, unsigned i, char ret_path[static 256])
+{
+	snprintf(ret_path, 256, "%s/store/.build-id/%02x/%038x", scene->directory, part, i * 0x01234567 + part);
+}
+
+static int fill_thick(void **state)
+{
+	int r = store_scene_begin(state);
+	const struct store_scene *scene = *state;
+	char path[256];
+
+	run(scene, "mkdir -p store/.build-id");
+	for (unsigned part = 0; part < PARTS; part++) {
+		if (!is_thick(part))
+			continue;
+		snprintf(path, sizeof(path), "%s/store/.build-id/%02x", scene->directory, part);
+		assert_int_equal(mkdir(path, 0755), 0);
+		for (unsigned i = 0; i < THICK; i++) {
+			thick_path(scene, part, i, path);
+			assert_int_equal(symlink("../../usr/bin/a", path), 0);
+		}
+	}
+	return r;
+}
+
+/* List the names of @part, which has @expected of them. */
+static void list_part(struct bid_dirlist *list, unsigned part, unsigned expected)
+{
+	uint64_t offset = part == 0 ? 0 : DOTS + ((uint64_t)part << 47);
+	struct bid_dirname name;
+	char fan[16];
+
+	snprintf(fan, sizeof(fan), "%02x", part);
+	for (unsigned n = 0; n < expected; n++) {
+		assert_int_equal(bid_dirlist_at(list, offset, &name), 1);
+		assert_true(name.name[0] == '.' || memcmp(name.name, fan, 2) == 0);
+		assert_true(name.next > offset);
+		offset = name.next;
+	}
+}
+
+/* Threads that read ahead. */
+static unsigned threads(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&lists.lock);
+	n = lists.threads;
+	pthread_mutex_unlock(&lists.lock);
+	return n;
+}
+
+static void test_listing_of_long_parts_is_read_ahead_by_one_thread(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *list = list_ids(&tree);
+
+	for (unsigned part = 0; part < PARTS; part++) {
+		if (!is_thick(part))
+			continue;
+		list_part(list, part, names_in(part));
+		/* none for one part alone */
+		assert_int_equal(threads(), part > 0);
+	}
+	bid_dirlist_close(list);
+	assert_int_equal(threads(), 0);
+}
+
+/* As NFS lists, which has no open directories. */
+static void test_listing_here_and_there_starts_no_thread(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *list = list_ids(&tree);
+
+	for (unsigned part = 0; part < PARTS; part += EVERY)
+		list_part(list, part, names_in(part));
+	assert_int_equal(threads(), 0);
+	bid_dirlist_close(list);
+}
+
+/* Back by one, far away, the same once more, and to the end, with the thread anywhere; closed at any time. */
+static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+
+	srandom(1);
+	for (unsigned turn = 0; turn < 20; turn++) {
+		struct bid_dirlist *list = list_ids(&tree);
+		unsigned part = 0, turns = (unsigned)random() % 100;
+
+		for (unsigned n = 0; n < turns; n++) {
+			unsigned way = (unsigned)random() % 16;
+
+			list_part(list, part, names_in(part));
+			part = way == 0		      ? 0
+			       : way == 1	      ? (unsigned)random() % PARTS
+			       : way == 2 && part > 0 ? part - 1
+			       : way == 3	      ? part
+						      : part + 1;
+			part %= PARTS;
+		}
+		bid_dirlist_close(list);
+	}
+	assert_int_equal(threads(), 0);
+}
+
+/* A listing that goes back to the beginning takes nothing that was read ahead before. */
+static void test_beginning_is_read_anew_with_what_is_read_ahead(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *list = list_ids(&tree);
+	struct bid_dirname name;
+	uint64_t offset = 0;
+	unsigned n = 0;
+	char path[256];
+
+	for (unsigned part = 0; part <= 2 * EVERY; part++)
+		list_part(list, part, names_in(part));
+	for (unsigned part = 0; part < PARTS; part += EVERY) {
+		thick_path(scene, part, 0, path);
+		assert_int_equal(unlink(path), 0);
+	}
+	for (; bid_dirlist_at(list, offset, &name) == 1; offset = name.next)
+		n++;
+	assert_int_equal(n, DOTS + THICK + (PARTS / EVERY + 1) * (THICK - 1));
+	bid_dirlist_close(list);
+}
+
+/* The error of a part is over when its cause is, whether the thread or the reader met it first. */
 static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
 	struct bid_dirlist *list = list_ids(&tree);
-	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirname name;
 	struct rlimit before;
 
-	assert_int_equal(bid_dirlist_at(list, 0, &name), 1);
+	for (unsigned part = 0; part < 2; part++)
+		list_part(list, part, names_in(part));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ .rlim_cur = 3, .rlim_max = before.rlim_max }), 0);
-	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(bid_dirlist_at(list, (uint64_t)100 << 47, &name), -EMFILE);
+	for (uint64_t part = 100; part < 103; part++)
+		assert_int_equal(bid_dirlist_at(list, part << 47, &name), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_int_equal(bid_dirlist_at(list, (uint64_t)100 << 47, &name), 1);
-	assert_int_equal(count(list, 0, seen), IDS + DOTS);
+	for (unsigned part = 100; part < PARTS; part++)
+		list_part(list, part, names_in(part));
 	bid_dirlist_close(list);
+}
+
+/* Many listings share a few threads, and each gets all names; the end of all threads does not wait for a close. */
+static void test_many_listings_share_a_few_threads(void **state)
+{
+	const struct store_scene *scene = *state;
+	struct bid_tree tree = { .store = scene->store };
+	struct bid_dirlist *all[3 * BID_DIRLIST_THREADS];
+
+	for (unsigned n = 0; n < 3 * BID_DIRLIST_THREADS; n++)
+		all[n] = list_ids(&tree);
+	for (unsigned part = 0; part < PARTS; part++) {
+		/* the first ones end halfway */
+		for (unsigned n = 0; n < BID_DIRLIST_THREADS && part == PARTS / 2; n++)
+			bid_dirlist_close(all[n]);
+		for (unsigned n = part < PARTS / 2 ? 0 : BID_DIRLIST_THREADS; n < 3 * BID_DIRLIST_THREADS; n++)
+			list_part(all[n], part, names_in(part));
+		if (part >= EVERY && part < PARTS / 2)
+			assert_int_equal(threads(), BID_DIRLIST_THREADS);
+	}
+	bid_dirlists_end(&lists);
+	assert_int_equal(threads(), 0);
+	for (unsigned n = BID_DIRLIST_THREADS; n < 3 * BID_DIRLIST_THREADS; n++)
+		bid_dirlist_close(all[n]);
+	lists.ended = false;
 }
 
 /* The mark says whether anything changed, and nothing of what is not among the ids. */
@@ -271,7 +442,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_beginning_is_read_anew, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(every_beginning_is_read_anew, fill, store_scene_end),
 		cmocka_unit_test_setup_teardown(links_are_read_when_asked_for, fill, store_scene_end),
-		cmocka_unit_test_setup_teardown(test_unreadable_part_is_an_error_until_it_is_readable, fill, store_scene_end),
+#define THICK_TEST(function) cmocka_unit_test_setup_teardown(function, fill_thick, store_scene_end)
+		THICK_TEST(test_listing_of_long_parts_is_read_ahead_by_one_thread),
+		THICK_TEST(test_listing_here_and_there_starts_no_thread),
+		THICK_TEST(test_listing_in_any_order_has_the_names_of_each_part),
+		THICK_TEST(test_beginning_is_read_anew_with_what_is_read_ahead),
+		THICK_TEST(test_unreadable_part_is_an_error_until_it_is_readable),
+		THICK_TEST(test_many_listings_share_a_few_threads),
 		cmocka_unit_test_setup_teardown(marks_tell_changes, fill, store_scene_end),
 	};
 
