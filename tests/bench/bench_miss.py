@@ -284,7 +284,7 @@ def main():
         mount = stack.enter_context(mounted(tools, top / "fast", f"url={nginx.url},wait=0"))
         others = []
         if mode_of(mount) != "no_open":
-            others.append(stack.enter_context(mounted(tools, top / "fast", "offline,passthrough=off", "no_open")))
+            others.append(stack.enter_context(mounted(tools, top / "fast", "offline,ro,passthrough=off", "no_open")))
         told = figures.Figures()
         bench = Bench(tools, shop, nginx.url, mount, top, told, others)
         for peer in bench.missing:

@@ -6,14 +6,14 @@ usage: bench_perf.py [--ids N] [--rounds N] [--gentle] [--json FILE] BUILD_DIREC
 
 Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "-l" and
 "list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
-more than the second has passed for which it believes what is not watched; "no_open" is without passthrough. For "both cold" the
-kernel has forgotten perf's own directory and the store, too (all programs of the machine feel that; root): then both are a first
-listing. "record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf: it looks what
-was recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that was emptied
-before. "add" and "remove" write one build that the store lacks, and take it out again. passthrough_hp is libfuse's, over a
-directory of perf's own: what it costs that the kernel asks a daemon, whatever that does. gdb and eu-stack walk the stack of a
-core, with the mount's debug information and with a directory that has the same files, copied. With --gentle nothing is cold, and
-there is no passthrough_hp, whose source is Debian's to give.
+more than the second has passed for which it believes what is not watched; "no_open" is read-only without passthrough. For "both
+cold" the kernel has forgotten perf's own directory and the store, too (all programs of the machine feel that; root): then both
+are a first listing. "record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf:
+it looks what was recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that
+was emptied before. "add" and "remove" write one build that the store lacks, and take it out again. passthrough_hp is libfuse's,
+over a directory of perf's own: what it costs that the kernel asks a daemon, whatever that does. gdb and eu-stack walk the stack
+of a core, with the mount's debug information and with a directory that has the same files, copied. With --gentle nothing is cold,
+and there is no passthrough_hp, whose source is Debian's to give.
 """
 import argparse
 import hashlib
@@ -254,7 +254,7 @@ def main():
                   if os.geteuid() == 0 and not arguments.gentle),
                 *((f"{' '.join(listing)}, again", listing, 1.05, None, believed_no_more) for listing in listings)):
             compare(f"perf {name}", target, perf, *command, undo=undo, before=before)
-        remount("-o", "passthrough=off")
+        remount("-o", "ro,passthrough=off")
         for listing in listings:
             compare(f"perf {' '.join(listing)}, again, no_open", 1.05, perf, *listing, before=believed_no_more)
         remount()

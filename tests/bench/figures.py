@@ -3,6 +3,7 @@
 import json
 import os
 import statistics
+import subprocess
 import textwrap
 
 # what is the file system below, in the table of all targets
@@ -206,3 +207,16 @@ def table(lines):
 def machine():
     """What the figures are of."""
     return f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors, Linux {os.uname().release}"
+
+
+def plot(directory, name, title, xlabel, ylabel, series, logscale="x"):
+    """An SVG of {label: [(x, y)]} by gnuplot."""
+    directory.mkdir(parents=True, exist_ok=True)
+    script = [f"set terminal svg size 640,400 background rgb 'white'; set output '{directory / name}.svg'",
+              f"set title '{title}'; set xlabel '{xlabel}'; set ylabel '{ylabel}'; set key left top; set grid",
+              f"set logscale {logscale}" + ("" if "y" in logscale else "; set yrange [0:*]")]
+    plots = []
+    for number, (label, points) in enumerate(series.items()):
+        script.append(f"$data{number} << EOD\n" + "\n".join(f"{x} {y}" for x, y in points) + "\nEOD")
+        plots.append(f"$data{number} with linespoints title '{label}' noenhanced")
+    subprocess.run(["gnuplot"], input="\n".join([*script, "plot " + ", ".join(plots)]), text=True, check=True)
