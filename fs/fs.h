@@ -7,13 +7,11 @@
 #include <stdatomic.h>
 
 #include <bid/broker.h>
-#include <bid/watch.h>
 
 #include "budget.h"
 #include "dirlist.h"
 #include "fds.h"
 #include "inode.h"
-#include "lookers.h"
 #include "options.h"
 #include "staged.h"
 #include "tree.h"
@@ -49,15 +47,12 @@ struct bid_fs {
 	struct bid_tree tree;
 	struct bid_unlinked unlinked_probes, unlinked_links; /* unlinked through the mount; have their own locks */
 	struct bid_dirlists listings; /* has its own lock */
-	struct bid_lookers lookers;
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */
-	unsigned max_kept; /* files that nobody has open, and ids that are watched */
+	unsigned max_kept; /* files that nobody has open */
 	struct bid_fds *fds; /* owned; has its own lock */
 	int abort; /* of bid_unmounter_open_abort(); owned */
 	struct bid_notifier *notifier; /* owned; made after daemonising */
-	struct bid_watch *watch; /* owned; made after daemonising; NULL if the store cannot be watched */
-	int watch_error; /* why not, or 0 */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */
@@ -73,7 +68,7 @@ struct bid_fs {
 	struct fuse_session *session; /* borrowed */
 };
 
-/* Seconds for which the kernel may believe what depends on the store, which perf writes at any time. See belief.h. */
+/* Seconds for which the kernel caches names and attributes of the store, which perf writes at any time. */
 #define BID_STALE 1.0
 /* ... and what depends on nothing. */
 #define BID_FOREVER 86400.0

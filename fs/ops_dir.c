@@ -40,18 +40,6 @@ static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t 
 	fuse_lowlevel_notify_inval_inode(fs->session, number, -1, 0);
 }
 
-/*
- * Is who opens the links @node to be told of them with their names, as in ops_list.c, rather than to read the names that the kernel
- * has kept? It would ask for each of them, when there are more than it may believe for long.
- */
-static bool is_told_anew(struct bid_fs *fs, const struct bid_node *node, fuse_req_t req)
-{
-	int error;
-
-	return node->type == BID_NODE_LINKS_FAN && bid_lookers_has(&fs->lookers, fuse_req_ctx(req)->pid) &&
-	       bid_watch_count(fs->watch, &error) >= fs->max_kept;
-}
-
 static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -62,7 +50,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 		fuse_reply_err(req, -r);
 		return;
 	}
-	if (inode->node.type == BID_NODE_IDS || (inode->node.type == BID_NODE_LINKS_FAN && !is_told_anew(fs, &inode->node, req)))
+	if (inode->node.type == BID_NODE_IDS || inode->node.type == BID_NODE_LINKS_FAN)
 		keep_ids(fs, &inode->node, number, fi);
 	fi->fh = (uintptr_t)list;
 	if (fuse_reply_open(req, fi) == -ENOENT)

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The names of a directory, and with some of them what a lookup would say.
- *
- * The kernel takes that along with the names (READDIRPLUS) if it is there, and asks for it with the first names of any directory.
- * It gets it of the directories of links, which are always the same, and of the links of those who look at them one by one.
+ * The names of a directory. With the directories of links, which are always the same, goes what a lookup would say (READDIRPLUS):
+ * the kernel asks for that with the first names of any directory, and gets the names alone of the others.
  */
 #include "ops.h"
 
@@ -14,59 +12,32 @@
 #include "dirlist.h"
 #include "reply.h"
 
-/* What the kernel is told of with a name. */
-struct along {
-	uint64_t number;
-	struct bid_asked asked;
-	struct bid_told told;
-};
-
 /* A buffer that is filled with names. */
 struct names {
 	fuse_req_t req;
-	const struct bid_inode *dir; /* NULL: nothing is told of but the names */
+	const struct bid_inode *dir; /* NULL: the names alone */
 	char *buffer; /* owned */
 	size_t size, used;
-	struct along *along; /* owned */
+	uint64_t *inodes; /* that go with the names: numbers; owned */
 	size_t n, room;
 };
 
-static bool is_told_of(const struct names *names, const char *name)
+static bool has_entry(const struct names *names, const char *name)
 {
-	struct bid_fs *fs = bid_fs_of(names->req);
-
-	if (!names->dir || name[0] == '.')
-		return false;
-	switch (names->dir->node.type) {
-	case BID_NODE_LINKS:
-	case BID_NODE_DEBUG:
-		return true;
-	case BID_NODE_LINKS_FAN:
-		return bid_lookers_has(&fs->lookers, fuse_req_ctx(names->req)->pid);
-	default:
-		return false;
-	}
+	return names->dir && name[0] != '.' && (names->dir->node.type == BID_NODE_LINKS || names->dir->node.type == BID_NODE_DEBUG);
 }
 
 /* As LOOKUP of @name. Without it, for whatever reason, the kernel looks the name up if it needs it. */
-static void tell_along(struct names *names, const char *name, struct fuse_entry_param *entry)
+static void add_entry(struct names *names, const char *name, struct fuse_entry_param *entry)
 {
 	struct bid_fs *fs = bid_fs_of(names->req);
-	const struct bid_inode *dir = names->dir;
-	struct along along = { .asked = { .dir = dir->node.type, .dir_number = dir->number, .name = name } };
 	struct bid_node child;
 
-	if (bid_array_grow(names->along, names->n, names->room) < 0)
+	if (bid_array_grow(names->inodes, names->n, names->room) < 0 ||
+	    bid_tree_lookup(&fs->tree, &names->dir->node, name, &child) < 0)
 		return;
-	if (dir->node.type == BID_NODE_LINKS_FAN)
-		bid_belief_look(fs, &dir->node, name);
-	along.asked.mark = bid_watch_mark(fs->watch);
-	if (bid_tree_lookup(&fs->tree, &dir->node, name, &child) < 0)
-		return;
-	if (bid_entry_ask(fs, &along.asked, &child, NULL, entry, &along.told) == 0) {
-		along.number = entry->ino;
-		names->along[names->n++] = along;
-	}
+	if (bid_entry_make(fs, &child, NULL, entry) == 0)
+		names->inodes[names->n++] = entry->ino;
 	bid_node_release(&child);
 }
 
@@ -81,8 +52,8 @@ static bool add(struct names *names, const struct bid_dirname *name, bool plus)
 		   : fuse_add_direntry(names->req, NULL, 0, name->name, NULL, 0);
 	if (len > room)
 		return false;
-	if (plus && is_told_of(names, name->name))
-		tell_along(names, name->name, &entry);
+	if (plus && has_entry(names, name->name))
+		add_entry(names, name->name, &entry);
 	if (plus)
 		fuse_add_direntry_plus(names->req, at, room, name->name, &entry, (off_t)name->next);
 	else
@@ -93,15 +64,10 @@ static bool add(struct names *names, const struct bid_dirname *name, bool plus)
 
 static void answer(struct names *names)
 {
-	struct bid_fs *fs = bid_fs_of(names->req);
-	bool gone = fuse_reply_buf(names->req, names->buffer, names->used) == -ENOENT;
-
-	for (size_t i = 0; i < names->n; i++) {
-		/* the caller is gone, so the kernel will not take it back */
-		if (gone)
-			bid_forget(fs, names->along[i].number, 1);
-		bid_belief_check(fs, &names->along[i].asked, &names->along[i].told);
-	}
+	/* the caller is gone, so the kernel will not take them back */
+	if (fuse_reply_buf(names->req, names->buffer, names->used) == -ENOENT)
+		for (size_t i = 0; i < names->n; i++)
+			bid_forget(bid_fs_of(names->req), names->inodes[i], 1);
 }
 
 static void list_names(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
@@ -126,7 +92,7 @@ static void list_names(fuse_req_t req, fuse_ino_t number, size_t size, off_t off
 	else
 		answer(&names);
 	free(names.buffer);
-	free(names.along);
+	free(names.inodes);
 }
 
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)

@@ -219,11 +219,22 @@ static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
 	bid_node_release(&node);
 }
 
+/*
+ * Was a file of @kind published under a name that the store does not have, such as a short id that perf fills up with zeros? When
+ * perf removes the build it goes on at once with that name, and takes what it still sees for its copy.
+ */
+static bool is_elsewhere(const struct bid_fs *fs, const struct bid_node *dir, enum bid_kind kind)
+{
+	return !bid_tree_has_file(&fs->tree, dir, bid_kind_store_name(kind)) && !bid_tree_is_target(&fs->tree, dir);
+}
+
 /* Answer with what is in the store now: a separate debug file is filed as that, whatever it was called in the directory @to. */
 static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request request)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_asked asked = { .dir = BID_NODE_PATH_ID, .dir_number = to };
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
+	struct fuse_entry_param entry;
+	struct bid_node node = { .type = BID_NODE_FILE, .id = request.id };
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_store_find(fs->store, &request, &file);
 
@@ -235,7 +246,14 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request re
 		fuse_reply_err(req, -r);
 		return;
 	}
-	bid_reply_asked(req, &asked, &(struct bid_node){ .type = BID_NODE_FILE, .kind = file.kind, .id = request.id }, &file.st);
+	node.kind = file.kind;
+	if (bid_entry_make(fs, &node, &file.st, &entry) < 0) {
+		fuse_reply_err(req, ENOMEM);
+	} else {
+		if (parent && is_elsewhere(fs, &parent->node, file.kind))
+			entry.entry_timeout = 0;
+		bid_reply_entry(req, &entry);
+	}
 	bid_file_release(&file);
 }
 

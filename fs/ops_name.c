@@ -39,20 +39,6 @@ static struct bid_node node_of(const struct bid_call *call, const struct bid_fil
 	};
 }
 
-/*
- * Of what the kernel knows and asks for again, or of an id that is watched anyway, it is worth while to know when it changes. Not
- * of definitions alone: who lists asks for those of every id, and none would be watched by the time of the next listing.
- */
-static void seek(struct bid_fs *fs, struct bid_call *call, struct bid_file *file)
-{
-	struct bid_node node = node_of(call, file);
-	struct bid_inode buffer;
-	bool known = node.kind != BID_KIND_PROBES && bid_inodes_find(fs->inodes, bid_inode_number(&node), &buffer);
-
-	if (call->asked.name && (known || bid_watch_has(fs->watch, &node.id)))
-		bid_belief_seek(fs, &call->artifact, &call->asked, file);
-}
-
 /* No source has the file of @artifact: its name is a directory, in which there may be some. */
 static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
 {
@@ -77,13 +63,10 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
+		struct bid_node node = node_of(call, file);
 		struct fuse_entry_param entry;
-		struct bid_told told;
-		struct bid_node node;
 
-		seek(fs, call, file);
-		node = node_of(call, file);
-		if (bid_entry_ask(fs, &call->asked, &node, &file->st, &entry, &told) < 0) {
+		if (bid_entry_make(fs, &node, &file->st, &entry) < 0) {
 			fuse_reply_err(req, ENOMEM);
 			return;
 		}
@@ -94,7 +77,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
 		bid_fds_told(fs->fds, entry.ino, &file->st);
 		keep_for_open(fs, entry.ino, file, call->in_place);
-		bid_reply_told(req, &call->asked, &entry, &told);
+		bid_reply_entry(req, &entry);
 	}
 }
 
@@ -148,16 +131,13 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 }
 
 /* Answer with the file in "<path>/ID" itself if perf's link is gone: nothing else leads to the file, so it is kept for OPEN. */
-static bool answer_in_place(fuse_req_t req, struct bid_call *call)
+static bool answer_in_place(fuse_req_t req, struct bid_call *call, const struct bid_inode *dir)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_inode buffer, *dir = NULL;
 	struct bid_file file = BID_FILE_NONE;
 	char where[PATH_MAX];
 
-	if (call->asked.dir == BID_NODE_PATH_ID)
-		dir = bid_inodes_find(fs->inodes, call->asked.dir_number, &buffer);
-	if (!dir || bid_watch_where(fs->watch, &call->artifact.id, where, sizeof(where)) == 0 ||
+	if (!dir || dir->node.type != BID_NODE_PATH_ID ||
 	    bid_store_where(fs->store, &call->artifact.id, where, sizeof(where)) == 0 ||
 	    bid_store_find_in(fs->store, bid_node_path(&dir->node), &call->artifact, &file) < 0)
 		return false;
@@ -167,22 +147,23 @@ static bool answer_in_place(fuse_req_t req, struct bid_call *call)
 	return true;
 }
 
-static void answer_child(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *child)
+/* @dir is the directory of the name @child; NULL for "." and "..". */
+static void answer_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = bid_node_request(child), .asked = *asked };
+	struct bid_call call = { .artifact = bid_node_request(child), .dir = dir ? dir->number : 0 };
 	struct stat section;
 
 	if (is_cut_when_read(fs, child, &section))
 		bid_reply_node(req, child, &section);
-	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call))
+	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call, dir))
 		return;
 	else if (child->type == BID_NODE_FILE)
 		bid_wait(req, &call, answer_lookup);
 	else if (child->type == BID_NODE_KCORE_FILE)
 		lookup_kcore_file(req, child);
 	else
-		bid_reply_asked(req, asked, child, NULL);
+		bid_reply_node(req, child, NULL);
 }
 
 /*
@@ -204,18 +185,18 @@ static void answer_link(fuse_req_t req, struct bid_call *call, int error, struct
 	}
 	/* the store's own may lead nowhere */
 	if (error == 0 || bid_store_where(fs->store, &link.id, where, sizeof(where)) == 0)
-		bid_reply_asked(req, &call->asked, &link, NULL);
+		bid_reply_node(req, &link, NULL);
 	else
 		fuse_reply_err(req, bid_visible_error(fs, error));
 }
 
-static void fetch_link(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *dir)
+static void fetch_link(fuse_req_t req, const struct bid_inode *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF }, .asked = *asked };
+	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF }, .dir = dir->number };
 	struct bid_node link;
 
-	if (!fs->tree.any_id || bid_tree_link(dir, asked->name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
+	if (!fs->tree.any_id || bid_tree_link(&dir->node, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
 		fuse_reply_err(req, ENOENT);
 		return;
 	}
@@ -227,8 +208,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, parent, &buffer);
-	bool up = strcmp(name, "..") == 0;
-	struct bid_asked asked = { 0 };
+	bool up = strcmp(name, "..") == 0, by_handle = up || strcmp(name, ".") == 0;
 	struct bid_node child;
 	int r;
 
@@ -236,34 +216,25 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fuse_reply_err(req, ENAMETOOLONG);
 		return;
 	}
-	if (inode && inode->node.type == BID_NODE_LINKS_FAN) {
-		bid_lookers_add(&fs->lookers, fuse_req_ctx(req)->pid);
-		bid_belief_look(fs, &inode->node, name);
-	}
-	asked.mark = bid_watch_mark(fs->watch);
 	if (inode && lookup_staged(req, &inode->node, name))
 		return;
-	if (up || strcmp(name, ".") == 0) {
+	if (by_handle)
 		r = lookup_handle(fs, parent, inode, up, &child);
-	} else if (inode) {
-		asked = (struct bid_asked){ .mark = asked.mark, .dir = inode->node.type, .dir_number = parent, .name = name };
-		r = bid_tree_lookup(&fs->tree, &inode->node, name, &child);
-	} else {
-		r = -ESTALE;
-	}
+	else
+		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child) : -ESTALE;
 	if (r == 0 && inode && inode->node.type == BID_NODE_META)
 		bid_text_look(fs, &child);
 	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
 	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FAN) {
-		fetch_link(req, &asked, &inode->node);
+		fetch_link(req, inode, name);
 	} else if (r == -ENOENT) {
 		/* what was just fetched is there under its link at once */
 		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_STALE);
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		answer_child(req, &asked, &child);
+		answer_child(req, by_handle ? NULL : inode, &child);
 		bid_node_release(&child);
 	}
 }
@@ -313,7 +284,6 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_asked asked = { .mark = bid_watch_mark(fs->watch) };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request artifact;
 	struct bid_fd *fd;
@@ -333,7 +303,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	}
 	artifact = bid_node_request(&inode->node);
 	if (inode->node.type != BID_NODE_FILE) {
-		bid_reply_attr(req, &asked, inode, NULL, bid_attr_timeout(fs, &inode->node));
+		bid_reply_attr(req, inode, NULL, bid_attr_timeout(fs, &inode->node));
 		return;
 	}
 	/* one that is being read stays what it is, even if its name in the store is gone */
@@ -353,7 +323,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		bid_file_release(&file);
 		return;
 	}
-	bid_reply_attr(req, &asked, inode, &file.st, BID_STALE);
+	bid_reply_attr(req, inode, &file.st, BID_STALE);
 	bid_file_release(&file);
 }
 

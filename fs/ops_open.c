@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/stamp.h"
-#include "belief.h"
 #include "opened.h"
 #include "publish.h"
 #include "reply.h"
@@ -205,10 +204,8 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		tell_another(fs, &call->inode, &call->fi);
 	call->fi.noflush = 1;
 	reply_open(req, handle, &call->fi);
-	if (!fd)
-		return;
-	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, bid_fd_number(fd), &st);
-	bid_fds_put(fs->fds, fd);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
 }
 
 /* Definitions that are made in memory get a file in the store when somebody opens them to write to them. */
@@ -229,26 +226,20 @@ static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, in
 }
 
 /*
- * Definitions are opened to be written to, which is done by the inode. What is open has to be what a reader finds: where that is
- * not known it is opened as who writes opens it, and made if there is none. @kept may be NULL; the result takes its place.
+ * Definitions are opened to be written to, which is done by the inode. What is open has to be what a reader finds: it is opened as
+ * who writes opens it, and made if there is none.
  */
 static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
-				  struct bid_fd *kept, struct stat *st, bool *same, int *ret_probes)
+				  struct stat *st, bool *same, int *ret_probes)
 {
-	bool were_same = *same;
+	struct bid_fd *kept;
 	int r;
 
-	if (kept && bid_belief_holds(fs, &artifact->id, st))
-		return kept;
-	if (kept)
-		bid_fds_put(fs->fds, kept);
-	*same = false;
 	/* who changes them under a lease sees that they are open, and is waited for before they are looked at */
 	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
 		bid_fds_prefer(fs->fds, inode->number, st, false);
 	kept = bid_fds_get(fs->fds, fs->store, inode->number, artifact, st, same);
-	*same = *same && were_same;
 	if (r == -ENOENT && !kept)
 		make_probes(fs, artifact, ret_probes);
 	return kept;
@@ -279,12 +270,12 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	bool same = false;
 	int number;
 
-	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
 	if (is_for_writing(fi))
-		fd = open_probes(fs, inode, &call.artifact, fd, &st, &same, &probes);
+		fd = open_probes(fs, inode, &call.artifact, &st, &same, &probes);
+	else
+		fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
 	number = probes >= 0 ? probes : fd ? open_kept(fd, &own, &st, &same) : -1;
 	if (number >= 0) {
-		bid_watch_has(fs->watch, &inode->node.id); /* it is used */
 		bid_store_used(fs->store, &call.artifact);
 		if (!same && is_writable(&inode->node))
 			tell_another(fs, inode, fi);

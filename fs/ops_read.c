@@ -61,7 +61,6 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		return;
 	}
 	reply_fd(req, number, call->size, call->offset);
-	bid_belief_read(fs, &call->inode.node.id, call->inode.node.kind, number, &st);
 	if (fd)
 		bid_fds_put(fs->fds, fd);
 }
@@ -118,8 +117,6 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		/* before the reply, after which the kernel may forget the inode, whose the detail is */
 		bid_store_used(fs->store, &call.artifact);
 		reply_fd(req, reading, size, offset);
-		if (offset == 0)
-			bid_belief_read(fs, &inode->node.id, inode->node.kind, reading, &st);
 	}
 	if (fd)
 		bid_fds_put(fs->fds, fd);

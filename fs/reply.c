@@ -204,77 +204,30 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	return 0;
 }
 
-/*
- * Was the file @node published under a name that the store does not have, such as a short id that perf fills up with zeros? When
- * perf removes the build it goes on at once with that name, and takes what it still sees for its copy.
- */
-static bool is_elsewhere(const struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node)
+void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
 {
-	struct bid_inode buffer, *dir;
-
-	if (asked->name || asked->dir != BID_NODE_PATH_ID || node->type != BID_NODE_FILE)
-		return false;
-	dir = bid_inodes_find(fs->inodes, asked->dir_number, &buffer);
-	return dir && !bid_tree_has_file(&fs->tree, &dir->node, bid_kind_store_name(node->kind)) &&
-	       !bid_tree_is_target(&fs->tree, &dir->node);
-}
-
-int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
-		  struct fuse_entry_param *ret_entry, struct bid_told *ret_told)
-{
-	int r = bid_entry_make(fs, node, st, ret_entry);
-
-	if (r < 0)
-		return r;
-	*ret_told = bid_believe(fs, asked, node, st, ret_entry);
-	if (is_elsewhere(fs, asked, node))
-		ret_entry->entry_timeout = 0;
-	return 0;
+	if (fuse_reply_entry(req, entry) == -ENOENT)
+		bid_forget(bid_fs_of(req), entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
 }
 
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st)
 {
-	struct bid_fs *fs = bid_fs_of(req);
 	struct fuse_entry_param entry;
 
-	if (bid_entry_make(fs, node, st, &entry) < 0)
-		fuse_reply_err(req, ENOMEM);
-	else if (fuse_reply_entry(req, &entry) == -ENOENT)
-		bid_forget(fs, entry.ino, 1); /* the caller is gone, so the kernel will not take it back */
-}
-
-void bid_reply_told(fuse_req_t req, const struct bid_asked *asked, const struct fuse_entry_param *entry, struct bid_told *told)
-{
-	struct bid_fs *fs = bid_fs_of(req);
-
-	if (fuse_reply_entry(req, entry) == -ENOENT)
-		bid_forget(fs, entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
-	bid_belief_check(fs, asked, told);
-}
-
-void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st)
-{
-	struct fuse_entry_param entry;
-	struct bid_told told;
-
-	if (bid_entry_ask(bid_fs_of(req), asked, node, st, &entry, &told) < 0)
+	if (bid_entry_make(bid_fs_of(req), node, st, &entry) < 0)
 		fuse_reply_err(req, ENOMEM);
 	else
-		bid_reply_told(req, asked, &entry, &told);
+		bid_reply_entry(req, &entry);
 }
 
-void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct bid_inode *inode, const struct stat *st,
-		    double timeout)
+void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct stat *st, double timeout)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct fuse_entry_param entry = { .ino = inode->number, .attr_timeout = timeout };
-	struct bid_told told;
+	struct stat attr;
 	char text[PATH_MAX];
 
-	entry.attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text));
-	told = bid_believe(fs, asked, &inode->node, st, &entry);
-	fuse_reply_attr(req, &entry.attr, entry.attr_timeout);
-	bid_belief_check(fs, asked, &told);
+	attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text));
+	fuse_reply_attr(req, &attr, timeout);
 }
 
 void bid_reply_negative(fuse_req_t req, double timeout)

@@ -3,7 +3,7 @@
 #ifndef BID_FS_REPLY_H
 #define BID_FS_REPLY_H
 
-#include "belief.h"
+#include "fs.h"
 
 /* The attributes of an artifact: @st is of the file in the store. */
 struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
@@ -26,25 +26,14 @@ bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, cons
 /* @inode is of the file with the attributes @st from now on. Was it of another? */
 bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/*
- * bid_entry_make() of a name that was @asked for: it holds for longer if its id is watched. @ret_told is for bid_belief_check(),
- * after the kernel has been told.
- */
-int bid_entry_ask(struct bid_fs *fs, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st,
-		  struct fuse_entry_param *ret_entry, struct bid_told *ret_told);
-
 /* A name that means @node; for an artifact, @st is of its file, else NULL. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);
 
-/* Answers with what bid_entry_ask() made. */
-void bid_reply_told(fuse_req_t req, const struct bid_asked *asked, const struct fuse_entry_param *entry, struct bid_told *told);
+/* Answers with what bid_entry_make() made. */
+void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);
 
-/* The two together. */
-void bid_reply_asked(fuse_req_t req, const struct bid_asked *asked, const struct bid_node *node, const struct stat *st);
-
-/* The attributes of @inode, which hold for @timeout seconds, or longer if its id is watched. @st as above. */
-void bid_reply_attr(fuse_req_t req, const struct bid_asked *asked, const struct bid_inode *inode, const struct stat *st,
-		    double timeout);
+/* The attributes of @inode, which hold for @timeout seconds. @st as above. */
+void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct stat *st, double timeout);
 
 /* A name that means nothing, for @timeout seconds. */
 void bid_reply_negative(fuse_req_t req, double timeout);

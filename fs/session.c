@@ -17,7 +17,6 @@
 #include "backing.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "belief.h"
 #include "channel.h"
 #include "greeting.h"
 #include "loop.h"
@@ -178,7 +177,6 @@ static int serve(struct bid_fs *fs, int ready)
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
 		if (bid_broker_has_sources(fs->broker) && !fs->tree.any_id)
 			bid_warning("nothing will be fetched: the store '%s' cannot be written", bid_store_path(fs->store));
-		bid_beliefs_begin(fs);
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: nobody waits for the mount", strerror(errno));
 		bid_close(ready);
@@ -190,7 +188,6 @@ static int serve(struct bid_fs *fs, int ready)
 	bid_dirlists_end(&fs->listings);
 	/* answers what still waits, so before the session goes */
 	bid_broker_free(fs->broker);
-	bid_beliefs_end(fs);
 	bid_store_on_let_go(fs->store, NULL, NULL);
 	bid_publish_end(fs, serving && r == 0);
 	end_notifier(fs);

@@ -10,8 +10,6 @@
 
 #include <bid/id.h>
 
-enum { MOMENT_S = 2 };
-
 struct entry {
 	struct bid_staged staged; /* first: callers have a pointer to it */
 	unsigned users; /* the name is one; the lock protects this and all below */
@@ -25,8 +23,6 @@ struct entry {
 struct bid_staging {
 	pthread_mutex_t lock;
 	uint32_t last; /* serial */
-	struct bid_id latest; /* of the file begun last */
-	time_t begun; /* when that was, as used */
 	TAILQ_HEAD(, entry) entries; /* the latest first; few, as perf writes one after the other */
 };
 
@@ -123,8 +119,6 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 	} else {
 		entry->staged.serial = ++staging->last;
 		TAILQ_INSERT_HEAD(&staging->entries, entry, link);
-		staging->latest = *id;
-		staging->begun = entry->used;
 	}
 	pthread_mutex_unlock(&staging->lock);
 	if (r < 0) {
@@ -133,16 +127,6 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 	}
 	*ret_staged = &entry->staged;
 	return 0;
-}
-
-bool bid_staging_is_latest(struct bid_staging *staging, const struct bid_id *id)
-{
-	bool is;
-
-	pthread_mutex_lock(&staging->lock);
-	is = bid_id_equal(&staging->latest, id) && now() - staging->begun <= MOMENT_S;
-	pthread_mutex_unlock(&staging->lock);
-	return is;
 }
 
 struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial)

@@ -36,9 +36,6 @@ void bid_staging_free(struct bid_staging *staging);
 int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, const struct bid_id *id, const char *dir,
 		      const char *name, struct bid_staged **ret_staged);
 
-/* Was a file of @id the last that was begun, a moment ago? */
-bool bid_staging_is_latest(struct bid_staging *staging, const struct bid_id *id);
-
 /* Find the file by its serial, also without a name, or by its name. NULL if there is none. */
 struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial);
 struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name);

@@ -8,7 +8,6 @@
 
 #include "backing.h"
 #include "base/json.h"
-#include "belief.h"
 #include "sandbox.h"
 #include "text.h"
 
@@ -125,8 +124,6 @@ static json_t *mode_reason(const struct bid_fs *fs)
 char *bid_status_json(const struct bid_fs *fs)
 {
 	struct bid_broker_stats stats;
-	unsigned watched;
-	const char *not_watched = bid_beliefs_reason(fs, &watched);
 	json_t *flights = json_array(), *failures = json_array();
 	json_t *json;
 	char *text;
@@ -134,15 +131,13 @@ char *bid_status_json(const struct bid_fs *fs)
 	bid_broker_stats(fs->broker, &stats);
 	bid_broker_each_flight(fs->broker, add_flight, flights);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
-	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:s, s:s, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "version",
-			 bid_version(), "mount_point", bid_json_text(fs->options->mountpoint), "store",
-			 bid_json_text(bid_store_path(fs->store)), "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason(fs),
-			 "read_only", !fs->writable, "offline", bid_fs_is_offline(fs), "sandbox", bid_sandbox_state(fs->sandbox),
-			 "sandbox_reason", bid_sandbox_reason(fs->sandbox), "uptime_s",
-			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
-			 "watched", (json_int_t)watched, "watched_reason", not_watched, "counters",
-			 counters(&stats, bid_budget_refused(&fs->budget)), "sources", sources(fs->broker), "flights", flights,
-			 "failures", failures);
+	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
+			 "mount_point", bid_json_text(fs->options->mountpoint), "store", bid_json_text(bid_store_path(fs->store)),
+			 "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason(fs), "read_only", !fs->writable, "offline",
+			 bid_fs_is_offline(fs), "sandbox", bid_sandbox_state(fs->sandbox), "sandbox_reason",
+			 bid_sandbox_reason(fs->sandbox), "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
+			 (json_int_t)bid_inodes_count(fs->inodes), "counters", counters(&stats, bid_budget_refused(&fs->budget)),
+			 "sources", sources(fs->broker), "flights", flights, "failures", failures);
 	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

@@ -41,8 +41,8 @@ static const char *const allowed[] = {
 	/* to wait for something */
 	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "pselect6_time64", "epoll_create", "epoll_create1",
 	"epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "timerfd_create", "timerfd_settime",
-	"timerfd_settime64", "timerfd_gettime", "timerfd_gettime64", "inotify_init", "inotify_init1", "inotify_add_watch",
-	"inotify_rm_watch", "futex", "futex_time64", "futex_waitv", "wait4", "waitid", "pause", "restart_syscall",
+	"timerfd_settime64", "timerfd_gettime", "timerfd_gettime64", "futex", "futex_time64", "futex_waitv", "wait4", "waitid",
+	"pause", "restart_syscall",
 	/* by which libcurl's threads wake each other */
 	"sendto", "recvfrom",
 	/* memory */

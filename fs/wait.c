@@ -76,10 +76,9 @@ static void fetch(fuse_req_t req, const struct bid_call *call, bid_wait_fn answe
 		return;
 	}
 	*wait = (struct wait){ .req = req, .call = local, .answer = answer };
-	wait->call.asked.name = NULL;
 	wait->call.artifact = bid_request_keep(&local.artifact);
-	if (local.asked.dir != BID_NODE_NONE)
-		bid_notify_hold(fs->notifier, &wait->hold, local.asked.dir_number);
+	if (local.dir)
+		bid_notify_hold(fs->notifier, &wait->hold, local.dir);
 	r = ask(wait, &local.artifact);
 	if (r < 0)
 		finish(wait, r, &file);
@@ -94,8 +93,8 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 	int r;
 
 	/* before the store is looked into, which takes a while: the notifier must not begin to wait for this directory meanwhile */
-	if (local.asked.dir != BID_NODE_NONE)
-		bid_notify_hold(notifier, &hold, local.asked.dir_number);
+	if (local.dir)
+		bid_notify_hold(notifier, &hold, local.dir);
 	r = bid_broker_find(bid_fs_of(req)->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)
 		fetch(req, &local, answer);

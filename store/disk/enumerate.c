@@ -242,7 +242,8 @@ static bool is_named(const char *path, struct bid_id *ret_id)
 	return bid_id_parse_str(slash ? slash + 1 : path, ret_id) == 0;
 }
 
-bool bid_one_is_build(const char *path, int dir)
+/* Is the directory @path, open at @dir, that of a build? */
+static bool is_build(const char *path, int dir)
 {
 	struct bid_id id;
 
@@ -259,7 +260,7 @@ enum bid_entry bid_one_classify(struct bid_store *store, const char *path)
 	if (is_ours(path) || bid_root_open(bid_store_root(store), path, O_PATH, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
 	if (S_ISDIR(st.st_mode))
-		return bid_one_is_build(path, fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
+		return is_build(path, fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
 	return S_ISREG(st.st_mode) && is_named(path, &id) && id.len >= OLD_LAYOUT_ID_MIN ? BID_ENTRY_ID : BID_ENTRY_NONE;
 }
 

@@ -10,9 +10,6 @@
 
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 enum bid_entry bid_one_classify(struct bid_store *store, const char *path);
-
-/* Is the directory @path, open at @dir, one that bid_one_classify() calls an id? */
-bool bid_one_is_build(const char *path, int dir);
 int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 
 /* Of a lower store also what others than perf file below ".build-id/xx". */

@@ -6,7 +6,7 @@ usage: bench_perf.py [--ids N] [--rounds N] [--gentle] [--json FILE] BUILD_DIREC
 
 Every figure is a ratio of two runs that took turns: the median over the rounds, with the smallest and the largest. "-l" and
 "list" look into every build of a store with N of them: "first" on a mount of which the kernel knows nothing yet, "again" when
-more than the second has passed for which it believes what is not watched; "no_open" is read-only without passthrough. For "both
+more than the second has passed for which it caches names; "no_open" is read-only without passthrough. For "both
 cold" the kernel has forgotten perf's own directory and the store, too (all programs of the machine feel that; root): then both
 are a first listing. "record's exit phase" is from the end of the recorded program, which tells when that is, to the end of perf:
 it looks what was recorded, and files the program and the shared objects that it spent its time in. "all new" is with a cache that
@@ -33,7 +33,7 @@ import peers  # noqa: E402
 ROUNDS = 400_000_000  # of the program that is recorded
 OBJECTS = 48  # shared objects of another one
 EACH = 2_000_000  # rounds in each, some 6 ms, in which perf takes some samples
-BELIEVED = 1.1  # seconds, by the kernel, of what is not watched
+CACHED = 1.1  # seconds, more than the kernel caches names
 
 
 def parse():
@@ -207,8 +207,8 @@ def main():
             passthrough.unmount()
             passthrough.mount()
 
-    def believed_no_more():
-        time.sleep(BELIEVED)
+    def expire():
+        time.sleep(CACHED)
 
     def cold():
         anew()
@@ -252,11 +252,11 @@ def main():
                 *((f"{' '.join(listing)}, first", listing, 1.05, None, anew) for listing in listings),
                 *((f"{' '.join(listing)}, first, both cold", listing, 1.05, None, cold) for listing in listings
                   if os.geteuid() == 0 and not arguments.gentle),
-                *((f"{' '.join(listing)}, again", listing, 1.05, None, believed_no_more) for listing in listings)):
+                *((f"{' '.join(listing)}, again", listing, 1.05, None, expire) for listing in listings)):
             compare(f"perf {name}", target, perf, *command, undo=undo, before=before)
         remount("-o", "ro,passthrough=off")
         for listing in listings:
-            compare(f"perf {' '.join(listing)}, again, no_open", 1.05, perf, *listing, before=believed_no_more)
+            compare(f"perf {' '.join(listing)}, again, no_open", 1.05, perf, *listing, before=expire)
         remount()
         missing = [program for program in ("gdb", "eu-stack") if not shutil.which(program)]
         for program in missing:

@@ -14,6 +14,7 @@ import time
 import tools
 
 TROUBLE = re.compile(r"(^|: )(error|warning): |^fuse: ")
+CACHED = 1.05  # seconds, more than the kernel caches names and attributes of the store
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion .* failed|stack smashing|double free|corrupted")
 
 
@@ -52,6 +53,21 @@ def daemons_of(path):
                     and not is_unmounter(entry.name):
                 found.append(int(entry.name))
     return found
+
+
+@contextlib.contextmanager
+def stopped(m):
+    """The daemon of the mount `m` answers nothing."""
+    tools.stop(m.pid)
+    try:
+        yield
+    finally:
+        m.process.send_signal(signal.SIGCONT)
+
+
+def requests(m):
+    """The number of requests that a daemon without busy polling has read."""
+    return int(re.search(r"syscr: (\d+)", pathlib.Path(f"/proc/{m.pid}/io").read_text())[1])
 
 
 def unmount(path, *options):

@@ -11,6 +11,7 @@ import pytest
 
 import programs
 import tools
+from daemon import CACHED
 
 BALLAST = "-DBALLAST=4000000"
 CHUNK = 65536
@@ -208,7 +209,7 @@ def test_a_file_that_was_removed_after_others_took_its_place(needs_root, mount, 
             elf.rename(elf.parent / "elsewhere")
             tools.wait_until(lambda path=path: not path.is_file(), "the name is gone")
             for _ in range(2):
-                time.sleep(1.1)  # longer than the kernel believes what it was told
+                time.sleep(CACHED)
                 now = os.fstat(file.fileno())
                 assert (now.st_ino, now.st_size, now.st_mtime_ns) == (st.st_ino, st.st_size, st.st_mtime_ns)
                 assert os.pread(file.fileno(), len(old) + 16, 0) == old

@@ -13,11 +13,11 @@ import pytest
 import daemon
 import programs
 import tools
+from daemon import stopped
 from fetching import covered, covered_many, leftovers
 from perf_scene import native, scene, view  # noqa: F401  fixtures
 from perf_scene import place_of, ROUNDS, said, seen, write_as_perf
 from test_perf import of_the_cache, why_no_recording
-from test_watch import stopped
 
 
 def script(scene):

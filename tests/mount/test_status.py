@@ -13,8 +13,8 @@ import pytest
 
 import programs
 import tools
+from daemon import requests
 from fetching import await_waiters, read, reader
-from test_watch import requests
 
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
         "counters", "sources", "flights", "failures"}

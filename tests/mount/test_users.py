@@ -157,7 +157,7 @@ def test_the_directories_inside_the_store(needs_root, mount, mode, place, store)
 @pytest.mark.parametrize("how", ["mode", "list"])
 @pytest.mark.parametrize("held", [False, True], ids=["closed", "held"])
 def test_a_directory_that_is_closed_later(needs_root, mount, mode, place, store, how, held):
-    """Also of what was believed for an hour, because nothing changed, and of what is kept open."""
+    """Also of a file that a reader has open."""
     first = programs.small(place / "first")
     build, stored = within(store, first, 1, "open", 0o755)
     m = mount("allow_other")

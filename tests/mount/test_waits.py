@@ -2,8 +2,6 @@
 """Nothing hangs: what waits for a server can be interrupted and comes to an end, and nobody else waits with it."""
 import errno
 import os
-import pathlib
-import shutil
 import signal
 import subprocess
 
@@ -207,41 +205,6 @@ def test_daemon_dies_in_the_middle(mount, mode, faults, place, store):
     assert os.listdir(again / "buildid") == [] and leftovers(store) == []
     assert read(again.artifact(program.id)) == program.read()
     assert leftovers(store) == []
-
-
-def state_of_thread(m, name):
-    for task in pathlib.Path(f"/proc/{m.pid}/task").iterdir():
-        if (task / "comm").read_text() == f"{name}\n":
-            return (task / "stat").read_text().rpartition(")")[2].split()[0]
-    raise AssertionError(f"no thread '{name}'")
-
-
-def is_looking(m):
-    """Is one of its threads in openat2(2) or readlinkat(2), by their numbers on x86 and ARM?"""
-    tasks = pathlib.Path(f"/proc/{m.pid}/task").glob("*/syscall")
-    return any(task.read_text().split()[0] in ("437", "267", "78") for task in tasks)
-
-
-def test_notifier_passes_over_a_directory_in_which_a_lookup_waits(needs_root, mount, mode, place, store):
-    """Or no name of any id would be taken back before the lookup is over."""
-    program = programs.small(place / "app", 1, "-s")
-    programs.into_store(store, program.id, "/usr/bin/app", program.path)
-    (place / "below").mkdir()
-    below = mount(on=place / "below")
-    m = mount(f"lower={below}")
-    tools.wait_until(lambda: read(m.artifact(program.id)) == program.read() and m.status()["watched"], "the watch of the id")
-    # a lower store on a file system that hangs, which a worker looks into
-    tools.stop(below.pid)
-    try:
-        process = reader(m.artifact(program.id, "debuginfo"))
-        tools.wait_until(lambda: is_looking(m), "a worker that waits for the lower store")
-        shutil.rmtree(store / "usr")
-        tools.wait_until(lambda: not m.status()["watched"], "the end of the watch")
-        assert m.status() and state_of_thread(m, "bid-notify") != "D"
-    finally:
-        below.process.send_signal(signal.SIGCONT)
-    assert process.wait() == 1
-    process.stderr.close()
 
 
 def start_download(mount, faults, place, *options):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import programs
-from test_watch import stopped
+from daemon import stopped
 
 THREADS = 3
 LIMIT = 15  # seconds; the rest of the test's time is for a request that was lost

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The kernel caches names and attributes of the store for a second: changes that are made natively are seen after that."""
+import errno
+import os
+import subprocess
+import time
+
+import pytest
+
+import programs
+import tools
+from daemon import CACHED, requests
+from fetching import read
+
+
+@pytest.fixture
+def program(place, store):
+    made = programs.small(place / "app", 1, "-g")
+    programs.into_store(store, made.id, "/usr/bin/app", made.path)
+    return made
+
+
+def names_of(m, program):
+    return [m.artifact(program.id), m.artifact(program.id, "debuginfo"), m.link(program.id), m.link(program.id) / "elf",
+            m / "usr/bin/app" / program.id / "elf", m.elf_file(program.id), m.debug_file(program.id)]
+
+
+def use(paths):
+    for path in paths:
+        os.lstat(path)
+        if path.is_file():
+            assert path.read_bytes()
+
+
+def test_names_and_attributes_are_cached_for_a_second(mount, mode, program):
+    m = mount("busy_poll=0")
+    paths, times = names_of(m, program), 50
+
+    def attempt():
+        use(paths)
+        before = requests(m)
+        for _ in range(times):
+            for path in paths:
+                os.lstat(path)
+        # with passthrough the kernel asks once more for the time of the last access
+        assert requests(m) - before <= 2 * len(paths)
+
+    tools.in_time(attempt)
+    time.sleep(CACHED)
+    before = requests(m)
+    os.lstat(paths[0])
+    assert requests(m) > before
+
+
+def rewrite(place, store, program):
+    """In place, by another name of the same file."""
+    with open(place / "another", "ab") as file:
+        file.write(b"\0" * 16)
+
+
+def replace(place, store, program):
+    (place / "other").write_bytes(program.read() + b"\0" * 16)
+    os.rename(place / "other", store / "usr/bin/app" / program.id / "elf")
+
+
+def is_longer(m, program):
+    return all(path.stat().st_size == len(program.read()) + 16 for path in names_of(m, program) if not path.is_symlink())
+
+
+def is_gone(m, program):
+    return not any(os.path.lexists(path) for path in names_of(m, program))
+
+
+def is_unnamed(m, program):
+    """Without perf's link a build is at its original path alone."""
+    there = m / "usr/bin/app" / program.id / "elf"
+    return there.exists() and not any(os.path.lexists(path) for path in names_of(m, program) if path != there)
+
+
+CHANGES = {
+    "rewrite": (rewrite, is_longer),
+    "replace": (replace, is_longer),
+    "unlink": (lambda place, store, program: (store / "usr/bin/app" / program.id / "elf").unlink(),
+               lambda m, program: read(m.artifact(program.id)) == read(m / "usr/bin/app" / program.id / "elf") == errno.ENOENT),
+    "purge": (lambda place, store, program: tools.run("rm", "-r", store / "usr", store / ".build-id"), is_gone),
+    "move": (lambda place, store, program: (store / "usr").rename(place / "usr"),
+             lambda m, program: read(m.artifact(program.id)) == read(m / "usr/bin/app" / program.id / "elf") == errno.ENOENT),
+    "unnamed": (lambda place, store, program: (store / ".build-id" / program.id[:2]).rename(place / "links"), is_unnamed),
+    "debug": (lambda place, store, program: programs.into_store(store, program.id, "/usr/bin/app", place / "app.debug", "debug"),
+              lambda m, program: m.artifact(program.id, "debuginfo").stat().st_ino != m.artifact(program.id).stat().st_ino and
+              read(m.debug_file(program.id)) == read(m.artifact(program.id, "debuginfo"))),
+    "wrong": (lambda place, store, program: (place / "another").write_bytes(b"\x7fELF" + b"\0" * 60),
+              lambda m, program: read(m.artifact(program.id)) == read(m.elf_file(program.id)) == errno.ENOENT),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_native_change_is_seen_after_a_second(mount, mode, place, store, program, change):
+    tools.run("objcopy", "--only-keep-debug", program.path, place / "app.debug")
+    os.link(store / "usr/bin/app" / program.id / "elf", place / "another")
+    m = mount()
+    m.permit("wrong content")
+    use(names_of(m, program))
+    act, seen = CHANGES[change]
+    act(place, store, program)
+    time.sleep(CACHED)
+    assert seen(m, program)
+
+
+@pytest.mark.parametrize("others", [True, False], ids=["another build", "empty store"])
+def test_absent_name_that_is_made_natively_is_seen_after_a_second(mount, mode, place, store, others):
+    program, other = programs.small(place / "app", 1, "-g"), programs.small(place / "other", 2)
+    if others:
+        programs.into_store(store, other.id, "/usr/bin/app", other.path)
+    m = mount()
+    absent = [*names_of(m, program), m / "buildid" / program.id, m / "usr/bin/app" / program.id,
+              m / "by-path/usr/bin/app" / program.id]
+    assert not any(os.path.lexists(path) for path in absent)
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    time.sleep(CACHED)
+    assert all(os.path.lexists(path) for path in absent)
+    assert m.artifact(program.id).read_bytes() == program.read()
+
+
+def test_link_that_leads_elsewhere_is_seen_after_a_second(mount, mode, store, program):
+    m = mount()
+    link = m.link(program.id)
+    native = store / ".build-id" / program.id[:2] / program.id[2:]
+    for path in ("usr/bin/other", "usr/bin/app"):
+        use([link, link / "elf"])
+        programs.into_store(store, program.id, f"/{path}", program.path)
+        (native.parent / "new").symlink_to(f"../../{path}/{program.id}")
+        (native.parent / "new").rename(native)
+        time.sleep(CACHED)
+        assert os.readlink(link) == f"../../{path}/{program.id}"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_held_link_never_has_another_text(mount, mode, store, program, known):
+    """The kernel keeps the text that it read, as long as it has memory for that."""
+    m = mount()
+    link, native = m.link(program.id), store / ".build-id" / program.id[:2] / program.id[2:]
+    held = os.open(link, os.O_PATH | os.O_NOFOLLOW)
+    try:
+        if known:
+            assert os.readlink("", dir_fd=held) == f"../../usr/bin/app/{program.id}"
+        programs.into_store(store, program.id, "/usr/bin/other", program.path)
+        (native.parent / "new").symlink_to(f"../../usr/bin/other/{program.id}")
+        (native.parent / "new").rename(native)
+        tools.wait_until(lambda: os.readlink(link) == f"../../usr/bin/other/{program.id}", "the new text")
+        if not known or tools.errno_of(os.readlink, "", dir_fd=held):
+            assert tools.errno_of(os.readlink, "", dir_fd=held) == errno.ESTALE
+        else:
+            assert os.readlink("", dir_fd=held) == f"../../usr/bin/app/{program.id}"
+    finally:
+        os.close(held)
+
+
+def test_change_by_bidctl_is_seen_after_a_second(mount, mode, store, program):
+    m = mount()
+    use(names_of(m, program))
+    tools.run(tools.BIDCTL, "--store", store, "remove", program.id)
+    time.sleep(CACHED)
+    assert is_gone(m, program)
+    tools.run(tools.BIDCTL, "--store", store, "add", program.path)
+    time.sleep(CACHED)
+    assert read(m.artifact(program.id)) == program.read()
+
+
+def test_change_of_a_lower_store_is_seen_after_a_second(mount, mode, place, store):
+    program = programs.small(place / "app", 1)
+    lower = place / "lower"
+    lower.mkdir()
+    elf = programs.into_store(lower, program.id, "/usr/bin/app", program.path)
+    m = mount(f"lower={lower}")
+    path = m.artifact(program.id)
+    use([path])
+    elf.unlink()
+    time.sleep(CACHED)
+    assert read(path) == errno.ENOENT
+
+
+@pytest.mark.parametrize("last", ["there", "away"])
+def test_last_of_many_changes_is_seen(mount, mode, store, program, last):
+    """While names are looked up they come and go."""
+    m = mount()
+    paths = names_of(m, program)
+    use(paths)
+    elf = store / "usr/bin/app" / program.id / "elf"
+    away = elf.with_name("away")
+    script = 'while :; do for path; do test -r "$path"; done; done'
+    asking = [subprocess.Popen(["sh", "-c", script, "sh", *paths]) for _ in range(2)]
+    try:
+        for turn in range(100):
+            (away if turn % 2 else elf).rename(elf if turn % 2 else away)
+            time.sleep(turn % 7 / 1000)
+        if last == "away":
+            elf.rename(away)
+        expected = program.read() if last == "there" else errno.ENOENT
+        tools.wait_until(lambda: read(paths[0]) == expected, "the last change")
+    finally:
+        for process in asking:
+            process.kill()
+            process.wait()
+    tools.wait_until(lambda: all(read(path) == expected for path in paths if path != m.link(program.id)), "the last change")
+
+
+def test_build_without_its_link_is_removed_by_its_names(mount, mode, store, program):
+    """As perf does: the link first, then what is in the directory it led to, and that, however long each of these takes."""
+    m = mount()
+    place = m / "usr/bin/app" / program.id
+    use(names_of(m, program))
+    m.link(program.id).unlink()
+    for _ in range(2):
+        time.sleep(CACHED)
+        assert os.listdir(place) == ["elf"] and (place / "elf").read_bytes() == program.read()
+    (place / "elf").unlink()
+    time.sleep(CACHED)
+    place.rmdir()
+    assert list((store / "usr/bin/app").iterdir()) == []
+    assert tools.errno_of(os.lstat, place) == errno.ENOENT
+    tools.wait_until(lambda: is_gone(m, program), "the end of all names")

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Links and probe definitions, which perf's listings look at, are changed natively."""
+import os
+import shutil
+import time
+
+import pytest
+
+import programs
+import tools
+from daemon import CACHED, requests
+
+PROBES = "%sdt_app:one=one\np:sdt_app/one /usr/bin/app:0x1000\n"
+
+
+@pytest.fixture
+def ids(place, store):
+    """Builds with probe definitions, each at an original path of its own."""
+    sample = programs.small(place / "app", 1)
+    made = [f"{number:040x}" for number in range(1, 31)]
+    for ident in made:
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", programs.forge(sample, ident, place / "forged").path)
+        programs.into_store(store, ident, f"/usr/bin/app{ident}", PROBES.encode(), "probes")
+    time.sleep(0.05)  # a file may be written once more in the tick of its last time, without showing it
+    return made
+
+
+def look(m, ids):
+    """As 'perf list' does: every link, its text, and the definitions behind it."""
+    return [(os.readlink(m.link(ident)), os.stat(m.link(ident) / "probes").st_size) for ident in ids]
+
+
+def read(path):
+    """As perf reads definitions: for writing, with a look at their attributes."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        return os.read(fd, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+
+
+def content(path, flags):
+    """Without a look at its attributes."""
+    fd = os.open(path, flags)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR])
+@pytest.mark.parametrize("change", ["rewrite", "replace"])
+def test_definitions_are_those_of_when_they_are_opened(mount, mode, store, ids, change, flags):
+    """At once, because the mount is asked."""
+    m = mount()
+    for ident in ids:
+        path, place = m / f"usr/bin/app{ident}" / ident / "probes", store / f"usr/bin/app{ident}" / ident
+        assert [read(path), content(path, flags)] == [PROBES.encode()] * 2
+        CHANGES[change][0](store, place)
+        wanted = (place / "probes").read_bytes()
+        if mode != "no_open":
+            assert content(path, flags) == wanted
+    if mode == "no_open":
+        time.sleep(CACHED)
+        assert content(path, flags) == wanted
+
+
+def beside(store, ident):
+    """Definitions in a place that needs no link."""
+    place = store / "[debuginfod]" / ident
+    place.mkdir(parents=True, exist_ok=True)
+    return place / "probes"
+
+
+@pytest.mark.parametrize("mode", ["passthrough"], indirect=True)
+def test_definitions_that_come_beside_empty_ones_are_read_to_be_written(mount, mode, store, ids):
+    """
+    At once, where the mount is asked for each open. With a look at their attributes, of which the kernel drops the answer for a
+    reader if it is told in the same moment that they are others.
+    """
+    m = mount()
+    for ident in ids[:10]:
+        (store / f"usr/bin/app{ident}" / ident / "probes").write_bytes(b"")
+        time.sleep(0.05)
+        path = m.link(ident) / "probes"
+        assert [read(path), read(path)] == [b""] * 2
+        beside(store, ident).write_text(PROBES)
+        assert read(path) == PROBES.encode()
+
+
+def test_empty_definitions_that_are_written_are_those_that_are_read(mount, mode, store, ids):
+    """Of two, of which the one that was not found is written; nothing but its directory tells."""
+    m, ident = mount(), ids[0]
+    own, path = store / f"usr/bin/app{ident}" / ident / "probes", m.link(ident) / "probes"
+    own.write_bytes(b"")
+    os.utime(own, (1, 1))
+    beside(store, ident).write_bytes(b"")
+    time.sleep(0.05)
+    assert [read(path), read(path)] == [b""] * 2
+    own.write_text(PROBES)
+    if mode == "no_open":
+        time.sleep(CACHED)
+    assert read(path) == PROBES.encode()
+
+
+def test_directories_of_links_are_kept_and_taken_back(mount, mode, store, ids):
+    """The kernel lists them again by itself, until there are others, wherever those come from."""
+    m = mount("busy_poll=0")
+    fans = sorted({ident[:2] for ident in ids})
+
+    def listed():
+        return {fan + rest for fan in fans for rest in os.listdir(m / ".build-id" / fan)}
+
+    times = [os.stat(m / ".build-id" / fan).st_mtime_ns for fan in fans]
+    for _ in range(2):
+        assert listed() == set(ids)
+    # to be listed is no change
+    assert [os.stat(m / ".build-id" / fan).st_mtime_ns for fan in fans] == times
+
+    def is_kept():
+        before = requests(m)
+        assert listed() == set(ids)
+        # who opens one asks, and closes it: the kernel may drop what it keeps
+        return requests(m) - before <= 2 * len(fans)
+
+    tools.wait_until(is_kept, "a listing that asks for no name")
+    for _ in range(3):
+        link(store, ids[0]).unlink()
+        assert listed() == set(ids[1:])
+        link(store, ids[0]).symlink_to(f"../../usr/bin/app{ids[0]}/{ids[0]}")
+        assert listed() == set(ids)
+    m.link(ids[0]).unlink()
+    assert listed() == set(ids[1:])
+
+
+def link(store, ident):
+    return store / ".build-id" / ident[:2] / ident[2:]
+
+
+def rewrite(store, place):
+    with open(place / "probes", "a", encoding="ascii") as file:
+        file.write("%sdt_app:two=two\n")
+
+
+def replace(store, place):
+    (place / "new").write_text(PROBES * 2)
+    (place / "new").rename(place / "probes")
+
+
+def size_of(m, ident):
+    return os.stat(m.link(ident) / "probes").st_size
+
+
+CHANGES = {
+    "rewrite": (rewrite, lambda m, ident: size_of(m, ident) == len(PROBES) + len("%sdt_app:two=two\n")),
+    "replace": (replace, lambda m, ident: size_of(m, ident) == 2 * len(PROBES)),
+    "no probes": (lambda store, place: (place / "probes").unlink(), lambda m, ident: not (m.link(ident) / "probes").exists()),
+    "no link": (lambda store, place: link(store, place.name).unlink(), lambda m, ident: not os.path.lexists(m.link(ident))),
+    "no build": (lambda store, place: (link(store, place.name).unlink(), shutil.rmtree(place.parent)),
+                 lambda m, ident: not os.path.lexists(m.link(ident)) and not (m / f"usr/bin/app{ident}").exists()),
+    # the directory of the original path tells by its time that there is one more
+    "one more": (lambda store, place: shutil.copytree(place, place.with_name("f" * 40)),
+                 lambda m, ident: (m / f"usr/bin/app{ident}").stat().st_mtime_ns ==
+                 (m.store / f"usr/bin/app{ident}").stat().st_mtime_ns),
+    "one more file": (lambda store, place: (place / "kallsyms").touch(),
+                      lambda m, ident: (m / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns ==
+                      (m.store / f"usr/bin/app{ident}" / ident).stat().st_mtime_ns),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_native_change_of_listed_build_is_seen_after_a_second(mount, mode, store, ids, change):
+    m = mount()
+    ident = ids[0]
+    place = store / f"usr/bin/app{ident}" / ident
+    act, seen = CHANGES[change]
+    look(m, ids)
+    assert not seen(m, ident) or change.startswith("one more")
+    act(store, place)
+    time.sleep(CACHED)
+    assert seen(m, ident)
+
+
+def test_what_perf_and_bidctl_do_to_the_store_is_seen(mount, mode, place, store):
+    program = programs.small(place / "app", 1, "-g")
+    m, env = mount(), tools.environment(place)
+    tools.run("perf", "--buildid-dir", store, "buildid-cache", "-a", program.path, env=env)
+    for argv in (["perf", "--buildid-dir", store, "buildid-cache", "-r", program.path],
+                 [tools.BIDCTL, "--store", store, "remove", program.id]):
+        tools.wait_until(lambda: os.path.lexists(m.link(program.id)), "it again")
+        assert (m.link(program.id) / "elf").exists()
+        tools.run(*argv, env=env)
+        tools.wait_until(lambda: not os.path.lexists(m.link(program.id)), "its end")
+        tools.run(tools.BIDCTL, "--store", store, "add", program.path)
+
+
+def test_definitions_that_are_written_through_the_mount(mount, mode, store, ids):
+    m = mount()
+    for ident in ids:
+        look(m, [ident])
+        with open(m.link(ident) / "probes", "r+", encoding="ascii") as file:
+            assert file.read() == PROBES
+            file.seek(0)
+            file.truncate()
+            file.write("%sdt_app:other=other\n")
+        assert (m.link(ident) / "probes").read_text() == "%sdt_app:other=other\n"
+        assert os.stat(m.link(ident) / "probes").st_size == len("%sdt_app:other=other\n")
+        assert (store / f"usr/bin/app{ident}" / ident / "probes").read_text() == "%sdt_app:other=other\n"
