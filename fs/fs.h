@@ -18,7 +18,6 @@
 #include "unlinked.h"
 
 struct bid_backings;
-struct bid_notifier;
 struct bid_sandbox;
 struct bid_servers;
 struct bid_unmounter;
@@ -51,8 +50,6 @@ struct bid_fs {
 	struct bid_budget budget; /* of misses, by user; has its own lock */
 	unsigned max_kept; /* files that nobody has open */
 	struct bid_fds *fds; /* owned; has its own lock */
-	int abort; /* of bid_unmounter_open_abort(); owned */
-	struct bid_notifier *notifier; /* owned; made after daemonising */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */

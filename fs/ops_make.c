@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "kcore.h"
-#include "notify.h"
 #include "publish.h"
 #include "reply.h"
 
@@ -103,8 +102,6 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 		r = bid_store_symlink(fs->store, &node.id, text);
 	if (r == 0)
 		bid_unlinked_drop(&fs->unlinked_links, &node.id);
-	if (r == 0)
-		bid_notify_build(fs->notifier, &node.id, text + strlen("../../"));
 	/* with its first file a build got its link, of which the kernel does not know yet */
 	if (r == -EEXIST && bid_tree_readlink(&fs->tree, &node, there, sizeof(there)) == 0 && strcmp(there, text) == 0)
 		r = 0;

@@ -10,7 +10,6 @@
 
 #include "backing.h"
 #include "export.h"
-#include "notify.h"
 #include "reply.h"
 #include "text.h"
 #include "wait.h"
@@ -151,7 +150,7 @@ static bool answer_in_place(fuse_req_t req, struct bid_call *call, const struct 
 static void answer_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = bid_node_request(child), .dir = dir ? dir->number : 0 };
+	struct bid_call call = { .artifact = bid_node_request(child) };
 	struct stat section;
 
 	if (is_cut_when_read(fs, child, &section))
@@ -190,13 +189,13 @@ static void answer_link(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, bid_visible_error(fs, error));
 }
 
-static void fetch_link(fuse_req_t req, const struct bid_inode *dir, const char *name)
+static void fetch_link(fuse_req_t req, const struct bid_node *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF }, .dir = dir->number };
+	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF } };
 	struct bid_node link;
 
-	if (!fs->tree.any_id || bid_tree_link(&dir->node, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
+	if (!fs->tree.any_id || bid_tree_link(dir, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
 		fuse_reply_err(req, ENOENT);
 		return;
 	}
@@ -227,7 +226,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
 	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FAN) {
-		fetch_link(req, inode, name);
+		fetch_link(req, &inode->node, name);
 	} else if (r == -ENOENT) {
 		/* what was just fetched is there under its link at once */
 		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_STALE);

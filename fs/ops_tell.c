@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a mount is told while it serves: by setting an attribute of ".bidfs". Not of an id's own directory, because the kernel keeps
- * that locked meanwhile, and could be told of no name in it before the caller looks for one. The kernel itself lets only the owner
- * and root do so, by the directory's mode, and nobody in a mount that is read-only.
+ * Control a mount while it serves, by attributes of ".bidfs". The kernel itself lets only the owner and root set them, by the
+ * directory's mode, and nobody in a mount that is read-only.
  */
 #include "ops.h"
 
@@ -12,16 +11,54 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "refresh.h"
+
+/* @text is "ID", "ID/debuginfo", "ID/source/usr/src/a.c" or "ID/section/.text". @ret_request may have a detail to be released. */
+static int parse_request(const char *text, struct bid_request *ret_request)
+{
+	const char *name = strchrnul(text, '/');
+	struct bid_request request = { .kind = BID_KIND_NONE };
+	struct bid_detail *detail = NULL;
+	int r = bid_id_parse(text, (size_t)(name - text), &request.id);
+
+	if (r < 0)
+		return r;
+	if (strncmp(name, "/source/", strlen("/source/")) == 0) {
+		request.kind = BID_KIND_SOURCE;
+		r = bid_detail_source(name + strlen("/source"), &detail);
+	} else if (strncmp(name, "/section/", strlen("/section/")) == 0) {
+		request.kind = BID_KIND_SECTION;
+		r = bid_detail_section(name + strlen("/section/"), &detail);
+	} else if (*name) {
+		request.kind = bid_kind_parse(name + 1);
+		r = bid_kind_fetchable(request.kind) ? 0 : -EINVAL;
+	}
+	if (r < 0)
+		return r;
+	request.detail = detail;
+	*ret_request = request;
+	return 0;
+}
+
+/*
+ * Have the sources asked anew for the artifact @text; with @accept, other bytes than were fetched first are taken. The kernel
+ * caches an absent name for a second at most.
+ */
+static int forget(struct bid_fs *fs, const char *text, bool accept)
+{
+	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
+	int r = parse_request(text, &request);
+
+	return r < 0 ? r : bid_broker_refresh(fs->broker, &request, accept);
+}
 
 static int refresh(struct bid_fs *fs, const char *value)
 {
-	return bid_refresh(fs, value, false);
+	return forget(fs, value, false);
 }
 
 static int accept_other(struct bid_fs *fs, const char *value)
 {
-	return bid_refresh(fs, value, true);
+	return forget(fs, value, true);
 }
 
 static int go_offline(struct bid_fs *fs, const char *value)

@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "kcore.h"
-#include "notify.h"
 #include "opened.h"
 #include "publish.h"
 #include "reply.h"
@@ -203,8 +202,6 @@ static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 		r = -EROFS; /* a lower store has one */
 	else if (r == 0 || r == -ENOENT)
 		r = bid_unlinked_add(&fs->unlinked_links, &link->id);
-	if (r == 0)
-		bid_notify_build(fs->notifier, &link->id, NULL);
 	return r;
 }
 
@@ -220,8 +217,6 @@ static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const
 	bid_file_release(&file);
 	if (r == 0 && node->kind == BID_KIND_PROBES)
 		r = bid_unlinked_add(&fs->unlinked_probes, &node->id);
-	if (r == 0)
-		bid_notify_build(fs->notifier, &node->id, path);
 	return r;
 }
 

@@ -9,7 +9,6 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "kcore.h"
-#include "notify.h"
 
 enum { ABANDONED_S = 3600 };
 
@@ -45,17 +44,11 @@ static int publish_probes(struct bid_fs *fs, struct bid_staged *staged, const st
 static int publish(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir,
 		   const char *name)
 {
-	int r;
-
 	if (bid_kcore_is_copy(dir))
 		return bid_stage_publish_kcore(staged->stage, dir, name);
 	if (request->kind == BID_KIND_PROBES)
-		r = publish_probes(fs, staged, &request->id, dir);
-	else
-		r = bid_stage_publish(staged->stage, request, dir);
-	if (r == 0)
-		bid_notify_build(fs->notifier, &request->id, dir);
-	return r;
+		return publish_probes(fs, staged, &request->id, dir);
+	return bid_stage_publish(staged->stage, request, dir);
 }
 
 static void log_error(const struct bid_staged *staged, const char *dir, const char *name, int r)

@@ -20,7 +20,6 @@
 #include "channel.h"
 #include "greeting.h"
 #include "loop.h"
-#include "notify.h"
 #include "ops.h"
 #include "publish.h"
 #include "sandbox.h"
@@ -107,10 +106,9 @@ static int confine(struct bid_fs *fs)
 {
 	int r;
 
-	fs->abort = bid_unmounter_open_abort(fs->options->mountpoint);
 	if (!bid_sandbox_confines(fs->sandbox))
 		return 0;
-	r = bid_unmounter_new(fs->session, fs->options->mountpoint, fs->abort, &fs->unmounter);
+	r = bid_unmounter_new(fs->session, fs->options->mountpoint, &fs->unmounter);
 	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
 }
 
@@ -128,27 +126,6 @@ static int answer(struct bid_fs *fs)
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;
-}
-
-/* End the notifier. Nobody answers the kernel any more: if its thread waits for an answer, abort the connection. */
-static void end_notifier(struct bid_fs *fs)
-{
-	bool ended = bid_notifier_free(fs->notifier);
-
-	/* libfuse takes an aborted connection for an unmounted one */
-	if (!ended && fs->unmounter)
-		bid_unmounter_call(fs->unmounter);
-	else if (!ended)
-		fuse_session_unmount(fs->session);
-	if (!ended && fs->abort >= 0 && write(fs->abort, "1", 1) == 1)
-		ended = bid_notifier_free(fs->notifier);
-	if (!ended) {
-		/* the thread still uses all that would be freed */
-		bid_warning("cannot end in order: a program waits for an answer from '%s', and no fusectl is mounted",
-			    fs->options->mountpoint);
-		_exit(BID_EXIT_SYSTEM);
-	}
-	fs->notifier = NULL;
 }
 
 /* What needs threads or knows the final process: everything after the fork. */
@@ -170,8 +147,6 @@ static int serve(struct bid_fs *fs, int ready)
 		r = keep_limits(fs);
 	if (r == 0)
 		r = bid_servers_start(fs->servers, fs->broker);
-	if (r == 0)
-		r = bid_notifier_new(fs->session, fs->inodes, &fs->notifier);
 	serving = r == 0;
 	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
@@ -190,7 +165,6 @@ static int serve(struct bid_fs *fs, int ready)
 	bid_broker_free(fs->broker);
 	bid_store_on_let_go(fs->store, NULL, NULL);
 	bid_publish_end(fs, serving && r == 0);
-	end_notifier(fs);
 	/* a signal that ended the loop is the usual way to unmount */
 	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }
@@ -332,7 +306,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.stacked = bid_mode_stacked(store, options),
 		.uid = geteuid(),
 		.gid = getegid(),
-		.abort = -1,
 	};
 	int status = BID_EXIT_SYSTEM, r;
 
@@ -356,8 +329,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
 
-	if (fs.abort >= 0)
-		close(fs.abort);
 	bid_servers_free(fs.servers);
 	bid_sandbox_free(fs.sandbox);
 	bid_staging_free(fs.staging);

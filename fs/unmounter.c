@@ -31,7 +31,6 @@ struct bid_unmounter {
 	struct fuse_session *session; /* borrowed, until the end */
 	const char *path; /* borrowed */
 	uint64_t mount; /* its number; 0 if the kernel has none */
-	int abort; /* of bid_unmounter_open_abort(), borrowed until the end; negative for none */
 	int life; /* what is open for as long as the daemon lives */
 	pid_t pid;
 };
@@ -47,23 +46,7 @@ static uint64_t number_of(int fd, const char *path)
 	return st.stx_mnt_id;
 }
 
-int bid_unmounter_open_abort(const char *path)
-{
-	char name[sizeof("/sys/fs/fuse/connections//abort") + 3 * sizeof(unsigned)];
-	struct statx st;
-	int fd;
-
-	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &st) < 0)
-		return -errno;
-	snprintf(name, sizeof(name), "/sys/fs/fuse/connections/%u/abort", st.stx_dev_minor);
-	fd = open(name, O_WRONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-/*
- * The mount that was looked at is the one that is unmounted: another mount may come to that place at any time. Where no fusectl is
- * mounted, force aborts the connection.
- */
+/* The mount that was looked at is the one that is unmounted: another mount may come to that place at any time. */
 static void unmount_by_root(const struct bid_unmounter *unmounter)
 {
 	char path[BID_FD_PATH_MAX];
@@ -71,7 +54,7 @@ static void unmount_by_root(const struct bid_unmounter *unmounter)
 
 	if (fd < 0 || number_of(fd, "") != unmounter->mount)
 		return;
-	if (umount2(bid_fd_path(fd, path), MNT_FORCE | MNT_DETACH) < 0)
+	if (umount2(bid_fd_path(fd, path), MNT_DETACH) < 0)
 		bid_warning("%s: cannot unmount '%s'", strerror(errno), unmounter->path);
 }
 
@@ -97,7 +80,6 @@ static void clear_signals(void)
 /* The process itself, to its end. By @life come the daemon's messages, and that it ends; it is closed when it did. */
 _Noreturn static void wait_and_unmount(const struct bid_unmounter *unmounter, int life)
 {
-	enum { ABORT = STDERR_FILENO + 1 };
 	pid_t daemon = getppid();
 	bool told = false;
 	char *line = NULL;
@@ -107,16 +89,11 @@ _Noreturn static void wait_and_unmount(const struct bid_unmounter *unmounter, in
 	/* what is open here would stay so without the daemon: its mount, its store, its caller's pipe */
 	if (dup2(life, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || chdir("/") < 0)
 		bid_debug("%s: what unmounts holds on to what it need not", strerror(errno));
-	if (unmounter->abort >= 0 && unmounter->abort != ABORT)
-		dup2(unmounter->abort, ABORT);
-	close_range(unmounter->abort < 0 ? ABORT : ABORT + 1, ~0U, 0);
+	close_range(STDERR_FILENO + 1, ~0U, 0);
 	while (getline(&line, &size, stdin) > 0) {
 		told = told || strcmp(line, ends) == 0;
 		bid_log_relay(daemon, line);
 	}
-	/* nobody answers any more: programs that wait for an answer go on, and a thread of the daemon that waits for one of them */
-	if (unmounter->abort >= 0 && write(ABORT, "1", 1) < 0)
-		bid_debug("%s: the connection of '%s' is not aborted", strerror(errno), unmounter->path);
 	if (unmounter->mount && geteuid() == 0)
 		unmount_by_root(unmounter);
 	else if (unmounter->mount || told)
@@ -124,7 +101,7 @@ _Noreturn static void wait_and_unmount(const struct bid_unmounter *unmounter, in
 	_exit(0);
 }
 
-int bid_unmounter_new(struct fuse_session *session, const char *path, int abort, struct bid_unmounter **ret_unmounter)
+int bid_unmounter_new(struct fuse_session *session, const char *path, struct bid_unmounter **ret_unmounter)
 {
 	bid_auto_free struct bid_unmounter *unmounter = calloc(1, sizeof(*unmounter));
 	char name[16];
@@ -134,7 +111,6 @@ int bid_unmounter_new(struct fuse_session *session, const char *path, int abort,
 		return -ENOMEM;
 	unmounter->session = session;
 	unmounter->path = path;
-	unmounter->abort = abort;
 	unmounter->mount = number_of(AT_FDCWD, path);
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return -errno;
@@ -164,20 +140,14 @@ static bool is_mounted(struct fuse_session *session)
 	return poll(&device, 1, 0) != 1 || !(device.revents & POLLERR);
 }
 
-void bid_unmounter_call(struct bid_unmounter *unmounter)
-{
-	if (write(unmounter->life, ends, strlen(ends)) < 0)
-		bid_warning("%s: '%s' stays mounted", strerror(errno), unmounter->path);
-}
-
 void bid_unmounter_end(struct bid_unmounter *unmounter)
 {
 	bool mounted = is_mounted(unmounter->session);
 
 	/* as the device is closed, whoever waits for an answer goes on, and so does umount2(2), which may wait for one, too */
 	fuse_session_destroy(unmounter->session);
-	if (mounted)
-		bid_unmounter_call(unmounter);
+	if (mounted && write(unmounter->life, ends, strlen(ends)) < 0)
+		bid_warning("%s: '%s' stays mounted", strerror(errno), unmounter->path);
 	bid_log_to_relay(-1);
 	close(unmounter->life);
 	while (waitpid(unmounter->pid, NULL, 0) < 0 && errno == EINTR)

@@ -16,20 +16,10 @@
 struct bid_unmounter;
 
 /*
- * Open the file that aborts the connection of the mount at @path when "1" is written to it. Nobody need be answering for the mount.
- * Returns a descriptor, for the caller to close, or a negative errno where no fusectl is mounted. Without the connection every
- * program that waits for an answer gets an error. Once the connection is gone the file does nothing.
+ * Start it for the mount of @session at @path, both borrowed. From a process without other threads. 0 or a negative errno. Nobody
+ * need be answering for the mount.
  */
-int bid_unmounter_open_abort(const char *path);
-
-/*
- * Start it for the mount of @session at @path, both borrowed. @abort is the descriptor above, borrowed, or negative. From a process
- * without other threads. 0 or a negative errno. Nobody need be answering for the mount.
- */
-int bid_unmounter_new(struct fuse_session *session, const char *path, int abort, struct bid_unmounter **ret_unmounter);
-
-/* Tell @unmounter that the daemon ends, for it to unmount then. */
-void bid_unmounter_call(struct bid_unmounter *unmounter);
+int bid_unmounter_new(struct fuse_session *session, const char *path, struct bid_unmounter **ret_unmounter);
 
 /*
  * Unmount, unless somebody did: this destroys the session, which must be done by then, waits for the process, and frees @unmounter.

@@ -6,21 +6,16 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "notify.h"
 
 struct wait {
 	fuse_req_t req; /* not yet answered */
 	struct bid_call call; /* holds a reference to its detail */
-	struct bid_hold hold; /* of the directory in which a name is looked up */
 	bid_wait_fn answer;
 };
 
 static void finish(struct wait *wait, int error, struct bid_file *file)
 {
-	struct bid_notifier *notifier = bid_fs_of(wait->req)->notifier;
-
 	wait->answer(wait->req, &wait->call, error, file);
-	bid_notify_release(notifier, &wait->hold);
 	bid_request_release(&wait->call.artifact);
 	free(wait);
 }
@@ -77,8 +72,6 @@ static void fetch(fuse_req_t req, const struct bid_call *call, bid_wait_fn answe
 	}
 	*wait = (struct wait){ .req = req, .call = local, .answer = answer };
 	wait->call.artifact = bid_request_keep(&local.artifact);
-	if (local.dir)
-		bid_notify_hold(fs->notifier, &wait->hold, local.dir);
 	r = ask(wait, &local.artifact);
 	if (r < 0)
 		finish(wait, r, &file);
@@ -86,20 +79,13 @@ static void fetch(fuse_req_t req, const struct bid_call *call, bid_wait_fn answe
 
 void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 {
-	struct bid_notifier *notifier = bid_fs_of(req)->notifier;
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_call local = *call;
-	struct bid_hold hold = { 0 };
-	int r;
+	int r = bid_broker_find(bid_fs_of(req)->broker, &local.artifact, &file, NULL);
 
-	/* before the store is looked into, which takes a while: the notifier must not begin to wait for this directory meanwhile */
-	if (local.dir)
-		bid_notify_hold(notifier, &hold, local.dir);
-	r = bid_broker_find(bid_fs_of(req)->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)
 		fetch(req, &local, answer);
 	else
 		answer(req, &local, r, &file);
 	bid_file_release(&file);
-	bid_notify_release(notifier, &hold);
 }

@@ -8,7 +8,6 @@
 /* What the kernel asked for, to be answered later. */
 struct bid_call {
 	struct bid_request artifact;
-	uint64_t dir; /* for lookup: number of the directory in which a name is looked up */
 	bool in_place; /* for lookup: no link leads to the file, only its directory */
 	struct bid_inode inode; /* for open and read: the artifact's; held by the kernel until it is answered */
 	struct fuse_file_info fi; /* for open */

@@ -10,13 +10,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/mount.h"
 #include "ctl/mounts.h"
 
-enum { INFO_MAX = 4 * 1024 * 1024 };
+enum {
+	INFO_MAX = 4 * 1024 * 1024,
+	CACHED_MS = 1010, /* for a second at most the kernel caches absent names: mount.bidfs(8) */
+};
 
 /* Does @mount have the number at @id, and does its daemon say nothing? */
 static int is_silent_cover(void *user, const struct ctl_mount *mount)
@@ -127,6 +131,12 @@ int ctl_cover_refresh(const char *path, const struct bid_request *request, bool 
 	len = snprintf(value, sizeof(value), "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
 		       request->kind == BID_KIND_SECTION ? "/" : "", detail);
 	return setxattr(dir, accept ? "user.bidfs.accept" : "user.bidfs.refresh", value, (size_t)len, 0) < 0 ? -errno : 0;
+}
+
+void ctl_cover_wait(const char *path)
+{
+	if (bid_is_mount(path))
+		nanosleep(&(struct timespec){ .tv_sec = CACHED_MS / 1000, .tv_nsec = CACHED_MS % 1000 * 1000000 }, NULL);
 }
 
 const char *ctl_cover_refusal(int error)

@@ -34,6 +34,12 @@ json_t *ctl_cover_heard(const char *path, const struct bid_id *id);
  */
 int ctl_cover_refresh(const char *path, const struct bid_request *request, bool accept);
 
+/*
+ * Wait after ctl_cover_refresh() until the kernel asks the mount at @path again for names that were absent. Does not wait if there
+ * is no mount.
+ */
+void ctl_cover_wait(const char *path);
+
 /* Why it does not let itself be told, and what to do about it; NULL if @error is some other trouble. Static. */
 const char *ctl_cover_refusal(int error);
 

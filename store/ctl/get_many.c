@@ -200,10 +200,12 @@ static void refresh(struct getting *getting, size_t first)
 {
 	const struct ctl *ctl = getting->ctl;
 
-	if (!ctl->refresh && !ctl->accept)
+	if ((!ctl->refresh && !ctl->accept) || first == getting->n)
 		return;
 	for (size_t i = first; i < getting->n && getting->untold == 0; i++)
 		getting->untold = ctl_cover_refresh(bid_store_path(getting->store), &getting->wanted[i].request, ctl->accept);
+	if (getting->untold == 0)
+		ctl_cover_wait(bid_store_path(getting->store));
 }
 
 /* It could not be told: that is so for all of them, and told once, if it matters. */

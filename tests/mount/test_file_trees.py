@@ -253,7 +253,7 @@ def test_threads_leave_signals_alone(mount, faults, place):
         status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
         if status["Name"].startswith("bid-"):
             blocked[status["Name"]] = int(status["SigBlk"], 16)
-    assert {"bid-publish", "bid-time", "bid-network", "bid-tree", "bid-notify", "bid-evict"} <= set(blocked), blocked
+    assert {"bid-publish", "bid-time", "bid-network", "bid-tree", "bid-evict"} <= set(blocked), blocked
     for name, mask in blocked.items():
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             assert mask >> (number - 1) & 1, (name, number, hex(mask))

@@ -466,7 +466,7 @@ SLOW = {"look": "?lstat,?newfstatat,?statx", "open": "openat", "unlink": "?unlin
 
 @pytest.mark.parametrize("calls", SLOW.values(), ids=SLOW.keys())
 def test_perf_that_is_slow_to_remove(mount, mode, scene, store, calls):
-    """Before it looks at the directory of the build, opens it or removes it, all that the kernel believed is forgotten."""
+    """Before it looks at the directory of the build, opens it or removes it, all that the kernel cached is forgotten."""
     m = mount()
     scene.perf(m.path, "buildid-cache", "-a", scene.burn.path)
     link, log = m.link(scene.burn.id), scene.place / "calls"

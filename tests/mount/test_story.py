@@ -47,7 +47,7 @@ def test_of_what_is_absent(mount, mode, faults, program, env, store):
     story = get(env, store, "-v", program.id, "elf", status=1).stderr
     assert "absent: it said so before\n" in story and re.search(r" asked again in \d\d s", story), story
     assert server.count(program.id) == 1
-    # each is told of once; what the kernel has not been told of a refresh it believes for a second
+    # the kernel caches the absent name for a second
     os.setxattr(m / ".bidfs", "user.bidfs.refresh", program.id.encode())
     tools.wait_until(lambda: read(m.artifact(program.id)) == errno.ENOENT and server.count(program.id) > 1, "another request")
     (answer,) = answers(m, program.id)

@@ -515,7 +515,7 @@ def test_file_moves_from_a_temporary_directory(view, scene):
     assert not view.artifact(scene.burn.id).exists()
     os.rename(place / ".~tmp~/elf", place / "elf")
     (place / ".~tmp~").rmdir()
-    # the mount tells the kernel of other names after the answer
+    # the kernel caches absent names for a second
     tools.wait_until(view.artifact(scene.burn.id).exists, "the published file under its id")
     assert (place / "elf").read_bytes() == view.artifact(scene.burn.id).read_bytes() == scene.burn.read()
 
