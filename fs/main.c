@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* mount.bidfs: a mount helper, and the file system's daemon. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,6 +11,7 @@
 
 #include <bid/default.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/stdio.h"
 #include "mountpoint.h"
@@ -68,9 +70,40 @@ static int check_lower(const char *path)
 	return r;
 }
 
+/* Does the directory @path look like a lower store? One that is empty may become one. */
+static bool is_tree(const char *path)
+{
+	bid_auto_dir DIR *dir = opendir(path);
+	struct dirent *entry;
+	struct bid_id id;
+	bool empty = true;
+
+	while (dir && (entry = readdir(dir))) {
+		/* the last is in each cache of libdebuginfod */
+		if (strcmp(entry->d_name, ".build-id") == 0 || bid_id_parse_str(entry->d_name, &id) == 0 ||
+		    strcmp(entry->d_name, "cache_clean_interval_s") == 0)
+			return true;
+		empty &= entry->d_name[0] == '.';
+	}
+	return empty;
+}
+
+/* Say what the lower store that the user named is taken for. */
+static void report_lower(const char *name, const char *path)
+{
+	if (strcmp(name, BID_LOWER_DEBUGINFOD) != 0 && strncmp(name, path, strlen(path)) != 0)
+		bid_warning("no '.build-id' in the lower store '%s': '%s' is used - name that", name, path);
+	else if (strcmp(name, BID_LOWER_DEBUGINFOD) != 0 && strlen(name) > strlen(path) + 1)
+		bid_warning("the lower store '%s' is a part of '%s': that is used - name it", name, path);
+	else if (!is_tree(path))
+		bid_warning("no '.build-id' in the lower store '%s': nothing is found there - name a directory that has one", name);
+}
+
 /* @store may be NULL: then they are only tried. */
 static int add_lowers(struct bid_store *store, struct bid_options *options)
 {
+	if (store)
+		bid_store_allow_links(store, (const char *const *)options->links);
 	for (char **lowers = options->lowers; lowers && *lowers; lowers++) {
 		char path[PATH_MAX];
 		int r = bid_store_lower_path(*lowers, path, sizeof(path));
@@ -83,6 +116,7 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 			bid_error("%s: cannot use the lower store '%s': name a directory that you may read", strerror(-r), *lowers);
 			return r;
 		}
+		report_lower(*lowers, path);
 		check_way(path, options);
 	}
 	return 0;

@@ -39,6 +39,7 @@ static const char usage[] =
 	"  -o lower=DIR            look into DIR too, and never write it: another ~/.debug, /usr/lib/debug, or a cache of\n"
 	"                          libdebuginfod; may be given several times. The user's own such cache ('debuginfod') is\n"
 	"                          looked into anyway, unless it is 'none'\n"
+	"  -o links=DIR[:DIR]...   follow links of lower stores and of trees into DIR, such as /nix/store\n"
 	"  -o wait=SECONDS         wait at most so long for a download, which goes on behind; 0 is for ever (default 10)\n"
 	"  -o errors=enoent|strict what a reader sees if a server could not be asked (default enoent)\n"
 	"  -o miss_rate=NUMBER     artifacts a second that a server is asked for by another user;\n"
@@ -224,6 +225,26 @@ static const struct value_option *find_value_option(const char *name)
 	return NULL;
 }
 
+/* Directories with ':' between them. What is opened is compared with real paths. */
+static int add_links(struct bid_options *options, const char *value)
+{
+	bid_auto_free char *copy = strdup(value);
+	char *rest = copy, *dir;
+	int r = copy ? 0 : -ENOMEM;
+
+	while (r == 0 && (dir = strsep(&rest, ":"))) {
+		bid_auto_free char *real = realpath(dir, NULL);
+
+		if (real) {
+			r = append(&options->links, real);
+			continue;
+		}
+		bid_error("bad value '%s' for the option 'links': %s: '%s'", value, strerror(errno), dir);
+		r = -EINVAL;
+	}
+	return r;
+}
+
 /* Set an option of ours that has a value. -ENOENT if there is none of that name, -EINVAL after an error message. */
 static int set_value(struct bid_options *options, const char *name, const char *value)
 {
@@ -236,6 +257,8 @@ static int set_value(struct bid_options *options, const char *name, const char *
 		return add_url(options, value);
 	if (strcmp(name, "lower") == 0)
 		return append(&options->lowers, value);
+	if (strcmp(name, "links") == 0)
+		return add_links(options, value);
 	if (!option)
 		return -ENOENT;
 	if (option->words) {
@@ -307,7 +330,8 @@ static void refuse_option(const char *name, bool has_value)
 {
 	if (strcmp(name, "remount") == 0)
 		bid_error("cannot remount: unmount it and mount it anew with the new options");
-	else if (!has_value && (find_value_option(name) || strcmp(name, "url") == 0 || strcmp(name, "lower") == 0))
+	else if (!has_value &&
+		 (find_value_option(name) || strcmp(name, "url") == 0 || strcmp(name, "lower") == 0 || strcmp(name, "links") == 0))
 		bid_error("the option '%s' needs a value, as in '%s=...': see 'mount.bidfs --help'", name, name);
 	else
 		bid_error("unknown option '%s': see 'mount.bidfs --help'", name);
@@ -484,5 +508,6 @@ void bid_options_release(struct bid_options *options)
 {
 	free_strings(options->urls);
 	free_strings(options->lowers);
+	free_strings(options->links);
 	free(options->kernel);
 }

@@ -47,6 +47,7 @@ struct bid_options {
 	unsigned log_level; /* enum bid_log_level */
 	char **urls; /* NULL-terminated, or NULL if none was given; owned */
 	char **lowers; /* directories of lower stores, as urls; owned */
+	char **links; /* directories into which links of lower stores and trees may lead, as urls; owned */
 	char *kernel; /* comma-separated options for the kernel; owned */
 };
 

@@ -169,6 +169,8 @@ static int allow_stores(const struct bid_sandbox *sandbox, const struct bid_opti
 		if (bid_store_lower_path(*lower, path, sizeof(path)) > 0)
 			r = allow_path(sandbox, path, served);
 	}
+	for (char **dir = options->links; dir && *dir && r == 0; dir++)
+		r = allow_path(sandbox, *dir, served);
 	return r;
 }
 

@@ -137,6 +137,7 @@ int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker)
 
 	if (!servers)
 		return 0;
+	servers->config.links = (const char *const *)servers->options->links;
 	servers->config.own_device = own_device(servers->options->mountpoint);
 	servers->config.for_all = servers->options->allow_other;
 	/* kept even after a failure: sources made before it live until the broker goes */

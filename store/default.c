@@ -172,15 +172,51 @@ static int debuginfod_cache(char *path, size_t size)
 	return has_home < 0 ? has_home : format_path(path, size, home, ".cache/debuginfod_client");
 }
 
+static bool has_links(const char *dir, const char *below)
+{
+	char path[PATH_MAX];
+
+	return snprintf(path, sizeof(path), "%s%s/.build-id", dir, below) < (int)sizeof(path) && access(path, F_OK) == 0;
+}
+
+/* The tree that is meant by the directory @path: the one of a root or of a profile, or the one whose ".build-id" it is. */
+static int find_tree(char *path, size_t size)
+{
+	static const char *const below[] = { "/usr/lib/debug", "/lib/debug" };
+	size_t len = strlen(path);
+	char *slash;
+
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	slash = strrchr(path, '/');
+	if (has_links(path, ""))
+		return 0;
+	if (slash && slash > path && strcmp(slash, "/.build-id") == 0) {
+		*slash = '\0';
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		char tree[PATH_MAX];
+
+		if (!has_links(path, below[i]))
+			continue;
+		if (snprintf(tree, sizeof(tree), "%s%s", len > 1 ? path : "", below[i]) >= (int)size)
+			return -ENAMETOOLONG;
+		memcpy(path, tree, strlen(tree) + 1);
+		break;
+	}
+	return 0;
+}
+
 int bid_store_lower_path(const char *name, char *ret_path, size_t size)
 {
 	char path[PATH_MAX];
+	int r;
 
 	if (strcmp(name, BID_LOWER_NONE) == 0)
 		return 0;
 	if (strcmp(name, BID_LOWER_DEBUGINFOD) == 0) {
-		int r = debuginfod_cache(path, sizeof(path));
-
+		r = debuginfod_cache(path, sizeof(path));
 		if (r < 0 || (access(path, F_OK) < 0 && errno == ENOENT))
 			return r == -ENOENT ? 0 : r;
 		name = path;
@@ -188,7 +224,8 @@ int bid_store_lower_path(const char *name, char *ret_path, size_t size)
 	if (strlen(name) >= size)
 		return -ENAMETOOLONG;
 	memcpy(ret_path, name, strlen(name) + 1);
-	return 1;
+	r = find_tree(ret_path, size);
+	return r < 0 ? r : 1;
 }
 
 bool bid_store_implies_cache(const char *const *names, size_t n)

@@ -324,7 +324,7 @@ static int start_threads(struct bid_source_tree *tree)
 	return r;
 }
 
-int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms, const char *const *links,
 			struct bid_source **ret_source)
 {
 	struct bid_source_tree *tree;
@@ -342,6 +342,7 @@ int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_
 	TAILQ_INIT(&tree->waiting);
 	TAILQ_INIT(&tree->running);
 	tree->own = own;
+	tree->links = links;
 	tree->for_all = for_all;
 	tree->limit_ms = limit_ms;
 	bid_breaker_init(&tree->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());

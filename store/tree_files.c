@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 
-static int open_below(int root, const char *name, int flags)
+static int open_below(int root, const char *name, int flags, const char *const *links)
 {
 	struct open_how how = {
 		.flags = (unsigned)flags | O_CLOEXEC,
@@ -25,12 +25,14 @@ static int open_below(int root, const char *name, int flags)
 	};
 	long fd = syscall(SYS_openat2, root, name, &how, sizeof(how));
 
+	if (fd < 0 && errno == EXDEV)
+		return bid_path_open_linked(root, name, flags, links);
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static bool has_directory(int root, const char *name)
+static bool has_directory(int root, const char *name, const char *const *links)
 {
-	bid_auto_fd int fd = open_below(root, name, O_PATH | O_DIRECTORY);
+	bid_auto_fd int fd = open_below(root, name, O_PATH | O_DIRECTORY, links);
 
 	return fd >= 0;
 }
@@ -71,9 +73,9 @@ static bool all_get_to(int fd)
 	return bid_path_of(fd, path, sizeof(path)) == 0 && path[0] == '/' && bid_all_get_to(path);
 }
 
-static int open_regular(int root, struct bid_tree_file *file)
+static int open_regular(int root, const char *const *links, struct bid_tree_file *file)
 {
-	bid_auto_fd int fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	bid_auto_fd int fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, links);
 	struct stat st;
 
 	if (fd < 0)
@@ -90,21 +92,21 @@ static int open_regular(int root, struct bid_tree_file *file)
 	return 0;
 }
 
-static int find(int root, const struct bid_request *request, struct bid_tree_file *file)
+static int find(int root, const struct bid_request *request, const char *const *links, struct bid_tree_file *file)
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = -ENOENT;
 
 	bid_id_format(&request->id, hex);
 	if (web_name(request, hex, file->name, sizeof(file->name)))
-		r = open_regular(root, file);
+		r = open_regular(root, links, file);
 	if (r == -ENOENT && debug_name(request, hex, file->name, sizeof(file->name)))
-		r = open_regular(root, file);
+		r = open_regular(root, links, file);
 	/* the directory of a build, to which perf's link leads */
 	if (r == -EISDIR && !request->detail)
 		r = -ENOENT;
 	if (r == -ENOENT && perf_name(request, hex, file->name, sizeof(file->name)))
-		r = open_regular(root, file);
+		r = open_regular(root, links, file);
 	return r;
 }
 
@@ -125,7 +127,8 @@ static bool is_on(int root, dev_t device)
 	       makedev(st.stx_dev_major, st.stx_dev_minor) == device;
 }
 
-int bid_tree_open(const char *path, dev_t own, const struct bid_request *request, struct bid_tree_file *ret_file)
+int bid_tree_open(const char *path, dev_t own, const struct bid_request *request, const char *const *links,
+		  struct bid_tree_file *ret_file)
 {
 	bid_auto_fd int root = -1;
 	int r;
@@ -135,13 +138,13 @@ int bid_tree_open(const char *path, dev_t own, const struct bid_request *request
 		return errno == ENOENT ? -ENOTDIR : -errno;
 	if (own && is_on(root, own))
 		return -EDEADLK;
-	r = find(root, request, ret_file);
+	r = find(root, request, links, ret_file);
 	if (r < 0)
 		ret_file->name[0] = '\0';
 	if (r != -ENOENT)
 		return r;
 	/* nothing there at all is not what a tree looks like that lacks one file */
-	if (!has_directory(root, "buildid") && !has_directory(root, ".build-id"))
+	if (!has_directory(root, "buildid", links) && !has_directory(root, ".build-id", links))
 		return -ENOTDIR;
 	ret_file->proves_absence = is_final(root);
 	return r;

@@ -38,7 +38,8 @@ struct bid_tree_file {
  * -ENOTDIR if there is neither directory, as where nothing is mounted; -EDEADLK if the tree is on the device @own; -EISDIR and
  * -EINVAL for what is no regular file; or the error of the file system. @ret_file is changed in any case, and to be released.
  */
-int bid_tree_open(const char *path, dev_t own, const struct bid_request *request, struct bid_tree_file *ret_file);
+int bid_tree_open(const char *path, dev_t own, const struct bid_request *request, const char *const *links,
+		  struct bid_tree_file *ret_file);
 
 void bid_tree_file_release(struct bid_tree_file *file);
 

@@ -150,7 +150,7 @@ static void answer_file(struct bid_source_tree *tree, struct bid_tree_job *job, 
 /* Without an answer, if the request is over. */
 static void answer(struct bid_source_tree *tree, struct bid_tree_job *job, struct bid_tree_file *file, struct finding *finding)
 {
-	int r = bid_tree_open(tree->path, tree->own, &job->request, file);
+	int r = bid_tree_open(tree->path, tree->own, &job->request, tree->links, file);
 
 	if (!may_tell(tree, job, r))
 		return;
@@ -168,7 +168,9 @@ static void answer(struct bid_source_tree *tree, struct bid_tree_job *job, struc
 		find_that(finding, BID_OUTCOME_UNREACHABLE, "no such file, which on a file system that fetches is no proof", 0);
 	else if (r == -ENOTDIR)
 		find_that(finding, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted", 0);
-	else if (r == -EACCES || r == -EPERM || r == -EXDEV || r == -ELOOP)
+	else if (r == -EXDEV)
+		find_that(finding, BID_OUTCOME_REFUSED, "a link leads out of the tree: name where it may lead by links=DIR", 0);
+	else if (r == -EACCES || r == -EPERM || r == -ELOOP)
 		find_that(finding, BID_OUTCOME_REFUSED, "opening it", r);
 	else
 		find_that(finding, BID_OUTCOME_UNREACHABLE, "opening it", r);

@@ -38,6 +38,7 @@ struct bid_source_tree {
 	char *name;
 	char *path;
 	dev_t own; /* from which nothing is taken; 0 if there is none */
+	const char *const *links; /* where links may lead, or NULL; borrowed */
 	bool for_all; /* nothing is taken that not all may read */
 	unsigned limit_ms; /* of a wait for the file system */
 

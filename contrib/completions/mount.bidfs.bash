@@ -4,7 +4,7 @@
 _mount_bidfs()
 {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} option='' before=''
-	local options='url= offline lower= wait= errors= miss_rate= max_size= cache_size= min_free= passthrough= sandbox='
+	local options='url= offline lower= links= wait= errors= miss_rate= max_size= cache_size= min_free= passthrough= sandbox='
 	options+=' max_threads= busy_poll= allow_other nonempty foreground log_level= ro rw'
 
 	# "-o errors=strict" comes as four words, "-o errors=" as three

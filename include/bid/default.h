@@ -26,7 +26,8 @@ int bid_store_default_path(char *ret_path, size_t size);
  * The directory that a user means who names the lower store @name: @name, unless it is BID_LOWER_DEBUGINFOD. Then it is where
  * libdebuginfod keeps what it fetched (debuginfod_find_debuginfo(3), "Cache"): $DEBUGINFOD_CACHE_PATH, else
  * ~/.debuginfod_client_cache if that exists, else debuginfod_client in $XDG_CACHE_HOME or ~/.cache. Returns 1 and the path, or 0
- * for BID_LOWER_NONE, and for such a cache that does not exist: nothing was fetched yet; or as bid_store_default_path().
+ * for BID_LOWER_NONE, and for such a cache that does not exist: nothing was fetched yet; or as bid_store_default_path(). Of a root
+ * or a profile without ".build-id" it is the tree in usr/lib/debug or lib/debug, and of ".build-id" itself the tree that it is in.
  */
 int bid_store_lower_path(const char *name, char *ret_path, size_t size);
 

@@ -34,6 +34,7 @@ struct bid_fetch_config {
 	unsigned parallel;
 	unsigned max_time_ms; /* for one artifact, all tries, once it is its turn; 0 means no limit */
 	uint64_t max_size; /* of one artifact, in bytes; 0 means no limit */
+	const char *const *links; /* for file://: see bid_source_tree_new() */
 	dev_t own_device; /* of the program's own mount, from which file:// has nothing (bid_source_tree_new()); or 0 */
 	bool for_all; /* everybody reads what is fetched: file:// has nothing that not all may read where it is */
 	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */

@@ -156,9 +156,9 @@ struct bid_source {
  * threads, which are those that wait for its file system; a request that waits for one answer of that for more than @limit_ms
  * is told that it cannot be asked, and threads that it never answers outlive the source. On the device @own, unless that is 0,
  * it has nothing: a mount that was to fetch from itself, by whatever name, would wait for itself. With @for_all it refuses files
- * whose mode does not let everybody read them.
+ * whose mode does not let everybody read them. Links lead out of it only as bid_store_allow_links() has it for @links, or NULL.
  */
-int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
+int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms, const char *const *links,
 			struct bid_source **ret_source);
 
 #endif

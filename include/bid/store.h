@@ -52,6 +52,12 @@ void bid_store_free(struct bid_store *store);
  */
 int bid_store_add_lower(struct bid_store *store, const char *path);
 
+/*
+ * Follow links in lower stores of @store that lead into one of @dirs, such as "/nix/store": absolute real paths in an array that
+ * ends with NULL and outlives @store. Only before the store is used by other threads.
+ */
+void bid_store_allow_links(struct bid_store *store, const char *const *dirs);
+
 /* The path it was opened by, made absolute. Lives as long as the store. */
 const char *bid_store_path(const struct bid_store *store);
 

@@ -3,9 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/cleanup.h"
 
 static const char mark[] = " (deleted)";
 
@@ -33,6 +38,44 @@ int bid_path_of(int fd, char *ret_path, size_t size)
 		return -ENAMETOOLONG;
 	ret_path[len] = '\0';
 	return 0;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	/* "/" is above all */
+	size_t len = dir[1] ? strlen(dir) : 0;
+
+	return strncmp(path, dir, len) == 0 && path[len] == '/';
+}
+
+int bid_path_open_linked(int root, const char *name, int flags, const char *const *dirs)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS };
+	char path[PATH_MAX], top[PATH_MAX], link[BID_FD_PATH_MAX];
+	bid_auto_fd int fd = -1;
+	bool may;
+	int r;
+
+	if (!dirs)
+		return -EXDEV;
+	/* nothing is opened by its name before it is known where that leads */
+	fd = (int)syscall(SYS_openat2, root, name, &how, sizeof(how));
+	if (fd < 0)
+		return -errno;
+	r = bid_path_of(fd, path, sizeof(path));
+	if (r == 0)
+		r = bid_path_of(root, top, sizeof(top));
+	if (r < 0)
+		return r;
+	may = is_below(path, top);
+	for (; *dirs && !may; dirs++)
+		may = is_below(path, *dirs);
+	if (!may)
+		return -EXDEV;
+	if (flags & O_PATH)
+		return bid_steal_fd(&fd);
+	r = open(bid_fd_path(fd, link), flags | O_CLOEXEC);
+	return r < 0 ? -errno : r;
 }
 
 bool bid_path_strip_deleted(char *path)

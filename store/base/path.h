@@ -20,6 +20,12 @@ int bid_fd_link(int fd, int dir, const char *name);
  */
 int bid_path_of(int fd, char *ret_path, size_t size);
 
+/*
+ * openat(2) of @name below @root, with links that may lead into one of @dirs, absolute real paths in a NULL-terminated array; or
+ * back below @root. -EXDEV if @name leads elsewhere, or if @dirs is NULL.
+ */
+int bid_path_open_linked(int root, const char *name, int flags, const char *const *dirs);
+
 /* Take the mark of a file that was deleted from the end of @path. Returns whether there was one. */
 bool bid_path_strip_deleted(char *path);
 

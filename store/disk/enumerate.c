@@ -74,7 +74,10 @@ int bid_one_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn f
 	int r;
 
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first);
-	r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
+	if (bid_store_flags(store) & BID_STORE_LOWER)
+		r = bid_store_open_linked(store, path, O_RDONLY | O_DIRECTORY, &dir);
+	else
+		r = bid_root_open(bid_store_root(store), path, O_RDONLY | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	snprintf(hex, sizeof(hex), "%02x", first);
@@ -188,7 +191,8 @@ static int mark_store(struct bid_store *store, unsigned first, unsigned last, ui
 		char name[3];
 
 		snprintf(name, sizeof(name), "%02x", first);
-		if (fstatat(links, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		/* of a lower store it may be a link */
+		if (fstatat(links, name, &st, bid_store_flags(store) & BID_STORE_LOWER ? 0 : AT_SYMLINK_NOFOLLOW) == 0)
 			r = mark_dir(&st, mark);
 		else if (errno != ENOENT)
 			r = -errno;

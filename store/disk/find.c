@@ -56,8 +56,8 @@ static bool has_alien(struct bid_store *store, const struct bid_alien *alien)
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
-	return bid_root_open_linked(bid_store_root(store), alien->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 &&
-	       S_ISREG(st.st_mode) && st.st_size > 0;
+	return bid_store_open_linked(store, alien->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_size > 0;
 }
 
 int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed)

@@ -76,15 +76,22 @@ static bool is_listed(struct bid_store *store, const char *path, const struct st
 	return now.listed;
 }
 
-/* Where below the lower store @store the file open at @fd is: the names that led to it may be links. */
+/*
+ * Where below the lower store @store the file open at @fd is: the names that led to it may be links. "" if it is elsewhere, and all
+ * get there.
+ */
 static bool find_real(struct bid_store *store, int fd, char ret_path[static PATH_MAX])
 {
 	const char *root = bid_store_path(store);
 	size_t len = root[1] ? strlen(root) : 0;
 	char real[PATH_MAX];
 
-	if (bid_path_of(fd, real, sizeof(real)) < 0 || strncmp(real, root, len) != 0 || real[len] != '/')
+	if (bid_path_of(fd, real, sizeof(real)) < 0)
 		return false;
+	if (strncmp(real, root, len) != 0 || real[len] != '/') {
+		*ret_path = '\0';
+		return real[0] == '/' && bid_all_get_to(real);
+	}
 	memcpy(ret_path, real + len + 1, strlen(real + len));
 	return true;
 }
@@ -114,13 +121,15 @@ void bid_gates_narrow(struct bid_store *store, const char *path, int fd, struct 
 	bid_way_narrow_opened(&way, st);
 }
 
+enum { FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY };
+
 int bid_gates_open(struct bid_store *store, const char *path, bool linked, struct bid_file *file)
 {
 	bid_auto_fd int fd = -1;
 	struct stat st;
 	int r;
 
-	r = (linked ? bid_root_open_linked : bid_root_open)(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
+	r = linked ? bid_store_open_linked(store, path, FLAGS, &fd) : bid_root_open(bid_store_root(store), path, FLAGS, &fd);
 	if (r == 0)
 		r = bid_fstat(fd, &st);
 	if (r < 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 
 enum { AGAIN_AT_ONCE = 16, AGAIN_AFTER_MS = 1000 };
 
@@ -38,19 +39,26 @@ static int open_beneath(int root, const char *path, int flags, uint64_t resolve,
 		*ret_fd = (int)fd;
 		return 0;
 	}
-	if (errno == ELOOP || errno == EXDEV || errno == ENOTDIR)
-		return -ENOENT;
-	return -errno;
+	return errno == ELOOP || errno == ENOTDIR ? -ENOENT : -errno;
 }
 
 int bid_root_open(int root, const char *path, int flags, int *ret_fd)
 {
-	return open_beneath(root, path, flags | O_NOFOLLOW, RESOLVE_NO_SYMLINKS, ret_fd);
+	int r = open_beneath(root, path, flags | O_NOFOLLOW, RESOLVE_NO_SYMLINKS, ret_fd);
+
+	return r == -EXDEV ? -ENOENT : r;
 }
 
-int bid_root_open_linked(int root, const char *path, int flags, int *ret_fd)
+int bid_root_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd)
 {
-	return open_beneath(root, path, flags, 0, ret_fd);
+	int r = open_beneath(root, path, flags, 0, ret_fd);
+
+	if (r != -EXDEV)
+		return r;
+	r = bid_path_open_linked(root, path, flags, dirs);
+	if (r >= 0)
+		*ret_fd = r;
+	return r < 0 ? r : 0;
 }
 
 int bid_root_opendir(int root, const char *path, DIR **ret_dir)

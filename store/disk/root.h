@@ -17,8 +17,8 @@
  */
 int bid_root_open(int root, const char *path, int flags, int *ret_fd);
 
-/* The same, but symbolic links are followed, as long as they stay below @root. */
-int bid_root_open_linked(int root, const char *path, int flags, int *ret_fd);
+/* The same, but symbolic links are followed, below @root and into @dirs as bid_path_open_linked() has it: -EXDEV. */
+int bid_root_open_linked(int root, const char *path, int flags, const char *const *dirs, int *ret_fd);
 
 /* opendir(3) below @root. The caller closes @ret_dir. */
 int bid_root_opendir(int root, const char *path, DIR **ret_dir);

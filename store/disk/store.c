@@ -38,6 +38,8 @@ struct bid_store {
 	struct bid_keeper *keeper; /* owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
 	bool has_paths; /* of a lower one: see bid_store_has_paths() */
+	const char *const *links; /* where links of lower ones may lead, NULL-terminated, or NULL; borrowed */
+	atomic_bool left; /* of a lower one: a link that leads elsewhere was reported */
 	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
 };
 
@@ -308,6 +310,26 @@ int bid_store_add_lower(struct bid_store *store, const char *path)
 	last->lower->upper = store;
 	last->lower->has_paths = bid_one_has_paths(last->lower);
 	return 0;
+}
+
+void bid_store_allow_links(struct bid_store *store, const char *const *dirs)
+{
+	store->links = dirs;
+}
+
+int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd)
+{
+	const char *const *dirs = store->upper ? store->upper->links : NULL;
+	int r = bid_root_open_linked(store->root, path, flags, dirs, ret_fd);
+
+	if (r != -EXDEV)
+		return r;
+	if (store->upper && !atomic_exchange(&store->left, true))
+		bid_warning("links lead out of the lower store '%s', as '%s' does, and are not followed: name the directory that "
+			    "they lead "
+			    "to by 'links=DIR'",
+			    store->path, path);
+	return -ENOENT;
 }
 
 bool bid_store_has_paths(const struct bid_store *store)

@@ -78,4 +78,7 @@ struct bid_denied *bid_store_denied(struct bid_store *store);
  */
 bool bid_store_is_fresh(struct bid_store *store, const struct stat *st);
 
+/* bid_root_open_linked() in @store, for what may be linked. -ENOENT where links lead out of it, which is reported once. */
+int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd);
+
 #endif

@@ -280,7 +280,7 @@ static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_s
 
 	return r < 0 ? r
 		     : bid_source_tree_new(url, path, fetch->config.own_device, fetch->config.for_all, fetch->config.first_byte_ms,
-					   ret_source);
+					   fetch->config.links, ret_source);
 }
 
 int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)

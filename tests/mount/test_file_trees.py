@@ -41,6 +41,51 @@ def test_perf_cache_as_server_leaves_no_descriptor(mount, place):
     assert read(m.artifact(program.id)) == program.read()
 
 
+@pytest.fixture
+def packages(place):
+    """A profile whose debug files, or a directory of them, are links into a store of packages, as with Nix, Guix and stow."""
+    made = []
+    for number, linked in enumerate(["file", "directory"]):
+        split = programs.split(programs.small(place / f"app{number}", number), place / f"app{number}.debug")
+        name = pathlib.Path("lib/debug/.build-id", split.id[:2], f"{split.id[2:]}.debug")
+        target, link = place / "packages" / f"app{number}" / name, place / "profile" / name
+        target.parent.mkdir(parents=True)
+        shutil.copyfile(split.debug, target)
+        if linked == "directory":
+            target, link = target.parent, link.parent
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+        made.append(split)
+    return made
+
+
+@pytest.mark.parametrize("way", ["lower=", "url=file://"])
+def test_links_into_a_package_store_are_followed_where_they_may_lead(mount, place, packages, way):
+    paths = [f"buildid/{split.id}/debuginfo" for split in packages]
+    with_name = mount(f"{way}{place}/profile/lib/debug", f"links={place}/packages", at=place / "named")
+    if way == "lower=":
+        assert sorted(os.listdir(with_name / "buildid")) == sorted(split.id for split in packages)
+    assert [read(with_name / path) for path in paths] == [split.debug.read_bytes() for split in packages]
+    (place / "other").mkdir()
+    without = mount(f"{way}{place}/profile/lib/debug", f"links={place}/other", at=place / "unnamed", on=place / "other")
+    assert [read(without / path) for path in paths] == [errno.ENOENT] * 2
+    without.expect("links=DIR")
+    assert without.log().count("links=DIR") == 1
+
+
+@pytest.mark.parametrize("named", ["profile", "profile/lib/debug/.build-id"])
+def test_directory_above_or_in_a_lower_store_means_it(mount, place, packages, named):
+    m = mount(f"lower={place}/{named}", f"links={place}/packages")
+    m.expect(f"'{place}/profile/lib/debug'.* is used - name")
+    assert read(m.artifact(packages[0].id, "debuginfo")) == packages[0].debug.read_bytes()
+
+
+def test_lower_store_without_ids_is_reported(mount, place):
+    (place / "sources/src").mkdir(parents=True)
+    m = mount(f"lower={place}/sources")
+    m.expect("no '.build-id' in the lower store .* - name a directory that has one")
+
+
 def test_not_there(mount, place):
     """A tree that is not mounted proves nothing; once it is, it is found."""
     program = programs.small(place / "app")

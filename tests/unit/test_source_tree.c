@@ -189,7 +189,7 @@ static void test_absence(void **state)
 		{ "none", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
 		{ "tree/usr", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
 		/* a link that leads out */
-		{ "tree", ABSENT_ID, BID_OUTCOME_REFUSED, "opening it" },
+		{ "tree", ABSENT_ID, BID_OUTCOME_REFUSED, "a link leads out of the tree" },
 	};
 	struct capture capture;
 	struct setting setting;
