@@ -92,7 +92,7 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 	return attr;
 }
 
-/* Seconds for which the kernel may believe that the name of @node means it. */
+/* Seconds for which the kernel caches the name of @node. */
 static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 {
 	switch (node->type) {

@@ -8,7 +8,7 @@
 /* The attributes of an artifact: @st is of the file in the store. */
 struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/* Seconds for which the kernel may believe the attributes of @node, which is no artifact. */
+/* Seconds for which the kernel caches the attributes of @node, which is no artifact. */
 double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
 
 /*
