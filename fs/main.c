@@ -88,6 +88,15 @@ static bool is_tree(const char *path)
 	return empty;
 }
 
+/* Is a mount at @path that fetches? There each id has a directory. To look into it would make all that is here wait for servers. */
+static bool is_fetching(const char *path)
+{
+	static const char nobodys[] = "62696466732d6665746368657300000000000000";
+	char name[PATH_MAX];
+
+	return snprintf(name, sizeof(name), "%s/buildid/%s", path, nobodys) < (int)sizeof(name) && access(name, F_OK) == 0;
+}
+
 /* Say what the lower store that the user named is taken for. */
 static void report_lower(const char *name, const char *path)
 {
@@ -110,6 +119,11 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 
 		if (r == 0)
 			continue;
+		if (r > 0 && is_fetching(path)) {
+			bid_error("the lower store '%s' is a mount that fetches: name it by 'url=file://%s', or name its store",
+				  *lowers, path);
+			return -EINVAL;
+		}
 		if (r > 0)
 			r = store ? bid_store_add_lower(store, path) : check_lower(path);
 		if (r < 0) {

@@ -80,6 +80,22 @@ def test_directory_above_or_in_a_lower_store_means_it(mount, place, packages, na
     assert read(m.artifact(packages[0].id, "debuginfo")) == packages[0].debug.read_bytes()
 
 
+def test_lower_store_that_fetches_is_refused(mount, place, env):
+    """Look-ups in it would wait for its servers, or for this mount, which may be one of them."""
+    (place / "second").mkdir()
+    (place / "m1").mkdir()
+    first = mount(f"url=file://{place}/m1")
+    first.permit(f"file://{place}/m1")
+    # one that fetches nothing is a store like others
+    local = mount(on=place / "second", at=place / "local")
+
+    def check(lower, status):
+        return tools.run(tools.MOUNT_BIDFS, "-f", "-o", f"lower={lower}", place / "second", place / "m1", env=env, status=status)
+
+    assert f"url=file://{first}" in check(first, 32).stderr
+    check(local, 0)
+
+
 def test_lower_store_without_ids_is_reported(mount, place):
     (place / "sources/src").mkdir(parents=True)
     m = mount(f"lower={place}/sources")
