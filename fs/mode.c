@@ -16,7 +16,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ops.h"
-#include "text.h"
 
 static void want(struct fuse_conn_info *conn, unsigned capability)
 {
@@ -67,6 +66,20 @@ bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *o
 		if (bid_store_lower_path(*lowers, path, sizeof(path)) > 0 && is_stacked(path))
 			return true;
 	return is_stacked(bid_store_path(store));
+}
+
+const char *bid_mode_name(enum bid_mode mode)
+{
+	switch (mode) {
+	case BID_MODE_PASSTHROUGH:
+		return "passthrough";
+	case BID_MODE_SERVER:
+		return "server";
+	case BID_MODE_NO_OPEN:
+		return "no_open";
+	default:
+		return "starting";
+	}
 }
 
 const char *bid_mode_obstacle(void)

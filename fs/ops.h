@@ -52,17 +52,6 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 
 /*
- * ops_make.c: the file @name that is being written in @dir, or NULL. For bid_staged_put().
- */
-struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name);
-
-/*
- * ops_write.c: the permission bits that a file may have which is written through the mount. With allow_other its owner alone reads
- * it, whatever the writer asks for: perf makes its copies of files that few may read 0755 before it fills them.
- */
-mode_t bid_staged_mode(const struct bid_fs *fs);
-
-/*
  * ops_open.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's. @staged
  * is the temporary file that it is, or NULL. Returns 0, or an error that was answered: nothing is open then.
  */
@@ -76,6 +65,9 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn);
  * passthrough? To be asked before mounting, because the mount may be on the store.
  */
 bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options);
+
+/* mode.c: "passthrough", "server", "no_open", … Static. */
+const char *bid_mode_name(enum bid_mode mode);
 
 /* mode.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
 const char *bid_mode_obstacle(void);

@@ -14,10 +14,6 @@
 #include "publish.h"
 #include "reply.h"
 
-enum {
-	FAN_SIZE = sizeof(".build-id/00"),
-};
-
 /* What @name means in @parent now. */
 static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
 {
@@ -136,22 +132,6 @@ static bool is_placeholder(const struct bid_node *dir, const char *name, mode_t 
 	return true;
 }
 
-/* What names @dir among the directories of files that are being written. */
-static const char *staging_dir(const struct bid_node *dir, char buf[static FAN_SIZE])
-{
-	if (dir->type != BID_NODE_LINKS_FAN)
-		return bid_node_path(dir);
-	snprintf(buf, FAN_SIZE, ".build-id/%02x", dir->fan);
-	return buf;
-}
-
-struct bid_staged *bid_find_staged(struct bid_fs *fs, const struct bid_node *dir, const char *name)
-{
-	char buf[FAN_SIZE];
-
-	return bid_staging_find(fs->staging, staging_dir(dir, buf), name);
-}
-
 void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -159,7 +139,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	struct bid_staged *staged = NULL;
 	struct bid_id id;
 	bool placeholder = parent && is_placeholder(&parent->node, name, mode, &id);
-	char buf[FAN_SIZE];
+	char buf[BID_STAGING_DIR];
 	struct bid_node node;
 	bid_auto_fd int fd = -1;
 	int r = placeholder ? 0 : parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
@@ -183,7 +163,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		r = -EPERM;
 	if (r == 0) {
 		bid_publish_sweep(fs);
-		r = bid_staging_begin(fs->staging, fs->store, &id, staging_dir(&parent->node, buf), name, &staged);
+		r = bid_staging_begin(fs->staging, fs->store, &id, bid_staging_dir(&parent->node, buf), name, &staged);
 	}
 	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & bid_staged_mode(fs)) < 0)
 		r = -errno;
@@ -292,7 +272,8 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_staged *staged = from ? bid_find_staged(fs, &from->node, name) : NULL;
+	char buf[BID_STAGING_DIR];
+	struct bid_staged *staged = from ? bid_staging_find(fs->staging, bid_staging_dir(&from->node, buf), name) : NULL;
 	/* the kernel has seen that there is nothing yet that would be replaced */
 	bool known = !(flags & ~RENAME_NOREPLACE);
 	struct bid_request request;

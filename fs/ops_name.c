@@ -103,7 +103,8 @@ static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_in
 static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_staged *staged = fs->writable ? bid_find_staged(fs, dir, name) : NULL;
+	char buf[BID_STAGING_DIR];
+	struct bid_staged *staged = fs->writable ? bid_staging_find(fs->staging, bid_staging_dir(dir, buf), name) : NULL;
 	struct bid_node node = { .type = BID_NODE_STAGED };
 	struct stat st;
 

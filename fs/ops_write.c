@@ -56,11 +56,6 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 		fuse_reply_write(req, size);
 }
 
-mode_t bid_staged_mode(const struct bid_fs *fs)
-{
-	return fs->options->allow_other ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO;
-}
-
 /* Set the size and times of @fd, and of the mode the bits in @modes. The owner stays. */
 static int set_file(int fd, const struct stat *wanted, int to_set, mode_t modes)
 {
@@ -224,6 +219,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	char buf[BID_STAGING_DIR];
 	struct bid_staged *staged;
 	struct bid_node node = { 0 };
 	int r;
@@ -232,7 +228,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	staged = bid_find_staged(fs, &parent->node, name);
+	staged = bid_staging_find(fs->staging, bid_staging_dir(&parent->node, buf), name);
 	if (staged) {
 		r = bid_publish_unlink(fs, staged);
 		bid_staged_put(fs->staging, staged);

@@ -12,6 +12,11 @@
 
 enum { ABANDONED_S = 3600 };
 
+mode_t bid_staged_mode(const struct bid_fs *fs)
+{
+	return fs->options->allow_other ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO;
+}
+
 /* Is @name one under which a file of the directory @dir is published? */
 static bool is_final(const char *dir, const char *name)
 {

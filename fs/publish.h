@@ -16,6 +16,12 @@
 #include "fs.h"
 
 /*
+ * The permission bits that a file may have which is written through the mount. With allow_other its owner alone reads it, whatever
+ * the writer asks for: perf makes its copies of files that few may read 0755 before it fills them.
+ */
+mode_t bid_staged_mode(const struct bid_fs *fs);
+
+/*
  * Publish @staged as the file @name of the directory @dir of @id, and log an error. Returns 0 and the artifact that it is now, of
  * no kind if it is a file of a copy of /proc/kcore; -EXDEV if @name is no final name, so that a program copies; or as
  * bid_stage_publish().

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -151,6 +152,14 @@ struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir
 	staged = use(find(staging, dir, name));
 	pthread_mutex_unlock(&staging->lock);
 	return staged;
+}
+
+const char *bid_staging_dir(const struct bid_node *dir, char buf[static BID_STAGING_DIR])
+{
+	if (dir->type != BID_NODE_LINKS_FAN)
+		return bid_node_path(dir);
+	snprintf(buf, BID_STAGING_DIR, ".build-id/%02x", dir->fan);
+	return buf;
 }
 
 static struct bid_staged *first(struct bid_staging *staging, time_t until, bool written)

@@ -15,6 +15,8 @@
 
 #include <bid/write.h>
 
+#include "node.h"
+
 struct bid_staging;
 
 /* One temporary file. The fields do not change. */
@@ -39,6 +41,10 @@ int bid_staging_begin(struct bid_staging *staging, struct bid_store *store, cons
 /* Find the file by its serial, also without a name, or by its name. NULL if there is none. */
 struct bid_staged *bid_staging_get(struct bid_staging *staging, uint32_t serial);
 struct bid_staged *bid_staging_find(struct bid_staging *staging, const char *dir, const char *name);
+
+/* The name of @dir among the directories of written files; perhaps in @buf. */
+enum { BID_STAGING_DIR = sizeof(".build-id/00") };
+const char *bid_staging_dir(const struct bid_node *dir, char buf[static BID_STAGING_DIR]);
 
 /* Find a file with a name that nobody has used for so many seconds, nor has open for writing. NULL if there is none. */
 struct bid_staged *bid_staging_idle(struct bid_staging *staging, unsigned seconds);

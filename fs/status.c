@@ -8,6 +8,7 @@
 
 #include "backing.h"
 #include "base/json.h"
+#include "ops.h"
 #include "sandbox.h"
 #include "text.h"
 

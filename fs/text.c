@@ -222,17 +222,3 @@ void bid_text_stat(const struct bid_fs *fs, const struct bid_inode *inode, struc
 		st->st_size = (off_t)strlen(readme);
 	}
 }
-
-const char *bid_mode_name(enum bid_mode mode)
-{
-	switch (mode) {
-	case BID_MODE_PASSTHROUGH:
-		return "passthrough";
-	case BID_MODE_SERVER:
-		return "server";
-	case BID_MODE_NO_OPEN:
-		return "no_open";
-	default:
-		return "starting";
-	}
-}

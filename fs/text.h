@@ -36,7 +36,4 @@ void bid_text_detach(void *attachment);
 char *bid_status_json(const struct bid_fs *fs);
 char *bid_metrics_text(const struct bid_fs *fs);
 
-/* "passthrough", "server", "no_open", … Static. */
-const char *bid_mode_name(enum bid_mode mode);
-
 #endif
