@@ -276,6 +276,17 @@ void bid_fds_forget(struct bid_fds *fds, uint64_t number)
 	bid_fds_put(fds, fd);
 }
 
+/* Put each of a list by "next", which is in no table any more. */
+static void put_all(struct bid_fds *fds, struct bid_fd *gone)
+{
+	while (gone) {
+		struct bid_fd *next = gone->next;
+
+		bid_fds_put(fds, gone);
+		gone = next;
+	}
+}
+
 int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
 {
 	int64_t used_s = bid_clock_s() - IDLE_S;
@@ -299,13 +310,28 @@ int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(v
 		}
 	}
 	pthread_mutex_unlock(&fds->lock);
-	while (gone) {
-		struct bid_fd *next = gone->next;
-
-		bid_fds_put(fds, gone);
-		gone = next;
-	}
+	put_all(fds, gone);
 	return held;
+}
+
+bool bid_fds_drop_memory(struct bid_fds *fds)
+{
+	struct bid_fd *gone = NULL, *newer;
+	bool any;
+
+	pthread_mutex_lock(&fds->lock);
+	for (struct bid_fd *fd = fds->ends.newer; fd != &fds->ends; fd = newer) {
+		newer = fd->newer;
+		if (fd->users > 1 || fd->file.kind != BID_KIND_SECTION || fd->file.st.st_nlink > 0)
+			continue;
+		unlist(fds, fd);
+		fd->next = gone;
+		gone = fd;
+	}
+	pthread_mutex_unlock(&fds->lock);
+	any = gone;
+	put_all(fds, gone);
+	return any;
 }
 
 /* The one to be given up for another: the oldest that can be opened again, or if there is none, the oldest. */

@@ -54,6 +54,9 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
  */
 int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user);
 
+/* Give up sections in memory that nobody uses right now: they are made again. Returns whether there were any. */
+bool bid_fds_drop_memory(struct bid_fds *fds);
+
 void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd);
 
 int bid_fd_number(const struct bid_fd *fd);

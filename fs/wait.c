@@ -81,8 +81,12 @@ void bid_wait(fuse_req_t req, const struct bid_call *call, bid_wait_fn answer)
 {
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_call local = *call;
-	int r = bid_broker_find(bid_fs_of(req)->broker, &local.artifact, &file, NULL);
+	struct bid_fs *fs = bid_fs_of(req);
+	int r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 
+	/* in no_open mode the kernel tells of no close, so sections that nobody reads any more fill the memory */
+	if (r == -ENOMEM && bid_fds_drop_memory(fs->fds))
+		r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)
 		fetch(req, &local, answer);
 	else

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import struct
 
 import pytest
 
@@ -209,6 +210,46 @@ def test_sections_are_cut_out_of_what_is_here(mount, mode, shop, store):
     assert {name: shop.section(m, name).stat().st_size for name in here} == sizes
     assert fetching.read(shop.section(m, ".bss")) == errno.ENOENT
     assert not fetching.leftovers(store)
+
+
+def file_of_large_sections(path, ident, count, size):
+    """An ELF file whose sections .s0, .s1, ... share `size` bytes of a hole."""
+    note = struct.pack("<III", 4, len(ident) // 2, 3) + b"GNU\0" + bytes.fromhex(ident)
+    names = b"\0.shstrtab\0.note.gnu.build-id\0" + b"".join(b".s%d\0" % number for number in range(count))
+    at_names, hole = 120 + len(note), 1 << 16
+    at_table = (at_names + len(names) + 7) & ~7
+
+    def header(name, kind, offset, length):
+        return struct.pack("<IIQQQQIIQQ", names.find(name), kind, 0, 0, offset, length, 0, 0, 1, 0)
+
+    table = [header(b"", 0, 0, 0), header(b".shstrtab\0", 3, at_names, len(names)),
+             header(b".note.gnu.build-id\0", 7, 120, len(note)),
+             *(header(b".s%d\0" % number, 1, hole, size) for number in range(count))]
+    with open(path, "wb") as file:
+        file.write(b"\x7fELF\2\1\1" + bytes(9))
+        file.write(struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, at_table, 0, 64, 56, 1, 64, len(table), 1))
+        file.write(struct.pack("<IIQQQQQQ", 4, 4, 120, 0, 0, len(note), len(note), 4) + note + names)
+        file.seek(at_table)
+        file.write(b"".join(table))
+        file.truncate(hole + size)
+
+
+def test_sections_in_memory_make_room_when_nobody_reads_them(needs_root, mount, store):
+    """512 MiB of them at most; in no_open mode the kernel does not say when one is closed."""
+    ident, size = "ab" * 20, 250 << 20
+    elf = programs.into_store(store, ident, "/usr/bin/large", b"")
+    file_of_large_sections(elf, ident, 4, size)
+    tools.run("mount", "--bind", store, store)
+    try:
+        tools.run("mount", "-o", "remount,bind,ro", store)
+        m = mount("ro", "offline", "passthrough=off")
+        for number in range(4):
+            with open(m.artifact(ident, "section") / f".s{number}", "rb") as file:
+                assert file.read(4096) == bytes(4096)
+                assert os.fstat(file.fileno()).st_size == size
+        m.unmount()
+    finally:
+        tools.run("umount", store)
 
 
 def test_a_file_knows_better_than_a_server(mount, mode, shop, store, faults):
