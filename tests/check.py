@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -300,6 +301,8 @@ def main():
     parser.add_argument("-k", metavar="NAME", dest="name", help="run the tests whose names contain NAME")
     parser.add_argument("files", nargs="*", metavar="FILE", help="run the tests of these files")
     args = parser.parse_args()
+    # nohup(1) would have the programs that are tested ignore it, too
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     DIR.mkdir(exist_ok=True)
     lock = os.open(DIR, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -264,7 +264,9 @@ class Mount:
             if other_namespaces_with(self.path):
                 self.permit("fuse: failed to unmount")
                 self.process.terminate()
-                break
+                # it may be ending already, and catch no signal any more
+                status = self.process.wait(deadline)
+                return 0 if status == -signal.SIGTERM else status
         return self.process.wait(deadline)
 
     def check_log(self):

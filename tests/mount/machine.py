@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A machine of its own, started by systemd, in which what was built is installed."""
-import os
 import pathlib
 import signal
 import subprocess
@@ -23,6 +22,8 @@ mkdir "$top/groups/$group"
 echo $$ >"$top/groups/$group/cgroup.procs"
 mount -t overlay -o "lowerdir=/,upperdir=$top/upper,workdir=$top/work" overlay "$top/root"
 meson install -C "$build" --no-rebuild --quiet --destdir "$top/root" >&2
+# mount(8) looks in no other directory
+ln -s /usr/local/bin/mount.bidfs "$top/root/sbin/mount.bidfs"
 chroot "$top/root" ldconfig
 exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup --propagation private sh -euc '
 	cd "$1"
@@ -61,7 +62,7 @@ class Machine:
     def __init__(self, place):
         self.place = place / "machine"
         self.place.mkdir()
-        self.group = f"bidfs-test-{os.getpid()}"
+        self.group = f"bidfs-test-{self.place.parent.name}"
         self.log_path = place / "machine-log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-euc", START, "sh",
