@@ -8,14 +8,14 @@
 
 #include <bid/broker.h>
 
-#include "budget.h"
-#include "dirlist.h"
-#include "fds.h"
-#include "inode.h"
 #include "options.h"
-#include "staged.h"
-#include "tree.h"
-#include "unlinked.h"
+#include "vfs/budget.h"
+#include "vfs/dirlist.h"
+#include "vfs/fds.h"
+#include "vfs/inode.h"
+#include "vfs/tree.h"
+#include "vfs/unlinked.h"
+#include "write/staged.h"
 
 struct bid_backings;
 struct bid_sandbox;

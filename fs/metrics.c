@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backing.h"
+#include "fuse/backing.h"
 #include "text.h"
 
 static void head(FILE *out, const char *name, const char *type, const char *help)

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "mountpoint.h"
-#include "servers.h"
+#include "sandbox/servers.h"
 
 enum {
 	/*

@@ -14,18 +14,18 @@
 #include <bid/error.h>
 #include <bid/evict.h>
 
-#include "backing.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "channel.h"
-#include "greeting.h"
-#include "loop.h"
-#include "ops.h"
-#include "publish.h"
-#include "sandbox.h"
-#include "servers.h"
+#include "fuse/backing.h"
+#include "fuse/channel.h"
+#include "fuse/greeting.h"
+#include "fuse/loop.h"
+#include "fuse/ops.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/servers.h"
 #include "text.h"
 #include "unmounter.h"
+#include "write/publish.h"
 
 /* Files that nobody has open and that are kept so, at most; a fourth of what the process may have leaves enough for all else. */
 enum { FDS_MAX = 8192, FDS_SHARE = 4 };

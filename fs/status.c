@@ -6,10 +6,10 @@
 
 #include <bid/version.h>
 
-#include "backing.h"
 #include "base/json.h"
-#include "ops.h"
-#include "sandbox.h"
+#include "fuse/backing.h"
+#include "fuse/ops.h"
+#include "sandbox/sandbox.h"
 #include "text.h"
 
 static json_t *counters(const struct bid_broker_stats *stats, uint64_t over_budget)

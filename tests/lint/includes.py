@@ -39,16 +39,16 @@ RULES = [
     (r"store/fetch/.*", "curl", ["include/bid", "store/base", "store/fetch"]),
     (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
     (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
-    (r"fs/(inode|slot)\.c", "xxhash", ["include/bid", "store/base", "fs"]),
-    (r"fs/(budget|dirlist|fds|handle|inode|kcore|list|names|node|slot|staged|tree)\.[ch]", "",
-     ["include/bid", "store/base", "fs"]),
-    (r"fs/(heard|status)\.c", "fuse jansson", ["include/bid", "store/base", "fs"]),
-    (r"fs/(landlock|sandbox|servers|servers_none|syscalls_none)\.[ch]|fs/syscalls\.h", "", ["include/bid", "store/base", "fs"]),
-    (r"fs/syscalls\.c", "seccomp", ["include/bid", "store/base", "fs"]),
-    (r"fs/.*", "fuse", ["include/bid", "store/base", "fs"]),
+    (r"fs/vfs/inode\.c", "xxhash", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
+    (r"fs/vfs/.*|fs/write/staged\.[ch]", "", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
+    (r"fs/sandbox/syscalls\.c", "seccomp", ["include/bid", "store/base", "fs/sandbox"]),
+    (r"fs/sandbox/.*", "", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox"]),
+    (r"fs/(fuse/heard|status)\.c", "fuse jansson",
+     ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
+    (r"fs/.*", "fuse", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"tests/(unit|fuzz|bench|power|hostile|clock)/.*", "cmocka elf archive xxhash jansson zstd",
      ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/ctl", "fs",
-      "tests", "tests/clock"]),
+      "fs/vfs", "fs/write", "tests", "tests/clock"]),
     (r"tests/by_libelf\.[ch]", "elf", ["include/bid", "store/base", "store/elf", "tests"]),
     (r"tests/.*|contrib/.*", "", ["include/bid"]),
 ]
@@ -64,7 +64,7 @@ def includes(path):
 def resolve(path, bracket, header):
     """The file of ours that is meant, or None. As the compiler looks: beside the file, then -I."""
     places = [path.parent] if bracket == '"' else []
-    for place in places + [ROOT / "include", ROOT / "store"]:
+    for place in places + [ROOT / "include", ROOT / "store", ROOT / "fs"]:
         if (place / header).is_file():
             return (place / header).resolve()
     return None

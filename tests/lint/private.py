@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What only one file uses is static, and what nobody but a test uses is not there: private.py BUILD_ROOT
 
-What include/bid/ declares is for others. The handlers are in fs/ops.h, by file, wherever their table is.
+What include/bid/ declares is for others. The handlers are in fs/fuse/ops.h, by file, wherever their table is.
 """
 import json
 import pathlib

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../fs/budget.h"
+#include "vfs/budget.h"
 
 #define RATE  50
 #define OWNER 1000

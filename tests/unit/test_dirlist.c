@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../fs/dirlist.h"
-#include "../../fs/inode.h"
+#include "vfs/dirlist.h"
+#include "vfs/inode.h"
 
 enum { IDS = 600, DOTS = 2 };
 /* of a store with long parts: the first two, for which a thread is started, and every seventh have so many ids, the others none */

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../fs/export.h"
-#include "../../fs/inode.h"
+#include "vfs/export.h"
+#include "vfs/inode.h"
 
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../fs/fds.h"
+#include "vfs/fds.h"
 
 enum { A = 1, B, SHORT };
 

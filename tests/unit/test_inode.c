@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "../../fs/inode.h"
+#include "vfs/inode.h"
 
 static unsigned detached;
 

@@ -6,7 +6,7 @@
 
 #include <bid/id.h>
 
-#include "../../fs/staged.h"
+#include "write/staged.h"
 
 static struct bid_staging *staging;
 static const struct bid_id id = { .len = 20, .bytes = { 0xaa } };

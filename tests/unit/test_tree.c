@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../fs/inode.h"
-#include "../../fs/tree.h"
+#include "vfs/inode.h"
+#include "vfs/tree.h"
 
 #define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define REST_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

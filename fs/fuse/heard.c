@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/heard.h"
+
+#include <jansson.h>
+#include <linux/limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static int stop_at_first(void *user, const struct bid_heard_answer *answer)
+{
+	return 1;
+}
+
+bool bid_heard_any(struct bid_fs *fs, const struct bid_id *id)
+{
+	return bid_broker_each_heard(fs->broker, id, stop_at_first, NULL) > 0;
+}
+
+static void add_text(json_t *json, const char *name, const char *text)
+{
+	if (text)
+		json_object_set_new(json, name, bid_json_text(text));
+}
+
+/* bid_heard_fn */
+static int add(void *user, const struct bid_heard_answer *answer)
+{
+	const struct bid_verdict *verdict = &answer->verdict;
+	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(answer->request.kind),
+				"source", bid_json_text(verdict->source), "outcome", bid_outcome_name(verdict->outcome), "text",
+				bid_json_text(verdict->text), "tries", (json_int_t)verdict->tries, "bytes",
+				(json_int_t)verdict->bytes, "received", (json_int_t)verdict->received, "elapsed_ms",
+				(json_int_t)verdict->elapsed_ms, "time", (json_int_t)answer->time, "again_s",
+				(json_int_t)answer->again_s);
+
+	if (answer->request.detail)
+		add_text(one, "name", bid_detail_text(answer->request.detail));
+	add_text(one, "url", verdict->url);
+	add_text(one, "led_to", verdict->led_to);
+	add_text(one, "before", verdict->before);
+	json_array_append_new(user, one);
+	return 0;
+}
+
+char *bid_heard_json(struct bid_fs *fs, const struct bid_id *id)
+{
+	json_t *all = json_array();
+	char *text = NULL;
+
+	bid_broker_each_heard(fs->broker, id, add, all);
+	while (json_array_size(all) > 0) {
+		text = bid_json_dump(all, JSON_COMPACT);
+		if (!text || strlen(text) <= XATTR_SIZE_MAX)
+			break;
+		free(text);
+		text = NULL;
+		json_array_remove(all, json_array_size(all) - 1);
+	}
+	json_decref(all);
+	return text;
+}

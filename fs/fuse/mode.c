@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* How data gets to readers: decided once, when the kernel says what it can do. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <bid/default.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "fuse/backing.h"
+#include "fuse/ops.h"
+
+static void want(struct fuse_conn_info *conn, unsigned capability)
+{
+	if (!(conn->capable & capability))
+		return;
+#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	fuse_set_feature_flag(conn, capability);
+#else
+	conn->want |= capability;
+#endif
+}
+
+static void do_without(struct fuse_conn_info *conn, unsigned capability)
+{
+#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
+	fuse_unset_feature_flag(conn, capability);
+#else
+	conn->want &= ~capability;
+#endif
+}
+
+/* CAP_SYS_ADMIN of the machine, not of a user namespace. */
+static bool is_admin(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	bid_auto_file FILE *map = NULL;
+	unsigned inside, outside, count;
+
+	if (syscall(SYS_capget, &header, data) < 0 || !(data[0].effective & 1U << CAP_SYS_ADMIN))
+		return false;
+	map = fopen("/proc/self/uid_map", "re");
+	return map && fscanf(map, "%u %u %u", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+static bool is_stacked(const char *path)
+{
+	struct statfs on;
+
+	return statfs(path, &on) == 0 && (on.f_type == OVERLAYFS_SUPER_MAGIC || on.f_type == FUSE_SUPER_MAGIC);
+}
+
+bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options)
+{
+	char path[PATH_MAX];
+
+	for (char **lowers = options->lowers; lowers && *lowers; lowers++)
+		if (bid_store_lower_path(*lowers, path, sizeof(path)) > 0 && is_stacked(path))
+			return true;
+	return is_stacked(bid_store_path(store));
+}
+
+const char *bid_mode_name(enum bid_mode mode)
+{
+	switch (mode) {
+	case BID_MODE_PASSTHROUGH:
+		return "passthrough";
+	case BID_MODE_SERVER:
+		return "server";
+	case BID_MODE_NO_OPEN:
+		return "no_open";
+	default:
+		return "starting";
+	}
+}
+
+const char *bid_mode_obstacle(void)
+{
+	if (!bid_backing_compiled())
+		return "built with a libfuse before 3.17, which has no passthrough";
+	return is_admin() ? NULL : "passthrough needs CAP_SYS_ADMIN";
+}
+
+/* Why passthrough cannot be had; NULL if it can, and then it was asked for. */
+static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *conn)
+{
+	const char *obstacle = bid_mode_obstacle();
+
+	if (fs->options->passthrough == BID_PASSTHROUGH_OFF)
+		return "switched off by passthrough=off";
+	if (obstacle)
+		return obstacle;
+	if (!bid_backing_negotiate(conn, fs->stacked))
+		return "the kernel has no passthrough (needs Linux 6.9)";
+	return NULL;
+}
+
+void bid_op_init(void *userdata, struct fuse_conn_info *conn)
+{
+	struct bid_fs *fs = userdata;
+	const char *missing = try_passthrough(fs, conn);
+
+	want(conn, FUSE_CAP_PARALLEL_DIROPS);
+	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
+	want(conn, FUSE_CAP_CACHE_SYMLINKS); /* the text of an inode never changes: see bid_entry_make() */
+	/* OPEN does not truncate; and in no_open mode nobody would hear of it */
+	do_without(conn, FUSE_CAP_ATOMIC_O_TRUNC);
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2 /* libfuse 3.17 */
+	/* no file here has rights that a write would have to take from it, and the kernel would ask for them before each */
+	want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
+#endif
+	/* a pipe in between costs more than it saves */
+	do_without(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* the environment can ask for it, and loop.c reads the device */
+	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
+#endif
+	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
+	if (!missing) {
+		fs->mode = BID_MODE_PASSTHROUGH;
+	} else if (fs->writable) {
+		fs->mode = BID_MODE_SERVER;
+	} else {
+		/* since Linux 5.1, and the store's openat2(2) needs 5.6 */
+		want(conn, FUSE_CAP_NO_OPEN_SUPPORT);
+		fs->mode = BID_MODE_NO_OPEN;
+	}
+	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
+
+	if (missing && fs->options->passthrough == BID_PASSTHROUGH_ON) {
+		bid_error("%s: not mounted, because of 'passthrough=on'", missing);
+		fuse_session_exit(fs->session);
+		return;
+	}
+	bid_info("mounted '%s' on '%s', mode %s%s%s", bid_store_path(fs->store), fs->options->mountpoint, bid_mode_name(fs->mode),
+		 missing ? ": " : "", missing ? missing : "");
+}

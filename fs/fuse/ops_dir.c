@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Directories that are opened, and how long the kernel may keep what it read of them. */
+#include "fuse/ops.h"
+
+#include <bid/piece.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+
+#include "fuse/reply.h"
+#include "fuse/wait.h"
+#include "vfs/dirlist.h"
+
+/*
+ * The directories of all ids, and those of their links, are kept by the kernel, and read from there, as long as the store has the
+ * same ids. Who opens one looks for that; what another process was reading then, and puts into the kernel's copy afterwards, is
+ * found out by the directory's time, which is another one from then on.
+ */
+static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	bool all = node->type == BID_NODE_IDS;
+	struct bid_listed *listed = all ? &fs->all_ids : &fs->links[node->fan];
+	struct timespec now;
+	uint64_t mark, before;
+	int r;
+
+	r = all ? bid_store_ids_mark(fs->store, &mark) : bid_store_ids_mark_in(fs->store, node->fan, &mark);
+	/* what changes at the moment is not worth keeping */
+	if (r < 0)
+		return;
+	fi->cache_readdir = 1;
+	before = atomic_exchange(&listed->mark, mark);
+	fi->keep_cache = before == mark;
+	/* until the first who lists it has opened it, there is nothing that could be kept under its time */
+	if (fi->keep_cache || before == 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	atomic_store(&listed->changed, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	/* the time only: what is kept from now on is kept under the new one */
+	fuse_lowlevel_notify_inval_inode(fs->session, number, -1, 0);
+}
+
+static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_dirlist *list = NULL;
+	int r = inode ? bid_dirlist_open(&fs->listings, &fs->tree, &inode->node, number, &list) : -ESTALE;
+
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	if (inode->node.type == BID_NODE_IDS || inode->node.type == BID_NODE_LINKS_FAN)
+		keep_ids(fs, &inode->node, number, fi);
+	fi->fh = (uintptr_t)list;
+	if (fuse_reply_open(req, fi) == -ENOENT)
+		bid_dirlist_close(list);
+}
+
+/* Somebody opened what might be a directory of sources, to read it, and it was found not to be one. */
+static void answer_source(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	/* it is a file, and kept now: on this answer the kernel looks the names up anew and opens it, all in the same open(2) */
+	fuse_reply_err(req, error == 0 ? ESTALE : bid_visible_error(bid_fs_of(req), error));
+}
+
+/*
+ * A name among the sources that nothing is known of has been called a directory. Whoever opens a directory to list it says so
+ * (O_DIRECTORY), and so does not wait for the network; anybody else is about to read a file.
+ */
+static bool may_be_source(const struct bid_fs *fs, const struct bid_node *node, int flags)
+{
+	return node->type == BID_NODE_SOURCES && *bid_node_path(node) && !(flags & O_DIRECTORY) && fs->tree.any_id &&
+	       bid_store_source_entry(fs->store, &node->id, bid_node_path(node)) != BID_ENTRY_DIR;
+}
+
+void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_detail *detail;
+
+	if (inode && may_be_source(fs, &inode->node, fi->flags) && bid_detail_source(bid_node_path(&inode->node), &detail) == 0) {
+		struct bid_call call = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .detail = detail } };
+
+		bid_wait(req, &call, answer_source);
+		bid_detail_unref(detail);
+		return;
+	}
+	open_listing(req, inode, number, fi);
+}
+
+void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	bid_dirlist_close((struct bid_dirlist *)(uintptr_t)fi->fh);
+	fuse_reply_err(req, 0);
+}

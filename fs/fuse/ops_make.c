@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* New names, as perf makes them in its cache: directories, files that are being written, their places, perf's links. */
+#include "fuse/ops.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "fuse/reply.h"
+#include "vfs/kcore.h"
+#include "write/publish.h"
+
+/* What @name means in @parent now. */
+static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
+{
+	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node);
+}
+
+static void reply_made(fuse_req_t req, const struct bid_inode *parent, const char *name)
+{
+	struct bid_node node;
+	int r = look(bid_fs_of(req), parent, name, &node);
+
+	if (r < 0) {
+		fuse_reply_err(req, EIO);
+		return;
+	}
+	bid_reply_node(req, &node, NULL);
+	bid_node_release(&node);
+}
+
+/* "<@dir>/<@name>" as a path in the store; -EPERM where perf makes no directories. */
+static int path_in(const struct bid_node *dir, const char *name, char ret_path[static PATH_MAX])
+{
+	const char *path = bid_node_path(dir);
+
+	if (dir->type == BID_NODE_KCORE || (dir->type == BID_NODE_PATH && strcmp(path, BID_KCORE_PATH) == 0))
+		return bid_kcore_directory(dir, name, ret_path);
+	if (dir->type != BID_NODE_PATH)
+		return -EPERM;
+	return snprintf(ret_path, PATH_MAX, "%s%s%s", path, *path ? "/" : "", name) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* Has it the name of an id, and nothing of a build in it? */
+static bool is_undecided(struct bid_fs *fs, const struct bid_node *dir)
+{
+	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir)) != BID_ENTRY_ID;
+}
+
+void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	char path[PATH_MAX];
+	int r = parent ? 0 : -ESTALE;
+
+	/* with a directory in it, it is a part of original paths; but rsync(1) makes one for its temporary files in any */
+	if (r == 0 && (is_undecided(fs, &parent->node) || (parent->node.type == BID_NODE_PATH_ID && name[0] == '.')))
+		parent->node.type = BID_NODE_PATH;
+	/* the directories of links are always there */
+	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
+		struct bid_node node;
+
+		r = look(fs, parent, name, &node) == 0 ? -EEXIST : -EPERM;
+	} else if (r == 0) {
+		r = path_in(&parent->node, name, path);
+	}
+	if (r == 0)
+		r = bid_store_mkdir(fs->store, path);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_made(req, parent, name);
+}
+
+void bid_op_mknod(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, dev_t device)
+{
+	fuse_reply_err(req, EPERM);
+}
+
+void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_node node = { 0 };
+	char there[PATH_MAX];
+	int r = parent ? 0 : -ESTALE;
+
+	if (r == 0 && parent->node.type != BID_NODE_LINKS_FAN)
+		r = -EPERM;
+	if (r == 0)
+		r = bid_tree_link(&parent->node, name, &node);
+	if (r == 0)
+		r = bid_store_symlink(fs->store, &node.id, text);
+	if (r == 0)
+		bid_unlinked_drop(&fs->unlinked_links, &node.id);
+	/* with its first file a build got its link, of which the kernel does not know yet */
+	if (r == -EEXIST && bid_tree_readlink(&fs->tree, &node, there, sizeof(there)) == 0 && strcmp(there, text) == 0)
+		r = 0;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		bid_reply_node(req, &node, NULL);
+}
+
+/* Definitions may be the first file of their build, as in an archive: with its link they are found by who writes them. */
+static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char *path, int *ret_fd)
+{
+	char text[PATH_MAX];
+	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
+
+	/* a look by another name may have derived them again meanwhile */
+	if (bid_unlinked_drop(&fs->unlinked_probes, id) && r == 0 && ftruncate(*ret_fd, 0) < 0)
+		r = -errno;
+	if (r == 0 && snprintf(text, sizeof(text), "../../%s", path) < (int)sizeof(text))
+		bid_store_symlink(fs->store, id, text);
+	return r;
+}
+
+/* In the place of a link that leads upwards tar(1) makes an empty file that nobody may read, until it has unpacked all else. */
+static bool is_placeholder(const struct bid_node *dir, const char *name, mode_t mode, struct bid_id *ret_id)
+{
+	struct bid_node link;
+
+	if (dir->type != BID_NODE_LINKS_FAN || mode & 0777 || bid_tree_link(dir, name, &link) < 0)
+		return false;
+	*ret_id = link.id;
+	return true;
+}
+
+void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_staged *staged = NULL;
+	struct bid_id id;
+	bool placeholder = parent && is_placeholder(&parent->node, name, mode, &id);
+	char buf[BID_STAGING_DIR];
+	struct bid_node node;
+	bid_auto_fd int fd = -1;
+	int r = placeholder ? 0 : parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
+
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	if (parent->node.type != BID_NODE_KCORE_COPY && !bid_tree_is_temporary(bid_node_path(&parent->node)) &&
+	    strcmp(name, bid_kind_store_name(BID_KIND_PROBES)) == 0) {
+		node = (struct bid_node){ .type = BID_NODE_FILE, .kind = BID_KIND_PROBES, .id = id };
+		r = create_probes(fs, &id, bid_node_path(&parent->node), &fd);
+		if (r < 0)
+			fuse_reply_err(req, -r);
+		else
+			bid_reply_created(req, &node, NULL, fd, fi);
+		return;
+	}
+	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
+	if (!placeholder && name[0] != '.' && !bid_tree_takes(&parent->node, name))
+		r = -EPERM;
+	if (r == 0) {
+		bid_publish_sweep(fs);
+		r = bid_staging_begin(fs->staging, fs->store, &id, bid_staging_dir(&parent->node, buf), name, &staged);
+	}
+	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & bid_staged_mode(fs)) < 0)
+		r = -errno;
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+	} else {
+		node = (struct bid_node){ .type = BID_NODE_STAGED, .id = id, .serial = staged->serial };
+		r = bid_reply_created(req, &node, staged, bid_stage_fd(staged->stage), fi);
+	}
+	if (r < 0 && staged)
+		bid_staged_unname(fs->staging, staged);
+	bid_staged_put(fs->staging, staged);
+}
+
+/* Answer with the file @name of the copy @to. */
+static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
+	struct bid_node node = { 0 };
+	struct stat st;
+	int r = look(fs, parent, name, &node);
+
+	if (r == 0)
+		r = bid_store_stat(fs->store, bid_node_path(&node), &st);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		bid_reply_node(req, &node, &st);
+	bid_node_release(&node);
+}
+
+/*
+ * Was a file of @kind published under a name that the store does not have, such as a short id that perf fills up with zeros? When
+ * perf removes the build it goes on at once with that name, and takes what it still sees for its copy.
+ */
+static bool is_elsewhere(const struct bid_fs *fs, const struct bid_node *dir, enum bid_kind kind)
+{
+	return !bid_tree_has_file(&fs->tree, dir, bid_kind_store_name(kind)) && !bid_tree_is_target(&fs->tree, dir);
+}
+
+/* Answer with what is in the store now: a separate debug file is filed as that, whatever it was called in the directory @to. */
+static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request request)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
+	struct fuse_entry_param entry;
+	struct bid_node node = { .type = BID_NODE_FILE, .id = request.id };
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_find(fs->store, &request, &file);
+
+	if (r == -ENOENT && request.kind == BID_KIND_ELF) {
+		request.kind = BID_KIND_DEBUGINFO;
+		r = bid_store_find(fs->store, &request, &file);
+	}
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	node.kind = file.kind;
+	if (bid_entry_make(fs, &node, &file.st, &entry) < 0) {
+		fuse_reply_err(req, ENOMEM);
+	} else {
+		if (parent && is_elsewhere(fs, &parent->node, file.kind))
+			entry.entry_timeout = 0;
+		bid_reply_entry(req, &entry);
+	}
+	bid_file_release(&file);
+}
+
+/* Give @staged the final name @name in the directory @to. As bid_publish_as(). */
+static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_staged *staged, struct bid_request *ret_request)
+{
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
+	struct bid_id id;
+	int r = parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
+
+	return r < 0 ? r : bid_publish_as(fs, staged, &id, bid_node_path(&parent->node), name, ret_request);
+}
+
+void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_staged *staged = NULL;
+	struct bid_request request;
+	int r = -ESTALE;
+
+	if (inode && inode->node.type == BID_NODE_STAGED)
+		staged = bid_staging_get(fs->staging, inode->node.serial);
+	else if (inode)
+		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
+	if (staged)
+		r = place(fs, to, name, staged, &request);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else if (request.kind == BID_KIND_NONE)
+		reply_copied(req, to, name);
+	else
+		reply_published(req, to, request);
+	bid_staged_put(fs->staging, staged);
+}
+
+/* A temporary file gets its final name. A program moves anything else by copying, as from one file system to another. */
+void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
+	char buf[BID_STAGING_DIR];
+	struct bid_staged *staged = from ? bid_staging_find(fs->staging, bid_staging_dir(&from->node, buf), name) : NULL;
+	/* the kernel has seen that there is nothing yet that would be replaced */
+	bool known = !(flags & ~RENAME_NOREPLACE);
+	struct bid_request request;
+	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;
+
+	if (staged && known)
+		r = place(fs, to, new_name, staged, &request);
+	if (r == 0)
+		bid_staged_unname(fs->staging, staged);
+	bid_staged_put(fs->staging, staged);
+	fuse_reply_err(req, -r);
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Names and attributes. */
+#include "fuse/ops.h"
+
+#include <bid/piece.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuse/backing.h"
+#include "fuse/reply.h"
+#include "fuse/wait.h"
+#include "text.h"
+#include "vfs/export.h"
+
+/*
+ * In no_open mode nobody says when the file is opened, and it may be gone from the store before the first of it is read. Of
+ * definitions it is kept what the kernel was told of, for when they are opened. Not what was made in memory, which can be made
+ * again and may be large.
+ */
+static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file, bool in_place)
+{
+	struct bid_fd *fd;
+
+	if ((fs->mode != BID_MODE_NO_OPEN && file->kind != BID_KIND_PROBES && !in_place) || file->st.st_nlink == 0)
+		return;
+	fd = bid_fds_keep(fs->fds, number, file);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+}
+
+/* What was found for @call: a file that was not stripped is one file, with one inode, under both names. */
+static struct bid_node node_of(const struct bid_call *call, const struct bid_file *file)
+{
+	return (struct bid_node){
+		.type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id, .detail = call->artifact.detail
+	};
+}
+
+/* No source has the file of @artifact: its name is a directory, in which there may be some. */
+static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
+{
+	char *path = strdup(bid_detail_text(artifact->detail));
+
+	if (!path) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	bid_reply_node(req, &(struct bid_node){ .type = BID_NODE_SOURCES, .id = artifact->id, .path = path }, NULL);
+	free(path);
+}
+
+static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+
+	if (call->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
+		reply_sources(req, &call->artifact);
+	} else if (error == -ENOENT) {
+		bid_reply_negative(req, BID_STALE);
+	} else if (error < 0) {
+		fuse_reply_err(req, bid_visible_error(fs, error));
+	} else {
+		struct bid_node node = node_of(call, file);
+		struct fuse_entry_param entry;
+
+		if (bid_entry_make(fs, &node, &file->st, &entry) < 0) {
+			fuse_reply_err(req, ENOMEM);
+			return;
+		}
+		/*
+		 * What is read must be what is told of here, even if another file was read under this name before. But what was
+		 * made in memory is made anew for each who asks, and the kernel reads one for all.
+		 */
+		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
+		bid_fds_told(fs->fds, entry.ino, &file->st);
+		keep_for_open(fs, entry.ino, file, call->in_place);
+		bid_reply_entry(req, &entry);
+	}
+}
+
+/* A section of a file that is here: it is not cut out of that for somebody who only looks. */
+static bool is_cut_when_read(const struct bid_fs *fs, const struct bid_node *node, struct stat *ret_stat)
+{
+	struct bid_request artifact = bid_node_request(node);
+
+	return artifact.kind == BID_KIND_SECTION && bid_store_section_stat(fs->store, &artifact, ret_stat) == 0;
+}
+
+/*
+ * Find the node of "." or "..", which the kernel asks for when a reader opens a file by its handle: "." for a number that it does
+ * not hold, and that an earlier daemon may have given out.
+ */
+static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_inode *inode, bool up, struct bid_node *ret_node)
+{
+	if (up)
+		return inode ? bid_export_parent(&inode->node, ret_node) : -ESTALE;
+	return inode ? bid_node_copy(&inode->node, ret_node) : bid_export_find(&fs->tree, number, ret_node);
+}
+
+/* Answer with the file @name that is being written in @dir, if there is one. */
+static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	char buf[BID_STAGING_DIR];
+	struct bid_staged *staged = fs->writable ? bid_staging_find(fs->staging, bid_staging_dir(dir, buf), name) : NULL;
+	struct bid_node node = { .type = BID_NODE_STAGED };
+	struct stat st;
+
+	if (!staged)
+		return false;
+	node.id = staged->id;
+	node.serial = staged->serial;
+	if (fstat(bid_stage_fd(staged->stage), &st) < 0)
+		fuse_reply_err(req, errno);
+	else
+		bid_reply_node(req, &node, &st);
+	bid_staged_put(fs->staging, staged);
+	return true;
+}
+
+static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
+{
+	struct stat st;
+
+	if (bid_store_stat(bid_fs_of(req)->store, node->path, &st) < 0)
+		bid_reply_negative(req, BID_STALE);
+	else
+		bid_reply_node(req, node, &st);
+}
+
+/* Answer with the file in "<path>/ID" itself if perf's link is gone: nothing else leads to the file, so it is kept for OPEN. */
+static bool answer_in_place(fuse_req_t req, struct bid_call *call, const struct bid_inode *dir)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_file file = BID_FILE_NONE;
+	char where[PATH_MAX];
+
+	if (!dir || dir->node.type != BID_NODE_PATH_ID ||
+	    bid_store_where(fs->store, &call->artifact.id, where, sizeof(where)) == 0 ||
+	    bid_store_find_in(fs->store, bid_node_path(&dir->node), &call->artifact, &file) < 0)
+		return false;
+	call->in_place = true;
+	answer_lookup(req, call, 0, &file);
+	bid_file_release(&file);
+	return true;
+}
+
+/* @dir is the directory of the name @child; NULL for "." and "..". */
+static void answer_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_call call = { .artifact = bid_node_request(child) };
+	struct stat section;
+
+	if (is_cut_when_read(fs, child, &section))
+		bid_reply_node(req, child, &section);
+	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call, dir))
+		return;
+	else if (child->type == BID_NODE_FILE)
+		bid_wait(req, &call, answer_lookup);
+	else if (child->type == BID_NODE_KCORE_FILE)
+		lookup_kcore_file(req, child);
+	else
+		bid_reply_node(req, child, NULL);
+}
+
+/*
+ * A link of perf's is there if and only if something is behind it, or perf takes the build for cached and does not add it. What a
+ * server may have is fetched: the ELF file, or else the debuginfo.
+ */
+static void answer_link(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_node link = { .type = BID_NODE_LINK, .id = call->artifact.id };
+	char where[PATH_MAX];
+
+	if (error == -ENOENT && call->artifact.kind == BID_KIND_ELF) {
+		struct bid_call next = *call;
+
+		next.artifact.kind = BID_KIND_DEBUGINFO;
+		bid_wait(req, &next, answer_link);
+		return;
+	}
+	/* the store's own may lead nowhere */
+	if (error == 0 || bid_store_where(fs->store, &link.id, where, sizeof(where)) == 0)
+		bid_reply_node(req, &link, NULL);
+	else
+		fuse_reply_err(req, bid_visible_error(fs, error));
+}
+
+static void fetch_link(fuse_req_t req, const struct bid_node *dir, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF } };
+	struct bid_node link;
+
+	if (!fs->tree.any_id || bid_tree_link(dir, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
+		fuse_reply_err(req, ENOENT);
+		return;
+	}
+	call.artifact.id = link.id;
+	bid_wait(req, &call, answer_link);
+}
+
+void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, parent, &buffer);
+	bool up = strcmp(name, "..") == 0, by_handle = up || strcmp(name, ".") == 0;
+	struct bid_node child;
+	int r;
+
+	if (strlen(name) > NAME_MAX) {
+		fuse_reply_err(req, ENAMETOOLONG);
+		return;
+	}
+	if (inode && lookup_staged(req, &inode->node, name))
+		return;
+	if (by_handle)
+		r = lookup_handle(fs, parent, inode, up, &child);
+	else
+		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child) : -ESTALE;
+	if (r == 0 && inode && inode->node.type == BID_NODE_META)
+		bid_text_look(fs, &child);
+	if (r == -EINVAL) {
+		bid_reply_negative(req, BID_FOREVER);
+	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FAN) {
+		fetch_link(req, &inode->node, name);
+	} else if (r == -ENOENT) {
+		/* what was just fetched is there under its link at once */
+		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_STALE);
+	} else if (r < 0) {
+		fuse_reply_err(req, -r);
+	} else {
+		answer_child(req, by_handle ? NULL : inode, &child);
+		bid_node_release(&child);
+	}
+}
+
+void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)
+{
+	bid_forget(bid_fs_of(req), number, count);
+	fuse_reply_none(req);
+}
+
+void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets)
+{
+	for (size_t i = 0; i < n; i++)
+		bid_forget(bid_fs_of(req), forgets[i].ino, forgets[i].nlookup);
+	fuse_reply_none(req);
+}
+
+static void getattr_kcore_file(fuse_req_t req, const struct bid_inode *inode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct stat st, attr;
+
+	if (bid_store_stat(fs->store, inode->node.path, &st) < 0) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	attr = bid_attr_of_file(fs, inode, &st);
+	fuse_reply_attr(req, &attr, BID_STALE);
+}
+
+static void getattr_staged(fuse_req_t req, const struct bid_inode *inode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+	struct stat st, attr;
+
+	if (!staged || fstat(bid_stage_fd(staged->stage), &st) < 0) {
+		fuse_reply_err(req, ESTALE);
+	} else {
+		attr = bid_attr_of_file(fs, inode, &st);
+		fuse_reply_attr(req, &attr, bid_attr_timeout(fs, &inode->node));
+	}
+	bid_staged_put(fs->staging, staged);
+}
+
+void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_request artifact;
+	struct bid_fd *fd;
+	bool found, another;
+
+	if (!inode) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	if (inode->node.type == BID_NODE_STAGED) {
+		getattr_staged(req, inode);
+		return;
+	}
+	if (inode->node.type == BID_NODE_KCORE_FILE) {
+		getattr_kcore_file(req, inode);
+		return;
+	}
+	artifact = bid_node_request(&inode->node);
+	if (inode->node.type != BID_NODE_FILE) {
+		bid_reply_attr(req, inode, NULL, bid_attr_timeout(fs, &inode->node));
+		return;
+	}
+	/* one that is being read stays what it is, even if its name in the store is gone */
+	fd = bid_fds_get(fs->fds, fs->store, number, &artifact, &file.st, NULL);
+	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+	another = found && bid_is_another(fs, inode, &file.st);
+	/* with passthrough, what nobody has open is of the file that is there now; what is kept is what was opened */
+	if (another && fs->mode == BID_MODE_NO_OPEN)
+		found = false;
+	else if (another && !fd)
+		bid_backing_stat(fs, number, &file.st);
+	/* no source is asked: the kernel tries again by the path, and that will */
+	if (!found && !bid_backing_stat(fs, number, &file.st)) {
+		fuse_reply_err(req, ESTALE);
+		bid_file_release(&file);
+		return;
+	}
+	bid_reply_attr(req, inode, &file.st, BID_STALE);
+	bid_file_release(&file);
+}
+
+void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	char target[PATH_MAX];
+	int r = inode ? bid_tree_readlink(&fs->tree, &inode->node, target, sizeof(target)) : -ESTALE;
+
+	/* the kernel looks the link up anew then, and reads that */
+	if (r == 0 && inode->node.serial && inode->node.serial != bid_inode_text_serial(target))
+		r = -ESTALE;
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_readlink(req, target);
+}
+
+void bid_op_statfs(fuse_req_t req, fuse_ino_t number)
+{
+	struct statvfs statvfs;
+	int r = bid_store_statfs(bid_fs_of(req)->store, &statvfs);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_statfs(req, &statvfs);
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* OPEN and RELEASE. In no_open mode the kernel sends neither. */
+#include "fuse/ops.h"
+
+#include <bid/evict.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/stamp.h"
+#include "fuse/backing.h"
+#include "fuse/opened.h"
+#include "fuse/reply.h"
+#include "fuse/wait.h"
+#include "text.h"
+#include "write/publish.h"
+
+static void handle_free(struct bid_fs *fs, struct bid_opened *handle)
+{
+	bid_staged_put(fs->staging, handle->staged);
+	bid_close(handle->fd);
+	free(handle->text);
+	free(handle);
+}
+
+static void release_backing(const struct bid_opened *handle)
+{
+	if (handle->backing)
+		bid_backing_close(handle->backing, handle->by_kernel);
+}
+
+static bool is_for_writing(const struct fuse_file_info *fi)
+{
+	return (fi->flags & O_ACCMODE) != O_RDONLY;
+}
+
+/* @handle is a handle of @staged. The kernel sends FLUSH for one that writes. */
+static void hold_staged(fuse_req_t req, struct bid_opened *handle, struct bid_staged *staged, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+
+	handle->staged = bid_staged_ref(fs->staging, staged);
+	if (is_for_writing(fi))
+		bid_staged_open(fs->staging, staged, fuse_req_ctx(req)->pid);
+	fi->noflush = !is_for_writing(fi);
+}
+
+/* The kernel does not know @handle, so that it will not release it. */
+static void drop_handle(struct bid_fs *fs, struct bid_opened *handle, const struct fuse_file_info *fi)
+{
+	if (handle->staged && is_for_writing(fi))
+		bid_staged_close(fs->staging, handle->staged);
+	release_backing(handle);
+	handle_free(fs, handle);
+}
+
+static void reply_open(fuse_req_t req, struct bid_opened *handle, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+
+	fi->fh = (uintptr_t)handle;
+	/* the caller may be gone */
+	if (fuse_reply_open(req, fi) == -ENOENT)
+		drop_handle(fs, handle, fi);
+}
+
+static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct bid_opened *handle = calloc(1, sizeof(*handle));
+	int r = handle ? bid_text_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
+
+	if (r < 0) {
+		free(handle);
+		fuse_reply_err(req, -r);
+		return;
+	}
+	handle->fd = -1;
+	fi->direct_io = 1; /* what was made for this handle must not be mixed with what is made for others */
+	fi->noflush = 1;
+	reply_open(req, handle, fi);
+}
+
+/*
+ * What carries an id does not change; the kernel would write to the store's own file. Nor does the kernel read what may be written
+ * to: a file that is being written has none but its writer to read it, and definitions are a few lines, of which it keeps the page.
+ * With passthrough it would ask for their attributes after each reading, because that changes the time of the last access.
+ */
+static bool is_writable(const struct bid_node *node)
+{
+	return node->type == BID_NODE_STAGED || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
+}
+
+/*
+ * What is opened may be another file than the kernel was told of, and has pages of. To take back attributes alone takes no lock.
+ */
+static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	fi->keep_cache = 0;
+	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
+}
+
+/* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
+static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
+		       struct bid_opened **ret_handle)
+{
+	struct bid_opened *handle = calloc(1, sizeof(*handle));
+	int r = handle ? 0 : -ENOMEM;
+
+	if (r == 0)
+		r = is_writable(&inode->node) ? -EOPNOTSUPP : bid_backing_open(req, inode->number, fd, st, fi, &handle->backing);
+	if (r < 0 && r != -EOPNOTSUPP) {
+		free(handle);
+		return r;
+	}
+	handle->fd = -1;
+	handle->by_kernel = r == 0;
+	if (!handle->by_kernel) {
+		handle->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		/* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+		if (!is_writable(&inode->node))
+			fi->keep_cache = 1;
+		if (handle->fd < 0) {
+			r = -errno;
+			release_backing(handle);
+			free(handle);
+			return r;
+		}
+		if (!is_writable(&inode->node) && bid_turn_into(bid_fs_of(req), inode, st))
+			tell_another(bid_fs_of(req), inode, fi);
+	}
+	*ret_handle = handle;
+	return 0;
+}
+
+static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
+{
+	struct bid_opened *handle;
+	int r = make_handle(req, inode, fd, st, fi, &handle);
+
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	fi->noflush = 1;
+	reply_open(req, handle, fi);
+}
+
+int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_staged *staged, int fd, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode inode = { .node = *node };
+	struct fuse_entry_param entry;
+	struct bid_opened *handle;
+	struct stat st;
+	int r;
+
+	r = fstat(fd, &st) < 0 ? -errno : bid_entry_make(fs, node, &st, &entry);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return r;
+	}
+	inode.number = entry.ino;
+	r = make_handle(req, &inode, fd, &st, fi, &handle);
+	if (r < 0) {
+		bid_forget(fs, entry.ino, 1);
+		fuse_reply_err(req, -r);
+		return r;
+	}
+	fi->noflush = 1;
+	if (staged)
+		hold_staged(req, handle, staged, fi);
+	fi->fh = (uintptr_t)handle;
+	r = fuse_reply_create(req, &entry, fi);
+	if (r != -ENOENT)
+		return 0;
+	/* the caller is gone */
+	drop_handle(fs, handle, fi);
+	bid_forget(fs, entry.ino, 1);
+	return r;
+}
+
+static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct stat st = file->st;
+	struct bid_opened *handle;
+	struct bid_fd *fd;
+	int r;
+
+	if (error < 0) {
+		fuse_reply_err(req, bid_visible_error(fs, error));
+		return;
+	}
+	r = make_handle(req, &call->inode, file->fd, &st, &call->fi, &handle);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+		return;
+	}
+	/* before the reply, after which the kernel may forget the inode */
+	fd = bid_fds_keep(fs->fds, call->inode.number, file);
+	if (is_writable(&call->inode.node) || (handle->by_kernel && bid_turn_into(fs, &call->inode, &st)))
+		tell_another(fs, &call->inode, &call->fi);
+	call->fi.noflush = 1;
+	reply_open(req, handle, &call->fi);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+}
+
+/* Definitions that are made in memory get a file in the store when somebody opens them to write to them. */
+static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, int *ret_fd)
+{
+	struct bid_file made = BID_FILE_NONE;
+	bid_auto_fd int fd = -1;
+	int r = bid_store_find(fs->store, artifact, &made);
+
+	if (r == 0)
+		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, &fd);
+	if (r == 0)
+		r = bid_copy_file(made.fd, fd);
+	bid_file_release(&made);
+	if (r == 0)
+		*ret_fd = bid_steal_fd(&fd);
+	return r;
+}
+
+/*
+ * Definitions are opened to be written to, which is done by the inode. What is open has to be what a reader finds: it is opened as
+ * who writes opens it, and made if there is none.
+ */
+static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
+				  struct stat *st, bool *same, int *ret_probes)
+{
+	struct bid_fd *kept;
+	int r;
+
+	/* who changes them under a lease sees that they are open, and is waited for before they are looked at */
+	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
+	if (r == 0 && fstat(*ret_probes, st) == 0)
+		bid_fds_prefer(fs->fds, inode->number, st, false);
+	kept = bid_fds_get(fs->fds, fs->store, inode->number, artifact, st, same);
+	if (r == -ENOENT && !kept)
+		make_probes(fs, artifact, ret_probes);
+	return kept;
+}
+
+/* The file of what is kept, open, with the attributes that it has then. */
+static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, bool *same)
+{
+	struct bid_stamp stamp = bid_stamp_take(st);
+	int number = bid_fd_open(fd, ret_own);
+	struct stat now;
+
+	/* changed in between, as by somebody who had a lease until then */
+	if (*ret_own >= 0 && fstat(*ret_own, &now) == 0 && !bid_stamp_holds(&stamp, &now)) {
+		*st = now;
+		*same = false;
+	}
+	return number;
+}
+
+static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	bid_auto_fd int probes = -1, own = -1;
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
+	struct stat st = { 0 };
+	struct bid_fd *fd;
+	bool same = false;
+	int number;
+
+	if (is_for_writing(fi))
+		fd = open_probes(fs, inode, &call.artifact, &st, &same, &probes);
+	else
+		fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
+	number = probes >= 0 ? probes : fd ? open_kept(fd, &own, &st, &same) : -1;
+	if (number >= 0) {
+		bid_store_used(fs->store, &call.artifact);
+		if (!same && is_writable(&inode->node))
+			tell_another(fs, inode, fi);
+		fi->keep_cache = same && is_writable(&inode->node);
+		open_file(req, inode, number, &st, fi);
+	}
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+	if (number < 0)
+		bid_wait(req, &call, answer_open);
+}
+
+static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+	struct bid_opened *handle;
+	struct stat st;
+	int r = -ESTALE;
+
+	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0)
+		r = make_handle(req, inode, bid_stage_fd(staged->stage), &st, fi, &handle);
+	if (r < 0) {
+		fuse_reply_err(req, -r);
+	} else {
+		hold_staged(req, handle, staged, fi);
+		reply_open(req, handle, fi);
+	}
+	bid_staged_put(fs->staging, staged);
+}
+
+static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_open_kcore(bid_fs_of(req)->store, inode->node.path, &file);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		open_file(req, inode, file.fd, &file.st, fi);
+	bid_file_release(&file);
+}
+
+void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+
+	if (!inode)
+		fuse_reply_err(req, ESTALE);
+	else if (fs->mode == BID_MODE_NO_OPEN)
+		fuse_reply_err(req, ENOSYS); /* tells the kernel never to ask again */
+	else if (is_for_writing(fi) && !is_writable(&inode->node))
+		fuse_reply_err(req, EPERM);
+	else if (inode->node.type == BID_NODE_STAGED)
+		open_staged(req, inode, fi);
+	else if (inode->node.type == BID_NODE_FILE)
+		open_artifact(req, inode, fi);
+	else if (inode->node.type == BID_NODE_KCORE_FILE)
+		open_kcore_file(req, inode, fi);
+	else
+		open_text(req, inode, fi);
+}
+
+void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_opened *handle = bid_opened_of(fi);
+
+	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
+	if (handle) {
+		if (handle->staged && is_for_writing(fi) && bid_staged_close(fs->staging, handle->staged))
+			bid_publish_release(fs, handle->staged);
+		release_backing(handle);
+		handle_free(fs, handle);
+	}
+	fuse_reply_err(req, 0);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Reading files: those that were opened, and in no_open mode those that nobody opens. */
+#include "fuse/ops.h"
+
+#include <bid/evict.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "fuse/opened.h"
+#include "fuse/reply.h"
+#include "fuse/wait.h"
+#include "text.h"
+
+static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)
+{
+	size_t rest = offset >= 0 && (size_t)offset < len ? len - (size_t)offset : 0;
+	size_t n = size < rest ? size : rest;
+	/* the reader may have closed the file, and the text be freed, before the answer's write(2) has returned */
+	bid_auto_free char *copy = malloc(n + 1);
+
+	if (!copy) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	memcpy(copy, text + len - rest, n);
+	fuse_reply_buf(req, copy, n);
+}
+
+static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
+{
+	struct fuse_bufvec data = FUSE_BUFVEC_INIT(size);
+
+	data.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+	data.buf[0].fd = fd;
+	data.buf[0].pos = offset;
+	fuse_reply_data(req, &data, FUSE_BUF_NO_SPLICE);
+}
+
+/* no_open: the file was found, perhaps fetched anew. */
+static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct stat st = file->st;
+	struct bid_fd *fd;
+	int number;
+
+	if (error < 0) {
+		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
+		return;
+	}
+	if (bid_is_another(fs, &call->inode, &st)) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	fd = bid_fds_keep(fs->fds, call->inode.number, file);
+	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
+	if (number < 0) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	reply_fd(req, number, call->size, call->offset);
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+}
+
+static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_open_kcore(bid_fs_of(req)->store, inode->node.path, &file);
+
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		reply_fd(req, file.fd, size, offset);
+	bid_file_release(&file);
+}
+
+static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_call call = {
+		.artifact = bid_node_request(&inode->node),
+		.inode = *inode,
+		.size = size,
+		.offset = offset,
+	};
+	bid_auto_fd int own = -1;
+	struct bid_fd *fd;
+	struct stat st;
+	int reading;
+
+	if (inode->node.type == BID_NODE_KCORE_FILE) {
+		read_kcore_file(req, inode, size, offset);
+		return;
+	}
+	if (inode->node.type != BID_NODE_FILE) {
+		bid_auto_free char *text = NULL;
+		size_t len;
+		int r = bid_text_make(fs, inode, &text, &len);
+
+		if (r < 0)
+			fuse_reply_err(req, -r);
+		else
+			reply_text(req, text, len, size, offset);
+		return;
+	}
+	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, NULL);
+	if (fd && bid_is_another(fs, inode, &st)) {
+		fuse_reply_err(req, ESTALE);
+		bid_fds_put(fs->fds, fd);
+		return;
+	}
+	reading = fd ? bid_fd_open(fd, &own) : -1;
+	if (reading >= 0) {
+		/* before the reply, after which the kernel may forget the inode, whose the detail is */
+		bid_store_used(fs->store, &call.artifact);
+		reply_fd(req, reading, size, offset);
+	}
+	if (fd)
+		bid_fds_put(fs->fds, fd);
+	if (reading < 0)
+		bid_wait(req, &call, answer_read);
+}
+
+void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode;
+
+	if (fs->mode == BID_MODE_NO_OPEN) {
+		inode = bid_inodes_find(fs->inodes, number, &buffer);
+		if (inode)
+			read_unopened(req, inode, size, offset);
+		else
+			fuse_reply_err(req, ESTALE);
+	} else if (bid_opened_of(fi)->text) {
+		reply_text(req, bid_opened_of(fi)->text, bid_opened_of(fi)->size, size, offset);
+	} else {
+		reply_fd(req, bid_opened_of(fi)->fd, size, offset);
+	}
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Control a mount while it serves, by attributes of ".bidfs". The kernel itself lets only the owner and root set them, by the
+ * directory's mode, and nobody in a mount that is read-only.
+ */
+#include "fuse/ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+/* @text is "ID", "ID/debuginfo", "ID/source/usr/src/a.c" or "ID/section/.text". @ret_request may have a detail to be released. */
+static int parse_request(const char *text, struct bid_request *ret_request)
+{
+	const char *name = strchrnul(text, '/');
+	struct bid_request request = { .kind = BID_KIND_NONE };
+	struct bid_detail *detail = NULL;
+	int r = bid_id_parse(text, (size_t)(name - text), &request.id);
+
+	if (r < 0)
+		return r;
+	if (strncmp(name, "/source/", strlen("/source/")) == 0) {
+		request.kind = BID_KIND_SOURCE;
+		r = bid_detail_source(name + strlen("/source"), &detail);
+	} else if (strncmp(name, "/section/", strlen("/section/")) == 0) {
+		request.kind = BID_KIND_SECTION;
+		r = bid_detail_section(name + strlen("/section/"), &detail);
+	} else if (*name) {
+		request.kind = bid_kind_parse(name + 1);
+		r = bid_kind_fetchable(request.kind) ? 0 : -EINVAL;
+	}
+	if (r < 0)
+		return r;
+	request.detail = detail;
+	*ret_request = request;
+	return 0;
+}
+
+/*
+ * Have the sources asked anew for the artifact @text; with @accept, other bytes than were fetched first are taken. The kernel
+ * caches an absent name for a second at most.
+ */
+static int forget(struct bid_fs *fs, const char *text, bool accept)
+{
+	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
+	int r = parse_request(text, &request);
+
+	return r < 0 ? r : bid_broker_refresh(fs->broker, &request, accept);
+}
+
+static int refresh(struct bid_fs *fs, const char *value)
+{
+	return forget(fs, value, false);
+}
+
+static int accept_other(struct bid_fs *fs, const char *value)
+{
+	return forget(fs, value, true);
+}
+
+static int go_offline(struct bid_fs *fs, const char *value)
+{
+	bool offline = strcmp(value, "1") == 0;
+
+	if (!offline && strcmp(value, "0") != 0)
+		return -EINVAL;
+	if (offline != bid_broker_is_offline(fs->broker))
+		bid_info(offline ? "no server is asked any more: told to be offline" : "servers are asked again");
+	bid_broker_set_offline(fs->broker, offline);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(struct bid_fs *fs, const char *value);
+} told[] = {
+	{ "user.bidfs.refresh", refresh },
+	{ "user.bidfs.accept", accept_other },
+	{ "user.bidfs.offline", go_offline },
+};
+
+static int tell(struct bid_fs *fs, const char *name, const char *value, size_t size)
+{
+	bid_auto_free char *text = strndup(value, size);
+
+	if (!text)
+		return -ENOMEM;
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		if (strcmp(name, told[i].name) == 0)
+			return fs->writable ? told[i].fn(fs, text) : -EROFS;
+	return -EOPNOTSUPP;
+}
+
+void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer;
+	const struct bid_inode *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	int r;
+
+	if (!inode)
+		r = -ESTALE;
+	else if (inode->node.type != BID_NODE_META)
+		r = -EOPNOTSUPP;
+	else
+		r = tell(fs, name, value, size);
+	fuse_reply_err(req, -r);
+}

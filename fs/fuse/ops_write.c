@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Changes of what has a name: writing, attributes, removal. */
+#include "fuse/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "fuse/opened.h"
+#include "fuse/reply.h"
+#include "vfs/kcore.h"
+#include "write/publish.h"
+
+enum { SHOWN = 0555 }; /* the mode bits that readers see of what carries an id */
+
+static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const char *data, size_t size, off_t offset)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r = bid_store_open_probes(fs->store, &inode->node.id, NULL, true, &fd);
+
+	if (r == 0)
+		r = bid_pwrite_full(fd, data, size, offset);
+	/* of several files it is the one that is read from now on */
+	if (r == 0 && fstat(fd, &st) == 0)
+		bid_fds_prefer(fs->fds, inode->number, &st, false);
+	return r;
+}
+
+static bool is_probes(const struct bid_node *node)
+{
+	return node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES;
+}
+
+void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_opened *handle = bid_opened_of(fi);
+	int r = -EPERM;
+
+	if (handle && handle->staged)
+		r = bid_stage_write(handle->staged->stage, data, size, offset);
+	else if (!inode)
+		r = -ESTALE;
+	else if (is_probes(&inode->node))
+		r = write_probes(fs, inode, data, size, offset);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_write(req, size);
+}
+
+/* Set the size and times of @fd, and of the mode the bits in @modes. The owner stays. */
+static int set_file(int fd, const struct stat *wanted, int to_set, mode_t modes)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_OMIT } };
+
+	if (to_set & FUSE_SET_ATTR_SIZE && ftruncate(fd, wanted->st_size) < 0)
+		return -errno;
+	if (modes && to_set & FUSE_SET_ATTR_MODE && fchmod(fd, wanted->st_mode & modes) < 0)
+		return -errno;
+	if (to_set & FUSE_SET_ATTR_ATIME)
+		times[0] = wanted->st_atim;
+	if (to_set & FUSE_SET_ATTR_MTIME)
+		times[1] = wanted->st_mtim;
+	if (to_set & FUSE_SET_ATTR_ATIME_NOW)
+		times[0].tv_nsec = UTIME_NOW;
+	if (to_set & FUSE_SET_ATTR_MTIME_NOW)
+		times[1].tv_nsec = UTIME_NOW;
+	return futimens(fd, times) < 0 ? -errno : 0;
+}
+
+/* Once it is published only its times are changed. */
+static int set_staged(const struct bid_fs *fs, const struct bid_staged *staged, const struct stat *wanted, int to_set)
+{
+	int r;
+
+	if (!(to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE)))
+		return set_file(bid_stage_fd(staged->stage), wanted, to_set, 0);
+	r = bid_stage_lock(staged->stage);
+	if (r < 0)
+		return r;
+	r = set_file(bid_stage_fd(staged->stage), wanted, to_set, bid_staged_mode(fs));
+	bid_stage_unlock(staged->stage);
+	return r;
+}
+
+/* Is there nothing to set of the file @st? Readers are shown no write bits, and no reader asks when a file was read. */
+static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
+{
+	if (to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode ^ st->st_mode) & SHOWN)
+		return false;
+	if (to_set & FUSE_SET_ATTR_MTIME)
+		return wanted->st_mtim.tv_sec == st->st_mtim.tv_sec && wanted->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+	return !(to_set & FUSE_SET_ATTR_MTIME_NOW);
+}
+
+/*
+ * What carries an id keeps its content. Programs that copy a cache set mode and times by the name afterwards, which is then as if
+ * they had set them before the file was published.
+ */
+static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *attr, int to_set)
+{
+	struct bid_request request = bid_node_request(&inode->node);
+	mode_t modes = bid_staged_mode(fs) & (request.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
+	struct bid_file file = BID_FILE_NONE;
+	struct stat wanted = *attr;
+	int r;
+
+	if (inode->node.type != BID_NODE_FILE || to_set & FUSE_SET_ATTR_SIZE)
+		return -EPERM;
+	r = bid_store_find(fs->store, &request, &file);
+	if (r < 0)
+		return r;
+	wanted.st_mode = (file.st.st_mode & ~modes) | (attr->st_mode & modes);
+	request.kind = file.kind;
+	if ((to_set & FUSE_SET_ATTR_UID && attr->st_uid != file.st.st_uid) ||
+	    (to_set & FUSE_SET_ATTR_GID && attr->st_gid != file.st.st_gid)) {
+		r = -EPERM;
+	} else if (!is_set(&file.st, &wanted, to_set)) {
+		r = bid_store_has_alone(fs->store, &request, &file.st) ? set_file(file.fd, &wanted, to_set, ALLPERMS) : -EPERM;
+		/* the handles of the inode have another look at who may read it */
+		bid_file_release(&file);
+		if (r == 0 && bid_store_find(fs->store, &request, &file) == 0)
+			bid_fds_told(fs->fds, inode->number, &file.st);
+	}
+	bid_file_release(&file);
+	return r;
+}
+
+void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_staged *staged;
+	bid_auto_fd int fd = -1;
+	int r = 0;
+
+	if (!inode) {
+		r = -ESTALE;
+	} else if (inode->node.type == BID_NODE_STAGED) {
+		staged = bid_staging_get(fs->staging, inode->node.serial);
+		r = staged ? set_staged(fs, staged, wanted, to_set) : -ESTALE;
+		bid_staged_put(fs->staging, staged);
+	} else if (is_probes(&inode->node)) {
+		/* those that were made in memory are perf's to write anew */
+		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0,
+					  &fd);
+		if (r == 0)
+			r = set_file(fd, wanted, to_set, 0);
+	} else if (bid_node_format(&inode->node) == S_IFREG) {
+		r = set_artifact(fs, inode, wanted, to_set);
+	} else if (to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode & 07777) != bid_dir_mode(fs, &inode->node)) {
+		r = -EPERM;
+	}
+	/* of directories and links nothing is kept; whoever unpacks an archive sets their times */
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		bid_op_getattr(req, number, NULL);
+}
+
+/* The kernel may open what it knows in the directory @path of @id, which nothing but that leads to any more. */
+static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_node node = { .type = BID_NODE_FILE, .kind = (enum bid_kind)kind, .id = *id };
+		struct bid_request request = bid_node_request(&node);
+		struct bid_file file = BID_FILE_NONE;
+		struct bid_fd *fd;
+
+		if (bid_store_find_in(fs->store, path, &request, &file) < 0)
+			continue;
+		fd = bid_fds_keep(fs->fds, bid_inode_number(&node), &file);
+		if (fd)
+			bid_fds_put(fs->fds, fd);
+		bid_file_release(&file);
+	}
+}
+
+static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
+{
+	char text[PATH_MAX], where[PATH_MAX];
+	int r = bid_tree_readlink(&fs->tree, link, text, sizeof(text));
+
+	if (r == 0)
+		keep_in(fs, &link->id, text + strlen("../../"));
+	if (r == 0)
+		r = bid_store_unlink_link(fs->store, &link->id);
+	if ((r == 0 || r == -ENOENT) && bid_store_where(fs->store, &link->id, where, sizeof(where)) == 0)
+		r = -EROFS; /* a lower store has one */
+	else if (r == 0 || r == -ENOENT)
+		r = bid_unlinked_add(&fs->unlinked_links, &link->id);
+	return r;
+}
+
+/* The file of @node in the directory @path, or definitions that are derived, and so in no file. */
+static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const char *path)
+{
+	struct bid_request request = bid_node_request(node);
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_unlink(fs->store, &request, path);
+
+	if (r == -ENOENT && node->kind == BID_KIND_PROBES)
+		r = bid_store_find(fs->store, &request, &file);
+	bid_file_release(&file);
+	if (r == 0 && node->kind == BID_KIND_PROBES)
+		r = bid_unlinked_add(&fs->unlinked_probes, &node->id);
+	return r;
+}
+
+void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	char buf[BID_STAGING_DIR];
+	struct bid_staged *staged;
+	struct bid_node node = { 0 };
+	int r;
+
+	if (!parent) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	staged = bid_staging_find(fs->staging, bid_staging_dir(&parent->node, buf), name);
+	if (staged) {
+		r = bid_publish_unlink(fs, staged);
+		bid_staged_put(fs->staging, staged);
+		/* a link may have come behind tar's placeholder for it */
+		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FAN) {
+			fuse_reply_err(req, -r);
+			return;
+		}
+	}
+	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node);
+	if (r == 0 && node.type == BID_NODE_LINK)
+		r = unlink_link(fs, &node);
+	else if (r == 0 && node.type == BID_NODE_KCORE_FILE)
+		r = bid_store_unlink_kcore(fs->store, node.path);
+	else if (r == 0 && node.type == BID_NODE_FILE && parent->node.type == BID_NODE_PATH_ID)
+		r = unlink_artifact(fs, &node, bid_node_path(&parent->node));
+	else if (r == 0)
+		r = -EPERM;
+	bid_node_release(&node);
+	fuse_reply_err(req, (r == -EINVAL || r == -ENOENT) ? (staged ? 0 : ENOENT) : -r);
+}
+
+void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_node node = { 0 };
+	char path[PATH_MAX];
+	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node) : -ESTALE;
+
+	path[0] = '\0';
+	if (r == 0 && (node.type == BID_NODE_KCORE || node.type == BID_NODE_KCORE_COPY)) {
+		r = bid_kcore_directory(&parent->node, name, path);
+		if (r == 0)
+			r = bid_store_rmdir_kcore(fs->store, path);
+	} else if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
+		r = -EPERM;
+	} else if (r == 0) {
+		snprintf(path, sizeof(path), "%s", bid_node_path(&node));
+		r = bid_staging_has_in(fs->staging, path, !bid_tree_is_temporary(path)) ? -ENOTEMPTY
+											: bid_store_rmdir(fs->store, path);
+	}
+	/* temporary names in "<path>/ID" are not listed, so that nobody could empty the directory of them */
+	if (r == 0) {
+		bid_staging_unname_in(fs->staging, path);
+		bid_inodes_remove(fs->inodes, &node);
+	}
+	bid_node_release(&node);
+	fuse_reply_err(req, -r);
+}
+
+void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
+{
+	struct bid_opened *handle = bid_opened_of(fi);
+	int r = 0;
+
+	/* in no_open mode nothing is written: not to be asked again */
+	if (bid_fs_of(req)->mode == BID_MODE_NO_OPEN)
+		r = -ENOSYS;
+	else if (handle && handle->staged)
+		r = bid_publish_flush(bid_fs_of(req), handle->staged, fuse_req_ctx(req)->pid);
+	fuse_reply_err(req, -r);
+}
+
+void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi)
+{
+	struct bid_opened *handle = bid_opened_of(fi);
+	int r = 0;
+
+	if (handle && handle->staged && fsync(bid_stage_fd(handle->staged->stage)) < 0)
+		r = -errno;
+	fuse_reply_err(req, -r);
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "fuse/reply.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/access.h"
+#include "text.h"
+
+enum { FILE_MODE = 0555 }; /* the bits that a file may have: never setuid, never writable */
+
+static struct timespec changed(const struct bid_fs *fs, const struct bid_listed *listed)
+{
+	uint64_t ns = atomic_load(&listed->changed);
+
+	if (ns == 0)
+		return fs->started;
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+}
+
+/* Is @node one of the directories that perf writes to? */
+static bool is_perfs(const struct bid_node *node)
+{
+	return node->type == BID_NODE_PATH || node->type == BID_NODE_PATH_ID || node->type == BID_NODE_LINKS ||
+	       node->type == BID_NODE_LINKS_FAN || node->type == BID_NODE_KCORE ||
+	       (node->type == BID_NODE_KCORE_COPY && node->path);
+}
+
+mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node)
+{
+	/* who may write to the store may tell the mount something: ops_tell.c */
+	return fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555;
+}
+
+/* The text of @node in @buf; "" if it is no link. */
+static const char *text_of(const struct bid_fs *fs, const struct bid_node *node, char buf[static PATH_MAX])
+{
+	if (bid_node_format(node) != S_IFLNK || bid_tree_readlink(&fs->tree, node, buf, PATH_MAX) < 0)
+		*buf = '\0';
+	return buf;
+}
+
+/* The attributes of what is no artifact. @text is that of a link. */
+static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, const char *text)
+{
+	const struct bid_node *node = &inode->node;
+	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
+	struct stat below;
+
+	/* programs such as cp(1) compare what they looked at with what they opened */
+	st.st_ino = node->serial && bid_node_format(node) == S_IFREG ? bid_inode_number(&(struct bid_node){ .type = node->type })
+								     : inode->number;
+	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
+	switch (bid_node_format(node)) {
+	case S_IFDIR:
+		st.st_mode = S_IFDIR | bid_dir_mode(fs, node);
+		st.st_nlink = 2;
+		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID ||
+		     (node->type == BID_NODE_KCORE_COPY && node->path)) &&
+		    bid_store_stat(fs->store, bid_node_path(node), &below) == 0)
+			st.st_mtim = below.st_mtim;
+		if (node->type == BID_NODE_IDS)
+			st.st_mtim = changed(fs, &fs->all_ids);
+		if (node->type == BID_NODE_LINKS_FAN)
+			st.st_mtim = changed(fs, &fs->links[node->fan]);
+		break;
+	case S_IFLNK:
+		st.st_mode = S_IFLNK | 0777;
+		st.st_size = (off_t)strlen(text);
+		break;
+	default:
+		bid_text_stat(fs, inode, &st);
+		break;
+	}
+	return st;
+}
+
+struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+{
+	mode_t writable = fs->writable && inode->node.kind == BID_KIND_PROBES ? S_IWUSR : 0;
+	struct stat attr = *st;
+
+	attr.st_ino = inode->number;
+	if (inode->node.type == BID_NODE_STAGED) {
+		attr.st_mode = S_IFREG | (st->st_mode & 0777);
+	} else {
+		attr.st_mode = S_IFREG | (st->st_mode & (FILE_MODE | writable));
+		bid_way_narrow_opened(&fs->options->way, &attr);
+	}
+	attr.st_nlink = 1;
+	return attr;
+}
+
+/* Seconds for which the kernel caches the name of @node. */
+static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
+{
+	switch (node->type) {
+	case BID_NODE_IDS:
+	case BID_NODE_LINKS:
+	case BID_NODE_LINKS_FAN:
+	case BID_NODE_DEBUG:
+	case BID_NODE_DEBUG_FAN:
+	case BID_NODE_META:
+	case BID_NODE_README:
+		return BID_FOREVER;
+	case BID_NODE_ALIAS:
+		/* another id that begins like that may come */
+		return node->id.len ? BID_STALE : BID_FOREVER;
+	case BID_NODE_ID:
+		return fs->tree.any_id && node->id.len >= BID_ID_WHOLE_MIN ? BID_FOREVER : BID_STALE;
+	case BID_NODE_STATUS:
+	case BID_NODE_METRICS:
+	case BID_NODE_INFO:
+	case BID_NODE_MODULES:
+	case BID_NODE_STAGED:
+		return 0; /* it is made anew whenever it is looked at */
+	default:
+		return BID_STALE;
+	}
+}
+
+double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
+{
+	double timeout = entry_timeout(fs, node);
+
+	/* but for its name, what is being written is changed through the kernel alone */
+	if (node->type == BID_NODE_STAGED)
+		return BID_STALE;
+	/* its size takes all that is known of the id: not again for the stat(2) or read(2) that the name was looked up for */
+	if (node->type == BID_NODE_INFO)
+		return BID_STALE;
+	/* of those that depend on nothing but the mount itself, all but the one whose time says when the ids were others */
+	if (node->type != BID_NODE_IDS && node->type != BID_NODE_ID && timeout == BID_FOREVER)
+		return BID_FOREVER;
+	return timeout < BID_STALE ? timeout : BID_STALE;
+}
+
+/*
+ * Which of the files of the artifact @node the one with the attributes @st is. Another file is another inode, and what an inode is
+ * not of is refused, because the handles of an inode share one file or its pages until the last is closed. In no_open mode there
+ * are no handles, and who opened a file goes on reading by its inode: there a file of the same id and size is as good. So is what
+ * was made in memory, again and again. 0 of definitions, which are written to, and of pieces.
+ */
+static uint32_t serial_of(const struct bid_fs *fs, const struct bid_node *node, const struct stat *st)
+{
+	uint64_t file = (uint64_t)st->st_size;
+
+	if (node->kind == BID_KIND_PROBES || bid_kind_has_detail(node->kind))
+		return 0;
+	if (fs->mode != BID_MODE_NO_OPEN && st->st_nlink > 0)
+		file = ((uint64_t)st->st_ino + st->st_dev * 0x9e3779b97f4a7c15U) * 0x9e3779b97f4a7c15U >> 32;
+	return (uint32_t)file ? (uint32_t)file : 1;
+}
+
+bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+{
+	return inode->node.serial && inode->node.serial != serial_of(fs, &inode->node, st);
+}
+
+bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+{
+	if (!bid_is_another(fs, inode, st))
+		return false;
+	bid_inodes_set_serial(fs->inodes, inode->number, serial_of(fs, &inode->node, st));
+	return true;
+}
+
+void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
+{
+	if (!bid_inodes_forget(fs->inodes, number, count))
+		return;
+	/* nobody has it open any more, then: a file without a name is given back to its file system */
+	bid_fds_forget(fs->fds, number);
+}
+
+int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
+{
+	struct fuse_entry_param entry = { 0 };
+	struct bid_node exact = *node;
+	struct bid_inode inode;
+	char text[PATH_MAX];
+	int r;
+
+	text_of(fs, node, text);
+	if (st && node->type == BID_NODE_FILE)
+		exact.serial = serial_of(fs, node, st);
+	/* the kernel keeps the text, because perf reads each link several times: another text is another inode */
+	if (node->type == BID_NODE_LINK)
+		exact.serial = bid_inode_text_serial(text);
+	r = bid_inodes_get(fs->inodes, &exact, &inode);
+	if (r < 0)
+		return r;
+	r = bid_text_keep(fs, &inode);
+	if (r < 0) {
+		bid_forget(fs, inode.number, 1);
+		return r;
+	}
+	entry.ino = inode.number;
+	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text);
+	entry.entry_timeout = entry_timeout(fs, node);
+	entry.attr_timeout = bid_attr_timeout(fs, node);
+	*ret_entry = entry;
+	return 0;
+}
+
+void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
+{
+	if (fuse_reply_entry(req, entry) == -ENOENT)
+		bid_forget(bid_fs_of(req), entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
+}
+
+void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st)
+{
+	struct fuse_entry_param entry;
+
+	if (bid_entry_make(bid_fs_of(req), node, st, &entry) < 0)
+		fuse_reply_err(req, ENOMEM);
+	else
+		bid_reply_entry(req, &entry);
+}
+
+void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct stat *st, double timeout)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct stat attr;
+	char text[PATH_MAX];
+
+	attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text));
+	fuse_reply_attr(req, &attr, timeout);
+}
+
+void bid_reply_negative(fuse_req_t req, double timeout)
+{
+	struct fuse_entry_param entry = { .ino = 0, .entry_timeout = timeout };
+
+	fuse_reply_entry(req, &entry);
+}
+
+int bid_visible_error(const struct bid_fs *fs, int error)
+{
+	switch (-error) {
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+		/* anything but "no such file" makes elfutils give up on a module for good */
+		return fs->options->strict ? -error : ENOENT;
+	case EBADMSG:
+	case EOPNOTSUPP: /* cannot be unpacked */
+		return fs->options->strict ? EIO : ENOENT;
+	case EINPROGRESS:
+		return ENOENT;
+	default:
+		return -error;
+	}
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "sandbox/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <link.h>
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bid/default.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "sandbox/landlock.h"
+#include "sandbox/syscalls.h"
+
+struct bid_sandbox {
+	bool by_syscalls; /* some are refused */
+	bool network; /* there are servers to ask */
+	bool passthrough; /* may be used */
+	int ruleset; /* owned; -1 without Landlock */
+	int version; /* of Landlock */
+	char state[64];
+	char reason[192];
+};
+
+/*
+ * What the libraries read, some of it late and by names that are not known here: NSS modules and what they are configured by,
+ * certificates, locales; the names of hosts, which services write anew at any time, so that only a directory can be allowed.
+ */
+static const char *const system_paths[] = {
+	"/etc",
+	"/usr",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/proc/sys",
+	"/sys/devices/system/cpu",
+	"/dev/random",
+	"/dev/urandom",
+	"/run/systemd/resolve",
+	"/run/NetworkManager",
+	"/run/resolvconf",
+	"/run/nscd",
+	"/var/cache/nscd",
+	"/var/lib/sss",
+	"/var/lib/ca-certificates",
+};
+
+static void why_not(struct bid_sandbox *sandbox, const char *reason)
+{
+	size_t len = strlen(sandbox->reason);
+
+	snprintf(sandbox->reason + len, sizeof(sandbox->reason) - len, "%s%s", len ? "; " : "", reason);
+}
+
+static int allow(const struct bid_sandbox *sandbox, int fd, unsigned access)
+{
+	int r = bid_landlock_allow(sandbox->ruleset, fd, access);
+
+	/* what is in no file system, such as a pipe, is not restricted */
+	return r == -EBADFD ? 0 : r;
+}
+
+/* Allow @access to @path. What is not there, or cannot be reached, need not be. */
+static int allow_path(const struct bid_sandbox *sandbox, const char *path, unsigned access)
+{
+	bid_auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? 0 : allow(sandbox, fd, access);
+}
+
+/* A file that is replaced is another one, so it is its directory that is allowed: but not all that a user has. */
+static int allow_file(const struct bid_sandbox *sandbox, const char *path)
+{
+	bid_auto_free char *copy = strdup(path);
+	const char *home = getenv("HOME"), *dir;
+	struct stat st, homes;
+	int r;
+
+	if (!copy)
+		return -ENOMEM;
+	r = allow_path(sandbox, path, BID_LANDLOCK_READ);
+	dir = dirname(copy);
+	if (r < 0 || strcmp(dir, "/") == 0 || stat(dir, &st) < 0)
+		return r;
+	if (home && stat(home, &homes) == 0 && homes.st_dev == st.st_dev && homes.st_ino == st.st_ino)
+		return 0;
+	return allow_path(sandbox, dir, BID_LANDLOCK_READ);
+}
+
+static bool is_empty(int dir)
+{
+	bid_auto_fd int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bid_auto_dir DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	unsigned n = 0;
+
+	if (!entries)
+		return false;
+	bid_steal_fd(&fd);
+	while (n < 3 && readdir(entries))
+		n++;
+	return n < 3;
+}
+
+/*
+ * Allow the tree at @path to be read. Of a tree on another file system than ours nothing is certain: it may be mounted later, or
+ * again, and a rule for what is there now does not hold for what comes; and to look may be to wait for somebody else's machine. So
+ * reading is not restricted then.
+ */
+static int allow_tree(const struct bid_sandbox *sandbox, const char *path)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV };
+	bid_auto_fd int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	if (fd >= 0 && !is_empty(fd))
+		return allow(sandbox, fd, BID_LANDLOCK_READ);
+	return allow_path(sandbox, "/", BID_LANDLOCK_READ);
+}
+
+static int allow_for_servers(void *user, const char *path, bool tree)
+{
+	return tree ? allow_tree(user, path) : allow_file(user, path);
+}
+
+/* Where a library came from there may be more that it loads later; the program itself is read to tell the names in a trace. */
+static int allow_library(struct dl_phdr_info *info, size_t size, void *user)
+{
+	return *info->dlpi_name == '/' ? allow_file(user, info->dlpi_name) : 0;
+}
+
+static int allow_system(const struct bid_sandbox *sandbox)
+{
+	int r = dl_iterate_phdr(allow_library, (void *)sandbox);
+
+	for (size_t i = 0; i < sizeof(system_paths) / sizeof(system_paths[0]) && r == 0; i++)
+		r = allow_path(sandbox, system_paths[i], BID_LANDLOCK_READ);
+	if (r == 0)
+		r = allow_path(sandbox, "/proc/self/exe", BID_LANDLOCK_READ);
+	if (r == 0)
+		r = allow_path(sandbox, "/dev/null", BID_LANDLOCK_READ | BID_LANDLOCK_WRITE);
+#ifdef __SANITIZE_ADDRESS__ /* which reads what its options name, at the end */
+	if (r == 0)
+		r = allow_path(sandbox, "/", BID_LANDLOCK_READ);
+#endif
+	return r;
+}
+
+static int allow_stores(const struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store)
+{
+	/* with passthrough the kernel opens what a reader runs by our rules, and cannot tell the two of us apart */
+	unsigned served = BID_LANDLOCK_READ | (sandbox->passthrough ? BID_LANDLOCK_EXECUTE : 0);
+	unsigned change = bid_store_writable(store) ? BID_LANDLOCK_WRITE | BID_LANDLOCK_CHANGE : 0;
+	int r = allow_path(sandbox, bid_store_path(store), served | change);
+
+	for (char **lower = options->lowers; lower && *lower && r == 0; lower++) {
+		char path[PATH_MAX];
+
+		/* what is held open is not mounted anew */
+		if (bid_store_lower_path(*lower, path, sizeof(path)) > 0)
+			r = allow_path(sandbox, path, served);
+	}
+	for (char **dir = options->links; dir && *dir && r == 0; dir++)
+		r = allow_path(sandbox, *dir, served);
+	return r;
+}
+
+static int prepare_landlock(struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store,
+			    const struct bid_servers *servers)
+{
+	int r = sandbox->version = bid_landlock_version();
+
+	if (r >= 0)
+		r = bid_landlock_new(sandbox->version, sandbox->network, &sandbox->ruleset);
+	if (r == -ENOSYS || (r < 0 && sandbox->version >= 0)) {
+		why_not(sandbox, "the kernel has no landlock that allows to link files (needs Linux 5.19)");
+		return 0;
+	}
+	if (r < 0) {
+		why_not(sandbox, "landlock is switched off in this kernel (see 'lsm=' of its command line)");
+		return 0;
+	}
+	r = allow_stores(sandbox, options, store);
+	if (r == 0)
+		r = allow_system(sandbox);
+	if (r == 0)
+		r = bid_servers_each_path(servers, allow_for_servers, sandbox);
+	return r;
+}
+
+static int prepare(struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store,
+		   const struct bid_servers *servers)
+{
+	const char *obstacle = bid_syscalls_obstacle();
+
+	sandbox->network = bid_servers_are_remote(servers);
+	if (obstacle)
+		why_not(sandbox, obstacle);
+	sandbox->by_syscalls = !obstacle;
+	return prepare_landlock(sandbox, options, store, servers);
+}
+
+int bid_sandbox_new(const struct bid_options *options, struct bid_store *store, const struct bid_servers *servers, bool passthrough,
+		    struct bid_sandbox **ret_sandbox)
+{
+	struct bid_sandbox *sandbox = calloc(1, sizeof(*sandbox));
+	int r = 0;
+
+	if (!sandbox)
+		return -ENOMEM;
+	sandbox->ruleset = -1;
+	sandbox->passthrough = passthrough;
+	snprintf(sandbox->state, sizeof(sandbox->state), "none");
+	if (options->sandbox == BID_SANDBOX_OFF)
+		why_not(sandbox, "switched off by sandbox=off");
+	else
+		r = prepare(sandbox, options, store, servers);
+	if (r < 0) {
+		bid_error("%s: cannot prepare the sandbox", strerror(-r));
+	} else if (options->sandbox == BID_SANDBOX_ON && *sandbox->reason) {
+		bid_error("%s: not mounted, because of 'sandbox=on'", sandbox->reason);
+		r = -EOPNOTSUPP;
+	}
+	if (r < 0) {
+		bid_sandbox_free(sandbox);
+		return r;
+	}
+	*ret_sandbox = sandbox;
+	return 0;
+}
+
+bool bid_sandbox_confines(const struct bid_sandbox *sandbox)
+{
+	return sandbox->ruleset >= 0 || sandbox->by_syscalls;
+}
+
+/*
+ * Of root's rights keep those over files, whoever they belong to, and if need be the one that passthrough needs. Without CAP_FSETID
+ * the kernel takes the setuid bit from a file that is written: openat2(2) can make one, which no filter sees.
+ */
+static int drop_capabilities(bool passthrough)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+	uint32_t kept = 1U << CAP_CHOWN | 1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH | 1U << CAP_FOWNER |
+			1U << CAP_SYS_RESOURCE;
+
+	if (passthrough)
+		kept |= 1U << CAP_SYS_ADMIN;
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -errno;
+	data[0].permitted &= kept;
+	data[0].effective &= kept;
+	data[1].permitted = data[1].effective = 0;
+	data[0].inheritable = data[1].inheritable = 0;
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+static int enter(struct bid_sandbox *sandbox)
+{
+	int r = 0;
+
+	/* another process than the one that prepared the rest */
+	if (sandbox->ruleset >= 0)
+		r = allow_path(sandbox, "/proc/self", BID_LANDLOCK_READ);
+	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		r = -errno;
+	if (r == 0 && sandbox->ruleset >= 0)
+		r = bid_landlock_enter(sandbox->ruleset);
+	if (r == 0)
+		r = drop_capabilities(sandbox->passthrough);
+	if (r == 0 && sandbox->by_syscalls)
+		r = bid_syscalls_restrict(sandbox->network);
+	return r;
+}
+
+int bid_sandbox_enter(struct bid_sandbox *sandbox)
+{
+	int r = bid_sandbox_confines(sandbox) ? enter(sandbox) : 0;
+
+	if (r < 0) {
+		bid_error("%s: cannot enter the sandbox; without it it would be 'sandbox=off'", strerror(-r));
+		return r;
+	}
+	bid_close(sandbox->ruleset);
+	if (sandbox->ruleset >= 0)
+		snprintf(sandbox->state, sizeof(sandbox->state), "landlock %d%s", sandbox->version,
+			 sandbox->by_syscalls ? ", seccomp" : "");
+	else if (sandbox->by_syscalls)
+		snprintf(sandbox->state, sizeof(sandbox->state), "seccomp");
+	sandbox->ruleset = -1;
+	return 0;
+}
+
+const char *bid_sandbox_state(const struct bid_sandbox *sandbox)
+{
+	return sandbox->state;
+}
+
+const char *bid_sandbox_reason(const struct bid_sandbox *sandbox)
+{
+	return sandbox->reason;
+}
+
+void bid_sandbox_free(struct bid_sandbox *sandbox)
+{
+	if (!sandbox)
+		return;
+	bid_close(sandbox->ruleset);
+	free(sandbox);
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * All calls but those listed here fail with ENOSYS, as on a kernel that does not have them: the C library and libcurl know how to
+ * do without. A filter sees numbers, not what a pointer points to. So calls that change a file's attributes are allowed by
+ * descriptor alone, and what they may do to files outside of the store is in mount.bidfs(8), "SANDBOX".
+ */
+#include "sandbox/syscalls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41 /* Linux 5.17; the C library names its mappings */
+#endif
+
+/* By name: libseccomp may be too old for some, and the machine may not have others. */
+static const char *const allowed[] = {
+	/* data of what is open */
+	"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "lseek", "_llseek",
+	"copy_file_range", "sendfile", "sendfile64", "fallocate", "ftruncate", "ftruncate64", "fsync", "fdatasync", "syncfs",
+	"sync_file_range", "readahead", "fadvise64", "fadvise64_64", "flock", "close", "close_range", "dup", "dup2", "dup3", "pipe",
+	"pipe2", "memfd_create", "getdents", "getdents64",
+	/* names, where Landlock lets them be read or changed */
+	"openat2", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getcwd", "rmdir", "unlink", "unlinkat", "rename",
+	"renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "umask",
+	/* attributes, to read, and who a file belongs to */
+	"stat", "stat64", "lstat", "lstat64", "fstat", "fstat64", "newfstatat", "fstatat64", "statx", "statfs", "statfs64",
+	"fstatfs", "fstatfs64", "fchown", "fchown32", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
+	/* to wait for something */
+	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "pselect6_time64", "epoll_create", "epoll_create1",
+	"epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "timerfd_create", "timerfd_settime",
+	"timerfd_settime64", "timerfd_gettime", "timerfd_gettime64", "futex", "futex_time64", "futex_waitv", "wait4", "waitid",
+	"pause", "restart_syscall",
+	/* by which libcurl's threads wake each other */
+	"sendto", "recvfrom",
+	/* memory */
+	"mmap", "mmap2", "munmap", "mprotect", "mremap", "madvise", "mincore", "msync", "mlock", "munlock", "brk", "membarrier",
+	/* threads, and the process itself */
+	"exit", "exit_group", "set_robust_list", "get_robust_list", "rseq", "set_tid_address", "sched_yield", "sched_getaffinity",
+	"sched_getparam", "sched_getscheduler", "getpid", "gettid", "getppid", "getuid", "getuid32", "geteuid", "geteuid32",
+	"getgid", "getgid32", "getegid", "getegid32", "getgroups", "getgroups32", "getresuid", "getresuid32", "getresgid",
+	"getresgid32", "getpgrp", "getsid", "capget", "getrlimit", "ugetrlimit", "setrlimit", "getrusage", "times", "getcpu",
+	"getrandom", "uname", "sysinfo", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigreturn", "rt_sigsuspend",
+	"rt_sigtimedwait", "rt_sigtimedwait_time64", "rt_sigpending", "sigaltstack", "clock_gettime", "clock_gettime64",
+	"clock_getres", "clock_getres_time64", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep", "gettimeofday", "time",
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* which stop all threads at the end, to look for leaks */
+	"ptrace", "clone", "prctl", "personality", "kill", "open", "openat"
+#endif
+};
+
+/* With servers to ask, beside socket(2). */
+static const char *const network_calls[] = { "connect",	 "bind",    "getsockopt", "setsockopt", "getsockname", "getpeername",
+					     "shutdown", "sendmsg", "recvmsg",	  "sendmmsg",	"recvmmsg" };
+
+/* One argument of a call has to be @value in the bits of @mask. */
+struct check {
+	const char *name;
+	unsigned index;
+	uint64_t mask, value;
+};
+
+enum {
+	SPECIAL = S_ISUID | S_ISGID | S_ISVTX,
+	TYPE = 0xf, /* of a socket, beside its flags */
+	NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP,
+	BACKING_OPEN = _IOC(_IOC_WRITE, 229, 1, 16), /* FUSE_DEV_IOC_BACKING_OPEN, Linux 6.9 */
+	BACKING_CLOSE = _IOC(_IOC_WRITE, 229, 2, 4),
+};
+
+#define LOW UINT32_MAX /* what the kernel looks at of an int */
+
+/* Allowed if one of the checks of its name holds. */
+static const struct check checks[] = {
+	/* no setuid file is made */
+	{ "open", 2, SPECIAL, 0 },
+	{ "openat", 3, SPECIAL, 0 },
+	{ "mkdir", 1, SPECIAL, 0 },
+	{ "mkdirat", 2, SPECIAL, 0 },
+	{ "fchmod", 1, SPECIAL, 0 },
+	/* without a name: of the descriptor */
+	{ "utimensat", 1, UINT64_MAX, 0 },
+	{ "utimensat_time64", 1, UINT64_MAX, 0 },
+	/* threads of this process; without clone3(2), whose flags are in memory, the C library makes them by clone(2) */
+	{ "clone", 0, CLONE_THREAD | NAMESPACES, CLONE_THREAD },
+	{ "prctl", 0, LOW, PR_SET_NAME },
+	{ "prctl", 0, LOW, PR_GET_NAME },
+	{ "prctl", 0, LOW, PR_SET_VMA },
+	{ "prlimit64", 0, LOW, 0 },
+	/* one that is connected for good */
+	{ "socketpair", 1, TYPE, SOCK_STREAM },
+	{ "ioctl", 1, LOW, FICLONE },
+	{ "ioctl", 1, LOW, BACKING_OPEN },
+	{ "ioctl", 1, LOW, BACKING_CLOSE },
+	{ "ioctl", 1, LOW, FIONREAD },
+	{ "ioctl", 1, LOW, FIONBIO },
+	{ "ioctl", 1, LOW, TCGETS },
+	/* without F_SETOWN the only process that one sends a signal to is this one */
+	{ "fcntl", 1, LOW, F_SETSIG },
+	{ "fcntl", 1, LOW, F_SETLEASE },
+	{ "fcntl", 1, LOW, F_DUPFD },
+	{ "fcntl", 1, LOW, F_DUPFD_CLOEXEC },
+	{ "fcntl", 1, LOW, F_GETFD },
+	{ "fcntl", 1, LOW, F_SETFD },
+	{ "fcntl", 1, LOW, F_GETFL },
+	{ "fcntl", 1, LOW, F_SETFL },
+	{ "fcntl", 1, LOW, F_GETLK },
+	{ "fcntl", 1, LOW, F_SETLK },
+	{ "fcntl", 1, LOW, F_SETLKW },
+	{ "fcntl", 1, LOW, F_OFD_GETLK },
+	{ "fcntl", 1, LOW, F_OFD_SETLK },
+	{ "fcntl", 1, LOW, F_OFD_SETLKW },
+	{ "fcntl", 1, LOW, F_ADD_SEALS },
+	{ "fcntl", 1, LOW, F_GET_SEALS },
+};
+
+/* With servers to ask. No local socket: services of the system would be at its other end. */
+static const struct check network_checks[] = {
+	{ "socket", 0, LOW, AF_INET },
+	{ "socket", 0, LOW, AF_INET6 },
+};
+
+static void release(scmp_filter_ctx *filter)
+{
+	if (*filter)
+		seccomp_release(*filter);
+}
+
+const char *bid_syscalls_obstacle(void)
+{
+	/* a filter at no address is refused for that, if there are filters at all */
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) < 0 && errno == EFAULT ? NULL : "the kernel has no seccomp filters";
+}
+
+static int allow(scmp_filter_ctx filter, const char *const *names, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		int number = seccomp_syscall_resolve_name(names[i]);
+
+		r = number == __NR_SCMP_ERROR ? 0 : seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
+	}
+	return r;
+}
+
+static int allow_checked(scmp_filter_ctx filter, const struct check *list, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		int number = seccomp_syscall_resolve_name(list[i].name);
+
+		if (number != __NR_SCMP_ERROR)
+			r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 1,
+					     SCMP_CMP(list[i].index, SCMP_CMP_MASKED_EQ, list[i].mask, list[i].value));
+	}
+	return r;
+}
+
+static int allow_network(scmp_filter_ctx filter)
+{
+	int r = allow(filter, network_calls, sizeof(network_calls) / sizeof(network_calls[0]));
+
+	if (r == 0)
+		r = allow_checked(filter, network_checks, sizeof(network_checks) / sizeof(network_checks[0]));
+	/* by which the C library learns what addresses this machine has */
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_MASKED_EQ, LOW, AF_NETLINK),
+				     SCMP_A2(SCMP_CMP_MASKED_EQ, LOW, NETLINK_ROUTE));
+	return r;
+}
+
+static int fill(scmp_filter_ctx filter, bool network)
+{
+	/* the calls of another architecture that this processor can also run have other numbers */
+	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
+
+	if (r == 0)
+		r = allow(filter, allowed, sizeof(allowed) / sizeof(allowed[0]));
+	if (r == 0)
+		r = allow_checked(filter, checks, sizeof(checks) / sizeof(checks[0]));
+	/* abort(3), and threads among themselves */
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+				     SCMP_A0(SCMP_CMP_MASKED_EQ, LOW, (uint64_t)getpid()));
+	return r == 0 && network ? allow_network(filter) : r;
+}
+
+int bid_syscalls_restrict(bool network)
+{
+	bid_cleanup(release) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	int r;
+
+	if (!filter)
+		return -ENOMEM;
+	r = fill(filter, network);
+	/* calls that the filter looks at are few in a read or an open; what made those slow, by way of it, is not wanted */
+	seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
+	seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	return r < 0 ? r : seccomp_load(filter);
+}

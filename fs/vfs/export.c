@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vfs/export.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "vfs/inode.h"
+#include "vfs/kcore.h"
+
+struct search {
+	uint64_t number;
+	struct bid_node node; /* all of it but the id */
+};
+
+/* bid_store_id_fn. perf's spellings of @id count: its first 20 bytes, and those of a short one with zeros behind them. */
+static int try_id(void *user, const struct bid_id *id)
+{
+	struct search *search = user;
+
+	search->node.id = *id;
+	if (bid_inode_number(&search->node) == search->number)
+		return 1;
+	if (id->len > BID_ID_PERF_MAX) {
+		search->node.id = (struct bid_id){ .len = BID_ID_PERF_MAX };
+		memcpy(search->node.id.bytes, id->bytes, BID_ID_PERF_MAX);
+		return bid_inode_number(&search->node) == search->number;
+	}
+	while (search->node.id.len < BID_ID_PERF_MAX) {
+		search->node.id.bytes[search->node.id.len++] = 0;
+		if (bid_inode_number(&search->node) == search->number)
+			return 1;
+	}
+	return 0;
+}
+
+static int find_id(const struct bid_tree *tree, uint64_t number, struct bid_node *node, unsigned fan)
+{
+	struct search search = { .number = number, .node = *node };
+	int r = bid_store_each_id_in(tree->store, (uint8_t)fan, try_id, &search);
+
+	if (r <= 0)
+		return r == -ENOMEM ? r : -ESTALE;
+	*node = search.node;
+	return 0;
+}
+
+int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_node *ret_node)
+{
+	struct bid_node node = { 0 };
+	unsigned fan;
+	int r = 0;
+
+	bid_inode_take_apart(number, &node.type, &node.kind, &fan);
+	if ((node.type == BID_NODE_FILE) != (node.kind != BID_KIND_NONE) || bid_kind_has_detail(node.kind))
+		return -ESTALE;
+	switch (node.type) {
+	case BID_NODE_ID:
+	case BID_NODE_LINK:
+	case BID_NODE_INFO:
+	case BID_NODE_SECTIONS:
+	case BID_NODE_SOURCES: /* of which only the top is of an id alone */
+	case BID_NODE_FILE:
+		r = find_id(tree, number, &node, fan);
+		break;
+	case BID_NODE_LINKS_FAN:
+	case BID_NODE_DEBUG_FAN:
+		node.fan = (uint8_t)fan;
+		break;
+	case BID_NODE_STATUS:
+	case BID_NODE_METRICS:
+		node.serial = (uint32_t)number;
+		break;
+	case BID_NODE_PATH: /* of which only the root has a number that is known */
+	case BID_NODE_BY_PATH:
+	case BID_NODE_IDS:
+	case BID_NODE_LINKS:
+	case BID_NODE_DEBUG:
+	case BID_NODE_META:
+	case BID_NODE_README:
+		break;
+	default:
+		return -ESTALE;
+	}
+	if (r == 0 && bid_inode_number(&node) != number)
+		r = -ESTALE;
+	if (r == 0)
+		*ret_node = node;
+	return r;
+}
+
+/* The node of @type whose path is that of @node without its last part. */
+static int shorten(const struct bid_node *node, enum bid_node_type type, struct bid_node *ret_parent)
+{
+	struct bid_node parent = { .type = type };
+	const char *path = bid_node_path(node), *slash = strrchr(path, '/');
+
+	/* at the top of by-path is the root */
+	if (!*path) {
+		*ret_parent = (struct bid_node){ .type = BID_NODE_PATH };
+		return 0;
+	}
+	if (slash) {
+		parent.path = strndup(path, (size_t)(slash - path));
+		if (!parent.path)
+			return -ENOMEM;
+	}
+	*ret_parent = parent;
+	return 0;
+}
+
+int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent)
+{
+	struct bid_node parent = { .type = BID_NODE_PATH };
+
+	switch (node->type) {
+	case BID_NODE_PATH:
+	case BID_NODE_PATH_ID: /* its path is the whole one, with the id */
+		return shorten(node, BID_NODE_PATH, ret_parent);
+	case BID_NODE_BY_PATH:
+		return shorten(node, BID_NODE_BY_PATH, ret_parent);
+	case BID_NODE_IDS:
+	case BID_NODE_LINKS:
+	case BID_NODE_META:
+		break;
+	case BID_NODE_KCORE_COPY:
+		parent.type = BID_NODE_KCORE;
+		parent.id = node->id;
+		break;
+	case BID_NODE_KCORE:
+		parent.path = strdup(BID_KCORE_PATH);
+		if (!parent.path)
+			return -ENOMEM;
+		break;
+	case BID_NODE_ID:
+		parent.type = BID_NODE_IDS;
+		break;
+	case BID_NODE_SECTIONS:
+		parent.type = BID_NODE_ID;
+		parent.id = node->id;
+		break;
+	case BID_NODE_SOURCES:
+		if (*bid_node_path(node)) {
+			int r = shorten(node, BID_NODE_SOURCES, &parent);
+
+			if (r < 0)
+				return r;
+		} else {
+			parent.type = BID_NODE_ID;
+		}
+		parent.id = node->id;
+		break;
+	case BID_NODE_LINKS_FAN:
+		parent.type = BID_NODE_LINKS;
+		break;
+	case BID_NODE_DEBUG_FAN:
+		parent.type = BID_NODE_DEBUG;
+		break;
+	case BID_NODE_DEBUG:
+		parent.path = strdup("usr/lib/debug");
+		if (!parent.path)
+			return -ENOMEM;
+		break;
+	default:
+		return -ENOTDIR;
+	}
+	*ret_parent = parent;
+	return 0;
+}

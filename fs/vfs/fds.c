@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vfs/fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/access.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/stamp.h"
+
+enum {
+	BUCKETS = 8192, /* a power of two */
+	IDLE_S = 60, /* what was not used for so long is kept for nobody */
+};
+
+/* Whose a file is to be, and who reads it. */
+struct rights {
+	mode_t mode;
+	uid_t uid;
+	gid_t gid;
+};
+
+struct bid_fd {
+	uint64_t number;
+	struct bid_file file; /* owned; its stat is protected by the lock, as all below */
+	struct bid_stamp stamp; /* of when it was checked */
+	struct rights rights; /* of what was found then; a list or a mode of the file that is changed shows in the stamp */
+	unsigned users; /* the table is one */
+	bool by_path; /* its descriptor is an O_PATH one */
+	bool last; /* its file has no other place any more, and may be read */
+	int64_t used_s; /* bid_clock_s(), when it was asked for last */
+	struct bid_fd *next; /* in its bucket */
+	struct bid_fd *older, *newer; /* by last use */
+};
+
+struct bid_fds {
+	pthread_mutex_t lock; /* protects all below; not held while a file is looked at or closed */
+	unsigned max, n;
+	struct bid_fd *buckets[BUCKETS];
+	struct bid_fd ends; /* of the list by last use: .newer is the oldest, .older the newest */
+};
+
+int bid_fds_new(unsigned max, struct bid_fds **ret_fds)
+{
+	struct bid_fds *fds = calloc(1, sizeof(*fds));
+
+	if (!fds)
+		return -ENOMEM;
+	pthread_mutex_init(&fds->lock, NULL);
+	fds->max = max;
+	fds->ends.older = fds->ends.newer = &fds->ends;
+	*ret_fds = fds;
+	return 0;
+}
+
+static struct bid_fd **bucket_of(struct bid_fds *fds, uint64_t number)
+{
+	return &fds->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
+}
+
+static struct bid_fd *find(struct bid_fds *fds, uint64_t number)
+{
+	struct bid_fd *fd = *bucket_of(fds, number);
+
+	while (fd && fd->number != number)
+		fd = fd->next;
+	return fd;
+}
+
+static void unchain(struct bid_fd *fd)
+{
+	fd->older->newer = fd->newer;
+	fd->newer->older = fd->older;
+}
+
+static void make_newest(struct bid_fds *fds, struct bid_fd *fd)
+{
+	fd->older = fds->ends.older;
+	fd->newer = &fds->ends;
+	fd->older->newer = fd;
+	fds->ends.older = fd;
+	fd->used_s = bid_clock_s();
+}
+
+/* Take @fd out of the table, which was its user. */
+static void unlist(struct bid_fds *fds, struct bid_fd *fd)
+{
+	struct bid_fd **at = bucket_of(fds, fd->number);
+
+	while (*at != fd)
+		at = &(*at)->next;
+	*at = fd->next;
+	unchain(fd);
+	fds->n--;
+}
+
+void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd)
+{
+	unsigned users;
+
+	pthread_mutex_lock(&fds->lock);
+	users = --fd->users;
+	pthread_mutex_unlock(&fds->lock);
+	if (users > 0)
+		return;
+	bid_file_release(&fd->file);
+	free(fd);
+}
+
+void bid_fds_free(struct bid_fds *fds)
+{
+	struct bid_fd *fd;
+
+	if (!fds)
+		return;
+	while ((fd = fds->ends.newer) != &fds->ends) {
+		unlist(fds, fd);
+		bid_fds_put(fds, fd);
+	}
+	pthread_mutex_destroy(&fds->lock);
+	free(fds);
+}
+
+/* Give up @fd, unless another thread did. */
+static void give_up(struct bid_fds *fds, struct bid_fd *fd)
+{
+	bool listed;
+
+	pthread_mutex_lock(&fds->lock);
+	listed = find(fds, fd->number) == fd;
+	if (listed)
+		unlist(fds, fd);
+	pthread_mutex_unlock(&fds->lock);
+	if (listed)
+		bid_fds_put(fds, fd);
+}
+
+static struct rights rights_of(const struct stat *st)
+{
+	return (struct rights){ .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
+}
+
+static void give(struct stat *st, const struct rights *rights)
+{
+	st->st_mode = rights->mode;
+	st->st_uid = rights->uid;
+	st->st_gid = rights->gid;
+}
+
+/* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @rights are what was found then. */
+static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
+		struct rights rights, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
+{
+	struct bid_file file = { .fd = fd->file.fd };
+	struct bid_stamp now;
+	bool same;
+	int r = 0;
+
+	/* a hit makes this one call */
+	if (fstat(file.fd, &file.st) < 0)
+		return -errno;
+	same = bid_stamp_holds(stamp, &file.st);
+	if (!same)
+		r = bid_fstat(file.fd, &file.st);
+	if (r < 0)
+		return r;
+	/* whom the directories let through is seen when it is looked up again, and so who is let in now and was not */
+	rights.mode &= file.st.st_mode | (same ? ALLPERMS : 0);
+	/* text is what its name leads to; only what carries its id is the same wherever it is */
+	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
+		return -ENOENT;
+	if (!same) {
+		now = bid_stamp_take(&file.st);
+		r = bid_store_recheck(store, request, &file);
+		if (r < 0)
+			return r;
+		pthread_mutex_lock(&fds->lock);
+		fd->stamp = now;
+		fd->rights = rights;
+		pthread_mutex_unlock(&fds->lock);
+	}
+	give(&file.st, &rights);
+	if (ret_stat)
+		*ret_stat = file.st;
+	if (ret_same)
+		*ret_same = same;
+	return 0;
+}
+
+struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_t number, const struct bid_request *request,
+			   struct stat *ret_stat, bool *ret_same)
+{
+	struct bid_stamp stamp;
+	struct rights rights = { 0 };
+	struct bid_fd *fd;
+
+	pthread_mutex_lock(&fds->lock);
+	fd = find(fds, number);
+	if (fd) {
+		fd->users++;
+		unchain(fd);
+		make_newest(fds, fd);
+		stamp = fd->stamp;
+		rights = fd->rights;
+	}
+	pthread_mutex_unlock(&fds->lock);
+	if (!fd)
+		return NULL;
+	if (look(fds, store, fd, &stamp, rights, request, ret_stat, ret_same) == 0)
+		return fd;
+	give_up(fds, fd);
+	bid_fds_put(fds, fd);
+	return NULL;
+}
+
+static bool is_of(const struct bid_fd *fd, const struct stat *st)
+{
+	return fd->file.st.st_dev == st->st_dev && fd->file.st.st_ino == st->st_ino;
+}
+
+static bool is_like(const struct bid_fd *fd, const struct stat *st)
+{
+	const struct stat *own = &fd->file.st;
+
+	return own->st_size == st->st_size && own->st_mtim.tv_sec == st->st_mtim.tv_sec &&
+	       own->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
+}
+
+void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool made)
+{
+	struct bid_fd *fd;
+
+	pthread_mutex_lock(&fds->lock);
+	fd = find(fds, number);
+	if (fd && (is_of(fd, st) || (made && is_like(fd, st))))
+		fd = NULL;
+	if (fd)
+		unlist(fds, fd);
+	pthread_mutex_unlock(&fds->lock);
+	if (fd)
+		bid_fds_put(fds, fd);
+}
+
+void bid_fds_told(struct bid_fds *fds, uint64_t number, const struct stat *st)
+{
+	struct bid_fd *fd;
+
+	pthread_mutex_lock(&fds->lock);
+	fd = find(fds, number);
+	if (fd)
+		fd->rights = rights_of(st);
+	pthread_mutex_unlock(&fds->lock);
+}
+
+void bid_fds_forget(struct bid_fds *fds, uint64_t number)
+{
+	struct bid_fd *fd;
+	struct stat st;
+
+	pthread_mutex_lock(&fds->lock);
+	fd = find(fds, number);
+	if (fd) {
+		fd->users++;
+		fd->last = false;
+	}
+	pthread_mutex_unlock(&fds->lock);
+	if (!fd)
+		return;
+	if (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0)
+		give_up(fds, fd);
+	bid_fds_put(fds, fd);
+}
+
+/* Put each of a list by "next", which is in no table any more. */
+static void put_all(struct bid_fds *fds, struct bid_fd *gone)
+{
+	while (gone) {
+		struct bid_fd *next = gone->next;
+
+		bid_fds_put(fds, gone);
+		gone = next;
+	}
+}
+
+int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
+{
+	int64_t used_s = bid_clock_s() - IDLE_S;
+	struct bid_fd *gone = NULL, *newer;
+	int held = -1;
+
+	pthread_mutex_lock(&fds->lock);
+	for (struct bid_fd *fd = fds->ends.newer; fd != &fds->ends; fd = newer) {
+		newer = fd->newer;
+		if (st ? !is_of(fd, st) : fd->used_s > used_s)
+			continue;
+		if (fd->users > 1)
+			continue;
+		if (!is_held(user, fd->number)) {
+			unlist(fds, fd);
+			fd->next = gone;
+			gone = fd;
+		} else if (st) {
+			fd->last = true;
+			held = held < 0 ? fcntl(fd->file.fd, F_DUPFD_CLOEXEC, 3) : held;
+		}
+	}
+	pthread_mutex_unlock(&fds->lock);
+	put_all(fds, gone);
+	return held;
+}
+
+bool bid_fds_drop_memory(struct bid_fds *fds)
+{
+	struct bid_fd *gone = NULL, *newer;
+	bool any;
+
+	pthread_mutex_lock(&fds->lock);
+	for (struct bid_fd *fd = fds->ends.newer; fd != &fds->ends; fd = newer) {
+		newer = fd->newer;
+		if (fd->users > 1 || fd->file.kind != BID_KIND_SECTION || fd->file.st.st_nlink > 0)
+			continue;
+		unlist(fds, fd);
+		fd->next = gone;
+		gone = fd;
+	}
+	pthread_mutex_unlock(&fds->lock);
+	any = gone;
+	put_all(fds, gone);
+	return any;
+}
+
+/* The one to be given up for another: the oldest that can be opened again, or if there is none, the oldest. */
+static struct bid_fd *oldest_of(struct bid_fds *fds)
+{
+	for (unsigned i = 0; i < fds->n && fds->ends.newer->last; i++) {
+		struct bid_fd *last = fds->ends.newer;
+
+		unchain(last);
+		make_newest(fds, last);
+	}
+	return fds->ends.newer;
+}
+
+/* Open the file of the descriptor @fd anew. */
+static int open_again(int fd, int flags)
+{
+	char path[BID_FD_PATH_MAX];
+	int again = open(bid_fd_path(fd, path), flags | O_CLOEXEC);
+
+	return again < 0 ? -errno : again;
+}
+
+struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file)
+{
+	bool by_path = file->kind == BID_KIND_PROBES && file->st.st_nlink > 0;
+	struct bid_fd *fd = calloc(1, sizeof(*fd)), *replaced, *oldest = NULL;
+	int kept = by_path ? open_again(file->fd, O_PATH) : file->fd;
+
+	if (!fd || kept < 0) {
+		if (by_path)
+			bid_close(kept);
+		else
+			bid_file_release(file);
+		free(fd);
+		return NULL;
+	}
+	fd->number = number;
+	fd->file = *file;
+	fd->file.fd = kept;
+	fd->by_path = by_path;
+	fd->stamp = bid_stamp_take(&file->st);
+	fd->rights = rights_of(&file->st);
+	if (!by_path)
+		file->fd = -1;
+	fd->users = 2; /* the table, and the caller */
+
+	pthread_mutex_lock(&fds->lock);
+	replaced = find(fds, number);
+	if (replaced)
+		unlist(fds, replaced);
+	if (fds->n >= fds->max) {
+		oldest = oldest_of(fds);
+		unlist(fds, oldest);
+	}
+	fd->next = *bucket_of(fds, number);
+	*bucket_of(fds, number) = fd;
+	make_newest(fds, fd);
+	fds->n++;
+	pthread_mutex_unlock(&fds->lock);
+	if (replaced)
+		bid_fds_put(fds, replaced);
+	if (oldest)
+		bid_fds_put(fds, oldest);
+	return fd;
+}
+
+int bid_fd_number(const struct bid_fd *fd)
+{
+	return fd->file.fd;
+}
+
+int bid_fd_open(const struct bid_fd *fd, int *ret_own)
+{
+	int own;
+
+	*ret_own = -1;
+	if (!fd->by_path)
+		return fd->file.fd;
+	own = open_again(fd->file.fd, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (own >= 0)
+		*ret_own = own;
+	return own;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vfs/kcore.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vfs/names.h"
+
+/* The one that is offered: the epoch, in the form of perf's stamps, YYYYmmddHHMMSShh. */
+static const char stamp[] = "1970010100000000";
+
+static const char *const files[] = { "kcore", "kallsyms", "modules" };
+
+/* "[kernel.kcore]/ID" and what follows it. */
+static char *path_of(const struct bid_id *id, const char *name)
+{
+	char hex[BID_ID_HEX_MAX], *path;
+
+	return asprintf(&path, BID_KCORE_PATH "/%s%s%s", bid_id_format(id, hex), *name ? "/" : "", name) < 0 ? NULL : path;
+}
+
+static bool is_directory(const struct bid_tree *tree, const char *path)
+{
+	struct stat st;
+
+	return bid_store_stat(tree->store, path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Is there a file, and a whole one? 0 or -ENOENT. One that may not be read is there. */
+static int find_file(const struct bid_tree *tree, const char *path)
+{
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_open_kcore(tree->store, path, &file);
+
+	bid_file_release(&file);
+	return r == -ENOENT ? r : 0;
+}
+
+int bid_kcore_has(const struct bid_tree *tree, const struct bid_id *id)
+{
+	char *path = path_of(id, "");
+	bool there = path && is_directory(tree, path);
+
+	free(path);
+	return there ? 1 : bid_store_has(tree->store, id);
+}
+
+bool bid_kcore_is_copy(const char *dir)
+{
+	return strncmp(dir, BID_KCORE_PATH "/", strlen(BID_KCORE_PATH "/")) == 0;
+}
+
+bool bid_kcore_is_file(const char *name)
+{
+	bool known = false;
+
+	for (size_t i = 0; i < BID_COUNT(files); i++)
+		known |= strcmp(name, files[i]) == 0;
+	return known;
+}
+
+int bid_kcore_directory(const struct bid_node *dir, const char *name, char ret_path[static PATH_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+	struct bid_id id = dir->id;
+
+	if (dir->type != BID_NODE_KCORE) {
+		if (bid_id_parse_str(name, &id) < 0)
+			return -EPERM;
+		name = "";
+	} else if (strcmp(name, stamp) == 0 || strlen(name) != strlen(stamp) || name[strspn(name, "0123456789")] != '\0') {
+		return -EPERM;
+	}
+	snprintf(ret_path, PATH_MAX, BID_KCORE_PATH "/%s%s%s", bid_id_format(&id, hex), *name ? "/" : "", name);
+	return 0;
+}
+
+/* May there be a symbol table to offer? */
+static bool is_offered(const struct bid_tree *tree, const struct bid_id *id)
+{
+	int kinds = bid_store_kinds(tree->store, id);
+
+	return kinds > 0 && kinds & (1 << BID_KIND_KALLSYMS | 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
+}
+
+static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, const char *name, struct bid_node *child)
+{
+	child->type = BID_NODE_KCORE_COPY;
+	child->id = *id;
+	if (strcmp(name, stamp) == 0)
+		return is_offered(tree, id) ? 0 : -ENOENT;
+	child->path = path_of(id, name);
+	if (!child->path)
+		return -ENOMEM;
+	return is_directory(tree, child->path) ? 0 : -ENOENT;
+}
+
+static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy, const char *name, struct bid_node *child)
+{
+	if (!bid_kcore_is_file(name))
+		return -EINVAL;
+	child->id = copy->id;
+	if (copy->path) {
+		child->type = BID_NODE_KCORE_FILE;
+		if (asprintf(&child->path, "%s/%s", copy->path, name) < 0) {
+			child->path = NULL;
+			return -ENOMEM;
+		}
+		return find_file(tree, child->path);
+	}
+	if (strcmp(name, "kcore") == 0)
+		return -EINVAL;
+	child->type = strcmp(name, "modules") == 0 ? BID_NODE_MODULES : BID_NODE_FILE;
+	child->kind = child->type == BID_NODE_FILE ? BID_KIND_KALLSYMS : BID_KIND_NONE;
+	return 0;
+}
+
+int bid_kcore_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	if (parent->type == BID_NODE_KCORE)
+		return lookup_copy(tree, &parent->id, name, child);
+	return lookup_file(tree, parent, name, child);
+}
+
+int bid_kcore_list(const struct bid_tree *tree, const struct bid_node *dir, bid_store_entry_fn fn, void *user)
+{
+	char *path;
+	int r = 0;
+
+	if (dir->type == BID_NODE_KCORE_COPY) {
+		for (size_t i = 0; i < BID_COUNT(files) && r == 0; i++)
+			r = fn(user, files[i], BID_ENTRY_NONE);
+		return r;
+	}
+	path = path_of(&dir->id, "");
+	r = path ? bid_store_each_entry(tree->store, path, fn, user) : -ENOMEM;
+	free(path);
+	return r == 0 || r == -ENOENT ? fn(user, stamp, BID_ENTRY_DIR) : r;
+}

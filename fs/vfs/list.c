@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The namespace seen from a directory: what is here and now. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bid/piece.h>
+
+#include "vfs/kcore.h"
+#include "vfs/names.h"
+#include "vfs/tree.h"
+#include "write/staged.h"
+
+struct listing {
+	const struct bid_tree *tree;
+	const struct bid_node *dir;
+	bid_tree_fn fn;
+	void *user;
+};
+
+/*
+ * Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file
+ * under two names. @second is another name for the same, or NULL.
+ */
+static int emit_artifact_twice(const struct listing *listing, const char *name, const char *second, const struct bid_id *id,
+			       enum bid_kind kind)
+{
+	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
+	struct bid_file file = BID_FILE_NONE;
+	int r;
+
+	if (bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file) < 0)
+		return 0;
+	node.kind = file.kind;
+	bid_file_release(&file);
+	r = listing->fn(listing->user, name, &node);
+	return r == 0 && second ? listing->fn(listing->user, second, &node) : r;
+}
+
+static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
+{
+	return emit_artifact_twice(listing, name, NULL, id, kind);
+}
+
+/* Hand on what @name means, by asking lookup itself, so that a listing never disagrees with it. */
+static int emit(const struct listing *listing, const char *name)
+{
+	struct bid_node node;
+	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0; /* it went away meanwhile */
+	if (node.type == BID_NODE_FILE)
+		r = emit_artifact(listing, name, &node.id, node.kind);
+	else
+		r = listing->fn(listing->user, name, &node);
+	bid_node_release(&node);
+	return r;
+}
+
+static bool is_fixed(const char *parent, const char *name)
+{
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++)
+		if (strcmp(bid_names_fixed[i].parent, parent) == 0 && strcmp(bid_names_fixed[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static int emit_entry(void *user, const char *name, enum bid_entry entry)
+{
+	const struct listing *listing = user;
+
+	if (listing->dir->type == BID_NODE_PATH && is_fixed(bid_node_path(listing->dir), name))
+		return 0;
+	return emit(listing, name);
+}
+
+static int emit_staged(void *user, const struct bid_staged *staged)
+{
+	const struct listing *listing = user;
+	struct bid_node node = { .type = BID_NODE_STAGED, .id = staged->id, .serial = staged->serial };
+
+	return listing->fn(listing->user, staged->name, &node);
+}
+
+static int list_path(const struct listing *listing)
+{
+	const char *path = bid_node_path(listing->dir);
+	int r = 0;
+
+	if (listing->dir->type == BID_NODE_PATH)
+		for (size_t i = 0; i < BID_COUNT(bid_names_fixed) && r == 0; i++)
+			if (strcmp(bid_names_fixed[i].parent, path) == 0)
+				r = emit(listing, bid_names_fixed[i].name);
+	if (r == 0)
+		r = bid_store_each_entry(listing->tree->store, path, emit_entry, (void *)listing);
+	if (r == 0 && listing->tree->staging && bid_tree_is_temporary(path))
+		r = bid_staging_each_in(listing->tree->staging, path, emit_staged, (void *)listing);
+	return r == -ENOENT ? 0 : r;
+}
+
+static int stop_at_first(void *user, const struct bid_id *id)
+{
+	return 1;
+}
+
+/* The directories of ids that begin with one byte, as far as the store has any. */
+static int list_fans(const struct listing *listing)
+{
+	int r = 0;
+
+	for (unsigned fan = 0; fan < 256 && r == 0; fan++) {
+		char name[3];
+
+		r = bid_store_each_id_in(listing->tree->store, (uint8_t)fan, stop_at_first, NULL);
+		/* one that cannot be read is there, too */
+		if (r == 0)
+			continue;
+		snprintf(name, sizeof(name), "%02x", fan);
+		r = emit(listing, name);
+	}
+	return r;
+}
+
+/* An id whose directory needs no second look: it was just read from the store. */
+static int emit_id(void *user, const struct bid_id *id)
+{
+	const struct listing *listing = user;
+	bool link = listing->dir->type == BID_NODE_LINKS_FAN;
+	struct bid_node node = { .type = link ? BID_NODE_LINK : BID_NODE_ID, .id = *id };
+	char hex[BID_ID_HEX_MAX];
+
+	if (link && bid_tree_is_unlinked(listing->tree, id))
+		return 0;
+	bid_id_format(id, hex);
+	return listing->fn(listing->user, link ? hex + 2 : hex, &node);
+}
+
+static int emit_debug(void *user, const struct bid_id *id)
+{
+	const struct listing *listing = user;
+	char name[BID_ID_HEX_MAX + sizeof(".debug")], hex[BID_ID_HEX_MAX];
+	int r;
+
+	r = emit_artifact(listing, bid_id_format(id, hex) + 2, id, BID_KIND_ELF);
+	if (r != 0)
+		return r;
+	snprintf(name, sizeof(name), "%s.debug", hex + 2);
+	return emit_artifact(listing, name, id, BID_KIND_DEBUGINFO);
+}
+
+/* Can there be an artifact of @kind, where there are those of @kinds? What was not stripped is its own debuginfo. */
+static bool may_have(int kinds, enum bid_kind kind)
+{
+	return kinds & 1 << kind || (kind == BID_KIND_DEBUGINFO && kinds & 1 << BID_KIND_ELF);
+}
+
+/* The directories of what an id has many of, if there is anything in them. */
+static int list_pieces(const struct listing *listing, int kinds)
+{
+	struct bid_store *store = listing->tree->store;
+	const struct bid_id *id = &listing->dir->id;
+	int r = 0;
+
+	if (kinds > 0 && kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO))
+		r = emit(listing, bid_kind_name(BID_KIND_SECTION));
+	if (r == 0 && bid_store_source_entry(store, id, "") == BID_ENTRY_DIR)
+		r = emit(listing, bid_kind_name(BID_KIND_SOURCE));
+	return r;
+}
+
+static int list_artifacts(const struct listing *listing)
+{
+	const struct bid_id *id = &listing->dir->id;
+	int kinds = bid_store_kinds(listing->tree->store, id), r = 0;
+
+	for (int i = BID_KIND_NONE + 1; kinds > 0 && i < BID_KIND_COUNT && r == 0; i++) {
+		enum bid_kind kind = (enum bid_kind)i;
+
+		if (may_have(kinds, kind))
+			r = emit_artifact_twice(listing, bid_kind_name(kind), kind == BID_KIND_ELF ? "executable" : NULL, id, kind);
+	}
+	if (r == 0)
+		r = list_pieces(listing, kinds);
+	return r == 0 ? emit(listing, "info") : r;
+}
+
+/* The artifacts in "<path>/ID": what lies there, whether perf's link leads there or not. */
+static int list_in_path_id(const struct listing *listing)
+{
+	struct bid_node node = { .type = BID_NODE_FILE, .id = listing->dir->id };
+	int r = 0;
+
+	for (int i = BID_KIND_NONE + 1; i < BID_KIND_COUNT && r == 0; i++) {
+		struct bid_file file = BID_FILE_NONE;
+
+		node.kind = (enum bid_kind)i;
+		if (bid_store_find_in(listing->tree->store, bid_node_path(listing->dir),
+				      &(struct bid_request){ .id = node.id, .kind = node.kind }, &file) < 0)
+			continue;
+		node.kind = file.kind;
+		bid_file_release(&file);
+		r = listing->fn(listing->user, bid_kind_store_name((enum bid_kind)i), &node);
+	}
+	return r;
+}
+
+/* What looked like the directory of a build while it was empty, and got directories. */
+static int list_part(const struct listing *listing)
+{
+	struct bid_node dir = *listing->dir;
+	struct listing part = *listing;
+
+	dir.type = BID_NODE_PATH;
+	part.dir = &dir;
+	return list_path(&part);
+}
+
+/* Hand on what is known to be here. */
+static int emit_here(void *user, const char *name)
+{
+	const struct listing *listing = user;
+	struct bid_node node;
+	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node);
+
+	/* no second look: to look for a section is to cut it out */
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = listing->fn(listing->user, name, &node);
+	bid_node_release(&node);
+	return r;
+}
+
+static int emit_source(void *user, const char *name, enum bid_entry entry)
+{
+	return emit_here(user, name);
+}
+
+unsigned bid_tree_parts(const struct bid_node *node)
+{
+	return node->type == BID_NODE_IDS ? 256 : 1;
+}
+
+int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, unsigned part, bid_tree_fn fn, void *user)
+{
+	struct listing listing = { .tree = tree, .dir = node, .fn = fn, .user = user };
+	int r = 0;
+
+	switch (node->type) {
+	case BID_NODE_PATH:
+	case BID_NODE_BY_PATH:
+		return list_path(&listing);
+	case BID_NODE_IDS:
+		return bid_store_each_id_in(tree->store, (uint8_t)part, emit_id, &listing);
+	case BID_NODE_LINKS:
+	case BID_NODE_DEBUG:
+		return list_fans(&listing);
+	case BID_NODE_LINKS_FAN:
+		return bid_store_each_id_in(tree->store, node->fan, emit_id, &listing);
+	case BID_NODE_DEBUG_FAN:
+		return bid_store_each_id_in(tree->store, node->fan, emit_debug, &listing);
+	case BID_NODE_ID:
+		return list_artifacts(&listing);
+	case BID_NODE_PATH_ID:
+		r = list_in_path_id(&listing);
+		return r == 0 ? list_part(&listing) : r;
+	case BID_NODE_SECTIONS:
+		return bid_store_each_section(tree->store, &node->id, emit_here, &listing);
+	case BID_NODE_SOURCES:
+		return bid_store_each_source_in(tree->store, &node->id, bid_node_path(node), emit_source, &listing);
+	case BID_NODE_META:
+		for (size_t i = 0; i < BID_COUNT(bid_names_meta) && r == 0; i++)
+			r = emit(&listing, bid_names_meta[i].name);
+		return r;
+	case BID_NODE_KCORE:
+	case BID_NODE_KCORE_COPY:
+		return bid_kcore_list(tree, node, emit_entry, &listing);
+	default:
+		return -ENOTDIR;
+	}
+}

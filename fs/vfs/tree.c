@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "vfs/tree.h"
+
+#include <bid/piece.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vfs/kcore.h"
+#include "vfs/names.h"
+#include "vfs/unlinked.h"
+
+/* @path and @name as a node's path. */
+static int set_path(struct bid_node *node, const char *path, const char *name)
+{
+	if (strlen(path) + strlen(name) + 2 > PATH_MAX)
+		return -ENAMETOOLONG;
+	return asprintf(&node->path, "%s%s%s", path, *path ? "/" : "", name) < 0 ? -ENOMEM : 0;
+}
+
+static int lookup_fixed(const char *parent, const char *name, struct bid_node *child)
+{
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
+		if (strcmp(bid_names_fixed[i].parent, parent) != 0 || strcmp(bid_names_fixed[i].name, name) != 0)
+			continue;
+		child->type = bid_names_fixed[i].type;
+		return bid_names_fixed[i].path ? set_path(child, "", bid_names_fixed[i].path) : 0;
+	}
+	return -ENOENT;
+}
+
+/*
+ * Has the store a file of @id, or at least perf's link, which may lead nowhere? Such an id is listed as well. The link is looked up
+ * first: nearly all have one.
+ */
+static bool is_listed(const struct bid_tree *tree, const struct bid_id *id)
+{
+	char where[PATH_MAX];
+
+	return bid_store_where(tree->store, id, where, sizeof(where)) == 0 || bid_store_has(tree->store, id) > 0;
+}
+
+/*
+ * Find the id that @digits mean, as bidctl does. With sources one that is not stored is an id all the same, unless it is short and
+ * others begin like that.
+ */
+static int find_meant(const struct bid_tree *tree, const char *digits, struct bid_id *ret_id)
+{
+	int r = bid_id_parse_str(digits, ret_id), found;
+
+	if (r == 0 && ((tree->any_id && ret_id->len >= BID_ID_WHOLE_MIN) || is_listed(tree, ret_id)))
+		return 0;
+	/* to read all ids for each whole one that is absent would cost too much */
+	if (r == 0 && ret_id->len >= BID_ID_PERF_MAX)
+		return -ENOENT;
+	found = bid_store_which(tree->store, digits, NULL, NULL, ret_id);
+	if (found == 0 || found == -ENOTUNIQ)
+		return found == 0 ? 0 : -ENOENT;
+	if (r == 0 && tree->any_id)
+		return 0;
+	return found == -EINVAL && r < 0 ? -EINVAL : -ENOENT;
+}
+
+/* Another spelling of an id is a link to it. */
+static int lookup_id(const struct bid_tree *tree, const char *name, struct bid_node *child)
+{
+	char digits[BID_ID_HEX_MAX + 1], hex[BID_ID_HEX_MAX];
+	int r = find_meant(tree, bid_id_lower(name, digits), &child->id);
+
+	if (r < 0)
+		return r;
+	child->type = strcmp(name, bid_id_format(&child->id, hex)) == 0 ? BID_NODE_ID : BID_NODE_ALIAS;
+	return 0;
+}
+
+/* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */
+static bool is_shadowed(const char *path)
+{
+	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
+		const char *parent = bid_names_fixed[i].parent, *name = bid_names_fixed[i].name, *rest = path;
+
+		if (bid_names_fixed[i].type == BID_NODE_PATH || strncmp(rest, parent, strlen(parent)) != 0)
+			continue;
+		rest += strlen(parent);
+		if (*parent && *rest++ != '/')
+			continue;
+		if (strncmp(rest, name, strlen(name)) == 0 && (rest[strlen(name)] == '\0' || rest[strlen(name)] == '/'))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Where perf's link for @id leads. A build without a directory that the mount can show, as one of a tree of debug files, has one in
+ * "[debuginfod]".
+ */
+static void find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
+{
+	char hex[BID_ID_HEX_MAX];
+
+	if (bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0 && !is_shadowed(ret_path) &&
+	    (bid_store_classify(tree->store, ret_path) == BID_ENTRY_ID || bid_store_has(tree->store, id) <= 0))
+		return;
+	snprintf(ret_path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
+}
+
+bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
+{
+	char where[PATH_MAX];
+
+	find_target(tree, &dir->id, where);
+	return strcmp(where, bid_node_path(dir)) == 0;
+}
+
+bool bid_tree_has_file(const struct bid_tree *tree, const struct bid_node *dir, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	return snprintf(path, sizeof(path), "%s/%s", bid_node_path(dir), name) < (int)sizeof(path) &&
+	       bid_store_stat(tree->store, path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bid_node *child)
+{
+	int r = bid_id_parse_str(name, &child->id);
+
+	child->type = BID_NODE_KCORE;
+	if (r < 0)
+		return r;
+	return bid_kcore_has(tree, &child->id) > 0 ? 0 : -ENOENT;
+}
+
+/*
+ * Without sources, a link that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with
+ * it. With sources what it leads to is fetched (ops_name.c).
+ */
+static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	int r = bid_tree_link(parent, name, child);
+
+	if (r == 0 && bid_tree_is_unlinked(tree, &child->id))
+		r = -ENOENT;
+	if (r == 0 && tree->any_id)
+		return bid_store_has(tree->store, &child->id) > 0 ? 0 : -ENOENT;
+	return r < 0 || is_listed(tree, &child->id) ? r : -ENOENT;
+}
+
+static int stop_at_first(void *user, const char *name, enum bid_entry entry)
+{
+	return 1;
+}
+
+/*
+ * Is the directory @child in @parent, in which no artifact lies, one of a build for all that? perf has just made it, or is about to
+ * remove it. Those of bazel, conan and docker are named by a hash, too; but there are directories in them.
+ */
+static bool is_empty_build(const struct bid_tree *tree, const char *parent, const struct bid_node *child)
+{
+	return *parent && child->id.len >= BID_ID_WHOLE_MIN &&
+	       bid_store_each_entry(tree->store, child->path, stop_at_first, NULL) != 1;
+}
+
+static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
+{
+	enum bid_entry entry;
+	int r;
+
+	if (strcmp(parent, BID_KCORE_PATH) == 0)
+		return lookup_kcore(tree, name, child);
+	r = lookup_fixed(parent, name, child);
+	if (r != -ENOENT)
+		return r;
+	r = set_path(child, parent, name);
+	if (r < 0)
+		return r;
+
+	r = bid_id_parse_str(name, &child->id);
+	entry = bid_store_classify(tree->store, child->path);
+	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && is_empty_build(tree, parent, child)))) {
+		child->type = BID_NODE_PATH_ID;
+		return 0;
+	}
+	if (entry == BID_ENTRY_DIR || strcmp(child->path, BID_STORE_NAMELESS) == 0 || strcmp(child->path, BID_KCORE_PATH) == 0) {
+		child->type = BID_NODE_PATH;
+		child->id = (struct bid_id){ 0 };
+		return 0;
+	}
+	child->type = BID_NODE_PATH_ID;
+	return r == 0 && strcmp(parent, BID_STORE_NAMELESS) == 0 && bid_store_has(tree->store, &child->id) > 0 &&
+			       bid_tree_is_target(tree, child)
+		       ? 0
+		       : -ENOENT;
+}
+
+/* What stands for a build in by-path: its ELF file, or what the kernel has instead; BID_KIND_NONE if nothing does. */
+static enum bid_kind by_path_kind(const struct bid_tree *tree, const struct bid_id *id)
+{
+	static const enum bid_kind wanted[] = { BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_VDSO, BID_KIND_DEBUGINFO };
+	int kinds = bid_store_kinds(tree->store, id);
+
+	for (size_t i = 0; kinds > 0 && i < BID_COUNT(wanted); i++)
+		if (kinds & 1 << wanted[i])
+			return wanted[i];
+	return BID_KIND_NONE;
+}
+
+static int lookup_by_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
+{
+	enum bid_entry entry;
+	int r;
+
+	r = set_path(child, parent, name);
+	if (r < 0)
+		return r;
+	/* no builds are in there */
+	if (strcmp(child->path, BID_KCORE_PATH) == 0)
+		return -ENOENT;
+	entry = bid_store_classify(tree->store, child->path);
+	r = bid_id_parse_str(name, &child->id);
+	if (entry == BID_ENTRY_DIR && (r < 0 || !is_empty_build(tree, parent, child))) {
+		child->type = BID_NODE_BY_PATH;
+		child->id = (struct bid_id){ 0 };
+		return 0;
+	}
+	if (r < 0 || entry != BID_ENTRY_ID)
+		return -ENOENT;
+	/* one file, whatever it is called */
+	bid_node_release(child);
+	child->type = BID_NODE_FILE;
+	child->kind = by_path_kind(tree, &child->id);
+	return child->kind == BID_KIND_NONE ? -ENOENT : 0;
+}
+
+static int lookup_fan(const char *name, enum bid_node_type type, struct bid_node *child)
+{
+	struct bid_id id;
+
+	if (strlen(name) != 2 || bid_id_parse_str(name, &id) < 0)
+		return -EINVAL;
+	child->type = type;
+	child->fan = id.bytes[0];
+	return 0;
+}
+
+/* The id of which @fan is the first byte and the first @len digits of @name the others. */
+static int join(uint8_t fan, const char *name, size_t len, struct bid_id *ret_id)
+{
+	char hex[2 + BID_ID_HEX_MAX];
+
+	if (len >= BID_ID_HEX_MAX)
+		return -EINVAL;
+	snprintf(hex, sizeof(hex), "%02x%.*s", fan, (int)len, name);
+	return bid_id_parse(hex, len + 2, ret_id);
+}
+
+bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id)
+{
+	char where[PATH_MAX];
+
+	return tree->links && bid_unlinked_has(tree->links, id) &&
+	       bid_store_where(tree->store, id, where, sizeof(where)) == -ENOENT;
+}
+
+int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link)
+{
+	struct bid_node link = { .type = BID_NODE_LINK };
+
+	if (join(dir->fan, name, strlen(name), &link.id) < 0)
+		return -EINVAL;
+	*ret_link = link;
+	return 0;
+}
+
+static int lookup_debug(uint8_t fan, const char *name, struct bid_node *child)
+{
+	static const char suffix[] = ".debug";
+	size_t len = strlen(name), cut = sizeof(suffix) - 1;
+	bool debug = len > cut && strcmp(name + len - cut, suffix) == 0;
+
+	if (join(fan, name, debug ? len - cut : len, &child->id) < 0)
+		return -EINVAL;
+	child->type = BID_NODE_FILE;
+	child->kind = debug ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
+	return 0;
+}
+
+enum bid_kind bid_tree_kind(const char *name)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
+			return (enum bid_kind)kind;
+	return BID_KIND_NONE;
+}
+
+/* A name in buildid/ID. */
+static int lookup_artifact(const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	child->id = parent->id;
+	child->type = BID_NODE_FILE;
+	child->kind = bid_kind_parse(name);
+	if (strcmp(name, "info") == 0)
+		child->type = BID_NODE_INFO;
+	else if (strcmp(name, bid_kind_name(BID_KIND_SECTION)) == 0)
+		child->type = BID_NODE_SECTIONS;
+	else if (strcmp(name, bid_kind_name(BID_KIND_SOURCE)) == 0)
+		child->type = BID_NODE_SOURCES;
+	else if (child->kind == BID_KIND_NONE)
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * A file in <path>/ID is what the store has there. FUSE does not tell who came by perf's link: in the directory that it leads to,
+ * a file that is missing is looked for as below .build-id/, and may be fetched.
+ */
+static int lookup_stored(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	child->id = parent->id;
+	child->type = BID_NODE_FILE;
+	child->kind = bid_tree_kind(name);
+	if (child->kind == BID_KIND_NONE)
+		return -EINVAL;
+	if (child->kind == BID_KIND_PROBES && tree->probes && bid_unlinked_has(tree->probes, &child->id))
+		return -ENOENT;
+	if (bid_tree_has_file(tree, parent, name))
+		return 0;
+	/*
+	 * A module that perf knows by its short name only, because it cannot unpack its file, counts as the kernel to it, and is
+	 * looked for as this (util/dso.c: dso__build_id_filename()).
+	 */
+	if (child->kind == BID_KIND_KALLSYMS && bid_store_is_module(tree->store, &child->id))
+		child->kind = BID_KIND_ELF;
+	return bid_tree_is_target(tree, parent) ? 0 : -ENOENT;
+}
+
+/* A name in <path>/ID; or in what was taken for that while it was empty, and got a directory. */
+static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	char path[PATH_MAX];
+	int r = lookup_stored(tree, parent, name, child);
+
+	if (r == 0 || snprintf(path, sizeof(path), "%s/%s", bid_node_path(parent), name) >= (int)sizeof(path) ||
+	    bid_store_classify(tree->store, path) == BID_ENTRY_NONE)
+		return r;
+	*child = (struct bid_node){ 0 };
+	return lookup_path(tree, bid_node_path(parent), name, child);
+}
+
+static int lookup_section(const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	struct bid_detail *detail;
+	int r = bid_detail_section(name, &detail);
+
+	if (r < 0)
+		return r;
+	child->type = BID_NODE_FILE;
+	child->kind = BID_KIND_SECTION;
+	child->id = parent->id;
+	child->detail = detail;
+	return 0;
+}
+
+/*
+ * FUSE looks up a path name by name and does not tell which one is the last, and a request for each directory would be slow. A name
+ * with a dot that the store does not have may be a file: a source is asked for it, and if none has it, it is a directory
+ * (ops_name.c). A name without a dot is a directory until somebody opens it to read (ops_dir.c).
+ */
+static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	enum bid_entry entry;
+	struct bid_detail *detail;
+	char *path;
+	int r;
+
+	if (asprintf(&path, "%s/%s", bid_node_path(parent), name) < 0)
+		return -ENOMEM;
+	child->path = path;
+	child->id = parent->id;
+	r = bid_detail_source(path, &detail);
+	if (r < 0)
+		return r;
+	entry = bid_store_source_entry(tree->store, &child->id, path);
+	if (entry == BID_ENTRY_NONE && tree->any_id)
+		entry = strchr(name + 1, '.') ? BID_ENTRY_FILE : BID_ENTRY_DIR;
+	if (entry != BID_ENTRY_FILE) {
+		bid_detail_unref(detail);
+		child->type = BID_NODE_SOURCES;
+		return entry == BID_ENTRY_DIR ? 0 : -ENOENT;
+	}
+	bid_node_release(child);
+	child->type = BID_NODE_FILE;
+	child->kind = BID_KIND_SOURCE;
+	child->detail = detail;
+	return 0;
+}
+
+static int lookup_meta(const char *name, struct bid_node *child)
+{
+	for (size_t i = 0; i < BID_COUNT(bid_names_meta); i++)
+		if (strcmp(name, bid_names_meta[i].name) == 0)
+			child->type = bid_names_meta[i].type;
+	return child->type == BID_NODE_NONE ? -EINVAL : 0;
+}
+
+static int lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+{
+	switch (parent->type) {
+	case BID_NODE_PATH:
+		return lookup_path(tree, bid_node_path(parent), name, child);
+	case BID_NODE_BY_PATH:
+		return lookup_by_path(tree, bid_node_path(parent), name, child);
+	case BID_NODE_IDS:
+		return lookup_id(tree, name, child);
+	case BID_NODE_ID:
+		return lookup_artifact(parent, name, child);
+	case BID_NODE_PATH_ID:
+		return lookup_in_path_id(tree, parent, name, child);
+	case BID_NODE_LINKS:
+		return lookup_fan(name, BID_NODE_LINKS_FAN, child);
+	case BID_NODE_DEBUG:
+		return lookup_fan(name, BID_NODE_DEBUG_FAN, child);
+	case BID_NODE_LINKS_FAN:
+		return lookup_link(tree, parent, name, child);
+	case BID_NODE_DEBUG_FAN:
+		return lookup_debug(parent->fan, name, child);
+	case BID_NODE_META:
+		return lookup_meta(name, child);
+	case BID_NODE_SECTIONS:
+		return lookup_section(parent, name, child);
+	case BID_NODE_SOURCES:
+		return lookup_source(tree, parent, name, child);
+	case BID_NODE_KCORE:
+	case BID_NODE_KCORE_COPY:
+		return bid_kcore_lookup(tree, parent, name, child);
+	default:
+		return -ENOTDIR;
+	}
+}
+
+int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child)
+{
+	struct bid_node child = { 0 };
+	int r = lookup(tree, parent, name, &child);
+
+	if (r < 0) {
+		bid_node_release(&child);
+		return r;
+	}
+	*ret_child = child;
+	return 0;
+}
+
+bool bid_tree_is_temporary(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] == '.';
+}
+
+int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
+{
+	const char *path = bid_node_path(node), *slash = strrchr(path, '/'), *end;
+
+	if (node->type == BID_NODE_PATH_ID || (node->type == BID_NODE_KCORE_COPY && node->path)) {
+		*ret_id = node->id;
+		return 0;
+	}
+	/* a short hex name is taken for a part of a path until something lies in it */
+	if (node->type != BID_NODE_PATH || !slash)
+		return -EPERM;
+	if (!bid_tree_is_temporary(path))
+		return bid_id_parse_str(slash + 1, ret_id) < 0 ? -EPERM : 0;
+	/* the id is that of the directory above */
+	end = slash;
+	while (slash > path && slash[-1] != '/')
+		slash--;
+	return bid_id_parse(slash, (size_t)(end - slash), ret_id) < 0 ? -EPERM : 0;
+}
+
+bool bid_tree_takes(const struct bid_node *node, const char *name)
+{
+	return node->type == BID_NODE_KCORE_COPY ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
+}
+
+int bid_tree_readlink(const struct bid_tree *tree, const struct bid_node *node, char *ret_text, size_t size)
+{
+	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
+	int len;
+
+	switch (node->type) {
+	case BID_NODE_ALIAS:
+		len = snprintf(ret_text, size, "%s", node->id.len ? bid_id_format(&node->id, hex) : bid_node_path(node));
+		break;
+	case BID_NODE_LINK:
+		find_target(tree, &node->id, where);
+		len = snprintf(ret_text, size, "../../%s", where);
+		break;
+	default:
+		return -EINVAL;
+	}
+	return (size_t)len < size ? 0 : -ENAMETOOLONG;
+}

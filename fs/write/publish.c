@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "write/publish.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "vfs/kcore.h"
+
+enum { ABANDONED_S = 3600 };
+
+mode_t bid_staged_mode(const struct bid_fs *fs)
+{
+	return fs->options->allow_other ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO;
+}
+
+/* Is @name one under which a file of the directory @dir is published? */
+static bool is_final(const char *dir, const char *name)
+{
+	if (bid_tree_is_temporary(dir))
+		return false;
+	return bid_kcore_is_copy(dir) ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
+}
+
+/* Definitions are text, which takes the place of what readers find, as when perf writes them. */
+static int publish_probes(struct bid_fs *fs, struct bid_staged *staged, const struct bid_id *id, const char *dir)
+{
+	int from = bid_stage_fd(staged->stage), r;
+	bid_auto_fd int fd = -1;
+	struct stat st;
+
+	if (fstat(from, &st) < 0)
+		return -errno;
+	r = bid_store_open_probes(fs->store, id, dir, true, &fd);
+	if (r == 0 && ftruncate(fd, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = lseek(from, 0, SEEK_SET) < 0 ? -errno : bid_copy_file(from, fd);
+	if (r == 0 && futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
+		r = -errno;
+	if (r == 0)
+		bid_unlinked_drop(&fs->unlinked_probes, id);
+	return r;
+}
+
+static int publish(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir,
+		   const char *name)
+{
+	if (bid_kcore_is_copy(dir))
+		return bid_stage_publish_kcore(staged->stage, dir, name);
+	if (request->kind == BID_KIND_PROBES)
+		return publish_probes(fs, staged, &request->id, dir);
+	return bid_stage_publish(staged->stage, request, dir);
+}
+
+static void log_error(const struct bid_staged *staged, const char *dir, const char *name, int r)
+{
+	if (r == -EBADMSG)
+		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, name);
+	else
+		bid_warning("%s: cannot publish '%s/%s'", strerror(-r), dir, name);
+}
+
+int bid_publish_as(struct bid_fs *fs, struct bid_staged *staged, const struct bid_id *id, const char *dir, const char *name,
+		   struct bid_request *ret_request)
+{
+	struct bid_request request = { .id = *id, .kind = bid_kcore_is_copy(dir) ? BID_KIND_NONE : bid_tree_kind(name) };
+	int r;
+
+	if (!is_final(dir, name))
+		return -EXDEV;
+	r = publish(fs, staged, &request, dir, name);
+	if (r < 0 && r != -ESTALE)
+		log_error(staged, dir, name, r);
+	if (r == 0)
+		*ret_request = request;
+	return r;
+}
+
+/* Publish @staged under its own name. -ESTALE if it has none any more. */
+static int publish_own(struct bid_fs *fs, struct bid_staged *staged)
+{
+	struct bid_request request = { .id = staged->id, .kind = bid_tree_kind(staged->name) };
+	int r = -ESTALE;
+
+	if (bid_staged_has_name(fs->staging, staged))
+		r = publish(fs, staged, &request, staged->dir, staged->name);
+	if (r == 0)
+		bid_staged_unname(fs->staging, staged);
+	return r;
+}
+
+/* Is there nothing, or a hole, in the file open at @fd? */
+static bool is_unfinished(int fd)
+{
+	struct stat st;
+	off_t hole;
+
+	if (fstat(fd, &st) < 0 || st.st_size == 0)
+		return true;
+	hole = lseek(fd, 0, SEEK_HOLE);
+	return hole >= 0 && hole < st.st_size;
+}
+
+int bid_publish_flush(struct bid_fs *fs, struct bid_staged *staged, pid_t tid)
+{
+	int r;
+
+	if (!is_final(staged->dir, staged->name) || !bid_staged_is_writer(fs->staging, staged, tid) ||
+	    is_unfinished(bid_stage_fd(staged->stage)))
+		return 0;
+	r = publish_own(fs, staged);
+	return r == -ESTALE ? 0 : r;
+}
+
+void bid_publish_release(struct bid_fs *fs, struct bid_staged *staged)
+{
+	int r;
+
+	if (!is_final(staged->dir, staged->name))
+		return;
+	r = publish_own(fs, staged);
+	if (r < 0 && r != -ESTALE)
+		log_error(staged, staged->dir, staged->name, r);
+	bid_staged_unname(fs->staging, staged);
+}
+
+int bid_publish_unlink(struct bid_fs *fs, struct bid_staged *staged)
+{
+	bool published = bid_stage_end(staged->stage) == -EPERM && is_final(staged->dir, staged->name);
+
+	bid_staged_unname(fs->staging, staged);
+	return published ? -EEXIST : 0;
+}
+
+void bid_publish_sweep(struct bid_fs *fs)
+{
+	struct bid_staged *staged;
+
+	while ((staged = bid_staging_idle(fs->staging, ABANDONED_S))) {
+		bid_staged_unname(fs->staging, staged);
+		bid_staged_put(fs->staging, staged);
+	}
+}
+
+void bid_publish_end(struct bid_fs *fs, bool unmounted)
+{
+	struct bid_staged *staged;
+	struct stat st;
+
+	while ((staged = bid_staging_first(fs->staging))) {
+		if (unmounted)
+			bid_publish_release(fs, staged);
+		else if (is_final(staged->dir, staged->name) && fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0)
+			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", staged->dir, staged->name);
+		bid_staged_unname(fs->staging, staged);
+		bid_staged_put(fs->staging, staged);
+	}
+}
