@@ -4,6 +4,7 @@ import pathlib
 
 import pytest
 
+import daemon
 import programs
 import tools
 from test_status import parse_metrics
@@ -39,7 +40,8 @@ def layers(place):
 
     yield make
     for path in [*reversed(made), base]:
-        tools.run("umount", path)
+        # whoever lists all mounts looks into this one for a moment
+        tools.wait_until(lambda path=path: daemon.unmount(path).returncode == 0, f"unmounting '{path}'")
 
 
 def build_in(place, store):

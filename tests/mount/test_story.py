@@ -75,4 +75,4 @@ def test_of_trouble_and_of_pieces(mount, faults, place, program, env, store):
     told = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(m, program.id)]
     assert told[:2] == 2 * [("source", "/usr/src/a.c", "HTTP 404")] and len(told) == 4, told
     story = get(env, store, "-v", program.id, "source", "/usr/src/a.c", status=1).stderr
-    assert story.count("HTTP 404") == 2 and "503" not in story, story
+    assert story.count("HTTP 404") == 2 and "HTTP 503" not in story, story
