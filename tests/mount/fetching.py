@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the tests of fetching have in common: readers, and what is in a store."""
 import concurrent.futures
+import json
 import os
 import pathlib
 import subprocess
@@ -30,6 +31,12 @@ def read_all(paths):
 def names(mount, ident, kind="elf"):
     """Two names for one artifact in different directories: what the kernel remembers of the one, it does not know of the other."""
     return mount.artifact(ident, kind), mount.debug_file(ident) if kind == "debuginfo" else mount.elf_file(ident)
+
+
+def evict_all(env, store):
+    """Evict what was fetched. With passthrough the kernel closes the files of a mount a moment after it has ended."""
+    gc = [tools.BIDCTL, "--store", store, "--json", "gc", "--cache-size=1"]
+    tools.wait_until(lambda: not json.loads(tools.run(*gc, env=env).stdout)["in_use"], "the eviction")
 
 
 def covered(env, store, *arguments, status=0):

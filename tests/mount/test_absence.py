@@ -9,7 +9,7 @@ import pytest
 import programs
 import tools
 from daemon import CACHED
-from fetching import covered, covered_many, names, read, read_all
+from fetching import covered, covered_many, evict_all, names, read, read_all
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def test_accept_in_a_covered_store(mount, mode, faults, program, env, store):
 
     def evict(m):
         m.unmount()
-        tools.run(tools.BIDCTL, "--store", store, "gc", "--cache-size=1", env=env)
+        evict_all(env, store)
         return begin_again()
 
     m = mount(f"url={server.url}", at=store)

@@ -9,7 +9,7 @@ import pytest
 
 import programs
 import tools
-from fetching import contents, leftovers, names, read, read_all
+from fetching import contents, evict_all, leftovers, names, read, read_all
 
 # what a server does instead of answering, and whether the mount must say each time that it refused a body
 BAD = {
@@ -163,7 +163,7 @@ def test_other_bytes_are_reported(mount, mode, faults, place, store, env):
     m = mount(f"url={server.url}")
     assert read(m.artifact(program.id)) == program.read()
     m.unmount()
-    tools.run(tools.BIDCTL, "--store", store, "gc", "--cache-size=1", env=env)
+    evict_all(env, store)
     served = server.root / program.id / "executable"
     served.unlink()
     served.write_bytes(program.read() + bytes(16))

@@ -14,7 +14,7 @@ import pytest
 
 import programs
 import tools
-from fetching import contents, leftovers, read, read_all
+from fetching import contents, evict_all, leftovers, read, read_all
 
 FULL = bool(os.environ.get("BIDFS_FULL"))
 HOUR = 3600
@@ -269,7 +269,7 @@ def test_other_bytes(mount, faults, place, store, env):
     m = mount(f"url={server.url}", "wait=30")
     assert read_all([m.artifact(one) for one in many]) == [path.read_bytes() for path in paths]
     m.unmount()
-    tools.run(tools.BIDCTL, "--store", store, "gc", "--cache-size=1", env=env)
+    evict_all(env, store)
     for path in paths:
         path.write_bytes(path.read_bytes() + bytes(16))
     m = mount(f"url={server.url}", "wait=30")

@@ -53,10 +53,9 @@ def test_what_was_fetched_is_in_order_and_goes(mount, mode, shop, store, env):
     m.unmount()
     bidctl = [tools.BIDCTL, "--store", store]
     tools.run(*bidctl, "verify", "--deep", env=env)
-    gc = [*bidctl, "--json", "gc", "--cache-size=1"]
-    told = json.loads(tools.run(*gc, "--dry-run", env=env).stdout)
+    told = json.loads(tools.run(*bidctl, "--json", "gc", "--cache-size=1", "--dry-run", env=env).stdout)
     assert told["evicted"] == len(workshop.NAMES) + 1, told
-    tools.run(*gc, env=env)
+    fetching.evict_all(env, store)
     assert not (store / ".bidfs/source" / shop.app.id[:2] / shop.app.id[2:]).exists()
     assert not (store / ".bidfs/section" / shop.app.id[:2] / shop.app.id[2:]).exists()
     assert not list((store / ".bidfs/record").rglob("*.s*-*"))
