@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "store_scene.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,4 +135,24 @@ void nothing_is_wrong(const struct store_scene *scene)
 	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
 		if (stats.found[kind])
 			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
+}
+
+void store_scene_fetch(const struct store_scene *scene, struct bid_request request, const char *name)
+{
+	struct bid_file file = BID_FILE_NONE;
+	char path[96], buffer[65536];
+	struct bid_txn *txn;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
+		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
+	close(fd);
+	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
+	bid_file_release(&file);
+	bid_txn_free(txn);
 }

@@ -58,4 +58,7 @@ bool has_path(const struct store_scene *scene, const char *path);
 /* bid_store_verify() of every byte must find nothing. */
 void nothing_is_wrong(const struct store_scene *scene);
 
+/* Fetch @request into the scene's store: the bytes are those of the file @name of its directory. */
+void store_scene_fetch(const struct store_scene *scene, struct bid_request request, const char *name);
+
 #endif

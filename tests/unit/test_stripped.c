@@ -37,23 +37,7 @@ static struct bid_added add(const struct store_scene *scene, const char *name)
 
 static void fetch(const struct store_scene *scene, const char *name)
 {
-	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
-	struct bid_file file = BID_FILE_NONE;
-	char path[96], buffer[65536];
-	struct bid_txn *txn;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
-	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
-		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
-	close(fd);
-	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
-	bid_file_release(&file);
-	bid_txn_free(txn);
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_DEBUGINFO), name);
 }
 
 /* perf adds the program and a debug file under the name that bidctl would give it. */

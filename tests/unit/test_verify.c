@@ -62,26 +62,6 @@ static void mend(const struct store_scene *scene, unsigned how, const char *want
 	run(scene, "test -z \"$(ls store/.bidfs/tmp)\"");
 }
 
-static void fetch(const struct store_scene *scene, struct bid_request request, const char *name)
-{
-	struct bid_file file = BID_FILE_NONE;
-	char path[96], buffer[65536];
-	struct bid_txn *txn;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
-	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
-		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
-	close(fd);
-	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
-	bid_file_release(&file);
-	bid_txn_free(txn);
-}
-
 static void add(const struct store_scene *scene, const char *name, enum bid_link link)
 {
 	struct bid_added added;
@@ -100,7 +80,7 @@ static void what_is_right_is_found_right(void **state)
 	add(scene, "a", BID_LINK_COPY);
 	add(scene, "short", BID_LINK_COPY);
 	add(scene, "long", BID_LINK_COPY);
-	fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
+	store_scene_fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
 	run(scene, "printf '0000000000000000 A first\nffffffff81000000 T _text\n' >table");
 	perf_adds(scene, "table", "[kernel.kallsyms]", "1111111111111111111111111111111111111111", "kallsyms");
 	/* perf leaves probe caches everywhere, and has its copies of the kernel's memory and of JIT dumps */
@@ -213,7 +193,7 @@ static void orphans_get_a_link(void **state)
 	struct store_scene *scene = *state;
 
 	perf_adds(scene, "a", "usr/bin/a", ID_A, "elf");
-	fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
+	store_scene_fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
 	run(scene, "rm store/" LINK_A " store/" LINK_B);
 	verify(scene, LIGHT, "orphan=2");
 	mend(scene, LIGHT, "orphan=2");
@@ -343,9 +323,9 @@ static void records_that_say_nothing_are_made_anew(void **state)
 	struct timespec changed;
 	char *text;
 
-	fetch(scene, request_for(ID_A, BID_KIND_ELF), "a");
-	fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
-	fetch(scene, request_for(ID_LONG, BID_KIND_ELF), "long");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a");
+	store_scene_fetch(scene, request_for(ID_B, BID_KIND_ELF), "b");
+	store_scene_fetch(scene, request_for(ID_LONG, BID_KIND_ELF), "long");
 	run(scene, "rm -r 'store/[debuginfod]/" ID_A "' store/" LINK_A " && truncate -s 20 store/.bidfs/record/bb/* && "
 		   "cp store/.bidfs/record/aa/* store/.bidfs/record/cc/");
 	verify(scene, LIGHT, "record=1 stale=2");
@@ -361,7 +341,7 @@ static void a_file_replaced_by_perf_is_not_rotten(void **state)
 	struct store_scene *scene = *state;
 
 	/* fetched stripped; then somebody put the same build there with its symbols */
-	fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
 	run(scene, "rm 'store/[debuginfod]/" ID_A "/elf' && cp a 'store/[debuginfod]/" ID_A "/elf'");
 	mend(scene, DEEP, "record=1");
 	run(scene, "cmp a store/" LINK_A "/elf");
@@ -427,7 +407,7 @@ static void fetch_source(const struct store_scene *scene)
 
 	assert_int_equal(bid_detail_source("/usr/src/a.c", &detail), 0);
 	request.detail = detail;
-	fetch(scene, request, "a.c");
+	store_scene_fetch(scene, request, "a.c");
 	bid_detail_unref(detail);
 	assert_true(has_path(scene, SOURCE_A));
 }
