@@ -2,7 +2,6 @@
 /* Two right files of one kind and id: the debug file with something to debug with wins, and none that is right is quarantined. */
 #include "store_scene.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
