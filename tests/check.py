@@ -30,7 +30,7 @@ LANES = 5  # mount tests at a time: they wait more than they compute
 JOBS = 2  # meson tests at a time, beside them
 PATIENCE = 3  # the factor for all time limits, as the machine may be busy
 HANG = 3600  # seconds after which mount tests hang
-RETRIES = 3  # attempts that tests may repeat in one run
+REPEATS = 3  # failed tests that are run a second time, alone; if more failed, none is
 PROGRAMS = ("bidctl", "mount.bidfs", "bid-test-clock", "make-store")  # what mount tests start
 TAIL = 60  # lines of a failed test's output that are printed
 OPTIONS = {
@@ -63,14 +63,17 @@ class Results:
 
     def __init__(self):
         self.lines = []  # (outcome, stage, name, reason)
+        self.failed = []  # (stage, name in a list or None) of those that failed
+        self.repeated = []  # lines of the tests that failed and were run a second time
         self.lock = threading.Lock()
 
     def add(self, outcome, stage, name, reason=""):
         with self.lock:
             self.lines.append((outcome, stage, one_line(name), one_line(reason)))
 
-    def fail(self, stage, name, reason, output=""):
+    def fail(self, stage, name, reason, output="", node=None):
         self.add("failed", stage, name, reason)
+        self.failed += [(stage, node)]
         text = "".join(f"    {line}\n" for line in (output or "").splitlines()[-TAIL:])
         print(f"--- {stage}: {name}: {one_line(reason)[:200]}\n{text}", end="", flush=True)
 
@@ -118,7 +121,7 @@ def environment(stage):
     return kept | ({"BID_TEST_KERNELS": str(kernels)} if kernels.exists() else {}) | {
         "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(DIR / "home"),
         "BID_SOURCE_ROOT": str(ROOT), "BID_BUILD_ROOT": str(DIR / stage), "BID_TEST_PATIENCE": str(PATIENCE),
-        "BID_TEST_CACHE": str(DIR / "cache"), "BID_TEST_RETRIES": str(DIR / "retries"),
+        "BID_TEST_CACHE": str(DIR / "cache"),
         "ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:strict_string_checks=1",
         "LSAN_OPTIONS": f"suppressions={SUPPRESSIONS}:print_suppressions=0",
         "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
@@ -158,9 +161,7 @@ def run_meson(results, stage, names):
         elif result in ("OK", "EXPECTEDFAIL"):
             results.add("passed", stage, name)
         else:
-            results.fail(stage, name, f"{result.lower()}, exit status {test.get('returncode')}: {last_line(output)}", output)
-        with open(DIR / "retries", "a", encoding="utf-8") as retries:
-            retries.writelines(f"{stage}: {name}: {line}\n" for line in output.splitlines() if line == "late: once more")
+            results.fail(stage, name, f"{result.lower()}, exit status {test.get('returncode')}: {last_line(output)}", output, name)
         for inner, reason in inner_skips(output).items():
             results.add("skipped", stage, f"{name}: {inner}", reason or "no reason given")
     if len(tests) != len(names):
@@ -184,7 +185,7 @@ def run_mount(results, stage, nodes, options=(), full=False, may_be_none=False):
         skipped = case.find("skipped")
         if trouble is not None:
             output = [trouble.text] + [case.findtext(stream) for stream in ("system-out", "system-err")]
-            results.fail(stage, name, trouble.get("message"), "\n".join(filter(None, output)))
+            results.fail(stage, name, trouble.get("message"), "\n".join(filter(None, output)), name.replace(": ", ".py::", 1))
         elif skipped is not None:
             results.add("skipped", stage, name, skipped.get("message") or "no reason given")
         else:
@@ -211,6 +212,20 @@ def run_list(results, stage, names, without=(), full=False):
     return lanes
 
 
+def repeat_failed(results, full):
+    """Run the tests that failed a second time, alone, and report it: what passes then depended on the load of the machine."""
+    failed, results.failed = results.failed, []
+    if not 0 < len(failed) <= REPEATS or any(node is None for _, node in failed):
+        return
+    results.repeated = [line for line in results.lines if line[0] == "failed"]
+    results.lines = [line for line in results.lines if line[0] != "failed"]
+    for stage, node in failed:
+        if ".py::" in node:
+            run_mount(results, stage, [node], full=full)
+        else:
+            run_meson(results, stage, [node])
+
+
 def check_all(results, which):
     """Run the lists: first the full build's, beside which the others are built."""
     if log_command([ROOT / "contrib/kernels", DIR / "kernels"], DIR / "kernels.log"):
@@ -229,6 +244,7 @@ def check_all(results, which):
                 lanes += run_list(results, stage, read_list(stage), without=release)
     for lane in lanes:
         lane.join()
+    repeat_failed(results, which == "full")
     if (DIR / "home").exists() and any((DIR / "home").iterdir()):
         results.fail("check", "home", f"a test wrote into the home of its user: '{DIR / 'home'}'")
 
@@ -280,11 +296,8 @@ def print_end(results, verbose):
         for line in skipped if verbose else ():
             if (line[1], line[3]) == (stage, reason):
                 print(f"    {line[2]}")
-    retries = (DIR / "retries").read_text().splitlines() if (DIR / "retries").exists() else []
-    if retries:
-        print(f"retried: {len(retries)}", *(f"  {line}" for line in retries), sep="\n")
-    if len(retries) > RETRIES:
-        results.fail("check", "retries", f"{len(retries)} attempts were repeated, {RETRIES} may be")
+    for _, stage, name, reason in results.repeated:
+        print(f"repeated: {stage}: {name}: {reason[:160]}")
     if results.count("failed"):
         print("failed:")
     for _, stage, name, reason in [line for line in results.lines if line[0] == "failed"]:
@@ -309,7 +322,6 @@ def main():
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         sys.exit(f"check: '{DIR}': another check works there")
-    (DIR / "retries").unlink(missing_ok=True)
     results = Results()
     if args.name or args.files:
         check_some(results, args.name, args.files)

@@ -44,13 +44,13 @@ def covered(env, store, *arguments, status=0):
     What `bidctl get` says of a store that a mount covers, in which it has no servers of its own. Of an absence it is not sure if
     the mount does not tell within 2 s how it fares.
     """
-    return tools.in_time(lambda: tools.run(tools.BIDCTL, "--store", store, "get", *arguments, env=env, status=status))
+    return tools.run(tools.BIDCTL, "--store", store, "get", *arguments, env=env, status=status)
 
 
 def covered_many(env, store, ident, *arguments, status=0):
     """The same of a list."""
     argv = ["sh", "-c", f'echo {ident} | "$@"', "sh", tools.BIDCTL, "--store", store, "get", *arguments]
-    return tools.in_time(lambda: tools.run(*argv, env=env, status=status))
+    return tools.run(*argv, env=env, status=status)
 
 
 def await_waiters(mount, number):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """url=file://DIR: a directory as a server, also where it is another mount."""
 import errno
-import itertools
 import os
 import pathlib
 import shutil
@@ -216,36 +215,32 @@ def test_one_that_answers_again(mount, place):
 
 def test_one_is_slow(mount, faults, place):
     """A tree that has to fetch one file for longer than it is waited for, and has the others."""
-    sample, server, idents = programs.small(place / "app"), faults(), (f"{number:040x}" for number in itertools.count())
-
-    def attempt():
-        slow, *others = made = [programs.forge(sample, ident, place / ident) for ident in itertools.islice(idents, 60)]
-        for program in made:
-            server.serve(program)
-        server.behave("stall-headers", ident=slow.id)
-        own = place / f"front-{slow.id}"
-        own.mkdir()
-        back = mount(f"url={server.url}", "wait=30")
-        front = mount(f"url=file://{back}", "wait=30", on=own, env_more={"DEBUGINFOD_TIMEOUT": "3"})
-        front.expect("the file system does not answer")
-        # for its end the server may be gone first
-        back.permit(server.url)
-        reader = threading.Thread(target=read, args=(front.artifact(slow.id),))
-        reader.start()
-        found = 0
-        try:
-            while reader.is_alive() and found < len(others):
-                assert read(front.artifact(others[found].id)) == others[found].read()
-                found += 1
-                reader.join(0.1)
-        finally:
-            reader.join()
-            server.release()
-        (tree,) = front.status()["sources"]
-        assert (tree["breaker"], tree["kept_from"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
-
+    sample, server = programs.small(place / "app"), faults()
     # it has to answer others in the later half of the three seconds
-    tools.in_time(attempt)
+    slow, *others = made = [programs.forge(sample, f"{number:040x}", place / f"{number:040x}") for number in range(60)]
+    for program in made:
+        server.serve(program)
+    server.behave("stall-headers", ident=slow.id)
+    own = place / "front"
+    own.mkdir()
+    back = mount(f"url={server.url}", "wait=30")
+    front = mount(f"url=file://{back}", "wait=30", on=own, env_more={"DEBUGINFOD_TIMEOUT": "3"})
+    front.expect("the file system does not answer")
+    # for its end the server may be gone first
+    back.permit(server.url)
+    reader = threading.Thread(target=read, args=(front.artifact(slow.id),))
+    reader.start()
+    found = 0
+    try:
+        while reader.is_alive() and found < len(others):
+            assert read(front.artifact(others[found].id)) == others[found].read()
+            found += 1
+            reader.join(0.1)
+    finally:
+        reader.join()
+        server.release()
+    (tree,) = front.status()["sources"]
+    assert (tree["breaker"], tree["kept_from"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
 
 
 def test_itself(mount, faults, place, env):

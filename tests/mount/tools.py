@@ -56,30 +56,13 @@ def wait_until(condition, what, deadline=20.0):
         time.sleep(0.01)
 
 
-def in_time(attempt, times=5):
-    """What is to be done in a time of the product's own, which a machine that stands still misses: one attempt must succeed."""
-    for left in reversed(range(times)):
-        try:
-            return attempt()
-        except AssertionError as trouble:
-            if not left:
-                raise
-            print(f"once more: {trouble}")
-            if retries := os.environ.get("BID_TEST_RETRIES"):
-                test = os.environ.get("PYTEST_CURRENT_TEST", "?").partition(" ")[0]
-                with open(retries, "a", encoding="utf-8") as file:
-                    file.write(f"{test}: {' '.join(str(trouble).split())[:160]}\n")
-            time.sleep(1)  # or all would be in the time for which it stands still
-
-
 def await_status(env, store, *words):
     """All of these are in what `bidctl status` prints, which of a mount that has not answered within 2 s knows nothing."""
-    def told():
+    def is_complete():
         text = run(BIDCTL, "--store", store, "status", env=env).stdout
-        missing = [word for word in words if word not in text]
-        assert not missing, f"without {missing}:\n{text}"
+        return all(word in text for word in words)
 
-    in_time(told)
+    wait_until(is_complete, f"{words} in the status")
 
 
 def stop(pid):

@@ -390,18 +390,6 @@ void assert_pause(struct bid_source *source, double began, unsigned min, unsigne
 	assert_true(left <= max && left + (now() - began) >= min);
 }
 
-void play_in_time(bool (*scene)(int variant), int variant)
-{
-	for (int i = 0; i < 5; i++) {
-		if (scene(variant))
-			return;
-		print_message("late: once more\n");
-		/* what was given up may still be on its way to the server, to be counted there */
-		sleep(1);
-	}
-	fail_msg("late each time");
-}
-
 int begin_world(void **state)
 {
 	uint32_t random = 1;

@@ -123,10 +123,4 @@ void assert_pause(struct bid_source *source, double began, unsigned min, unsigne
 /* The breaker of @source is open, and says so. */
 void assert_refused(struct bid_source *source);
 
-/*
- * Play @scene until it returns true. It returns false, with all torn down, if the machine took so long for a step of its own that
- * what comes of it says nothing; what is wrong with the product it asserts. Always to be late is wrong, too.
- */
-void play_in_time(bool (*scene)(int variant), int variant);
-
 #endif
