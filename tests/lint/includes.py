@@ -37,6 +37,7 @@ RULES = [
     (r"store/archive/.*", "archive", ["include/bid", "store/base", "store/archive"]),
     (r"store/perfdata/.*", "zstd", ["include/bid", "store/base", "store/perfdata"]),
     (r"store/fetch/.*", "curl", ["include/bid", "store/base", "store/fetch"]),
+    (r"store/broker/.*", "", ["include/bid", "store/base", "store/broker"]),
     (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
     (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
     (r"fs/vfs/inode\.c", "xxhash", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
@@ -47,8 +48,8 @@ RULES = [
      ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"fs/.*", "fuse", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"tests/(unit|fuzz|bench|power|hostile|clock)/.*", "cmocka elf archive xxhash jansson zstd",
-     ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/ctl", "fs",
-      "fs/vfs", "fs/write", "tests", "tests/clock"]),
+     ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/broker", "store/ctl",
+      "fs", "fs/vfs", "fs/write", "tests", "tests/clock"]),
     (r"tests/by_libelf\.[ch]", "elf", ["include/bid", "store/base", "store/elf", "tests"]),
     (r"tests/.*|contrib/.*", "", ["include/bid"]),
 ]

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "broker.h"
+#include "broker/broker.h"
 #include "held_source.h"
 #include "scratch.h"
 

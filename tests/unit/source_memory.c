@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "request.h"
+#include "broker/request.h"
 
 /* Bodies come in pieces of what libcurl hands out by default. */
 #define PIECE (16 * 1024)

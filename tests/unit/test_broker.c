@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "flight.h"
+#include "broker/download.h"
 
 static void test_fetched_once_then_local(void **state)
 {

@@ -15,7 +15,7 @@
 
 #include "../clock/test_clock.h"
 #include "base/cleanup.h"
-#include "broker.h"
+#include "broker/broker.h"
 #include "scratch.h"
 
 /* A holder is not waited for any longer. */

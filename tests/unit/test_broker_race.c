@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "ask.h"
 #include "base/log.h"
-#include "broker.h"
+#include "broker/attempt.h"
+#include "broker/broker.h"
 
 /* Short, so that the tests are. What must not be late for that happens while there is no race. */
 #define RACE 40

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "broker.h"
+#include "broker/broker.h"
 
 static const struct bid_broker_config hasty = { .wait_ms = 400 };
 

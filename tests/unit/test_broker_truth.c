@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "broker.h"
+#include "broker/broker.h"
 
 static struct bid_source_stats source_stats(struct scene *scene, size_t index)
 {

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "flight.h"
+#include "broker/download.h"
 
 static void test_absent_everywhere_is_remembered(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "flight.h"
+#include "broker/download.h"
 
 #define WAIT 1000
 static const struct bid_broker_config hasty = { .wait_ms = WAIT };

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "failures.h"
+#include "broker/failures.h"
 
 static void test_the_same_is_counted(void **state)
 {

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "flight.h"
-#include "race.h"
+#include "broker/download.h"
+#include "broker/scheduler.h"
 
 bool bid_broker_is_offline(const struct bid_broker *broker)
 {

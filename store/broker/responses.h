@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What was heard of sources last: of bounded number. Has no lock; the broker's is held. */
-#ifndef BID_HEARD_H
-#define BID_HEARD_H
+#ifndef BID_BROKER_RESPONSES_H
+#define BID_BROKER_RESPONSES_H
 
 #include <sys/queue.h>
 

@@ -3,8 +3,8 @@
  * Tickets and whom they belong to. A ticket is a slot and the slot's generation, so a number that was used up is never taken for a
  * newer one. Under the broker's lock.
  */
-#ifndef BID_TICKET_H
-#define BID_TICKET_H
+#ifndef BID_BROKER_HANDLE_H
+#define BID_BROKER_HANDLE_H
 
 #include <sys/queue.h>
 

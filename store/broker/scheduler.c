@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "race.h"
+#include "broker/scheduler.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "flight.h"
-#include "loop.h"
-#include "pace.h"
+#include "broker/download.h"
+#include "broker/loop.h"
+#include "broker/throughput.h"
 
 enum { BROKEN_MAX = 2 }; /* bodies of one source, of which another was faster: then it is not asked again */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "flight.h"
+#include "broker/download.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "base/log.h"
-#include "flight.h"
+#include "broker/download.h"
 
 /* What an earlier try came to lingers for a moment, to be given to late comers. */
 static void end_lingering(struct bid_broker *broker, const struct bid_request *request)

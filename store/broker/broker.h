@@ -28,9 +28,9 @@
 #include <bid/absence.h>
 #include <bid/broker.h>
 
-#include "failures.h"
-#include "heard.h"
-#include "ticket.h"
+#include "broker/failures.h"
+#include "broker/handle.h"
+#include "broker/responses.h"
 
 #define BID_FLIGHT_BUCKETS 1024
 #define BID_RACE_MAX	   3 /* sources that are asked at once for one request ... */

@@ -3,10 +3,10 @@
  * A section that no server has, or that one which has just served it denies (elfutils 0.192 and later): it may still be in a file
  * that they have. Who waits for it waits for these files then, one after the other, with the same ticket.
  */
-#ifndef BID_INSTEAD_H
-#define BID_INSTEAD_H
+#ifndef BID_BROKER_FALLBACK_H
+#define BID_BROKER_FALLBACK_H
 
-#include "flight.h"
+#include "broker/download.h"
 
 struct bid_instead;
 

@@ -4,8 +4,8 @@
  * until it can hold the request, for half a minute or half its readers' wait at most, and looks into the store then. Waiting takes
  * neither a thread nor a place at a source: one thread tries for all of them.
  */
-#ifndef BID_AWAIT_H
-#define BID_AWAIT_H
+#ifndef BID_BROKER_LOCK_WAITER_H
+#define BID_BROKER_LOCK_WAITER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "flight.h"
+#include "broker/download.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trouble.h"
-#include "instead.h"
-#include "request.h"
+#include "broker/fallback.h"
+#include "broker/request.h"
 
 /* Flights are few and short-lived: nobody can fill a chain for long, so no seed. */
 static struct bid_flight **bucket(struct bid_broker *broker, const struct bid_request *request)

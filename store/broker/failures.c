@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "failures.h"
+#include "broker/failures.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "broker.h"
+#include "broker/broker.h"
 
 /* Where the one is that says the same; the end of the list if none does. */
 static size_t index_of(const struct bid_failures *failures, const struct bid_failure *failure)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The last troubles with sources: of bounded size, whatever goes wrong how often. Has no lock; the broker's is held. */
-#ifndef BID_FAILURES_H
-#define BID_FAILURES_H
+#ifndef BID_BROKER_FAILURES_H
+#define BID_BROKER_FAILURES_H
 
 #include <bid/broker.h>
 

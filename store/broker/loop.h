@@ -7,10 +7,10 @@
  * each ask of the source that has no header after LOOP_TURNS times race_ms then ends as unreachable. A source that leads back
  * still delivers its artifacts.
  */
-#ifndef BID_LOOP_H
-#define BID_LOOP_H
+#ifndef BID_BROKER_LOOP_H
+#define BID_BROKER_LOOP_H
 
-#include "race.h"
+#include "broker/scheduler.h"
 
 #define BID_LOOP_NONE SIZE_MAX
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "heard.h"
+#include "broker/responses.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "broker.h"
+#include "broker/broker.h"
 
 void bid_heard_init(struct bid_heard_list *list)
 {

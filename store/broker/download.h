@@ -14,12 +14,12 @@
  * within BID_WINDOW_GRACE after it is sent away at once; who comes later opens a new window. For the same reason a flight that
  * ended without the artifact lingers for BID_FLIGHT_LINGER, so that 200 queued lookups do not become 200 tries.
  */
-#ifndef BID_FLIGHT_H
-#define BID_FLIGHT_H
+#ifndef BID_BROKER_DOWNLOAD_H
+#define BID_BROKER_DOWNLOAD_H
 
-#include "ask.h"
-#include "await.h"
-#include "race.h"
+#include "broker/attempt.h"
+#include "broker/lock_waiter.h"
+#include "broker/scheduler.h"
 
 #define BID_WINDOW_GRACE  250 /* ms */
 #define BID_FLIGHT_LINGER 250 /* ms */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ask.h"
+#include "broker/attempt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "flight.h"
-#include "race.h"
+#include "broker/download.h"
+#include "broker/scheduler.h"
 
 static struct bid_source *source_of(const struct bid_ask *ask)
 {

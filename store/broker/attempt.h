@@ -9,12 +9,12 @@
  *
  * While room is made for its body by a publisher, the source waits for its resume().
  */
-#ifndef BID_ASK_H
-#define BID_ASK_H
+#ifndef BID_BROKER_ATTEMPT_H
+#define BID_BROKER_ATTEMPT_H
 
 #include <errno.h>
 
-#include "broker.h"
+#include "broker/broker.h"
 
 #define BID_TEXT_MAX 256 /* of a verdict, with its NUL */
 #define BID_HEAD_MAX (64 * 1024) /* how much of a body must be there for the early check of its id */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The timekeeper: sends waiters away when their window is over, forgets lingering results, and lets another
  * source join a race. */
-#include "flight.h"
+#include "broker/download.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker.h"
+#include "broker/broker.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,9 +15,9 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/trouble.h"
-#include "flight.h"
-#include "instead.h"
-#include "loop.h"
+#include "broker/download.h"
+#include "broker/fallback.h"
+#include "broker/loop.h"
 
 #define NEGATIVE_MAX 100000
 

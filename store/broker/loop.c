@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "loop.h"
+#include "broker/loop.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "flight.h"
+#include "broker/download.h"
 
 enum {
 	LOOP_TURNS = 3,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "pace.h"
+#include "broker/throughput.h"
 
 #include "base/clock.h"
-#include "flight.h"
+#include "broker/download.h"
 
 struct bid_ask *bid_pace_first(const struct bid_flight *flight)
 {

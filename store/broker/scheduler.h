@@ -10,10 +10,10 @@
  * has more bytes, of the right id, and does not end the other by its own. Of two, the one that has fewer bytes and is no faster, as
  * where our own link is what is slow, ends instead, and is not asked again as long as anything comes.
  */
-#ifndef BID_RACE_H
-#define BID_RACE_H
+#ifndef BID_BROKER_SCHEDULER_H
+#define BID_BROKER_SCHEDULER_H
 
-#include "ask.h"
+#include "broker/attempt.h"
 
 /* Transfers to end, collected under the lock and ended without it. */
 struct bid_endings {

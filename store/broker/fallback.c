@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "instead.h"
+#include "broker/fallback.h"
 
 #include <stdlib.h>
 #include <string.h>

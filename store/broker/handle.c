@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "ticket.h"
+#include "broker/handle.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * Debug information that dwz(1) has shrunk refers to a file of its own, which many share. Whoever reads the one will want the other
  * a moment later.
  */
-#include "flight.h"
+#include "broker/download.h"
 
 void bid_flight_fetch_along(const struct bid_flight *flight, const struct bid_id *id)
 {

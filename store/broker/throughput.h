@@ -4,10 +4,10 @@
  * BID_SLOW_RATE since then, and what is left would take longer than BID_SLOW_REST at that rate. What is faster is never fetched
  * twice, however large it is. All of asks whose headers came, under the broker's lock.
  */
-#ifndef BID_PACE_H
-#define BID_PACE_H
+#ifndef BID_BROKER_THROUGHPUT_H
+#define BID_BROKER_THROUGHPUT_H
 
-#include "ask.h"
+#include "broker/attempt.h"
 
 #define BID_SLOW_TURNS 3 /* later than the first round trips of a connection, in which each brings twice as much */
 #define BID_SLOW_RATE  256 /* bytes per ms: what those bring in that time where one takes 200 ms, and less than most links do */
