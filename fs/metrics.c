@@ -116,7 +116,7 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	metric(out, "interrupted_total", "counter", "Waits given up by their caller.", stats.interrupted);
 	metric(out, "over_budget_total", "counter", "Misses of other users that were refused.", bid_budget_refused(&fs->budget));
 	metric(out, "remembered_absent", "gauge", "Answers remembered: no, or too large.", stats.negative_entries);
-	metric(out, "flights", "gauge", "Downloads under way.", stats.flights);
+	metric(out, "flights", "gauge", "Downloads under way.", stats.downloads);
 	metric(out, "waiters", "gauge", "Requests that wait for a download.", stats.waiters);
 	metric(out, "not_passed_through_total", "counter", "Opens that the kernel was to read with passthrough, and did not take.",
 	       bid_backings_refused(fs->backings, &error));

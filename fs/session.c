@@ -134,7 +134,7 @@ static int serve(struct bid_fs *fs, int ready)
 	struct bid_broker_config config = {
 		.wait_ms = fs->options->wait_ms,
 		.max_size = fs->options->max_size,
-		.along = true,
+		.prefetch = true,
 		.loops = true,
 	};
 	bool serving;

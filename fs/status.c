@@ -130,7 +130,7 @@ char *bid_status_json(const struct bid_fs *fs)
 	char *text;
 
 	bid_broker_stats(fs->broker, &stats);
-	bid_broker_each_flight(fs->broker, add_flight, flights);
+	bid_broker_each_download(fs->broker, add_flight, flights);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
 	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
 			 "mount_point", bid_json_text(fs->options->mountpoint), "store", bid_json_text(bid_store_path(fs->store)),

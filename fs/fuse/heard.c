@@ -27,19 +27,18 @@ static void add_text(json_t *json, const char *name, const char *text)
 /* bid_heard_fn */
 static int add(void *user, const struct bid_heard_answer *answer)
 {
-	const struct bid_verdict *verdict = &answer->verdict;
+	const struct bid_report *report = &answer->report;
 	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(answer->request.kind),
-				"source", bid_json_text(verdict->source), "outcome", bid_outcome_name(verdict->outcome), "text",
-				bid_json_text(verdict->text), "tries", (json_int_t)verdict->tries, "bytes",
-				(json_int_t)verdict->bytes, "received", (json_int_t)verdict->received, "elapsed_ms",
-				(json_int_t)verdict->elapsed_ms, "time", (json_int_t)answer->time, "again_s",
-				(json_int_t)answer->again_s);
+				"source", bid_json_text(report->source), "outcome", bid_outcome_name(report->outcome), "text",
+				bid_json_text(report->text), "tries", (json_int_t)report->tries, "bytes", (json_int_t)report->bytes,
+				"received", (json_int_t)report->received, "elapsed_ms", (json_int_t)report->elapsed_ms, "time",
+				(json_int_t)answer->time, "again_s", (json_int_t)answer->again_s);
 
 	if (answer->request.detail)
 		add_text(one, "name", bid_detail_text(answer->request.detail));
-	add_text(one, "url", verdict->url);
-	add_text(one, "led_to", verdict->led_to);
-	add_text(one, "before", verdict->before);
+	add_text(one, "url", report->url);
+	add_text(one, "led_to", report->led_to);
+	add_text(one, "before", report->before);
 	json_array_append_new(user, one);
 	return 0;
 }

@@ -47,7 +47,7 @@ static int ask(struct wait *wait, const struct bid_request *artifact)
 		return r;
 	/* in this order: once it is materialising, the request may be answered and gone at any moment */
 	fuse_req_interrupt_func(wait->req, interrupted, (void *)(uintptr_t)ticket);
-	bid_broker_materialise(fs->broker, ticket, artifact);
+	bid_broker_fetch(fs->broker, ticket, artifact);
 	return 0;
 }
 

@@ -12,21 +12,21 @@
 
 struct bid_broker;
 
-/* As race_ms: ask one source after the other. */
-#define BID_RACE_NEVER UINT32_MAX
+/* As hedge_ms: ask one source after the other. */
+#define BID_HEDGE_NEVER UINT32_MAX
 
 struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
-	unsigned race_ms; /* a second source is asked if the first has not begun to answer by then, or is slow later; 0 is 300 */
+	unsigned hedge_ms; /* a second source is asked if the first has not begun to answer by then, or is slow later; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
-	bool along; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
-	bool loops; /* programs that ask this broker may be sources too: find out whether one that says nothing is */
+	bool prefetch; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
+	bool loops; /* programs that attempt this broker may be sources too: find out whether one that says nothing is */
 	bool no_negative; /* forget what is remembered as absent, wrong or too large when it is asked for, and ask the sources */
 };
 
 /* What one source answered, in the end, for one request. */
-struct bid_verdict {
+struct bid_report {
 	const char *source; /* its name */
 	enum bid_outcome outcome;
 	bool changed; /* with BID_OUTCOME_REJECTED: all that is wrong with it is what bid_broker_config.accept takes */
@@ -44,13 +44,13 @@ struct bid_verdict {
 struct bid_result {
 	int error; /* 0 or a negative errno, as in <bid/error.h> */
 	struct bid_file *file; /* with error 0: the callback may keep it by setting file->fd to -1 */
-	const struct bid_verdict
-		*verdicts; /* what each source that was asked said; of a section also to what was asked in its place */
-	size_t n_verdicts;
+	const struct bid_report
+		*reports; /* what each source that was asked said; of a section also to what was asked in its place */
+	size_t n_reports;
 	unsigned waited_ms; /* for what another process fetched, before anybody was asked */
 };
 
-/* Called once per ticket, from any thread, perhaps from inside bid_broker_materialise(). No lock is held. */
+/* Called once per ticket, from any thread, perhaps from inside bid_broker_fetch(). No lock is held. */
 typedef void (*bid_broker_fn)(void *user, const struct bid_result *result);
 
 /* @store must outlive the broker. Starts threads: call it after daemonising. */
@@ -74,7 +74,7 @@ void bid_broker_free(struct bid_broker *broker);
 
 /*
  * The artifact, if it is here. Never waits for a source. Returns 0, -ENOENT (absent, for now or remembered), -EFBIG (remembered),
- * -EINPROGRESS (a source may have it: bid_broker_materialise() it), -EHOSTUNREACH (likewise, but the broker is offline), or as
+ * -EINPROGRESS (a source may have it: bid_broker_fetch() it), -EHOSTUNREACH (likewise, but the broker is offline), or as
  * bid_store_find(), but -EBADMSG only if there is no source to ask instead. @ret_ttl, if not NULL, is set with -ENOENT: the
  * seconds for which the sources' "no" stands, 0 if no source was ever asked.
  */
@@ -82,7 +82,7 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 
 /*
  * A ticket: the right to one call of @fn, and the handle by which a wait is given up. Zero is never one. Costs a little memory
- * until the call was made, so every ticket must be used up by bid_broker_materialise(). With @fn NULL nobody waits: what is asked
+ * until the call was made, so every ticket must be used up by bid_broker_fetch(). With @fn NULL nobody waits: what is asked
  * for is fetched for whoever comes later.
  */
 int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_ticket);
@@ -93,10 +93,10 @@ int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, u
  *
  * A section that every source says "no" to is looked for in the files that it may be in, which are brought here for that.
  */
-void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request);
+void bid_broker_fetch(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request);
 
 /*
- * Give up the wait of @ticket: its function is called with -EINTR, from inside this call or from the materialise() that is under
+ * Give up the wait of @ticket: its function is called with -EINTR, from inside this call or from the fetch() that is under
  * way. A ticket that was used up already is ignored, so this may race with the end of the download. A download that nobody waits
  * for any more, and nobody timed out on, is cancelled.
  */
@@ -123,8 +123,8 @@ struct bid_progress {
 /* How far the download behind @ticket is. 0, or -ENOENT if the ticket waits for none. */
 int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_progress *ret_progress);
 
-/* Call @fn for every download in flight, on a copy. A non-zero return ends it. */
-void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user);
+/* Call @fn for every download in download, on a copy. A non-zero return ends it. */
+void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user);
 
 /* What one source did so far. */
 struct bid_source_stats {
@@ -148,7 +148,7 @@ struct bid_broker_stats {
 	uint64_t rejected; /* bodies that were not what was asked for */
 	uint64_t interrupted; /* waits given up */
 	uint64_t negative_entries; /* each "no" of a source that stands at the moment, and what is remembered as too large */
-	uint64_t flights; /* downloads at the moment */
+	uint64_t downloads; /* downloads at the moment */
 	uint64_t waiters; /* at the moment */
 };
 
@@ -174,7 +174,7 @@ void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, co
 /* What one source said last of one request. */
 struct bid_heard_answer {
 	struct bid_request request;
-	struct bid_verdict verdict; /* its source lives as long as the broker */
+	struct bid_report report; /* its source lives as long as the broker */
 	int64_t time; /* when, in seconds since the epoch; 0 if it was said before the broker was made, or to another process */
 	unsigned again_s; /* for so long it is not asked of that again, for what it said */
 };

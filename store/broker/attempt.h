@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An ask: one source that is being asked for the request of one flight. It has a transaction of its own, so that two sources that
- * answer at once never write to one file.
+ * An attempt: one source that is being asked for the request of one download. It has a transaction of its own, so that two
+ * sources that answer at once never write to one file.
  *
  *   STARTING  its starter is inside the source's start()
  *   RUNNING   the source is at work; its thread calls the receiver
- *   DECIDING  the source is done; a publisher decides, and frees the ask
+ *   DECIDING  the source is done; a commit worker decides, and frees the attempt
  *
- * While room is made for its body by a publisher, the source waits for its resume().
+ * While room is made for its body by a commit worker, the source waits for its resume().
  */
 #ifndef BID_BROKER_ATTEMPT_H
 #define BID_BROKER_ATTEMPT_H
@@ -19,20 +19,20 @@
 #define BID_TEXT_MAX 256 /* of a verdict, with its NUL */
 #define BID_HEAD_MAX (64 * 1024) /* how much of a body must be there for the early check of its id */
 
-enum bid_ask_phase {
-	BID_ASK_STARTING,
-	BID_ASK_RUNNING,
-	BID_ASK_DECIDING,
+enum bid_attempt_state {
+	BID_ATTEMPT_STARTING,
+	BID_ATTEMPT_RUNNING,
+	BID_ATTEMPT_DECIDING,
 };
 
-enum bid_ask_room {
-	BID_ASK_ROOM_ENOUGH,
-	BID_ASK_ROOM_WANTED, /* it is in the broker's jobs for that */
-	BID_ASK_ROOM_MAKING, /* a publisher evicts */
-	BID_ASK_ROOM_MADE, /* while STARTING: nobody knows yet whom to resume */
+enum bid_attempt_room {
+	BID_ATTEMPT_ROOM_ENOUGH,
+	BID_ATTEMPT_ROOM_WANTED, /* it is in the broker's jobs for that */
+	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
+	BID_ATTEMPT_ROOM_MADE, /* while STARTING: nobody knows yet whom to resume */
 };
 
-/* What a source's done() said, kept for the publisher. Strings are owned and may be NULL. */
+/* What a source's done() said, kept for the commit worker. Strings are owned and may be NULL. */
 struct bid_said {
 	enum bid_outcome outcome;
 	bool unasked;
@@ -48,14 +48,14 @@ struct bid_said {
 	char *ima_signature;
 };
 
-struct bid_ask {
-	struct bid_flight *flight; /* with a reference */
+struct bid_attempt {
+	struct bid_download *download; /* with a reference */
 	size_t source; /* an index into the broker's */
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	enum bid_ask_phase phase;
-	enum bid_ask_room room;
+	enum bid_attempt_state state;
+	enum bid_attempt_room room;
 	uint64_t transfer; /* while RUNNING: the source's number for it */
 	bool answered; /* while STARTING: the source was done before start() returned */
 	bool sent; /* the source does not keep it in line any more */
@@ -67,10 +67,13 @@ struct bid_ask {
 	bool cancelled; /* the source was told to end it, or will be once start() has returned */
 	bool looped; /* cancelled because its source leads back here */
 	bool lost; /* cancelled because another source delivers: this one may be asked again */
-	TAILQ_ENTRY(bid_ask) link; /* in its flight */
-	TAILQ_ENTRY(bid_ask) job; /* in the broker's jobs */
+	TAILQ_ENTRY(bid_attempt) link; /* in its download */
+	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 
-	/* of the thread whose turn it is: the starter, then the source's, then the publisher; and the publisher that makes room */
+	/*
+	 * of the thread whose turn it is: the starter, then the source's, then the commit worker; and the commit worker that
+	 * makes room
+	 */
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* the beginning of the body, until it was checked */
 	size_t head_len;
@@ -90,23 +93,26 @@ struct bid_ask {
 	_Atomic uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 };
 
-/* Ask. Returns 0, and the ask is not the caller's any more, or what start() said. Without the lock, by who made it. */
-int bid_ask_start(struct bid_ask *ask);
+/* Ask. Returns 0, and the attempt is not the caller's any more, or what start() said. Without the lock, by who made it. */
+int bid_attempt_start(struct bid_attempt *attempt);
 
 /* Was it refused because it is more than there is room for, which another source's need not be? By the one whose turn it is. */
-static inline bool bid_ask_has_no_room(const struct bid_ask *ask)
+static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 {
-	return ask->receive_error == -ENOSPC && (ask->received == 0 || ask->unsaid);
+	return attempt->receive_error == -ENOSPC && (attempt->received == 0 || attempt->unsaid);
 }
 
-/* Evict for what is to come of the body, and let it come. Under the lock, which is released meanwhile; @ask may be gone then. */
-void bid_ask_make_room(struct bid_ask *ask);
+/*
+ * Evict for what is to come of the body, and let it come. Under the lock, which is released meanwhile; @attempt may be gone
+ * then.
+ */
+void bid_attempt_make_room(struct bid_attempt *attempt);
 
 /* Free what it holds; without the lock. */
-void bid_ask_free(struct bid_ask *ask);
+void bid_attempt_free(struct bid_attempt *attempt);
 
 /* Drop what came of a body so far, to begin one of @size bytes or BID_SIZE_UNKNOWN. By the one whose turn it is. */
-int bid_ask_begin_body(struct bid_ask *ask, uint64_t size);
+int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size);
 
 /*
  * A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence, nor

@@ -21,7 +21,7 @@
 
 #define NEGATIVE_MAX 100000
 
-static const uint64_t largest[BID_PUBLISHERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };
+static const uint64_t largest[BID_COMMIT_WORKERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };
 
 static void stop_threads(struct bid_broker *broker)
 {
@@ -29,41 +29,41 @@ static void stop_threads(struct bid_broker *broker)
 	broker->stopping = true;
 	pthread_cond_broadcast(&broker->has_job);
 	pthread_cond_broadcast(&broker->has_time);
-	pthread_cond_broadcast(&broker->has_awaiting);
+	pthread_cond_broadcast(&broker->has_lock_wait);
 	pthread_mutex_unlock(&broker->lock);
-	for (unsigned i = 0; i < broker->n_publishers; i++)
-		pthread_join(broker->publishers[i].thread, NULL);
-	if (broker->keeps_time)
-		pthread_join(broker->timekeeper, NULL);
-	if (broker->awaits)
-		pthread_join(broker->awaiter, NULL);
+	for (unsigned i = 0; i < broker->n_workers; i++)
+		pthread_join(broker->workers[i].thread, NULL);
+	if (broker->has_timer_thread)
+		pthread_join(broker->timer_thread, NULL);
+	if (broker->has_lock_waiter)
+		pthread_join(broker->lock_waiter, NULL);
 }
 
-static int start_publishers(struct bid_broker *broker)
+static int start_workers(struct bid_broker *broker)
 {
 	int r = 0;
 
-	while (r == 0 && broker->n_publishers < BID_PUBLISHERS) {
-		struct bid_publisher *publisher = &broker->publishers[broker->n_publishers];
+	while (r == 0 && broker->n_workers < BID_COMMIT_WORKERS) {
+		struct bid_commit_worker *worker = &broker->workers[broker->n_workers];
 
-		publisher->broker = broker;
-		publisher->largest = largest[broker->n_publishers];
-		r = bid_thread_start(&publisher->thread, "bid-publish", bid_broker_publish, publisher);
-		broker->n_publishers += r == 0;
+		worker->broker = broker;
+		worker->largest = largest[broker->n_workers];
+		r = bid_thread_start(&worker->thread, "bid-publish", bid_broker_run_worker, worker);
+		broker->n_workers += r == 0;
 	}
 	return r;
 }
 
 static int start_threads(struct bid_broker *broker)
 {
-	int r = start_publishers(broker);
+	int r = start_workers(broker);
 
 	if (r == 0)
-		r = bid_thread_start(&broker->timekeeper, "bid-time", bid_broker_keep_time, broker);
-	broker->keeps_time = r == 0;
+		r = bid_thread_start(&broker->timer_thread, "bid-time", bid_broker_run_timers, broker);
+	broker->has_timer_thread = r == 0;
 	if (r == 0)
-		r = bid_thread_start(&broker->awaiter, "bid-await", bid_broker_await, broker);
-	broker->awaits = r == 0;
+		r = bid_thread_start(&broker->lock_waiter, "bid-lock-wait", bid_broker_run_lock_waiter, broker);
+	broker->has_lock_waiter = r == 0;
 	if (r < 0)
 		stop_threads(broker);
 	return r;
@@ -79,7 +79,7 @@ static void init_locks(struct bid_broker *broker)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&broker->has_time, &monotonic);
-	pthread_cond_init(&broker->has_awaiting, &monotonic);
+	pthread_cond_init(&broker->has_lock_wait, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 }
 
@@ -87,8 +87,8 @@ static void init_locks(struct bid_broker *broker)
 static void release(struct bid_broker *broker)
 {
 	for (size_t i = 0; i < broker->n_sources; i++)
-		broker->asked[i].source->ops->free(broker->asked[i].source);
-	free(broker->asked);
+		broker->sources[i].source->ops->free(broker->sources[i].source);
+	free(broker->sources);
 	bid_heard_release(&broker->heard);
 	bid_tickets_release(&broker->tickets);
 	bid_absences_free(broker->absences);
@@ -98,7 +98,7 @@ static void release(struct bid_broker *broker)
 	bid_absences_free(broker->too_large);
 	bid_absences_free(broker->accepted);
 	bid_holds_free(broker->holds);
-	pthread_cond_destroy(&broker->has_awaiting);
+	pthread_cond_destroy(&broker->has_lock_wait);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
 	pthread_cond_destroy(&broker->has_job);
@@ -115,15 +115,15 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 		return -ENOMEM;
 	broker->store = store;
 	broker->config = *config;
-	if (config->race_ms == 0)
-		broker->config.race_ms = BID_RACE_MS;
-	TAILQ_INIT(&broker->flights);
+	if (config->hedge_ms == 0)
+		broker->config.hedge_ms = BID_HEDGE_MS;
+	TAILQ_INIT(&broker->downloads);
 	TAILQ_INIT(&broker->jobs);
-	TAILQ_INIT(&broker->races);
+	TAILQ_INIT(&broker->hedges);
 	TAILQ_INIT(&broker->windows);
 	TAILQ_INIT(&broker->limited);
 	TAILQ_INIT(&broker->lingering);
-	TAILQ_INIT(&broker->awaiting);
+	TAILQ_INIT(&broker->lock_waits);
 	bid_heard_init(&broker->heard);
 	init_locks(broker);
 
@@ -152,15 +152,15 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 
 int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 {
-	struct bid_asked *asked = reallocarray(broker->asked, broker->n_sources + 1, sizeof(*asked));
+	struct bid_source_state *state = reallocarray(broker->sources, broker->n_sources + 1, sizeof(*state));
 	int r;
 
-	if (!asked)
+	if (!state)
 		return -ENOMEM;
-	broker->asked = asked;
-	asked += broker->n_sources;
-	*asked = (struct bid_asked){ .source = source, .stats = { .name = source->name } };
-	r = bid_loop_init(&asked->loop, broker->n_sources);
+	broker->sources = state;
+	state += broker->n_sources;
+	*state = (struct bid_source_state){ .source = source, .stats = { .name = source->name } };
+	r = bid_loop_init(&state->loop, broker->n_sources);
 	if (r < 0)
 		return r;
 	broker->n_sources++;
@@ -182,7 +182,7 @@ static bool can_fetch(const struct bid_broker *broker, const struct bid_request 
 unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source)
 {
 	struct bid_request whole = { .id = request->id };
-	const char *name = broker->asked[source].source->name;
+	const char *name = broker->sources[source].source->name;
 	unsigned shortest = UINT_MAX;
 
 	if (!bid_kind_has_detail(request->kind))
@@ -202,7 +202,7 @@ static unsigned absent_for(const struct bid_broker *broker, const struct bid_req
 	unsigned shortest = UINT_MAX;
 
 	for (size_t i = 0; i < broker->n_sources && shortest > 0; i++) {
-		unsigned ttl = bid_absences_ttl(broker->absences, request, broker->asked[i].source->name);
+		unsigned ttl = bid_absences_ttl(broker->absences, request, broker->sources[i].source->name);
 		unsigned build = bid_broker_build_absent_s(broker, request, i);
 
 		if (build > ttl)
@@ -222,7 +222,7 @@ static bool may_improve(const struct bid_broker *broker, const struct bid_reques
 	       (bid_absences_ttl(broker->too_large, request, "") == 0 && absent_for(broker, request) == 0);
 }
 
-int bid_broker_look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
 	unsigned ttl = 0;
 	int r;
@@ -265,7 +265,7 @@ int bid_broker_look(struct bid_broker *broker, const struct bid_request *request
 
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_look(broker, request, ret_file, ret_ttl);
+	int r = bid_broker_lookup(broker, request, ret_file, ret_ttl);
 
 	if (r == -ENOENT)
 		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
@@ -294,7 +294,7 @@ int bid_broker_ticket(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 	return r;
 }
 
-/* The new waiter of @ticket, for bid_broker_materialise(); NULL if the ticket was used already. */
+/* The new waiter of @ticket, for bid_broker_fetch(); NULL if the ticket was used already. */
 static struct bid_waiter *claim(struct bid_broker *broker, uint64_t ticket)
 {
 	struct bid_waiter *waiter;
@@ -309,35 +309,35 @@ static struct bid_waiter *claim(struct bid_broker *broker, uint64_t ticket)
 	return waiter;
 }
 
-void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
+void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_flight *lead = NULL, *seen = NULL;
+	struct bid_download *lead = NULL, *seen = NULL;
 	uint64_t fetched = atomic_load(&broker->counts.fetched);
-	int r = bid_broker_look(broker, request, &file, NULL);
+	int r = bid_broker_lookup(broker, request, &file, NULL);
 	bool stale;
 
 	pthread_mutex_lock(&broker->lock);
-	/* another flight may have published it since the look, and be gone: each counts before it goes */
+	/* another download may have published it since the look, and be gone: each counts before it goes */
 	stale = atomic_load(&broker->counts.fetched) != fetched;
 	if (waiter->cancelled || broker->ending)
 		r = -EINTR;
 	else if (r == -EINPROGRESS)
-		r = bid_flight_join(broker, request, waiter, &lead, &seen);
+		r = bid_download_join(broker, request, waiter, &lead, &seen);
 	if (r != -EINPROGRESS)
 		bid_waiter_detach(broker, waiter);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (lead)
-		bid_flight_lead(lead, stale);
+		bid_download_lead(lead, stale);
 	if (r == -EINPROGRESS)
 		return;
 	bid_waiter_answer(broker, waiter, r, &file, seen);
 	if (seen)
-		bid_flight_put(seen);
+		bid_download_put(seen);
 }
 
-void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
+void bid_broker_fetch(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
 {
 	struct bid_waiter *waiter = claim(broker, ticket);
 	int r = 0;
@@ -347,12 +347,12 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 		return;
 	}
 	if (request->kind == BID_KIND_SECTION)
-		r = bid_instead_new(request, &waiter->instead);
+		r = bid_fallback_new(request, &waiter->fallback);
 	/* one after the other, three downloads could be waited for: all of it is one wait */
-	if (waiter->instead && broker->config.wait_ms > 0)
+	if (waiter->fallback && broker->config.wait_ms > 0)
 		waiter->until_ms = bid_clock_ms() + broker->config.wait_ms;
 	if (r == 0) {
-		bid_broker_seek(broker, waiter, request);
+		bid_broker_submit(broker, waiter, request);
 		return;
 	}
 	pthread_mutex_lock(&broker->lock);
@@ -363,7 +363,7 @@ void bid_broker_materialise(struct bid_broker *broker, uint64_t ticket, const st
 
 void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 {
-	struct bid_endings endings = { 0 };
+	struct bid_cancel_list cancels = { 0 };
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
@@ -373,47 +373,48 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 		waiter = NULL;
 	}
 	if (waiter) {
-		struct bid_flight *flight = waiter->flight;
+		struct bid_download *download = waiter->download;
 
-		bid_flight_leave(waiter);
-		if (bid_flight_abandoned(flight))
-			bid_flight_cancel(flight, &endings);
+		bid_download_leave(waiter);
+		if (bid_download_abandoned(download))
+			bid_download_cancel(download, &cancels);
 	}
 	pthread_mutex_unlock(&broker->lock);
 
 	if (waiter)
 		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
-	bid_endings_cancel(&endings);
+	bid_cancel_list_run(&cancels);
 }
 
 /* The one whose bytes are coming, or else that was asked last. Under the lock. */
-static const struct bid_ask *foremost(const struct bid_flight *flight)
+static const struct bid_attempt *foremost(const struct bid_download *download)
 {
-	const struct bid_ask *ask, *best = NULL;
+	const struct bid_attempt *attempt, *best = NULL;
 
-	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
-		if (!best || ask->received >= best->received)
-			best = ask;
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
+		if (!best || attempt->received >= best->received)
+			best = attempt;
 	return best;
 }
 
 /* Under the lock. */
-static void describe(const struct bid_flight *flight, int64_t now, struct bid_progress *ret_progress)
+static void describe(const struct bid_download *download, int64_t now, struct bid_progress *ret_progress)
 {
-	const struct bid_ask *ask = foremost(flight);
+	const struct bid_attempt *attempt = foremost(download);
 
 	*ret_progress = (struct bid_progress){
-		.received = ask ? ask->received : 0,
-		.size = ask ? ask->size : BID_SIZE_UNKNOWN,
-		.request = flight->request,
-		.waiters = flight->n_waiters,
-		.age_ms = (unsigned)(now - flight->started_ms),
+		.received = attempt ? attempt->received : 0,
+		.size = attempt ? attempt->size : BID_SIZE_UNKNOWN,
+		.request = download->request,
+		.waiters = download->n_waiters,
+		.age_ms = (unsigned)(now - download->started_ms),
 	};
-	/* the flight may be gone when the copy is read */
+	/* the download may be gone when the copy is read */
 	ret_progress->request.detail = NULL;
-	snprintf(ret_progress->detail, sizeof(ret_progress->detail), "%s", bid_detail_text(flight->request.detail));
-	if (ask)
-		snprintf(ret_progress->source, sizeof(ret_progress->source), "%s", flight->broker->asked[ask->source].source->name);
+	snprintf(ret_progress->detail, sizeof(ret_progress->detail), "%s", bid_detail_text(download->request.detail));
+	if (attempt)
+		snprintf(ret_progress->source, sizeof(ret_progress->source), "%s",
+			 download->broker->sources[attempt->source].source->name);
 }
 
 int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_progress *ret_progress)
@@ -423,25 +424,25 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t ticket, struct bid_p
 
 	pthread_mutex_lock(&broker->lock);
 	waiter = bid_tickets_get(&broker->tickets, ticket);
-	if (waiter && waiter->flight) {
-		describe(waiter->flight, bid_clock_ms(), ret_progress);
+	if (waiter && waiter->download) {
+		describe(waiter->download, bid_clock_ms(), ret_progress);
 		r = 0;
 	}
 	pthread_mutex_unlock(&broker->lock);
 	return r;
 }
 
-void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user)
+void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user)
 {
 	bid_auto_free struct bid_progress *copies = NULL;
-	struct bid_flight *flight;
+	struct bid_download *download;
 	int64_t now = bid_clock_ms();
 	size_t n = 0;
 
 	pthread_mutex_lock(&broker->lock);
-	copies = calloc(broker->n_flights + 1, sizeof(*copies));
-	for (flight = TAILQ_FIRST(&broker->flights); copies && flight; flight = TAILQ_NEXT(flight, link))
-		describe(flight, now, &copies[n++]);
+	copies = calloc(broker->n_downloads + 1, sizeof(*copies));
+	for (download = TAILQ_FIRST(&broker->downloads); copies && download; download = TAILQ_NEXT(download, link))
+		describe(download, now, &copies[n++]);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (!copies)
@@ -451,42 +452,42 @@ void bid_broker_each_flight(struct bid_broker *broker, int (*fn)(void *user, con
 			return;
 }
 
-/* A flight that bid_broker_free() has not ended yet, or NULL. Under the lock. */
-static struct bid_flight *still_wanted(struct bid_broker *broker)
+/* A download that bid_broker_free() has not ended yet, or NULL. Under the lock. */
+static struct bid_download *still_wanted(struct bid_broker *broker)
 {
-	struct bid_flight *flight = TAILQ_FIRST(&broker->flights);
+	struct bid_download *download = TAILQ_FIRST(&broker->downloads);
 
-	while (flight && flight->n_waiters == 0 && !bid_flight_cancellable(flight))
-		flight = TAILQ_NEXT(flight, link);
-	return flight;
+	while (download && download->n_waiters == 0 && !bid_download_cancellable(download))
+		download = TAILQ_NEXT(download, link);
+	return download;
 }
 
 /* Answer every waiter and cancel every transfer, then wait until the last has ended. */
-static void end_flights(struct bid_broker *broker)
+static void end_downloads(struct bid_broker *broker)
 {
-	struct bid_flight *flight;
+	struct bid_download *download;
 
 	pthread_mutex_lock(&broker->lock);
 	broker->ending = true;
-	while ((flight = still_wanted(broker))) {
+	while ((download = still_wanted(broker))) {
 		struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-		struct bid_endings endings = { 0 };
+		struct bid_cancel_list cancels = { 0 };
 
-		bid_flight_take_waiters(flight, &waiters);
-		bid_flight_cancel(flight, &endings);
-		bid_flight_ref(flight);
+		bid_download_take_waiters(download, &waiters);
+		bid_download_cancel(download, &cancels);
+		bid_download_ref(download);
 		pthread_mutex_unlock(&broker->lock);
 
-		bid_flight_answer(flight, &waiters, -EINTR, NULL);
-		bid_endings_cancel(&endings);
+		bid_download_answer(download, &waiters, -EINTR, NULL);
+		bid_cancel_list_run(&cancels);
 
 		pthread_mutex_lock(&broker->lock);
-		bid_flight_unref(flight);
+		bid_download_unref(download);
 	}
-	while (broker->n_flights > 0 || broker->n_asks > 0)
+	while (broker->n_downloads > 0 || broker->n_attempts > 0)
 		pthread_cond_wait(&broker->idle, &broker->lock);
-	while ((flight = TAILQ_FIRST(&broker->lingering)))
-		bid_flight_end_linger(flight);
+	while ((download = TAILQ_FIRST(&broker->lingering)))
+		bid_download_end_linger(download);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -511,7 +512,7 @@ void bid_broker_free(struct bid_broker *broker)
 {
 	if (!broker)
 		return;
-	end_flights(broker);
+	end_downloads(broker);
 	stop_threads(broker);
 	end_tickets(broker);
 	release(broker);

@@ -2,21 +2,21 @@
 /*
  * What the files of the broker share:
  *
- *   broker.c	the interface: find, tickets, materialise, cancel
- *   flight.c	who waits for which download; how a download ends
- *   await.c	what becomes of a flight whose request another process fetches; its thread
- *   race.c	which sources a flight asks, and when
- *   loop.c	which sources ask this broker in turn
- *   ask.c	one source that is asked for one flight: start, receive
- *   refresh.c	what was said is forgotten, at a caller's wish
- *   offline.c	no source is asked, at a caller's wish
- *   along.c	what is fetched along with what was fetched
- *   instead.c	what is asked for in place of a section that no source has
- *   publisher.c	the threads that decide what a source delivered: commit, go on with the race, end
- *   timekeeper.c	the thread that ends waits and lingering results, and lets another source join a race
- *   tally.c	verdicts, counters, messages
- *   heard.c	what each source said last, to be shown
- *   failures.c	the last troubles, to be shown
+ *   broker.c		the interface: find, tickets, fetch, cancel
+ *   download.c		who waits for which download; how a download ends
+ *   lock_waiter.c	what becomes of a download whose request another process fetches; its thread
+ *   scheduler.c		which sources a download asks, and when
+ *   loop.c		which sources ask this broker in turn
+ *   attempt.c		one source that is asked for one download: start, receive
+ *   refresh.c		forget what sources said, at a caller's wish
+ *   offline.c		ask no source, at a caller's wish
+ *   prefetch.c		fetch what a file that was fetched refers to
+ *   fallback.c		fetch a whole file in place of a section that no source has
+ *   commit_worker.c	the threads that decide what a source delivered: commit, ask the next, end
+ *   timers.c		the thread that ends waits and lingering results, and starts hedged requests
+ *   stats.c		reports, counters, messages
+ *   responses.c		what each source said last, to be shown
+ *   failures.c		the last troubles, to be shown
  */
 #ifndef BID_BROKER_PRIVATE_H
 #define BID_BROKER_PRIVATE_H
@@ -32,21 +32,21 @@
 #include "broker/handle.h"
 #include "broker/responses.h"
 
-#define BID_FLIGHT_BUCKETS 1024
-#define BID_RACE_MAX	   3 /* sources that are asked at once for one request ... */
-#define BID_RACE_MOST	   8 /* ... with those that have said nothing for too long */
+#define BID_DOWNLOAD_BUCKETS 1024
+#define BID_PARALLEL_MAX	   3 /* sources that are asked at once for one request ... */
+#define BID_PARALLEL_MOST	   8 /* ... with those that have said nothing for too long */
 #define BID_STRIKES_MAX \
 	3 /* wrong answers since it last delivered, and a source is benched: not asked for a while, then for one request */
 #define BID_BENCH_MIN_MS 5000 /* for how long; each wrong answer after that doubles it */
 #define BID_BENCH_MAX_MS (10 * 60 * 1000)
-#define BID_RACE_MS	 300
-#define BID_RACE_SILENT	 10 /* times race_ms, and a source is silent for too long */
+#define BID_HEDGE_MS	 300
+#define BID_PARALLEL_SILENT	 10 /* times hedge_ms, and a source is silent for too long */
 
-struct bid_ask;
-struct bid_flight;
+struct bid_attempt;
+struct bid_download;
 
-TAILQ_HEAD(bid_flights, bid_flight);
-TAILQ_HEAD(bid_asks, bid_ask);
+TAILQ_HEAD(bid_downloads, bid_download);
+TAILQ_HEAD(bid_attempts, bid_attempt);
 
 /* A trouble that was logged a short while ago. */
 struct bid_trouble {
@@ -63,7 +63,7 @@ struct bid_loop {
 };
 
 /* A source and what it did so far. */
-struct bid_asked {
+struct bid_source_state {
 	struct bid_source *source; /* owned */
 	struct bid_source_stats stats; /* under the broker's lock */
 	struct bid_trouble troubles[4]; /* under the broker's lock */
@@ -73,16 +73,16 @@ struct bid_asked {
 };
 
 /*
- * One of the threads that decide what became of asks: of those that have no more to be committed than it takes, so that what is
+ * One of the threads that decide what became of attempts: of those that have no more to be committed than it takes, so that what is
  * quickly done never waits for the disk. The last one evicts as well.
  */
-struct bid_publisher {
+struct bid_commit_worker {
 	struct bid_broker *broker;
 	uint64_t largest; /* bytes */
 	pthread_t thread;
 };
 
-#define BID_PUBLISHERS 4
+#define BID_COMMIT_WORKERS 4
 
 struct bid_broker {
 	struct bid_store *store; /* not owned */
@@ -94,7 +94,7 @@ struct bid_broker {
 	struct bid_absences *accepted; /* of what other bytes are taken, for a while; have their own lock */
 	struct bid_holds *holds; /* of all processes that fetch into the store; have their own lock */
 	struct bid_absences *too_large; /* there, above the limit, or absent at each source; have their own lock */
-	struct bid_asked *asked; /* does not change from the first request on */
+	struct bid_source_state *sources; /* does not change from the first request on */
 	size_t n_sources;
 	uint64_t sources_hold; /* what stands for them (bid_hold_source()) */
 	_Atomic bool offline; /* none of them is asked */
@@ -103,32 +103,32 @@ struct bid_broker {
 	pthread_mutex_t lock;
 	struct bid_tickets tickets;
 	size_t n_waiting;
-	struct bid_flight *buckets[BID_FLIGHT_BUCKETS]; /* by request: those that can be joined, and lingering results */
-	struct bid_flights flights; /* all that have not ended */
-	size_t n_flights;
-	size_t n_asks; /* of ended flights too */
-	size_t favourite; /* the index of the source that is asked first */
-	struct bid_asks jobs; /* what the publishers have to decide */
-	struct bid_flights races; /* those in which another source is to be asked, as below */
-	struct bid_flights windows; /* those with an open window; all are equally long: the first is the first to end */
+	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: those that can be joined, and lingering results */
+	struct bid_downloads downloads; /* all that have not ended */
+	size_t n_downloads;
+	size_t n_attempts; /* of ended downloads too */
+	size_t preferred; /* the index of the source that is asked first */
+	struct bid_attempts jobs; /* what the commit workers have to decide */
+	struct bid_downloads hedges; /* those in which another source is to be asked, as below */
+	struct bid_downloads windows; /* those with an open window; all are equally long: the first is the first to end */
 	struct bid_waiters limited; /* those who wait with an end of their own, by that */
-	struct bid_flights lingering; /* results still to be given to late comers, as above */
-	struct bid_flights awaiting; /* those that wait for another process, and are not being looked at by the thread */
-	size_t n_awaiting; /* with the one that is */
+	struct bid_downloads lingering; /* results still to be given to late comers, as above */
+	struct bid_downloads lock_waits; /* those that wait for another process, and are not being looked at by the thread */
+	size_t n_lock_waits; /* with the one that is */
 	struct bid_failures failures;
 	struct bid_heard_list heard;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first one in races, windows, limited or lingering */
-	pthread_cond_t has_awaiting; /* one in awaiting */
-	pthread_cond_t idle; /* no flight is left, or no ask */
+	pthread_cond_t has_lock_wait; /* one in awaiting */
+	pthread_cond_t idle; /* no download is left, or no attempt */
 	bool ending; /* bid_broker_free() is at work: nothing new begins */
-	bool stopping; /* and has seen the last flight end: threads return */
+	bool stopping; /* and has seen the last download end: threads return */
 
-	struct bid_publisher publishers[BID_PUBLISHERS];
-	unsigned n_publishers; /* that were started */
-	bool keeps_time, awaits; /* the next two were started */
-	pthread_t timekeeper;
-	pthread_t awaiter;
+	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
+	unsigned n_workers; /* that were started */
+	bool has_timer_thread, has_lock_waiter; /* the next two were started */
+	pthread_t timer_thread;
+	pthread_t lock_waiter;
 
 	struct {
 		_Atomic uint64_t hits, fetched, absent, unknown, rejected, interrupted;
@@ -142,13 +142,13 @@ struct bid_broker {
 unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source);
 
 /* bid_broker_find() without counting what is not to be had. */
-int bid_broker_look(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */
-void bid_broker_seek(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
+void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
 /* The bodies of the threads; of a struct bid_publisher, and of the struct bid_broker. */
-void *bid_broker_publish(void *publisher);
-void *bid_broker_keep_time(void *broker);
+void *bid_broker_run_worker(void *worker);
+void *bid_broker_run_timers(void *broker);
 
 #endif

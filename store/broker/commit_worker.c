@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The publishers: commits wait for the disk, which the thread of a source must not. */
+/* The commit workers: commits wait for the disk, which the thread of a source must not. */
 #include "broker/download.h"
 
 #include <errno.h>
@@ -11,23 +11,23 @@
 #include "base/log.h"
 
 /* What the source said, in the light of what the receiver found. */
-static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
+static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
 {
-	const struct bid_said *said = &ask->said;
+	const struct bid_said *said = &attempt->said;
 
-	if (ask->looped && said->outcome == BID_OUTCOME_CANCELLED) {
+	if (attempt->looped && said->outcome == BID_OUTCOME_CANCELLED) {
 		*ret_text = "asks this mount for the same";
 		return BID_OUTCOME_UNREACHABLE;
 	}
-	if (ask->receive_error == 0) {
+	if (attempt->receive_error == 0) {
 		*ret_text = said->text;
 		return said->outcome;
 	}
-	*ret_text = ask->reason;
+	*ret_text = attempt->reason;
 	/* an artifact may be as large; but to find that out costs as much each time */
-	if (ask->endless)
+	if (attempt->endless)
 		return BID_OUTCOME_REJECTED;
-	switch (ask->receive_error) {
+	switch (attempt->receive_error) {
 	case -EBADMSG:
 		return BID_OUTCOME_REJECTED;
 	case -EFBIG:
@@ -37,45 +37,45 @@ static enum bid_outcome outcome_of(struct bid_ask *ask, const char **ret_text)
 	}
 }
 
-static struct bid_origin origin_of(const struct bid_ask *ask)
+static struct bid_origin origin_of(const struct bid_attempt *attempt)
 {
 	return (struct bid_origin){
 		.how = "fetched",
-		.server = ask->flight->broker->asked[ask->source].source->name,
-		.url = ask->said.url,
-		.file = ask->said.file,
-		.archive = ask->said.archive,
-		.ima_signature = ask->said.ima_signature,
-		.modified = ask->said.modified,
+		.server = attempt->download->broker->sources[attempt->source].source->name,
+		.url = attempt->said.url,
+		.file = attempt->said.file,
+		.archive = attempt->said.archive,
+		.ima_signature = attempt->said.ima_signature,
+		.modified = attempt->said.modified,
 	};
 }
 
 /* Commit what was received. Returns found, rejected or failed; with failed, @ret_error is set. */
-static enum bid_outcome publish(struct bid_ask *ask, struct bid_file *ret_file, const char **ret_text, int *ret_error)
+static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *ret_file, const char **ret_text, int *ret_error)
 {
-	struct bid_origin origin = origin_of(ask);
+	struct bid_origin origin = origin_of(attempt);
 	int r = 0;
 
 	/* a source that found it, but sent no byte: the commit will say what is wrong with that */
-	if (!ask->txn)
-		r = bid_ask_begin_body(ask, 0);
-	if (r == 0 && ask->size != BID_SIZE_UNKNOWN && ask->size != ask->received) {
-		snprintf(ask->reason, sizeof(ask->reason), "%llu bytes, of %llu that were announced",
-			 (unsigned long long)ask->received, (unsigned long long)ask->size);
-		*ret_text = ask->reason;
+	if (!attempt->txn)
+		r = bid_attempt_begin_body(attempt, 0);
+	if (r == 0 && attempt->size != BID_SIZE_UNKNOWN && attempt->size != attempt->received) {
+		snprintf(attempt->reason, sizeof(attempt->reason), "%llu bytes, of %llu that were announced",
+			 (unsigned long long)attempt->received, (unsigned long long)attempt->size);
+		*ret_text = attempt->reason;
 		return BID_OUTCOME_REJECTED;
 	}
 	if (r == 0)
-		r = bid_txn_commit(ask->txn, &origin, ret_file);
+		r = bid_txn_commit(attempt->txn, &origin, ret_file);
 	if (r == 0)
 		return BID_OUTCOME_FOUND;
 
 	if (r == -EBADMSG || r == -ESTALE) {
-		const char *reason = bid_txn_reason(ask->txn);
+		const char *reason = bid_txn_reason(attempt->txn);
 
-		ask->changed = r == -ESTALE;
-		snprintf(ask->reason, sizeof(ask->reason), "%s", *reason ? reason : bid_strerror(r));
-		*ret_text = ask->reason;
+		attempt->changed = r == -ESTALE;
+		snprintf(attempt->reason, sizeof(attempt->reason), "%s", *reason ? reason : bid_strerror(r));
+		*ret_text = attempt->reason;
 		return BID_OUTCOME_REJECTED;
 	}
 	*ret_error = bid_local_error(r);
@@ -83,31 +83,31 @@ static enum bid_outcome publish(struct bid_ask *ask, struct bid_file *ret_file, 
 	return BID_OUTCOME_FAILED;
 }
 
-static void note_fetched(const struct bid_ask *ask)
+static void note_fetched(const struct bid_attempt *attempt)
 {
-	struct bid_flight *flight = ask->flight;
-	struct bid_broker *broker = flight->broker;
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
 	char name[BID_NAME_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
-	bid_absences_forget(broker->absences, &flight->request, broker->asked[ask->source].source->name);
-	bid_absences_forget(broker->too_large, &flight->request, "");
-	bid_absences_forget(broker->accepted, &flight->request, "");
-	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)ask->received, broker->asked[ask->source].source->name,
-		 bid_request_name(&flight->request, name));
+	bid_absences_forget(broker->absences, &download->request, broker->sources[attempt->source].source->name);
+	bid_absences_forget(broker->too_large, &download->request, "");
+	bid_absences_forget(broker->accepted, &download->request, "");
+	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received,
+		 broker->sources[attempt->source].source->name, bid_request_name(&download->request, name));
 }
 
 /*
  * Remember a "no". Not to a section: debuginfod of elfutils 0.192 and later says "no" to what it has just served, as long as it has
  * the section in its cache.
  */
-static void note_absent(const struct bid_ask *ask)
+static void note_absent(const struct bid_attempt *attempt)
 {
-	const struct bid_request *request = &ask->flight->request;
-	struct bid_broker *broker = ask->flight->broker;
+	const struct bid_request *request = &attempt->download->request;
+	struct bid_broker *broker = attempt->download->broker;
 
 	if (request->kind != BID_KIND_SECTION &&
-	    bid_absences_add(broker->absences, request, broker->asked[ask->source].source->name) < 0)
+	    bid_absences_add(broker->absences, request, broker->sources[attempt->source].source->name) < 0)
 		bid_warning("out of memory: what is absent is not remembered as that");
 }
 
@@ -116,10 +116,10 @@ static void note_absent(const struct bid_ask *ask)
  * its next update, or once a proxy is set right: it is kept, in @said, from being asked again and again, but never for longer than
  * at first, and not beyond this program.
  */
-static void note_useless(const struct bid_ask *ask, struct bid_absences *said)
+static void note_useless(const struct bid_attempt *attempt, struct bid_absences *said)
 {
-	const struct bid_request *request = &ask->flight->request;
-	const char *name = ask->flight->broker->asked[ask->source].source->name;
+	const struct bid_request *request = &attempt->download->request;
+	const char *name = attempt->download->broker->sources[attempt->source].source->name;
 
 	bid_absences_forget(said, request, name);
 	if (bid_absences_add(said, request, name) < 0)
@@ -127,126 +127,127 @@ static void note_useless(const struct bid_ask *ask, struct bid_absences *said)
 }
 
 /* What was refused is worth a look: by whom it was sent, and what it is. */
-static void keep_evidence(struct bid_ask *ask, const char *reason)
+static void keep_evidence(struct bid_attempt *attempt, const char *reason)
 {
-	struct bid_origin origin = origin_of(ask);
-	struct bid_evidence evidence = { .origin = &origin, .reason = reason, .announced = ask->size };
-	int r = ask->txn && ask->received > 0 ? bid_txn_quarantine(ask->txn, &evidence) : 0;
+	struct bid_origin origin = origin_of(attempt);
+	struct bid_evidence evidence = { .origin = &origin, .reason = reason, .announced = attempt->size };
+	int r = attempt->txn && attempt->received > 0 ? bid_txn_quarantine(attempt->txn, &evidence) : 0;
 
 	if (r < 0)
 		bid_debug("%s: no evidence is kept of what %s sent", bid_strerror(r), origin.server);
 }
 
-/* The source gave an answer, and the flight is still for it. Frees @ask. */
-static void decide(struct bid_ask *ask, enum bid_outcome outcome, const char *text)
+/* The source gave an answer, and the download is still for it. Frees @attempt. */
+static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_flight *flight = ask->flight;
+	struct bid_download *download = attempt->download;
 	struct bid_id alt = { 0 };
-	int error = ask->receive_error;
+	int error = attempt->receive_error;
 	bool over;
 
 	if (outcome == BID_OUTCOME_FOUND)
-		outcome = publish(ask, &file, &text, &error);
+		outcome = publish(attempt, &file, &text, &error);
 	if (outcome == BID_OUTCOME_REJECTED)
-		keep_evidence(ask, text);
-	bid_flight_verdict(flight, ask, outcome, text);
+		keep_evidence(attempt, text);
+	bid_download_report(download, attempt, outcome, text);
 	if (outcome == BID_OUTCOME_FOUND) {
-		note_fetched(ask);
-		alt = bid_txn_alt(ask->txn);
+		note_fetched(attempt);
+		alt = bid_txn_alt(attempt->txn);
 	} else if (outcome == BID_OUTCOME_ABSENT) {
-		note_absent(ask);
+		note_absent(attempt);
 	} else if (outcome == BID_OUTCOME_UNSUPPORTED) {
-		note_useless(ask, flight->broker->unsupported);
+		note_useless(attempt, download->broker->unsupported);
 	} else if (outcome == BID_OUTCOME_REJECTED) {
-		note_useless(ask, flight->broker->wrong);
-	} else if (outcome == BID_OUTCOME_REFUSED && ask->said.lasting) {
-		note_useless(ask, flight->broker->refused);
+		note_useless(attempt, download->broker->wrong);
+	} else if (outcome == BID_OUTCOME_REFUSED && attempt->said.lasting) {
+		note_useless(attempt, download->broker->refused);
 	}
 	/* our own disk's trouble ends it, too: another source's bytes would meet the same; but one may announce more than it has */
-	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_ask_has_no_room(ask));
-	/* while the ask is still in it, or whoever looks at the race next would find it at its end */
+	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));
+	/* while the attempt is still in it, or whoever looks at the race next would find it at its end */
 	if (over)
-		bid_flight_claim(flight);
+		bid_download_claim(download);
 	if (outcome == BID_OUTCOME_FOUND) {
 		/* of a small file this is known no sooner */
-		bid_race_won(ask, true);
-		bid_flight_verdict_overtaken(flight, ask->source);
+		bid_scheduler_won(attempt, true);
+		bid_download_report_overtaken(download, attempt->source);
 	}
-	bid_race_leave(ask, true);
+	bid_scheduler_leave(attempt, true);
 	if (over)
-		bid_flight_end(flight, error, &file);
+		bid_download_end(download, error, &file);
 	else
-		bid_race_step(flight);
+		bid_scheduler_step(download);
 	if (alt.len > 0)
-		bid_flight_fetch_along(flight, &alt);
+		bid_download_prefetch(download, &alt);
 }
 
-/* @useless: the flight is over, or nobody wants it. */
-static void take(struct bid_ask *ask, bool useless)
+/* @useless: the download is over, or nobody wants it. */
+static void take(struct bid_attempt *attempt, bool useless)
 {
-	struct bid_flight *flight = ask->flight;
+	struct bid_download *download = attempt->download;
 	const char *text;
-	enum bid_outcome outcome = outcome_of(ask, &text);
+	enum bid_outcome outcome = outcome_of(attempt, &text);
 
 	/* one that has lost may have come to its end all the same: what it says counts */
-	if (!useless && (!ask->lost || outcome != BID_OUTCOME_CANCELLED)) {
-		decide(ask, outcome, text);
+	if (!useless && (!attempt->lost || outcome != BID_OUTCOME_CANCELLED)) {
+		decide(attempt, outcome, text);
 		return;
 	}
-	bid_ask_count(ask, BID_OUTCOME_CANCELLED);
-	bid_race_leave(ask, false);
-	bid_race_step(flight);
+	bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
+	bid_scheduler_leave(attempt, false);
+	bid_scheduler_step(download);
 }
 
 /* How many bytes are to be examined and brought to the disk? To evict takes longer than any. */
-static uint64_t work_of(const struct bid_ask *ask)
+static uint64_t work_of(const struct bid_attempt *attempt)
 {
-	if (ask->room != BID_ASK_ROOM_ENOUGH)
+	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH)
 		return UINT64_MAX;
-	return ask->said.outcome == BID_OUTCOME_FOUND && ask->receive_error == 0 ? ask->received : 0;
+	return attempt->said.outcome == BID_OUTCOME_FOUND && attempt->receive_error == 0 ? attempt->received : 0;
 }
 
 /* Under the lock. */
-static struct bid_ask *next_job(const struct bid_publisher *publisher)
+static struct bid_attempt *next_job(const struct bid_commit_worker *worker)
 {
-	struct bid_ask *ask;
+	struct bid_attempt *attempt;
 
-	for (ask = TAILQ_FIRST(&publisher->broker->jobs); ask; ask = TAILQ_NEXT(ask, job))
-		if ((ask->room != BID_ASK_ROOM_ENOUGH || !ask->flight->decided_on) && work_of(ask) <= publisher->largest)
-			return ask;
+	for (attempt = TAILQ_FIRST(&worker->broker->jobs); attempt; attempt = TAILQ_NEXT(attempt, job))
+		if ((attempt->room != BID_ATTEMPT_ROOM_ENOUGH || !attempt->download->decided_on) &&
+		    work_of(attempt) <= worker->largest)
+			return attempt;
 	return NULL;
 }
 
-void *bid_broker_publish(void *user)
+void *bid_broker_run_worker(void *user)
 {
-	const struct bid_publisher *publisher = user;
-	struct bid_broker *broker = publisher->broker;
+	const struct bid_commit_worker *worker = user;
+	struct bid_broker *broker = worker->broker;
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		struct bid_ask *ask = next_job(publisher);
-		struct bid_flight *flight;
+		struct bid_attempt *attempt = next_job(worker);
+		struct bid_download *download;
 		bool useless;
 
-		if (!ask) {
+		if (!attempt) {
 			pthread_cond_wait(&broker->has_job, &broker->lock);
 			continue;
 		}
-		TAILQ_REMOVE(&broker->jobs, ask, job);
-		if (ask->room != BID_ASK_ROOM_ENOUGH) {
-			bid_ask_make_room(ask);
+		TAILQ_REMOVE(&broker->jobs, attempt, job);
+		if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH) {
+			bid_attempt_make_room(attempt);
 			continue;
 		}
-		flight = ask->flight;
-		flight->decided_on = true;
-		bid_flight_ref(flight);
-		useless = flight->phase != BID_PHASE_FLYING || flight->cancelled || broker->ending;
+		download = attempt->download;
+		download->decided_on = true;
+		bid_download_ref(download);
+		useless = download->state != BID_DOWNLOAD_RUNNING || download->cancelled || broker->ending;
 		pthread_mutex_unlock(&broker->lock);
-		take(ask, useless);
+		take(attempt, useless);
 		pthread_mutex_lock(&broker->lock);
-		flight->decided_on = false;
-		bid_flight_unref(flight);
+		download->decided_on = false;
+		bid_download_unref(download);
 		/* what waited for this may be for another to do */
 		if (!TAILQ_EMPTY(&broker->jobs))
 			pthread_cond_broadcast(&broker->has_job);

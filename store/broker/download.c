@@ -12,152 +12,152 @@
 #include "broker/fallback.h"
 #include "broker/request.h"
 
-/* Flights are few and short-lived: nobody can fill a chain for long, so no seed. */
-static struct bid_flight **bucket(struct bid_broker *broker, const struct bid_request *request)
+/* Downloads are few and short-lived: nobody can fill a chain for long, so no seed. */
+static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
 {
-	return &broker->buckets[bid_request_hash(request, 0) % BID_FLIGHT_BUCKETS];
+	return &broker->buckets[bid_request_hash(request, 0) % BID_DOWNLOAD_BUCKETS];
 }
 
-static struct bid_flight *find(struct bid_broker *broker, const struct bid_request *request)
+static struct bid_download *find(struct bid_broker *broker, const struct bid_request *request)
 {
-	struct bid_flight *flight = *bucket(broker, request);
+	struct bid_download *download = *bucket(broker, request);
 
-	while (flight && !bid_request_equal(&flight->request, request))
-		flight = flight->next;
-	return flight;
+	while (download && !bid_request_equal(&download->request, request))
+		download = download->next;
+	return download;
 }
 
-static void flight_free(struct bid_flight *flight)
+static void download_free(struct bid_download *download)
 {
-	for (size_t i = 0; i < flight->n_verdicts; i++) {
-		free((char *)flight->verdicts[i].url);
-		free((char *)flight->verdicts[i].led_to);
-		free((char *)flight->verdicts[i].before);
+	for (size_t i = 0; i < download->n_reports; i++) {
+		free((char *)download->reports[i].url);
+		free((char *)download->reports[i].led_to);
+		free((char *)download->reports[i].before);
 	}
-	bid_request_release(&flight->request);
-	free(flight->texts);
-	free(flight->runners);
-	free(flight);
+	bid_request_release(&download->request);
+	free(download->texts);
+	free(download->candidates);
+	free(download);
 }
 
-static struct bid_flight *flight_new(struct bid_broker *broker, const struct bid_request *request)
+static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
 {
-	struct bid_flight *flight = calloc(1, sizeof(*flight) + broker->n_sources * sizeof(*flight->verdicts));
-	struct bid_flight **at = bucket(broker, request);
+	struct bid_download *download = calloc(1, sizeof(*download) + broker->n_sources * sizeof(*download->reports));
+	struct bid_download **at = bucket(broker, request);
 
-	if (!flight)
+	if (!download)
 		return NULL;
-	flight->texts = calloc(broker->n_sources, sizeof(*flight->texts));
-	flight->runners = calloc(broker->n_sources, sizeof(*flight->runners));
-	if (!flight->texts || !flight->runners) {
-		flight_free(flight);
+	download->texts = calloc(broker->n_sources, sizeof(*download->texts));
+	download->candidates = calloc(broker->n_sources, sizeof(*download->candidates));
+	if (!download->texts || !download->candidates) {
+		download_free(download);
 		return NULL;
 	}
-	flight->broker = broker;
-	flight->request = bid_request_keep(request);
-	flight->started_ms = bid_clock_ms();
-	flight->width = 1;
-	flight->refs = 1;
-	TAILQ_INIT(&flight->waiters);
-	TAILQ_INIT(&flight->asks);
+	download->broker = broker;
+	download->request = bid_request_keep(request);
+	download->started_ms = bid_clock_ms();
+	download->max_parallel = 1;
+	download->refs = 1;
+	TAILQ_INIT(&download->waiters);
+	TAILQ_INIT(&download->attempts);
 
-	flight->next = *at;
-	*at = flight;
-	flight->joinable = true;
-	TAILQ_INSERT_TAIL(&broker->flights, flight, link);
-	broker->n_flights++;
-	return flight;
+	download->next = *at;
+	*at = download;
+	download->joinable = true;
+	TAILQ_INSERT_TAIL(&broker->downloads, download, link);
+	broker->n_downloads++;
+	return download;
 }
 
-void bid_flight_ref(struct bid_flight *flight)
+void bid_download_ref(struct bid_download *download)
 {
-	flight->refs++;
+	download->refs++;
 }
 
-void bid_flight_unref(struct bid_flight *flight)
+void bid_download_unref(struct bid_download *download)
 {
-	if (--flight->refs > 0)
+	if (--download->refs > 0)
 		return;
-	flight_free(flight);
+	download_free(download);
 }
 
-void bid_flight_put(struct bid_flight *flight)
+void bid_download_put(struct bid_download *download)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	bid_flight_unref(flight);
+	bid_download_unref(download);
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Let nobody join @flight from here on: the next who comes starts another. Under the lock. */
-static void retire(struct bid_flight *flight)
+/* Let nobody join @download from here on: the next who comes starts another. Under the lock. */
+static void retire(struct bid_download *download)
 {
-	struct bid_flight **at = bucket(flight->broker, &flight->request);
+	struct bid_download **at = bucket(download->broker, &download->request);
 
-	if (!flight->joinable)
+	if (!download->joinable)
 		return;
-	while (*at != flight)
+	while (*at != download)
 		at = &(*at)->next;
-	*at = flight->next;
-	flight->joinable = false;
+	*at = download->next;
+	download->joinable = false;
 }
 
-bool bid_flight_cancellable(const struct bid_flight *flight)
+bool bid_download_cancellable(const struct bid_download *download)
 {
-	const struct bid_ask *ask;
+	const struct bid_attempt *attempt;
 
 	/* what a source has delivered is decided on: it may be kept, for who comes next */
-	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
-		if (ask->phase == BID_ASK_DECIDING)
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
+		if (attempt->state == BID_ATTEMPT_DECIDING)
 			return false;
-	return (flight->phase == BID_PHASE_FLYING || flight->phase == BID_PHASE_AWAITING) && !flight->cancelled;
+	return (download->state == BID_DOWNLOAD_RUNNING || download->state == BID_DOWNLOAD_LOCKED) && !download->cancelled;
 }
 
-void bid_flight_cancel(struct bid_flight *flight, struct bid_endings *endings)
+void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels)
 {
-	if (!bid_flight_cancellable(flight))
+	if (!bid_download_cancellable(download))
 		return;
-	flight->cancelled = true;
-	retire(flight);
-	bid_race_stop(flight, NULL, endings);
+	download->cancelled = true;
+	retire(download);
+	bid_scheduler_stop(download, NULL, cancels);
 }
 
-bool bid_flight_abandoned(const struct bid_flight *flight)
+bool bid_download_abandoned(const struct bid_download *download)
 {
-	return flight->n_waiters == 0 && !flight->timed_out;
+	return download->n_waiters == 0 && !download->timed_out;
 }
 
-static void close_window(struct bid_flight *flight)
+static void close_window(struct bid_download *download)
 {
-	if (flight->windowed)
-		TAILQ_REMOVE(&flight->broker->windows, flight, timer);
-	flight->windowed = false;
+	if (download->windowed)
+		TAILQ_REMOVE(&download->broker->windows, download, timer);
+	download->windowed = false;
 }
 
-static void open_window(struct bid_flight *flight, int64_t now)
+static void open_window(struct bid_download *download, int64_t now)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 
-	close_window(flight);
-	flight->until_ms = now + broker->config.wait_ms;
-	flight->windowed = true;
-	TAILQ_INSERT_TAIL(&broker->windows, flight, timer);
-	if (TAILQ_FIRST(&broker->windows) == flight)
+	close_window(download);
+	download->until_ms = now + broker->config.wait_ms;
+	download->windowed = true;
+	TAILQ_INSERT_TAIL(&broker->windows, download, timer);
+	if (TAILQ_FIRST(&broker->windows) == download)
 		pthread_cond_signal(&broker->has_time);
 }
 
-/* May somebody who comes now wait for @flight? */
-static bool admit(struct bid_flight *flight, int64_t now)
+/* May somebody who comes now wait for @download? */
+static bool admit(struct bid_download *download, int64_t now)
 {
-	if (flight->broker->config.wait_ms == 0)
+	if (download->broker->config.wait_ms == 0)
 		return true;
-	if (now < flight->until_ms)
+	if (now < download->until_ms)
 		return true;
 	/* waiters of a window that is over, but not yet sent away, must not be kept by a new one */
-	if (flight->n_waiters > 0 || now < flight->until_ms + BID_WINDOW_GRACE)
+	if (download->n_waiters > 0 || now < download->until_ms + BID_WINDOW_GRACE)
 		return false;
-	open_window(flight, now);
+	open_window(download, now);
 	return true;
 }
 
@@ -175,82 +175,82 @@ static void limit(struct bid_broker *broker, struct bid_waiter *waiter)
 		pthread_cond_signal(&broker->has_time);
 }
 
-static void queue(struct bid_flight *flight, struct bid_waiter *waiter)
+static void queue(struct bid_download *download, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
-	waiter->flight = flight;
-	flight->wanted |= waiter->fn != NULL;
-	TAILQ_INSERT_TAIL(&flight->waiters, waiter, link);
-	flight->n_waiters++;
-	flight->broker->n_waiting++;
+	waiter->download = download;
+	download->wanted |= waiter->fn != NULL;
+	TAILQ_INSERT_TAIL(&download->waiters, waiter, link);
+	download->n_waiters++;
+	download->broker->n_waiting++;
 	if (waiter->until_ms)
-		limit(flight->broker, waiter);
+		limit(download->broker, waiter);
 }
 
-int bid_flight_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
-		    struct bid_flight **ret_lead, struct bid_flight **ret_seen)
+int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
+		      struct bid_download **ret_lead, struct bid_download **ret_seen)
 {
 	int64_t now = bid_clock_ms();
-	struct bid_flight *flight = find(broker, request);
+	struct bid_download *download = find(broker, request);
 	int error;
 
-	if (flight && flight->phase == BID_PHASE_ENDED && now >= flight->until_ms) {
-		bid_flight_end_linger(flight);
-		flight = NULL;
+	if (download && download->state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
+		bid_download_end_linger(download);
+		download = NULL;
 	}
-	if (!flight) {
-		flight = flight_new(broker, request);
-		if (!flight)
+	if (!download) {
+		download = download_new(broker, request);
+		if (!download)
 			return -ENOMEM;
 		if (broker->config.wait_ms > 0)
-			open_window(flight, now);
-		queue(flight, waiter);
-		bid_flight_ref(flight);
-		*ret_lead = flight;
+			open_window(download, now);
+		queue(download, waiter);
+		bid_download_ref(download);
+		*ret_lead = download;
 		return -EINPROGRESS;
 	}
 
-	if (flight->phase == BID_PHASE_ENDED) {
-		error = flight->error;
-	} else if (admit(flight, now)) {
-		queue(flight, waiter);
+	if (download->state == BID_DOWNLOAD_ENDED) {
+		error = download->error;
+	} else if (admit(download, now)) {
+		queue(download, waiter);
 		return -EINPROGRESS;
 	} else {
-		flight->timed_out = true;
+		download->timed_out = true;
 		error = -ETIMEDOUT;
 	}
-	bid_flight_ref(flight);
-	*ret_seen = flight;
+	bid_download_ref(download);
+	*ret_seen = download;
 	return error;
 }
 
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
 {
-	if (waiter->instead)
+	if (waiter->fallback)
 		waiter->state = BID_WAITER_BUSY;
 	else
 		bid_tickets_take(&broker->tickets, waiter);
 }
 
-void bid_flight_leave(struct bid_waiter *waiter)
+void bid_download_leave(struct bid_waiter *waiter)
 {
-	struct bid_flight *flight = waiter->flight;
+	struct bid_download *download = waiter->download;
 
-	TAILQ_REMOVE(&flight->waiters, waiter, link);
+	TAILQ_REMOVE(&download->waiters, waiter, link);
 	if (waiter->until_ms)
-		TAILQ_REMOVE(&flight->broker->limited, waiter, limit);
-	waiter->flight = NULL;
-	flight->n_waiters--;
-	flight->broker->n_waiting--;
-	bid_waiter_detach(flight->broker, waiter);
+		TAILQ_REMOVE(&download->broker->limited, waiter, limit);
+	waiter->download = NULL;
+	download->n_waiters--;
+	download->broker->n_waiting--;
+	bid_waiter_detach(download->broker, waiter);
 }
 
-void bid_flight_take_waiters(struct bid_flight *flight, struct bid_waiters *waiters)
+void bid_download_take_waiters(struct bid_download *download, struct bid_waiters *waiters)
 {
 	struct bid_waiter *waiter;
 
-	while ((waiter = TAILQ_FIRST(&flight->waiters))) {
-		bid_flight_leave(waiter);
+	while ((waiter = TAILQ_FIRST(&download->waiters))) {
+		bid_download_leave(waiter);
 		TAILQ_INSERT_TAIL(waiters, waiter, link);
 	}
 }
@@ -273,20 +273,20 @@ static void count_answer(struct bid_broker *broker, int error)
 }
 
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
-		       struct bid_flight *flight)
+		       struct bid_download *download)
 {
 	bid_cleanup(bid_file_release) struct bid_file section = BID_FILE_NONE;
 	struct bid_result result = {
-		.verdicts = flight ? flight->verdicts : NULL,
-		.n_verdicts = flight ? flight->n_verdicts : 0,
-		.waited_ms = flight ? flight->awaiting.waited_ms : 0,
+		.reports = download ? download->reports : NULL,
+		.n_reports = download ? download->n_reports : 0,
+		.waited_ms = download ? download->lock_wait.waited_ms : 0,
 	};
 
-	if (waiter->instead) {
-		error = bid_instead_step(broker, waiter, error, flight, &section);
+	if (waiter->fallback) {
+		error = bid_fallback_step(broker, waiter, error, download, &section);
 		if (error == -EINPROGRESS)
 			return;
-		bid_instead_tell(waiter->instead, &result);
+		bid_fallback_tell(waiter->fallback, &result);
 	}
 	if (waiter->fn) {
 		count_answer(broker, error);
@@ -294,11 +294,11 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		result.file = error ? NULL : section.fd >= 0 ? &section : file;
 		waiter->fn(waiter->user, &result);
 	}
-	bid_instead_free(waiter->instead);
+	bid_fallback_free(waiter->fallback);
 	free(waiter);
 }
 
-void bid_flight_answer(struct bid_flight *flight, struct bid_waiters *waiters, int error, struct bid_file *file)
+void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
 {
 	struct bid_waiter *waiter;
 
@@ -313,158 +313,159 @@ void bid_flight_answer(struct bid_flight *flight, struct bid_waiters *waiters, i
 			if (own.fd < 0)
 				r = -errno;
 		}
-		bid_waiter_answer(flight->broker, waiter, r, &own, flight);
+		bid_waiter_answer(download->broker, waiter, r, &own, download);
 	}
 }
 
-static void settle(struct bid_flight *flight, int error, struct bid_waiters *waiters)
+static void settle(struct bid_download *download, int error, struct bid_waiters *waiters)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 
-	close_window(flight);
-	bid_flight_take_waiters(flight, waiters);
-	TAILQ_REMOVE(&broker->flights, flight, link);
-	broker->n_flights--;
-	flight->phase = BID_PHASE_ENDED;
-	flight->error = error;
+	close_window(download);
+	bid_download_take_waiters(download, waiters);
+	TAILQ_REMOVE(&broker->downloads, download, link);
+	broker->n_downloads--;
+	download->state = BID_DOWNLOAD_ENDED;
+	download->error = error;
 
-	if (error == 0 || !flight->joinable || broker->ending) {
-		retire(flight);
-		bid_flight_unref(flight);
+	if (error == 0 || !download->joinable || broker->ending) {
+		retire(download);
+		bid_download_unref(download);
 	} else {
-		flight->until_ms = bid_clock_ms() + BID_FLIGHT_LINGER;
-		TAILQ_INSERT_TAIL(&broker->lingering, flight, timer);
-		if (TAILQ_FIRST(&broker->lingering) == flight)
+		download->until_ms = bid_clock_ms() + BID_DOWNLOAD_LINGER;
+		TAILQ_INSERT_TAIL(&broker->lingering, download, timer);
+		if (TAILQ_FIRST(&broker->lingering) == download)
 			pthread_cond_signal(&broker->has_time);
 	}
-	if (broker->n_flights == 0)
+	if (broker->n_downloads == 0)
 		pthread_cond_broadcast(&broker->idle);
 }
 
-void bid_flight_end(struct bid_flight *flight, int error, struct bid_file *file)
+void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-	struct bid_endings endings = { 0 };
+	struct bid_cancel_list cancels = { 0 };
 	bool held;
 
 	/* sizes are announced by servers, which may be wrong: one that could not be asked may have it smaller */
-	if (error == -EFBIG && bid_flight_is_too_large(flight) && bid_absences_add(broker->too_large, &flight->request, "") < 0)
+	if (error == -EFBIG && bid_download_is_too_large(download) &&
+	    bid_absences_add(broker->too_large, &download->request, "") < 0)
 		bid_warning("out of memory: what is too large is not remembered as that");
 
 	pthread_mutex_lock(&broker->lock);
-	bid_flight_ref(flight);
-	bid_race_stop(flight, NULL, &endings);
-	settle(flight, error, &waiters);
-	held = bid_await_end(flight);
+	bid_download_ref(download);
+	bid_scheduler_stop(download, NULL, &cancels);
+	settle(download, error, &waiters);
+	held = bid_lock_wait_end(download);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (held)
-		bid_await_drop(flight);
-	bid_flight_answer(flight, &waiters, error, file);
-	bid_endings_cancel(&endings);
+		bid_lock_release(download);
+	bid_download_answer(download, &waiters, error, file);
+	bid_cancel_list_run(&cancels);
 
-	bid_flight_put(flight);
+	bid_download_put(download);
 }
 
-void bid_flight_claim(struct bid_flight *flight)
+void bid_download_claim(struct bid_download *download)
 {
-	pthread_mutex_lock(&flight->broker->lock);
-	flight->phase = BID_PHASE_ENDING;
-	pthread_mutex_unlock(&flight->broker->lock);
+	pthread_mutex_lock(&download->broker->lock);
+	download->state = BID_DOWNLOAD_ENDING;
+	pthread_mutex_unlock(&download->broker->lock);
 }
 
 /* Under the lock. */
-static bool is_sent(const struct bid_flight *flight)
+static bool is_sent(const struct bid_download *download)
 {
-	const struct bid_ask *ask = TAILQ_FIRST(&flight->asks);
+	const struct bid_attempt *attempt = TAILQ_FIRST(&download->attempts);
 
-	while (ask && !ask->sent)
-		ask = TAILQ_NEXT(ask, link);
-	return ask;
+	while (attempt && !attempt->sent)
+		attempt = TAILQ_NEXT(attempt, link);
+	return attempt;
 }
 
 /* If the last who waited has gone, what was not even sent has no turn to wait for any more. Under the lock. */
-static void give_up_unsent(struct bid_flight *flight, struct bid_endings *endings)
+static void give_up_unsent(struct bid_download *download, struct bid_cancel_list *cancels)
 {
-	if (flight->n_waiters > 0 || !bid_flight_cancellable(flight) || is_sent(flight))
+	if (download->n_waiters > 0 || !bid_download_cancellable(download) || is_sent(download))
 		return;
-	flight->given_up = true;
-	bid_race_stop(flight, NULL, endings);
+	download->given_up = true;
+	bid_scheduler_stop(download, NULL, cancels);
 }
 
-void bid_flight_end_window(struct bid_flight *flight)
+void bid_download_end_window(struct bid_download *download)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-	struct bid_endings endings = { 0 };
+	struct bid_cancel_list cancels = { 0 };
 
-	close_window(flight);
-	flight->timed_out |= flight->n_waiters > 0;
-	bid_flight_take_waiters(flight, &waiters);
-	give_up_unsent(flight, &endings);
-	bid_flight_ref(flight);
+	close_window(download);
+	download->timed_out |= download->n_waiters > 0;
+	bid_download_take_waiters(download, &waiters);
+	give_up_unsent(download, &cancels);
+	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
-	bid_flight_answer(flight, &waiters, -ETIMEDOUT, NULL);
-	bid_endings_cancel(&endings);
+	bid_download_answer(download, &waiters, -ETIMEDOUT, NULL);
+	bid_cancel_list_run(&cancels);
 
 	pthread_mutex_lock(&broker->lock);
-	bid_flight_unref(flight);
+	bid_download_unref(download);
 }
 
-void bid_flight_end_wait(struct bid_waiter *waiter)
+void bid_download_end_wait(struct bid_waiter *waiter)
 {
-	struct bid_flight *flight = waiter->flight;
-	struct bid_broker *broker = flight->broker;
-	struct bid_endings endings = { 0 };
+	struct bid_download *download = waiter->download;
+	struct bid_broker *broker = download->broker;
+	struct bid_cancel_list cancels = { 0 };
 
-	bid_flight_leave(waiter);
-	flight->timed_out = true;
-	give_up_unsent(flight, &endings);
+	bid_download_leave(waiter);
+	download->timed_out = true;
+	give_up_unsent(download, &cancels);
 	/* the window is still open: who comes in it may wait, but for another */
-	if (flight->given_up)
-		retire(flight);
-	bid_flight_ref(flight);
+	if (download->given_up)
+		retire(download);
+	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
-	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, flight);
-	bid_endings_cancel(&endings);
+	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, download);
+	bid_cancel_list_run(&cancels);
 
 	pthread_mutex_lock(&broker->lock);
-	bid_flight_unref(flight);
+	bid_download_unref(download);
 }
 
-void bid_flight_end_linger(struct bid_flight *flight)
+void bid_download_end_linger(struct bid_download *download)
 {
-	TAILQ_REMOVE(&flight->broker->lingering, flight, timer);
-	retire(flight);
-	bid_flight_unref(flight);
+	TAILQ_REMOVE(&download->broker->lingering, download, timer);
+	retire(download);
+	bid_download_unref(download);
 }
 
-void bid_flight_depart(struct bid_flight *flight, bool look)
+void bid_download_start(struct bid_download *download, bool look)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	int r = look ? bid_store_find(broker->store, &flight->request, &file) : -ENOENT;
+	int r = look ? bid_store_find(broker->store, &download->request, &file) : -ENOENT;
 
 	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
-		bid_race_line_up(flight);
-		bid_race_step(flight);
+		bid_scheduler_line_up(download);
+		bid_scheduler_step(download);
 	} else {
 		/* the files that came meanwhile prove that there is no such section anywhere */
 		if (r == -ENODATA)
 			r = -ENOENT;
 		if (r == 0)
 			atomic_fetch_add(&broker->counts.hits, 1);
-		bid_flight_claim(flight);
-		bid_flight_end(flight, r, &file);
+		bid_download_claim(download);
+		bid_download_end(download, r, &file);
 	}
-	bid_flight_put(flight);
+	bid_download_put(download);
 }
 
-void bid_flight_lead(struct bid_flight *flight, bool look)
+void bid_download_lead(struct bid_download *download, bool look)
 {
-	if (bid_await(flight))
-		bid_flight_depart(flight, look || flight->awaiting.holds);
+	if (bid_lock_wait(download))
+		bid_download_start(download, look || download->lock_wait.holds);
 }

@@ -8,24 +8,24 @@
 
 #include "broker/download.h"
 
-struct bid_instead;
+struct bid_fallback;
 
 /* For a waiter for the section @section. */
-int bid_instead_new(const struct bid_request *section, struct bid_instead **ret_instead);
+int bid_fallback_new(const struct bid_request *section, struct bid_fallback **ret_instead);
 
 /*
- * What @waiter, who waits for a section, asked for last has come to @error, in @flight, which may be NULL. Returns
+ * What @waiter, who waits for a section, asked for last has come to @error, in @download, which may be NULL. Returns
  *   -EINPROGRESS	it waits for something else now, and is not the caller's any more
  *   other		what there is to answer; the ticket is used up. @ret_file is set if the section was cut out of another file
  * Without the lock. May block on the disk.
  */
-int bid_instead_step(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_flight *flight,
-		     struct bid_file *ret_file);
+int bid_fallback_step(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_download *download,
+		      struct bid_file *ret_file);
 
-/* Let @result have what was said in all flights, as long as @instead lives. */
-void bid_instead_tell(struct bid_instead *instead, struct bid_result *result);
+/* Let @result have what was said in all downloads, as long as @fallback lives. */
+void bid_fallback_tell(struct bid_fallback *fallback, struct bid_result *result);
 
-/* @instead may be NULL. Without the lock. */
-void bid_instead_free(struct bid_instead *instead);
+/* @fallback may be NULL. Without the lock. */
+void bid_fallback_free(struct bid_fallback *fallback);
 
 #endif

@@ -10,13 +10,13 @@
 
 #include <bid/broker.h>
 
-struct bid_flight;
-struct bid_instead;
+struct bid_download;
+struct bid_fallback;
 
 enum bid_waiter_state {
 	BID_WAITER_NEW, /* has not asked for anything yet */
-	BID_WAITER_BUSY, /* some thread will answer or queue it: of its bid_broker_materialise(), or of the flight it waited for */
-	BID_WAITER_QUEUED, /* waits for @flight */
+	BID_WAITER_BUSY, /* some thread will answer or queue it: of its bid_broker_fetch(), or of the download it waited for */
+	BID_WAITER_QUEUED, /* waits for @download */
 };
 
 /*
@@ -29,11 +29,11 @@ struct bid_waiter {
 	uint64_t ticket;
 	enum bid_waiter_state state;
 	bool cancelled; /* given up while NEW or BUSY */
-	struct bid_flight *flight; /* while QUEUED; it stays as long as it has waiters */
-	struct bid_instead *instead; /* of who waits for a section: what is asked for in its place; owned, else NULL */
-	int64_t until_ms; /* the end of its wait, however much is asked for in it; 0 if it ends with its flight's window */
+	struct bid_download *download; /* while QUEUED; it stays as long as it has waiters */
+	struct bid_fallback *fallback; /* of who waits for a section: what is asked for in its place; owned, else NULL */
+	int64_t until_ms; /* the end of its wait, however much is asked for in it; 0 if it ends with its download's window */
 	TAILQ_ENTRY(bid_waiter) limit; /* while QUEUED, with an end of its own: in the broker's list of those */
-	TAILQ_ENTRY(bid_waiter) link; /* in its flight, or in the list of those who are being answered */
+	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in the list of those who are being answered */
 };
 
 TAILQ_HEAD(bid_waiters, bid_waiter);

@@ -14,48 +14,48 @@
 #define WAIT_MS 30000 /* then it is fetched here, too: the holder may be stopped */
 
 /* The hold. -EBUSY, or whatever else keeps it from holding; then it goes on without. */
-static int take(struct bid_flight *flight)
+static int take(struct bid_download *download)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 	int r;
 
-	flight->awaiting.key = bid_hold_key(&flight->request, broker->sources_hold);
-	r = bid_holds_take(broker->holds, flight->awaiting.key);
+	download->lock_wait.key = bid_hold_key(&download->request, broker->sources_hold);
+	r = bid_holds_take(broker->holds, download->lock_wait.key);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&broker->lock);
-	flight->awaiting.holds = true;
+	download->lock_wait.holds = true;
 	pthread_mutex_unlock(&broker->lock);
 	return 0;
 }
 
-bool bid_await(struct bid_flight *flight)
+bool bid_lock_wait(struct bid_download *download)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 
-	if (take(flight) != -EBUSY)
+	if (take(download) != -EBUSY)
 		return true;
-	flight->awaiting.since_ms = bid_clock_ms();
+	download->lock_wait.since_ms = bid_clock_ms();
 	pthread_mutex_lock(&broker->lock);
-	flight->phase = BID_PHASE_AWAITING;
-	TAILQ_INSERT_TAIL(&broker->awaiting, flight, awaiting.link);
-	broker->n_awaiting++;
-	pthread_cond_signal(&broker->has_awaiting);
+	download->state = BID_DOWNLOAD_LOCKED;
+	TAILQ_INSERT_TAIL(&broker->lock_waits, download, lock_wait.link);
+	broker->n_lock_waits++;
+	pthread_cond_signal(&broker->has_lock_wait);
 	pthread_mutex_unlock(&broker->lock);
 	return false;
 }
 
-bool bid_await_end(struct bid_flight *flight)
+bool bid_lock_wait_end(struct bid_download *download)
 {
-	bool held = flight->awaiting.holds;
+	bool held = download->lock_wait.holds;
 
-	flight->awaiting.holds = false;
+	download->lock_wait.holds = false;
 	return held;
 }
 
-void bid_await_drop(struct bid_flight *flight)
+void bid_lock_release(struct bid_download *download)
 {
-	bid_holds_drop(flight->broker->holds, flight->awaiting.key);
+	bid_holds_drop(download->broker->holds, download->lock_wait.key);
 }
 
 /* Readers must have a part of their wait left. */
@@ -66,36 +66,36 @@ static int64_t limit_of(const struct bid_broker *broker)
 	return half > 0 && half < WAIT_MS ? half : WAIT_MS;
 }
 
-static bool still_busy(struct bid_flight *flight)
+static bool still_busy(struct bid_download *download)
 {
 	char name[BID_NAME_MAX];
 
-	if (take(flight) != -EBUSY)
+	if (take(download) != -EBUSY)
 		return false;
-	if (bid_clock_ms() - flight->awaiting.since_ms < limit_of(flight->broker))
+	if (bid_clock_ms() - download->lock_wait.since_ms < limit_of(download->broker))
 		return true;
-	bid_info("another process has not fetched it in time, fetched here too: '%s'", bid_request_name(&flight->request, name));
+	bid_info("another process has not fetched it in time, fetched here too: '%s'", bid_request_name(&download->request, name));
 	return false;
 }
 
 /* Under the lock, which is released meanwhile. */
-static void try(struct bid_broker *broker, struct bid_flight *flight)
+static void try(struct bid_broker *broker, struct bid_download *download)
 {
-	bool over = flight->cancelled || flight->given_up || broker->ending || bid_flight_abandoned(flight);
+	bool over = download->cancelled || download->given_up || broker->ending || bid_download_abandoned(download);
 
-	TAILQ_REMOVE(&broker->awaiting, flight, awaiting.link);
+	TAILQ_REMOVE(&broker->lock_waits, download, lock_wait.link);
 	pthread_mutex_unlock(&broker->lock);
-	over = over || !still_busy(flight);
+	over = over || !still_busy(download);
 	pthread_mutex_lock(&broker->lock);
 	if (!over) {
-		TAILQ_INSERT_TAIL(&broker->awaiting, flight, awaiting.link);
+		TAILQ_INSERT_TAIL(&broker->lock_waits, download, lock_wait.link);
 		return;
 	}
-	flight->phase = BID_PHASE_FLYING;
-	flight->awaiting.waited_ms = (unsigned)(bid_clock_ms() - flight->awaiting.since_ms);
-	broker->n_awaiting--;
+	download->state = BID_DOWNLOAD_RUNNING;
+	download->lock_wait.waited_ms = (unsigned)(bid_clock_ms() - download->lock_wait.since_ms);
+	broker->n_lock_waits--;
 	pthread_mutex_unlock(&broker->lock);
-	bid_flight_depart(flight, true);
+	bid_download_start(download, true);
 	pthread_mutex_lock(&broker->lock);
 }
 
@@ -104,8 +104,8 @@ static int64_t try_all(struct bid_broker *broker)
 {
 	int64_t begun = bid_clock_ms(), now, pause;
 
-	for (size_t left = broker->n_awaiting; left > 0 && !TAILQ_EMPTY(&broker->awaiting); left--)
-		try(broker, TAILQ_FIRST(&broker->awaiting));
+	for (size_t left = broker->n_lock_waits; left > 0 && !TAILQ_EMPTY(&broker->lock_waits); left--)
+		try(broker, TAILQ_FIRST(&broker->lock_waits));
 	now = bid_clock_ms();
 	pause = (now - begun) * REST;
 	return now + (pause > LOOK_MS ? pause : LOOK_MS);
@@ -115,18 +115,18 @@ static void sleep_until(struct bid_broker *broker, int64_t ms)
 {
 	struct timespec deadline = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
-	pthread_cond_timedwait(&broker->has_awaiting, &broker->lock, &deadline);
+	pthread_cond_timedwait(&broker->has_lock_wait, &broker->lock, &deadline);
 }
 
-void *bid_broker_await(void *user)
+void *bid_broker_run_lock_waiter(void *user)
 {
 	struct bid_broker *broker = user;
 	int64_t try_at = 0;
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		if (TAILQ_EMPTY(&broker->awaiting))
-			pthread_cond_wait(&broker->has_awaiting, &broker->lock);
+		if (TAILQ_EMPTY(&broker->lock_waits))
+			pthread_cond_wait(&broker->has_lock_wait, &broker->lock);
 		else if (try_at <= bid_clock_ms())
 			try_at = try_all(broker);
 		else

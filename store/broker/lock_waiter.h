@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Flights and what other processes fetch: a flight whose request another process holds (<bid/hold.h>) asks no source. It waits
+ * Downloads and what other processes fetch: a download whose request another process holds (<bid/hold.h>) asks no source. It waits
  * until it can hold the request, for half a minute or half its readers' wait at most, and looks into the store then. Waiting takes
  * neither a thread nor a place at a source: one thread tries for all of them.
  */
@@ -12,30 +12,30 @@
 #include <sys/queue.h>
 
 struct bid_broker;
-struct bid_flight;
+struct bid_download;
 
-/* What a flight has to do with it. */
-struct bid_awaiting {
+/* What a download has to do with it. */
+struct bid_lock_wait {
 	uint64_t key;
 	int64_t since_ms;
-	TAILQ_ENTRY(bid_flight) link; /* in the broker's list of those that wait; under its lock */
+	TAILQ_ENTRY(bid_download) link; /* in the broker's list of those that wait; under its lock */
 	_Atomic unsigned waited_ms; /* until it went on */
 	bool holds; /* under the broker's lock */
 };
 
 /*
- * May @flight, which asks nobody yet, go on? If not, it is gone on with later, and its reference with it. Without the broker's
+ * May @download, which asks nobody yet, go on? If not, it is gone on with later, and its reference with it. Without the broker's
  * lock.
  */
-bool bid_await(struct bid_flight *flight);
+bool bid_lock_wait(struct bid_download *download);
 
-/* @flight ended: it is no holder any more. Under the lock. Returns whether it was, and bid_await_drop() is due. */
-bool bid_await_end(struct bid_flight *flight);
+/* @download ended: it is no holder any more. Under the lock. Returns whether it was, and bid_lock_wait_drop() is due. */
+bool bid_lock_wait_end(struct bid_download *download);
 
 /* Let others have what it held. Without the lock. */
-void bid_await_drop(struct bid_flight *flight);
+void bid_lock_release(struct bid_download *download);
 
 /* The body of the thread; of a struct bid_broker. */
-void *bid_broker_await(void *broker);
+void *bid_broker_run_lock_waiter(void *broker);
 
 #endif

@@ -32,32 +32,32 @@ int bid_loop_init(struct bid_loop *loop, size_t source)
 	return 0;
 }
 
-size_t bid_loop_look(struct bid_flight *flight, struct bid_endings *endings)
+size_t bid_loop_look(struct bid_download *download, struct bid_cancel_list *cancels)
 {
-	struct bid_broker *broker = flight->broker;
-	int64_t turn = broker->config.race_ms, now = bid_clock_ms();
+	struct bid_broker *broker = download->broker;
+	int64_t turn = broker->config.hedge_ms, now = bid_clock_ms();
 	size_t due = BID_LOOP_NONE;
-	struct bid_ask *ask;
+	struct bid_attempt *attempt;
 
-	for (ask = TAILQ_FIRST(&flight->asks); ask && broker->config.loops; ask = TAILQ_NEXT(ask, link)) {
-		struct bid_loop *loop = &broker->asked[ask->source].loop;
-		int64_t silent = now - ask->started_ms;
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt && broker->config.loops; attempt = TAILQ_NEXT(attempt, link)) {
+		struct bid_loop *loop = &broker->sources[attempt->source].loop;
+		int64_t silent = now - attempt->started_ms;
 
 		/* servers elsewhere get no requests that nobody made */
-		if (!broker->asked[ask->source].source->near)
+		if (!broker->sources[attempt->source].source->near)
 			continue;
-		if (!ask->sent || ask->begun || ask->cancelled || ask->phase != BID_ASK_RUNNING)
+		if (!attempt->sent || attempt->begun || attempt->cancelled || attempt->state != BID_ATTEMPT_RUNNING)
 			continue;
 		if (silent >= LOOP_TURNS * turn && now - loop->heard_ms < LOOP_KNOWN_MS) {
-			ask->looped = ask->cancelled = true;
-			bid_endings_add(endings, ask);
+			attempt->looped = attempt->cancelled = true;
+			bid_cancel_list_add(cancels, attempt);
 		} else if (silent >= turn && now - loop->asked_ms >= LOOP_ASK_MS && !loop->asking) {
-			due = ask->source;
+			due = attempt->source;
 		}
 	}
 	if (due != BID_LOOP_NONE) {
-		broker->asked[due].loop.asking = true;
-		broker->asked[due].loop.asked_ms = now;
+		broker->sources[due].loop.asking = true;
+		broker->sources[due].loop.asked_ms = now;
 	}
 	return due;
 }
@@ -82,18 +82,18 @@ static void receive_done(void *user, const struct bid_answer *answer)
 void bid_loop_ask(struct bid_broker *broker, size_t source)
 {
 	static const struct bid_receiver receiver = { .head = receive_head, .body = receive_body, .done = receive_done };
-	struct bid_asked *asked = &broker->asked[source];
-	struct bid_request request = { .id = asked->loop.id, .kind = BID_KIND_ELF };
+	struct bid_source_state *state = &broker->sources[source];
+	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
 	uint64_t transfer;
 
-	if (asked->source->ops->start(asked->source, &request, &receiver, &asked->loop, &transfer) < 0)
-		asked->loop.asking = false;
+	if (state->source->ops->start(state->source, &request, &receiver, &state->loop, &transfer) < 0)
+		state->loop.asking = false;
 }
 
 bool bid_loop_hear(struct bid_broker *broker, const struct bid_id *id)
 {
 	for (size_t i = 0; i < broker->n_sources; i++) {
-		struct bid_loop *loop = &broker->asked[i].loop;
+		struct bid_loop *loop = &broker->sources[i].loop;
 
 		if (!bid_id_equal(&loop->id, id))
 			continue;

@@ -3,8 +3,8 @@
  * Loops: a source may ask this broker for the artifact that the broker asks it for, as two mounts do that name each other, or a
  * mount and a debuginfod. Then neither answers before the other. A request does not tell where it comes from, and the kernel
  * keeps a second request for a name to itself. Therefore the broker also asks a source of this machine that says nothing for
- * race_ms for an id that it made for that source. If a request for the id arrives here, the source leads back. For LOOP_KNOWN_MS,
- * each ask of the source that has no header after LOOP_TURNS times race_ms then ends as unreachable. A source that leads back
+ * hedge_ms for an id that it made for that source. If a request for the id arrives here, the source leads back. For LOOP_KNOWN_MS,
+ * each attempt of the source that has no header after LOOP_TURNS times hedge_ms then ends as unreachable. A source that leads back
  * still delivers its artifacts.
  */
 #ifndef BID_BROKER_LOOP_H
@@ -18,10 +18,10 @@
 int bid_loop_init(struct bid_loop *loop, size_t source);
 
 /*
- * Collect those asks of @flight in @endings that a loop keeps from an answer. Returns the index of a source to call bid_loop_ask()
- * for, or BID_LOOP_NONE. Under the lock.
+ * Collect those attempts of @download in @cancels that a loop keeps from an answer. Returns the index of a source to call
+ * bid_loop_ask() for, or BID_LOOP_NONE. Under the lock.
  */
-size_t bid_loop_look(struct bid_flight *flight, struct bid_endings *endings);
+size_t bid_loop_look(struct bid_download *download, struct bid_cancel_list *cancels);
 
 /* Ask the source of index @source for its id. Without the lock. */
 void bid_loop_ask(struct bid_broker *broker, size_t source);

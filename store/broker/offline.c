@@ -13,31 +13,31 @@ bool bid_broker_is_offline(const struct bid_broker *broker)
 /* What is in line at a source has not left this machine: nor shall it. */
 static void end_unsent(struct bid_broker *broker)
 {
-	struct bid_endings *endings;
-	struct bid_flight *flight;
+	struct bid_cancel_list *cancels;
+	struct bid_download *download;
 	size_t n = 0;
 
 	pthread_mutex_lock(&broker->lock);
-	endings = calloc(broker->n_flights + 1, sizeof(*endings));
-	for (flight = TAILQ_FIRST(&broker->flights); flight && endings; flight = TAILQ_NEXT(flight, link))
-		bid_race_stop_unsent(flight, &endings[n++]);
+	cancels = calloc(broker->n_downloads + 1, sizeof(*cancels));
+	for (download = TAILQ_FIRST(&broker->downloads); download && cancels; download = TAILQ_NEXT(download, link))
+		bid_scheduler_stop_unsent(download, &cancels[n++]);
 	pthread_mutex_unlock(&broker->lock);
 
-	if (!endings)
+	if (!cancels)
 		bid_warning("out of memory: what is in line for a server is asked for all the same");
 	for (size_t i = 0; i < n; i++)
-		bid_endings_cancel(&endings[i]);
-	free(endings);
+		bid_cancel_list_run(&cancels[i]);
+	free(cancels);
 }
 
 /* That nobody was asked is no answer to who comes from now on. */
 static void end_lingering(struct bid_broker *broker)
 {
-	struct bid_flight *flight;
+	struct bid_download *download;
 
 	pthread_mutex_lock(&broker->lock);
-	while ((flight = TAILQ_FIRST(&broker->lingering)))
-		bid_flight_end_linger(flight);
+	while ((download = TAILQ_FIRST(&broker->lingering)))
+		bid_download_end_linger(download);
 	pthread_mutex_unlock(&broker->lock);
 }
 

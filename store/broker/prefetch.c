@@ -5,20 +5,20 @@
  */
 #include "broker/download.h"
 
-void bid_flight_fetch_along(const struct bid_flight *flight, const struct bid_id *id)
+void bid_download_prefetch(const struct bid_download *download, const struct bid_id *id)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 	struct bid_file file = BID_FILE_NONE;
 	uint64_t ticket;
 
 	/* what nobody asked for brings nothing along: a server could make a chain without an end */
-	if (!broker->config.along || !flight->wanted)
+	if (!broker->config.prefetch || !download->wanted)
 		return;
 	if (bid_store_find(broker->store, &request, &file) == 0) {
 		bid_file_release(&file);
 		return;
 	}
 	if (bid_broker_ticket(broker, NULL, NULL, &ticket) == 0)
-		bid_broker_materialise(broker, ticket, &request);
+		bid_broker_fetch(broker, ticket, &request);
 }

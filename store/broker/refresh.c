@@ -7,14 +7,14 @@
 /* What an earlier try came to lingers for a moment, to be given to late comers. */
 static void end_lingering(struct bid_broker *broker, const struct bid_request *request)
 {
-	struct bid_flight *flight, *next;
+	struct bid_download *download, *next;
 
 	pthread_mutex_lock(&broker->lock);
-	for (flight = TAILQ_FIRST(&broker->lingering); flight; flight = next) {
-		next = TAILQ_NEXT(flight, timer);
-		if (flight->request.kind == request->kind && bid_id_equal(&flight->request.id, &request->id) &&
-		    bid_detail_equal(flight->request.detail, request->detail))
-			bid_flight_end_linger(flight);
+	for (download = TAILQ_FIRST(&broker->lingering); download; download = next) {
+		next = TAILQ_NEXT(download, timer);
+		if (download->request.kind == request->kind && bid_id_equal(&download->request.id, &request->id) &&
+		    bid_detail_equal(download->request.detail, request->detail))
+			bid_download_end_linger(download);
 	}
 	pthread_mutex_unlock(&broker->lock);
 }
@@ -25,7 +25,7 @@ static void refresh(struct bid_broker *broker, const struct bid_request *request
 
 	for (size_t i = 0; i < broker->n_sources; i++)
 		for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++)
-			bid_absences_forget(said[k], request, broker->asked[i].source->name);
+			bid_absences_forget(said[k], request, broker->sources[i].source->name);
 	bid_absences_forget(broker->too_large, request, "");
 	if (accept && bid_absences_add(broker->accepted, request, "") < 0)
 		bid_warning("out of memory: other bytes than were fetched first are not taken");

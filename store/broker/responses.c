@@ -15,15 +15,15 @@ void bid_heard_init(struct bid_heard_list *list)
 
 static void put(struct bid_heard *heard)
 {
-	struct bid_verdict *verdict = &heard->answer.verdict;
+	struct bid_report *report = &heard->answer.report;
 
 	if (--heard->refs > 0)
 		return;
 	bid_request_release(&heard->answer.request);
-	free((char *)verdict->text);
-	free((char *)verdict->url);
-	free((char *)verdict->led_to);
-	free((char *)verdict->before);
+	free((char *)report->text);
+	free((char *)report->url);
+	free((char *)report->led_to);
+	free((char *)report->before);
 	free(heard);
 }
 
@@ -45,7 +45,7 @@ static const char *copy_of(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-struct bid_heard *bid_heard_new(const struct bid_request *request, const struct bid_verdict *verdict, int64_t now)
+struct bid_heard *bid_heard_new(const struct bid_request *request, const struct bid_report *report, int64_t now)
 {
 	struct bid_heard *heard = calloc(1, sizeof(*heard));
 
@@ -53,18 +53,18 @@ struct bid_heard *bid_heard_new(const struct bid_request *request, const struct 
 		return NULL;
 	heard->refs = 1;
 	heard->answer.request = bid_request_keep(request);
-	heard->answer.verdict = *verdict;
-	heard->answer.verdict.text = copy_of(verdict->text);
-	heard->answer.verdict.url = copy_of(verdict->url);
-	heard->answer.verdict.led_to = copy_of(verdict->led_to);
-	heard->answer.verdict.before = copy_of(verdict->before);
+	heard->answer.report = *report;
+	heard->answer.report.text = copy_of(report->text);
+	heard->answer.report.url = copy_of(report->url);
+	heard->answer.report.led_to = copy_of(report->led_to);
+	heard->answer.report.before = copy_of(report->before);
 	heard->answer.time = now;
 	return heard;
 }
 
 static bool is_same(const struct bid_heard_answer *one, const struct bid_heard_answer *other)
 {
-	return one->verdict.source == other->verdict.source && one->request.kind == other->request.kind &&
+	return one->report.source == other->report.source && one->request.kind == other->request.kind &&
 	       bid_id_equal(&one->request.id, &other->request.id) && bid_detail_equal(one->request.detail, other->request.detail);
 }
 
@@ -126,7 +126,7 @@ static int tell_remembered(struct bid_broker *broker, const struct bid_request *
 {
 	struct bid_heard_answer answer = {
 		.request = *request,
-		.verdict = { .source = source, .outcome = BID_OUTCOME_ABSENT, .text = "it said so before" },
+		.report = { .source = source, .outcome = BID_OUTCOME_ABSENT, .text = "it said so before" },
 	};
 
 	for (size_t i = 0; i < n; i++)
@@ -144,14 +144,14 @@ static int tell(struct bid_broker *broker, const struct bid_id *id, struct bid_h
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		struct bid_heard_answer answer = heard[i]->answer;
 
-		answer.again_s = stands_for(broker, &answer.request, answer.verdict.source, answer.verdict.outcome);
+		answer.again_s = stands_for(broker, &answer.request, answer.report.source, answer.report.outcome);
 		r = fn(user, &answer);
 	}
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 
 		for (size_t i = 0; r == 0 && i < broker->n_sources && bid_kind_fetchable(request.kind); i++)
-			r = tell_remembered(broker, &request, broker->asked[i].source->name, heard, n, fn, user);
+			r = tell_remembered(broker, &request, broker->sources[i].source->name, heard, n, fn, user);
 	}
 	return r;
 }

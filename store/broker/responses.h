@@ -22,8 +22,8 @@ struct bid_heard_list {
 void bid_heard_init(struct bid_heard_list *list);
 void bid_heard_release(struct bid_heard_list *list);
 
-/* @verdict was said of @request at @now. Without the lock; copies all but the source's name. NULL without memory. */
-struct bid_heard *bid_heard_new(const struct bid_request *request, const struct bid_verdict *verdict, int64_t now);
+/* @report was said of @request at @now. Without the lock; copies all but the source's name. NULL without memory. */
+struct bid_heard *bid_heard_new(const struct bid_request *request, const struct bid_report *report, int64_t now);
 
 /* Add @heard, which is taken over and may be NULL, in the place of what the same source said of the same before. */
 void bid_heard_add(struct bid_heard_list *list, struct bid_heard *heard);

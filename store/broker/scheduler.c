@@ -14,496 +14,497 @@
 
 enum { BROKEN_MAX = 2 }; /* bodies of one source, of which another was faster: then it is not asked again */
 
-void bid_endings_add(struct bid_endings *endings, const struct bid_ask *ask)
+void bid_cancel_list_add(struct bid_cancel_list *cancels, const struct bid_attempt *attempt)
 {
-	endings->of[endings->n].source = ask->flight->broker->asked[ask->source].source;
-	endings->of[endings->n++].transfer = ask->transfer;
+	cancels->of[cancels->n].source = attempt->download->broker->sources[attempt->source].source;
+	cancels->of[cancels->n++].transfer = attempt->transfer;
 }
 
-void bid_endings_cancel(const struct bid_endings *endings)
+void bid_cancel_list_run(const struct bid_cancel_list *cancels)
 {
-	for (unsigned i = 0; i < endings->n; i++)
-		endings->of[i].source->ops->cancel(endings->of[i].source, endings->of[i].transfer);
+	for (unsigned i = 0; i < cancels->n; i++)
+		cancels->of[i].source->ops->cancel(cancels->of[i].source, cancels->of[i].transfer);
 }
 
 /* The lower, the earlier it is asked. Under the lock. */
-enum rank {
-	RANK_FAVOURITE, /* delivered last */
-	RANK_PLAIN,
-	RANK_STRUCK, /* its last answer was a wrong one */
-	RANK_COUNT
+enum priority {
+	PRIORITY_PREFERRED, /* delivered last */
+	PRIORITY_PLAIN,
+	PRIORITY_STRUCK, /* its last answer was a wrong one */
+	PRIORITY_COUNT
 };
 
-static enum rank rank_of(const struct bid_broker *broker, size_t source)
+static enum priority priority_of(const struct bid_broker *broker, size_t source)
 {
-	if (broker->asked[source].stats.strikes > 0)
-		return RANK_STRUCK;
-	return source == broker->favourite ? RANK_FAVOURITE : RANK_PLAIN;
+	if (broker->sources[source].stats.strikes > 0)
+		return PRIORITY_STRUCK;
+	return source == broker->preferred ? PRIORITY_PREFERRED : PRIORITY_PLAIN;
 }
 
 /* For @ttl seconds @outcome is the verdict of @source, as @words say; if that is 0, it has none. Without the lock. */
-static bool stands(struct bid_flight *flight, size_t source, unsigned ttl, enum bid_outcome outcome, const char *words)
+static bool stands(struct bid_download *download, size_t source, unsigned ttl, enum bid_outcome outcome, const char *words)
 {
 	char text[BID_TEXT_MAX];
 
 	if (ttl == 0)
 		return false;
 	snprintf(text, sizeof(text), "%s, and is asked again in %u s", words, ttl);
-	pthread_mutex_lock(&flight->broker->lock);
-	bid_flight_verdict_unasked(flight, source, outcome, text);
-	pthread_mutex_unlock(&flight->broker->lock);
+	pthread_mutex_lock(&download->broker->lock);
+	bid_download_report_unasked(download, source, outcome, text);
+	pthread_mutex_unlock(&download->broker->lock);
 	return true;
 }
 
 /* Did @source say @outcome a while ago, by @said? Then that is its verdict, and @words say so. Without the lock. */
-static bool said_before(struct bid_flight *flight, size_t source, struct bid_absences *said, enum bid_outcome outcome,
+static bool said_before(struct bid_download *download, size_t source, struct bid_absences *said, enum bid_outcome outcome,
 			const char *words)
 {
-	struct bid_broker *broker = flight->broker;
-	const char *name = broker->asked[source].source->name;
+	struct bid_broker *broker = download->broker;
+	const char *name = broker->sources[source].source->name;
 
 	if (broker->config.no_negative)
-		bid_absences_forget(said, &flight->request, name);
-	return stands(flight, source, bid_absences_ttl(said, &flight->request, name), outcome, words);
+		bid_absences_forget(said, &download->request, name);
+	return stands(download, source, bid_absences_ttl(said, &download->request, name), outcome, words);
 }
 
 /* Did @source say that it has neither file of the build? Then it has no part of them, and no source file. Without the lock. */
-static bool has_no_build(struct bid_flight *flight, size_t source)
+static bool has_no_build(struct bid_download *download, size_t source)
 {
-	struct bid_broker *broker = flight->broker;
-	unsigned ttl = broker->config.no_negative ? 0 : bid_broker_build_absent_s(broker, &flight->request, source);
+	struct bid_broker *broker = download->broker;
+	unsigned ttl = broker->config.no_negative ? 0 : bid_broker_build_absent_s(broker, &download->request, source);
 
-	return stands(flight, source, ttl, BID_OUTCOME_ABSENT, "it has nothing else of this build");
+	return stands(download, source, ttl, BID_OUTCOME_ABSENT, "it has nothing else of this build");
 }
 
 /* Is there no use in asking @source, by what it said before? */
-static bool is_known(struct bid_flight *flight, size_t source)
+static bool is_known(struct bid_download *download, size_t source)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 
-	return said_before(flight, source, broker->absences, BID_OUTCOME_ABSENT, "it said so before") ||
-	       said_before(flight, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED, "it said so before") ||
-	       said_before(flight, source, broker->refused, BID_OUTCOME_REFUSED, "it said so before") ||
-	       said_before(flight, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong") ||
-	       has_no_build(flight, source);
+	return said_before(download, source, broker->absences, BID_OUTCOME_ABSENT, "it said so before") ||
+	       said_before(download, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED, "it said so before") ||
+	       said_before(download, source, broker->refused, BID_OUTCOME_REFUSED, "it said so before") ||
+	       said_before(download, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong") ||
+	       has_no_build(download, source);
 }
 
-void bid_race_line_up(struct bid_flight *flight)
+void bid_scheduler_line_up(struct bid_download *download)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	for (enum rank rank = RANK_FAVOURITE; rank < RANK_COUNT; rank++)
+	for (enum priority priority = PRIORITY_PREFERRED; priority < PRIORITY_COUNT; priority++)
 		for (size_t source = 0; source < broker->n_sources; source++)
-			if (rank_of(broker, source) == rank)
-				flight->runners[flight->n_runners++] = (struct bid_runner){ .source = source };
+			if (priority_of(broker, source) == priority)
+				download->candidates[download->n_candidates++] = (struct bid_candidate){ .source = source };
 	pthread_mutex_unlock(&broker->lock);
 
-	for (size_t i = 0; i < flight->n_runners; i++)
-		if (is_known(flight, flight->runners[i].source))
-			flight->runners[i].state = BID_RUNNER_OUT;
+	for (size_t i = 0; i < download->n_candidates; i++)
+		if (is_known(download, download->candidates[i].source))
+			download->candidates[i].state = BID_CANDIDATE_DONE;
 }
 
 /* Was the broker told meanwhile to ask nobody? Then that is the verdict of @source. Under the lock. */
-static bool is_offline(struct bid_flight *flight, size_t source)
+static bool is_offline(struct bid_download *download, size_t source)
 {
-	if (!bid_broker_is_offline(flight->broker))
+	if (!bid_broker_is_offline(download->broker))
 		return false;
-	flight->offline = true;
-	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_UNREACHABLE, "no server is asked at the moment (offline)");
+	download->offline = true;
+	bid_download_report_unasked(download, source, BID_OUTCOME_UNREACHABLE, "no server is asked at the moment (offline)");
 	return true;
 }
 
 /* Is @source benched? Then that is its verdict. Under the lock. */
-static bool is_benched(struct bid_flight *flight, size_t source)
+static bool is_benched(struct bid_download *download, size_t source)
 {
-	const struct bid_asked *asked = &flight->broker->asked[source];
-	int64_t left = asked->benched_until_ms - bid_clock_ms();
+	const struct bid_source_state *state = &download->broker->sources[source];
+	int64_t left = state->benched_until_ms - bid_clock_ms();
 	char text[BID_TEXT_MAX];
 
-	if (!asked->probed && left <= 0)
+	if (!state->probed && left <= 0)
 		return false;
-	if (asked->probed)
+	if (state->probed)
 		snprintf(text, sizeof(text),
 			 "%u wrong answers since it last delivered, and another request finds out about the next",
-			 asked->stats.strikes);
+			 state->stats.strikes);
 	else
 		snprintf(text, sizeof(text), "%u wrong answers since it last delivered, and is asked again in %lld s",
-			 asked->stats.strikes, (long long)(left + 999) / 1000);
-	bid_flight_verdict_unasked(flight, source, BID_OUTCOME_REJECTED, text);
+			 state->stats.strikes, (long long)(left + 999) / 1000);
+	bid_download_report_unasked(download, source, BID_OUTCOME_REJECTED, text);
 	return true;
 }
 
 /* The next one that could be asked, or NULL. Under the lock. */
-static struct bid_runner *next(struct bid_flight *flight)
+static struct bid_candidate *next(struct bid_download *download)
 {
-	for (size_t i = 0; i < flight->n_runners; i++) {
-		struct bid_runner *runner = &flight->runners[i];
+	for (size_t i = 0; i < download->n_candidates; i++) {
+		struct bid_candidate *candidate = &download->candidates[i];
 
-		if (runner->state == BID_RUNNER_READY && !(runner->behind && flight->n_begun > 0))
-			return runner;
+		if (candidate->state == BID_CANDIDATE_READY && !(candidate->behind && download->n_begun > 0))
+			return candidate;
 	}
 	return NULL;
 }
 
 /* The one to ask now, or NULL. Under the lock. */
-static struct bid_runner *whose_turn(struct bid_flight *flight)
+static struct bid_candidate *whose_turn(struct bid_download *download)
 {
-	struct bid_runner *runner;
+	struct bid_candidate *candidate;
 
-	if ((flight->n_begun > 0 && !flight->slow) || flight->n_racing >= flight->width)
+	if ((download->n_begun > 0 && !download->slow) || download->n_running >= download->max_parallel)
 		return NULL;
-	while ((runner = next(flight)) && (is_offline(flight, runner->source) || is_benched(flight, runner->source)))
-		runner->state = BID_RUNNER_OUT;
-	return runner;
+	while ((candidate = next(download)) && (is_offline(download, candidate->source) || is_benched(download, candidate->source)))
+		candidate->state = BID_CANDIDATE_DONE;
+	return candidate;
 }
 
-static void stop_timer(struct bid_flight *flight)
+static void stop_timer(struct bid_download *download)
 {
-	if (flight->timed)
-		TAILQ_REMOVE(&flight->broker->races, flight, race);
-	flight->timed = false;
+	if (download->timed)
+		TAILQ_REMOVE(&download->broker->hedges, download, hedge);
+	download->timed = false;
 }
 
 /* Is there anything to look at after a while? Under the lock. */
-static bool is_open(struct bid_flight *flight)
+static bool is_open(struct bid_download *download)
 {
-	if (flight->phase != BID_PHASE_FLYING || flight->cancelled)
+	if (download->state != BID_DOWNLOAD_RUNNING || download->cancelled)
 		return false;
-	if (flight->n_begun > 0)
-		return flight->n_racing > 1 || next(flight);
-	return flight->broker->config.loops || (flight->width < BID_RACE_MOST && next(flight));
+	if (download->n_begun > 0)
+		return download->n_running > 1 || next(download);
+	return download->broker->config.loops || (download->max_parallel < BID_PARALLEL_MOST && next(download));
 }
 
-/* Has @ask been sent, and nothing come for so long that it is not to keep others from being asked? Under the lock. */
-static bool is_silent(const struct bid_ask *ask, int64_t now)
+/* Has @attempt been sent, and nothing come for so long that it is not to keep others from being asked? Under the lock. */
+static bool is_silent(const struct bid_attempt *attempt, int64_t now)
 {
-	int64_t limit = (int64_t)BID_RACE_SILENT * ask->flight->broker->config.race_ms;
+	int64_t limit = (int64_t)BID_PARALLEL_SILENT * attempt->download->broker->config.hedge_ms;
 
-	return ask->sent && !ask->lost && !ask->begun && ask->phase == BID_ASK_RUNNING && now - ask->started_ms >= limit;
+	return attempt->sent && !attempt->lost && !attempt->begun && attempt->state == BID_ATTEMPT_RUNNING &&
+	       now - attempt->started_ms >= limit;
 }
 
 /* May another one be asked beside those that are, if they are not fast enough? Under the lock. */
-static bool has_place(const struct bid_flight *flight)
+static bool has_place(const struct bid_download *download)
 {
-	unsigned places = BID_RACE_MAX;
+	unsigned places = BID_PARALLEL_MAX;
 	int64_t now = bid_clock_ms();
-	const struct bid_ask *ask;
+	const struct bid_attempt *attempt;
 
-	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
-		places += is_silent(ask, now);
-	return flight->n_racing < (places < BID_RACE_MOST ? places : BID_RACE_MOST);
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
+		places += is_silent(attempt, now);
+	return download->n_running < (places < BID_PARALLEL_MOST ? places : BID_PARALLEL_MOST);
 }
 
 /* When is the next one to be asked beside those that are? Under the lock. */
-static void start_timer(struct bid_flight *flight)
+static void start_timer(struct bid_download *download)
 {
-	struct bid_broker *broker = flight->broker;
+	struct bid_broker *broker = download->broker;
 
-	stop_timer(flight);
-	if (broker->config.race_ms == BID_RACE_NEVER || !is_open(flight))
+	stop_timer(download);
+	if (broker->config.hedge_ms == BID_HEDGE_NEVER || !is_open(download))
 		return;
-	flight->race_at_ms = bid_clock_ms() + broker->config.race_ms;
-	flight->timed = true;
-	TAILQ_INSERT_TAIL(&broker->races, flight, race);
-	if (TAILQ_FIRST(&broker->races) == flight)
+	download->hedge_at_ms = bid_clock_ms() + broker->config.hedge_ms;
+	download->timed = true;
+	TAILQ_INSERT_TAIL(&broker->hedges, download, hedge);
+	if (TAILQ_FIRST(&broker->hedges) == download)
 		pthread_cond_signal(&broker->has_time);
 }
 
 /* Under the lock. */
-static struct bid_ask *ask_new(struct bid_flight *flight, struct bid_runner *runner)
+static struct bid_attempt *attempt_new(struct bid_download *download, struct bid_candidate *candidate)
 {
-	struct bid_asked *asked = &flight->broker->asked[runner->source];
-	struct bid_ask *ask = calloc(1, sizeof(*ask));
+	struct bid_source_state *state = &download->broker->sources[candidate->source];
+	struct bid_attempt *attempt = calloc(1, sizeof(*attempt));
 
-	if (!ask)
+	if (!attempt)
 		return NULL;
-	ask->probe = asked->probed = asked->stats.strikes >= BID_STRIKES_MAX;
-	ask->flight = flight;
-	ask->source = runner->source;
-	ask->started_ms = bid_clock_ms();
-	ask->size = BID_SIZE_UNKNOWN;
-	ask->head_checked = !bid_kind_is_elf(flight->request.kind);
-	bid_flight_ref(flight);
-	TAILQ_INSERT_TAIL(&flight->asks, ask, link);
-	flight->broker->n_asks++;
-	flight->n_racing++;
-	runner->state = BID_RUNNER_ASKED;
-	start_timer(flight);
-	return ask;
+	attempt->probe = state->probed = state->stats.strikes >= BID_STRIKES_MAX;
+	attempt->download = download;
+	attempt->source = candidate->source;
+	attempt->started_ms = bid_clock_ms();
+	attempt->size = BID_SIZE_UNKNOWN;
+	attempt->head_checked = !bid_kind_is_elf(download->request.kind);
+	bid_download_ref(download);
+	TAILQ_INSERT_TAIL(&download->attempts, attempt, link);
+	download->broker->n_attempts++;
+	download->n_running++;
+	candidate->state = BID_CANDIDATE_RUNNING;
+	start_timer(download);
+	return attempt;
 }
 
 /*
- * What is to be done? Under the lock. Returns the ask to start; or NULL, and then with @ret_over the error to end the flight
+ * What is to be done? Under the lock. Returns the attempt to start; or NULL, and then with @ret_over the error to end the download
  * with, which nobody else does from then on.
  */
-static struct bid_ask *choose(struct bid_flight *flight, struct bid_endings *endings, bool *ret_over, int *ret_error)
+static struct bid_attempt *choose(struct bid_download *download, struct bid_cancel_list *cancels, bool *ret_over, int *ret_error)
 {
-	struct bid_runner *runner;
-	struct bid_ask *ask = NULL;
+	struct bid_candidate *candidate;
+	struct bid_attempt *attempt = NULL;
 	int error = 0;
 
-	if (flight->phase != BID_PHASE_FLYING)
+	if (download->state != BID_DOWNLOAD_RUNNING)
 		return NULL;
-	runner = whose_turn(flight);
-	if (!flight->cancelled && !runner && TAILQ_EMPTY(&flight->asks)) {
-		error = bid_flight_conclusion(flight);
-	} else if (flight->cancelled || flight->broker->ending || bid_flight_abandoned(flight)) {
+	candidate = whose_turn(download);
+	if (!download->cancelled && !candidate && TAILQ_EMPTY(&download->attempts)) {
+		error = bid_download_conclusion(download);
+	} else if (download->cancelled || download->broker->ending || bid_download_abandoned(download)) {
 		/* in the same breath, or somebody could still join and be told -EINTR without having given up */
-		bid_flight_cancel(flight, endings);
+		bid_download_cancel(download, cancels);
 		error = -EINTR;
-	} else if (flight->given_up) {
+	} else if (download->given_up) {
 		error = -ETIMEDOUT;
-	} else if (runner) {
-		ask = ask_new(flight, runner);
+	} else if (candidate) {
+		attempt = attempt_new(download, candidate);
 		error = -ENOMEM;
 	}
-	if (ask || error == 0 || !TAILQ_EMPTY(&flight->asks))
-		return ask;
-	flight->phase = BID_PHASE_ENDING;
+	if (attempt || error == 0 || !TAILQ_EMPTY(&download->attempts))
+		return attempt;
+	download->state = BID_DOWNLOAD_ENDING;
 	*ret_over = true;
 	*ret_error = error;
 	return NULL;
 }
 
-void bid_race_step(struct bid_flight *flight)
+void bid_scheduler_step(struct bid_download *download)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_broker *broker = flight->broker;
-	struct bid_ask *ask;
+	struct bid_broker *broker = download->broker;
+	struct bid_attempt *attempt;
 	bool over = false;
 	int error = 0;
 
 	do {
-		struct bid_endings endings = { 0 };
+		struct bid_cancel_list cancels = { 0 };
 		int r;
 
 		pthread_mutex_lock(&broker->lock);
-		ask = choose(flight, &endings, &over, &error);
+		attempt = choose(download, &cancels, &over, &error);
 		pthread_mutex_unlock(&broker->lock);
-		bid_endings_cancel(&endings);
-		r = ask ? bid_ask_start(ask) : 0;
+		bid_cancel_list_run(&cancels);
+		r = attempt ? bid_attempt_start(attempt) : 0;
 		if (r < 0) {
-			bid_flight_verdict(flight, ask, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
-			bid_race_leave(ask, true);
+			bid_download_report(download, attempt, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
+			bid_scheduler_leave(attempt, true);
 		}
-	} while (ask);
+	} while (attempt);
 	if (!over)
 		return;
 	/* stripped debuginfo in the store is better than none */
-	if (error == -ENOENT && flight->request.kind == BID_KIND_DEBUGINFO &&
-	    bid_store_find(broker->store, &flight->request, &file) == 0)
+	if (error == -ENOENT && download->request.kind == BID_KIND_DEBUGINFO &&
+	    bid_store_find(broker->store, &download->request, &file) == 0)
 		error = 0;
-	bid_flight_end(flight, error, &file);
+	bid_download_end(download, error, &file);
 }
 
-void bid_race_begun(struct bid_ask *ask)
+void bid_scheduler_begun(struct bid_attempt *attempt)
 {
-	struct bid_broker *broker = ask->flight->broker;
+	struct bid_broker *broker = attempt->download->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	if (!ask->begun && !ask->lost) {
-		ask->begun = true;
-		if (ask->flight->n_begun++ == 0)
-			ask->flight->slow = false;
-		start_timer(ask->flight);
+	if (!attempt->begun && !attempt->lost) {
+		attempt->begun = true;
+		if (attempt->download->n_begun++ == 0)
+			attempt->download->slow = false;
+		start_timer(attempt->download);
 	}
 	/* of another body, too */
-	ask->begun_ms = bid_clock_ms();
-	ask->begun_with = ask->received;
+	attempt->begun_ms = bid_clock_ms();
+	attempt->begun_with = attempt->received;
 	pthread_mutex_unlock(&broker->lock);
 }
 
-static struct bid_runner *runner_of(const struct bid_ask *ask)
+static struct bid_candidate *candidate_of(const struct bid_attempt *attempt)
 {
-	struct bid_runner *runner = ask->flight->runners;
+	struct bid_candidate *candidate = attempt->download->candidates;
 
-	while (runner->source != ask->source)
-		runner++;
-	return runner;
+	while (candidate->source != attempt->source)
+		candidate++;
+	return candidate;
 }
 
-void bid_race_broke_off(struct bid_ask *ask)
+void bid_scheduler_broke_off(struct bid_attempt *attempt)
 {
-	struct bid_flight *flight = ask->flight;
-	struct bid_broker *broker = flight->broker;
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	runner_of(ask)->broken++;
-	if (ask->begun && !ask->lost) {
-		ask->begun = false;
-		flight->n_begun--;
-		if (broker->config.race_ms != BID_RACE_NEVER && has_place(flight))
-			flight->width = flight->n_racing + 1;
+	candidate_of(attempt)->broken++;
+	if (attempt->begun && !attempt->lost) {
+		attempt->begun = false;
+		download->n_begun--;
+		if (broker->config.hedge_ms != BID_HEDGE_NEVER && has_place(download))
+			download->max_parallel = download->n_running + 1;
 	}
 	pthread_mutex_unlock(&broker->lock);
-	bid_race_step(flight);
+	bid_scheduler_step(download);
 }
 
-/* Take @ask out of the race. Under the lock. */
-static void lose(struct bid_ask *ask)
+/* Take @attempt out of the race. Under the lock. */
+static void lose(struct bid_attempt *attempt)
 {
-	struct bid_runner *runner = runner_of(ask);
+	struct bid_candidate *candidate = candidate_of(attempt);
 
-	if (ask->lost)
+	if (attempt->lost)
 		return;
-	runner->overtaken = true;
-	runner->overtaken_ms = (unsigned)(bid_clock_ms() - ask->started_ms);
-	ask->lost = true;
-	ask->flight->n_racing--;
-	ask->flight->n_begun -= ask->begun;
+	candidate->overtaken = true;
+	candidate->overtaken_ms = (unsigned)(bid_clock_ms() - attempt->started_ms);
+	attempt->lost = true;
+	attempt->download->n_running--;
+	attempt->download->n_begun -= attempt->begun;
 }
 
 /* ... and end it. One that is decided on has come to its end. Under the lock. */
-static void send_away(struct bid_ask *ask, struct bid_endings *endings)
+static void send_away(struct bid_attempt *attempt, struct bid_cancel_list *cancels)
 {
-	if (ask->phase == BID_ASK_DECIDING)
+	if (attempt->state == BID_ATTEMPT_DECIDING)
 		return;
-	lose(ask);
-	if (!ask->cancelled && ask->phase == BID_ASK_RUNNING)
-		bid_endings_add(endings, ask);
-	ask->cancelled = true;
+	lose(attempt);
+	if (!attempt->cancelled && attempt->state == BID_ATTEMPT_RUNNING)
+		bid_cancel_list_add(cancels, attempt);
+	attempt->cancelled = true;
 }
 
-void bid_race_stop(struct bid_flight *flight, const struct bid_ask *but, struct bid_endings *endings)
+void bid_scheduler_stop(struct bid_download *download, const struct bid_attempt *but, struct bid_cancel_list *cancels)
 {
-	struct bid_ask *ask;
+	struct bid_attempt *attempt;
 
-	stop_timer(flight);
-	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
-		if (ask != but)
-			send_away(ask, endings);
+	stop_timer(download);
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
+		if (attempt != but)
+			send_away(attempt, cancels);
 }
 
-void bid_race_stop_unsent(struct bid_flight *flight, struct bid_endings *endings)
+void bid_scheduler_stop_unsent(struct bid_download *download, struct bid_cancel_list *cancels)
 {
-	struct bid_ask *ask;
+	struct bid_attempt *attempt;
 
-	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
-		if (!ask->sent && ask->phase == BID_ASK_RUNNING)
-			send_away(ask, endings);
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
+		if (!attempt->sent && attempt->state == BID_ATTEMPT_RUNNING)
+			send_away(attempt, cancels);
 }
 
 /* How fast are those from which something comes? Under the lock. */
-static void look(struct bid_flight *flight, struct bid_endings *endings)
+static void look(struct bid_download *download, struct bid_cancel_list *cancels)
 {
-	const struct bid_ask *first = bid_pace_first(flight);
-	struct bid_ask *ask;
+	const struct bid_attempt *first = bid_pace_first(download);
+	struct bid_attempt *attempt;
 	bool slow = true;
 
-	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link)) {
-		if (!ask->begun || ask->lost)
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link)) {
+		if (!attempt->begun || attempt->lost)
 			continue;
-		if (ask != first && bid_pace_is_known(ask) && bid_pace_rate(ask) <= bid_pace_rate(first)) {
-			runner_of(ask)->behind = true;
-			send_away(ask, endings);
-		} else if (!bid_pace_is_slow(ask)) {
+		if (attempt != first && bid_pace_is_known(attempt) && bid_pace_rate(attempt) <= bid_pace_rate(first)) {
+			candidate_of(attempt)->behind = true;
+			send_away(attempt, cancels);
+		} else if (!bid_pace_is_slow(attempt)) {
 			slow = false;
 		}
 	}
-	flight->slow = slow;
-	for (ask = TAILQ_FIRST(&flight->asks); ask; ask = TAILQ_NEXT(ask, link))
-		ask->slow |= slow && ask->begun;
+	download->slow = slow;
+	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
+		attempt->slow |= slow && attempt->begun;
 }
 
-void bid_race_time_out(struct bid_flight *flight)
+void bid_scheduler_time_out(struct bid_download *download)
 {
-	struct bid_broker *broker = flight->broker;
-	struct bid_endings endings = { 0 };
-	size_t source = bid_loop_look(flight, &endings);
+	struct bid_broker *broker = download->broker;
+	struct bid_cancel_list cancels = { 0 };
+	size_t source = bid_loop_look(download, &cancels);
 
-	stop_timer(flight);
-	if (flight->n_begun > 0)
-		look(flight, &endings);
-	if (has_place(flight))
-		flight->width = flight->n_racing + 1;
-	start_timer(flight);
-	bid_flight_ref(flight);
+	stop_timer(download);
+	if (download->n_begun > 0)
+		look(download, &cancels);
+	if (has_place(download))
+		download->max_parallel = download->n_running + 1;
+	start_timer(download);
+	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
-	bid_endings_cancel(&endings);
+	bid_cancel_list_run(&cancels);
 	if (source != BID_LOOP_NONE)
 		bid_loop_ask(broker, source);
-	bid_race_step(flight);
+	bid_scheduler_step(download);
 	pthread_mutex_lock(&broker->lock);
-	bid_flight_unref(flight);
+	bid_download_unref(download);
 }
 
-/* @ask does not keep others from asking its source any more. Under the lock. */
-static void end_probe(struct bid_ask *ask)
+/* @attempt does not keep others from asking its source any more. Under the lock. */
+static void end_probe(struct bid_attempt *attempt)
 {
-	if (ask->probe)
-		ask->flight->broker->asked[ask->source].probed = false;
-	ask->probe = false;
+	if (attempt->probe)
+		attempt->download->broker->sources[attempt->source].probed = false;
+	attempt->probe = false;
 }
 
-/* One more wrong answer benches the source of @ask again, but not all others wait for all of this one. Under the lock. */
-static void pass_probe(struct bid_ask *ask)
+/* One more wrong answer benches the source of @attempt again, but not all others wait for all of this one. Under the lock. */
+static void pass_probe(struct bid_attempt *attempt)
 {
-	struct bid_source_stats *stats = &ask->flight->broker->asked[ask->source].stats;
+	struct bid_source_stats *stats = &attempt->download->broker->sources[attempt->source].stats;
 
-	if (ask->probe && stats->strikes >= BID_STRIKES_MAX)
+	if (attempt->probe && stats->strikes >= BID_STRIKES_MAX)
 		stats->strikes = BID_STRIKES_MAX - 1;
-	end_probe(ask);
+	end_probe(attempt);
 }
 
-/* Is there one that rests after its body broke off, with more of it than @ask has? Then that may be the first to be whole. */
-static bool is_ahead(const struct bid_flight *flight, const struct bid_ask *ask)
+/* Is there one that rests after its body broke off, with more of it than @attempt has? Then that may be the first to be whole. */
+static bool is_ahead(const struct bid_download *download, const struct bid_attempt *attempt)
 {
-	const struct bid_ask *other;
+	const struct bid_attempt *other;
 
-	for (other = TAILQ_FIRST(&flight->asks); other; other = TAILQ_NEXT(other, link))
-		if (other != ask && !other->lost && !other->begun && other->received > ask->received)
+	for (other = TAILQ_FIRST(&download->attempts); other; other = TAILQ_NEXT(other, link))
+		if (other != attempt && !other->lost && !other->begun && other->received > attempt->received)
 			return true;
 	return false;
 }
 
-bool bid_race_won(struct bid_ask *ask, bool whole)
+bool bid_scheduler_won(struct bid_attempt *attempt, bool whole)
 {
-	struct bid_flight *flight = ask->flight;
-	struct bid_broker *broker = flight->broker;
-	struct bid_endings endings = { 0 };
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
+	struct bid_cancel_list cancels = { 0 };
 	bool won;
 
 	pthread_mutex_lock(&broker->lock);
-	pass_probe(ask);
-	won = whole || ask->lost || (!ask->slow && bid_pace_first(flight) == ask && !is_ahead(flight, ask));
-	if (won && !ask->lost) {
+	pass_probe(attempt);
+	won = whole || attempt->lost || (!attempt->slow && bid_pace_first(download) == attempt && !is_ahead(download, attempt));
+	if (won && !attempt->lost) {
 		/* or the one that is sent away would be asked again at once */
-		flight->slow = false;
-		bid_race_stop(flight, ask, &endings);
-		start_timer(flight);
+		download->slow = false;
+		bid_scheduler_stop(download, attempt, &cancels);
+		start_timer(download);
 	}
 	pthread_mutex_unlock(&broker->lock);
-	bid_endings_cancel(&endings);
+	bid_cancel_list_run(&cancels);
 	return won;
 }
 
-void bid_race_leave(struct bid_ask *ask, bool said)
+void bid_scheduler_leave(struct bid_attempt *attempt, bool said)
 {
-	struct bid_flight *flight = ask->flight;
-	struct bid_runner *runner = runner_of(ask);
-	struct bid_broker *broker = flight->broker;
+	struct bid_download *download = attempt->download;
+	struct bid_candidate *candidate = candidate_of(attempt);
+	struct bid_broker *broker = download->broker;
 	char text[BID_TEXT_MAX];
 
 	pthread_mutex_lock(&broker->lock);
-	lose(ask);
-	end_probe(ask);
-	TAILQ_REMOVE(&flight->asks, ask, link);
-	runner->state = said ? BID_RUNNER_OUT : BID_RUNNER_READY;
+	lose(attempt);
+	end_probe(attempt);
+	TAILQ_REMOVE(&download->attempts, attempt, link);
+	candidate->state = said ? BID_CANDIDATE_DONE : BID_CANDIDATE_READY;
 	/* two that send each other away could do so for ever */
-	if (!said && runner->broken >= BROKEN_MAX) {
-		runner->state = BID_RUNNER_OUT;
-		snprintf(text, sizeof(text), "what it sent broke off, %u times", runner->broken);
-		bid_flight_verdict_unasked(flight, ask->source, BID_OUTCOME_UNREACHABLE, text);
+	if (!said && candidate->broken >= BROKEN_MAX) {
+		candidate->state = BID_CANDIDATE_DONE;
+		snprintf(text, sizeof(text), "what it sent broke off, %u times", candidate->broken);
+		bid_download_report_unasked(download, attempt->source, BID_OUTCOME_UNREACHABLE, text);
 	}
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a file is closed, which may have to be freed on disk */
-	bid_ask_free(ask);
+	bid_attempt_free(attempt);
 
 	pthread_mutex_lock(&broker->lock);
-	bid_flight_unref(flight);
-	if (--broker->n_asks == 0)
+	bid_download_unref(download);
+	if (--broker->n_attempts == 0)
 		pthread_cond_broadcast(&broker->idle);
 	pthread_mutex_unlock(&broker->lock);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The timekeeper: sends waiters away when their window is over, forgets lingering results, and lets another
+/* The timer thread: sends waiters away when their window is over, forgets lingering results, and lets another
  * source join a race. */
 #include "broker/download.h"
 
@@ -14,16 +14,16 @@ static void sleep_until(struct bid_broker *broker, int64_t ms)
 	pthread_cond_timedwait(&broker->has_time, &broker->lock, &deadline);
 }
 
-void *bid_broker_keep_time(void *user)
+void *bid_broker_run_timers(void *user)
 {
 	struct bid_broker *broker = user;
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		struct bid_flight *window = TAILQ_FIRST(&broker->windows);
+		struct bid_download *window = TAILQ_FIRST(&broker->windows);
 		struct bid_waiter *limited = TAILQ_FIRST(&broker->limited);
-		struct bid_flight *linger = TAILQ_FIRST(&broker->lingering);
-		struct bid_flight *race = TAILQ_FIRST(&broker->races);
+		struct bid_download *linger = TAILQ_FIRST(&broker->lingering);
+		struct bid_download *hedge = TAILQ_FIRST(&broker->hedges);
 		int64_t now = bid_clock_ms(), next = INT64_MAX;
 
 		if (window)
@@ -32,17 +32,17 @@ void *bid_broker_keep_time(void *user)
 			next = limited->until_ms;
 		if (linger && linger->until_ms < next)
 			next = linger->until_ms;
-		if (race && race->race_at_ms < next)
-			next = race->race_at_ms;
+		if (hedge && hedge->hedge_at_ms < next)
+			next = hedge->hedge_at_ms;
 
 		if (window && window->until_ms <= now)
-			bid_flight_end_window(window);
+			bid_download_end_window(window);
 		else if (limited && limited->until_ms <= now)
-			bid_flight_end_wait(limited);
+			bid_download_end_wait(limited);
 		else if (linger && linger->until_ms <= now)
-			bid_flight_end_linger(linger);
-		else if (race && race->race_at_ms <= now)
-			bid_race_time_out(race);
+			bid_download_end_linger(linger);
+		else if (hedge && hedge->hedge_at_ms <= now)
+			bid_scheduler_time_out(hedge);
 		else if (next != INT64_MAX)
 			sleep_until(broker, next);
 		else

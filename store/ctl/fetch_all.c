@@ -29,13 +29,13 @@ struct fetching {
 };
 
 /* The last verdict; but that somebody does not have it is not why it failed. */
-static const struct bid_verdict *why_not(const struct bid_result *result)
+static const struct bid_report *why_not(const struct bid_result *result)
 {
-	const struct bid_verdict *why = &result->verdicts[result->n_verdicts - 1];
+	const struct bid_report *why = &result->reports[result->n_reports - 1];
 
-	for (size_t i = result->n_verdicts; i > 0 && why->outcome == BID_OUTCOME_ABSENT; i--)
-		if (result->verdicts[i - 1].outcome != BID_OUTCOME_ABSENT)
-			why = &result->verdicts[i - 1];
+	for (size_t i = result->n_reports; i > 0 && why->outcome == BID_OUTCOME_ABSENT; i--)
+		if (result->reports[i - 1].outcome != BID_OUTCOME_ABSENT)
+			why = &result->reports[i - 1];
 	return why;
 }
 
@@ -45,10 +45,10 @@ static void take_answer(void *user, const struct bid_result *result)
 	struct ctl_wanted *wanted = user;
 
 	wanted->error = result->error;
-	for (size_t i = 0; i < result->n_verdicts; i++)
-		wanted->bytes += result->verdicts[i].bytes;
-	if (result->n_verdicts > 0 && result->error < 0) {
-		const struct bid_verdict *why = why_not(result);
+	for (size_t i = 0; i < result->n_reports; i++)
+		wanted->bytes += result->reports[i].bytes;
+	if (result->n_reports > 0 && result->error < 0) {
+		const struct bid_report *why = why_not(result);
 
 		wanted->changed = why->changed;
 		if (asprintf(&wanted->why, "%s: %s", why->source, why->text ? why->text : bid_outcome_name(why->outcome)) < 0)
@@ -69,7 +69,7 @@ static void begin(struct fetching *fetching)
 	if (wanted->error == -EINPROGRESS)
 		wanted->error = bid_broker_ticket(fetching->broker, take_answer, wanted, &wanted->ticket);
 	if (wanted->ticket)
-		bid_broker_materialise(fetching->broker, wanted->ticket, &wanted->request);
+		bid_broker_fetch(fetching->broker, wanted->ticket, &wanted->request);
 	else
 		fetching->ended++;
 }
@@ -101,7 +101,7 @@ static void draw(const struct fetching *fetching, struct ctl_progress *line)
 
 	for (size_t i = 0; bid_broker_source_stats(fetching->broker, i, &stats) == 0; i++)
 		sum.received += stats.bytes;
-	bid_broker_each_flight(fetching->broker, add_received, &sum);
+	bid_broker_each_download(fetching->broker, add_received, &sum);
 	ctl_progress_draw_sum(line, &sum);
 }
 

@@ -7,7 +7,7 @@
 
 struct ctl_wanted {
 	struct bid_request request;
-	/* Filled in: 0 if it is in the store now, or a negative errno as of bid_broker_materialise(). */
+	/* Filled in: 0 if it is in the store now, or a negative errno as of bid_broker_fetch(). */
 	int error;
 	char *why; /* what the last server said that does not have it; NULL if none was asked. Owned by the caller */
 	bool changed; /* @why is that this server has other bytes than were fetched first */

@@ -149,7 +149,7 @@ static int ask(struct ctl_sources *sources, const struct bid_request *request, c
 		return 0;
 	/* what servers answer is told by us in the end, one line for each; not by the broker too */
 	bid_log_init("bidctl", BID_LOG_ERROR);
-	bid_broker_materialise(sources->broker, ticket, request);
+	bid_broker_fetch(sources->broker, ticket, request);
 	return wait_for(sources->broker, ticket, answer, signals);
 }
 

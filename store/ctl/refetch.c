@@ -32,7 +32,7 @@ int ctl_refetch(struct bid_broker *broker, const struct bid_request *request)
 	r = bid_broker_ticket(broker, take_answer, &answer, &ticket);
 	if (r < 0)
 		return r;
-	bid_broker_materialise(broker, ticket, request);
+	bid_broker_fetch(broker, ticket, request);
 	while (eventfd_read(event, &count) < 0)
 		if (errno != EINTR)
 			return -errno;

@@ -6,7 +6,7 @@
 
 /*
  * Bring the artifact of @request here through @broker, and wait until that is done or cannot be. For a command that has nothing
- * else to do meanwhile. Returns 0 or as bid_broker_materialise() answers.
+ * else to do meanwhile. Returns 0 or as bid_broker_fetch() answers.
  */
 int ctl_refetch(struct bid_broker *broker, const struct bid_request *request);
 

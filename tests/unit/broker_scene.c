@@ -15,7 +15,7 @@
 #include "held_source.h"
 #include "scratch.h"
 
-const struct bid_broker_config patient = { .race_ms = BID_RACE_NEVER };
+const struct bid_broker_config patient = { .hedge_ms = BID_HEDGE_NEVER };
 
 /* of scene_compile(), for the time of the process */
 static struct {
@@ -132,10 +132,10 @@ void scene_wait_ms(struct scene *scene, unsigned wait_ms)
 	pthread_mutex_unlock(&scene->broker->lock);
 }
 
-void scene_race_ms(struct scene *scene, unsigned race_ms)
+void scene_hedge_ms(struct scene *scene, unsigned hedge_ms)
 {
 	pthread_mutex_lock(&scene->broker->lock);
-	scene->broker->config.race_ms = race_ms;
+	scene->broker->config.hedge_ms = hedge_ms;
 	pthread_mutex_unlock(&scene->broker->lock);
 }
 
@@ -211,12 +211,12 @@ static void answered(void *user, const struct bid_result *result)
 		call->fd = bid_steal_fd(&result->file->fd);
 		call->size = result->file->st.st_size;
 	}
-	call->n_verdicts = result->n_verdicts;
-	for (size_t i = 0; i < result->n_verdicts && i < 8; i++) {
-		call->outcomes[i] = result->verdicts[i].outcome;
-		snprintf(call->sources[i], sizeof(call->sources[i]), "%s", result->verdicts[i].source);
-		snprintf(call->texts[i], sizeof(call->texts[i]), "%s", result->verdicts[i].text);
-		call->bytes[i] = result->verdicts[i].bytes;
+	call->n_reports = result->n_reports;
+	for (size_t i = 0; i < result->n_reports && i < 8; i++) {
+		call->outcomes[i] = result->reports[i].outcome;
+		snprintf(call->sources[i], sizeof(call->sources[i]), "%s", result->reports[i].source);
+		snprintf(call->texts[i], sizeof(call->texts[i]), "%s", result->reports[i].text);
+		call->bytes[i] = result->reports[i].bytes;
 	}
 	pthread_cond_broadcast(&call->called);
 	pthread_mutex_unlock(&call->lock);
@@ -263,7 +263,7 @@ struct call *call_for(struct scene *scene, const struct bid_request *request)
 {
 	struct call *call = call_begin(scene);
 
-	bid_broker_materialise(scene->broker, call->ticket, request);
+	bid_broker_fetch(scene->broker, call->ticket, request);
 	return call;
 }
 
@@ -306,7 +306,7 @@ static void *caller_main(void *user)
 {
 	struct caller *caller = user;
 
-	bid_broker_materialise(caller->scene->broker, caller->call->ticket, &caller->request);
+	bid_broker_fetch(caller->scene->broker, caller->call->ticket, &caller->request);
 	return NULL;
 }
 
@@ -318,11 +318,11 @@ void caller_start(struct caller *caller, struct scene *scene, uint8_t byte)
 	assert_int_equal(pthread_create(&caller->thread, NULL, caller_main, caller), 0);
 }
 
-void wait_for_no_flights(struct scene *scene)
+void wait_for_no_downloads(struct scene *scene)
 {
 	int64_t begun = now_ms();
 
-	while (stats_of(scene).flights > 0) {
+	while (stats_of(scene).downloads > 0) {
 		assert_true(now_ms() - begun < PATIENCE_MS);
 		sleep_ms(1);
 	}

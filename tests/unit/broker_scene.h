@@ -53,7 +53,7 @@ void scene_broker(struct scene *scene, const struct bid_broker_config *config);
 
 /* As if it had been made with this, for what begins from now on: what a test does before may take as long as it does. */
 void scene_wait_ms(struct scene *scene, unsigned wait_ms);
-void scene_race_ms(struct scene *scene, unsigned race_ms);
+void scene_hedge_ms(struct scene *scene, unsigned hedge_ms);
 
 /* Add a source of the library's own kind; the broker owns it. */
 struct bid_source *scene_memory(struct scene *scene, const char *name);
@@ -85,7 +85,7 @@ struct call {
 	int fd;				/* taken out of the result */
 	int64_t size;
 	int64_t answered_ms;
-	size_t n_verdicts;
+	size_t n_reports;
 	enum bid_outcome outcomes[8];
 	char sources[8][32];
 	char texts[8][256];
@@ -101,10 +101,10 @@ bool call_over(struct call *call);
 /* Wait until it is, and return the error. Fails the test after a generous while. */
 int call_wait(struct call *call);
 
-/* Take a ticket and materialise @request with it. */
+/* Take a ticket and fetch @request with it. */
 struct call *call_for(struct scene *scene, const struct bid_request *request);
 
-/* Materialise @request and wait: the error, and in @ret_call, if not NULL, all of it. */
+/* fetch @request and wait: the error, and in @ret_call, if not NULL, all of it. */
 int fetch(struct scene *scene, const struct bid_request *request, struct call **ret_call);
 
 /* What is there, without asking a source. */
@@ -126,7 +126,7 @@ struct caller {
 void caller_start(struct caller *caller, struct scene *scene, uint8_t byte);
 
 /* Wait until no download is left. */
-void wait_for_no_flights(struct scene *scene);
+void wait_for_no_downloads(struct scene *scene);
 
 /* Wait until @count of the broker's waiters are there. */
 void wait_for_waiters(struct scene *scene, uint64_t count);

@@ -24,7 +24,7 @@ static void test_fetched_once_then_local(void **state)
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FOUND);
 	assert_string_equal(call->sources[0], "memory");
 
@@ -32,7 +32,7 @@ static void test_fetched_once_then_local(void **state)
 	again = call_for(scene, &request);
 	assert_true(call_over(again));
 	assert_content(again->fd, 0xa);
-	assert_int_equal(again->n_verdicts, 0);
+	assert_int_equal(again->n_reports, 0);
 	assert_int_equal(source_memory_asked(source), 1);
 	assert_int_equal(stats_of(scene).fetched, 1);
 	assert_int_equal(stats_of(scene).hits, 2);
@@ -46,12 +46,12 @@ static void test_fetched_once_then_local(void **state)
 	assert_int_equal(bid_broker_source_stats(scene->broker, 1, &of_source), -ENOENT);
 }
 
-/* Published by somebody else between the first look and the beginning of the flight: no source is asked. */
+/* Published by somebody else between the first look and the beginning of the download: no source is asked. */
 static void test_the_leader_looks_again(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
-	struct bid_flight *lead = NULL, *seen = NULL;
+	struct bid_download *lead = NULL, *seen = NULL;
 	struct bid_source *source;
 	struct call *call;
 	int r;
@@ -63,11 +63,11 @@ static void test_the_leader_looks_again(void **state)
 
 	call = call_begin(scene);
 	pthread_mutex_lock(&scene->broker->lock);
-	r = bid_flight_join(scene->broker, &request, bid_tickets_get(&scene->broker->tickets, call->ticket), &lead, &seen);
+	r = bid_download_join(scene->broker, &request, bid_tickets_get(&scene->broker->tickets, call->ticket), &lead, &seen);
 	pthread_mutex_unlock(&scene->broker->lock);
 	assert_int_equal(r, -EINPROGRESS);
 	assert_non_null(lead);
-	bid_flight_lead(lead, true);
+	bid_download_lead(lead, true);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);
@@ -88,7 +88,7 @@ static void test_sources_are_asked_in_order(void **state)
 	put_elf(source[1], 0xa, 0xa);
 	put_elf(source[2], 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->sources[0], "first");
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_string_equal(call->sources[1], "second");
@@ -255,7 +255,7 @@ static void test_too_large(void **state)
 	struct call *call;
 	unsigned asked;
 
-	scene_broker(scene, &(struct bid_broker_config){ .max_size = 100 * 1024, .race_ms = BID_RACE_NEVER });
+	scene_broker(scene, &(struct bid_broker_config){ .max_size = 100 * 1024, .hedge_ms = BID_HEDGE_NEVER });
 	held = scene_held(scene, "held");
 	memory = scene_memory(scene, "memory");
 	held->outcome = BID_OUTCOME_TOO_LARGE;

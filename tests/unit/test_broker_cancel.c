@@ -23,7 +23,7 @@ static void test_cancel_before_use(void **state)
 	call = call_begin(scene);
 	bid_broker_cancel(scene->broker, call->ticket);
 	assert_false(call_over(call));
-	bid_broker_materialise(scene->broker, call->ticket, &request);
+	bid_broker_fetch(scene->broker, call->ticket, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	bid_broker_cancel(scene->broker, call->ticket);
@@ -82,7 +82,7 @@ static void test_the_last_to_give_up_ends_the_transfer(void **state)
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -EINTR);
 	held_wait_done(held, 1);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
 	assert_int_equal(source_memory_asked(next), 0);
@@ -116,12 +116,12 @@ static void test_asked_anew_while_being_cancelled(void **state)
 	bid_broker_cancel(scene->broker, first->ticket);
 	assert_int_equal(call_wait(first), -EINTR);
 	second = call_for(scene, &request);
-	assert_int_equal(stats_of(scene).flights, 2);
+	assert_int_equal(stats_of(scene).downloads, 2);
 	assert_int_equal(held->asked, 2);
 	assert_false(call_over(second));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(stats_of(scene).fetched, 1);
 }
 
@@ -146,10 +146,10 @@ static void test_cancel_while_starting(void **state)
 	held_wait_done(held, 1);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 }
 
-/* Keeps publishers from their other work for as long as a test wants. */
+/* Keeps commit workers from their other work for as long as a test wants. */
 struct gate {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -193,20 +193,20 @@ static void test_cancel_between_sources(void **state)
 	next = scene_memory(scene, "next");
 	put_elf(next, 0x1, 0xa);
 	put_elf(next, 0xb, 0xb);
-	for (uint8_t i = 0; i < BID_PUBLISHERS; i++) {
+	for (uint8_t i = 0; i < BID_COMMIT_WORKERS; i++) {
 		struct bid_request nowhere = elf_of(0x20 + i);
 
 		assert_int_equal(bid_broker_ticket(scene->broker, stand_at_gate, &gate, &ticket), 0);
-		bid_broker_materialise(scene->broker, ticket, &nowhere);
+		bid_broker_fetch(scene->broker, ticket, &nowhere);
 	}
 	pthread_mutex_lock(&gate.lock);
-	while (gate.reached < BID_PUBLISHERS)
+	while (gate.reached < BID_COMMIT_WORKERS)
 		wait_changed(&gate.changed, &gate.lock);
 	pthread_mutex_unlock(&gate.lock);
 
 	first = call_for(scene, &unwanted);
 	second = call_for(scene, &wanted);
-	held_wait_done(held, BID_PUBLISHERS + 2);
+	held_wait_done(held, BID_COMMIT_WORKERS + 2);
 	bid_broker_cancel(scene->broker, first->ticket);
 	bid_broker_cancel(scene->broker, second->ticket);
 	assert_int_equal(call_wait(first), -EINTR);
@@ -214,13 +214,13 @@ static void test_cancel_between_sources(void **state)
 	third = call_for(scene, &wanted);
 	open_gate(&gate);
 	assert_int_equal(call_wait(third), 0);
-	wait_for_no_flights(scene);
-	assert_int_equal(held->asked, BID_PUBLISHERS + 2);
+	wait_for_no_downloads(scene);
+	assert_int_equal(held->asked, BID_COMMIT_WORKERS + 2);
 	assert_int_equal(held->cancels, 0);
-	assert_int_equal(source_memory_asked(next), BID_PUBLISHERS + 1);
+	assert_int_equal(source_memory_asked(next), BID_COMMIT_WORKERS + 1);
 }
 
-/* Cancels that fall on any moment of a materialise(): one answer each, and the broker is whole afterwards. */
+/* Cancels that fall on any moment of a fetch(): one answer each, and the broker is whole afterwards. */
 static void test_cancel_races(void **state)
 {
 	enum { N = 300 };
@@ -246,7 +246,7 @@ static void test_cancel_races(void **state)
 		interrupted += error == -EINTR;
 	}
 	assert_int_equal(stats_of(scene).interrupted, interrupted);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	held_elf(held, 0xa);
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &request, NULL), 0);

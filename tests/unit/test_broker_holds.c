@@ -65,7 +65,7 @@ static void equip(struct scenes *scenes, int which, const struct bid_broker_conf
 	held_elf(scenes->held[which], 0xa);
 }
 
-/* Wait until a flight of @scene waits for another process. */
+/* Wait until a download of @scene waits for another process. */
 static void wait_for_awaiting(struct scene *scene)
 {
 	int64_t begun = now_ms();
@@ -75,7 +75,7 @@ static void wait_for_awaiting(struct scene *scene)
 		assert_true(now_ms() - begun < PATIENCE_MS);
 		sleep_ms(1);
 		pthread_mutex_lock(&scene->broker->lock);
-		n = scene->broker->n_awaiting;
+		n = scene->broker->n_lock_waits;
 		pthread_mutex_unlock(&scene->broker->lock);
 	} while (n == 0);
 }
@@ -254,7 +254,7 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	wait_for_awaiting(scenes->scene[OTHER]);
 	bid_broker_cancel(scenes->scene[OTHER]->broker, second->ticket);
 	assert_int_equal(call_wait(second), -EINTR);
-	wait_for_no_flights(scenes->scene[OTHER]);
+	wait_for_no_downloads(scenes->scene[OTHER]);
 	second = call_for(scenes->scene[OTHER], &request);
 	wait_for_awaiting(scenes->scene[OTHER]);
 	scene_end_broker(scenes->scene[OTHER]);
@@ -264,7 +264,7 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	assert_int_equal(call_wait(first), 0);
 }
 
-/* Who gives up and comes back within one process is another flight: it waits for nobody. */
+/* Who gives up and comes back within one process is another download: it waits for nobody. */
 static void test_a_flight_that_was_left_is_in_nobodys_way(void **state)
 {
 	struct scenes *scenes = *state;

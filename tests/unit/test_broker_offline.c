@@ -62,7 +62,7 @@ static void test_what_has_begun(void **state)
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
 	assert_int_equal(second->asked, 0);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->texts[0], "HTTP 503");
 	assert_string_equal(call->texts[1], "no server is asked at the moment (offline)");
 

@@ -11,10 +11,10 @@
 
 /* Short, so that the tests are. What must not be late for that happens while there is no race. */
 #define RACE 40
-static const struct bid_broker_config racing = { .race_ms = RACE };
+static const struct bid_broker_config racing = { .hedge_ms = RACE };
 
 /* Longer than any test: another one is asked for what becomes of the first, and not for the time it takes. */
-static const struct bid_broker_config unhurried = { .race_ms = 2 * PATIENCE_MS };
+static const struct bid_broker_config unhurried = { .hedge_ms = 2 * PATIENCE_MS };
 
 static struct held_source *silent(struct scene *scene, const char *name)
 {
@@ -36,7 +36,7 @@ static struct call *race_from_headers(struct scene *scene, struct held_source *h
 	held_hold(held, HOLD_HEAD);
 	call = call_for(scene, &request);
 	held_wait(held, 1);
-	scene_race_ms(scene, RACE);
+	scene_hedge_ms(scene, RACE);
 	held_hold(held, HOLD_MIDDLE);
 	held_wait(held, 2);
 	return call;
@@ -46,7 +46,7 @@ static struct call *race_from_headers(struct scene *scene, struct held_source *h
 static void wait_for_race_with(struct scene *scene, struct held_source *held)
 {
 	held_wait(held, 1);
-	scene_race_ms(scene, BID_RACE_NEVER);
+	scene_hedge_ms(scene, BID_HEDGE_NEVER);
 }
 
 static void test_a_silent_one_is_overtaken(void **state)
@@ -67,7 +67,7 @@ static void test_a_silent_one_is_overtaken(void **state)
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	/* the one that lost has said nothing, and is told of all the same; the third was not asked */
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->sources[0], "second");
 	assert_string_equal(call->sources[1], "first");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
@@ -77,7 +77,7 @@ static void test_a_silent_one_is_overtaken(void **state)
 	assert_int_equal(source_memory_asked(third), 0);
 
 	/* who delivered last is asked first */
-	scene_race_ms(scene, BID_RACE_NEVER);
+	scene_hedge_ms(scene, BID_HEDGE_NEVER);
 	assert_int_equal(fetch(scene, &other, NULL), 0);
 	assert_int_equal(first->asked, 1);
 }
@@ -140,12 +140,12 @@ static void test_a_slow_one_is_overtaken(void **state)
 	assert_content(call->fd, 0xa);
 	held_wait_done(first, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->sources[0], "second");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
 	assert_string_equal(call->texts[1], "second was faster");
 	assert_true(is_preferred(scene, 1));
-	scene_race_ms(scene, BID_RACE_NEVER);
+	scene_hedge_ms(scene, BID_HEDGE_NEVER);
 	assert_int_equal(fetch(scene, &other, NULL), 0);
 	assert_int_equal(first->asked, 1);
 }
@@ -245,7 +245,7 @@ static void test_one_after_the_other_on_request(void **state)
 	second = scene_memory(scene, "second");
 	call = call_for(scene, &request);
 	held_wait(first, 1);
-	sleep_ms(2 * BID_RACE_MS);
+	sleep_ms(2 * BID_HEDGE_MS);
 	assert_int_equal(source_memory_asked(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);
@@ -276,7 +276,7 @@ static void test_the_winner_dies(void **state)
 	assert_content(call->fd, 0xa);
 	assert_int_equal(first->asked, 2);
 	assert_int_equal(second->asked, 1);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
 }
@@ -346,27 +346,27 @@ static void test_by_turns(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *runners[2];
+	struct held_source *candidates[2];
 	struct call *call;
 
 	scene_broker(scene, &unhurried);
-	runners[0] = breaking_off(scene, "first", BID_HEAD_MAX + 8192);
-	runners[1] = breaking_off(scene, "second", BID_HEAD_MAX + 2 * 8192);
+	candidates[0] = breaking_off(scene, "first", BID_HEAD_MAX + 8192);
+	candidates[1] = breaking_off(scene, "second", BID_HEAD_MAX + 2 * 8192);
 	for (int i = 0; i < 2; i++)
-		runners[i]->first_step = 2 * 8192;
+		candidates[i]->first_step = 2 * 8192;
 	call = call_for(scene, &request);
 	for (unsigned turn = 0; turn < 4; turn++)
-		held_wait(runners[turn % 2], turn / 2 + 1);
+		held_wait(candidates[turn % 2], turn / 2 + 1);
 	/* the second one is the last that is asked: the first broke off twice, and was overtaken */
-	held_wait_done(runners[0], 2);
+	held_wait_done(candidates[0], 2);
 	sleep_ms(5 * RACE);
-	assert_int_equal(runners[0]->asked, 2);
-	runners[1]->breaks_off = false;
-	runners[1]->body_len -= 1000;
-	held_hold(runners[1], HOLD_NOWHERE);
+	assert_int_equal(candidates[0]->asked, 2);
+	candidates[1]->breaks_off = false;
+	candidates[1]->body_len -= 1000;
+	held_hold(candidates[1], HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
-	assert_int_equal(runners[0]->asked, 2);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(candidates[0]->asked, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->texts[0], "what it sent broke off, 2 times");
 }
 
@@ -390,7 +390,7 @@ static void test_the_winner_breaks_off(void **state)
 	assert_content(call->fd, 0xa);
 	held_wait_done(first, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->sources[0], "second");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
 }
@@ -437,7 +437,7 @@ static void test_a_deaf_loser(void **state)
 	put_elf(second, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(first->done, 0);
 	held_hold(first, HOLD_NOWHERE);
 	scene_end_broker(scene);
@@ -460,7 +460,7 @@ static void test_a_no_lets_the_next_one_in(void **state)
 	put_elf(third, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_int_equal(source_memory_asked(second), 1);
-	assert_int_equal(call->n_verdicts, 3);
+	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_string_equal(call->sources[1], "third");
 	assert_string_equal(call->sources[2], "first");
@@ -487,7 +487,7 @@ static void test_absence_needs_the_silent_one_too(void **state)
 	assert_false(call_over(call));
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 
 	first->outcome = BID_OUTCOME_UNREACHABLE;
 	assert_int_equal(fetch(scene, &other, NULL), -EHOSTUNREACH);
@@ -498,35 +498,35 @@ static void test_not_more_than_three_at_once(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *runners[3], *fourth;
+	struct held_source *candidates[3], *fourth;
 	struct call *call;
 	const unsigned step = 5 * RACE;
 	unsigned asked;
 	int64_t begun;
 
-	scene_broker(scene, &(struct bid_broker_config){ .race_ms = step });
+	scene_broker(scene, &(struct bid_broker_config){ .hedge_ms = step });
 	for (int i = 0; i < 3; i++)
-		runners[i] = silent(scene, "runner");
+		candidates[i] = silent(scene, "runner");
 	fourth = silent(scene, "fourth");
 	begun = now_ms();
 	call = call_for(scene, &request);
 	for (int i = 0; i < 3; i++)
-		held_wait_asked(runners[i], 1);
+		held_wait_asked(candidates[i], 1);
 	sleep_ms(2 * step);
 	asked = fourth->asked;
 	/* later than that they may have left their places, as in the next test */
-	if (now_ms() - begun < BID_RACE_SILENT * step)
+	if (now_ms() - begun < BID_PARALLEL_SILENT * step)
 		assert_int_equal(asked, 0);
 	else
 		print_message("too late to be judged\n");
-	held_hold(runners[1], HOLD_NOWHERE);
+	held_hold(candidates[1], HOLD_NOWHERE);
 	held_wait_asked(fourth, 1);
 
 	/* who gives up ends all of them */
 	bid_broker_cancel(scene->broker, call->ticket);
 	assert_int_equal(call_wait(call), -EINTR);
-	wait_for_no_flights(scene);
-	assert_int_equal(runners[0]->cancels + runners[2]->cancels + fourth->cancels, 3);
+	wait_for_no_downloads(scene);
+	assert_int_equal(candidates[0]->cancels + candidates[2]->cancels + fourth->cancels, 3);
 }
 
 /* ... but not for as long as those that say nothing are waited for: one that would answer may be behind them. */
@@ -534,32 +534,32 @@ static void test_silent_ones_leave_their_places(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *runners[2 * BID_RACE_MOST];
+	struct held_source *candidates[2 * BID_PARALLEL_MOST];
 	struct bid_source *last;
 	struct call *call;
 
 	scene_broker(scene, &racing);
-	for (int i = 0; i < BID_RACE_MOST - 1; i++)
-		runners[i] = silent(scene, "runner");
+	for (int i = 0; i < BID_PARALLEL_MOST - 1; i++)
+		candidates[i] = silent(scene, "runner");
 	last = scene_memory(scene, "last");
 	put_elf(last, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	for (int i = 0; i < BID_RACE_MOST - 1; i++)
-		held_wait_done(runners[i], 1);
+	for (int i = 0; i < BID_PARALLEL_MOST - 1; i++)
+		held_wait_done(candidates[i], 1);
 
 	/* there is an end to it */
 	request = elf_of(0xb);
-	for (int i = BID_RACE_MOST - 1; i < 2 * BID_RACE_MOST; i++)
-		runners[i] = silent(scene, "runner");
+	for (int i = BID_PARALLEL_MOST - 1; i < 2 * BID_PARALLEL_MOST; i++)
+		candidates[i] = silent(scene, "runner");
 	call = call_for(scene, &request);
-	for (int i = 0; i < BID_RACE_MOST; i++)
-		held_wait_asked(runners[i], 2 - (i >= BID_RACE_MOST - 1));
-	sleep_ms(2 * BID_RACE_SILENT * RACE);
-	assert_int_equal(runners[BID_RACE_MOST]->asked, 0);
+	for (int i = 0; i < BID_PARALLEL_MOST; i++)
+		held_wait_asked(candidates[i], 2 - (i >= BID_PARALLEL_MOST - 1));
+	sleep_ms(2 * BID_PARALLEL_SILENT * RACE);
+	assert_int_equal(candidates[BID_PARALLEL_MOST]->asked, 0);
 	bid_broker_cancel(scene->broker, call->ticket);
 	assert_int_equal(call_wait(call), -EINTR);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 }
 
 /* Many races that end in every order, some of them with callers who give up. */
@@ -570,7 +570,7 @@ static void test_many_races(void **state)
 	struct held_source *held[3];
 	struct bid_source *memory;
 
-	scene_broker(scene, &(struct bid_broker_config){ .race_ms = 1 });
+	scene_broker(scene, &(struct bid_broker_config){ .hedge_ms = 1 });
 	for (int i = 0; i < 3; i++)
 		held[i] = scene_held(scene, "held");
 	memory = scene_memory(scene, "memory");
@@ -598,7 +598,7 @@ static void test_many_races(void **state)
 
 			assert_true(error == 0 || error == -EINTR || error == -EHOSTUNREACH || error == -ENOENT);
 		}
-		wait_for_no_flights(scene);
+		wait_for_no_downloads(scene);
 	}
 	assert_int_equal(stats_of(scene).fetched, 2);
 }

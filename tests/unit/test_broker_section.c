@@ -33,7 +33,7 @@ static void test_it_is_cut_out_of_a_whole(void **state)
 	assert_int_equal(fetch(scene, &section, &call), 0);
 	assert_true(call->size > 0 && call->size < LARGE);
 	/* what was said to all three, in order */
-	assert_int_equal(call->n_verdicts, 3);
+	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
@@ -56,7 +56,7 @@ static void test_no_file_has_it(void **state)
 	assert_int_equal(bid_detail_source("/a.c", &name), 0);
 	source_file.detail = name;
 	assert_int_equal(fetch(scene, &section, &call), -ENOENT);
-	assert_int_equal(call->n_verdicts, 3);
+	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(stats_of(scene).absent, 1);
 	/* the files are known to be absent now, and with them all that is in them, or that they are made of */
 	sleep_ms(300);
@@ -66,7 +66,7 @@ static void test_no_file_has_it(void **state)
 	/* whoever has not said so is asked */
 	other = scene_memory(scene, "other");
 	assert_int_equal(fetch(scene, &source_file, &call), -ENOENT);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(source_memory_asked(one), 3);
 	assert_int_equal(source_memory_asked(other), 1);
 	bid_request_release(&section);
@@ -121,7 +121,7 @@ static void test_what_is_not_known_is_not_absent(void **state)
 	source_memory_set_default(scene_memory(scene, "dead"), BID_OUTCOME_UNREACHABLE);
 	scene_memory(scene, "alive");
 	assert_int_equal(fetch(scene, &section, &call), -EHOSTUNREACH);
-	assert_int_equal(call->n_verdicts, 6);
+	assert_int_equal(call->n_reports, 6);
 	bid_request_release(&section);
 }
 
@@ -146,9 +146,9 @@ static void test_cancel_while_the_whole_comes(void **state)
 	bid_broker_cancel(scene->broker, call->ticket);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(call->n_reports, 1);
 	held_wait_done(held, 2);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->asked, 2);
 	/* used up */
@@ -233,7 +233,7 @@ static void test_the_line_is_left_in_time(void **state)
 	assert_false(call_over(whole));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(whole), -ENOENT);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(held->asked, 4);
 	bid_request_release(&section);
 }
@@ -268,7 +268,7 @@ static void test_cancel_before_use(void **state)
 	source = scene_memory(scene, "memory");
 	call = call_begin(scene);
 	bid_broker_cancel(scene->broker, call->ticket);
-	bid_broker_materialise(scene->broker, call->ticket, &section);
+	bid_broker_fetch(scene->broker, call->ticket, &section);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	assert_int_equal(source_memory_asked(source), 0);
@@ -292,15 +292,15 @@ static void test_many_share(void **state)
 	held_wait(held, 1);
 	whole = call_for(scene, &debuginfo);
 	held_hold_from(held, 2);
-	while (stats_of(scene).flights > 1)
+	while (stats_of(scene).downloads > 1)
 		sleep_ms(5);
 	wait_for_waiters(scene, 5);
 	held_hold(held, HOLD_NOWHERE);
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(call_wait(calls[i]), -ENOENT);
 		/* that there is no executable one of them finds out, and the others may know by then */
-		assert_in_range(calls[i]->n_verdicts, 2, 3);
-		all |= calls[i]->n_verdicts == 3;
+		assert_in_range(calls[i]->n_reports, 2, 3);
+		all |= calls[i]->n_reports == 3;
 	}
 	assert_true(all);
 	assert_int_equal(call_wait(whole), -ENOENT);

@@ -103,7 +103,7 @@ static void test_evidence_is_bounded(void **state)
 		struct bid_request request = elf_of(byte);
 
 		/* as if each were the first one */
-		scene->broker->asked[0].stats.strikes = 0;
+		scene->broker->sources[0].stats.strikes = 0;
 		assert_int_equal(source_memory_put(wrong, &request, "<html>", 6), 0);
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
@@ -179,9 +179,9 @@ static void test_what_carries_no_id_clears_nobody(void **state)
 }
 
 /* Was it benched for @ms, after @begun? */
-static void assert_benched(const struct bid_asked *asked, int64_t begun, int64_t ms)
+static void assert_benched(const struct bid_source_state *state, int64_t begun, int64_t ms)
 {
-	assert_in_range(asked->benched_until_ms, begun + ms, now_ms() + ms);
+	assert_in_range(state->benched_until_ms, begun + ms, now_ms() + ms);
 }
 
 /* One that is wrong again and again is not asked at all for a while, and then for one request only. */
@@ -190,14 +190,14 @@ static void test_benched(void **state)
 	struct scene *scene = *state;
 	struct bid_request request;
 	struct held_source *liar;
-	struct bid_asked *asked;
+	struct bid_source_state *liar_state;
 	struct call *call;
 	int64_t begun;
 
 	scene_broker(scene, &patient);
 	scene_memory(scene, "has nothing");
 	liar = scene_held(scene, "liar");
-	asked = &scene->broker->asked[1];
+	liar_state = &scene->broker->sources[1];
 	held_elf(liar, 0xb);
 	for (uint8_t byte = 1; byte <= BID_STRIKES_MAX; byte++) {
 		request = elf_of(byte);
@@ -205,9 +205,9 @@ static void test_benched(void **state)
 		begun = now_ms();
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
-	assert_benched(asked, begun, BID_BENCH_MIN_MS);
+	assert_benched(liar_state, begun, BID_BENCH_MIN_MS);
 	/* and still is when this is done */
-	asked->benched_until_ms += 60000;
+	liar_state->benched_until_ms += 60000;
 	assert_in_range(source_stats(scene, 1).benched_s, 1, 65);
 	request = elf_of(4);
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
@@ -216,7 +216,7 @@ static void test_benched(void **state)
 	assert_int_equal(liar->asked, BID_STRIKES_MAX);
 
 	/* the time is over: one finds out, and others do not */
-	asked->benched_until_ms = 0;
+	liar_state->benched_until_ms = 0;
 	begun = now_ms();
 	held_hold(liar, HOLD_HEAD);
 	request = elf_of(5);
@@ -227,10 +227,10 @@ static void test_benched(void **state)
 	held_hold(liar, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -EBADMSG);
 	assert_int_equal(liar->asked, BID_STRIKES_MAX + 1);
-	assert_benched(asked, begun, 2 * BID_BENCH_MIN_MS);
+	assert_benched(liar_state, begun, 2 * BID_BENCH_MIN_MS);
 
 	/* a "no" is a sane answer */
-	asked->benched_until_ms = 0;
+	liar_state->benched_until_ms = 0;
 	liar->body = NULL;
 	request = elf_of(7);
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
@@ -259,7 +259,7 @@ static void test_others_do_not_wait_for_all_of_the_probe(void **state)
 
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
-	scene->broker->asked[0].benched_until_ms = 0;
+	scene->broker->sources[0].benched_until_ms = 0;
 	call = call_for(scene, &large);
 	held_wait(held, 1);
 	assert_int_equal(source_stats(scene, 0).strikes, BID_STRIKES_MAX - 1);

@@ -29,7 +29,7 @@ static void test_absent_everywhere_is_remembered(void **state)
 	source[0] = scene_memory(scene, "first");
 	source[1] = scene_memory(scene, "second");
 	assert_int_equal(fetch(scene, &request, &call), -ENOENT);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 
 	assert_int_equal(find(scene, &request, &ttl), -ENOENT);
@@ -114,7 +114,7 @@ static void test_each_source_is_remembered(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_non_null(strstr(call->texts[0], "said so before"));
 	assert_int_equal(source_memory_asked(has_not), 1);
@@ -157,7 +157,7 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 		assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 		sleep_ms(300); /* the lingering */
 		assert_int_equal(fetch(scene, &request, &call), -ENOENT);
-		assert_int_equal(call->n_verdicts, 1);
+		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
 		assert_int_equal(source_memory_asked(source), times);
 		assert_int_equal(stats_of(scene).negative_entries, 0);
@@ -220,7 +220,7 @@ static void test_unreachable_is_not_remembered(void **state)
 
 		source_memory_set_default(bad, outcomes[i]);
 		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
-		assert_int_equal(call->n_verdicts, 2);
+		assert_int_equal(call->n_reports, 2);
 		assert_int_equal(call->outcomes[0], outcomes[i]);
 		assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
@@ -246,11 +246,11 @@ static void test_unknown_lingers(void **state)
 	begun = now_ms();
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(fetch(scene, &request, &call), -EHOSTUNREACH);
-		assert_int_equal(call->n_verdicts, 1);
+		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	}
 	asked = source_memory_asked(source);
-	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_FLIGHT_LINGER);
+	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_DOWNLOAD_LINGER);
 	sleep_ms(300);
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
@@ -312,7 +312,7 @@ static void test_local_trouble_ends_it(void **state)
 	call_wait(call);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files_before), 0);
 	assert_int_equal(call->error, -EMFILE);
-	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_int_equal(source_memory_asked(second), 0);
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
@@ -337,7 +337,7 @@ static void test_no_room_for_what_is_announced(void **state)
 
 	/* the second is the one that delivered last, and is asked first */
 	assert_int_equal(fetch(scene, &other, &call), -ENOSPC);
-	assert_int_equal(call->n_verdicts, 2);
+	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FAILED);
 	assert_non_null(strstr(call->texts[1], "No space left on device for 1152921504606846975 bytes"));
 	assert_int_equal(held->accepted, 0);
@@ -369,7 +369,7 @@ static void test_no_room_for_what_is_not_announced(void **state)
 	held->no_head = true;
 	for (unsigned n = 1; n <= 2; n++) {
 		assert_int_equal(fetch(scene, &request, &call), -ENOSPC);
-		assert_int_equal(call->n_verdicts, 2);
+		assert_int_equal(call->n_reports, 2);
 		/* the other's "no" is known the second time */
 		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
 		assert_non_null(strstr(call->texts[n - 1], "nothing tells how many"));

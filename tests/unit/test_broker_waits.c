@@ -28,7 +28,7 @@ static void test_200_callers_share_one_download(void **state)
 	for (int i = 0; i < N; i++)
 		caller_start(&callers[i], scene, 0xa);
 	wait_for_waiters(scene, N);
-	assert_int_equal(stats_of(scene).flights, 1);
+	assert_int_equal(stats_of(scene).downloads, 1);
 	held_hold(held, HOLD_NOWHERE);
 	for (int i = 0; i < N; i++) {
 		struct call *call = callers[i].call;
@@ -65,7 +65,7 @@ static void test_a_long_commit_delays_nobody(void **state)
 	put_elf(source, 0xb, 0xb);
 	pthread_mutex_lock(&gate);
 	assert_int_equal(bid_broker_ticket(scene->broker, stand_still, &gate, &ticket), 0);
-	bid_broker_materialise(scene->broker, ticket, &large);
+	bid_broker_fetch(scene->broker, ticket, &large);
 	wait_for_waiters(scene, 0);
 	assert_int_equal(fetch(scene, &nowhere, NULL), -ENOENT);
 	assert_int_equal(fetch(scene, &other, NULL), 0);
@@ -99,12 +99,12 @@ static void test_200_callers_race_with_the_end(void **state)
 /* When does the open window end? 0 if none is open. */
 static int64_t window_end(struct scene *scene)
 {
-	const struct bid_flight *flight;
+	const struct bid_download *download;
 	int64_t end;
 
 	pthread_mutex_lock(&scene->broker->lock);
-	flight = TAILQ_FIRST(&scene->broker->windows);
-	end = flight ? flight->until_ms : 0;
+	download = TAILQ_FIRST(&scene->broker->windows);
+	end = download ? download->until_ms : 0;
 	pthread_mutex_unlock(&scene->broker->lock);
 	return end;
 }
@@ -156,7 +156,7 @@ static void test_windows(void **state)
 	assert_int_equal(stats_of(scene).unknown, 4);
 
 	held_hold(held, HOLD_NOWHERE);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	assert_int_equal(held->asked, 1);
 }
@@ -182,7 +182,7 @@ static void test_the_line_is_left_in_time(void **state)
 	assert_int_equal(call_wait(late), -ETIMEDOUT);
 	held_wait_cancels(held, 1);
 	held_hold(held, HOLD_NOWHERE);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(held->asked, 2);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(find(scene, &in_line, NULL), -EINPROGRESS);
@@ -230,7 +230,7 @@ static void test_a_timed_out_download_goes_on(void **state)
 	assert_int_equal(call_wait(call), -EINTR);
 	assert_int_equal(held->cancels, 0);
 	held_hold(held, HOLD_NOWHERE);
-	wait_for_no_flights(scene);
+	wait_for_no_downloads(scene);
 	assert_int_equal(stats_of(scene).fetched, 1);
 }
 
@@ -249,7 +249,7 @@ static void test_progress(void **state)
 	held_hold(held, HOLD_MIDDLE);
 	call = call_begin(scene);
 	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), -ENOENT);
-	bid_broker_materialise(scene->broker, call->ticket, &request);
+	bid_broker_fetch(scene->broker, call->ticket, &request);
 	held_wait(held, 1);
 	assert_int_equal(bid_broker_progress(scene->broker, call->ticket, &progress), 0);
 	assert_int_equal(progress.received, held->body_len / 2);
@@ -276,7 +276,7 @@ static int list_one(void *user, const struct bid_progress *progress)
 	return listing->n == listing->stop_at;
 }
 
-static void test_each_flight(void **state)
+static void test_each_download(void **state)
 {
 	struct scene *scene = *state;
 	struct listing all = { 0 }, one = { .stop_at = 1 }, none = { 0 };
@@ -291,8 +291,8 @@ static void test_each_flight(void **state)
 
 		calls[i] = call_for(scene, &request);
 	}
-	bid_broker_each_flight(scene->broker, list_one, &all);
-	bid_broker_each_flight(scene->broker, list_one, &one);
+	bid_broker_each_download(scene->broker, list_one, &all);
+	bid_broker_each_download(scene->broker, list_one, &one);
 	assert_int_equal(all.n, 3);
 	assert_int_equal(all.seen[0].request.id.bytes[0], 0x20);
 	assert_int_equal(all.seen[2].request.id.bytes[0], 0x22);
@@ -301,7 +301,7 @@ static void test_each_flight(void **state)
 	held_hold(held, HOLD_NOWHERE);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(call_wait(calls[i]), -ENOENT);
-	bid_broker_each_flight(scene->broker, list_one, &none);
+	bid_broker_each_download(scene->broker, list_one, &none);
 	assert_int_equal(none.n, 0);
 }
 
@@ -317,7 +317,7 @@ static void ask_next(void *user, const struct bid_result *result)
 	struct chain *chain = user;
 
 	assert_int_equal(result->error, -ENOENT);
-	bid_broker_materialise(chain->scene->broker, chain->call->ticket, &chain->next);
+	bid_broker_fetch(chain->scene->broker, chain->call->ticket, &chain->next);
 }
 
 static void test_a_callback_may_ask(void **state)
@@ -333,7 +333,7 @@ static void test_a_callback_may_ask(void **state)
 	put_elf(source, 0xa, 0xa);
 	chain.call = call_begin(scene);
 	assert_int_equal(bid_broker_ticket(scene->broker, ask_next, &chain, &ticket), 0);
-	bid_broker_materialise(scene->broker, ticket, &first);
+	bid_broker_fetch(scene->broker, ticket, &first);
 	assert_int_equal(call_wait(chain.call), 0);
 }
 
@@ -348,7 +348,7 @@ int main(void)
 		scene_test(test_a_second_window_gets_it),
 		scene_test(test_a_timed_out_download_goes_on),
 		scene_test(test_progress),
-		scene_test(test_each_flight),
+		scene_test(test_each_download),
 		scene_test(test_a_callback_may_ask),
 	};
 

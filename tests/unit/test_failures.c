@@ -97,7 +97,7 @@ static void test_a_verdict_tells_bytes(void **state)
 	source = scene_memory(scene, "memory");
 	put_elf(source, 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
-	assert_int_equal(call->n_verdicts, 1);
+	assert_int_equal(call->n_reports, 1);
 	elf_bytes(0xa, &len);
 	assert_int_equal(call->bytes[0], len);
 }

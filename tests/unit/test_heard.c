@@ -48,9 +48,9 @@ static void test_the_last_word_of_each(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
 	told = heard(scene, 0xa);
 	assert_int_equal(told.n, 2);
-	assert_int_equal(told.answers[0].verdict.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(told.answers[0].again_s, 0);
-	assert_string_equal(told.answers[1].verdict.source, "first");
+	assert_string_equal(told.answers[1].report.source, "first");
 	assert_in_range(told.answers[1].again_s, 80, 90);
 	assert_true(told.answers[1].time > 0);
 	assert_int_equal(heard(scene, 0xb).n, 0);
@@ -60,9 +60,9 @@ static void test_the_last_word_of_each(void **state)
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 	told = heard(scene, 0xa);
 	assert_int_equal(told.n, 2);
-	assert_int_equal(told.answers[0].verdict.outcome, BID_OUTCOME_FOUND);
-	assert_int_equal(told.answers[0].verdict.received, told.answers[0].verdict.bytes);
-	assert_int_equal(told.answers[1].verdict.outcome, BID_OUTCOME_ABSENT);
+	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_FOUND);
+	assert_int_equal(told.answers[0].report.received, told.answers[0].report.bytes);
+	assert_int_equal(told.answers[1].report.outcome, BID_OUTCOME_ABSENT);
 }
 
 static void test_what_stands_from_before(void **state)
