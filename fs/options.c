@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "mountpoint.h"
 #include "sandbox/servers.h"
 
@@ -225,26 +226,6 @@ static const struct value_option *find_value_option(const char *name)
 	return NULL;
 }
 
-/* Directories with ':' between them. What is opened is compared with real paths. */
-static int add_links(struct bid_options *options, const char *value)
-{
-	bid_auto_free char *copy = strdup(value);
-	char *rest = copy, *dir;
-	int r = copy ? 0 : -ENOMEM;
-
-	while (r == 0 && (dir = strsep(&rest, ":"))) {
-		bid_auto_free char *real = realpath(dir, NULL);
-
-		if (real) {
-			r = append(&options->links, real);
-			continue;
-		}
-		bid_error("bad value '%s' for the option 'links': %s: '%s'", value, strerror(errno), dir);
-		r = -EINVAL;
-	}
-	return r;
-}
-
 /* Set an option of ours that has a value. -ENOENT if there is none of that name, -EINVAL after an error message. */
 static int set_value(struct bid_options *options, const char *name, const char *value)
 {
@@ -258,7 +239,7 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	if (strcmp(name, "lower") == 0)
 		return append(&options->lowers, value);
 	if (strcmp(name, "links") == 0)
-		return add_links(options, value);
+		return bid_path_append_real(&options->links, "option 'links'", value);
 	if (!option)
 		return -ENOENT;
 	if (option->words) {

@@ -32,8 +32,8 @@ _bidctl()
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | --store | --lower | --url | --link | --perf-data | --jobs | --files-from | --interval | --notes | -o | \
-			--output)
+		-s | --store | --lower | --links | --url | --link | --perf-data | --jobs | --files-from | --interval | --notes | \
+			-o | --output)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -59,7 +59,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
-	-s | --store | --lower)
+	-s | --store | --lower | --links)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
@@ -88,17 +88,17 @@ _bidctl()
 	esac
 	if [[ $current == -* ]]; then
 		case $command in
-		add) options+=' --perf-data= --fetch --url= --link= --jobs= --cross --running --kernel --files-from=' ;;
-		get) options+=' --lower= --url= --offline --refresh --accept --perf-data= --core= --pid=' ;;
-		archive) options+=' --output= --perf-data= --fetch --url= --lower=' ;;
-		list) options+=' --cookies --by= --lower=' ;;
-		missing) options+=' --perf-data= --lower=' ;;
-		show | status) options+=' --lower=' ;;
+		add) options+=' --perf-data= --fetch --url= --links= --link= --jobs= --cross --running --kernel --files-from=' ;;
+		get) options+=' --lower= --links= --url= --offline --refresh --accept --perf-data= --core= --pid=' ;;
+		archive) options+=' --output= --perf-data= --fetch --url= --lower= --links=' ;;
+		list) options+=' --cookies --by= --lower= --links=' ;;
+		missing) options+=' --perf-data= --lower= --links=' ;;
+		show | status) options+=' --lower= --links=' ;;
 		remove) options+=' --path=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		watch) options+=' --link= --interval= --once' ;;
 		probe) options+=' --print --notes= --guru' ;;
-		verify) options+=' --jobs= --deep --repair --url= --offline' ;;
+		verify) options+=' --jobs= --deep --repair --url= --links= --offline' ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
 		[[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace

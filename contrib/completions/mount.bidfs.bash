@@ -23,6 +23,11 @@ _mount_bidfs()
 		log_level) options='error warning info debug' ;;
 		url) options=$DEBUGINFOD_URLS ;;
 		lower) options='debuginfod none' ;;
+		links)
+			compopt -o filenames
+			mapfile -t COMPREPLY < <(compgen -d -- "${current##*:}")
+			return
+			;;
 		*) return ;;
 		esac
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")

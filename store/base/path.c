@@ -6,11 +6,13 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 
 static const char mark[] = " (deleted)";
 
@@ -76,6 +78,35 @@ int bid_path_open_linked(int root, const char *name, int flags, const char *cons
 		return bid_steal_fd(&fd);
 	r = open(bid_fd_path(fd, link), flags | O_CLOEXEC);
 	return r < 0 ? -errno : r;
+}
+
+static int append_real(char ***dirs, const char *dir)
+{
+	char **longer;
+	size_t n = 0;
+
+	while (*dirs && (*dirs)[n])
+		n++;
+	longer = reallocarray(*dirs, n + 2, sizeof(*longer));
+	if (!longer)
+		return -ENOMEM;
+	*dirs = longer;
+	longer[n + 1] = NULL;
+	longer[n] = realpath(dir, NULL);
+	return longer[n] ? 0 : -errno;
+}
+
+int bid_path_append_real(char ***dirs, const char *option, const char *value)
+{
+	bid_auto_free char *copy = strdup(value);
+	char *rest = copy, *dir = copy;
+	int r = copy ? 0 : -ENOMEM;
+
+	while (r == 0 && (dir = strsep(&rest, ":")))
+		r = append_real(dirs, dir);
+	if (r < 0)
+		bid_error("%s: %s: '%s'", option, strerror(-r), dir ? dir : value);
+	return r < 0 ? -EINVAL : 0;
 }
 
 bool bid_path_strip_deleted(char *path)

@@ -26,6 +26,12 @@ int bid_path_of(int fd, char *ret_path, size_t size);
  */
 int bid_path_open_linked(int root, const char *name, int flags, const char *const *dirs);
 
+/*
+ * Append the real paths of the directories in @value, with ':' between them, to *@dirs, a NULL-terminated array or NULL. The array
+ * and its strings are for free(3). Returns 0, or -EINVAL after an error message with @option as its subject.
+ */
+int bid_path_append_real(char ***dirs, const char *option, const char *value);
+
 /* Take the mark of a file that was deleted from the end of @path. Returns whether there was one. */
 bool bid_path_strip_deleted(char *path);
 

@@ -44,6 +44,7 @@ struct ctl {
 	size_t n_urls;
 	const char **lowers; /* list, show, get, missing, status: --lower, in order; owned by main() */
 	size_t n_lowers;
+	char **links; /* directories into which links of lower stores and file:// trees may lead; NULL-terminated or NULL, owned */
 	const char **paths; /* remove: --path, in order; owned by main() */
 	size_t n_paths;
 	enum ctl_order order; /* list */

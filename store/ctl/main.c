@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <bid/version.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/stdio.h"
 #include "ctl/ctl.h"
 #include "ctl/size.h"
@@ -77,6 +79,8 @@ static const struct {
 	{ "kernel", 0, NULL, "add", "the running kernel: symbols, vDSO, modules, and its image and debug file", FLAG(kernel) },
 	{ "cookies", 0, NULL, "list", "list what is kept without a build-id, which is a guess", FLAG(cookies) },
 	{ "lower", 0, "DIR", "archive list show get missing status", "look into DIR, too ('debuginfod': its cache; or 'none')" },
+	{ "links", 0, "DIR", "add archive list show get missing status verify",
+	  "follow links of lower stores and file:// trees into DIR; ':' between several" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
 	{ "once", 0, NULL, "watch", "look through all processes once, and end", FLAG(once) },
 	{ "url", 0, "URL", "add archive get verify", "ask this server, not those of the environment; repeatable" },
@@ -250,6 +254,8 @@ static enum ctl_status take(struct ctl *ctl, struct wanted *wanted, size_t index
 		ctl->urls[ctl->n_urls++] = value;
 	else if (strcmp(name, "lower") == 0)
 		ctl->lowers[ctl->n_lowers++] = value;
+	else if (strcmp(name, "links") == 0 && bid_path_append_real(&ctl->links, "--links", value) < 0)
+		return CTL_USAGE;
 	else if (strcmp(name, "path") == 0)
 		ctl->paths[ctl->n_paths++] = value;
 	else if (strcmp(name, "guru") == 0)
@@ -370,5 +376,8 @@ int main(int argc, char **argv)
 		bid_error("%s: standard output", strerror(errno));
 		status = CTL_TROUBLE;
 	}
+	for (char **dir = ctl.links; dir && *dir; dir++)
+		free(*dir);
+	free(ctl.links);
 	return (int)status;
 }

@@ -119,6 +119,7 @@ enum ctl_status ctl_sources_init(struct ctl_sources *sources, const struct ctl *
 	if (status != CTL_DONE)
 		return status;
 	bid_fetch_config_from_environment(&config);
+	config.links = (const char *const *)ctl->links;
 	r = bid_broker_new(
 		store,
 		&(struct bid_broker_config){ .max_size = config.max_size, .no_negative = ctl->refresh, .accept = ctl->accept },

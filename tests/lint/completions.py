@@ -56,6 +56,13 @@ def of_mount(program):
     return found
 
 
+def of_directories(home):
+    """Where links may lead is a directory; fish does not offer it."""
+    for name in ("one", "two"):
+        pathlib.Path(home, name).mkdir()
+    return {f"mount.bidfs -o links={home}/": {"one", "two"}}
+
+
 def ask_bash(lines):
     for line in lines:
         # "=" is a word of its own
@@ -123,6 +130,8 @@ def ask_zsh(lines):
 
 def names_in(line, offered):
     """As far as they can be compared: what is before them, and what comes behind, each shell says in its own way."""
+    if line.endswith("/"):
+        return {pathlib.Path(item).name for item in offered}
     begin = line.split(" ")[-1] if "=" in line else ""
     names = {item.strip().removeprefix(begin).removesuffix("=") for item in offered} - {""}
     # options that are no long ones nobody asked for
@@ -140,6 +149,8 @@ problems = []
 with tempfile.TemporaryDirectory() as home:
     # fish leaves directories there
     os.environ["HOME"] = home
+    if len(programs) > 1 and shell != "fish":
+        expected |= of_directories(home)
     answers = list({"bash": ask_bash, "fish": ask_fish, "zsh": ask_zsh}[shell](expected))
 for typed, answer in zip(expected, answers):
     named, offers = expected[typed], names_in(typed, answer)

@@ -91,6 +91,33 @@ def case_first_use(scene):
     scene.run("missing", "--lower=debuginfod", ID_FAR, ID_NOT_STORED, status=REFUSED)
 
 
+def link_into_packages(scene):
+    """A debug file that is a link into a store of packages. Returns the tree with it, and the option that lets it lead there."""
+    (scene.home / "packages").mkdir()
+    (scene.home / "other").mkdir()
+    shutil.copy(scene.one, scene.home / "packages" / "one.debug")
+    link = scene.home / "profile" / ".build-id" / ID_ONE[:2] / f"{ID_ONE[2:]}.debug"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(scene.home / "packages" / "one.debug")
+    return scene.home / "profile", f"--links={scene.home}/other:{scene.home}/packages"
+
+
+def case_links_of_a_lower_store(scene):
+    tree, links = link_into_packages(scene)
+    refused = scene.on_store("get", f"--lower={tree}", f"--links={scene.home}/other", ID_ONE, status=REFUSED)
+    assert refused.stderr.count("links=DIR") == 1, refused
+    found = scene.on_store("get", f"--lower={tree}", links, ID_ONE)
+    assert found.stdout == f"{scene.home}/packages/one.debug\n" and not found.stderr, found
+    scene.one_error("list", f"{links}:{scene.home}/missing", status=USAGE, has=f"'{scene.home}/missing'")
+
+
+def case_links_of_a_file_tree(scene):
+    tree, links = link_into_packages(scene)
+    refused = scene.on_store("get", f"--url=file://{tree}", ID_ONE, status=TROUBLE)
+    assert "links=DIR" in refused.stderr, refused
+    assert scene.on_store("get", f"--url=file://{tree}", links, ID_ONE).stdout.startswith(str(scene.store))
+
+
 def case_other_file_system(scene):
     """What a lower store has on another file system gets no other name, and so no directory for one."""
     cases.need(os.access("/dev/shm", os.W_OK) and os.stat("/dev/shm").st_dev != scene.home.stat().st_dev, "one file system only")
@@ -105,4 +132,4 @@ def case_other_file_system(scene):
 
 
 if __name__ == "__main__":
-    cases.main(globals(), Scene)
+    cases.main(globals(), Scene, fetching=[case_links_of_a_file_tree])
