@@ -78,6 +78,13 @@ static inline struct bid_fs *bid_fs_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
+/* Leave to @st, of a file of a store, only the owner of the file and root, if others do not get to the store. */
+static inline void bid_fs_narrow(const struct bid_fs *fs, struct stat *st)
+{
+	if (fs->options->closed)
+		st->st_mode &= S_IFMT | S_IRWXU;
+}
+
 /* Was it told to ask no server, at its start or since? */
 static inline bool bid_fs_is_offline(const struct bid_fs *fs)
 {

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <bid/default.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/stdio.h"
@@ -34,18 +36,20 @@ static int open_store(const char *path, unsigned flags, struct bid_store **ret_s
 }
 
 /* With allow_other, others must not get through the mount at what they cannot get at below it. */
-static void check_way(const char *path, struct bid_options *options)
+static void check_closed(const char *path, struct bid_options *options)
 {
-	struct bid_way way = BID_WAY_OPEN;
+	char real[PATH_MAX], within[PATH_MAX + 1];
 
 	if (!options->allow_other)
 		return;
-	bid_mountpoint_way(path, &way);
-	bid_mountpoint_way(path, &options->way);
-	if (!way.open)
-		bid_warning("'%s' is not open to others: with 'allow_other' they see the names, and only who gets there reads the "
-			    "files",
-			    path);
+	if (realpath(path, real)) {
+		snprintf(within, sizeof(within), "%s/", real);
+		if (bid_all_get_to(within, NULL))
+			return;
+	}
+	options->closed = true;
+	bid_warning("'%s' is not open to others: with 'allow_other' they see the names, and the owner of a file and root read it",
+		    path);
 }
 
 /* A store that a mount will make, and that is looked for before it does. */
@@ -131,7 +135,7 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 			return r;
 		}
 		report_lower(*lowers, path);
-		check_way(path, options);
+		check_closed(path, options);
 	}
 	return 0;
 }
@@ -148,7 +152,7 @@ static int run(struct bid_options *options)
 		return BID_EXIT_MOUNT;
 	path = store ? bid_store_path(store) : options->store;
 	if (store)
-		check_way(path, options);
+		check_closed(path, options);
 	if (add_lowers(store, options) < 0 ||
 	    bid_mountpoint_check(options->mountpoint, path, options->nonempty, options->mountpoint) < 0 ||
 	    bid_mountpoint_device() < 0)

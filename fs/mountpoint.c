@@ -10,7 +10,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -148,18 +147,6 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 	}
 	memcpy(ret_path, real, sizeof(real));
 	return 0;
-}
-
-void bid_mountpoint_way(const char *path, struct bid_way *way)
-{
-	char real[PATH_MAX], within[PATH_MAX + 2];
-
-	if (realpath(path, real)) {
-		snprintf(within, sizeof(within), "%s/.", real);
-		bid_way_along(way, within, 0);
-	} else {
-		bid_way_pass(way, NULL, false);
-	}
 }
 
 int bid_mountpoint_device(void)

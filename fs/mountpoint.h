@@ -6,8 +6,6 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include "base/access.h"
-
 /*
  * /mnt/bid if it is there and the caller may mount on it, else $XDG_RUNTIME_DIR/bid, which is made. 0, or -ENOENT if there is
  * neither.
@@ -19,9 +17,6 @@ int bid_mountpoint_default(char ret_path[static PATH_MAX]);
  * nor below the store at @store (absolute). Returns 0, or -1 after an error message that says what to do.
  */
 int bid_mountpoint_check(const char *path, const char *store, bool nonempty, char ret_path[static PATH_MAX]);
-
-/* @way leads to the directory @path, and through it. */
-void bid_mountpoint_way(const char *path, struct bid_way *way);
 
 /* Is there a FUSE device this process may open? 0, or -1 after an error message. */
 int bid_mountpoint_device(void);

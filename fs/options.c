@@ -443,7 +443,6 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 		.max_threads = THREADS,
 		.busy_poll_us = BUSY_POLL,
 		.miss_rate = 50,
-		.way = BID_WAY_OPEN,
 		.log_level = BID_LOG_WARNING,
 	};
 	opterr = 0;

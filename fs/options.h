@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/access.h"
-
 enum bid_passthrough {
 	BID_PASSTHROUGH_AUTO = 0,
 	BID_PASSTHROUGH_ON,
@@ -32,8 +30,7 @@ struct bid_options {
 	bool nonempty;
 	bool offline;
 	bool read_only; /* ro */
-	struct bid_way
-		way; /* to the stores, with allow_other: who does not get there reads nothing here; not an option of the user */
+	bool closed; /* with allow_other: others do not get to each store, and read nothing here; not an option of the user */
 	unsigned strict; /* errors=strict */
 	enum bid_passthrough passthrough;
 	enum bid_sandbox_use sandbox;

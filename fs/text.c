@@ -181,7 +181,7 @@ static void stat_modules(const struct bid_fs *fs, const struct bid_id *id, struc
 	st->st_uid = table.st_uid;
 	st->st_gid = table.st_gid;
 	st->st_size = (off_t)strlen(text);
-	bid_way_narrow_opened(&fs->options->way, st);
+	bid_fs_narrow(fs, st);
 }
 
 static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct stat *st)
@@ -196,7 +196,7 @@ static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct s
 		st->st_uid = store.st_uid;
 		st->st_gid = store.st_gid;
 	}
-	bid_way_narrow_opened(&fs->options->way, st);
+	bid_fs_narrow(fs, st);
 	if (make_info(fs, id, &text, &size, &st->st_mtim) == 0)
 		st->st_size = (off_t)size;
 	st->st_ctim = st->st_mtim;

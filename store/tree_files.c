@@ -65,14 +65,6 @@ static bool perf_name(const struct bid_request *request, const char *hex, char *
 	return true;
 }
 
-/* Does everybody get to the file open at @fd, by its directories? */
-static bool all_get_to(int fd)
-{
-	char path[PATH_MAX];
-
-	return bid_path_of(fd, path, sizeof(path)) == 0 && path[0] == '/' && bid_all_get_to(path);
-}
-
 static int open_regular(int root, const char *const *links, struct bid_tree_file *file)
 {
 	bid_auto_fd int fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, links);
@@ -86,8 +78,7 @@ static int open_regular(int root, const char *const *links, struct bid_tree_file
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
 	file->size = (uint64_t)st.st_size;
 	file->modified = st.st_mtim.tv_sec;
-	/* a list may refuse anybody */
-	file->is_public = bid_fstat(fd, &st) == 0 && st.st_mode & S_IROTH && all_get_to(fd);
+	file->is_public = bid_is_public(fd, &st, NULL);
 	file->fd = bid_steal_fd(&fd);
 	return 0;
 }

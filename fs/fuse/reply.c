@@ -86,7 +86,7 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 		attr.st_mode = S_IFREG | (st->st_mode & 0777);
 	} else {
 		attr.st_mode = S_IFREG | (st->st_mode & (FILE_MODE | writable));
-		bid_way_narrow_opened(&fs->options->way, &attr);
+		bid_fs_narrow(fs, &attr);
 	}
 	attr.st_nlink = 1;
 	return attr;

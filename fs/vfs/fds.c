@@ -169,12 +169,11 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 		r = bid_fstat(file.fd, &file.st);
 	if (r < 0)
 		return r;
-	/* whom the directories let through is seen when it is looked up again, and so who is let in now and was not */
-	rights.mode &= file.st.st_mode | (same ? ALLPERMS : 0);
 	/* text is what its name leads to; only what carries its id is the same wherever it is */
 	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
 		return -ENOENT;
 	if (!same) {
+		rights = rights_of(&file.st);
 		now = bid_stamp_take(&file.st);
 		r = bid_store_recheck(store, request, &file);
 		if (r < 0)

@@ -2,6 +2,7 @@
 #include "base/access.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,126 +15,116 @@ static const char list[] = "system.posix_acl_access";
 
 enum {
 	PASS_ALL = S_IXUSR | S_IXGRP | S_IXOTH,
-	PASS_GROUP = S_IXUSR | S_IXGRP,
 	NOT_OWN = S_IRWXG | S_IRWXO,
-	READ_NOT_OWN = S_IRGRP | S_IROTH, /* whichever group one is of */
-	RUN_NOT_OWN = S_IXGRP | S_IXOTH,
+	WRITE_NOT_OWN = S_IWGRP | S_IWOTH,
+	COPIED = 0555,
 };
 
-bool bid_fd_is_listed(int fd)
-{
-	char path[BID_FD_PATH_MAX];
-	ssize_t size = fgetxattr(fd, list, NULL, 0);
-
-	/* of an O_PATH descriptor */
-	if (size < 0 && errno == EBADF)
-		return bid_is_listed(bid_fd_path(fd, path));
-	return size > 0 || (size < 0 && errno != ENODATA && errno != EOPNOTSUPP);
-}
-
-int bid_fstat(int fd, struct stat *ret_st)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_mode & NOT_OWN && bid_fd_is_listed(fd))
-		st.st_mode &= ~(mode_t)NOT_OWN;
-	*ret_st = st;
-	return 0;
-}
-
-bool bid_is_listed(const char *path)
+/* A list may refuse anybody, and the bits of the group are its mask. A file counts as having one if that cannot be told. */
+static bool has_list(const char *path)
 {
 	ssize_t size = getxattr(path, list, NULL, 0);
 
 	return size > 0 || (size < 0 && errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-bool bid_way_is_open(const struct stat *st, bool listed)
+static bool fd_has_list(int fd)
 {
-	/* a list may refuse anybody */
-	return (st->st_mode & PASS_ALL) == PASS_ALL && !listed;
+	char path[BID_FD_PATH_MAX];
+	ssize_t size = fgetxattr(fd, list, NULL, 0);
+
+	/* of an O_PATH descriptor */
+	if (size < 0 && errno == EBADF)
+		return has_list(bid_fd_path(fd, path));
+	return size > 0 || (size < 0 && errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-void bid_way_pass(struct bid_way *way, const struct stat *st, bool listed)
+int bid_fstat(int fd, struct stat *ret_st)
 {
-	static const struct stat closed = { .st_uid = (uid_t)-1 };
-	bool grouped;
+	uid_t own = geteuid();
+	struct stat st;
 
-	st = st ? st : &closed;
-	if (bid_way_is_open(st, listed))
-		return;
-	grouped = (st->st_mode & PASS_GROUP) == PASS_GROUP && !listed;
-	way->grouped = grouped && (way->open || (way->grouped && way->gid == st->st_gid));
-	way->gid = st->st_gid;
-	way->uid = way->open || way->uid == st->st_uid ? st->st_uid : (uid_t)-1;
-	way->open = false;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!bid_all_read(st.st_mode) || fd_has_list(fd)) {
+		st.st_mode &= ~(mode_t)NOT_OWN;
+		if (own != 0 && st.st_uid != own) {
+			st.st_uid = own;
+			st.st_mode |= S_IRUSR;
+		}
+	}
+	*ret_st = st;
+	return 0;
 }
 
-static void pass(struct bid_way *way, const char *directory)
+bool bid_all_pass(int fd, const struct stat *st)
+{
+	return (st->st_mode & PASS_ALL) == PASS_ALL && !fd_has_list(fd);
+}
+
+static bool all_pass_by_path(const char *directory, const uid_t *maker)
 {
 	struct stat st;
 
-	if (lstat(directory, &st) == 0 && S_ISDIR(st.st_mode))
-		bid_way_pass(way, &st, bid_is_listed(directory));
-	else
-		bid_way_pass(way, NULL, false);
+	if (lstat(directory, &st) < 0 || !S_ISDIR(st.st_mode) || (st.st_mode & PASS_ALL) != PASS_ALL || has_list(directory))
+		return false;
+	if (!maker)
+		return true;
+	/* others may make directories in one that is as /tmp is, but those are theirs */
+	return (st.st_uid == 0 || st.st_uid == *maker) && (!(st.st_mode & WRITE_NOT_OWN) || st.st_mode & S_ISVTX);
 }
 
-void bid_way_along(struct bid_way *way, const char *path, size_t len)
+/* bid_all_get_to(). With @maker, nobody but root and that user may have made any of the directories. */
+static bool all_get_to(const char *path, const char *beside, const uid_t *maker)
 {
 	char directory[PATH_MAX];
 
 	snprintf(directory, sizeof(directory), "%s", path);
-	for (char *slash = strrchr(directory, '/'); slash > directory + len; slash = strrchr(directory, '/')) {
+	for (char *slash = strrchr(directory, '/'); slash > directory; slash = strrchr(directory, '/')) {
+		size_t len = (size_t)(slash - directory);
+
 		*slash = '\0';
-		pass(way, directory);
+		if (beside && strncmp(beside, directory, len) == 0 && (beside[len] == '/' || !beside[len]))
+			return true;
+		if (!all_pass_by_path(directory, maker))
+			return false;
 	}
-	if (len == 0)
-		pass(way, "/");
+	return beside || all_pass_by_path("/", maker);
 }
 
-bool bid_all_get_to(const char *path)
+bool bid_all_get_to(const char *path, const char *beside)
 {
-	struct bid_way way = BID_WAY_OPEN;
-
-	bid_way_along(&way, path, 0);
-	return way.open;
+	return all_get_to(path, beside, NULL);
 }
 
-/* Has the group of @way, of a file with @st, all these bits? */
-static bool has_group(const struct bid_way *way, const struct stat *st, mode_t not_own)
+static bool is_same_mount(int fd, const char *directory)
 {
-	return (st->st_mode & not_own) == not_own || (st->st_mode & not_own & S_IRWXG && way->gid == st->st_gid);
+	struct statx file, there;
+
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &file) == 0 && file.stx_mask & STATX_MNT_ID &&
+	       statx(AT_FDCWD, directory, AT_STATX_DONT_SYNC, STATX_MNT_ID, &there) == 0 && there.stx_mask & STATX_MNT_ID &&
+	       file.stx_mnt_id == there.stx_mnt_id;
 }
 
-void bid_way_narrow(const struct bid_way *way, struct stat *st)
+bool bid_is_public(int fd, const struct stat *st, const char *beside)
 {
-	mode_t mode = st->st_mode & ~(mode_t)NOT_OWN;
+	char path[PATH_MAX], directory[PATH_MAX];
+	struct stat there;
 
-	if (way->open)
-		return;
-	if (way->uid != st->st_uid)
-		st->st_uid = (uid_t)-1; /* he may not get there himself */
-	if (way->grouped && has_group(way, st, READ_NOT_OWN)) {
-		mode |= S_IRGRP | (has_group(way, st, RUN_NOT_OWN) ? S_IXGRP : 0);
-		st->st_gid = way->gid;
-	}
-	st->st_mode = mode;
+	if (!bid_all_read(st->st_mode) || fd_has_list(fd) || bid_path_of(fd, path, sizeof(path)) < 0 || path[0] != '/')
+		return false;
+	if (st->st_nlink > 0)
+		return lstat(path, &there) == 0 && there.st_ino == st->st_ino && there.st_dev == st->st_dev &&
+		       bid_all_get_to(path, beside);
+	snprintf(directory, sizeof(directory), "%.*s/", (int)(strrchr(path, '/') - path), path);
+	return is_same_mount(fd, directory) && all_get_to(path, beside, &st->st_uid);
 }
 
-void bid_way_narrow_opened(const struct bid_way *way, struct stat *st)
+int bid_set_readers(int fd, mode_t mode, uid_t owner)
 {
-	mode_t mode = st->st_mode;
-	uid_t own;
+	bool all = bid_all_read(mode);
 
-	if (way->open)
-		return;
-	bid_way_narrow(way, st);
-	own = geteuid();
-	if (st->st_uid == (uid_t)-1 || (own != 0 && st->st_uid != own)) {
-		st->st_uid = own;
-		st->st_mode |= S_IRUSR | (mode & (S_IXUSR | RUN_NOT_OWN) ? S_IXUSR : 0);
-	}
+	if (!all && owner != geteuid())
+		(void)!fchown(fd, owner, (gid_t)-1);
+	return fchmod(fd, all ? mode & COPIED : S_IRUSR) < 0 ? -errno : 0;
 }

@@ -1,57 +1,48 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Who may read a file: whom its mode lets in, and of these whom the directories on the way to it let through. */
+/*
+ * Two classes of files: everybody reads one, and only its owner and root read the other. The class is decided when a file is
+ * added: everybody reads it if its mode, without an access control list, lets everybody read, and the directories that it is in let
+ * everybody through. In the store the mode of the copy says it, whatever happens to those directories later.
+ */
 #ifndef BID_BASE_ACCESS_H
 #define BID_BASE_ACCESS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/stat.h>
 
+/* Does everybody read a file of this mode? */
+static inline bool bid_all_read(mode_t mode)
+{
+	mode_t all = S_IRUSR | S_IRGRP | S_IROTH;
+
+	return (mode & all) == all;
+}
+
 /*
- * fstat(2), with a mode that lets nobody in whom the file does not. Of a file with an access control list, acl(5), that is its
- * owner alone: the list may refuse anybody else, and the bits of the group are its mask, not the group's rights. @fd may be an
- * O_PATH one. Returns 0.
+ * fstat(2), with the mode of the file's class: without any right of group and others unless everybody reads it. Such a file belongs
+ * to its owner; or to this process, which could open it, if that is not root. @fd may be an O_PATH descriptor. Returns 0.
  */
 int bid_fstat(int fd, struct stat *ret_st);
 
-/* Has the file @path such a list? So it is taken if that cannot be told. Follows links. */
-bool bid_is_listed(const char *path);
-
-/* The same of what is open at @fd, which may be an O_PATH descriptor. */
-bool bid_fd_is_listed(int fd);
-
-/* Whom the directories on the way to a file let through. */
-struct bid_way {
-	bool open; /* everybody */
-	bool grouped; /* not everybody, but all of one group */
-	gid_t gid;
-	uid_t uid; /* whose the directories are that are not open; -1 if they are several users' */
-};
-
-#define BID_WAY_OPEN ((struct bid_way){ .open = true })
-
-/* Does the directory with @st, @listed as of bid_is_listed(), let everybody through? */
-bool bid_way_is_open(const struct stat *st, bool listed);
-
-/* @way leads through that directory, too. With @st NULL, one that lets nobody through but root. */
-void bid_way_pass(struct bid_way *way, const struct stat *st, bool listed);
+/* Does the directory open at @fd, with @st, let everybody through? */
+bool bid_all_pass(int fd, const struct stat *st);
 
 /*
- * @way leads through the directories that @path, absolute and without links, is in, but for those in its first @len characters. May
- * block on what is mounted there.
+ * Do the directories that @path, absolute and without links, is in let everybody through? Those that @beside is in too, the path of
+ * a store or NULL, do not count: they hide the store as well. May block on what is mounted there.
  */
-void bid_way_along(struct bid_way *way, const char *path, size_t len);
-
-/* The same from the root on: does everybody get to @path? */
-bool bid_all_get_to(const char *path);
+bool bid_all_get_to(const char *path, const char *beside);
 
 /*
- * Leave in @st, of a file, of the readers those who come by @way. It is nobody's, (uid_t)-1, if its owner may be one who does not
- * get there himself.
+ * Does everybody read the file open at @fd, with @st, where it is? Not so where the path of the file leads elsewhere, as from
+ * another mount namespace. A deleted file counts as in the directory that it had, if only root or its owner can have made that.
  */
-void bid_way_narrow(const struct bid_way *way, struct stat *st);
+bool bid_is_public(int fd, const struct stat *st, const char *beside);
 
-/* The same of a file that this process has opened: it reads it, and what is nobody's is its own. */
-void bid_way_narrow_opened(const struct bid_way *way, struct stat *st);
+/*
+ * Let everybody read the file open at @fd if everybody reads one of @mode, and else only @owner and root; or this process, if it
+ * may not give the file away. Returns 0, or as fchmod(2).
+ */
+int bid_set_readers(int fd, mode_t mode, uid_t owner);
 
 #endif

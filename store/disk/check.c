@@ -6,14 +6,13 @@
 
 #include <bid/elf.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/derive/memory.h"
-#include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/made.h"
-#include "disk/publish/readers.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"
 #include "disk/verdict.h"
@@ -21,7 +20,7 @@
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
 	/* distributions' trees of debug files are full of links; ours and perf's stores have none but perf's own */
-	return bid_gates_open(store, path, bid_store_flags(store) & BID_STORE_LOWER, file);
+	return bid_store_open_file(store, path, bid_store_flags(store) & BID_STORE_LOWER, file);
 }
 
 /*
@@ -30,7 +29,6 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
  */
 static int unpack_into(int fd, uint64_t max, const struct bid_file *packed, struct bid_id *ret_id)
 {
-	struct bid_readers readers = { .mode = packed->st.st_mode & 0555, .uid = packed->st.st_uid, .gid = packed->st.st_gid };
 	int r = bid_elf_unpack_to(packed->fd, max, fd);
 
 	if (r == 0)
@@ -39,7 +37,7 @@ static int unpack_into(int fd, uint64_t max, const struct bid_file *packed, stru
 		return r;
 	if (futimens(fd, (struct timespec[]){ { .tv_nsec = UTIME_NOW }, packed->st.st_mtim }) < 0)
 		return -errno;
-	return bid_readers_set(&readers, fd);
+	return bid_set_readers(fd, packed->st.st_mode, packed->st.st_uid);
 }
 
 /* The file of what was unpacked for @id, if there is one and it is right. */

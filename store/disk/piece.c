@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "disk/derive/section.h"
 #include "disk/entries.h"
-#include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -34,7 +33,7 @@ int bid_piece_open(struct bid_store *store, const struct bid_request *request, s
 {
 	struct bid_file file = { .kind = request->kind };
 	char path[PATH_MAX];
-	int r = bid_gates_open(store, bid_piece_path(request, path), false, &file);
+	int r = bid_store_open_file(store, bid_piece_path(request, path), false, &file);
 
 	if (r < 0)
 		return r;

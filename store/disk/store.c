@@ -8,11 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "disk/derive/modules.h"
 #include "disk/dirs.h"
-#include "disk/gates.h"
 #include "disk/history/pins.h"
 #include "disk/keeper.h"
 #include "disk/layout.h"
@@ -28,7 +28,6 @@ struct bid_store {
 	char *path; /* absolute; owned */
 	struct bid_verdicts *verdicts; /* owned; has its own lock */
 	struct bid_dirs *dirs; /* owned; has its own lock */
-	struct bid_gates *gates; /* owned; has its own lock */
 	struct bid_modules *modules; /* owned; has its own lock */
 	struct bid_packs *packs; /* owned; has its own lock */
 	struct bid_pins *pins; /* owned; has its own lock; NULL for a store that is only read */
@@ -71,11 +70,6 @@ struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
 struct bid_dirs *bid_store_dirs(struct bid_store *store)
 {
 	return store->dirs;
-}
-
-struct bid_gates *bid_store_gates(struct bid_store *store)
-{
-	return store->gates;
 }
 
 struct bid_modules *bid_store_last_modules(struct bid_store *store)
@@ -248,8 +242,6 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	if (r == 0)
 		r = bid_dirs_new(&store->dirs);
 	if (r == 0)
-		r = bid_gates_new(&store->gates);
-	if (r == 0)
 		r = bid_modules_new(&store->modules);
 	if (r == 0)
 		r = bid_packs_new(&store->packs);
@@ -332,6 +324,25 @@ int bid_store_open_linked(struct bid_store *store, const char *path, int flags, 
 	return -ENOENT;
 }
 
+int bid_store_open_file(struct bid_store *store, const char *path, bool linked, struct bid_file *file)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	bid_auto_fd int fd = -1;
+	struct stat st;
+	int r;
+
+	r = linked ? bid_store_open_linked(store, path, flags, &fd) : bid_root_open(store->root, path, flags, &fd);
+	if (r == 0)
+		r = bid_fstat(fd, &st);
+	if (r < 0)
+		return r;
+	if (!S_ISREG(st.st_mode))
+		return -ENOENT;
+	file->fd = bid_steal_fd(&fd);
+	file->st = st;
+	return 0;
+}
+
 bool bid_store_has_paths(const struct bid_store *store)
 {
 	return !store->upper || store->has_paths;
@@ -351,7 +362,6 @@ void bid_store_free(struct bid_store *store)
 	bid_store_free(store->lower);
 	bid_verdicts_free(store->verdicts);
 	bid_dirs_free(store->dirs);
-	bid_gates_free(store->gates);
 	bid_modules_free(store->modules);
 	bid_packs_free(store->packs);
 	bid_pins_free(store->pins);

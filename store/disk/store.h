@@ -8,7 +8,6 @@
 #include <bid/store.h>
 
 struct bid_dirs;
-struct bid_gates;
 struct bid_keeper;
 struct bid_modules;
 struct bid_packs;
@@ -47,9 +46,6 @@ struct bid_keeper *bid_store_keeper(struct bid_store *store);
 /* Its directories that are kept open. */
 struct bid_dirs *bid_store_dirs(struct bid_store *store);
 
-/* What is known of the directories on the way to its files. */
-struct bid_gates *bid_store_gates(struct bid_store *store);
-
 /* What was read last of a kernel's modules. */
 struct bid_modules *bid_store_last_modules(struct bid_store *store);
 
@@ -77,6 +73,13 @@ struct bid_denied *bid_store_denied(struct bid_store *store);
  * it: that is the kernel's, within the minute, if no bid_store_sync() came before.
  */
 bool bid_store_is_fresh(struct bid_store *store, const struct stat *st);
+
+/*
+ * Open the regular file @path of @store for reading: its descriptor, which is @file's then, and its stat, by bid_fstat(). With
+ * @linked it may be reached by links, as of bid_store_open_linked(). Returns 0, -ENOENT for anything else than a regular file, or
+ * as openat2(2); @file is changed only if it is 0.
+ */
+int bid_store_open_file(struct bid_store *store, const char *path, bool linked, struct bid_file *file);
 
 /* bid_root_open_linked() in @store, for what may be linked. -ENOENT where links lead out of it, which is reported once. */
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd);

@@ -11,7 +11,6 @@
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
-#include "disk/gates.h"
 #include "disk/layout.h"
 #include "disk/names.h"
 #include "disk/one.h"
@@ -129,8 +128,6 @@ static int stat_one(struct bid_store *store, const char *path, struct stat *ret_
 		r = bid_fstat(fd, &st);
 	if (r < 0)
 		return r;
-	if (S_ISREG(st.st_mode))
-		bid_gates_narrow(store, path, fd, &st);
 	*ret_stat = st;
 	return 0;
 }

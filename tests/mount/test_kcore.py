@@ -266,10 +266,10 @@ def test_written_in_steps(view, store, copied):
     os.pwrite(descriptor, content[:half], 0)
     assert os.listdir(target) == []
     os.pwrite(descriptor, content[half:], half)
-    os.fchmod(descriptor, 0o440)
+    os.fchmod(descriptor, 0o444)
     os.close(descriptor)
     assert os.listdir(target) == ["kcore"] and (target / "kcore").read_bytes() == content
-    assert stat.S_IMODE(os.stat(target / "kcore").st_mode) == 0o440
+    assert stat.S_IMODE(os.stat(target / "kcore").st_mode) == 0o444
     # what perf gives up it takes away again
     descriptor = os.open(target / "modules", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
     os.write(descriptor, b"half a li")

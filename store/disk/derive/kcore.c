@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "disk/entries.h"
-#include "disk/gates.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -39,7 +38,7 @@ int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_f
 
 	for (; store; store = bid_store_lower(store)) {
 		if (bid_store_has_paths(store))
-			r = bid_gates_open(store, path, false, &file);
+			r = bid_store_open_file(store, path, false, &file);
 		if (r != -ENOENT)
 			break;
 	}

@@ -14,6 +14,7 @@
 #include <bid/elf.h>
 #include <bid/piece.h>
 
+#include "base/access.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -21,7 +22,6 @@
 #include "disk/derive/memory.h"
 #include "disk/keeper.h"
 #include "disk/piece.h"
-#include "disk/publish/readers.h"
 #include "disk/record.h"
 #include "disk/store.h"
 
@@ -35,14 +35,13 @@ enum bid_kind bid_section_whole(size_t index)
 /* Copy @section of @whole into @fd, with the readers and time of the whole, so that they are the same when it is cut anew. */
 static int cut(int fd, const struct bid_file *whole, const struct bid_elf_section *section)
 {
-	struct bid_readers readers = { .mode = whole->st.st_mode & 0444, .uid = whole->st.st_uid, .gid = whole->st.st_gid };
 	int r = bid_copy_range(whole->fd, (off_t)section->offset, section->size, fd);
 
 	if (r < 0)
 		return r;
 	if (futimens(fd, (struct timespec[]){ whole->st.st_atim, whole->st.st_mtim }) < 0)
 		return -errno;
-	return bid_readers_set(&readers, fd);
+	return bid_set_readers(fd, whole->st.st_mode & 0444, whole->st.st_uid);
 }
 
 static int cut_to_store(struct bid_store *store, const struct bid_request *request, const struct bid_file *whole,

@@ -12,11 +12,11 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "base/mount.h"
+#include "base/path.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/publish/publish.h"
-#include "disk/publish/readers.h"
 #include "disk/record.h"
 #include "disk/store.h"
 
@@ -50,6 +50,18 @@ int bid_adding_examine(struct bid_store *store, struct bid_adding *adding)
 	return adding->info.id.len > 1 ? 0 : -ENODATA;
 }
 
+/* The path that the file open at @fd, with @st, has or had, whatever happens to it meanwhile. */
+static int read_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
+{
+	int r = bid_path_of(fd, ret_path, PATH_MAX);
+
+	if (r == 0 && ret_path[0] != '/')
+		r = -ENAMETOOLONG;
+	if (r == 0 && st->st_nlink == 0)
+		bid_path_strip_deleted(ret_path);
+	return r;
+}
+
 int bid_adding_open(const struct bid_add *add, struct bid_adding *adding)
 {
 	int r = 0;
@@ -63,7 +75,7 @@ int bid_adding_open(const struct bid_add *add, struct bid_adding *adding)
 	if (!S_ISREG(adding->st.st_mode))
 		return -EINVAL;
 	if (adding->own_fd)
-		r = bid_readers_path(adding->fd, &adding->st, adding->path);
+		r = read_path(adding->fd, &adding->st, adding->path);
 	else if (strlen(add->path) >= sizeof(adding->path))
 		r = -ENAMETOOLONG;
 	else
@@ -120,7 +132,7 @@ static int put_temp(void *user, int dir, const char *name)
 	return bid_temp_link(user, dir, name);
 }
 
-/* @mode is who may read the file open at @fd, of whom the store's owner is to be one. */
+/* Everybody reads the file open at @fd if everybody reads one of @mode; and the owner of the store, if it can be his. */
 static int set_readers(struct bid_store *store, const struct bid_request *request, mode_t mode, int fd)
 {
 	struct stat st;
@@ -130,7 +142,7 @@ static int set_readers(struct bid_store *store, const struct bid_request *reques
 	/* where root may not, it stays root's */
 	if (geteuid() == 0 && st.st_uid != 0)
 		(void)!fchown(fd, st.st_uid, (gid_t)-1);
-	mode &= 0444;
+	mode = bid_all_read(mode) ? 0444 : S_IRUSR;
 	/* perf writes probes on */
 	return fchmod(fd, request->kind == BID_KIND_PROBES ? mode | S_IWUSR : mode) < 0 ? -errno : 0;
 }

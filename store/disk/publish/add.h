@@ -11,7 +11,6 @@
 #include <bid/elf.h>
 #include <bid/store.h>
 
-#include "disk/publish/readers.h"
 #include "disk/publish/temp.h"
 
 /* When is what was added on disk? */
@@ -40,7 +39,7 @@ struct bid_adding {
 	bool is_elf; /* its first bytes were read, and say so */
 	bool is_new; /* the store had nothing of its id, a moment ago: it need not be looked for */
 	bool is_fresh; /* it is known, and may be on disk only with the next bid_store_sync() */
-	bool is_reached; /* everybody gets to it, or it was never anywhere but in the store: its mode alone says who reads it */
+	bool is_reached; /* everybody gets to it, or it was never anywhere but in the store: its mode alone says its class */
 	bool is_staged; /* the latter */
 	bool is_nameless; /* its path is not to be its name */
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
@@ -82,11 +81,11 @@ int bid_adding_place(struct bid_store *store, struct bid_adding *adding, enum bi
  */
 int bid_adding_copy(struct bid_adding *adding, int to, bool reflink);
 
-/* Who reads the file where it is, and so may read the copy of it in the store. */
-struct bid_readers bid_adding_readers(struct bid_store *store, const struct bid_adding *adding);
+/* The mode of a copy of the file: everybody reads it, or only who adds it. Nobody runs a copy of what gives rights. */
+mode_t bid_adding_mode(struct bid_store *store, const struct bid_adding *adding);
 
 /*
- * Fill adding->temp with the file's bytes, or share its blocks, for those to read who read the file, and sync it unless that comes
+ * Fill adding->temp with the file's bytes, or share its blocks, with the mode of bid_adding_mode(), and sync it unless that comes
  * later. As bid_adding_copy().
  */
 int bid_adding_fill(struct bid_store *store, struct bid_adding *adding, bool reflink, enum bid_durability durability);

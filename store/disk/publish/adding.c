@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "disk/find.h"
@@ -15,6 +16,16 @@
 
 enum { LINKS_MAX = 60000 }; /* ext4 allows 65000; leave some to others */
 
+/* Does everybody read the file where it is? */
+static bool is_public(struct bid_store *store, const struct bid_adding *adding)
+{
+	struct stat st;
+
+	if (adding->is_reached)
+		return bid_fstat(adding->fd, &st) == 0 && bid_all_read(st.st_mode);
+	return bid_is_public(adding->fd, &adding->st, bid_store_path(store));
+}
+
 /*
  * May the store share the file's inode? Not one whose bits would outlive a security update in the store, and not one that
  * somebody may not read where it is; but what was written for the store alone is the store's.
@@ -23,24 +34,18 @@ static bool may_link(struct bid_store *store, const struct bid_adding *adding)
 {
 	const struct stat *st = &adding->st;
 
-	return adding->is_staged || (st->st_mode & S_IROTH && st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st) &&
-				     (adding->is_reached || !bid_readers_of(store, adding->fd, st).hidden));
+	return adding->is_staged || (st->st_nlink < LINKS_MAX && !bid_rights_given(adding->fd, st) && is_public(store, adding));
 }
 
-struct bid_readers bid_adding_readers(struct bid_store *store, const struct bid_adding *adding)
+mode_t bid_adding_mode(struct bid_store *store, const struct bid_adding *adding)
 {
-	struct bid_readers readers = adding->is_reached ? bid_readers_by_mode(adding->fd, &adding->st)
-							: bid_readers_of(store, adding->fd, &adding->st);
-
-	/* nobody runs what gives rights, or is not for all */
-	if (!(adding->st.st_mode & S_IROTH) || bid_rights_given(adding->fd, &adding->st))
-		readers.mode &= S_IRUSR | S_IRGRP | S_IROTH;
-	return readers;
+	if (!is_public(store, adding))
+		return S_IRUSR;
+	return adding->st.st_mode & (bid_rights_given(adding->fd, &adding->st) ? 0444 : 0555);
 }
 
 int bid_adding_fill(struct bid_store *store, struct bid_adding *adding, bool reflink, enum bid_durability durability)
 {
-	struct bid_readers readers;
 	int r = 0;
 
 	if (!adding->packed) {
@@ -51,8 +56,7 @@ int bid_adding_fill(struct bid_store *store, struct bid_adding *adding, bool ref
 	}
 	if (r < 0)
 		return r;
-	readers = bid_adding_readers(store, adding);
-	r = bid_readers_set(&readers, adding->temp.fd);
+	r = bid_set_readers(adding->temp.fd, bid_adding_mode(store, adding), geteuid());
 	if (r < 0)
 		return r;
 	return durability != BID_DURABLE_LATER && fsync(adding->temp.fd) < 0 ? -errno : 0;

@@ -10,7 +10,6 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "disk/find.h"
-#include "disk/one.h"
 #include "disk/publish/replace.h"
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -18,58 +17,28 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Do all read the file to be added, and not all what is the same in the store? */
-static bool opens(const struct bid_adding *adding, const struct bid_file *file, const struct bid_readers *readers)
+/* Does everybody read the file to be added, and not what is the same in the store? */
+static bool opens(const struct bid_adding *adding, const struct bid_file *file, mode_t mode)
 {
-	return readers->mode & S_IROTH && !(file->st.st_mode & S_IROTH) && !adding->packed &&
-	       adding->st.st_size == file->st.st_size && bid_same_bytes(adding->fd, file->fd) == 1;
-}
-
-/* Is the file to be added, by the name to which perf's link leads, one that all get to? */
-static bool is_open_elsewhere(struct bid_store *store, const struct bid_adding *adding)
-{
-	char where[PATH_MAX], path[PATH_MAX];
-	struct stat st;
-
-	if (bid_one_where(store, &adding->added.id, where, sizeof(where)) < 0 || !strrchr(where, '/') ||
-	    snprintf(path, sizeof(path), "/%.*s", (int)(strrchr(where, '/') - where), where) >= (int)sizeof(path))
-		return false;
-	return lstat(path, &st) == 0 && is_same(&st, &adding->st) && bid_all_get_to(path);
-}
-
-/* What is there may have been linked when it gave no rights, or by perf, which links anything: is it to be copied? */
-static bool is_wrong(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file, bool linked,
-		     struct bid_readers *ret_readers)
-{
-	if (bid_rights_given(file->fd, &file->st) && !linked) {
-		*ret_readers = bid_readers_by_mode(file->fd, &file->st);
-		return true;
-	}
-	if (!linked && file->st.st_mode & S_IROTH)
-		return false;
-	*ret_readers = bid_adding_readers(store, adding);
-	/* what it was linked by may be open to all as it was, though this way to it is not */
-	if (linked && ret_readers->untold)
-		*ret_readers = bid_readers_by_mode(file->fd, &file->st);
-	if (linked)
-		return (ret_readers->hidden && !is_open_elsewhere(store, adding)) || bid_rights_given(file->fd, &file->st);
-	return opens(adding, file, ret_readers);
+	return bid_all_read(mode) && !bid_all_read(file->st.st_mode) && !adding->packed && adding->st.st_size == file->st.st_size &&
+	       bid_same_bytes(adding->fd, file->fd) == 1;
 }
 
 void bid_known_mend(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file)
 {
 	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	bool linked = is_same(&file->st, &adding->st);
-	/* that of the file to be added */
-	struct bid_rights rights = { .elsewhere = linked };
+	bool linked = is_same(&file->st, &adding->st), gives = bid_rights_given(file->fd, &file->st);
+	/* the file to be added has a name of its own */
+	struct bid_rights rights = { .mode = bid_adding_mode(store, adding), .elsewhere = linked };
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 	int r;
 
-	/* what a lower store has is not ours to change */
-	if (!is_wrong(store, adding, file, linked, &rights.readers) || bid_find_stat(store, &request, &st) < 0 ||
-	    !is_same(&st, &file->st))
+	/* perf links what gives rights, too; and what a lower store has is not ours to change */
+	if ((!gives && !opens(adding, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 || !is_same(&st, &file->st))
 		return;
+	if (gives && !linked)
+		rights.mode = file->st.st_mode;
 	r = bid_rights_take(store, &request, file->fd, &rights);
 	if (r < 0)
 		bid_warning("%s: '%s' has other rights in the store '%s' than where it is, and no copy with its own could be made",

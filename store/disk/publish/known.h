@@ -6,9 +6,8 @@
 #include "disk/publish/add.h"
 
 /*
- * @file was found in the store in the place of what @adding is to add. If it is one that gives rights, or if it is a link of the
- * file and that is hidden by now, by this name and by the one that perf's link tells of, or if it was and no file of these bytes is
- * any more, put a copy there that is as it should be.
+ * @file was found in the store in the place of what @adding is to add. Put a copy in its place if it gives rights, or if only its
+ * owner reads it and everybody reads @adding, which has the same bytes.
  */
 void bid_known_mend(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file);
 

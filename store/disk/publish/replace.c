@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/check.h"
@@ -178,7 +179,6 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 {
 	struct bid_temp temp = BID_TEMP_NONE;
 	struct replacing replacing = { .store = store, .kind = request->kind };
-	struct bid_readers readers = rights->readers;
 	struct stat st, left;
 	int r = bid_temp_new(store, true, &temp);
 
@@ -186,10 +186,8 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 		r = bid_copy_file(fd, temp.fd);
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
-	if (r == 0 && bid_rights_given(fd, &st))
-		readers.mode &= S_IRUSR | S_IRGRP | S_IROTH;
 	if (r == 0)
-		r = bid_readers_set(&readers, temp.fd);
+		r = bid_set_readers(temp.fd, rights->mode & (bid_rights_given(fd, &st) ? 0444 : 0555), st.st_uid);
 	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
 	replacing.only = &st;

@@ -5,8 +5,6 @@
 
 #include <bid/store.h>
 
-#include "disk/publish/readers.h"
-
 /*
  * Let the file open at @fd be what the store has of @request, under every name, or with @only under those of the file with these
  * attributes. Looks through the whole store. On return of 0 it is on disk.
@@ -26,7 +24,7 @@ bool bid_rights_given(int fd, const struct stat *st);
 enum { BID_NAMES_ANY = 1 << 30 }; /* more than a file can have */
 
 struct bid_rights {
-	struct bid_readers readers; /* for whom the copy is */
+	mode_t mode; /* of the copy: see bid_set_readers() */
 	const char *path; /* a name of the file that nothing may lead to, or NULL */
 	nlink_t elsewhere; /* how many names it may have that are not to be looked for */
 };

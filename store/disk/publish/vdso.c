@@ -48,19 +48,14 @@ int bid_adding_vdso(struct bid_store *store, struct bid_adding *adding)
 	struct bid_request request = { .id = adding->info.id, .kind = BID_KIND_VDSO };
 	bid_auto_free char *image = NULL;
 	struct bid_added added;
-	mode_t mode;
 	size_t len;
 	int r;
 
 	if (adding->packed || !has_name(adding->path) || adding->st.st_size > IMAGE_MAX || !has_soname(adding->fd))
 		return 0;
 	r = bid_read_file(adding->fd, IMAGE_MAX, &image, &len);
-	/* what is written anew is of no group's */
-	mode = bid_adding_readers(store, adding).mode;
-	if (!(mode & S_IROTH))
-		mode &= S_IRUSR;
 	if (r == 0)
-		r = bid_add_data(store, &request, "added", mode, image, len, &added);
+		r = bid_add_data(store, &request, "added", bid_adding_mode(store, adding), image, len, &added);
 	/* the ELF file goes beside it, to where perf's link leads */
 	adding->is_new = false;
 	return r;

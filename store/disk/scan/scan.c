@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -18,7 +19,6 @@
 #include "base/thread.h"
 #include "disk/dirs.h"
 #include "disk/root.h"
-#include "disk/scan/way.h"
 #include "disk/store.h"
 
 enum { JOBS_MAX = 256 };
@@ -55,7 +55,7 @@ static bool enter(void *user, int fd, const struct stat *st, uint64_t *note)
 
 	if (st->st_ino == scan->store_ino && st->st_dev == scan->store_dev)
 		return false;
-	*note = bid_way_through(*note, fd, st);
+	*note = *note || !bid_all_pass(fd, st);
 	if (st->st_dev == scan->dev)
 		return true;
 	return scan->config->cross && !is_bidfs(scan, st->st_dev) && !is_made_up(fd);
@@ -232,6 +232,7 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	struct bid_scan scan = { .store = store, .config = config, .clean_lock = PTHREAD_MUTEX_INITIALIZER };
 	bid_auto_free char *real = NULL;
 	bid_auto_fd int fd = -1;
+	char below[PATH_MAX + 1];
 	int r;
 
 	*ret_counts = scan.counts;
@@ -253,8 +254,10 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 		r = bid_record_batch_new(store, &scan.records);
 	if (r == 0)
 		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, scan.records, &scan.settle);
-	if (r == 0)
-		r = bid_walk_new(fd, real, bid_way_to(real), &walk_ops, &scan, &scan.walk);
+	if (r == 0) {
+		snprintf(below, sizeof(below), "%s/", real);
+		r = bid_walk_new(fd, real, !bid_all_get_to(below, bid_store_path(store)), &walk_ops, &scan, &scan.walk);
+	}
 	if (r == 0) {
 		bid_dirs_keep(store);
 		r = run(&scan);

@@ -33,7 +33,7 @@ struct bid_scan_verdict {
 	struct bid_id id;
 };
 
-/* The key of the file @name in @dir_path, to which @way leads (disk/scan/way.h), and of which @st is the stat. */
+/* The key of the file @name in @dir_path, of which @st is the stat. @way is 0 if everybody gets to that directory. */
 struct bid_scan_key bid_scan_key(const char *dir_path, uint64_t way, const char *name, const struct stat *st);
 
 /* Read what is kept of the tree at @path; with @forget take it for empty. Returns 0 or -ENOMEM. */

@@ -14,6 +14,7 @@
 #include <bid/elf.h>
 #include <bid/evict.h>
 
+#include "base/access.h"
 #include "base/cleanup.h"
 #include "base/stamp.h"
 #include "disk/dirs.h"
@@ -209,12 +210,11 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 
 	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
 		return false;
-	/* it may give rights by now, or be hidden, which in the store it would not be; perf, or who was killed, records nothing */
+	/* it may give rights by now; perf, or who was killed, records nothing */
 	if (is_same(ret_stored, st))
-		return is_linked(scan, file, id) && !bid_rights_given(fd, st) &&
-		       (file->note == 0 || !bid_readers_of(scan->store, fd, st).hidden) && bid_record_exists(scan->store, &request);
-	/* or be hidden no more */
-	if (ret_stored->st_size != st->st_size || (st->st_mode & S_IROTH && !(ret_stored->st_mode & S_IROTH)) ||
+		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && bid_record_exists(scan->store, &request);
+	/* or everybody may read it by now */
+	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
 	    bid_store_find(scan->store, &request, &found) < 0)
 		return false;
 	same = is_same(&found.st, ret_stored);

@@ -247,11 +247,10 @@ static int check_rights(struct bid_verify *verify, const struct object *object, 
 		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "gives rights to whoever runs it"
 	};
 	/* what is left of its names is met in its turn */
-	struct bid_rights rights = { .path = path, .elsewhere = BID_NAMES_ANY };
+	struct bid_rights rights = { .mode = object->st.st_mode, .path = path, .elsewhere = BID_NAMES_ANY };
 
 	if (!bid_rights_given(object->fd, &object->st))
 		return 0;
-	rights.readers = bid_readers_by_mode(object->fd, &object->st);
 	finding.repaired = verify->config->repair && bid_rights_take(verify->store, request, object->fd, &rights) == 0;
 	return bid_verify_found(verify, &finding);
 }
