@@ -4,17 +4,18 @@
 static const struct {
 	const char *name;
 	bool no;
+	bool trouble;
 } outcomes[BID_OUTCOME_COUNT] = {
-	[BID_OUTCOME_NONE] = { "none", false },
-	[BID_OUTCOME_FOUND] = { "found", false },
-	[BID_OUTCOME_ABSENT] = { "absent", true },
-	[BID_OUTCOME_TOO_LARGE] = { "too-large", false },
-	[BID_OUTCOME_UNSUPPORTED] = { "unsupported", true },
-	[BID_OUTCOME_REFUSED] = { "refused", false },
-	[BID_OUTCOME_UNREACHABLE] = { "unreachable", false },
-	[BID_OUTCOME_REJECTED] = { "rejected", false },
-	[BID_OUTCOME_FAILED] = { "failed", false },
-	[BID_OUTCOME_CANCELLED] = { "cancelled", false },
+	[BID_OUTCOME_NONE] = { "none", false, true },
+	[BID_OUTCOME_FOUND] = { "found", false, false },
+	[BID_OUTCOME_ABSENT] = { "absent", true, false },
+	[BID_OUTCOME_TOO_LARGE] = { "too-large", false, true },
+	[BID_OUTCOME_UNSUPPORTED] = { "unsupported", true, true },
+	[BID_OUTCOME_REFUSED] = { "refused", false, true },
+	[BID_OUTCOME_UNREACHABLE] = { "unreachable", false, true },
+	[BID_OUTCOME_REJECTED] = { "rejected", false, true },
+	[BID_OUTCOME_FAILED] = { "failed", false, true },
+	[BID_OUTCOME_CANCELLED] = { "cancelled", false, false },
 };
 
 static enum bid_outcome checked(enum bid_outcome outcome)
@@ -30,6 +31,11 @@ const char *bid_outcome_name(enum bid_outcome outcome)
 bool bid_outcome_is_no(enum bid_outcome outcome)
 {
 	return outcomes[checked(outcome)].no;
+}
+
+bool bid_outcome_is_trouble(enum bid_outcome outcome)
+{
+	return outcomes[checked(outcome)].trouble;
 }
 
 const char *bid_breaker_state_name(enum bid_breaker_state state)

@@ -8,14 +8,14 @@
 
 #include "base/json.h"
 
-static int stop_at_first(void *user, const struct bid_heard_answer *answer)
+static int stop_at_first(void *user, const struct bid_last_response *answer)
 {
 	return 1;
 }
 
 bool bid_heard_any(struct bid_fs *fs, const struct bid_id *id)
 {
-	return bid_broker_each_heard(fs->broker, id, stop_at_first, NULL) > 0;
+	return bid_broker_each_response(fs->broker, id, stop_at_first, NULL) > 0;
 }
 
 static void add_text(json_t *json, const char *name, const char *text)
@@ -24,8 +24,8 @@ static void add_text(json_t *json, const char *name, const char *text)
 		json_object_set_new(json, name, bid_json_text(text));
 }
 
-/* bid_heard_fn */
-static int add(void *user, const struct bid_heard_answer *answer)
+/* bid_response_fn */
+static int add(void *user, const struct bid_last_response *answer)
 {
 	const struct bid_report *report = &answer->report;
 	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(answer->request.kind),
@@ -48,7 +48,7 @@ char *bid_heard_json(struct bid_fs *fs, const struct bid_id *id)
 	json_t *all = json_array();
 	char *text = NULL;
 
-	bid_broker_each_heard(fs->broker, id, add, all);
+	bid_broker_each_response(fs->broker, id, add, all);
 	while (json_array_size(all) > 0) {
 		text = bid_json_dump(all, JSON_COMPACT);
 		if (!text || strlen(text) <= XATTR_SIZE_MAX)

@@ -154,39 +154,40 @@ struct bid_broker_stats {
 
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);
 
+/* As many responses of sources are kept, whatever they were. */
+#define BID_RESPONSES_MAX 256
+
 #define BID_FAILURES_MAX 16
 
-/* What went wrong lately: answers that were neither "found" nor "absent". Those that say the same are one. */
+/* What went wrong lately: kept responses that were neither "found" nor "absent". Those that say the same are one. */
 struct bid_failure {
 	const char *source; /* lives as long as the broker */
 	struct bid_request request; /* the last one of them, without its detail */
 	enum bid_outcome outcome;
 	char text[256]; /* in words */
-	uint64_t count; /* how often it was said since it got into the list */
+	uint64_t count; /* how often it was said, with less than BID_RESPONSES_MAX responses in between */
 	int64_t first_time, last_time; /* seconds since the epoch */
 };
 
 /* Call @fn for each of the last BID_FAILURES_MAX, newest first, on a copy. A non-zero return ends it. */
 void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, const struct bid_failure *failure), void *user);
 
-#define BID_HEARD_MAX 256
-
 /* What one source said last of one request. */
-struct bid_heard_answer {
+struct bid_last_response {
 	struct bid_request request;
 	struct bid_report report; /* its source lives as long as the broker */
 	int64_t time; /* when, in seconds since the epoch; 0 if it was said before the broker was made, or to another process */
 	unsigned again_s; /* for so long it is not asked of that again, for what it said */
 };
 
-/* @answer dies when it returns. A non-zero return ends it, and is returned. */
-typedef int (*bid_heard_fn)(void *user, const struct bid_heard_answer *answer);
+/* @response dies when it returns. A non-zero return ends it, and is returned. */
+typedef int (*bid_response_fn)(void *user, const struct bid_last_response *response);
 
 /*
- * Call @fn for what each source said last of @id, newest first, if it is among the last BID_HEARD_MAX such answers; then for each
- * "no" that stands from before to its artifacts that are no sources and sections. May block on disk for a moment.
+ * Call @fn for the last response of each source to each request for @id, newest first, as far as it is kept; then for what stands
+ * from before against its artifacts that are no sources and sections. May block on disk for a moment.
  */
-int bid_broker_each_heard(struct bid_broker *broker, const struct bid_id *id, bid_heard_fn fn, void *user);
+int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_response_fn fn, void *user);
 
 /* The @index-th source, in the order of asking. 0, or -ENOENT past the last. */
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats);

@@ -41,6 +41,9 @@ const char *bid_outcome_name(enum bid_outcome outcome);
 /* Does this outcome say that the artifact is not at the source? */
 bool bid_outcome_is_no(enum bid_outcome outcome);
 
+/* Is it worth telling: neither delivered, nor absent, nor ended by the broker? */
+bool bid_outcome_is_trouble(enum bid_outcome outcome);
+
 #define BID_SIZE_UNKNOWN UINT64_MAX
 
 /* What a source knows of a body. The strings live until done() returns; they come from outside. */

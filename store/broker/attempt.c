@@ -38,7 +38,8 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 	begun(attempt);
 	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
-	if (r == 0 && (broker->config.accept || bid_absences_ttl(broker->accepted, &attempt->download->request, "") > 0))
+	if (r == 0 && (broker->config.accept || bid_negative_lookup(&broker->negative, &attempt->download->request,
+								    BID_NEGATIVE_ALL, NULL) == BID_OUTCOME_FOUND))
 		bid_txn_accept(attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(attempt->txn, size, false);

@@ -19,8 +19,6 @@
 #include "broker/fallback.h"
 #include "broker/loop.h"
 
-#define NEGATIVE_MAX 100000
-
 static const uint64_t largest[BID_COMMIT_WORKERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };
 
 static void stop_threads(struct bid_broker *broker)
@@ -89,14 +87,9 @@ static void release(struct bid_broker *broker)
 	for (size_t i = 0; i < broker->n_sources; i++)
 		broker->sources[i].source->ops->free(broker->sources[i].source);
 	free(broker->sources);
-	bid_heard_release(&broker->heard);
+	bid_responses_release(&broker->responses);
 	bid_tickets_release(&broker->tickets);
-	bid_absences_free(broker->absences);
-	bid_absences_free(broker->unsupported);
-	bid_absences_free(broker->refused);
-	bid_absences_free(broker->wrong);
-	bid_absences_free(broker->too_large);
-	bid_absences_free(broker->accepted);
+	bid_negative_release(&broker->negative);
 	bid_holds_free(broker->holds);
 	pthread_cond_destroy(&broker->has_lock_wait);
 	pthread_cond_destroy(&broker->has_time);
@@ -124,20 +117,9 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->limited);
 	TAILQ_INIT(&broker->lingering);
 	TAILQ_INIT(&broker->lock_waits);
-	bid_heard_init(&broker->heard);
 	init_locks(broker);
 
-	r = bid_absences_new(store, NEGATIVE_MAX, NULL, NULL, &broker->absences);
-	if (r == 0)
-		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->unsupported);
-	if (r == 0)
-		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->refused);
-	if (r == 0)
-		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->wrong);
-	if (r == 0)
-		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->too_large);
-	if (r == 0)
-		r = bid_absences_new(NULL, NEGATIVE_MAX, NULL, NULL, &broker->accepted);
+	r = bid_negative_init(&broker->negative, store);
 	if (r == 0)
 		r = bid_holds_new(store, &broker->holds);
 	if (r == 0)
@@ -179,47 +161,50 @@ static bool can_fetch(const struct bid_broker *broker, const struct bid_request 
 	return broker->n_sources > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
 }
 
-unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source)
+enum bid_outcome bid_broker_negative(struct bid_broker *broker, const struct bid_request *request, size_t source, unsigned *ret_ttl)
 {
-	struct bid_request whole = { .id = request->id };
 	const char *name = broker->sources[source].source->name;
-	unsigned shortest = UINT_MAX;
+	enum bid_outcome reason = bid_negative_lookup(&broker->negative, request, name, ret_ttl);
+	struct bid_request whole = { .id = request->id };
+	unsigned shortest = UINT_MAX, ttl;
 
-	if (!bid_kind_has_detail(request->kind))
-		return 0;
-	for (size_t i = 0; shortest > 0 && (whole.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
-		unsigned ttl = bid_absences_ttl(broker->absences, &whole, name);
-
-		if (ttl < shortest)
-			shortest = ttl;
+	if (reason != BID_OUTCOME_NONE || !bid_kind_has_detail(request->kind))
+		return reason;
+	for (size_t i = 0; (whole.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
+		if (bid_negative_lookup(&broker->negative, &whole, name, &ttl) != BID_OUTCOME_ABSENT)
+			return BID_OUTCOME_NONE;
+		shortest = ttl < shortest ? ttl : shortest;
 	}
-	return shortest;
+	*ret_ttl = shortest;
+	return BID_OUTCOME_ABSENT;
+}
+
+static bool is_too_large(struct bid_broker *broker, const struct bid_request *request)
+{
+	return !broker->config.no_negative &&
+	       bid_negative_lookup(&broker->negative, request, BID_NEGATIVE_ALL, NULL) == BID_OUTCOME_TOO_LARGE;
 }
 
 /* For how many seconds is @request absent everywhere? 0 if anybody is to be asked. */
-static unsigned absent_for(const struct bid_broker *broker, const struct bid_request *request)
+static unsigned absent_for(struct bid_broker *broker, const struct bid_request *request)
 {
-	unsigned shortest = UINT_MAX;
+	unsigned shortest = UINT_MAX, ttl;
 
-	for (size_t i = 0; i < broker->n_sources && shortest > 0; i++) {
-		unsigned ttl = bid_absences_ttl(broker->absences, request, broker->sources[i].source->name);
-		unsigned build = bid_broker_build_absent_s(broker, request, i);
-
-		if (build > ttl)
-			ttl = build;
-		if (ttl < shortest)
-			shortest = ttl;
+	if (broker->config.no_negative)
+		return 0;
+	for (size_t i = 0; i < broker->n_sources; i++) {
+		if (bid_broker_negative(broker, request, i, &ttl) != BID_OUTCOME_ABSENT)
+			return 0;
+		shortest = ttl < shortest ? ttl : shortest;
 	}
 	return shortest;
 }
 
 /* Is a source to be asked for better debuginfo than a stripped one? */
-static bool may_improve(const struct bid_broker *broker, const struct bid_request *request)
+static bool may_improve(struct bid_broker *broker, const struct bid_request *request)
 {
-	if (!can_fetch(broker, request) || bid_broker_is_offline(broker))
-		return false;
-	return broker->config.no_negative ||
-	       (bid_absences_ttl(broker->too_large, request, "") == 0 && absent_for(broker, request) == 0);
+	return can_fetch(broker, request) && !bid_broker_is_offline(broker) && !is_too_large(broker, request) &&
+	       absent_for(broker, request) == 0;
 }
 
 int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
@@ -250,10 +235,9 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 	if (bid_loop_hear(broker, &request->id))
 		return -ENOENT;
 	if (can_fetch(broker, request)) {
-		if (!broker->config.no_negative && bid_absences_ttl(broker->too_large, request, "") > 0)
+		if (is_too_large(broker, request))
 			return -EFBIG;
-		if (!broker->config.no_negative)
-			ttl = absent_for(broker, request);
+		ttl = absent_for(broker, request);
 		if (ttl == 0)
 			return bid_broker_is_offline(broker) ? -EHOSTUNREACH : -EINPROGRESS;
 		r = -ENOENT;

@@ -15,8 +15,8 @@
  *   commit_worker.c	the threads that decide what a source delivered: commit, ask the next, end
  *   timers.c		the thread that ends waits and lingering results, and starts hedged requests
  *   stats.c		reports, counters, messages
- *   responses.c		what each source said last, to be shown
- *   failures.c		the last troubles, to be shown
+ *   negative.c		the negative cache: which source is not to be asked for what, and why
+ *   responses.c		the ring of the last responses
  */
 #ifndef BID_BROKER_PRIVATE_H
 #define BID_BROKER_PRIVATE_H
@@ -25,34 +25,27 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include <bid/absence.h>
 #include <bid/broker.h>
 
-#include "broker/failures.h"
 #include "broker/handle.h"
+#include "broker/negative.h"
 #include "broker/responses.h"
 
 #define BID_DOWNLOAD_BUCKETS 1024
-#define BID_PARALLEL_MAX	   3 /* sources that are asked at once for one request ... */
-#define BID_PARALLEL_MOST	   8 /* ... with those that have said nothing for too long */
+#define BID_PARALLEL_MAX     3 /* sources that are asked at once for one request ... */
+#define BID_PARALLEL_MOST    8 /* ... with those that have said nothing for too long */
 #define BID_STRIKES_MAX \
 	3 /* wrong answers since it last delivered, and a source is benched: not asked for a while, then for one request */
-#define BID_BENCH_MIN_MS 5000 /* for how long; each wrong answer after that doubles it */
-#define BID_BENCH_MAX_MS (10 * 60 * 1000)
-#define BID_HEDGE_MS	 300
-#define BID_PARALLEL_SILENT	 10 /* times hedge_ms, and a source is silent for too long */
+#define BID_BENCH_MIN_MS    5000 /* for how long; each wrong answer after that doubles it */
+#define BID_BENCH_MAX_MS    (10 * 60 * 1000)
+#define BID_HEDGE_MS	    300
+#define BID_PARALLEL_SILENT 10 /* times hedge_ms, and a source is silent for too long */
 
 struct bid_attempt;
 struct bid_download;
 
 TAILQ_HEAD(bid_downloads, bid_download);
 TAILQ_HEAD(bid_attempts, bid_attempt);
-
-/* A trouble that was logged a short while ago. */
-struct bid_trouble {
-	char text[128];
-	int64_t logged_ms;
-};
 
 /* Whether a source asks this broker: loop.h. */
 struct bid_loop {
@@ -66,7 +59,6 @@ struct bid_loop {
 struct bid_source_state {
 	struct bid_source *source; /* owned */
 	struct bid_source_stats stats; /* under the broker's lock */
-	struct bid_trouble troubles[4]; /* under the broker's lock */
 	int64_t benched_until_ms; /* under the broker's lock */
 	struct bid_loop loop;
 	bool probed; /* that is over, and a request finds out, until its beginning is right; under the broker's lock */
@@ -87,13 +79,8 @@ struct bid_commit_worker {
 struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
-	struct bid_absences *absences; /* by source; have their own lock */
-	struct bid_absences *unsupported; /* what a source cannot be asked at all, by source, for a while; have their own lock */
-	struct bid_absences *refused; /* what it will not say, by source, for a while; have their own lock */
-	struct bid_absences *wrong; /* what a source sent in its place, by source, for a while; have their own lock */
-	struct bid_absences *accepted; /* of what other bytes are taken, for a while; have their own lock */
+	struct bid_negative negative; /* has its own lock */
 	struct bid_holds *holds; /* of all processes that fetch into the store; have their own lock */
-	struct bid_absences *too_large; /* there, above the limit, or absent at each source; have their own lock */
 	struct bid_source_state *sources; /* does not change from the first request on */
 	size_t n_sources;
 	uint64_t sources_hold; /* what stands for them (bid_hold_source()) */
@@ -115,8 +102,7 @@ struct bid_broker {
 	struct bid_downloads lingering; /* results still to be given to late comers, as above */
 	struct bid_downloads lock_waits; /* those that wait for another process, and are not being looked at by the thread */
 	size_t n_lock_waits; /* with the one that is */
-	struct bid_failures failures;
-	struct bid_heard_list heard;
+	struct bid_responses responses;
 	pthread_cond_t has_job;
 	pthread_cond_t has_time; /* a new first one in races, windows, limited or lingering */
 	pthread_cond_t has_lock_wait; /* one in awaiting */
@@ -136,10 +122,11 @@ struct bid_broker {
 };
 
 /*
- * For how many seconds does it stand that the source of index @source has neither the debuginfo nor the ELF file of the build? Then
- * it has no source file and no section of it either. 0 if it did not say so, or if @request is for one of these two.
+ * Why is the source of index @source not to be asked for @request? As bid_negative_lookup(), but one that has neither the debuginfo
+ * nor the ELF file of a build has no source file and no section of it either.
  */
-unsigned bid_broker_build_absent_s(const struct bid_broker *broker, const struct bid_request *request, size_t source);
+enum bid_outcome bid_broker_negative(struct bid_broker *broker, const struct bid_request *request, size_t source,
+				     unsigned *ret_ttl);
 
 /* bid_broker_find() without counting what is not to be had. */
 int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);

@@ -90,40 +90,26 @@ static void note_fetched(const struct bid_attempt *attempt)
 	char name[BID_NAME_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
-	bid_absences_forget(broker->absences, &download->request, broker->sources[attempt->source].source->name);
-	bid_absences_forget(broker->too_large, &download->request, "");
-	bid_absences_forget(broker->accepted, &download->request, "");
+	bid_negative_forget(&broker->negative, &download->request, broker->sources[attempt->source].source->name);
+	bid_negative_forget(&broker->negative, &download->request, BID_NEGATIVE_ALL);
 	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received,
 		 broker->sources[attempt->source].source->name, bid_request_name(&download->request, name));
 }
 
 /*
- * Remember a "no". Not to a section: debuginfod of elfutils 0.192 and later says "no" to what it has just served, as long as it has
- * the section in its cache.
+ * Remember why the source is not to be asked again. But not that a section is absent: debuginfod of elfutils 0.192 and later says
+ * "no" to what it has just served, as long as it has the section in its cache.
  */
-static void note_absent(const struct bid_attempt *attempt)
+static void note_negative(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
 	const struct bid_request *request = &attempt->download->request;
 	struct bid_broker *broker = attempt->download->broker;
+	bool lasts = outcome == BID_OUTCOME_UNSUPPORTED || outcome == BID_OUTCOME_REJECTED ||
+		     (outcome == BID_OUTCOME_REFUSED && attempt->said.lasting) ||
+		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
 
-	if (request->kind != BID_KIND_SECTION &&
-	    bid_absences_add(broker->absences, request, broker->sources[attempt->source].source->name) < 0)
-		bid_warning("out of memory: what is absent is not remembered as that");
-}
-
-/*
- * That a source cannot be asked this, will not say, or sends something else, tells nothing of the artifact, and may be over with
- * its next update, or once a proxy is set right: it is kept, in @said, from being asked again and again, but never for longer than
- * at first, and not beyond this program.
- */
-static void note_useless(const struct bid_attempt *attempt, struct bid_absences *said)
-{
-	const struct bid_request *request = &attempt->download->request;
-	const char *name = attempt->download->broker->sources[attempt->source].source->name;
-
-	bid_absences_forget(said, request, name);
-	if (bid_absences_add(said, request, name) < 0)
-		bid_warning("out of memory: what a server cannot be asked is not remembered");
+	if (lasts)
+		bid_negative_add(&broker->negative, request, broker->sources[attempt->source].source->name, outcome);
 }
 
 /* What was refused is worth a look: by whom it was sent, and what it is. */
@@ -154,14 +140,8 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 	if (outcome == BID_OUTCOME_FOUND) {
 		note_fetched(attempt);
 		alt = bid_txn_alt(attempt->txn);
-	} else if (outcome == BID_OUTCOME_ABSENT) {
-		note_absent(attempt);
-	} else if (outcome == BID_OUTCOME_UNSUPPORTED) {
-		note_useless(attempt, download->broker->unsupported);
-	} else if (outcome == BID_OUTCOME_REJECTED) {
-		note_useless(attempt, download->broker->wrong);
-	} else if (outcome == BID_OUTCOME_REFUSED && attempt->said.lasting) {
-		note_useless(attempt, download->broker->refused);
+	} else {
+		note_negative(attempt, outcome);
 	}
 	/* our own disk's trouble ends it, too: another source's bytes would meet the same; but one may announce more than it has */
 	over = outcome == BID_OUTCOME_FOUND || (outcome == BID_OUTCOME_FAILED && error != 0 && !bid_attempt_has_no_room(attempt));

@@ -349,9 +349,8 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 	bool held;
 
 	/* sizes are announced by servers, which may be wrong: one that could not be asked may have it smaller */
-	if (error == -EFBIG && bid_download_is_too_large(download) &&
-	    bid_absences_add(broker->too_large, &download->request, "") < 0)
-		bid_warning("out of memory: what is too large is not remembered as that");
+	if (error == -EFBIG && bid_download_is_too_large(download))
+		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_ref(download);

@@ -21,14 +21,11 @@ static void end_lingering(struct bid_broker *broker, const struct bid_request *r
 
 static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
 {
-	struct bid_absences *const said[] = { broker->absences, broker->unsupported, broker->refused, broker->wrong };
-
 	for (size_t i = 0; i < broker->n_sources; i++)
-		for (size_t k = 0; k < sizeof(said) / sizeof(said[0]); k++)
-			bid_absences_forget(said[k], request, broker->sources[i].source->name);
-	bid_absences_forget(broker->too_large, request, "");
-	if (accept && bid_absences_add(broker->accepted, request, "") < 0)
-		bid_warning("out of memory: other bytes than were fetched first are not taken");
+		bid_negative_forget(&broker->negative, request, broker->sources[i].source->name);
+	bid_negative_forget(&broker->negative, request, BID_NEGATIVE_ALL);
+	if (accept)
+		bid_negative_add(&broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
 	end_lingering(broker, request);
 }
 

@@ -1,43 +1,45 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/responses.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "broker/broker.h"
+#include "broker/request.h"
 
-void bid_heard_init(struct bid_heard_list *list)
+#define QUIET_MS 10000 /* between two messages that say the same */
+
+static void unref(struct bid_kept_response *kept)
 {
-	TAILQ_INIT(&list->list);
-	list->n = 0;
-}
+	struct bid_report *report = &kept->response.report;
 
-static void put(struct bid_heard *heard)
-{
-	struct bid_report *report = &heard->answer.report;
-
-	if (--heard->refs > 0)
+	if (--kept->refs > 0)
 		return;
-	bid_request_release(&heard->answer.request);
+	bid_request_release(&kept->response.request);
 	free((char *)report->text);
 	free((char *)report->url);
 	free((char *)report->led_to);
 	free((char *)report->before);
-	free(heard);
+	free(kept);
 }
 
-static void drop(struct bid_heard_list *list, struct bid_heard *heard)
+/* The @age-th last one, or NULL. */
+static struct bid_kept_response *last(const struct bid_responses *responses, size_t age)
 {
-	TAILQ_REMOVE(&list->list, heard, link);
-	list->n--;
-	put(heard);
+	bool is_there = age < responses->n && age < BID_RESPONSES_MAX;
+
+	return is_there ? responses->ring[(responses->n - 1 - age) % BID_RESPONSES_MAX] : NULL;
 }
 
-void bid_heard_release(struct bid_heard_list *list)
+void bid_responses_release(struct bid_responses *responses)
 {
-	while (!TAILQ_EMPTY(&list->list))
-		drop(list, TAILQ_FIRST(&list->list));
+	struct bid_kept_response *kept;
+
+	for (size_t age = 0; (kept = last(responses, age)); age++)
+		unref(kept);
 }
 
 static const char *copy_of(const char *text)
@@ -45,126 +47,177 @@ static const char *copy_of(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-struct bid_heard *bid_heard_new(const struct bid_request *request, const struct bid_report *report, int64_t now)
+struct bid_kept_response *bid_response_new(const struct bid_request *request, const struct bid_report *report, int64_t now)
 {
-	struct bid_heard *heard = calloc(1, sizeof(*heard));
+	struct bid_kept_response *kept = calloc(1, sizeof(*kept));
 
-	if (!heard)
+	if (!kept)
 		return NULL;
-	heard->refs = 1;
-	heard->answer.request = bid_request_keep(request);
-	heard->answer.report = *report;
-	heard->answer.report.text = copy_of(report->text);
-	heard->answer.report.url = copy_of(report->url);
-	heard->answer.report.led_to = copy_of(report->led_to);
-	heard->answer.report.before = copy_of(report->before);
-	heard->answer.time = now;
-	return heard;
-}
-
-static bool is_same(const struct bid_heard_answer *one, const struct bid_heard_answer *other)
-{
-	return one->report.source == other->report.source && one->request.kind == other->request.kind &&
-	       bid_id_equal(&one->request.id, &other->request.id) && bid_detail_equal(one->request.detail, other->request.detail);
-}
-
-void bid_heard_add(struct bid_heard_list *list, struct bid_heard *heard)
-{
-	struct bid_heard *other;
-
-	if (!heard)
-		return;
-	for (other = TAILQ_FIRST(&list->list); other; other = TAILQ_NEXT(other, link))
-		if (is_same(&other->answer, &heard->answer))
-			break;
-	if (!other && list->n == BID_HEARD_MAX)
-		other = TAILQ_LAST(&list->list, bid_heard_head);
-	if (other)
-		drop(list, other);
-	TAILQ_INSERT_HEAD(&list->list, heard, link);
-	list->n++;
-}
-
-/* For how many seconds nobody asks @source of @request again, for what it said. */
-static unsigned stands_for(struct bid_broker *broker, const struct bid_request *request, const char *source,
-			   enum bid_outcome outcome)
-{
-	switch (outcome) {
-	case BID_OUTCOME_ABSENT:
-		return bid_absences_ttl(broker->absences, request, source);
-	case BID_OUTCOME_UNSUPPORTED:
-		return bid_absences_ttl(broker->unsupported, request, source);
-	case BID_OUTCOME_REFUSED:
-		return bid_absences_ttl(broker->refused, request, source);
-	case BID_OUTCOME_REJECTED:
-		return bid_absences_ttl(broker->wrong, request, source);
-	default:
-		return 0;
+	kept->refs = 1;
+	kept->count = 1;
+	kept->first_time = now;
+	kept->response = (struct bid_last_response){ .request = bid_request_keep(request), .report = *report, .time = now };
+	kept->response.report.text = strdup(report->text);
+	kept->response.report.url = copy_of(report->url);
+	kept->response.report.led_to = copy_of(report->led_to);
+	kept->response.report.before = copy_of(report->before);
+	if (!kept->response.report.text) {
+		unref(kept);
+		return NULL;
 	}
+	return kept;
 }
 
-/* Those of @id, with a reference each. Returns how many. */
-static size_t collect(struct bid_broker *broker, const struct bid_id *id, struct bid_heard *found[static BID_HEARD_MAX])
+static bool says_the_same(const struct bid_report *one, const struct bid_report *other)
 {
-	struct bid_heard *heard;
+	return one->source == other->source && one->outcome == other->outcome && strcmp(one->text, other->text) == 0;
+}
+
+static bool is_of_the_same(const struct bid_last_response *one, const struct bid_last_response *other)
+{
+	return one->report.source == other->report.source && bid_request_equal(&one->request, &other->request);
+}
+
+bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response *kept)
+{
+	int64_t now = bid_clock_ms();
+	struct bid_kept_response *other;
+	bool due;
+
+	if (!kept)
+		return true;
+	for (size_t age = 0; (other = last(responses, age)); age++) {
+		if (!says_the_same(&other->response.report, &kept->response.report))
+			continue;
+		kept->count += other->count;
+		kept->first_time = other->first_time;
+		kept->logged_ms = other->logged_ms;
+		break;
+	}
+	due = kept->logged_ms == 0 || now - kept->logged_ms >= QUIET_MS;
+	if (due)
+		kept->logged_ms = now;
+	if (responses->n >= BID_RESPONSES_MAX)
+		unref(last(responses, BID_RESPONSES_MAX - 1));
+	responses->ring[responses->n++ % BID_RESPONSES_MAX] = kept;
+	return due;
+}
+
+/* Copy all, newest first, with a reference each. Returns how many. */
+static size_t collect(struct bid_broker *broker, struct bid_kept_response *ret_all[static BID_RESPONSES_MAX])
+{
 	size_t n = 0;
 
 	pthread_mutex_lock(&broker->lock);
-	for (heard = TAILQ_FIRST(&broker->heard.list); heard; heard = TAILQ_NEXT(heard, link)) {
-		if (!bid_id_equal(&heard->answer.request.id, id))
-			continue;
-		heard->refs++;
-		found[n++] = heard;
-	}
+	while (n < BID_RESPONSES_MAX && (ret_all[n] = last(&broker->responses, n)))
+		ret_all[n++]->refs++;
 	pthread_mutex_unlock(&broker->lock);
 	return n;
 }
 
-/* What @source said of @request a while ago, perhaps to another process, if it is none of the @n that were heard. */
-static int tell_remembered(struct bid_broker *broker, const struct bid_request *request, const char *source,
-			   struct bid_heard *const heard[], size_t n, bid_heard_fn fn, void *user)
+static void give_back(struct bid_broker *broker, struct bid_kept_response *all[], size_t n)
 {
-	struct bid_heard_answer answer = {
-		.request = *request,
-		.report = { .source = source, .outcome = BID_OUTCOME_ABSENT, .text = "it said so before" },
-	};
-
+	pthread_mutex_lock(&broker->lock);
 	for (size_t i = 0; i < n; i++)
-		if (is_same(&heard[i]->answer, &answer))
-			return 0;
-	answer.again_s = stands_for(broker, request, source, BID_OUTCOME_ABSENT);
-	return answer.again_s > 0 ? fn(user, &answer) : 0;
+		unref(all[i]);
+	pthread_mutex_unlock(&broker->lock);
 }
 
-static int tell(struct bid_broker *broker, const struct bid_id *id, struct bid_heard *const heard[], size_t n, bid_heard_fn fn,
-		void *user)
+/* Is there one of the same request and source among the first @n? */
+static bool is_known(struct bid_kept_response *const all[], size_t n, const struct bid_last_response *response)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_of_the_same(&all[i]->response, response))
+			return true;
+	return false;
+}
+
+/* What @source said of @request a while ago, perhaps to another process, if the ring has nothing of it. */
+static int tell_negative(struct bid_broker *broker, const struct bid_request *request, size_t source,
+			 struct bid_kept_response *const all[], size_t n, bid_response_fn fn, void *user)
+{
+	struct bid_last_response response = {
+		.request = *request,
+		.report = { .source = broker->sources[source].source->name, .text = "it said so before" },
+	};
+
+	if (is_known(all, n, &response))
+		return 0;
+	response.report.outcome = bid_negative_lookup(&broker->negative, request, response.report.source, &response.again_s);
+	return response.report.outcome != BID_OUTCOME_NONE ? fn(user, &response) : 0;
+}
+
+static int tell_all(struct bid_broker *broker, const struct bid_id *id, struct bid_kept_response *const all[], size_t n,
+		    bid_response_fn fn, void *user)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		struct bid_heard_answer answer = heard[i]->answer;
+		struct bid_last_response response = all[i]->response;
+		unsigned ttl;
 
-		answer.again_s = stands_for(broker, &answer.request, answer.report.source, answer.report.outcome);
-		r = fn(user, &answer);
+		if (!bid_id_equal(&response.request.id, id) || is_known(all, i, &response))
+			continue;
+		if (bid_negative_lookup(&broker->negative, &response.request, response.report.source, &ttl) ==
+		    response.report.outcome)
+			response.again_s = ttl;
+		r = fn(user, &response);
 	}
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 
 		for (size_t i = 0; r == 0 && i < broker->n_sources && bid_kind_fetchable(request.kind); i++)
-			r = tell_remembered(broker, &request, broker->sources[i].source->name, heard, n, fn, user);
+			r = tell_negative(broker, &request, i, all, n, fn, user);
 	}
 	return r;
 }
 
-int bid_broker_each_heard(struct bid_broker *broker, const struct bid_id *id, bid_heard_fn fn, void *user)
+int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_response_fn fn, void *user)
 {
-	struct bid_heard *heard[BID_HEARD_MAX];
-	size_t n = collect(broker, id, heard);
-	int r = tell(broker, id, heard, n, fn, user);
+	struct bid_kept_response *all[BID_RESPONSES_MAX];
+	size_t n = collect(broker, all);
+	int r = tell_all(broker, id, all, n, fn, user);
 
-	pthread_mutex_lock(&broker->lock);
-	for (size_t i = 0; i < n; i++)
-		put(heard[i]);
-	pthread_mutex_unlock(&broker->lock);
+	give_back(broker, all, n);
 	return r;
+}
+
+static bool is_told(struct bid_kept_response *const told[], size_t n, const struct bid_kept_response *kept)
+{
+	for (size_t i = 0; i < n; i++)
+		if (says_the_same(&told[i]->response.report, &kept->response.report))
+			return true;
+	return false;
+}
+
+static int tell_failure(const struct bid_kept_response *kept, int (*fn)(void *user, const struct bid_failure *failure), void *user)
+{
+	const struct bid_last_response *response = &kept->response;
+	struct bid_failure failure = {
+		.source = response->report.source,
+		.request = response->request,
+		.outcome = response->report.outcome,
+		.count = kept->count,
+		.first_time = kept->first_time,
+		.last_time = response->time,
+	};
+
+	failure.request.detail = NULL;
+	snprintf(failure.text, sizeof(failure.text), "%s", response->report.text);
+	return fn(user, &failure);
+}
+
+void bid_broker_each_failure(struct bid_broker *broker, int (*fn)(void *user, const struct bid_failure *failure), void *user)
+{
+	struct bid_kept_response *all[BID_RESPONSES_MAX], *told[BID_FAILURES_MAX];
+	size_t n = collect(broker, all), n_told = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n && n_told < BID_FAILURES_MAX; i++) {
+		if (!bid_outcome_is_trouble(all[i]->response.report.outcome) || is_told(told, n_told, all[i]))
+			continue;
+		told[n_told++] = all[i];
+		r = tell_failure(all[i], fn, user);
+	}
+	give_back(broker, all, n);
 }

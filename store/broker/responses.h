@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What was heard of sources last: of bounded number. Has no lock; the broker's is held. */
+/*
+ * The ring of the last responses, whatever they were. Attributes, info, status and messages read it: what a source said last of an
+ * id, what went wrong lately, and whether the log has told of it. Locking: the broker's lock is held, but by bid_response_new().
+ */
 #ifndef BID_BROKER_RESPONSES_H
 #define BID_BROKER_RESPONSES_H
 
-#include <sys/queue.h>
-
 #include <bid/broker.h>
 
-/* An answer. It does not change any more. */
-struct bid_heard {
-	TAILQ_ENTRY(bid_heard) link;
-	unsigned refs; /* one for the list, one for each who reads it without the lock */
-	struct bid_heard_answer answer; /* its detail is a reference, its strings but the source are owned */
+/* Does not change any more, once it is in the ring. */
+struct bid_kept_response {
+	unsigned refs; /* one for the ring, one for each reader without the lock */
+	struct bid_last_response response; /* its detail is a reference, its strings but the source are owned */
+	uint64_t count; /* of those that say the same of the same source, up to this one */
+	int64_t first_time; /* of the first of them */
+	int64_t logged_ms; /* when the log told of them; 0 if it did not */
 };
 
-struct bid_heard_list {
-	TAILQ_HEAD(bid_heard_head, bid_heard) list; /* newest first; one of each source and request */
-	size_t n;
+struct bid_responses {
+	struct bid_kept_response *ring[BID_RESPONSES_MAX];
+	size_t n; /* how many came, ever */
 };
 
-void bid_heard_init(struct bid_heard_list *list);
-void bid_heard_release(struct bid_heard_list *list);
+void bid_responses_release(struct bid_responses *responses);
 
-/* @report was said of @request at @now. Without the lock; copies all but the source's name. NULL without memory. */
-struct bid_heard *bid_heard_new(const struct bid_request *request, const struct bid_report *report, int64_t now);
+/* @report came of @request at @now. Without the lock; copies all but the source's name. NULL without memory. */
+struct bid_kept_response *bid_response_new(const struct bid_request *request, const struct bid_report *report, int64_t now);
 
-/* Add @heard, which is taken over and may be NULL, in the place of what the same source said of the same before. */
-void bid_heard_add(struct bid_heard_list *list, struct bid_heard *heard);
+/* Add @kept, which is taken over and may be NULL. Returns whether a message is due: the log has none lately that says the same. */
+bool bid_responses_add(struct bid_responses *responses, struct bid_kept_response *kept);
 
 #endif

@@ -41,51 +41,27 @@ static enum priority priority_of(const struct bid_broker *broker, size_t source)
 	return source == broker->preferred ? PRIORITY_PREFERRED : PRIORITY_PLAIN;
 }
 
-/* For @ttl seconds @outcome is the verdict of @source, as @words say; if that is 0, it has none. Without the lock. */
-static bool stands(struct bid_download *download, size_t source, unsigned ttl, enum bid_outcome outcome, const char *words)
+/* Is @source not to be asked, by what it said before? Then that is its report. Without the lock. */
+static bool is_negative(struct bid_download *download, size_t source)
 {
+	struct bid_broker *broker = download->broker;
+	enum bid_outcome reason;
 	char text[BID_TEXT_MAX];
+	unsigned ttl;
 
-	if (ttl == 0)
+	if (broker->config.no_negative) {
+		bid_negative_forget(&broker->negative, &download->request, broker->sources[source].source->name);
 		return false;
-	snprintf(text, sizeof(text), "%s, and is asked again in %u s", words, ttl);
-	pthread_mutex_lock(&download->broker->lock);
-	bid_download_report_unasked(download, source, outcome, text);
-	pthread_mutex_unlock(&download->broker->lock);
+	}
+	reason = bid_broker_negative(broker, &download->request, source, &ttl);
+	if (reason == BID_OUTCOME_NONE)
+		return false;
+	snprintf(text, sizeof(text), "%s, and is asked again in %u s",
+		 reason == BID_OUTCOME_REJECTED ? "what it sent was wrong" : "it said so before", ttl);
+	pthread_mutex_lock(&broker->lock);
+	bid_download_report_unasked(download, source, reason, text);
+	pthread_mutex_unlock(&broker->lock);
 	return true;
-}
-
-/* Did @source say @outcome a while ago, by @said? Then that is its verdict, and @words say so. Without the lock. */
-static bool said_before(struct bid_download *download, size_t source, struct bid_absences *said, enum bid_outcome outcome,
-			const char *words)
-{
-	struct bid_broker *broker = download->broker;
-	const char *name = broker->sources[source].source->name;
-
-	if (broker->config.no_negative)
-		bid_absences_forget(said, &download->request, name);
-	return stands(download, source, bid_absences_ttl(said, &download->request, name), outcome, words);
-}
-
-/* Did @source say that it has neither file of the build? Then it has no part of them, and no source file. Without the lock. */
-static bool has_no_build(struct bid_download *download, size_t source)
-{
-	struct bid_broker *broker = download->broker;
-	unsigned ttl = broker->config.no_negative ? 0 : bid_broker_build_absent_s(broker, &download->request, source);
-
-	return stands(download, source, ttl, BID_OUTCOME_ABSENT, "it has nothing else of this build");
-}
-
-/* Is there no use in asking @source, by what it said before? */
-static bool is_known(struct bid_download *download, size_t source)
-{
-	struct bid_broker *broker = download->broker;
-
-	return said_before(download, source, broker->absences, BID_OUTCOME_ABSENT, "it said so before") ||
-	       said_before(download, source, broker->unsupported, BID_OUTCOME_UNSUPPORTED, "it said so before") ||
-	       said_before(download, source, broker->refused, BID_OUTCOME_REFUSED, "it said so before") ||
-	       said_before(download, source, broker->wrong, BID_OUTCOME_REJECTED, "what it sent was wrong") ||
-	       has_no_build(download, source);
 }
 
 void bid_scheduler_line_up(struct bid_download *download)
@@ -100,7 +76,7 @@ void bid_scheduler_line_up(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < download->n_candidates; i++)
-		if (is_known(download, download->candidates[i].source))
+		if (is_negative(download, download->candidates[i].source))
 			download->candidates[i].state = BID_CANDIDATE_DONE;
 }
 

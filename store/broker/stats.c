@@ -10,37 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define TROUBLE_QUIET_MS 10000
-
-/* Is @text of @asked not worth a line, because one was logged a short while ago? Notes it if it is. Under the lock. */
-static bool said_lately(struct bid_source_state *state, const char *text)
-{
-	struct bid_trouble *oldest = &state->troubles[0];
-	int64_t now = bid_clock_ms();
-	struct bid_trouble trouble = { .logged_ms = now };
-
-	snprintf(trouble.text, sizeof(trouble.text), "%s", text);
-	for (size_t i = 0; i < sizeof(state->troubles) / sizeof(*state->troubles); i++) {
-		struct bid_trouble *other = &state->troubles[i];
-
-		if (other->logged_ms > 0 && strcmp(other->text, trouble.text) == 0) {
-			if (now - other->logged_ms < TROUBLE_QUIET_MS)
-				return true;
-			oldest = other;
-			break;
-		}
-		if (other->logged_ms < oldest->logged_ms)
-			oldest = other;
-	}
-	*oldest = trouble;
-	return false;
-}
-
-static bool is_trouble(enum bid_outcome outcome)
-{
-	return outcome != BID_OUTCOME_FOUND && outcome != BID_OUTCOME_ABSENT && outcome != BID_OUTCOME_CANCELLED;
-}
-
 /* Under the lock. */
 static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
@@ -62,20 +31,11 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Returns whether a message is due. Under the lock. */
-static bool note_trouble(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
+/* Under the lock. */
+static void note_trouble(struct bid_source_stats *stats, const char *text)
 {
-	struct bid_broker *broker = attempt->download->broker;
-	struct bid_source_state *state = &broker->sources[attempt->source];
-	struct bid_source_stats *stats = &state->stats;
-
-	if (!is_trouble(outcome))
-		return false;
 	snprintf(stats->last_trouble, sizeof(stats->last_trouble), "%s", text);
 	stats->last_trouble_time = time(NULL);
-	bid_failures_add(&broker->failures, stats->name, &attempt->download->request, outcome, text, stats->last_trouble_time);
-	/* a wrong body is told of each time: each is another artifact that somebody must look after */
-	return outcome == BID_OUTCOME_REJECTED || !said_lately(state, text);
 }
 
 const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX])
@@ -206,13 +166,15 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.received = attempt->received,
 		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),
 	};
-	struct bid_heard *heard = outcome == BID_OUTCOME_CANCELLED ? NULL : bid_heard_new(&download->request, &report, time(NULL));
-	bool due;
+	struct bid_kept_response *kept = outcome == BID_OUTCOME_CANCELLED
+						 ? NULL
+						 : bid_response_new(&download->request, &report, time(NULL));
+	bool trouble = bid_outcome_is_trouble(outcome), due;
 
 	if (outcome == BID_OUTCOME_REJECTED)
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
-	bid_heard_add(&broker->heard, heard);
+	due = bid_responses_add(&broker->responses, kept);
 	if (add_report(download, &report)) {
 		bid_steal(attempt->said.url);
 		bid_steal(attempt->said.led_to);
@@ -220,10 +182,12 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	}
 	count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);
-	due = note_trouble(attempt, outcome, text);
+	if (trouble)
+		note_trouble(&state->stats, text);
 	judge(attempt, outcome);
 	pthread_mutex_unlock(&broker->lock);
-	if (due)
+	/* a wrong body is told of each time: each is another artifact that somebody must look after */
+	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
 		log_report(download, state->source->name, outcome, text);
 }
 
@@ -270,7 +234,7 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 		.unknown = broker->counts.unknown,
 		.rejected = broker->counts.rejected,
 		.interrupted = broker->counts.interrupted,
-		.negative_entries = bid_absences_count(broker->absences) + bid_absences_count(broker->too_large),
+		.negative_entries = bid_negative_count(&broker->negative),
 	};
 
 	pthread_mutex_lock(&broker->lock);

@@ -269,26 +269,19 @@ static void test_others_do_not_wait_for_all_of_the_probe(void **state)
 	assert_int_equal(call_wait(call), 0);
 }
 
-static int64_t read_clock(void *user)
-{
-	return *(int64_t *)user;
-}
-
 /* What a source sent wrong it is not asked for again and again; but it proves nothing, and not for long. */
 static void test_wrong_is_remembered(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *wrong;
-	int64_t now = 5000;
 	struct call *call;
 	char path[512];
+	unsigned ttl;
 
 	scene_broker(scene, &patient);
 	wrong = scene_memory(scene, "wrong");
 	put_elf(wrong, 0xa, 0xb);
-	bid_absences_free(scene->broker->wrong);
-	assert_int_equal(bid_absences_new(NULL, 100, read_clock, &now, &scene->broker->wrong), 0);
 	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
@@ -297,7 +290,9 @@ static void test_wrong_is_remembered(void **state)
 	assert_int_equal(source_memory_asked(wrong), 1);
 	assert_int_equal(quarantined(scene, ".json", path), 1);
 	assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-	now += 90;
+	assert_int_equal(bid_negative_lookup(&scene->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
+	assert_in_range(ttl, 30, 90);
+	bid_negative_forget(&scene->broker->negative, &request, "wrong");
 	put_elf(wrong, 0xa, 0xa);
 	sleep_ms(300);
 	assert_int_equal(fetch(scene, &request, NULL), 0);
@@ -318,11 +313,11 @@ static void test_the_announced_size(void **state)
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "announced"));
 	sleep_ms(300); /* the lingering */
-	bid_absences_forget(scene->broker->wrong, &request, "held");
+	bid_negative_forget(&scene->broker->negative, &request, "held");
 	held->announce = held->body_len - 1;
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	sleep_ms(300);
-	bid_absences_forget(scene->broker->wrong, &request, "held");
+	bid_negative_forget(&scene->broker->negative, &request, "held");
 	held->announce = BID_SIZE_UNKNOWN;
 	assert_int_equal(fetch(scene, &request, NULL), 0);
 }

@@ -59,8 +59,8 @@ static void test_remembered_absence_expires(void **state)
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
-	bid_absences_free(scene->broker->absences);
-	assert_int_equal(bid_absences_new(scene->store, 100, read_clock, &now, &scene->broker->absences), 0);
+	bid_absences_free(scene->broker->negative.absences);
+	assert_int_equal(bid_absences_new(scene->store, 100, read_clock, &now, &scene->broker->negative.absences), 0);
 
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	now += 90;
@@ -80,8 +80,8 @@ static void test_remembered_absence_expires(void **state)
 	assert_int_equal(stats_of(scene).negative_entries, 0);
 
 	/* it turned up: how often it was absent before counts no more */
-	assert_int_equal(bid_absences_add(scene->broker->absences, &request, "memory"), 0);
-	assert_int_equal(bid_absences_ttl(scene->broker->absences, &request, "memory"), 90);
+	assert_int_equal(bid_absences_add(scene->broker->negative.absences, &request, "memory"), 0);
+	assert_int_equal(bid_absences_ttl(scene->broker->negative.absences, &request, "memory"), 90);
 }
 
 static void test_no_negative_asks_again(void **state)
@@ -144,14 +144,12 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_source *source;
-	int64_t now = 5000;
 	struct call *call;
+	unsigned ttl;
 
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	source_memory_set_default(source, BID_OUTCOME_UNSUPPORTED);
-	bid_absences_free(scene->broker->unsupported);
-	assert_int_equal(bid_absences_new(NULL, 100, read_clock, &now, &scene->broker->unsupported), 0);
 	/* however often: its time does not grow */
 	for (unsigned times = 1; times <= 3; times++) {
 		assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
@@ -162,7 +160,9 @@ static void test_unsupported_is_not_remembered_as_absent(void **state)
 		assert_int_equal(source_memory_asked(source), times);
 		assert_int_equal(stats_of(scene).negative_entries, 0);
 		assert_int_equal(find(scene, &request, NULL), -EINPROGRESS);
-		now += 90;
+		assert_int_equal(bid_negative_lookup(&scene->broker->negative, &request, "memory", &ttl), BID_OUTCOME_UNSUPPORTED);
+		assert_in_range(ttl, 30, 90);
+		bid_negative_forget(&scene->broker->negative, &request, "memory");
 		sleep_ms(300);
 	}
 	put_elf(source, 0xa, 0xa);

@@ -6,60 +6,81 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "broker/failures.h"
-
-static void test_the_same_is_counted(void **state)
-{
-	struct bid_failures failures = { .n = 0 };
-	struct bid_request one = elf_of(1), two = elf_of(2);
-
-	bid_failures_add(&failures, "a", &one, BID_OUTCOME_UNREACHABLE, "HTTP 503", 10);
-	bid_failures_add(&failures, "a", &one, BID_OUTCOME_REFUSED, "HTTP 401", 11);
-	bid_failures_add(&failures, "a", &two, BID_OUTCOME_UNREACHABLE, "HTTP 503", 12);
-	assert_int_equal(failures.n, 2);
-	assert_string_equal(failures.list[0].text, "HTTP 503");
-	assert_int_equal(failures.list[0].count, 2);
-	assert_int_equal(failures.list[0].first_time, 10);
-	assert_int_equal(failures.list[0].last_time, 12);
-	assert_int_equal(failures.list[0].request.id.bytes[0], 2);
-	assert_string_equal(failures.list[1].text, "HTTP 401");
-	assert_int_equal(failures.list[1].count, 1);
-}
-
-static void test_the_oldest_goes(void **state)
-{
-	struct bid_failures failures = { .n = 0 };
-	struct bid_request request = elf_of(1);
-	char text[32];
-
-	for (int i = 0; i < BID_FAILURES_MAX + 5; i++) {
-		snprintf(text, sizeof(text), "trouble %d", i);
-		bid_failures_add(&failures, "a", &request, BID_OUTCOME_FAILED, text, i);
-	}
-	assert_int_equal(failures.n, BID_FAILURES_MAX);
-	assert_string_equal(failures.list[0].text, "trouble 20");
-	assert_string_equal(failures.list[BID_FAILURES_MAX - 1].text, "trouble 5");
-
-	/* one from the middle comes to the front, and none is lost */
-	bid_failures_add(&failures, "a", &request, BID_OUTCOME_FAILED, "trouble 9", 30);
-	assert_int_equal(failures.n, BID_FAILURES_MAX);
-	assert_int_equal(failures.list[0].count, 2);
-	assert_string_equal(failures.list[1].text, "trouble 20");
-	assert_string_equal(failures.list[BID_FAILURES_MAX - 1].text, "trouble 5");
-}
+#include "broker/broker.h"
 
 struct seen {
 	size_t n;
-	struct bid_failure last;
+	struct bid_failure all[BID_FAILURES_MAX]; /* newest first */
 };
 
 static int see(void *user, const struct bid_failure *failure)
 {
 	struct seen *seen = user;
 
-	seen->n++;
-	seen->last = *failure;
+	seen->all[seen->n++] = *failure;
 	return 0;
+}
+
+/* Let the ring have that source @source said @text of @request at @now. */
+static void keep(struct scene *scene, size_t source, const struct bid_request *request, const char *text, int64_t now)
+{
+	struct bid_report report = {
+		.source = scene->broker->sources[source].source->name,
+		.outcome = BID_OUTCOME_UNREACHABLE,
+		.text = text,
+	};
+
+	pthread_mutex_lock(&scene->broker->lock);
+	bid_responses_add(&scene->broker->responses, bid_response_new(request, &report, now));
+	pthread_mutex_unlock(&scene->broker->lock);
+}
+
+static void test_the_same_is_counted(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request one = elf_of(1), two = elf_of(2);
+	struct seen seen = { 0 };
+
+	scene_broker(scene, &patient);
+	scene_memory(scene, "a");
+	scene_memory(scene, "b");
+	keep(scene, 0, &one, "HTTP 503", 10);
+	keep(scene, 0, &one, "HTTP 401", 11);
+	keep(scene, 1, &one, "HTTP 503", 11);
+	keep(scene, 0, &two, "HTTP 503", 12);
+	bid_broker_each_failure(scene->broker, see, &seen);
+	assert_int_equal(seen.n, 3);
+	assert_string_equal(seen.all[0].text, "HTTP 503");
+	assert_string_equal(seen.all[0].source, "a");
+	assert_int_equal(seen.all[0].count, 2);
+	assert_int_equal(seen.all[0].first_time, 10);
+	assert_int_equal(seen.all[0].last_time, 12);
+	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
+	assert_string_equal(seen.all[1].source, "b");
+	assert_int_equal(seen.all[1].count, 1);
+	assert_string_equal(seen.all[2].text, "HTTP 401");
+}
+
+static void test_the_oldest_goes(void **state)
+{
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(1);
+	struct seen seen = { 0 };
+	char text[32];
+
+	scene_broker(scene, &patient);
+	scene_memory(scene, "a");
+	for (int i = 0; i < BID_RESPONSES_MAX + 5; i++) {
+		snprintf(text, sizeof(text), "trouble %d", i);
+		keep(scene, 0, &request, text, i);
+	}
+	keep(scene, 0, &request, "trouble 250", 300);
+	bid_broker_each_failure(scene->broker, see, &seen);
+	assert_int_equal(seen.n, BID_FAILURES_MAX);
+	assert_int_equal(seen.all[0].count, 2);
+	assert_int_equal(seen.all[0].first_time, 250);
+	assert_string_equal(seen.all[1].text, "trouble 260");
+	assert_string_equal(seen.all[BID_FAILURES_MAX - 1].text, "trouble 245");
 }
 
 static void test_the_broker_keeps_troubles_and_no_absence(void **state)
@@ -79,13 +100,13 @@ static void test_the_broker_keeps_troubles_and_no_absence(void **state)
 	assert_int_equal(fetch(scene, &bad, NULL), -EHOSTUNREACH);
 	bid_broker_each_failure(scene->broker, see, &seen);
 	assert_int_equal(seen.n, 1);
-	assert_string_equal(seen.last.source, "memory");
-	assert_int_equal(seen.last.outcome, BID_OUTCOME_REFUSED);
-	assert_int_equal(seen.last.request.id.bytes[0], 2);
-	assert_true(seen.last.last_time > 0);
+	assert_string_equal(seen.all[0].source, "memory");
+	assert_int_equal(seen.all[0].outcome, BID_OUTCOME_REFUSED);
+	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
+	assert_true(seen.all[0].last_time > 0);
 }
 
-static void test_a_verdict_tells_bytes(void **state)
+static void test_a_report_tells_bytes(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
@@ -105,10 +126,10 @@ static void test_a_verdict_tells_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_same_is_counted),
-		cmocka_unit_test(test_the_oldest_goes),
+		scene_test(test_the_same_is_counted),
+		scene_test(test_the_oldest_goes),
 		scene_test(test_the_broker_keeps_troubles_and_no_absence),
-		scene_test(test_a_verdict_tells_bytes),
+		scene_test(test_a_report_tells_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, scene_compile, scene_clean);

@@ -11,10 +11,10 @@
 
 struct told {
 	size_t n;
-	struct bid_heard_answer answers[8]; /* their strings but the source's name are gone */
+	struct bid_last_response answers[8]; /* their strings but the source's name are gone */
 };
 
-static int tell(void *user, const struct bid_heard_answer *answer)
+static int tell(void *user, const struct bid_last_response *answer)
 {
 	struct told *told = user;
 
@@ -29,7 +29,7 @@ static struct told heard(struct scene *scene, uint8_t byte)
 	struct bid_request request = elf_of(byte);
 	struct told told = { .n = 0 };
 
-	assert_int_equal(bid_broker_each_heard(scene->broker, &request.id, tell, &told), 0);
+	assert_int_equal(bid_broker_each_response(scene->broker, &request.id, tell, &told), 0);
 	return told;
 }
 
@@ -92,7 +92,7 @@ static void test_the_oldest_goes(void **state)
 	scene_broker(scene, &patient);
 	source_memory_set_default(scene_memory(scene, "memory"), BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(scene, &one, NULL), -EHOSTUNREACH);
-	for (unsigned i = 0; i < BID_HEARD_MAX; i++) {
+	for (unsigned i = 0; i < BID_RESPONSES_MAX; i++) {
 		struct bid_detail *detail;
 		char name[32];
 
@@ -104,7 +104,7 @@ static void test_the_oldest_goes(void **state)
 		bid_detail_unref(detail);
 	}
 	assert_int_equal(heard(scene, 0xa).n, 0);
-	assert_int_equal(heard(scene, 0xb).n, BID_HEARD_MAX);
+	assert_int_equal(heard(scene, 0xb).n, BID_RESPONSES_MAX);
 }
 
 int main(void)
