@@ -78,7 +78,7 @@ void bid_dirs_free(struct bid_dirs *dirs)
 
 void bid_dirs_keep(struct bid_store *store)
 {
-	struct bid_dirs *dirs = bid_store_dirs(store);
+	struct bid_dirs *dirs = store->dirs;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < FILES_MIN)
@@ -90,7 +90,7 @@ void bid_dirs_keep(struct bid_store *store)
 
 void bid_dirs_drop(struct bid_store *store)
 {
-	struct bid_dirs *dirs = bid_store_dirs(store);
+	struct bid_dirs *dirs = store->dirs;
 
 	pthread_mutex_lock(&dirs->lock);
 	if (dirs->keepers > 0 && --dirs->keepers == 0)
@@ -198,7 +198,7 @@ static bool is_keeping(struct bid_dirs *dirs)
 
 int bid_dir_open(struct bid_store *store, const char *path, bool make, struct bid_touched *touched, struct bid_dir *ret_dir)
 {
-	struct bid_dirs *dirs = bid_store_dirs(store);
+	struct bid_dirs *dirs = store->dirs;
 	struct bid_dir dir = BID_DIR_NONE;
 	bool keeping = is_keeping(dirs);
 	uint64_t hash = keeping ? XXH3_64bits(path, strlen(path)) : 0;

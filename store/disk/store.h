@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the files of store/disk share of an open store. */
+/* An open store, for the files of store/disk: open.c makes it. */
 #ifndef BID_DISK_STORE_H
 #define BID_DISK_STORE_H
 
@@ -20,53 +20,73 @@ struct bid_verdicts;
  */
 #define BID_STORE_LOWER (1U << 31)
 
-/*
- * The lower store after @store, which is the store itself or one of its lower ones; NULL if it is the last. Lives as long as
- * the store.
- */
-struct bid_store *bid_store_lower(const struct bid_store *store);
+/* The last source device (st_dev + 1, 0 for none) for whose files one of these ways into the store failed. */
+struct bid_denied {
+	atomic_ullong reflink, link;
+	atomic_ullong link_of_others; /* than the caller */
+};
+
+/* What is owned here has its own lock, and all else is written before the store is shared. */
+struct bid_store {
+	int root; /* O_DIRECTORY descriptor, to which all paths are relative; owned */
+	unsigned flags; /* enum bid_store_flags */
+	char *path; /* absolute; owned */
+	struct bid_verdicts *verdicts; /* on the files of this store; owned */
+	struct bid_dirs *dirs; /* that are kept open; owned */
+	struct bid_modules *modules; /* those read last of a kernel; owned */
+	struct bid_packs *packs; /* of records; owned */
+	struct bid_pins *pins; /* digests of first fetches; owned; NULL for a store that is only read */
+	struct bid_denied denied;
+	long long dirty_for_s; /* age in seconds from which on the kernel has written a file; 0: none */
+	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
+	struct bid_keeper *keeper; /* of its limits; owned; NULL for a store that is only read */
+	struct bid_store *lower; /* the next one to look into, or NULL; owned */
+	bool has_paths; /* of a lower one: see bid_store_has_paths() */
+	const char *const *links; /* where links of lower ones may lead, NULL-terminated, or NULL; borrowed */
+	atomic_bool left; /* of a lower one: a link that leads elsewhere was reported */
+	struct bid_store *upper; /* of a lower one: the store it was added to; borrowed */
+};
+
+/* The lower store after @store, which is the store itself or one of its lower ones; NULL if it is the last. */
+static inline struct bid_store *bid_store_lower(const struct bid_store *store)
+{
+	return store->lower;
+}
 
 /* The store that @store is a lower one of, or @store itself. */
-struct bid_store *bid_store_upper(struct bid_store *store);
+static inline struct bid_store *bid_store_upper(struct bid_store *store)
+{
+	return store->upper ? store->upper : store;
+}
 
 /*
  * Does @store have a tree of original paths, as perf's have? Not so a lower one in the layout of others, when it was added: then
  * its directories say nothing of builds.
  */
-bool bid_store_has_paths(const struct bid_store *store);
+static inline bool bid_store_has_paths(const struct bid_store *store)
+{
+	return !store->upper || store->has_paths;
+}
 
-/* The directory all paths are relative to. Lives as long as the store. */
-int bid_store_root(const struct bid_store *store);
+static inline int bid_store_root(const struct bid_store *store)
+{
+	return store->root;
+}
 
-unsigned bid_store_flags(const struct bid_store *store);
+static inline unsigned bid_store_flags(const struct bid_store *store)
+{
+	return store->flags;
+}
 
-/* Who keeps the limits of this store; NULL if it is only read. */
-struct bid_keeper *bid_store_keeper(struct bid_store *store);
+static inline struct bid_keeper *bid_store_keeper(struct bid_store *store)
+{
+	return store->keeper;
+}
 
-/* Its directories that are kept open. */
-struct bid_dirs *bid_store_dirs(struct bid_store *store);
-
-/* What was read last of a kernel's modules. */
-struct bid_modules *bid_store_last_modules(struct bid_store *store);
-
-/* Its packs of records. */
-struct bid_packs *bid_store_packs(struct bid_store *store);
-
-/* The digests of what was fetched first; NULL if the store is only read. */
-struct bid_pins *bid_store_pins(struct bid_store *store);
-
-/* The verdicts that were reached on files of this store. */
-struct bid_verdicts *bid_store_verdicts(struct bid_store *store);
-
-/*
- * Of which device, plus one, it is known that its files cannot be had in this store in one of these ways; 0 if of none. Lives as
- * long as the store.
- */
-struct bid_denied {
-	atomic_ullong reflink, link;
-	atomic_ullong link_of_others; /* than the caller */
-};
-struct bid_denied *bid_store_denied(struct bid_store *store);
+static inline struct bid_verdicts *bid_store_verdicts(struct bid_store *store)
+{
+	return store->verdicts;
+}
 
 /*
  * May a power cut take the file with @st, which is in the store, or a name of it? Who put it there, as perf does, may never sync

@@ -205,7 +205,7 @@ static int make_text(int fd, char **ret_text)
 
 int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table)
 {
-	struct bid_modules *modules = bid_store_last_modules(store);
+	struct bid_modules *modules = store->modules;
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_stamp stamp;
 	char *text;

@@ -185,7 +185,7 @@ static int look(struct bid_store *store, struct bid_packs *packs)
 
 struct bid_packs_list *bid_packs_list(struct bid_store *store)
 {
-	struct bid_packs *packs = bid_store_packs(store);
+	struct bid_packs *packs = store->packs;
 	struct bid_packs_list *list = NULL;
 
 	pthread_mutex_lock(&packs->lock);

@@ -140,14 +140,14 @@ static void deny(atomic_ullong *denied, const struct stat *st)
 /* Did a hard link to a file like it fail: one of its file system, or one of somebody else's there? */
 static bool is_link_denied(struct bid_store *store, const struct stat *st)
 {
-	const struct bid_denied *denied = bid_store_denied(store);
+	const struct bid_denied *denied = &store->denied;
 
 	return is_denied(&denied->link, st) || (st->st_uid != geteuid() && is_denied(&denied->link_of_others, st));
 }
 
 static void deny_link(struct bid_store *store, const struct stat *st, int r)
 {
-	struct bid_denied *denied = bid_store_denied(store);
+	struct bid_denied *denied = &store->denied;
 	struct stat root;
 
 	/* on the store's own file system it is a matter of mounts, which not all files need be below */
@@ -164,7 +164,7 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 	int r;
 
 	if (!adding->packed && (wanted == BID_LINK_REFLINK ||
-				(wanted == BID_LINK_AUTO && !is_denied(&bid_store_denied(store)->reflink, &adding->st)))) {
+				(wanted == BID_LINK_AUTO && !is_denied(&store->denied.reflink, &adding->st)))) {
 		adding->added.link = BID_LINK_REFLINK;
 		r = bid_adding_fill(store, adding, true, durability);
 		if (r == 0)
@@ -172,7 +172,7 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 		if (wanted == BID_LINK_REFLINK || !bid_placing_is_unsupported(r))
 			return r;
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
-			deny(&bid_store_denied(store)->reflink, &adding->st);
+			deny(&store->denied.reflink, &adding->st);
 	}
 	if (!adding->packed && (wanted == BID_LINK_HARD || (wanted == BID_LINK_AUTO && !is_link_denied(store, &adding->st))) &&
 	    may_link(store, adding)) {

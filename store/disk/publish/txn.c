@@ -248,7 +248,7 @@ static int check_pin(struct bid_txn *txn, const struct bid_request *request, XXH
 {
 	char first[BID_DIGEST_MAX], now[BID_DIGEST_MAX];
 	XXH128_hash_t pinned;
-	int r = txn->accept ? -ENOENT : bid_pin_get(bid_store_pins(txn->store), request, &pinned);
+	int r = txn->accept ? -ENOENT : bid_pin_get(txn->store->pins, request, &pinned);
 
 	if (r < 0) {
 		if (r != -ENOENT)
@@ -438,7 +438,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	if (r < 0)
 		return r;
 	if (ours) {
-		r = bid_pin_set(bid_store_pins(txn->store), &request, hash);
+		r = bid_pin_set(txn->store->pins, &request, hash);
 		if (r < 0)
 			bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
 		/* not before there is a record: by that it counts */

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Opening a store puts together what the other files share. */
+#include "disk/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "disk/derive/modules.h"
+#include "disk/dirs.h"
+#include "disk/history/pins.h"
+#include "disk/keeper.h"
+#include "disk/layout.h"
+#include "disk/one.h"
+#include "disk/pack/packs.h"
+#include "disk/publish/temp.h"
+#include "disk/root.h"
+#include "disk/verdict.h"
+
+enum { FRESH_S = 60 }; /* at least */
+
+/* What a file of /proc/sys/vm says, in hundredths of a second; @otherwise if it cannot be read. */
+static long long read_centiseconds(const char *path, long long otherwise)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[32] = "";
+
+	return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* Twice as long as the kernel may take until it writes a file: 60 s by default. 0 if it writes none by itself. */
+static long long dirty_for_s(void)
+{
+	long long expire = read_centiseconds("/proc/sys/vm/dirty_expire_centisecs", 3000),
+		  every = read_centiseconds("/proc/sys/vm/dirty_writeback_centisecs", 500);
+	long long seconds = 2 * expire / 100;
+
+	return every <= 0 ? 0 : seconds > FRESH_S ? seconds : FRESH_S;
+}
+
+/* What is in the way of a folder of ours in our private one: a damaged file system may have made it, and nobody else may. */
+static void clear_way(int root)
+{
+	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,    BID_LAYOUT_UNPACKED,
+					       BID_LAYOUT_TABLES,  BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE,
+					       BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES,   BID_LAYOUT_PACKS };
+	bid_auto_fd int private = -1;
+
+	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
+		return;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *name = folders[i] + sizeof(BID_LAYOUT_PRIVATE);
+		struct stat st;
+
+		if (fstatat(private, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+			unlinkat(private, name, 0);
+	}
+}
+
+/* Make our private folder, and clear away what a writer that died left in it. */
+static int prepare_private(struct bid_store *store)
+{
+	bid_auto_fd int temp = -1;
+	int r;
+
+	if (faccessat(store->root, ".", W_OK, AT_EACCESS) < 0)
+		return -errno;
+	clear_way(store->root);
+	r = bid_root_mkdirs(store->root, BID_LAYOUT_TEMP, false, &temp);
+	if (r < 0)
+		return r;
+	/* somebody else may have made it, root perhaps */
+	if (faccessat(temp, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return -errno;
+	bid_temp_sweep(temp);
+	return 0;
+}
+
+static int open_directory(const char *path, bool create, int *ret_fd)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT && create) {
+		/* with the mode that perf gives it */
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Are there paths that lead nowhere else? Better told now than by whatever is looked for first. */
+static int try_paths(const struct bid_store *store)
+{
+	bid_auto_fd int fd = -1;
+
+	return bid_root_open(store->root, "", O_PATH | O_DIRECTORY, &fd);
+}
+
+int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store)
+{
+	struct bid_store *store = calloc(1, sizeof(*store));
+	int r;
+
+	if (!store)
+		return -ENOMEM;
+	store->flags = flags;
+	store->dirty_for_s = dirty_for_s();
+	store->root = -1;
+	r = open_directory(path, flags & BID_STORE_CREATE, &store->root);
+	if (r < 0)
+		goto fail;
+	store->path = realpath(path, NULL);
+	if (!store->path) {
+		r = -errno;
+		goto fail;
+	}
+	r = try_paths(store);
+	if (r == 0)
+		r = bid_verdicts_new(&store->verdicts);
+	if (r == 0)
+		r = bid_dirs_new(&store->dirs);
+	if (r == 0)
+		r = bid_modules_new(&store->modules);
+	if (r == 0)
+		r = bid_packs_new(&store->packs);
+	if (r < 0)
+		goto fail;
+	if (flags & BID_STORE_WRITE) {
+		r = prepare_private(store);
+		if (r == 0)
+			r = bid_keeper_new(store, &store->keeper);
+		if (r == 0)
+			r = bid_pins_new(store, &store->pins);
+		if (r < 0)
+			goto fail;
+	}
+	*ret_store = store;
+	return 0;
+
+fail:
+	bid_store_free(store);
+	return r;
+}
+
+void bid_store_refused(int error, const char *path)
+{
+	switch (error) {
+	case -ENOENT:
+		bid_error("no such store: '%s': create it with 'mkdir -p %s', or name another", path, path);
+		break;
+	case -ENOTDIR:
+		bid_error("not a directory: '%s', or '.bidfs' in it: name a build-id cache directory, as perf's ~/.debug", path);
+		break;
+	case -EACCES:
+		bid_error("permission denied: '%s': let its owner give you the rights, or name another store", path);
+		break;
+	case -ENOTCONN:
+	case -ECONNABORTED:
+		bid_error("a file system whose daemon died is on the store '%s': remove it with 'umount -l %s'", path, path);
+		break;
+	case -ENOSYS:
+		bid_error("no openat2(2), for the store '%s': it needs Linux 5.6, and no filter of system calls that refuses it",
+			  path);
+		break;
+	default:
+		bid_error("%s: cannot open the store '%s': name another", strerror(-error), path);
+	}
+}
+
+int bid_store_add_lower(struct bid_store *store, const char *path)
+{
+	struct bid_store *last = store;
+	int r;
+
+	while (last->lower)
+		last = last->lower;
+	r = bid_store_open(path, BID_STORE_LOWER, &last->lower);
+	if (r < 0)
+		return r;
+	last->lower->upper = store;
+	last->lower->has_paths = bid_one_has_paths(last->lower);
+	return 0;
+}
+
+void bid_store_allow_links(struct bid_store *store, const char *const *dirs)
+{
+	store->links = dirs;
+}
+
+void bid_store_free(struct bid_store *store)
+{
+	if (!store)
+		return;
+	/* first: it has a thread that uses all the rest */
+	bid_keeper_free(store->keeper);
+	bid_store_free(store->lower);
+	bid_verdicts_free(store->verdicts);
+	bid_dirs_free(store->dirs);
+	bid_modules_free(store->modules);
+	bid_packs_free(store->packs);
+	bid_pins_free(store->pins);
+	bid_close(store->root);
+	free(store->path);
+	free(store);
+}
