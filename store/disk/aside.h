@@ -16,13 +16,6 @@ int bid_aside_move(struct bid_store *store, const char *path, int fd, const stru
 int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
 		      size_t size);
 
-/*
- * Make way for a right file at @path, debuginfo that is not stripped: move the file there to the quarantine, with a warning, if it
- * certainly does not answer @request, or rather the id that that is filed under (bid_elf_identify_any() has the rule), and remove
- * stripped debuginfo. Returns whether the name is free. Readers never call this.
- */
-bool bid_aside_make_way(struct bid_store *store, const char *path, const struct bid_request *request);
-
 /* Remove the empty directory @name in @dir, or move it to the quarantine if it is not empty. */
 int bid_aside_clear(struct bid_store *store, int dir, const char *name);
 

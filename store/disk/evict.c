@@ -17,7 +17,6 @@
 #include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/idset.h"
-#include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/lock_file.h"
@@ -25,6 +24,7 @@
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"
+#include "disk/space.h"
 #include "disk/store.h"
 
 enum { HOUR_S = 3600 };
@@ -226,7 +226,7 @@ static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 static bool is_open(struct bid_store *store, const struct found *found)
 {
 	return is_open_beside(store, found->path, -1) &&
-	       is_open_beside(store, found->path, bid_keeper_let_go(bid_store_keeper(store), &found->st));
+	       is_open_beside(store, found->path, bid_space_let_go(bid_store_space(store), &found->st));
 }
 
 /* Where is it, unless it was used or changed since it was chosen? */

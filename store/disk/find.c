@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "disk/check.h"
-#include "disk/derive/derive.h"
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/made.h"
@@ -45,29 +44,6 @@ static int find_in_place(struct bid_store *store, const char *place, const struc
 	if (r == -ENOENT && request->kind == bid_place_file_kind(place))
 		r = bid_check_open(store, place, request, ret_file);
 	return r;
-}
-
-/*
- * Is there such a file? An empty one is how libdebuginfod remembers what no server had (debuginfod_find_debuginfo(3), "Cache"),
- * often without the right to read it.
- */
-static bool has_alien(struct bid_store *store, const struct bid_alien *alien)
-{
-	bid_auto_fd int fd = -1;
-	struct stat st;
-
-	return bid_store_open_linked(store, alien->path, O_PATH, &fd) == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	       st.st_size > 0;
-}
-
-int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed)
-{
-	struct bid_alien alien = { 0 };
-	int kinds = 0;
-
-	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, BID_KIND_NONE))
-		kinds |= has_alien(store, &alien) ? 1 << alien.kind : 0;
-	return kinds;
 }
 
 bool bid_find_instead(const struct stat *st, const struct stat *before)
@@ -108,7 +84,7 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 		return 0;
 	}
 	while (bid_store_flags(store) & BID_STORE_LOWER && bid_alien_next(&alien, filed, request->kind)) {
-		int r = has_alien(store, &alien) ? bid_check_open(store, alien.path, request, &file) : -ENOENT;
+		int r = bid_alien_is_there(store, &alien) ? bid_check_open(store, alien.path, request, &file) : -ENOENT;
 
 		if (r == 0)
 			r = skip_stripped(&file, stripped);
@@ -192,19 +168,6 @@ int bid_find_stored(struct bid_store *store, const struct bid_request *request, 
 	}
 	bid_file_release(&stripped);
 	return result;
-}
-
-int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
-{
-	int r;
-
-	if (!bid_request_valid(request))
-		return -EINVAL;
-	if (bid_kind_has_detail(request->kind))
-		return bid_piece_find(store, request, ret_file);
-	r = bid_find_stored(store, request, ret_file);
-	/* a table without addresses says nothing: one that is made from the kernel does */
-	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;
 }
 
 int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)

@@ -11,10 +11,6 @@
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/made.h"
-#include "disk/names.h"
-#include "disk/piece.h"
-#include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -155,16 +151,4 @@ void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const c
 {
 	if (bid_link_drop(store, filed, path) == 0 && bid_place_kinds(store, path) != 0)
 		bid_link_point(store, filed, path);
-}
-
-void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last)
-{
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (kinds & 1U << kind)
-			bid_record_drop(store, &(struct bid_request){ .id = *filed, .kind = (enum bid_kind)kind });
-	if (last) {
-		bid_pieces_remove(store, filed);
-		bid_names_forget(store, filed);
-		bid_made_forget(store, filed);
-	}
 }

@@ -44,7 +44,4 @@ int bid_link_drop(struct bid_store *store, const struct bid_id *filed, const cha
  */
 void bid_link_leave(struct bid_store *store, const struct bid_id *filed, const char *path);
 
-/* Remove the records of @filed for all @kinds; with @last, all else that is kept for it in our folder too. */
-void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last);
-
 #endif

@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/entries.h"
-#include "disk/keeper.h"
 #include "disk/root.h"
+#include "disk/space.h"
 #include "disk/store.h"
 
 static const struct {
@@ -72,7 +72,7 @@ int bid_made_keep(struct bid_store *store, const struct bid_request *request, st
 	if (r == -EEXIST && unlinkat(dir, name, 0) == 0)
 		r = bid_temp_link(temp, dir, name);
 	if (r == 0)
-		bid_keeper_published(bid_store_keeper(store), (uint64_t)st.st_size);
+		bid_space_published(bid_store_space(store), (uint64_t)st.st_size);
 	return r;
 }
 

@@ -8,6 +8,8 @@
 
 #include <bid/store.h>
 
+#include "disk/layout.h"
+
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 enum bid_entry bid_one_classify(struct bid_store *store, const char *path);
 int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
@@ -20,6 +22,12 @@ int bid_one_each_cached_id(struct bid_store *store, int first, bid_store_id_fn f
 
 /* Is @id, exactly so, among the ids of the two above? */
 bool bid_one_lists(struct bid_store *store, const struct bid_id *id);
+
+/*
+ * Has a lower store the file @alien? An empty one is how libdebuginfod remembers what no server had (debuginfod_find_debuginfo(3),
+ * "Cache"), often without the right to read it.
+ */
+bool bid_alien_is_there(struct bid_store *store, const struct bid_alien *alien);
 
 /* The kinds that a lower store has under @filed in the layouts of others, as a mask of 1 << enum bid_kind. */
 int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed);

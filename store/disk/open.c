@@ -12,13 +12,14 @@
 #include "base/log.h"
 #include "disk/derive/modules.h"
 #include "disk/dirs.h"
+#include "disk/evict.h"
 #include "disk/history/pins.h"
-#include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/pack/packs.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
+#include "disk/space.h"
 #include "disk/verdict.h"
 
 enum { FRESH_S = 60 }; /* at least */
@@ -136,7 +137,7 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	if (flags & BID_STORE_WRITE) {
 		r = prepare_private(store);
 		if (r == 0)
-			r = bid_keeper_new(store, &store->keeper);
+			r = bid_space_new(store, bid_evict, &store->space);
 		if (r == 0)
 			r = bid_pins_new(store, &store->pins);
 		if (r < 0)
@@ -200,7 +201,7 @@ void bid_store_free(struct bid_store *store)
 	if (!store)
 		return;
 	/* first: it has a thread that uses all the rest */
-	bid_keeper_free(store->keeper);
+	bid_space_free(store->space);
 	bid_store_free(store->lower);
 	bid_verdicts_free(store->verdicts);
 	bid_dirs_free(store->dirs);

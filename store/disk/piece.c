@@ -10,7 +10,6 @@
 #include <bid/piece.h>
 
 #include "base/cleanup.h"
-#include "disk/derive/section.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/record.h"
@@ -39,12 +38,6 @@ int bid_piece_open(struct bid_store *store, const struct bid_request *request, s
 		return r;
 	*ret_file = file;
 	return 0;
-}
-
-int bid_piece_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
-{
-	return request->kind == BID_KIND_SECTION ? bid_section_find(store, request, ret_file)
-						 : bid_piece_open(store, request, ret_file);
 }
 
 bool bid_pieces_any(struct bid_store *store, const struct bid_id *id)

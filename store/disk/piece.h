@@ -16,9 +16,6 @@
 /* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the detail NULL, the directory of all of them. */
 const char *bid_piece_path(const struct bid_request *request, char buf[static PATH_MAX]);
 
-/* bid_store_find() of a piece. */
-int bid_piece_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
-
 /* The file that is kept of @request, as it is. -ENOENT if there is none. */
 int bid_piece_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Removing builds and names of builds. What a build still has a name for is not lost, whatever is removed. */
+#include "disk/remove.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,19 +12,34 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "disk/aside.h"
 #include "disk/entries.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/lock_file.h"
+#include "disk/made.h"
+#include "disk/names.h"
 #include "disk/piece.h"
 #include "disk/publish/join.h"
 #include "disk/publish/naming.h"
+#include "disk/publish/publish.h"
+#include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum { ALL_KINDS = (1U << BID_KIND_COUNT) - 1 };
+
+void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (kinds & 1U << kind)
+			bid_record_drop(store, &(struct bid_request){ .id = *filed, .kind = (enum bid_kind)kind });
+	if (last) {
+		bid_pieces_remove(store, filed);
+		bid_names_forget(store, filed);
+		bid_made_forget(store, filed);
+	}
+}
 
 /* A name of a build that is concerned. */
 struct name {
@@ -166,7 +183,7 @@ static void make_way(struct bid_store *store, const struct name *from, const str
 		    !stat_file(store, to, kind, &theirs) || (ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", to->path, bid_kind_store_name(request.kind));
-		bid_aside_make_way(store, path, &request);
+		bid_publish_make_way(store, path, &request);
 	}
 }
 

@@ -8,7 +8,7 @@
 #include <bid/store.h>
 
 struct bid_dirs;
-struct bid_keeper;
+struct bid_space;
 struct bid_modules;
 struct bid_packs;
 struct bid_pins;
@@ -39,7 +39,7 @@ struct bid_store {
 	struct bid_denied denied;
 	long long dirty_for_s; /* age in seconds from which on the kernel has written a file; 0: none */
 	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */
-	struct bid_keeper *keeper; /* of its limits; owned; NULL for a store that is only read */
+	struct bid_space *space; /* on its disk, and its limits; owned; NULL for a store that is only read */
 	struct bid_store *lower; /* the next one to look into, or NULL; owned */
 	bool has_paths; /* of a lower one: see bid_store_has_paths() */
 	const char *const *links; /* where links of lower ones may lead, NULL-terminated, or NULL; borrowed */
@@ -78,9 +78,9 @@ static inline unsigned bid_store_flags(const struct bid_store *store)
 	return store->flags;
 }
 
-static inline struct bid_keeper *bid_store_keeper(struct bid_store *store)
+static inline struct bid_space *bid_store_space(struct bid_store *store)
 {
-	return store->keeper;
+	return store->space;
 }
 
 static inline struct bid_verdicts *bid_store_verdicts(struct bid_store *store)

@@ -90,7 +90,7 @@ static void test_commits_read_only_what_was_appended(void **state)
 	for (unsigned i = 0; i < 10000; i++) {
 		struct bid_request request = numbered(i);
 
-		assert_int_equal(bid_pin_set(bid_store_pins(scene->store), &request, (XXH128_hash_t){ .low64 = i }), 0);
+		assert_int_equal(bid_pin_set(scene->store->pins, &request, (XXH128_hash_t){ .low64 = i }), 0);
 	}
 	assert_int_equal(fetch(scene, "a"), 0);
 	before = bytes_read;
@@ -102,7 +102,7 @@ static void test_commits_read_only_what_was_appended(void **state)
 		struct bid_request request = numbered(i);
 		XXH128_hash_t digest;
 
-		assert_int_equal(bid_pin_get(bid_store_pins(scene->store), &request, &digest), 0);
+		assert_int_equal(bid_pin_get(scene->store->pins, &request, &digest), 0);
 		assert_int_equal(digest.low64, i);
 	}
 }
@@ -119,12 +119,12 @@ static void test_digests_that_cannot_be_read_refuse_every_file(void **state)
 	bid_store_free(scene->store);
 	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &scene->store), 0);
 	no_memory = true;
-	assert_int_equal(bid_pin_get(bid_store_pins(scene->store), &request, &digest), -ENOMEM);
+	assert_int_equal(bid_pin_get(scene->store->pins, &request, &digest), -ENOMEM);
 	no_memory = false;
 	bid_store_free(scene->store);
 	assert_int_equal(bid_store_open(path, BID_STORE_WRITE, &scene->store), 0);
 	read_error = EIO;
-	assert_int_equal(bid_pin_get(bid_store_pins(scene->store), &request, &digest), -EIO);
+	assert_int_equal(bid_pin_get(scene->store->pins, &request, &digest), -EIO);
 	read_error = 0;
 	assert_int_equal(fetch(scene, "a.stripped"), -ESTALE);
 	assert_int_equal(fetch(scene, "a"), 0);

@@ -60,7 +60,7 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, struct
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && r == -ENODATA; i++) {
 		struct bid_file file = BID_FILE_NONE;
 
-		if (bid_store_find(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
+		if (bid_find_stored(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
 			continue;
 		r = bid_elf_kallsyms(file.fd, append, text);
 		*ret_st = file.st;
@@ -105,7 +105,7 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, struct 
 	int r;
 
 	*ret_keep = original_path(store, id, path) == 0;
-	r = bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
+	r = bid_find_stored(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
 	if (r == 0 && !*ret_keep)
 		r = own_path(file.fd, path);
 	if (r == 0)

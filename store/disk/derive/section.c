@@ -20,9 +20,10 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "disk/derive/memory.h"
-#include "disk/keeper.h"
+#include "disk/find.h"
 #include "disk/piece.h"
 #include "disk/record.h"
+#include "disk/space.h"
 #include "disk/store.h"
 
 enum bid_kind bid_section_whole(size_t index)
@@ -66,7 +67,7 @@ static int cut_to_store(struct bid_store *store, const struct bid_request *reque
 		r = bid_record_write(store, &record);
 	if (r < 0)
 		return r;
-	bid_keeper_published(bid_store_keeper(store), section->size);
+	bid_space_published(bid_store_space(store), section->size);
 	return bid_piece_open(store, request, ret_file);
 }
 
@@ -104,7 +105,7 @@ static int locate(struct bid_store *store, const struct bid_request *request, st
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 		int r;
 
-		if (bid_store_find(store, &asked, &whole) < 0) {
+		if (bid_find_stored(store, &asked, &whole) < 0) {
 			complete = false;
 			continue;
 		}
@@ -252,7 +253,7 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 	for (size_t i = 0; r == 0 && (asked.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
-		if (bid_store_find(store, &asked, &whole) == 0)
+		if (bid_find_stored(store, &asked, &whole) == 0)
 			r = bid_elf_each_section(whole.fd, add_name, &names);
 	}
 	if (r == 0 && names.n > 0)

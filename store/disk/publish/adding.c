@@ -94,7 +94,7 @@ static bool has_debug(struct bid_store *store, const struct bid_id *id)
 	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_store_find(store, &request, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
+	return bid_find_stored(store, &request, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
 }
 
 /* Has the store an ELF file of its id that was stripped, and nothing of what this one, which was not, would tell beside it? */
@@ -105,7 +105,7 @@ static bool completes(struct bid_store *store, const struct bid_adding *adding)
 	bool does;
 
 	if (adding->added.kind != BID_KIND_ELF || !(adding->info.has_dwarf || adding->info.has_symtab) ||
-	    has_debug(store, &request.id) || bid_store_find(store, &request, &file) < 0)
+	    has_debug(store, &request.id) || bid_find_stored(store, &request, &file) < 0)
 		return false;
 	does = (file.st.st_ino != adding->st.st_ino || file.st.st_dev != adding->st.st_dev) &&
 	       bid_join_completes(&adding->info, file.fd);
@@ -163,8 +163,8 @@ static int put(struct bid_store *store, struct bid_adding *adding, enum bid_link
 {
 	int r;
 
-	if (!adding->packed && (wanted == BID_LINK_REFLINK ||
-				(wanted == BID_LINK_AUTO && !is_denied(&store->denied.reflink, &adding->st)))) {
+	if (!adding->packed &&
+	    (wanted == BID_LINK_REFLINK || (wanted == BID_LINK_AUTO && !is_denied(&store->denied.reflink, &adding->st)))) {
 		adding->added.link = BID_LINK_REFLINK;
 		r = bid_adding_fill(store, adding, true, durability);
 		if (r == 0)

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/trouble.h"
-#include "disk/aside.h"
 #include "disk/check.h"
 #include "disk/find.h"
 #include "disk/layout.h"
@@ -147,7 +146,7 @@ int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, en
 	r = own_place(adding, own);
 	if (r < 0)
 		return r;
-	r = bid_store_find(store, &request, &file);
+	r = bid_find_stored(store, &request, &file);
 	if (r < 0)
 		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 	/* a debug file that is added is not stripped, and takes the place of one that is */
@@ -254,7 +253,7 @@ static int publish_instead(struct bid_store *store, struct bid_adding *adding, e
 	if (r != -EEXIST)
 		return r;
 	snprintf(path, sizeof(path), "%s/%s", adding->where, bid_kind_store_name(request.kind));
-	return bid_aside_make_way(store, path, &request) ? publish(store, adding, durability, put) : r;
+	return bid_publish_make_way(store, path, &request) ? publish(store, adding, durability, put) : r;
 }
 
 int bid_placing_sync_known(struct bid_store *store, const struct bid_adding *adding, enum bid_durability durability)

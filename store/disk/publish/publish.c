@@ -2,12 +2,16 @@
 #include "disk/publish/publish.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/kallsyms.h"
+#include "base/log.h"
 #include "disk/aside.h"
+#include "disk/check.h"
 #include "disk/dirs.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
@@ -42,6 +46,47 @@ int bid_examine_for(int fd, const struct bid_request *request, char *reason, siz
 	else if (request->kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
 		snprintf(reason, size, "debuginfo without debug sections or a symbol table");
 	return reason[0] ? -EBADMSG : 0;
+}
+
+/* Is the file at @fd certainly not the artifact @request? */
+static bool is_wrong(int fd, const struct bid_request *request)
+{
+	struct bid_id carried;
+	int r;
+
+	if (request->kind == BID_KIND_KALLSYMS) {
+		r = bid_kallsyms_check_file(fd);
+		return r == -EBADMSG || r == -EPERM;
+	}
+	if (!bid_kind_is_elf(request->kind))
+		return false;
+	r = bid_elf_identify_any(fd, &carried);
+	return r == -ENOEXEC || r == -ENODATA || (r == 0 && !bid_id_answers(&carried, &request->id));
+}
+
+/* Is the file @path debuginfo that answers @request, and stripped? */
+static bool is_stripped(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
+{
+	return request->kind == BID_KIND_DEBUGINFO && bid_check_open(store, path, request, ret_file) == 0 && ret_file->stripped;
+}
+
+bool bid_publish_make_way(struct bid_store *store, const char *path, const struct bid_request *request)
+{
+	/* where ids that begin alike are filed, one that is longer is no measure of what is there */
+	struct bid_request there = { .id = bid_layout_filed(&request->id), .kind = request->kind };
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	char aside[PATH_MAX];
+	bid_auto_fd int fd = -1;
+
+	if (is_stripped(store, path, &there, &file))
+		return bid_aside_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
+		       bid_entry_unlink(store, aside) == 0;
+	/* opened before it is judged: another that comes to its name meanwhile stays there */
+	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
+	    bid_aside_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
+		return false;
+	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
+	return true;
 }
 
 /* Returns 1 if it was made. */
@@ -161,6 +206,7 @@ int bid_publish_instead(struct bid_store *store, const struct bid_request *reque
 	if (r != -EEXIST)
 		return r;
 	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
-	return bid_aside_make_way(store, file, request) ? bid_publish(store, &request->id, request->kind, path, durable, put, user)
-							: r;
+	return bid_publish_make_way(store, file, request)
+		       ? bid_publish(store, &request->id, request->kind, path, durable, put, user)
+		       : r;
 }

@@ -33,6 +33,13 @@ int bid_publish_link(struct bid_store *store, const struct bid_id *id, const cha
  */
 int bid_examine_for(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info);
 
+/*
+ * Make way for a right file at @path, debuginfo that is not stripped: move the file there to the quarantine, with a warning, if it
+ * certainly does not answer @request, or rather the id that that is filed under (bid_elf_identify_any() has the rule), and remove
+ * stripped debuginfo. Returns whether the name is free. Readers never call this.
+ */
+bool bid_publish_make_way(struct bid_store *store, const char *path, const struct bid_request *request);
+
 /* Where the artifacts of @id go if nobody says otherwise: where perf's link leads, if to a place of it, or with the nameless. */
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX]);
 

@@ -16,7 +16,6 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "disk/derive/kcore.h"
-#include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/publish/add.h"
 #include "disk/publish/naming.h"
@@ -24,6 +23,7 @@
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
+#include "disk/space.h"
 #include "disk/store.h"
 
 /* what a file may keep of the mode that it was given: never setuid, never writable by others */
@@ -105,7 +105,7 @@ static int write_or_make_room(struct bid_stage *stage, const void *data, size_t 
 
 	if (r != -ENOSPC && r != -EDQUOT)
 		return r;
-	if (!bid_keeper_make_room(bid_store_keeper(stage->store), 2 * ((uint64_t)offset + len)))
+	if (!bid_space_make_room(bid_store_space(stage->store), 2 * ((uint64_t)offset + len)))
 		return r;
 	return bid_pwrite_full(stage->temp.fd, data, len, offset);
 }

@@ -16,12 +16,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/trouble.h"
-#include "disk/aside.h"
 #include "disk/digest.h"
 #include "disk/find.h"
 #include "disk/history/evidence.h"
 #include "disk/history/pins.h"
-#include "disk/keeper.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/one.h"
@@ -29,9 +27,9 @@
 #include "disk/publish/filling.h"
 #include "disk/publish/naming.h"
 #include "disk/publish/publish.h"
-#include "disk/publish/room.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
+#include "disk/space.h"
 #include "disk/store.h"
 
 struct bid_txn {
@@ -39,7 +37,7 @@ struct bid_txn {
 	struct bid_request request;
 	struct bid_temp temp;
 	struct bid_filling filling; /* of it */
-	struct bid_room room; /* for it */
+	struct bid_reservation reservation; /* for it */
 	size_t interrupted; /* bytes taken of a write that waits for room */
 	int no_room; /* what became of making it: 0 or a negative errno */
 	bool accept; /* other bytes than the first ones */
@@ -51,7 +49,7 @@ struct bid_txn {
 /* It came to @r with @len bytes more: -EAGAIN if there may be room for them after bid_txn_make_room(), else @r. */
 static int without_room(struct bid_txn *txn, int r, size_t len)
 {
-	return bid_room_full(&txn->room, r, bid_filling_size(&txn->filling) + len);
+	return bid_reservation_full(&txn->reservation, r, bid_filling_size(&txn->filling) + len);
 }
 
 /* The same, and room was made: may it be tried again? Blocks. */
@@ -83,7 +81,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	txn->store = store;
 	txn->request = bid_request_keep(request);
 	txn->temp = BID_TEMP_NONE;
-	txn->room.keeper = bid_store_keeper(store);
+	txn->reservation.space = bid_store_space(store);
 	r = bid_filling_init(&txn->filling, -1);
 	/* on a full disk the first write opens it */
 	if (r == 0)
@@ -114,13 +112,13 @@ static int explain_next_step(struct bid_txn *txn, int r)
 
 int bid_txn_make_room(struct bid_txn *txn)
 {
-	enum bid_room_need need = txn->room.need;
+	enum bid_reserve_need need = txn->reservation.need;
 	uint64_t left = 0;
-	int r = bid_room_make(&txn->room, &left);
+	int r = bid_reservation_make(&txn->reservation, &left);
 
-	if (need == BID_ROOM_EXPECTED)
-		txn->no_room = explain_expected(txn, r, txn->room.wanted, left);
-	else if (need == BID_ROOM_NEXT_STEP)
+	if (need == BID_RESERVE_EXPECTED)
+		txn->no_room = explain_expected(txn, r, txn->reservation.wanted, left);
+	else if (need == BID_RESERVE_NEXT_STEP)
 		txn->no_room = explain_next_step(txn, r);
 	/* else the write itself says so once more */
 	return r;
@@ -129,7 +127,7 @@ int bid_txn_make_room(struct bid_txn *txn)
 int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict)
 {
 	uint64_t left = 0;
-	int r = explain_expected(txn, bid_room_expect(&txn->room, size, &left), size, left);
+	int r = explain_expected(txn, bid_reservation_expect(&txn->reservation, size, &left), size, left);
 
 	if (r == -EAGAIN && evict)
 		r = bid_txn_make_room(txn);
@@ -147,7 +145,7 @@ static int take(struct bid_txn *txn, const uint8_t *data, size_t len, size_t *re
 		r = bid_filling_take(&txn->filling, data, len, ret_taken);
 	if (r < 0)
 		return without_room(txn, r, len);
-	return explain_next_step(txn, bid_room_took(&txn->room, *ret_taken));
+	return explain_next_step(txn, bid_reservation_took(&txn->reservation, *ret_taken));
 }
 
 int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
@@ -155,7 +153,7 @@ int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len)
 	size_t at = txn->interrupted < len ? txn->interrupted : len;
 	int r = txn->no_room;
 
-	if (r == 0 && txn->room.need != BID_ROOM_ENOUGH)
+	if (r == 0 && txn->reservation.need != BID_RESERVE_ENOUGH)
 		return -EAGAIN;
 	txn->interrupted -= at;
 	while (r == 0 && at < len) {
@@ -204,7 +202,7 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path)
 
 int bid_txn_reset(struct bid_txn *txn)
 {
-	bid_room_release(&txn->room);
+	bid_reservation_release(&txn->reservation);
 	txn->interrupted = 0;
 	txn->no_room = 0;
 	return txn->temp.fd < 0 ? 0 : bid_filling_reset(&txn->filling);
@@ -236,7 +234,7 @@ void bid_txn_free(struct bid_txn *txn)
 {
 	if (!txn)
 		return;
-	bid_room_release(&txn->room);
+	bid_reservation_release(&txn->reservation);
 	bid_filling_release(&txn->filling);
 	bid_temp_release(&txn->temp);
 	bid_request_release(&txn->request);
@@ -347,7 +345,7 @@ static int publish(struct bid_txn *txn, const struct bid_id *id, struct bid_file
 			return r;
 		/* our own directory: what is wrong there is in the way of all that would be right */
 		snprintf(file, sizeof(file), "%s/%s", nameless, bid_kind_store_name(txn->request.kind));
-		bid_aside_make_way(txn->store, file, &txn->request);
+		bid_publish_make_way(txn->store, file, &txn->request);
 	}
 	return r;
 }
@@ -442,7 +440,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 		if (r < 0)
 			bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
 		/* not before there is a record: by that it counts */
-		bid_keeper_published(bid_store_keeper(txn->store), bid_filling_size(&txn->filling));
+		bid_space_published(bid_store_space(txn->store), bid_filling_size(&txn->filling));
 	}
 	*ret_file = file;
 	return 0;

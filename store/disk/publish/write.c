@@ -17,6 +17,7 @@
 #include "disk/names.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
+#include "disk/remove.h"
 #include "disk/root.h"
 #include "disk/store.h"
 

@@ -215,7 +215,7 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && bid_record_exists(scan->store, &request);
 	/* or everybody may read it by now */
 	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
-	    bid_store_find(scan->store, &request, &found) < 0)
+	    bid_find_stored(scan->store, &request, &found) < 0)
 		return false;
 	same = is_same(&found.st, ret_stored);
 	bid_file_release(&found);

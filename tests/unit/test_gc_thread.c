@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the keeper of a store does by the clock, which the test moves. */
+/* What the gc thread of a store does by the clock, which the test moves. */
 #include "store_scene.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int count(void *user, const struct stat *st)
 	return 0;
 }
 
-/* On a full machine the keeper may begin its next minute when that of the test is over: then there is one more. */
+/* On a full machine the gc thread may begin its next minute when that of the test is over: then there is one more. */
 static void await(const atomic_uint *asked, unsigned wanted)
 {
 	for (unsigned ms = 0; atomic_load(asked) < wanted; ms += STEP_MS) {
@@ -42,7 +42,7 @@ static void await(const atomic_uint *asked, unsigned wanted)
 	assert_int_equal(atomic_load(asked), wanted);
 }
 
-/* The store's keeper has begun when its first minute is over, which begins when it does. Returns how often it has asked. */
+/* The gc thread has begun when its first minute is over, which begins when it does. Returns how often it has asked. */
 static unsigned begin(const struct store_scene *scene, atomic_uint *asked)
 {
 	bid_store_on_let_go(scene->store, count, asked);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The thread that keeps a store within its limits while it is in use; and what keeps it from evicting what is in use. */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "disk/layout.h"
+#include "disk/made.h"
+#include "disk/record.h"
+#include "disk/space.h"
+#include "disk/store.h"
+
+enum {
+	HOUR_S = 3600,
+	LET_GO_S = 60, /* so often what is kept for the next reader is given up, if nobody came */
+	RETRY_S = 5, /* what was open may be closed by then */
+	REST = 20, /* but not before this many times what the look took */
+};
+
+static int64_t seconds(void)
+{
+	return bid_clock_ms() / 1000;
+}
+
+/* Are the limits broken, as far as can be told without looking through the store? */
+static bool is_over(struct bid_space *space, uint64_t used)
+{
+	const struct bid_limits *limits = &space->limits;
+
+	return (limits->cache_size > 0 && used > limits->cache_size) ||
+	       (limits->min_free > 0 && bid_space_missing(space, limits->min_free) > 0);
+}
+
+/*
+ * Look through the store and evict. Returns what is left of what was fetched, and in how many seconds to look again: what is open
+ * may be in the way now.
+ */
+static uint64_t tidy(struct bid_space *space, uint64_t used, int64_t *ret_pause_s)
+{
+	struct bid_evict_config config = { .limits = space->limits };
+	struct bid_evict_stats stats;
+	int64_t begun_s = seconds();
+
+	*ret_pause_s = HOUR_S;
+	if (config.limits.cache_size == 0 && config.limits.min_free == 0)
+		return 0;
+	if (bid_space_evict(space, &config, 0, true, &stats) < 0)
+		return used;
+	used = stats.size - stats.evicted_size;
+	if (stats.in_use > 0 && is_over(space, used))
+		*ret_pause_s = RETRY_S + (seconds() - begun_s) * REST;
+	return used;
+}
+
+static void forget_old(struct bid_space *space)
+{
+	struct bid_forgotten left, gone;
+	int r = bid_store_forget(space->store, (int64_t)time(NULL) - BID_FORGET_S, false, &left, &gone);
+
+	if (r < 0)
+		bid_warning("%s: looking for what is old in '%s'", strerror(-r), bid_store_path(space->store));
+}
+
+static void *keep(void *user)
+{
+	struct bid_space *space = user;
+	int64_t pause_s, look_s, let_go_s;
+	bool kicked;
+	uint64_t used = tidy(space, 0, &pause_s);
+
+	forget_old(space);
+	look_s = seconds() + pause_s;
+	let_go_s = seconds() + LET_GO_S;
+	pthread_mutex_lock(&space->lock);
+	while (!space->stopping) {
+		struct timespec until = { .tv_sec = look_s < let_go_s ? look_s : let_go_s };
+
+		if (!space->kicked)
+			pthread_cond_timedwait(&space->kick, &space->lock, &until);
+		if (space->stopping)
+			break;
+		kicked = space->kicked;
+		used += space->pending;
+		space->pending = 0;
+		space->kicked = false;
+		pthread_mutex_unlock(&space->lock);
+		/* others can evict it then */
+		if (seconds() >= let_go_s) {
+			bid_space_let_go(space, NULL);
+			let_go_s = seconds() + LET_GO_S;
+		}
+		/* every hour, or after a pause, for what others have fetched, evicted and removed */
+		if (seconds() >= look_s || (kicked && is_over(space, used))) {
+			if (seconds() >= look_s)
+				forget_old(space);
+			used = tidy(space, used, &pause_s);
+			look_s = seconds() + pause_s;
+		}
+		pthread_mutex_lock(&space->lock);
+	}
+	pthread_mutex_unlock(&space->lock);
+	return NULL;
+}
+
+int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limits)
+{
+	struct bid_space *space = bid_store_space(store);
+	int r;
+
+	if (!space)
+		return -EROFS;
+	space->limits = *limits;
+	r = bid_thread_start(&space->thread, "bid-evict", keep, space);
+	space->running = r == 0;
+	return r;
+}
+
+static uint64_t hash_of(const struct bid_request *request)
+{
+	uint64_t hash = (uint64_t)request->kind << 56 ^ request->id.len;
+
+	for (unsigned i = 0; i < request->id.len; i++)
+		hash = (hash ^ request->id.bytes[i]) * 0x100000001b3U;
+	for (const char *at = bid_detail_text(request->detail); *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 0x100000001b3U;
+	return (hash ^ hash >> 29) * 0x9e3779b97f4a7c15U;
+}
+
+static void note_use(struct bid_space *space, const struct bid_request *request)
+{
+	struct bid_spelling spelling = { 0 };
+	struct bid_request filed = { .kind = request->kind, .detail = request->detail };
+	uint64_t hash = hash_of(request);
+	struct bid_use *use = &space->uses[hash >> 32 & (BID_SPACE_USES - 1)];
+	int64_t now = seconds();
+	time_t before = time(NULL) - HOUR_S;
+	bool noted, recorded = false;
+
+	pthread_mutex_lock(&space->lock);
+	noted = use->hash == hash && now - use->noted_s < HOUR_S;
+	if (!noted)
+		*use = (struct bid_use){ .hash = hash, .noted_s = now };
+	pthread_mutex_unlock(&space->lock);
+	if (noted)
+		return;
+	while (bid_spelling_next(&spelling, &request->id, &filed.id)) {
+		bid_made_used(space->store, &filed, before);
+		recorded = recorded || bid_record_used(space->store, &filed, before) != -ENOENT;
+	}
+}
+
+void bid_store_used(struct bid_store *store, const struct bid_request *request)
+{
+	struct bid_space *space = bid_store_space(store);
+
+	if (space)
+		note_use(space, request);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BID_DISK_REMOVE_H
+#define BID_DISK_REMOVE_H
+
+#include <stdbool.h>
+
+#include <bid/store.h>
+
+/* Remove the records of @filed for all @kinds; with @last, all else that is kept for it in our folder too. */
+void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last);
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Above the look-up, which only looks: look, else derive. */
+#include <errno.h>
+
+#include "disk/derive/derive.h"
+#include "disk/derive/section.h"
+#include "disk/find.h"
+#include "disk/piece.h"
+
+int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	int r;
+
+	if (!bid_request_valid(request))
+		return -EINVAL;
+	if (request->kind == BID_KIND_SECTION)
+		return bid_section_find(store, request, ret_file);
+	if (request->kind == BID_KIND_SOURCE)
+		return bid_piece_open(store, request, ret_file);
+	r = bid_find_stored(store, request, ret_file);
+	/* a table without addresses says nothing: one that is made from the kernel does */
+	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/space.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "disk/store.h"
+
+enum {
+	FRUITLESS_S = 10, /* a disk on which not enough could be evicted is not searched again so soon */
+	ROOM_MIN = 64 << 20, /* bytes; one search makes room for more than one write */
+};
+
+int bid_space_new(struct bid_store *store, bid_space_evict_fn evict, struct bid_space **ret_space)
+{
+	struct bid_space *space = calloc(1, sizeof(*space));
+	pthread_condattr_t monotonic;
+
+	if (!space)
+		return -ENOMEM;
+	space->store = store;
+	space->evict = evict;
+	space->searched_s = -FRUITLESS_S;
+	pthread_mutex_init(&space->lock, NULL);
+	pthread_mutex_init(&space->let_go_lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&space->kick, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	*ret_space = space;
+	return 0;
+}
+
+void bid_space_free(struct bid_space *space)
+{
+	if (!space)
+		return;
+	if (space->running) {
+		pthread_mutex_lock(&space->lock);
+		space->stopping = true;
+		pthread_cond_signal(&space->kick);
+		pthread_mutex_unlock(&space->lock);
+		pthread_join(space->thread, NULL);
+	}
+	pthread_cond_destroy(&space->kick);
+	pthread_mutex_destroy(&space->let_go_lock);
+	pthread_mutex_destroy(&space->lock);
+	free(space);
+}
+
+void bid_store_on_let_go(struct bid_store *store, bid_let_go_fn let_go, void *user)
+{
+	struct bid_space *space = bid_store_space(store);
+
+	if (!space)
+		return;
+	pthread_mutex_lock(&space->let_go_lock);
+	space->let_go = let_go;
+	space->let_go_user = user;
+	pthread_mutex_unlock(&space->let_go_lock);
+}
+
+int bid_space_let_go(struct bid_space *space, const struct stat *st)
+{
+	int fd = -1;
+
+	if (!space)
+		return -1;
+	pthread_mutex_lock(&space->let_go_lock);
+	if (space->let_go)
+		fd = space->let_go(space->let_go_user, st);
+	pthread_mutex_unlock(&space->let_go_lock);
+	return fd;
+}
+
+uint64_t bid_space_missing(struct bid_space *space, uint64_t needed)
+{
+	struct statvfs disk;
+	uint64_t free_now;
+
+	if (bid_store_statfs(space->store, &disk) < 0 || disk.f_blocks == 0)
+		return 0;
+	free_now = (uint64_t)disk.f_bavail * disk.f_frsize;
+	return needed > free_now ? needed - free_now : 0;
+}
+
+static void note_evicted(void *user, const struct bid_eviction *eviction)
+{
+	bid_info("evicted: '%s', %llu bytes", eviction->path, (unsigned long long)eviction->size);
+}
+
+int bid_space_evict(struct bid_space *space, const struct bid_evict_config *config, uint64_t at_least, bool slack,
+		    struct bid_evict_stats *ret_stats)
+{
+	struct bid_evict_config logged = *config;
+	int r;
+
+	logged.evicted = config->dry_run ? NULL : note_evicted;
+	r = space->evict(space->store, &logged, at_least, slack, ret_stats);
+	if (r < 0)
+		bid_warning("%s: evicting from '%s'", strerror(-r), bid_store_path(space->store));
+	return r;
+}
+
+void bid_space_published(struct bid_space *space, uint64_t bytes)
+{
+	if (!space)
+		return;
+	pthread_mutex_lock(&space->lock);
+	space->pending += bytes;
+	space->evictable += bytes;
+	space->kicked = true;
+	pthread_cond_signal(&space->kick);
+	pthread_mutex_unlock(&space->lock);
+}
+
+/* Is a search worth while that is to free @bytes? */
+static bool may_search(struct bid_space *space, uint64_t bytes)
+{
+	bool may;
+
+	pthread_mutex_lock(&space->lock);
+	may = space->evictable >= bytes || bid_clock_ms() / 1000 - space->searched_s >= FRUITLESS_S;
+	pthread_mutex_unlock(&space->lock);
+	return may;
+}
+
+static void note_search(struct bid_space *space, const struct bid_evict_stats *stats)
+{
+	pthread_mutex_lock(&space->lock);
+	space->evictable = stats->size - stats->evicted_size - stats->in_use_size;
+	space->searched_s = bid_clock_ms() / 1000;
+	pthread_mutex_unlock(&space->lock);
+}
+
+bool bid_space_make_room(struct bid_space *space, uint64_t bytes)
+{
+	struct bid_evict_config config = { 0 };
+	struct bid_evict_stats stats = { 0 };
+	int r;
+
+	if (!space || !may_search(space, 1))
+		return false;
+	r = bid_space_evict(space, &config, bytes > ROOM_MIN ? bytes : ROOM_MIN, false, &stats);
+	if (r == 0)
+		bid_warning("no space left for '%s': evicted %llu artifacts, %llu bytes", bid_store_path(space->store),
+			    (unsigned long long)stats.evicted, (unsigned long long)stats.evicted_size);
+	note_search(space, &stats);
+	return stats.evicted > 0;
+}
+
+/* Evict until @needed bytes are free; nothing if that cannot be, or a server that says too much would cost all that was fetched. */
+static bool evict_for(struct bid_space *space, uint64_t needed)
+{
+	struct bid_evict_config config = { .limits = { .min_free = needed }, .dry_run = true };
+	struct bid_evict_stats stats = { 0 };
+	int r = bid_space_evict(space, &config, 0, false, &stats);
+	bool enough = r == 0 && stats.free + stats.evicted_size >= needed;
+
+	stats.evicted_size = 0;
+	if (enough) {
+		config.dry_run = false;
+		r = bid_space_evict(space, &config, ROOM_MIN, false, &stats);
+	}
+	note_search(space, &stats);
+	return enough && r == 0;
+}
+
+/* How many of @bytes more is there no room for, beside all else that is to come or to stay free? */
+static uint64_t lacking(struct bid_space *space, uint64_t bytes, uint64_t *ret_needed)
+{
+	*ret_needed = space->limits.min_free + atomic_load(&space->reserved) + bytes;
+	return bid_space_missing(space, *ret_needed);
+}
+
+/*
+ * Nobody said how many bytes there are to be, and @written are: is there room for @bytes more, and is it no more than is to be kept
+ * of all that was fetched? @evict and the result are as of reserve(). @space may be NULL.
+ */
+static int check_more(struct bid_space *space, uint64_t written, uint64_t bytes, bool evict)
+{
+	uint64_t needed, lacks;
+
+	if (!space)
+		return 0;
+	if (space->limits.cache_size > 0 && written > space->limits.cache_size)
+		return -ENOSPC;
+	lacks = lacking(space, bytes, &needed);
+	if (lacks == 0)
+		return 0;
+	if (!may_search(space, lacks))
+		return -ENOSPC;
+	if (!evict)
+		return -EAGAIN;
+	return evict_for(space, needed) ? 0 : -ENOSPC;
+}
+
+/*
+ * Reserve room for @bytes that are to be written, beside what is reserved for others and what is to stay free, until commit().
+ * Returns 0, or -ENOSPC and in @ret_left the bytes there is room for. If evicting makes enough room, it is done with @evict, and
+ * may block for long; without, the result is -EAGAIN if it may be enough. @space may be NULL, that of a store to which nothing is
+ * written.
+ */
+static int reserve(struct bid_space *space, uint64_t bytes, bool evict, uint64_t *ret_left)
+{
+	uint64_t needed, lacks;
+
+	if (!space)
+		return 0;
+	lacks = lacking(space, bytes, &needed);
+	if (lacks > 0) {
+		bool may = may_search(space, lacks);
+
+		*ret_left = bytes > lacks ? bytes - lacks : 0;
+		if (may && !evict)
+			return -EAGAIN;
+		if (!may || !evict_for(space, needed))
+			return -ENOSPC;
+	}
+	/* the same room may be reserved twice at once: the second finds that out by writing, as does who said nothing */
+	atomic_fetch_add(&space->reserved, bytes);
+	return 0;
+}
+
+/* Of what was reserved, @bytes were written, or will not be. @space may be NULL. */
+static void commit(struct bid_space *space, uint64_t bytes)
+{
+	if (space)
+		atomic_fetch_sub(&space->reserved, bytes);
+}
+
+static int need(struct bid_reservation *reservation, enum bid_reserve_need what, uint64_t wanted)
+{
+	reservation->need = what;
+	reservation->wanted = wanted;
+	return -EAGAIN;
+}
+
+static int reserve_whole(struct bid_reservation *reservation, uint64_t size, bool evict, uint64_t *ret_left)
+{
+	int r = size > 0 ? reserve(reservation->space, size, evict, ret_left) : 0;
+
+	if (r == 0)
+		reservation->reserved = size;
+	return r;
+}
+
+int bid_reservation_expect(struct bid_reservation *reservation, uint64_t size, uint64_t *ret_left)
+{
+	int r;
+
+	bid_reservation_release(reservation);
+	r = reserve_whole(reservation, size, false, ret_left);
+	return r == -EAGAIN ? need(reservation, BID_RESERVE_EXPECTED, size) : r;
+}
+
+int bid_reservation_took(struct bid_reservation *reservation, uint64_t len)
+{
+	uint64_t reserved = len < reservation->reserved ? len : reservation->reserved;
+	uint64_t steps = reservation->unsaid / BID_RESERVE_STEP;
+	int r;
+
+	reservation->reserved -= reserved;
+	commit(reservation->space, reserved);
+	reservation->unsaid += len - reserved;
+	if (reservation->unsaid / BID_RESERVE_STEP == steps)
+		return 0;
+	r = check_more(reservation->space, reservation->unsaid, BID_RESERVE_STEP, false);
+	if (r == -EAGAIN)
+		r = reservation->unsaid <= BID_TXN_UNSAID_MAX ? need(reservation, BID_RESERVE_NEXT_STEP, 0) : -ENOSPC;
+	return r;
+}
+
+int bid_reservation_full(struct bid_reservation *reservation, int r, uint64_t len)
+{
+	if ((r != -ENOSPC && r != -EDQUOT) || reservation->made)
+		return r;
+	reservation->made = true;
+	len *= 2;
+	if (reservation->unsaid > 0 && len > BID_TXN_UNSAID_MAX)
+		len = BID_TXN_UNSAID_MAX;
+	return need(reservation, BID_RESERVE_DISK_FULL, len);
+}
+
+int bid_reservation_make(struct bid_reservation *reservation, uint64_t *ret_left)
+{
+	enum bid_reserve_need what = reservation->need;
+
+	reservation->need = BID_RESERVE_ENOUGH;
+	switch (what) {
+	case BID_RESERVE_ENOUGH:
+		break;
+	case BID_RESERVE_EXPECTED:
+		return reserve_whole(reservation, reservation->wanted, true, ret_left);
+	case BID_RESERVE_NEXT_STEP:
+		return check_more(reservation->space, reservation->unsaid, BID_RESERVE_STEP, true);
+	case BID_RESERVE_DISK_FULL:
+		return bid_space_make_room(reservation->space, reservation->wanted) ? 0 : -ENOSPC;
+	}
+	return 0;
+}
+
+void bid_reservation_release(struct bid_reservation *reservation)
+{
+	commit(reservation->space, reservation->reserved);
+	reservation->reserved = reservation->unsaid = 0;
+	reservation->need = BID_RESERVE_ENOUGH;
+}
