@@ -10,9 +10,7 @@
 
 #include "base/cleanup.h"
 
-enum { BLOCK = 128 << 10, BOMB_RATIO = 250 };
-
-#define BOMB_MIN (UINT64_C(256) << 20)
+enum { BLOCK = 128 << 10 };
 
 static void unpack_release(struct bid_unpack *unpack)
 {
@@ -23,20 +21,6 @@ static void unpack_release(struct bid_unpack *unpack)
 	free(unpack->later);
 	if (unpack->file)
 		archive_read_free(unpack->file);
-}
-
-/* What libarchive could not read is damaged, unless it is the file that could not be read. */
-static int archive_error(struct archive *archive)
-{
-	switch (archive_errno(archive)) {
-	case ENOMEM:
-	case EIO:
-	case EISDIR:
-	case EBADF:
-		return -archive_errno(archive);
-	default:
-		return -EBADMSG;
-	}
 }
 
 /* A reader of what perf and bidctl pack. No other format is tried, and no program is started. Returns 0, -ENOMEM or -ENOTSUP. */
@@ -56,7 +40,7 @@ static int new_archive(struct archive **ret_archive)
 /* What opening it came to: it reads the beginning already. */
 static int opened(struct archive *archive, int result)
 {
-	int r = result == ARCHIVE_OK ? 0 : archive_error(archive);
+	int r = result == ARCHIVE_OK ? 0 : bid_unpack_error(archive);
 
 	return r == -EBADMSG ? -EINVAL : r;
 }
@@ -67,26 +51,6 @@ static int open_file(struct bid_unpack *unpack, int fd)
 
 	unpack->archive = unpack->file;
 	return r < 0 ? r : opened(unpack->file, archive_read_open_fd(unpack->file, fd, BLOCK));
-}
-
-/* A few bytes that become many fill a disk, or keep us busy for ever. */
-int bid_unpack_count(struct bid_unpack *unpack, size_t len)
-{
-	la_int64_t packed = archive_filter_bytes(unpack->file, -1);
-
-	unpack->unpacked += len;
-	return unpack->unpacked > BOMB_MIN && packed > 0 && unpack->unpacked / BOMB_RATIO > (uint64_t)packed ? -EFBIG : 0;
-}
-
-ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len)
-{
-	la_ssize_t n = archive_read_data(unpack->archive, buffer, len);
-	int r;
-
-	if (n < 0)
-		return archive_error(unpack->archive);
-	r = bid_unpack_count(unpack, (size_t)n);
-	return r < 0 ? r : (ssize_t)n;
 }
 
 /* What is left of the current member. Not left to libarchive, which does not know when to stop. */
@@ -101,7 +65,7 @@ static int pass_over(struct bid_unpack *unpack)
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r < ARCHIVE_WARN)
-			return archive_error(unpack->archive);
+			return bid_unpack_error(unpack->archive);
 		r = bid_unpack_count(unpack, len);
 		if (r < 0)
 			return r;
@@ -203,7 +167,7 @@ static la_ssize_t read_nested(struct archive *archive, void *user, const void **
 	la_ssize_t n = archive_read_data(nested->unpack->file, nested->block, BLOCK);
 
 	if (n < 0)
-		nested->error = archive_error(nested->unpack->file);
+		nested->error = bid_unpack_error(nested->unpack->file);
 	else
 		nested->error = bid_unpack_count(nested->unpack, (size_t)n);
 	if (nested->error < 0)
@@ -289,7 +253,7 @@ static int all_members(struct bid_unpack *unpack, uint64_t total, struct bid_arc
 			return 0;
 		/* ARCHIVE_RETRY, which is above ARCHIVE_WARN, is a damaged header, behind which nothing can be believed */
 		if (r != ARCHIVE_OK && r != ARCHIVE_WARN) {
-			r = archive_error(unpack->archive);
+			r = bid_unpack_error(unpack->archive);
 			return r == -EBADMSG && !any ? -EINVAL : r;
 		}
 		/* libarchive's count has one for the end of the chain */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the two halves of unpacking share: unpack.c goes through the archive, take.c brings one member into the store. */
+/* Unpacking: unpack.c goes through the archive, take.c brings one member into the store, and both read by read.c. */
 #ifndef BID_ARCHIVE_UNPACK_H
 #define BID_ARCHIVE_UNPACK_H
 
@@ -27,6 +27,9 @@ struct bid_unpack {
 	size_t n_later, later_size;
 	char why[256]; /* a member was refused */
 };
+
+/* Why @archive could not be read: -EBADMSG for a damaged one, unless it is the file that could not be read. */
+int bid_unpack_error(struct archive *archive);
 
 /* Read on in the current member. Bytes, 0 at its end, or a negative errno that ends the unpacking. */
 ssize_t bid_unpack_read(struct bid_unpack *unpack, void *buffer, size_t len);
