@@ -18,6 +18,7 @@
 
 #include <bid/default.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "sandbox/landlock.h"
@@ -26,6 +27,9 @@
 struct bid_sandbox {
 	bool by_syscalls; /* some are refused */
 	bool network; /* there are servers to ask */
+	mode_t shared; /* S_IWGRP and S_IWOTH, if others may write the store */
+	struct bid_owner *owners; /* of the stores; owned */
+	size_t n_owners, room;
 	bool passthrough; /* may be used */
 	int ruleset; /* owned; -1 without Landlock */
 	int version; /* of Landlock */
@@ -155,13 +159,43 @@ static int allow_system(const struct bid_sandbox *sandbox)
 	return r;
 }
 
+/* Let files be given to who owns the store at @path. */
+static int allow_owner(struct bid_sandbox *sandbox, const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return 0;
+	if (bid_array_grow(sandbox->owners, sandbox->n_owners, sandbox->room) < 0)
+		return -ENOMEM;
+	sandbox->owners[sandbox->n_owners++] = (struct bid_owner){ st.st_uid, st.st_gid };
+	return 0;
+}
+
+/* Let files be given to who owns a store. The lock files of @store are for whoever may write its private directory. */
+static int allow_owners(struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store)
+{
+	int r = allow_owner(sandbox, bid_store_path(store));
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/.bidfs", bid_store_path(store));
+	if (r == 0 && stat(path, &st) == 0) {
+		sandbox->shared = st.st_mode & (S_IWGRP | S_IWOTH);
+		r = allow_owner(sandbox, path);
+	}
+	for (char **lower = options->lowers; lower && *lower && r == 0; lower++)
+		if (bid_store_lower_path(*lower, path, sizeof(path)) > 0)
+			r = allow_owner(sandbox, path);
+	return r;
+}
+
 static int allow_stores(const struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store)
 {
 	/* with passthrough the kernel opens what a reader runs by our rules, and cannot tell the two of us apart */
 	unsigned served = BID_LANDLOCK_READ | (sandbox->passthrough ? BID_LANDLOCK_EXECUTE : 0);
 	unsigned change = bid_store_writable(store) ? BID_LANDLOCK_WRITE | BID_LANDLOCK_CHANGE : 0;
 	int r = allow_path(sandbox, bid_store_path(store), served | change);
-
 	for (char **lower = options->lowers; lower && *lower && r == 0; lower++) {
 		char path[PATH_MAX];
 
@@ -201,12 +235,14 @@ static int prepare(struct bid_sandbox *sandbox, const struct bid_options *option
 		   const struct bid_servers *servers)
 {
 	const char *obstacle = bid_syscalls_obstacle();
+	int r;
 
 	sandbox->network = bid_servers_are_remote(servers);
 	if (obstacle)
 		why_not(sandbox, obstacle);
 	sandbox->by_syscalls = !obstacle;
-	return prepare_landlock(sandbox, options, store, servers);
+	r = allow_owners(sandbox, options, store);
+	return r == 0 ? prepare_landlock(sandbox, options, store, servers) : r;
 }
 
 int bid_sandbox_new(const struct bid_options *options, struct bid_store *store, const struct bid_servers *servers, bool passthrough,
@@ -279,7 +315,11 @@ static int enter(struct bid_sandbox *sandbox)
 	if (r == 0)
 		r = drop_capabilities(sandbox->passthrough);
 	if (r == 0 && sandbox->by_syscalls)
-		r = bid_syscalls_restrict(sandbox->network);
+		r = bid_syscalls_restrict(&(struct bid_syscalls_allowed){ .network = sandbox->network,
+									  .any_owner = geteuid() != 0,
+									  .owners = sandbox->owners,
+									  .n_owners = sandbox->n_owners,
+									  .shared = sandbox->shared });
 	return r;
 }
 
@@ -316,5 +356,6 @@ void bid_sandbox_free(struct bid_sandbox *sandbox)
 	if (!sandbox)
 		return;
 	bid_close(sandbox->ruleset);
+	free(sandbox->owners);
 	free(sandbox);
 }

@@ -35,9 +35,9 @@ static const char *const allowed[] = {
 	/* names, where Landlock lets them be read or changed */
 	"openat2", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getcwd", "rmdir", "unlink", "unlinkat", "rename",
 	"renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "umask",
-	/* attributes, to read, and who a file belongs to */
+	/* attributes, to read */
 	"stat", "stat64", "lstat", "lstat64", "fstat", "fstat64", "newfstatat", "fstatat64", "statx", "statfs", "statfs64",
-	"fstatfs", "fstatfs64", "fchown", "fchown32", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
+	"fstatfs", "fstatfs64", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
 	/* to wait for something */
 	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "pselect6_time64", "epoll_create", "epoll_create1",
 	"epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "timerfd_create", "timerfd_settime",
@@ -88,7 +88,6 @@ static const struct check checks[] = {
 	{ "openat", 3, SPECIAL, 0 },
 	{ "mkdir", 1, SPECIAL, 0 },
 	{ "mkdirat", 2, SPECIAL, 0 },
-	{ "fchmod", 1, SPECIAL, 0 },
 	/* without a name: of the descriptor */
 	{ "utimensat", 1, UINT64_MAX, 0 },
 	{ "utimensat_time64", 1, UINT64_MAX, 0 },
@@ -182,7 +181,44 @@ static int allow_network(scmp_filter_ctx filter)
 	return r;
 }
 
-static int fill(scmp_filter_ctx filter, bool network)
+/* fchown(2) to @uid and @gid; -1 is the one that the file has. */
+static int allow_owner(scmp_filter_ctx filter, uid_t uid, gid_t gid)
+{
+	static const char *const names[] = { "fchown", "fchown32" };
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && r == 0; i++) {
+		int number = seccomp_syscall_resolve_name(names[i]);
+
+		if (number != __NR_SCMP_ERROR)
+			r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 2, SCMP_CMP(1, SCMP_CMP_MASKED_EQ, LOW, uid),
+					     SCMP_CMP(2, SCMP_CMP_MASKED_EQ, LOW, gid));
+	}
+	/* two stores have one owner */
+	return r == -EEXIST ? 0 : r;
+}
+
+/*
+ * A descriptor for reading is all that fchmod(2) and fchown(2) need, and root's daemon can have one of most files of the system. So
+ * files are given to owners of stores alone, and no file gets bits that let others write it.
+ */
+static int allow_attributes(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
+{
+	static const char *const any[] = { "fchown", "fchown32" };
+	mode_t refused = SPECIAL | ((S_IWGRP | S_IWOTH) & ~more->shared);
+	int r = allow_checked(filter, &(struct check){ "fchmod", 1, refused, 0 }, 1);
+
+	if (r == 0 && more->any_owner)
+		return allow(filter, any, sizeof(any) / sizeof(any[0]));
+	for (size_t i = 0; i < more->n_owners && r == 0; i++) {
+		r = allow_owner(filter, more->owners[i].uid, more->owners[i].gid);
+		if (r == 0)
+			r = allow_owner(filter, more->owners[i].uid, (gid_t)-1);
+	}
+	return r;
+}
+
+static int fill(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
 {
 	/* the calls of another architecture that this processor can also run have other numbers */
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
@@ -191,21 +227,23 @@ static int fill(scmp_filter_ctx filter, bool network)
 		r = allow(filter, allowed, sizeof(allowed) / sizeof(allowed[0]));
 	if (r == 0)
 		r = allow_checked(filter, checks, sizeof(checks) / sizeof(checks[0]));
+	if (r == 0)
+		r = allow_attributes(filter, more);
 	/* abort(3), and threads among themselves */
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
 				     SCMP_A0(SCMP_CMP_MASKED_EQ, LOW, (uint64_t)getpid()));
-	return r == 0 && network ? allow_network(filter) : r;
+	return r == 0 && more->network ? allow_network(filter) : r;
 }
 
-int bid_syscalls_restrict(bool network)
+int bid_syscalls_restrict(const struct bid_syscalls_allowed *more)
 {
 	bid_cleanup(release) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	int r;
 
 	if (!filter)
 		return -ENOMEM;
-	r = fill(filter, network);
+	r = fill(filter, more);
 	/* calls that the filter looks at are few in a read or an open; what made those slow, by way of it, is not wanted */
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);

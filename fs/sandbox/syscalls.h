@@ -4,14 +4,31 @@
 #define BID_FS_SYSCALLS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* A user and a group that files may be given to. */
+struct bid_owner {
+	uid_t uid;
+	gid_t gid;
+};
+
+/* What is allowed beyond the calls that each daemon needs. */
+struct bid_syscalls_allowed {
+	bool network; /* calls of the internet */
+	bool any_owner; /* the kernel does not let this user give files away */
+	const struct bid_owner *owners; /* else these alone are given files; borrowed */
+	size_t n_owners;
+	mode_t shared; /* of S_IWGRP and S_IWOTH those that a file may get */
+};
 
 /* Why none can be refused; NULL if they can. Static. */
 const char *bid_syscalls_obstacle(void);
 
 /*
- * Leave the calling thread, and those that it will start, the calls that the daemon needs; those of the internet with @network
- * alone. Needs no_new_privs. 0 or a negative errno.
+ * Leave the calling thread, and those that it will start, the calls that the daemon needs. Needs no_new_privs. 0 or a negative
+ * errno.
  */
-int bid_syscalls_restrict(bool network);
+int bid_syscalls_restrict(const struct bid_syscalls_allowed *allowed);
 
 #endif

@@ -9,7 +9,7 @@ const char *bid_syscalls_obstacle(void)
 	return "built without libseccomp";
 }
 
-int bid_syscalls_restrict(bool network)
+int bid_syscalls_restrict(const struct bid_syscalls_allowed *allowed)
 {
 	return -EOPNOTSUPP;
 }

@@ -14,7 +14,7 @@ enum { ABANDONED_S = 3600 };
 
 mode_t bid_staged_mode(const struct bid_fs *fs)
 {
-	return fs->options->allow_other ? S_IRWXU : S_IRWXU | S_IRWXG | S_IRWXO;
+	return fs->options->allow_other ? S_IRWXU : 0755;
 }
 
 /* Is @name one under which a file of the directory @dir is published? */

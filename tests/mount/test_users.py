@@ -130,13 +130,14 @@ def test_file_stays_public_when_its_directories_are_closed_later(needs_root, mou
 
 
 def test_what_is_unpacked(needs_root, mount, mode, place, store):
-    """What is in a compressed module is of its class, and is kept so."""
+    """What is in a compressed module of alice's store is of its class, and is kept so."""
     lower, packed = place / "lower", []
     builds = [programs.small(place / f"module{bits:o}", bits) for bits in (0o444, 0o440, 0o400)]
     for build, bits in zip(builds, (0o444, 0o440, 0o400)):
         packed.append(programs.into_store(lower, build.id, f"/lib/{bits:o}.ko.gz", gzip.compress(build.read())))
         os.chown(packed[-1], ALICE, GROUP)
         packed[-1].chmod(bits)
+    os.chown(lower, ALICE, GROUP)
     m = mount("allow_other", f"lower={lower}")
     paths = [m.artifact(build.id) for build in builds]
     assert told("root", paths) == [hashlib.sha256(build.read()).hexdigest() for build in builds]
@@ -145,6 +146,21 @@ def test_what_is_unpacked(needs_root, mount, mode, place, store):
     for user, reads in (("alice", 3), ("bob", 1), ("carol", 1)):
         assert [answer != 13 for answer in told(user, paths)] == [number < reads for number in range(3)], user
     assert sorted(path.stat().st_mode & 0o777 for path in kept) == [0o400, 0o400, 0o444]
+
+
+def test_lock_file_is_for_whoever_may_write_the_private_directory(needs_root, mount, mode, faults, place, store):
+    """The daemon makes it, though it may not let others write files anywhere else."""
+    program = programs.small(place / "app")
+    server = faults()
+    server.serve(program)
+    private = store / ".bidfs"
+    private.mkdir()
+    os.chown(private, ALICE, GROUP)
+    private.chmod(0o2775)
+    m = mount(f"url={server.url}")
+    assert m.artifact(program.id).read_bytes() == program.read()
+    found = (private / "lock").stat()
+    assert (oct(found.st_mode & 0o7777), found.st_uid, found.st_gid) == ("0o660", ALICE, GROUP)
 
 
 @pytest.mark.parametrize("mode_wanted", [0o755, 0o444], ids=oct)

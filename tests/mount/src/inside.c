@@ -111,6 +111,21 @@ static int set_setuid(int fd)
 	return fchmod(fd, 04755);
 }
 
+static int let_all_write(int fd)
+{
+	return fchmod(fd, 0666);
+}
+
+static int give_away(int fd)
+{
+	return fchown(fd, 1, (gid_t)-1);
+}
+
+static int give_to_group(int fd)
+{
+	return fchown(fd, (uid_t)-1, 1);
+}
+
 static int set_xattr(int fd)
 {
 	return fsetxattr(fd, "user.x", "x", 1, 0);
@@ -160,6 +175,9 @@ static char abstract[108]; /* the name of somebody's socket, behind a zero byte 
 	PROBE("chown-at", "S", fchownat(AT_FDCWD, in(beside, "file"), geteuid(), getegid(), 0)) \
 	PROBE("setuid-in-store", "S", chmod(in(store, "mine"), 04755)) \
 	PROBE("setuid-by-descriptor", "S", opened(set_setuid)) \
+	PROBE("write-for-all-by-descriptor", "S", opened(let_all_write)) \
+	PROBE("owner-by-descriptor", "S R", opened(give_away)) \
+	PROBE("group-by-descriptor", "S R", opened(give_to_group)) \
 	PROBE("setuid-when-made", "S", shut(open(in(store, "made"), O_WRONLY | O_CREAT, 04755))) \
 	PROBE("setuid-program", "S R", make_setuid()) \
 	PROBE("times", "S", utimensat(AT_FDCWD, in(beside, "file"), times, 0)) \
