@@ -82,7 +82,7 @@ static json_t *artifact(struct bid_store *store, const struct bid_request *reque
 		*path = '\0';
 	if (strncmp(path, bid_store_path(store), root) == 0 && path[root] == '/')
 		json_object_set_new(json, "path", bid_json_text(path + root + 1));
-	else if (path[0] == '/')
+	else if (path[0] == '/' && file->st.st_nlink > 0)
 		json_object_set_new(json, "path", bid_json_text(path)); /* in a lower store */
 	if (read_record(store, request, &record) < 0)
 		return json;
