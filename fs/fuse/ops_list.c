@@ -34,7 +34,7 @@ static void add_entry(struct names *names, const char *name, struct fuse_entry_p
 	struct bid_node child;
 
 	if (bid_array_grow(names->inodes, names->n, names->room) < 0 ||
-	    bid_tree_lookup(&fs->tree, &names->dir->node, name, &child) < 0)
+	    bid_tree_lookup(&fs->tree, &names->dir->node, name, &child, NULL) < 0)
 		return;
 	if (bid_entry_make(fs, &child, NULL, entry) == 0)
 		names->inodes[names->n++] = entry->ino;

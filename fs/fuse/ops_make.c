@@ -17,7 +17,7 @@
 /* What @name means in @parent now. */
 static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
 {
-	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node);
+	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node, NULL);
 }
 
 static void reply_made(fuse_req_t req, const struct bid_inode *parent, const char *name)
@@ -48,7 +48,7 @@ static int path_in(const struct bid_node *dir, const char *name, char ret_path[s
 /* Has it the name of an id, and nothing of a build in it? */
 static bool is_undecided(struct bid_fs *fs, const struct bid_node *dir)
 {
-	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir)) != BID_ENTRY_ID;
+	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir), NULL) != BID_ENTRY_ID;
 }
 
 void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode)

@@ -130,25 +130,26 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 		bid_reply_node(req, node, &st);
 }
 
-/* Answer with the file in "<path>/ID" itself if perf's link is gone: nothing else leads to the file, so it is kept for OPEN. */
-static bool answer_in_place(fuse_req_t req, struct bid_call *call, const struct bid_inode *dir)
+/*
+ * Answer with the file that @dir, "<path>/ID", has. Where perf's link does not lead to @dir, OPEN would not find the file by the
+ * id, so it is kept. By the id there may be better ones than stripped debuginfo and empty definitions.
+ */
+static bool answer_in_place(fuse_req_t req, struct bid_call *call, const struct bid_inode *dir, struct bid_file *file)
 {
-	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_file file = BID_FILE_NONE;
 	char where[PATH_MAX];
 
-	if (!dir || dir->node.type != BID_NODE_PATH_ID ||
-	    bid_store_where(fs->store, &call->artifact.id, where, sizeof(where)) == 0 ||
-	    bid_store_find_in(fs->store, bid_node_path(&dir->node), &call->artifact, &file) < 0)
+	if (file->fd < 0)
 		return false;
-	call->in_place = true;
-	answer_lookup(req, call, 0, &file);
-	bid_file_release(&file);
+	call->in_place = bid_store_where(bid_fs_of(req)->store, &call->artifact.id, where, sizeof(where)) < 0 ||
+			 strcmp(where, bid_node_path(&dir->node)) != 0;
+	if (!call->in_place && (file->stripped || file->kind == BID_KIND_PROBES))
+		return false;
+	answer_lookup(req, call, 0, file);
 	return true;
 }
 
 /* @dir is the directory of the name @child; NULL for "." and "..". */
-static void answer_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child)
+static void answer_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child, struct bid_found *found)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_call call = { .artifact = bid_node_request(child) };
@@ -156,14 +157,14 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
 
 	if (is_cut_when_read(fs, child, &section))
 		bid_reply_node(req, child, &section);
-	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call, dir))
+	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call, dir, &found->file))
 		return;
 	else if (child->type == BID_NODE_FILE)
 		bid_wait(req, &call, answer_lookup);
 	else if (child->type == BID_NODE_KCORE_FILE)
 		lookup_kcore_file(req, child);
 	else
-		bid_reply_node(req, child, NULL);
+		bid_reply_node(req, child, found->st.st_mode ? &found->st : NULL);
 }
 
 /*
@@ -209,6 +210,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, parent, &buffer);
 	bool up = strcmp(name, "..") == 0, by_handle = up || strcmp(name, ".") == 0;
+	struct bid_found found = BID_FOUND_NONE;
 	struct bid_node child;
 	int r;
 
@@ -221,7 +223,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (by_handle)
 		r = lookup_handle(fs, parent, inode, up, &child);
 	else
-		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child) : -ESTALE;
+		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child, &found) : -ESTALE;
 	if (r == 0 && inode && inode->node.type == BID_NODE_META)
 		bid_text_look(fs, &child);
 	if (r == -EINVAL) {
@@ -234,9 +236,10 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		answer_child(req, by_handle ? NULL : inode, &child);
+		answer_child(req, by_handle ? NULL : inode, &child, &found);
 		bid_node_release(&child);
 	}
+	bid_file_release(&found.file);
 }
 
 void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)

@@ -238,7 +238,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 			return;
 		}
 	}
-	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node);
+	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node, NULL);
 	if (r == 0 && node.type == BID_NODE_LINK)
 		r = unlink_link(fs, &node);
 	else if (r == 0 && node.type == BID_NODE_KCORE_FILE)
@@ -257,7 +257,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_node node = { 0 };
 	char path[PATH_MAX];
-	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node) : -ESTALE;
+	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node, NULL) : -ESTALE;
 
 	path[0] = '\0';
 	if (r == 0 && (node.type == BID_NODE_KCORE || node.type == BID_NODE_KCORE_COPY)) {

@@ -41,8 +41,8 @@ static const char *text_of(const struct bid_fs *fs, const struct bid_node *node,
 	return buf;
 }
 
-/* The attributes of what is no artifact. @text is that of a link. */
-static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, const char *text)
+/* The attributes of what is no artifact. @text is that of a link, @found is what a look-up found of a directory, or NULL. */
+static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, const char *text, const struct stat *found)
 {
 	const struct bid_node *node = &inode->node;
 	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
@@ -58,8 +58,8 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 		st.st_nlink = 2;
 		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID ||
 		     (node->type == BID_NODE_KCORE_COPY && node->path)) &&
-		    bid_store_stat(fs->store, bid_node_path(node), &below) == 0)
-			st.st_mtim = below.st_mtim;
+		    (found || bid_store_stat(fs->store, bid_node_path(node), &below) == 0))
+			st.st_mtim = found ? found->st_mtim : below.st_mtim;
 		if (node->type == BID_NODE_IDS)
 			st.st_mtim = changed(fs, &fs->all_ids);
 		if (node->type == BID_NODE_LINKS_FAN)
@@ -197,7 +197,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 		return r;
 	}
 	entry.ino = inode.number;
-	entry.attr = st ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text);
+	entry.attr = st && !S_ISDIR(st->st_mode) ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text, st);
 	entry.entry_timeout = entry_timeout(fs, node);
 	entry.attr_timeout = bid_attr_timeout(fs, node);
 	*ret_entry = entry;
@@ -226,7 +226,7 @@ void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct 
 	struct stat attr;
 	char text[PATH_MAX];
 
-	attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text));
+	attr = st ? bid_attr_of_file(fs, inode, st) : attr_of(fs, inode, text_of(fs, &inode->node, text), NULL);
 	fuse_reply_attr(req, &attr, timeout);
 }
 

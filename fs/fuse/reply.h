@@ -12,8 +12,8 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
 
 /*
- * What the kernel is told of a name that means @node, and one reference of the kernel on its inode; for an artifact, @st is of its
- * file, else NULL. -ENOMEM.
+ * What the kernel is told of a name that means @node, and one reference of the kernel on its inode. @st is of the file of an
+ * artifact, or of a directory below an original path, where NULL is another look. -ENOMEM.
  */
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry);
 
@@ -26,13 +26,13 @@ bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, cons
 /* @inode is of the file with the attributes @st from now on. Was it of another? */
 bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/* A name that means @node; for an artifact, @st is of its file, else NULL. */
+/* A name that means @node; @st as above. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);
 
 /* Answers with what bid_entry_make() made. */
 void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);
 
-/* The attributes of @inode, which hold for @timeout seconds. @st as above. */
+/* The attributes of @inode, which hold for @timeout seconds. @st is of the file of an artifact, or NULL. */
 void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct stat *st, double timeout);
 
 /* A name that means nothing, for @timeout seconds. */

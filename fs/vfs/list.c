@@ -48,7 +48,7 @@ static int emit_artifact(const struct listing *listing, const char *name, const 
 static int emit(const struct listing *listing, const char *name)
 {
 	struct bid_node node;
-	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node);
+	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node, NULL);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* it went away meanwhile */
@@ -223,7 +223,7 @@ static int emit_here(void *user, const char *name)
 {
 	const struct listing *listing = user;
 	struct bid_node node;
-	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node);
+	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node, NULL);
 
 	/* no second look: to look for a section is to cut it out */
 	if (r < 0)

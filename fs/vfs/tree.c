@@ -102,7 +102,7 @@ static void find_target(const struct bid_tree *tree, const struct bid_id *id, ch
 	char hex[BID_ID_HEX_MAX];
 
 	if (bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0 && !is_shadowed(ret_path) &&
-	    (bid_store_classify(tree->store, ret_path) == BID_ENTRY_ID || bid_store_has(tree->store, id) <= 0))
+	    (bid_store_classify(tree->store, ret_path, NULL) == BID_ENTRY_ID || bid_store_has(tree->store, id) <= 0))
 		return;
 	snprintf(ret_path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
 }
@@ -164,7 +164,8 @@ static bool is_empty_build(const struct bid_tree *tree, const char *parent, cons
 	       bid_store_each_entry(tree->store, child->path, stop_at_first, NULL) != 1;
 }
 
-static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
+static int lookup_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child,
+		       struct bid_found *found)
 {
 	enum bid_entry entry;
 	int r;
@@ -179,7 +180,7 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		return r;
 
 	r = bid_id_parse_str(name, &child->id);
-	entry = bid_store_classify(tree->store, child->path);
+	entry = bid_store_classify(tree->store, child->path, found ? &found->st : NULL);
 	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && is_empty_build(tree, parent, child)))) {
 		child->type = BID_NODE_PATH_ID;
 		return 0;
@@ -208,7 +209,8 @@ static enum bid_kind by_path_kind(const struct bid_tree *tree, const struct bid_
 	return BID_KIND_NONE;
 }
 
-static int lookup_by_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
+static int lookup_by_path(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child,
+			  struct bid_found *found)
 {
 	enum bid_entry entry;
 	int r;
@@ -219,7 +221,7 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 	/* no builds are in there */
 	if (strcmp(child->path, BID_KCORE_PATH) == 0)
 		return -ENOENT;
-	entry = bid_store_classify(tree->store, child->path);
+	entry = bid_store_classify(tree->store, child->path, found ? &found->st : NULL);
 	r = bid_id_parse_str(name, &child->id);
 	if (entry == BID_ENTRY_DIR && (r < 0 || !is_empty_build(tree, parent, child))) {
 		child->type = BID_NODE_BY_PATH;
@@ -230,6 +232,8 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 		return -ENOENT;
 	/* one file, whatever it is called */
 	bid_node_release(child);
+	if (found)
+		found->st.st_mode = 0;
 	child->type = BID_NODE_FILE;
 	child->kind = by_path_kind(tree, &child->id);
 	return child->kind == BID_KIND_NONE ? -ENOENT : 0;
@@ -317,8 +321,12 @@ static int lookup_artifact(const struct bid_node *parent, const char *name, stru
  * A file in <path>/ID is what the store has there. FUSE does not tell who came by perf's link: in the directory that it leads to,
  * a file that is missing is looked for as below .build-id/, and may be fetched.
  */
-static int lookup_stored(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+static int lookup_stored(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
+			 struct bid_found *found)
 {
+	struct bid_file file = BID_FILE_NONE;
+	int r;
+
 	child->id = parent->id;
 	child->type = BID_NODE_FILE;
 	child->kind = bid_tree_kind(name);
@@ -326,7 +334,13 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 		return -EINVAL;
 	if (child->kind == BID_KIND_PROBES && tree->probes && bid_unlinked_has(tree->probes, &child->id))
 		return -ENOENT;
-	if (bid_tree_has_file(tree, parent, name))
+	r = bid_store_find_in(tree->store, bid_node_path(parent), &(struct bid_request){ .id = child->id, .kind = child->kind },
+			      &file);
+	if (r == 0 && found)
+		found->file = file;
+	else
+		bid_file_release(&file);
+	if (r != -ENOENT)
 		return 0;
 	/*
 	 * A module that perf knows by its short name only, because it cannot unpack its file, counts as the kernel to it, and is
@@ -338,16 +352,17 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 }
 
 /* A name in <path>/ID; or in what was taken for that while it was empty, and got a directory. */
-static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
+			     struct bid_found *found)
 {
 	char path[PATH_MAX];
-	int r = lookup_stored(tree, parent, name, child);
+	int r = lookup_stored(tree, parent, name, child, found);
 
 	if (r == 0 || snprintf(path, sizeof(path), "%s/%s", bid_node_path(parent), name) >= (int)sizeof(path) ||
-	    bid_store_classify(tree->store, path) == BID_ENTRY_NONE)
+	    bid_store_classify(tree->store, path, NULL) == BID_ENTRY_NONE)
 		return r;
 	*child = (struct bid_node){ 0 };
-	return lookup_path(tree, bid_node_path(parent), name, child);
+	return lookup_path(tree, bid_node_path(parent), name, child, found);
 }
 
 static int lookup_section(const struct bid_node *parent, const char *name, struct bid_node *child)
@@ -406,19 +421,20 @@ static int lookup_meta(const char *name, struct bid_node *child)
 	return child->type == BID_NODE_NONE ? -EINVAL : 0;
 }
 
-static int lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+static int lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
+		  struct bid_found *found)
 {
 	switch (parent->type) {
 	case BID_NODE_PATH:
-		return lookup_path(tree, bid_node_path(parent), name, child);
+		return lookup_path(tree, bid_node_path(parent), name, child, found);
 	case BID_NODE_BY_PATH:
-		return lookup_by_path(tree, bid_node_path(parent), name, child);
+		return lookup_by_path(tree, bid_node_path(parent), name, child, found);
 	case BID_NODE_IDS:
 		return lookup_id(tree, name, child);
 	case BID_NODE_ID:
 		return lookup_artifact(parent, name, child);
 	case BID_NODE_PATH_ID:
-		return lookup_in_path_id(tree, parent, name, child);
+		return lookup_in_path_id(tree, parent, name, child, found);
 	case BID_NODE_LINKS:
 		return lookup_fan(name, BID_NODE_LINKS_FAN, child);
 	case BID_NODE_DEBUG:
@@ -441,10 +457,11 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 	}
 }
 
-int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child)
+int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child,
+		    struct bid_found *found)
 {
 	struct bid_node child = { 0 };
-	int r = lookup(tree, parent, name, &child);
+	int r = lookup(tree, parent, name, &child, found);
 
 	if (r < 0) {
 		bid_node_release(&child);

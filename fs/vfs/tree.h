@@ -21,15 +21,25 @@ struct bid_tree {
 	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 
+/* A look-up opens these on its way, and a caller that needs them saves a second look. */
+struct bid_found {
+	struct stat st; /* of a directory below an original path; mode 0 if it was not looked at */
+	struct bid_file file; /* of an artifact below an original path, open and checked; or BID_FILE_NONE; owned */
+};
+
+#define BID_FOUND_NONE ((struct bid_found){ .file = { .fd = -1 } })
+
 /*
  * What @name means in the directory @parent. Never touches the network; that an artifact's name means something does not say that
- * it is here. Returns 0 (the caller releases @ret_child), or
+ * it is here. @found is BID_FOUND_NONE before, and the caller releases its file; or NULL. Returns 0 (the caller releases
+ * @ret_child), or
  *   -ENOENT	no such name for now
  *   -EINVAL	a name that can never mean anything here: the answer may be kept for long
  *   -ENOTDIR	@parent is no directory
  *   -ENOMEM
  */
-int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child);
+int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child,
+		    struct bid_found *found);
 
 /*
  * Is @node a directory "<path>/ID" of artifacts, or a copy of /proc/kcore that perf makes: may files be made in it? Returns 0 and

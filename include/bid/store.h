@@ -129,8 +129,11 @@ enum bid_entry {
 	BID_ENTRY_FILE, /* a source file, <bid/piece.h> */
 };
 
-/* What is at @path, relative to the store ("" is its root)? ".build-id" and ".bidfs" are not part of this tree. */
-enum bid_entry bid_store_classify(struct bid_store *store, const char *path);
+/*
+ * What is at @path, relative to the store ("" is its root)? ".build-id" and ".bidfs" are not part of this tree. @ret_stat, which
+ * may be NULL, is its stat(2), unless it is BID_ENTRY_NONE.
+ */
+enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat);
 
 /* stat(2) of what is at @path, relative to the store. */
 int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat);

@@ -255,7 +255,7 @@ static bool is_build(const char *path, int dir)
 	return !is_ours(path) && is_named(path, &id) && has_artifact(dir);
 }
 
-enum bid_entry bid_one_classify(struct bid_store *store, const char *path)
+enum bid_entry bid_one_classify(struct bid_store *store, const char *path, struct stat *ret_stat)
 {
 	bid_auto_fd int fd = -1;
 	struct bid_id id;
@@ -263,6 +263,8 @@ enum bid_entry bid_one_classify(struct bid_store *store, const char *path)
 
 	if (is_ours(path) || bid_root_open(bid_store_root(store), path, O_PATH, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
+	if (ret_stat)
+		*ret_stat = st;
 	if (S_ISDIR(st.st_mode))
 		return is_build(path, fd) ? BID_ENTRY_ID : BID_ENTRY_DIR;
 	return S_ISREG(st.st_mode) && is_named(path, &id) && id.len >= OLD_LAYOUT_ID_MIN ? BID_ENTRY_ID : BID_ENTRY_NONE;
@@ -293,7 +295,7 @@ int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entr
 		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)
 			what = BID_ENTRY_DIR;
 		else if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN || entry->d_type == DT_REG)
-			what = bid_one_classify(store, child);
+			what = bid_one_classify(store, child, NULL);
 		else
 			what = BID_ENTRY_NONE;
 		if (what == BID_ENTRY_NONE)

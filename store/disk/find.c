@@ -54,17 +54,16 @@ bool bid_find_instead(const struct stat *st, const struct stat *before)
 	       (st->st_mtim.tv_sec == before->st_mtim.tv_sec && st->st_mtim.tv_nsec > before->st_mtim.tv_nsec);
 }
 
-/* One kind, in all places of one spelling. */
-static int find_filed(struct bid_store *store, const struct bid_id *filed, const struct bid_request *request,
-		      struct bid_file *stripped, struct bid_file *ret_file)
+/* One kind, in all places of one spelling, which @place, with step 0, goes through. */
+static int find_filed(struct bid_store *store, struct bid_place *place, const struct bid_id *filed,
+		      const struct bid_request *request, struct bid_file *stripped, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
-	struct bid_place place = { 0 };
 	struct bid_alien alien = { 0 };
 	int result = -ENOENT;
 
-	while (bid_place_next(&place, store, filed, request->kind)) {
-		int r = find_in_place(store, place.path, filed, request, &file);
+	while (bid_place_next(place, store, filed, request->kind)) {
+		int r = find_in_place(store, place->path, filed, request, &file);
 
 		if (r == 0)
 			r = skip_stripped(&file, stripped);
@@ -98,33 +97,17 @@ static int find_filed(struct bid_store *store, const struct bid_id *filed, const
 	return result;
 }
 
-static int find_kind(struct bid_store *store, const struct bid_request *request, struct bid_file *stripped,
-		     struct bid_file *ret_file)
-{
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
-	int result = -ENOENT;
-
-	while (bid_spelling_next(&spelling, &request->id, &filed)) {
-		int r = find_filed(store, &filed, request, stripped, ret_file);
-
-		if (r == 0)
-			return 0;
-		if (r != -ENOENT)
-			result = r;
-	}
-	return result;
-}
-
 /* An ELF file that was not stripped is its own debuginfo. */
-static int find_unstripped(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file)
+static int find_unstripped(struct bid_store *store, struct bid_place *place, const struct bid_id *filed, const struct bid_id *id,
+			   struct bid_file *ret_file)
 {
 	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_verdict_on verdict;
 	int r;
 
-	r = find_kind(store, &request, NULL, &file);
+	place->step = 0;
+	r = find_filed(store, place, filed, &request, NULL, &file);
 	if (r < 0)
 		return r;
 	r = bid_verdict(bid_store_verdicts(store), file.fd, &file.st, true, &verdict);
@@ -142,13 +125,22 @@ static int find_unstripped(struct bid_store *store, const struct bid_id *id, str
 static int find_here(struct bid_store *store, const struct bid_request *request, struct bid_file *stripped,
 		     struct bid_file *ret_file)
 {
-	int r, unstripped;
+	struct bid_spelling spelling = { 0 };
+	struct bid_id filed;
+	int result = -ENOENT;
 
-	r = find_kind(store, request, stripped, ret_file);
-	if (r == 0 || request->kind != BID_KIND_DEBUGINFO)
-		return r;
-	unstripped = find_unstripped(store, &request->id, ret_file);
-	return unstripped == 0 || r == -ENOENT ? unstripped : r;
+	while (bid_spelling_next(&spelling, &request->id, &filed)) {
+		struct bid_place place = { 0 };
+		int r = find_filed(store, &place, &filed, request, stripped, ret_file), unstripped = -ENOENT;
+
+		if (r < 0 && request->kind == BID_KIND_DEBUGINFO)
+			unstripped = find_unstripped(store, &place, &filed, &request->id, ret_file);
+		if (r == 0 || unstripped == 0)
+			return 0;
+		if (r != -ENOENT || unstripped != -ENOENT)
+			result = r != -ENOENT ? r : unstripped;
+	}
+	return result;
 }
 
 int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)

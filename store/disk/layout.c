@@ -184,10 +184,11 @@ const char *bid_place_known(unsigned number)
 
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
-	char buf[BID_LAYOUT_MAX];
-
+	if (!place->looked)
+		place->linked = link_target(store, id, place->target, sizeof(place->target));
+	place->looked = true;
 	if (place->step++ == 0) {
-		place->linked = link_target(store, id, place->path, sizeof(place->path));
+		place->path = place->target;
 		if (place->linked)
 			return true;
 		place->step++;
@@ -195,7 +196,7 @@ bool bid_place_next(struct bid_place *place, struct bid_store *store, const stru
 	for (; place->step - 2 < BID_PLACE_KNOWN_MAX; place->step++) {
 		if (!(known_places[place->step - 2].kinds & 1U << kind))
 			continue;
-		snprintf(place->path, sizeof(place->path), "%s", bid_layout_under(known_places[place->step - 2].dir, id, buf));
+		place->path = bid_layout_under(known_places[place->step - 2].dir, id, place->known);
 		return true;
 	}
 	return false;

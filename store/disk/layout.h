@@ -71,9 +71,11 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
  * returns false when there are no more.
  */
 struct bid_place {
-	unsigned step;
+	unsigned step; /* set to 0, the places come again, and the link is not read again */
+	bool looked; /* the link was read */
 	bool linked; /* there is a link that stays inside the store */
-	char path[PATH_MAX]; /* relative to the store: a directory, or in perf's old layout a file */
+	const char *path; /* relative to the store: a directory, or in perf's old layout a file; points to one of these: */
+	char target[PATH_MAX], known[BID_LAYOUT_MAX];
 };
 bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
 

@@ -11,7 +11,7 @@
 #include "disk/layout.h"
 
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
-enum bid_entry bid_one_classify(struct bid_store *store, const char *path);
+enum bid_entry bid_one_classify(struct bid_store *store, const char *path, struct stat *ret_stat);
 int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 
 /* Of a lower store also what others than perf file below ".build-id/xx". */

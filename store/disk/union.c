@@ -103,13 +103,16 @@ int bid_store_each_path(struct bid_store *store, const struct bid_id *id, bid_st
 	return r;
 }
 
-enum bid_entry bid_store_classify(struct bid_store *store, const char *path)
+enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat)
 {
 	enum bid_entry found = BID_ENTRY_NONE;
 
 	for (; store && found != BID_ENTRY_ID; store = bid_store_lower(store)) {
-		enum bid_entry entry = bid_store_has_paths(store) ? bid_one_classify(store, path) : BID_ENTRY_NONE;
+		bool first = found == BID_ENTRY_NONE;
+		enum bid_entry entry = BID_ENTRY_NONE;
 
+		if (bid_store_has_paths(store))
+			entry = bid_one_classify(store, path, first ? ret_stat : NULL);
 		if (entry != BID_ENTRY_NONE)
 			found = entry;
 	}
@@ -155,7 +158,7 @@ static int pass_entry(void *user, const char *name, enum bid_entry entry)
 	if (snprintf(path, sizeof(path), "%s%s%s", sieve->path, *sieve->path ? "/" : "", name) >= (int)sizeof(path))
 		return 0;
 	for (struct bid_store *store = sieve->first; store != sieve->current; store = bid_store_lower(store))
-		if (bid_store_has_paths(store) && bid_one_classify(store, path) != BID_ENTRY_NONE)
+		if (bid_store_has_paths(store) && bid_one_classify(store, path, NULL) != BID_ENTRY_NONE)
 			return 0;
 	return sieve->entry(sieve->user, name, entry);
 }

@@ -216,3 +216,15 @@ def test_build_without_its_link_is_removed_by_its_names(mount, mode, store, prog
     assert list((store / "usr/bin/app").iterdir()) == []
     assert tools.errno_of(os.lstat, place) == errno.ENOENT
     tools.wait_until(lambda: is_gone(m, program), "the end of all names")
+
+
+def test_directories_of_one_id_show_the_files_of_their_own(mount, mode, place, store, program):
+    """perf's link leads to the first of them."""
+    other = program.read() + b"\0" * 16
+    programs.into_store(store, program.id, "/opt/app", other)
+    m = mount()
+    for _ in range(2):
+        assert (m / "usr/bin/app" / program.id / "elf").read_bytes() == program.read()
+        assert (m / "opt/app" / program.id / "elf").read_bytes() == other
+        assert m.artifact(program.id).read_bytes() == program.read()
+        time.sleep(CACHED)

@@ -208,7 +208,7 @@ def test_refused_file_fails_close_and_leaves_no_name(view, scene, content):
 
 @pytest.mark.parametrize("how", ["close", "link", "rename", "inherited"])
 def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, scene, how):
-    """A file in the place of the directory stands for a full disk. What cannot be published leaves no name."""
+    """A link in the place of the directory stands for a full disk. What cannot be published leaves no name."""
     m = mount()
     place = place_of(m, scene.burn)
     place.mkdir(parents=True)
@@ -219,7 +219,7 @@ def test_publish_error_reaches_the_writer_and_the_log(beneath, mount, mode, scen
     os.fsync(descriptor)
     stored = beneath / place.relative_to(m.path)
     stored.rmdir()
-    stored.write_bytes(b"")
+    stored.symlink_to("nowhere")
     if how == "close":
         assert tools.errno_of(os.close, descriptor) == errno.ENOTDIR
     elif how == "inherited":

@@ -20,7 +20,7 @@ static void walk(const struct bid_tree *tree, const char *path, struct bid_node 
 	while ((name = strsep(&rest, "/"))) {
 		struct bid_node child;
 
-		if (bid_tree_lookup(tree, &node, name, &child) != 0)
+		if (bid_tree_lookup(tree, &node, name, &child, NULL) != 0)
 			fail_msg("'%s' is not there", path);
 		bid_node_release(&node);
 		node = child;

@@ -278,12 +278,12 @@ static void lists_ids_and_paths(void **state)
 	assert_int_equal(bid_store_each_id_in(scene->store, 0xaa, count, &n), 0);
 	assert_int_equal(n, 1);
 
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin"), BID_ENTRY_DIR);
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/a/" ID_A), BID_ENTRY_ID);
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/ab"), BID_ENTRY_DIR); /* a name that could be an id */
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/file"), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_classify(scene->store, ".build-id/aa"), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_classify(scene->store, "../store"), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin", NULL), BID_ENTRY_DIR);
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/a/" ID_A, NULL), BID_ENTRY_ID);
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/ab", NULL), BID_ENTRY_DIR); /* a name that could be an id */
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/file", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(scene->store, ".build-id/aa", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(scene->store, "../store", NULL), BID_ENTRY_NONE);
 	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin", collect, names), 0);
 	assert_non_null(strstr(names, "a=1 "));
 	assert_non_null(strstr(names, "ab=1 "));
@@ -428,8 +428,8 @@ static void lower_stores_are_listed(void **state)
 	names[0] = '\0';
 	assert_int_equal(bid_store_each_entry(scene->store, "usr/bin/a", remember_entry, names), 0);
 	assert_string_equal(names, ID_A "=2 ");
-	assert_int_equal(bid_store_classify(scene->store, "usr/bin/b/" ID_B), BID_ENTRY_ID);
-	assert_int_equal(bid_store_classify(scene->store, ID_SHORT), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_classify(scene->store, "usr/bin/b/" ID_B, NULL), BID_ENTRY_ID);
+	assert_int_equal(bid_store_classify(scene->store, ID_SHORT, NULL), BID_ENTRY_NONE);
 	assert_int_equal(bid_store_where(scene->store, &id, where, sizeof(where)), 0);
 	assert_string_equal(where, "usr/bin/b/" ID_B);
 	assert_int_equal(bid_store_stat(scene->store, where, &st), 0);

@@ -24,7 +24,7 @@ static int walk(const struct bid_tree *tree, const char *path, struct bid_node *
 	while (r == 0 && (name = strsep(&rest, "/"))) {
 		struct bid_node child;
 
-		r = bid_tree_lookup(tree, &node, name, &child);
+		r = bid_tree_lookup(tree, &node, name, &child, NULL);
 		bid_node_release(&node);
 		if (r == 0)
 			node = child;
@@ -292,7 +292,7 @@ static void a_hash_may_be_a_part_of_a_path(void **state)
 	}
 	/* the kernel may have known it since it was empty */
 	run(scene, "mkdir store/opt/" ID_B "/y");
-	assert_int_equal(bid_tree_lookup(&(struct bid_tree){ .store = scene->store }, &early, "y", &child), 0);
+	assert_int_equal(bid_tree_lookup(&(struct bid_tree){ .store = scene->store }, &early, "y", &child, NULL), 0);
 	assert_int_equal(child.type, BID_NODE_PATH);
 	bid_node_release(&child);
 	assert_int_equal(bid_tree_list(&(struct bid_tree){ .store = scene->store }, &early, 0, collect, names), 0);
