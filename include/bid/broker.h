@@ -18,7 +18,7 @@ struct bid_broker;
 struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */
-	unsigned hedge_ms; /* a second source is asked if the first has not begun to answer by then, or is slow later; 0 is 300 */
+	unsigned hedge_ms; /* one more source is asked each time that none delivers by then; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
 	bool prefetch; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
 	bool loops; /* programs that attempt this broker may be sources too: find out whether one that says nothing is */
@@ -136,7 +136,7 @@ struct bid_source_stats {
 	int64_t last_trouble_time; /* seconds since the epoch */
 	unsigned strikes; /* wrong answers since it last delivered: it is asked after those without */
 	unsigned benched_s; /* with too many of them: for how long it is not asked */
-	bool preferred; /* it delivered last, not so slowly that another was asked beside it, and is asked first */
+	bool preferred; /* it delivered last, and is asked first */
 	struct bid_source_health health; /* as the source says; all zero if it does not tell */
 };
 

@@ -17,10 +17,16 @@ static struct bid_source *source_of(const struct bid_attempt *attempt)
 	return attempt->download->broker->sources[attempt->source].source;
 }
 
+/* Under the lock. */
+static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
+{
+	return attempt->download->machine.candidates[attempt->candidate].state;
+}
+
 static void begun(struct bid_attempt *attempt)
 {
 	attempt->broke_off = false;
-	bid_scheduler_begun(attempt);
+	bid_scheduler_note(attempt, BID_EVENT_HEAD);
 }
 
 int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
@@ -108,7 +114,7 @@ static int take_body(struct bid_attempt *attempt, const void *data, size_t len)
 		r = keep_head(attempt, data, len);
 	/* as far as can be told, these are the bytes that are wanted */
 	if (r == 0 && attempt->head_checked && !attempt->leads)
-		attempt->leads = bid_scheduler_won(attempt, false);
+		attempt->leads = bid_scheduler_note(attempt, BID_EVENT_VERIFIED) != BID_ATTEMPT_BODY;
 	return r;
 }
 
@@ -130,12 +136,7 @@ static int refuse(struct bid_attempt *attempt, int error)
 
 static void receive_sent(void *user)
 {
-	struct bid_attempt *attempt = user;
-	struct bid_broker *broker = attempt->download->broker;
-
-	pthread_mutex_lock(&broker->lock);
-	attempt->sent = true;
-	pthread_mutex_unlock(&broker->lock);
+	bid_scheduler_note(user, BID_EVENT_SENT);
 }
 
 static int receive_head(void *user, uint64_t size)
@@ -179,7 +180,7 @@ static void receive_broke_off(void *user)
 	attempt->broke_off = true;
 	/* whoever delivers next is ahead of the others */
 	attempt->leads = false;
-	bid_scheduler_broke_off(attempt);
+	bid_scheduler_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
 static void keep_said(struct bid_said *said, const struct bid_answer *answer)
@@ -203,8 +204,9 @@ static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 static void queue_decision(struct bid_attempt *attempt)
 {
 	struct bid_broker *broker = attempt->download->broker;
+	struct bid_cancel_list none = { 0 };
 
-	attempt->state = BID_ATTEMPT_DECIDING;
+	bid_scheduler_take(attempt->download, BID_EVENT_DONE, attempt->candidate, &none);
 	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
 		return;
 	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
@@ -222,7 +224,7 @@ static void receive_done(void *user, const struct bid_answer *answer)
 	keep_said(&attempt->said, answer);
 	pthread_mutex_lock(&broker->lock);
 	/* inside start(), or next to it: the one who asks has still to do with it, and passes it on */
-	if (attempt->state == BID_ATTEMPT_STARTING)
+	if (attempt->starting)
 		attempt->answered = true;
 	else
 		queue_decision(attempt);
@@ -247,20 +249,20 @@ static void started(struct bid_attempt *attempt, uint64_t transfer)
 	bool resumes = false;
 
 	pthread_mutex_lock(&broker->lock);
+	attempt->starting = false;
+	attempt->transfer = transfer;
 	if (attempt->answered) {
 		queue_decision(attempt);
 	} else {
-		attempt->state = BID_ATTEMPT_RUNNING;
-		attempt->transfer = transfer;
 		resumes = attempt->room == BID_ATTEMPT_ROOM_MADE;
 		if (resumes)
 			attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-		if (attempt->cancelled)
+		if (state_of(attempt) == BID_ATTEMPT_STOPPED)
 			bid_cancel_list_add(&cancels, attempt);
 		else if (broker->ending || bid_download_abandoned(download))
 			bid_download_cancel(download, &cancels);
 		else if (bid_broker_is_offline(broker))
-			bid_scheduler_stop_unsent(download, &cancels);
+			bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE, &cancels);
 	}
 	pthread_mutex_unlock(&broker->lock);
 	if (resumes)
@@ -275,7 +277,7 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	uint64_t transfer = 0;
 
 	/* its end is to come */
-	if (attempt->cancelled) {
+	if (state_of(attempt) == BID_ATTEMPT_STOPPED) {
 		attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 		return;
 	}
@@ -284,9 +286,9 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	bid_txn_make_room(attempt->txn);
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	if (attempt->state == BID_ATTEMPT_DECIDING)
+	if (state_of(attempt) == BID_ATTEMPT_DECIDING)
 		queue_decision(attempt);
-	else if (attempt->state == BID_ATTEMPT_STARTING)
+	else if (attempt->starting)
 		attempt->room = BID_ATTEMPT_ROOM_MADE;
 	else
 		transfer = attempt->transfer;

@@ -3,11 +3,8 @@
  * An attempt: one source that is being asked for the request of one download. It has a transaction of its own, so that two
  * sources that answer at once never write to one file.
  *
- *   STARTING  its starter is inside the source's start()
- *   RUNNING   the source is at work; its thread calls the receiver
- *   DECIDING  the source is done; a commit worker decides, and frees the attempt
- *
- * While room is made for its body by a commit worker, the source waits for its resume().
+ * Its state is that of its candidate (machine.h). While room is made for its body by a commit worker, the source waits for its
+ * resume().
  */
 #ifndef BID_BROKER_ATTEMPT_H
 #define BID_BROKER_ATTEMPT_H
@@ -19,17 +16,11 @@
 #define BID_TEXT_MAX 256 /* of a verdict, with its NUL */
 #define BID_HEAD_MAX (64 * 1024) /* how much of a body must be there for the early check of its id */
 
-enum bid_attempt_state {
-	BID_ATTEMPT_STARTING,
-	BID_ATTEMPT_RUNNING,
-	BID_ATTEMPT_DECIDING,
-};
-
 enum bid_attempt_room {
 	BID_ATTEMPT_ROOM_ENOUGH,
 	BID_ATTEMPT_ROOM_WANTED, /* it is in the broker's jobs for that */
 	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
-	BID_ATTEMPT_ROOM_MADE, /* while STARTING: nobody knows yet whom to resume */
+	BID_ATTEMPT_ROOM_MADE, /* while it starts: nobody knows yet whom to resume */
 };
 
 /* What a source's done() said, kept for the commit worker. Strings are owned and may be NULL. */
@@ -50,24 +41,17 @@ struct bid_said {
 
 struct bid_attempt {
 	struct bid_download *download; /* with a reference */
+	size_t candidate; /* an index into the download's */
 	size_t source; /* an index into the broker's */
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	enum bid_attempt_state state;
+	bool starting; /* its starter is inside the source's start() */
 	enum bid_attempt_room room;
-	uint64_t transfer; /* while RUNNING: the source's number for it */
-	bool answered; /* while STARTING: the source was done before start() returned */
-	bool sent; /* the source does not keep it in line any more */
-	bool begun; /* its headers came */
-	int64_t begun_ms; /* when, or when it went on; once begun */
-	uint64_t begun_with; /* what had been received then */
-	bool slow; /* another one was asked beside it for that */
+	uint64_t transfer; /* the source's number for it, once started */
+	bool answered; /* the source was done before start() returned */
 	bool probe; /* of one that was benched, until what comes looks right */
-	bool cancelled; /* the source was told to end it, or will be once start() has returned */
 	bool looped; /* cancelled because its source leads back here */
-	bool lost; /* cancelled because another source delivers: this one may be asked again */
-	TAILQ_ENTRY(bid_attempt) link; /* in its download */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 
 	/*

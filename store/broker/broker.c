@@ -112,10 +112,6 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 		broker->config.hedge_ms = BID_HEDGE_MS;
 	TAILQ_INIT(&broker->downloads);
 	TAILQ_INIT(&broker->jobs);
-	TAILQ_INIT(&broker->hedges);
-	TAILQ_INIT(&broker->windows);
-	TAILQ_INIT(&broker->limited);
-	TAILQ_INIT(&broker->lingering);
 	TAILQ_INIT(&broker->lock_waits);
 	init_locks(broker);
 
@@ -134,9 +130,12 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 
 int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
 {
-	struct bid_source_state *state = reallocarray(broker->sources, broker->n_sources + 1, sizeof(*state));
+	bool full = broker->n_sources == BID_CANDIDATES_MAX;
+	struct bid_source_state *state = full ? NULL : reallocarray(broker->sources, broker->n_sources + 1, sizeof(*state));
 	int r;
 
+	if (full)
+		return -E2BIG;
 	if (!state)
 		return -ENOMEM;
 	broker->sources = state;
@@ -373,11 +372,16 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t ticket)
 /* The one whose bytes are coming, or else that was asked last. Under the lock. */
 static const struct bid_attempt *foremost(const struct bid_download *download)
 {
-	const struct bid_attempt *attempt, *best = NULL;
+	const struct bid_machine *machine = &download->machine;
+	const struct bid_attempt *best = NULL;
 
-	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
-		if (!best || attempt->received >= best->received)
+	for (size_t i = 0; i < machine->n; i++) {
+		const struct bid_attempt *attempt = machine->candidates[i].attempt;
+
+		if (attempt && (!best || attempt->received > best->received ||
+				(attempt->received == best->received && attempt->started_ms >= best->started_ms)))
 			best = attempt;
+	}
 	return best;
 }
 
@@ -441,7 +445,7 @@ static struct bid_download *still_wanted(struct bid_broker *broker)
 {
 	struct bid_download *download = TAILQ_FIRST(&broker->downloads);
 
-	while (download && download->n_waiters == 0 && !bid_download_cancellable(download))
+	while (download && download->n_waiters == 0 && !bid_machine_is_cancellable(&download->machine))
 		download = TAILQ_NEXT(download, link);
 	return download;
 }
@@ -470,8 +474,7 @@ static void end_downloads(struct bid_broker *broker)
 	}
 	while (broker->n_downloads > 0 || broker->n_attempts > 0)
 		pthread_cond_wait(&broker->idle, &broker->lock);
-	while ((download = TAILQ_FIRST(&broker->lingering)))
-		bid_download_end_linger(download);
+	bid_download_end_lingering(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 

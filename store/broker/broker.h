@@ -5,7 +5,8 @@
  *   broker.c		the interface: find, tickets, fetch, cancel
  *   download.c		who waits for which download; how a download ends
  *   lock_waiter.c	what becomes of a download whose request another process fetches; its thread
- *   scheduler.c		which sources a download asks, and when
+ *   machine.c		the states of a download: events in, actions out; pure
+ *   scheduler.c		feeds events to that, and runs the actions
  *   loop.c		which sources ask this broker in turn
  *   attempt.c		one source that is asked for one download: start, receive
  *   refresh.c		forget what sources said, at a caller's wish
@@ -13,7 +14,7 @@
  *   prefetch.c		fetch what a file that was fetched refers to
  *   fallback.c		fetch a whole file in place of a section that no source has
  *   commit_worker.c	the threads that decide what a source delivered: commit, ask the next, end
- *   timers.c		the thread that ends waits and lingering results, and starts hedged requests
+ *   timers.c		the thread that calls what has come to its time
  *   stats.c		reports, counters, messages
  *   negative.c		the negative cache: which source is not to be asked for what, and why
  *   responses.c		the ring of the last responses
@@ -27,19 +28,17 @@
 
 #include <bid/broker.h>
 
+#include "base/timer.h"
 #include "broker/handle.h"
 #include "broker/negative.h"
 #include "broker/responses.h"
 
 #define BID_DOWNLOAD_BUCKETS 1024
-#define BID_PARALLEL_MAX     3 /* sources that are asked at once for one request ... */
-#define BID_PARALLEL_MOST    8 /* ... with those that have said nothing for too long */
 #define BID_STRIKES_MAX \
 	3 /* wrong answers since it last delivered, and a source is benched: not asked for a while, then for one request */
-#define BID_BENCH_MIN_MS    5000 /* for how long; each wrong answer after that doubles it */
-#define BID_BENCH_MAX_MS    (10 * 60 * 1000)
-#define BID_HEDGE_MS	    300
-#define BID_PARALLEL_SILENT 10 /* times hedge_ms, and a source is silent for too long */
+#define BID_BENCH_MIN_MS 5000 /* for how long; each wrong answer after that doubles it */
+#define BID_BENCH_MAX_MS (10 * 60 * 1000)
+#define BID_HEDGE_MS	 300
 
 struct bid_attempt;
 struct bid_download;
@@ -96,16 +95,13 @@ struct bid_broker {
 	size_t n_attempts; /* of ended downloads too */
 	size_t preferred; /* the index of the source that is asked first */
 	struct bid_attempts jobs; /* what the commit workers have to decide */
-	struct bid_downloads hedges; /* those in which another source is to be asked, as below */
-	struct bid_downloads windows; /* those with an open window; all are equally long: the first is the first to end */
-	struct bid_waiters limited; /* those who wait with an end of their own, by that */
-	struct bid_downloads lingering; /* results still to be given to late comers, as above */
+	struct bid_timers timers; /* ends of windows, waits and lingering results, and hedged requests */
 	struct bid_downloads lock_waits; /* those that wait for another process, and are not being looked at by the thread */
 	size_t n_lock_waits; /* with the one that is */
 	struct bid_responses responses;
 	pthread_cond_t has_job;
-	pthread_cond_t has_time; /* a new first one in races, windows, limited or lingering */
-	pthread_cond_t has_lock_wait; /* one in awaiting */
+	pthread_cond_t has_time; /* a new first one in timers */
+	pthread_cond_t has_lock_wait; /* one in lock_waits */
 	pthread_cond_t idle; /* no download is left, or no attempt */
 	bool ending; /* bid_broker_free() is at work: nothing new begins */
 	bool stopping; /* and has seen the last download end: threads return */
@@ -134,7 +130,10 @@ int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *reque
 /* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
-/* The bodies of the threads; of a struct bid_publisher, and of the struct bid_broker. */
+/* Call the function of @timer at @at_ms. Under the lock; so it is called. */
+void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
+
+/* The bodies of the threads; of a struct bid_commit_worker, and of the struct bid_broker. */
 void *bid_broker_run_worker(void *worker);
 void *bid_broker_run_timers(void *broker);
 

@@ -148,35 +148,33 @@ static void decide(struct bid_attempt *attempt, enum bid_outcome outcome, const 
 	/* while the attempt is still in it, or whoever looks at the race next would find it at its end */
 	if (over)
 		bid_download_claim(download);
-	if (outcome == BID_OUTCOME_FOUND) {
-		/* of a small file this is known no sooner */
-		bid_scheduler_won(attempt, true);
+	if (outcome == BID_OUTCOME_FOUND)
 		bid_download_report_overtaken(download, attempt->source);
-	}
-	bid_scheduler_leave(attempt, true);
+	bid_scheduler_leave(attempt, BID_EVENT_REPORTED);
 	if (over)
 		bid_download_end(download, error, &file);
-	else
-		bid_scheduler_step(download);
 	if (alt.len > 0)
 		bid_download_prefetch(download, &alt);
+}
+
+static bool was_overtaken(const struct bid_attempt *attempt)
+{
+	return attempt->download->machine.candidates[attempt->candidate].overtaken;
 }
 
 /* @useless: the download is over, or nobody wants it. */
 static void take(struct bid_attempt *attempt, bool useless)
 {
-	struct bid_download *download = attempt->download;
 	const char *text;
 	enum bid_outcome outcome = outcome_of(attempt, &text);
 
 	/* one that has lost may have come to its end all the same: what it says counts */
-	if (!useless && (!attempt->lost || outcome != BID_OUTCOME_CANCELLED)) {
+	if (!useless && (!was_overtaken(attempt) || outcome != BID_OUTCOME_CANCELLED)) {
 		decide(attempt, outcome, text);
 		return;
 	}
 	bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
-	bid_scheduler_leave(attempt, false);
-	bid_scheduler_step(download);
+	bid_scheduler_leave(attempt, BID_EVENT_LEFT);
 }
 
 /* How many bytes are to be examined and brought to the disk? To evict takes longer than any. */
@@ -222,7 +220,8 @@ void *bid_broker_run_worker(void *user)
 		download = attempt->download;
 		download->decided_on = true;
 		bid_download_ref(download);
-		useless = download->state != BID_DOWNLOAD_RUNNING || download->cancelled || broker->ending;
+		useless = broker->ending ||
+			  (download->machine.state != BID_DOWNLOAD_RUNNING && download->machine.state != BID_DOWNLOAD_GIVEN_UP);
 		pthread_mutex_unlock(&broker->lock);
 		take(attempt, useless);
 		pthread_mutex_lock(&broker->lock);

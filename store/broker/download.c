@@ -12,6 +12,10 @@
 #include "broker/fallback.h"
 #include "broker/request.h"
 
+static void time_out(void *download);
+static void end_wait(void *waiter);
+static void end_linger(struct bid_download *download);
+
 /* Downloads are few and short-lived: nobody can fill a chain for long, so no seed. */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
 {
@@ -36,7 +40,7 @@ static void download_free(struct bid_download *download)
 	}
 	bid_request_release(&download->request);
 	free(download->texts);
-	free(download->candidates);
+	free(download->machine.candidates);
 	free(download);
 }
 
@@ -48,18 +52,19 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	if (!download)
 		return NULL;
 	download->texts = calloc(broker->n_sources, sizeof(*download->texts));
-	download->candidates = calloc(broker->n_sources, sizeof(*download->candidates));
-	if (!download->texts || !download->candidates) {
+	download->machine.candidates = calloc(broker->n_sources, sizeof(*download->machine.candidates));
+	if (!download->texts || !download->machine.candidates) {
 		download_free(download);
 		return NULL;
 	}
 	download->broker = broker;
 	download->request = bid_request_keep(request);
 	download->started_ms = bid_clock_ms();
-	download->max_parallel = 1;
+	download->machine.max_parallel = 1;
+	download->timer = (struct bid_timer){ .fn = time_out, .user = download };
+	download->hedge = (struct bid_timer){ .fn = bid_scheduler_time_out, .user = download };
 	download->refs = 1;
 	TAILQ_INIT(&download->waiters);
-	TAILQ_INIT(&download->attempts);
 
 	download->next = *at;
 	*at = download;
@@ -90,8 +95,7 @@ void bid_download_put(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Let nobody join @download from here on: the next who comes starts another. Under the lock. */
-static void retire(struct bid_download *download)
+void bid_download_retire(struct bid_download *download)
 {
 	struct bid_download **at = bucket(download->broker, &download->request);
 
@@ -103,24 +107,9 @@ static void retire(struct bid_download *download)
 	download->joinable = false;
 }
 
-bool bid_download_cancellable(const struct bid_download *download)
-{
-	const struct bid_attempt *attempt;
-
-	/* what a source has delivered is decided on: it may be kept, for who comes next */
-	for (attempt = TAILQ_FIRST(&download->attempts); attempt; attempt = TAILQ_NEXT(attempt, link))
-		if (attempt->state == BID_ATTEMPT_DECIDING)
-			return false;
-	return (download->state == BID_DOWNLOAD_RUNNING || download->state == BID_DOWNLOAD_LOCKED) && !download->cancelled;
-}
-
 void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels)
 {
-	if (!bid_download_cancellable(download))
-		return;
-	download->cancelled = true;
-	retire(download);
-	bid_scheduler_stop(download, NULL, cancels);
+	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE, cancels);
 }
 
 bool bid_download_abandoned(const struct bid_download *download)
@@ -128,23 +117,12 @@ bool bid_download_abandoned(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->timed_out;
 }
 
-static void close_window(struct bid_download *download)
-{
-	if (download->windowed)
-		TAILQ_REMOVE(&download->broker->windows, download, timer);
-	download->windowed = false;
-}
-
 static void open_window(struct bid_download *download, int64_t now)
 {
 	struct bid_broker *broker = download->broker;
 
-	close_window(download);
 	download->until_ms = now + broker->config.wait_ms;
-	download->windowed = true;
-	TAILQ_INSERT_TAIL(&broker->windows, download, timer);
-	if (TAILQ_FIRST(&broker->windows) == download)
-		pthread_cond_signal(&broker->has_time);
+	bid_broker_arm(broker, &download->timer, download->until_ms);
 }
 
 /* May somebody who comes now wait for @download? */
@@ -161,20 +139,6 @@ static bool admit(struct bid_download *download, int64_t now)
 	return true;
 }
 
-static void limit(struct bid_broker *broker, struct bid_waiter *waiter)
-{
-	struct bid_waiter *before = TAILQ_LAST(&broker->limited, bid_waiters);
-
-	while (before && before->until_ms > waiter->until_ms)
-		before = TAILQ_PREV(before, bid_waiters, limit);
-	if (before)
-		TAILQ_INSERT_AFTER(&broker->limited, before, waiter, limit);
-	else
-		TAILQ_INSERT_HEAD(&broker->limited, waiter, limit);
-	if (TAILQ_FIRST(&broker->limited) == waiter)
-		pthread_cond_signal(&broker->has_time);
-}
-
 static void queue(struct bid_download *download, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
@@ -183,8 +147,9 @@ static void queue(struct bid_download *download, struct bid_waiter *waiter)
 	TAILQ_INSERT_TAIL(&download->waiters, waiter, link);
 	download->n_waiters++;
 	download->broker->n_waiting++;
+	waiter->limit = (struct bid_timer){ .fn = end_wait, .user = waiter };
 	if (waiter->until_ms)
-		limit(download->broker, waiter);
+		bid_broker_arm(download->broker, &waiter->limit, waiter->until_ms);
 }
 
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
@@ -194,8 +159,8 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 	struct bid_download *download = find(broker, request);
 	int error;
 
-	if (download && download->state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
-		bid_download_end_linger(download);
+	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
+		end_linger(download);
 		download = NULL;
 	}
 	if (!download) {
@@ -210,7 +175,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 		return -EINPROGRESS;
 	}
 
-	if (download->state == BID_DOWNLOAD_ENDED) {
+	if (download->machine.state == BID_DOWNLOAD_ENDED) {
 		error = download->error;
 	} else if (admit(download, now)) {
 		queue(download, waiter);
@@ -237,8 +202,7 @@ void bid_download_leave(struct bid_waiter *waiter)
 	struct bid_download *download = waiter->download;
 
 	TAILQ_REMOVE(&download->waiters, waiter, link);
-	if (waiter->until_ms)
-		TAILQ_REMOVE(&download->broker->limited, waiter, limit);
+	bid_timer_disarm(&waiter->limit);
 	waiter->download = NULL;
 	download->n_waiters--;
 	download->broker->n_waiting--;
@@ -321,21 +285,19 @@ static void settle(struct bid_download *download, int error, struct bid_waiters 
 {
 	struct bid_broker *broker = download->broker;
 
-	close_window(download);
+	bid_timer_disarm(&download->timer);
 	bid_download_take_waiters(download, waiters);
 	TAILQ_REMOVE(&broker->downloads, download, link);
 	broker->n_downloads--;
-	download->state = BID_DOWNLOAD_ENDED;
+	download->machine.state = BID_DOWNLOAD_ENDED;
 	download->error = error;
 
 	if (error == 0 || !download->joinable || broker->ending) {
-		retire(download);
+		bid_download_retire(download);
 		bid_download_unref(download);
 	} else {
 		download->until_ms = bid_clock_ms() + BID_DOWNLOAD_LINGER;
-		TAILQ_INSERT_TAIL(&broker->lingering, download, timer);
-		if (TAILQ_FIRST(&broker->lingering) == download)
-			pthread_cond_signal(&broker->has_time);
+		bid_broker_arm(broker, &download->timer, download->until_ms);
 	}
 	if (broker->n_downloads == 0)
 		pthread_cond_broadcast(&broker->idle);
@@ -354,7 +316,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_ref(download);
-	bid_scheduler_stop(download, NULL, &cancels);
+	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
 	settle(download, error, &waiters);
 	held = bid_lock_wait_end(download);
 	pthread_mutex_unlock(&broker->lock);
@@ -369,37 +331,27 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 
 void bid_download_claim(struct bid_download *download)
 {
+	struct bid_cancel_list cancels = { 0 };
+
 	pthread_mutex_lock(&download->broker->lock);
-	download->state = BID_DOWNLOAD_ENDING;
+	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
 	pthread_mutex_unlock(&download->broker->lock);
-}
-
-/* Under the lock. */
-static bool is_sent(const struct bid_download *download)
-{
-	const struct bid_attempt *attempt = TAILQ_FIRST(&download->attempts);
-
-	while (attempt && !attempt->sent)
-		attempt = TAILQ_NEXT(attempt, link);
-	return attempt;
+	bid_cancel_list_run(&cancels);
 }
 
 /* If the last who waited has gone, what was not even sent has no turn to wait for any more. Under the lock. */
 static void give_up_unsent(struct bid_download *download, struct bid_cancel_list *cancels)
 {
-	if (download->n_waiters > 0 || !bid_download_cancellable(download) || is_sent(download))
-		return;
-	download->given_up = true;
-	bid_scheduler_stop(download, NULL, cancels);
+	if (download->n_waiters == 0)
+		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, cancels);
 }
 
-void bid_download_end_window(struct bid_download *download)
+static void end_window(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct bid_cancel_list cancels = { 0 };
 
-	close_window(download);
 	download->timed_out |= download->n_waiters > 0;
 	bid_download_take_waiters(download, &waiters);
 	give_up_unsent(download, &cancels);
@@ -413,8 +365,10 @@ void bid_download_end_window(struct bid_download *download)
 	bid_download_unref(download);
 }
 
-void bid_download_end_wait(struct bid_waiter *waiter)
+/* The wait of a waiter who has an end of his own is over. Under the lock, which is released while he is answered. */
+static void end_wait(void *user)
 {
+	struct bid_waiter *waiter = user;
 	struct bid_download *download = waiter->download;
 	struct bid_broker *broker = download->broker;
 	struct bid_cancel_list cancels = { 0 };
@@ -423,8 +377,8 @@ void bid_download_end_wait(struct bid_waiter *waiter)
 	download->timed_out = true;
 	give_up_unsent(download, &cancels);
 	/* the window is still open: who comes in it may wait, but for another */
-	if (download->given_up)
-		retire(download);
+	if (download->machine.state == BID_DOWNLOAD_GIVEN_UP)
+		bid_download_retire(download);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
@@ -435,11 +389,35 @@ void bid_download_end_wait(struct bid_waiter *waiter)
 	bid_download_unref(download);
 }
 
-void bid_download_end_linger(struct bid_download *download)
+static void end_linger(struct bid_download *download)
 {
-	TAILQ_REMOVE(&download->broker->lingering, download, timer);
-	retire(download);
+	bid_timer_disarm(&download->timer);
+	bid_download_retire(download);
 	bid_download_unref(download);
+}
+
+/* The window or the lingering is over. Under the lock, which may be released meanwhile. */
+static void time_out(void *user)
+{
+	struct bid_download *download = user;
+
+	if (download->machine.state == BID_DOWNLOAD_ENDED)
+		end_linger(download);
+	else
+		end_window(download);
+}
+
+void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request)
+{
+	struct bid_download *download, *next;
+
+	for (size_t i = 0; i < BID_DOWNLOAD_BUCKETS; i++)
+		for (download = broker->buckets[i]; download; download = next) {
+			next = download->next;
+			if (download->machine.state == BID_DOWNLOAD_ENDED &&
+			    (!request || bid_request_equal(&download->request, request)))
+				end_linger(download);
+		}
 }
 
 void bid_download_start(struct bid_download *download, bool look)
@@ -450,7 +428,7 @@ void bid_download_start(struct bid_download *download, bool look)
 
 	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
 		bid_scheduler_line_up(download);
-		bid_scheduler_step(download);
+		bid_scheduler_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
 		/* the files that came meanwhile prove that there is no such section anywhere */
 		if (r == -ENODATA)

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A download: one request that is being asked of the sources, and everybody who waits for it. Whom it asks, and when, is decided by
- * scheduler.c; what is asked of one source is an attempt (attempt.h).
- *
- *   RUNNING    sources are asked, or are about to be
- *   LOCKED  another process fetches the same: nobody is asked (lock_waiter.h)
- *   ENDING    one thread knows the result, and makes it known
- *   ENDED     the result is known; an unhappy one lingers a moment
+ * A download: one request that sources are asked for, and everybody who waits for it. What becomes of it, and whom it asks, the
+ * machine knows (machine.h); scheduler.c runs that. An attempt (attempt.h) asks one source.
  *
  * The wait. A kernel may look one name up for many callers one after the other, so waits are counted per download and not per
  * caller: a window of wait_ms opens with the first waiter, and all who come before it ends are sent away when it ends. What has not
  * even been sent by then is given up: it would only take the turns of those that are waited for. Who comes
  * within BID_WINDOW_GRACE after it is sent away at once; who comes later opens a new window. For the same reason a download that
- * ended without the artifact lingers for BID_FLIGHT_LINGER, so that 200 queued lookups do not become 200 tries.
+ * ended without the artifact lingers for BID_DOWNLOAD_LINGER, so that 200 queued lookups do not become 200 tries.
  */
 #ifndef BID_BROKER_DOWNLOAD_H
 #define BID_BROKER_DOWNLOAD_H
@@ -24,29 +19,6 @@
 #define BID_WINDOW_GRACE    250 /* ms */
 #define BID_DOWNLOAD_LINGER 250 /* ms */
 
-enum bid_download_state {
-	BID_DOWNLOAD_RUNNING,
-	BID_DOWNLOAD_LOCKED,
-	BID_DOWNLOAD_ENDING,
-	BID_DOWNLOAD_ENDED,
-};
-
-enum bid_candidate_state {
-	BID_CANDIDATE_READY, /* can be asked */
-	BID_CANDIDATE_RUNNING,
-	BID_CANDIDATE_DONE, /* has said something: a verdict */
-};
-
-/* A source in the race of one download. */
-struct bid_candidate {
-	size_t source;
-	enum bid_candidate_state state;
-	bool overtaken; /* it was asked, and another one delivers */
-	unsigned overtaken_ms; /* after how long */
-	bool behind; /* and it was no faster: it is not asked again as long as anything comes */
-	unsigned broken; /* bodies of it that broke off */
-};
-
 struct bid_download {
 	struct bid_broker *broker;
 	struct bid_request request;
@@ -54,34 +26,22 @@ struct bid_download {
 
 	/* under the broker's lock */
 	unsigned refs; /* one for the broker, until the download left its lists; one for whoever answers waiters */
-	enum bid_download_state state;
-	struct bid_attempts attempts; /* that are not over */
-	unsigned n_running; /* of them those that have not lost */
-	unsigned n_begun; /* of those the ones whose headers came */
-	unsigned max_parallel; /* how many may race */
-	bool slow; /* all that comes is: another may be asked all the same */
-	int64_t hedge_at_ms; /* when that is looked at, or max_parallel grows; while timed */
-	bool timed; /* in the broker's list of races */
+	struct bid_machine machine; /* its candidates are owned */
 	bool decided_on; /* by a commit worker: one at a time */
 	bool joinable; /* in the broker's buckets */
-	bool cancelled; /* nobody wants it: it ends with the next step, and nobody can join it */
 	bool wanted; /* somebody has waited for it, at least for a while */
 	bool timed_out; /* somebody was sent away, and may come back for it */
-	bool given_up; /* everybody was, and nobody was even asked: it ends with the next step */
 	bool no_room; /* a source has it, and there is no room for as much as it says */
 	bool offline; /* a source was not asked because the broker was told to ask none */
-	bool windowed; /* in the broker's list of windows */
 	int error; /* when ENDED */
 	int64_t until_ms; /* the end of the last window; when ENDED, of the lingering */
 	struct bid_waiters waiters;
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
-	TAILQ_ENTRY(bid_download) timer; /* in windows or lingering */
-	TAILQ_ENTRY(bid_download) hedge; /* in races */
+	struct bid_timer timer; /* the end of the window, or of the lingering */
+	struct bid_timer hedge; /* when another source is asked beside those that are */
 	struct bid_lock_wait lock_wait;
-	struct bid_candidate *candidates; /* in the order to ask; owned */
-	size_t n_candidates;
 	char (*texts)[BID_TEXT_MAX]; /* of the verdicts; owned */
 	/* for everybody */
 	_Atomic size_t n_reports; /* entries below it do not change any more */
@@ -129,8 +89,8 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		       struct bid_download *download);
 
 /*
- * The result is known: nobody but the caller ends @download from here on. By the commit worker while the attempt that it decides
- * on is in the race, or before the first source is asked; nobody else can end it then. Without the lock.
+ * The result is known: nobody but the caller ends @download from here on, and what else is being asked for it is cancelled. By the
+ * commit worker while the attempt that it decides on is not over, or before the first source is asked. Without the lock.
  */
 void bid_download_claim(struct bid_download *download);
 
@@ -140,14 +100,11 @@ void bid_download_claim(struct bid_download *download);
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 
-/* A window of @download is over. Under the lock, which is released while the waiters are answered. */
-void bid_download_end_window(struct bid_download *download);
+/* Let nobody join @download from here on: the next who comes starts another. Under the lock. */
+void bid_download_retire(struct bid_download *download);
 
-/* The wait of @waiter, who has an end of his own, is over. Under the lock, which is released while he is answered. */
-void bid_download_end_wait(struct bid_waiter *waiter);
-
-/* The lingering is over. Under the lock. */
-void bid_download_end_linger(struct bid_download *download);
+/* End the lingering of all results, or of that for @request. Under the lock. */
+void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request);
 
 /* Both under the lock. */
 void bid_download_ref(struct bid_download *download);
@@ -156,10 +113,7 @@ void bid_download_unref(struct bid_download *download);
 /* bid_download_unref() without the lock. */
 void bid_download_put(struct bid_download *download);
 
-/* Can @download be ended from outside: is nobody deciding on it, or has ended it already? Under the lock. */
-bool bid_download_cancellable(const struct bid_download *download);
-
-/* Nobody wants @download: if it can be ended, retire it, and end what it asks. Under the lock. */
+/* Nobody wants @download: if it can be ended, let nobody join it, and end what it asks. Under the lock. */
 void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels);
 
 /* prefetch.c */

@@ -10,6 +10,8 @@
 
 #include <bid/broker.h>
 
+#include "base/timer.h"
+
 struct bid_download;
 struct bid_fallback;
 
@@ -32,7 +34,7 @@ struct bid_waiter {
 	struct bid_download *download; /* while QUEUED; it stays as long as it has waiters */
 	struct bid_fallback *fallback; /* of who waits for a section: what is asked for in its place; owned, else NULL */
 	int64_t until_ms; /* the end of its wait, however much is asked for in it; 0 if it ends with its download's window */
-	TAILQ_ENTRY(bid_waiter) limit; /* while QUEUED, with an end of its own: in the broker's list of those */
+	struct bid_timer limit; /* armed while QUEUED, with an end of its own */
 	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in the list of those who are being answered */
 };
 

@@ -37,7 +37,6 @@ bool bid_lock_wait(struct bid_download *download)
 		return true;
 	download->lock_wait.since_ms = bid_clock_ms();
 	pthread_mutex_lock(&broker->lock);
-	download->state = BID_DOWNLOAD_LOCKED;
 	TAILQ_INSERT_TAIL(&broker->lock_waits, download, lock_wait.link);
 	broker->n_lock_waits++;
 	pthread_cond_signal(&broker->has_lock_wait);
@@ -81,7 +80,7 @@ static bool still_busy(struct bid_download *download)
 /* Under the lock, which is released meanwhile. */
 static void try(struct bid_broker *broker, struct bid_download *download)
 {
-	bool over = download->cancelled || download->given_up || broker->ending || bid_download_abandoned(download);
+	bool over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || bid_download_abandoned(download);
 
 	TAILQ_REMOVE(&broker->lock_waits, download, lock_wait.link);
 	pthread_mutex_unlock(&broker->lock);
@@ -91,7 +90,6 @@ static void try(struct bid_broker *broker, struct bid_download *download)
 		TAILQ_INSERT_TAIL(&broker->lock_waits, download, lock_wait.link);
 		return;
 	}
-	download->state = BID_DOWNLOAD_RUNNING;
 	download->lock_wait.waited_ms = (unsigned)(bid_clock_ms() - download->lock_wait.since_ms);
 	broker->n_lock_waits--;
 	pthread_mutex_unlock(&broker->lock);

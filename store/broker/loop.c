@@ -37,22 +37,22 @@ size_t bid_loop_look(struct bid_download *download, struct bid_cancel_list *canc
 	struct bid_broker *broker = download->broker;
 	int64_t turn = broker->config.hedge_ms, now = bid_clock_ms();
 	size_t due = BID_LOOP_NONE;
-	struct bid_attempt *attempt;
 
-	for (attempt = TAILQ_FIRST(&download->attempts); attempt && broker->config.loops; attempt = TAILQ_NEXT(attempt, link)) {
-		struct bid_loop *loop = &broker->sources[attempt->source].loop;
-		int64_t silent = now - attempt->started_ms;
+	for (size_t i = 0; i < download->machine.n && broker->config.loops; i++) {
+		const struct bid_candidate *candidate = &download->machine.candidates[i];
+		struct bid_source_state *state = &broker->sources[candidate->source];
+		struct bid_attempt *attempt = candidate->attempt;
+		int64_t silent;
 
 		/* servers elsewhere get no requests that nobody made */
-		if (!broker->sources[attempt->source].source->near)
+		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || !state->source->near)
 			continue;
-		if (!attempt->sent || attempt->begun || attempt->cancelled || attempt->state != BID_ATTEMPT_RUNNING)
-			continue;
-		if (silent >= LOOP_TURNS * turn && now - loop->heard_ms < LOOP_KNOWN_MS) {
-			attempt->looped = attempt->cancelled = true;
-			bid_cancel_list_add(cancels, attempt);
-		} else if (silent >= turn && now - loop->asked_ms >= LOOP_ASK_MS && !loop->asking) {
-			due = attempt->source;
+		silent = now - attempt->started_ms;
+		if (silent >= LOOP_TURNS * turn && now - state->loop.heard_ms < LOOP_KNOWN_MS) {
+			attempt->looped = true;
+			bid_scheduler_take(download, BID_EVENT_LOOPED, i, cancels);
+		} else if (silent >= turn && now - state->loop.asked_ms >= LOOP_ASK_MS && !state->loop.asking) {
+			due = candidate->source;
 		}
 	}
 	if (due != BID_LOOP_NONE) {

@@ -20,7 +20,7 @@ static void end_unsent(struct bid_broker *broker)
 	pthread_mutex_lock(&broker->lock);
 	cancels = calloc(broker->n_downloads + 1, sizeof(*cancels));
 	for (download = TAILQ_FIRST(&broker->downloads); download && cancels; download = TAILQ_NEXT(download, link))
-		bid_scheduler_stop_unsent(download, &cancels[n++]);
+		bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE, &cancels[n++]);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (!cancels)
@@ -33,11 +33,8 @@ static void end_unsent(struct bid_broker *broker)
 /* That nobody was asked is no answer to who comes from now on. */
 static void end_lingering(struct bid_broker *broker)
 {
-	struct bid_download *download;
-
 	pthread_mutex_lock(&broker->lock);
-	while ((download = TAILQ_FIRST(&broker->lingering)))
-		bid_download_end_linger(download);
+	bid_download_end_lingering(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 

@@ -4,21 +4,6 @@
 #include "base/log.h"
 #include "broker/download.h"
 
-/* What an earlier try came to lingers for a moment, to be given to late comers. */
-static void end_lingering(struct bid_broker *broker, const struct bid_request *request)
-{
-	struct bid_download *download, *next;
-
-	pthread_mutex_lock(&broker->lock);
-	for (download = TAILQ_FIRST(&broker->lingering); download; download = next) {
-		next = TAILQ_NEXT(download, timer);
-		if (download->request.kind == request->kind && bid_id_equal(&download->request.id, &request->id) &&
-		    bid_detail_equal(download->request.detail, request->detail))
-			bid_download_end_linger(download);
-	}
-	pthread_mutex_unlock(&broker->lock);
-}
-
 static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
 {
 	for (size_t i = 0; i < broker->n_sources; i++)
@@ -26,7 +11,10 @@ static void refresh(struct bid_broker *broker, const struct bid_request *request
 	bid_negative_forget(&broker->negative, request, BID_NEGATIVE_ALL);
 	if (accept)
 		bid_negative_add(&broker->negative, request, BID_NEGATIVE_ALL, BID_OUTCOME_FOUND);
-	end_lingering(broker, request);
+	/* what an earlier try came to lingers for a moment, to be given to late comers */
+	pthread_mutex_lock(&broker->lock);
+	bid_download_end_lingering(broker, request);
+	pthread_mutex_unlock(&broker->lock);
 }
 
 int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)

@@ -89,8 +89,7 @@ static void judge(const struct bid_attempt *attempt, enum bid_outcome outcome)
 	unsigned strikes = state->stats.strikes;
 
 	if (outcome == BID_OUTCOME_FOUND && (strikes == 0 || bid_kind_is_elf(attempt->download->request.kind))) {
-		if (!attempt->slow)
-			broker->preferred = attempt->source;
+		broker->preferred = attempt->source;
 		state->stats.strikes = 0;
 		state->benched_until_ms = 0;
 	} else if ((outcome == BID_OUTCOME_ABSENT || outcome == BID_OUTCOME_FOUND) && attempt->probe) {
@@ -110,7 +109,7 @@ static bool add_report(struct bid_download *download, const struct bid_report *r
 	size_t n = download->n_reports;
 
 	/* but for one that was overtaken while it was started, and then could not be */
-	if (n == download->n_candidates)
+	if (n == download->machine.n)
 		return false;
 	snprintf(download->texts[n], sizeof(download->texts[n]), "%s", report->text);
 	download->reports[n] = *report;
@@ -133,11 +132,11 @@ void bid_download_report_overtaken(struct bid_download *download, size_t winner)
 
 	snprintf(text, sizeof(text), "%s was faster", broker->sources[winner].source->name);
 	pthread_mutex_lock(&broker->lock);
-	for (size_t i = 0; i < download->n_candidates; i++) {
-		const struct bid_candidate *candidate = &download->candidates[i];
+	for (size_t i = 0; i < download->machine.n; i++) {
+		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
 		/* one that has said something has its verdict, but for the winner, who is told of already */
-		if (!candidate->overtaken || candidate->state == BID_CANDIDATE_DONE || candidate->source == winner)
+		if (!candidate->overtaken || candidate->state == BID_ATTEMPT_OVER || candidate->source == winner)
 			continue;
 		add_report(download, &(struct bid_report){
 					     .source = broker->sources[candidate->source].source->name,

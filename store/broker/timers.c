@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The timer thread: sends waiters away when their window is over, forgets lingering results, and lets another
- * source join a race. */
-#include "broker/download.h"
-
+/* The timer thread: it calls what has come to its time, under the broker's lock. */
 #include <time.h>
 
 #include "base/clock.h"
+#include "broker/broker.h"
+
+void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms)
+{
+	bid_timer_arm(&broker->timers, timer, at_ms);
+	if (broker->timers.first == timer)
+		pthread_cond_signal(&broker->has_time);
+}
 
 static void sleep_until(struct bid_broker *broker, int64_t ms)
 {
@@ -20,33 +25,16 @@ void *bid_broker_run_timers(void *user)
 
 	pthread_mutex_lock(&broker->lock);
 	while (!broker->stopping) {
-		struct bid_download *window = TAILQ_FIRST(&broker->windows);
-		struct bid_waiter *limited = TAILQ_FIRST(&broker->limited);
-		struct bid_download *linger = TAILQ_FIRST(&broker->lingering);
-		struct bid_download *hedge = TAILQ_FIRST(&broker->hedges);
-		int64_t now = bid_clock_ms(), next = INT64_MAX;
+		struct bid_timer *timer = broker->timers.first;
 
-		if (window)
-			next = window->until_ms;
-		if (limited && limited->until_ms < next)
-			next = limited->until_ms;
-		if (linger && linger->until_ms < next)
-			next = linger->until_ms;
-		if (hedge && hedge->hedge_at_ms < next)
-			next = hedge->hedge_at_ms;
-
-		if (window && window->until_ms <= now)
-			bid_download_end_window(window);
-		else if (limited && limited->until_ms <= now)
-			bid_download_end_wait(limited);
-		else if (linger && linger->until_ms <= now)
-			bid_download_end_linger(linger);
-		else if (hedge && hedge->hedge_at_ms <= now)
-			bid_scheduler_time_out(hedge);
-		else if (next != INT64_MAX)
-			sleep_until(broker, next);
-		else
+		if (!timer) {
 			pthread_cond_wait(&broker->has_time, &broker->lock);
+		} else if (timer->at_ms > bid_clock_ms()) {
+			sleep_until(broker, timer->at_ms);
+		} else {
+			bid_timer_disarm(timer);
+			timer->fn(timer->user);
+		}
 	}
 	pthread_mutex_unlock(&broker->lock);
 	return NULL;

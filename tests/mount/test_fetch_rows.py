@@ -48,7 +48,7 @@ def test_killed_in_the_body(mount, faults, place, store, size):
 
 
 def test_a_slow_body(mount, faults, place):
-    """What comes slowly is had from another server, which is asked first from then on; what does not is fetched once."""
+    """What begins slowly is had from another server, which is asked first from then on; what does not is fetched once."""
     original, numbers = programs.small(place / "app"), itertools.count()
     slow, quick = faults("slow:60000", root=place / "slow"), faults(root=place / "quick")
     m = mount(f"url={slow.url}", f"url={quick.url}", "wait=60")
@@ -69,7 +69,7 @@ def test_a_slow_body(mount, faults, place):
     # ten seconds from the slow one
     assert fetched(600 << 10) == (1, 1)
     assert [source.get("found", 0) for source in m.status()["sources"]] == [0, 1]
-    # who does not answer within 300 ms, or stops in the middle, is not alone any more
+    # a server that delivers is asked alone
     for _ in range(2):
         only_from_quick(600 << 10)
     # at a rate that will do for it, and takes two seconds

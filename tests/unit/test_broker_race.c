@@ -49,6 +49,14 @@ static void wait_for_race_with(struct scene *scene, struct held_source *held)
 	scene_hedge_ms(scene, BID_HEDGE_NEVER);
 }
 
+static bool is_preferred(struct scene *scene, size_t source)
+{
+	struct bid_source_stats stats;
+
+	assert_int_equal(bid_broker_source_stats(scene->broker, source, &stats), 0);
+	return stats.preferred;
+}
+
 static void test_a_silent_one_is_overtaken(void **state)
 {
 	struct scene *scene = *state;
@@ -77,6 +85,7 @@ static void test_a_silent_one_is_overtaken(void **state)
 	assert_int_equal(source_memory_asked(third), 0);
 
 	/* who delivered last is asked first */
+	assert_true(is_preferred(scene, 1));
 	scene_hedge_ms(scene, BID_HEDGE_NEVER);
 	assert_int_equal(fetch(scene, &other, NULL), 0);
 	assert_int_equal(first->asked, 1);
@@ -93,8 +102,6 @@ static void test_nobody_is_asked_beside_one_that_answers(void **state)
 	first = scene_held(scene, "first");
 	second = scene_memory(scene, "second");
 	held_elf(first, 0xa);
-	/* what is left is little, however long the first is held */
-	first->first_len = first->body_len - 4096;
 	put_elf(second, 0xa, 0xa);
 	call = race_from_headers(scene, first);
 	sleep_ms(5 * RACE);
@@ -102,134 +109,6 @@ static void test_nobody_is_asked_beside_one_that_answers(void **state)
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
 	assert_int_equal(source_memory_asked(second), 0);
-}
-
-static bool is_preferred(struct scene *scene, size_t source)
-{
-	struct bid_source_stats stats;
-
-	assert_int_equal(bid_broker_source_stats(scene->broker, source, &stats), 0);
-	return stats.preferred;
-}
-
-/* Let @held tell of a file that, with no more than the half of what it has, would take long. */
-static void be_slow(struct held_source *held)
-{
-	held_elf(held, 0xa);
-	held->announce = 1 << 30;
-	held_hold(held, HOLD_MIDDLE);
-}
-
-/* Quick with its headers, and slow with what follows them. */
-static void test_a_slow_one_is_overtaken(void **state)
-{
-	struct scene *scene = *state;
-	struct bid_request other = elf_of(0xb);
-	struct held_source *first;
-	struct bid_source *second;
-	struct call *call;
-
-	scene_broker(scene, &patient);
-	first = scene_held(scene, "first");
-	be_slow(first);
-	second = scene_memory(scene, "second");
-	put_elf(second, 0xa, 0xa);
-	put_elf(second, 0xb, 0xb);
-	call = race_from_headers(scene, first);
-	assert_int_equal(call_wait(call), 0);
-	assert_content(call->fd, 0xa);
-	held_wait_done(first, 1);
-	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(call->n_reports, 2);
-	assert_string_equal(call->sources[0], "second");
-	assert_int_equal(call->outcomes[1], BID_OUTCOME_CANCELLED);
-	assert_string_equal(call->texts[1], "second was faster");
-	assert_true(is_preferred(scene, 1));
-	scene_hedge_ms(scene, BID_HEDGE_NEVER);
-	assert_int_equal(fetch(scene, &other, NULL), 0);
-	assert_int_equal(first->asked, 1);
-}
-
-/* ... by one that has more bytes, and not sooner: until then it may be the one that delivers. But it is not preferred for that. */
-static void test_a_slow_one_delivers(void **state)
-{
-	struct scene *scene = *state;
-	struct held_source *second, *third;
-	struct call *call;
-
-	scene_broker(scene, &patient);
-	scene_memory(scene, "first");
-	second = scene_held(scene, "second");
-	be_slow(second);
-	second->announce = 0;
-	second->no_head = true;
-	third = silent(scene, "third");
-	call = race_from_headers(scene, second);
-	held_wait(third, 1);
-	assert_int_equal(second->cancels, 0);
-	held_hold(second, HOLD_NOWHERE);
-	assert_int_equal(call_wait(call), 0);
-	assert_content(call->fd, 0xa);
-	held_wait_done(third, 1);
-	assert_int_equal(third->ended, BID_OUTCOME_CANCELLED);
-	assert_true(is_preferred(scene, 0));
-}
-
-/* That it is the right file does not end the race, if it was seen to be slow by then. */
-static void test_a_slow_one_is_the_right_one(void **state)
-{
-	struct scene *scene = *state;
-	struct held_source *first, *second;
-	struct call *call;
-
-	scene_broker(scene, &patient);
-	first = scene_held(scene, "first");
-	be_slow(first);
-	first->first_len = BID_HEAD_MAX / 2;
-	assert_true(first->body_len > BID_HEAD_MAX);
-	second = silent(scene, "second");
-	held_elf(second, 0xa);
-	call = race_from_headers(scene, first);
-	wait_for_race_with(scene, second);
-	held_hold(first, HOLD_END);
-	held_wait(first, 3);
-	assert_int_equal(second->cancels, 0);
-	held_hold(second, HOLD_NOWHERE);
-	assert_int_equal(call_wait(call), 0);
-	assert_content(call->fd, 0xa);
-	held_wait_done(first, 1);
-	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
-}
-
-/* Behind a slow link of our own all are slow: who cannot overtake is ended, and is asked again only if the first breaks off. */
-static void test_one_that_is_no_faster_is_ended(void **state)
-{
-	struct scene *scene = *state;
-	struct held_source *first, *second;
-	struct call *call;
-
-	scene_broker(scene, &patient);
-	first = scene_held(scene, "first");
-	be_slow(first);
-	second = silent(scene, "second");
-	held_elf(second, 0xa);
-	second->announce = 1 << 30;
-	/* enough to see that it is the right file, but less than the first has */
-	second->first_len = BID_HEAD_MAX + 4096;
-	assert_true(first->body_len / 2 > second->first_len);
-	call = race_from_headers(scene, first);
-	held_hold(second, HOLD_MIDDLE);
-	held_wait_done(second, 1);
-	assert_int_equal(second->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(first->cancels, 0);
-	sleep_ms(5 * RACE);
-	assert_int_equal(second->asked, 1);
-	second->announce = 0;
-	held_hold(second, HOLD_NOWHERE);
-	held_hold(first, HOLD_NOWHERE);
-	assert_int_equal(call_wait(call), 0);
-	assert_content(call->fd, 0xa);
-	assert_int_equal(second->asked, 2);
 }
 
 static void test_one_after_the_other_on_request(void **state)
@@ -494,72 +373,25 @@ static void test_absence_needs_the_silent_one_too(void **state)
 	assert_int_equal(find(scene, &other, NULL), -EINPROGRESS);
 }
 
-static void test_not_more_than_three_at_once(void **state)
+/* As long as all say nothing, one more is asked: any may be the one that answers. */
+static void test_the_last_of_many_delivers_while_the_others_are_silent(void **state)
 {
 	struct scene *scene = *state;
 	struct bid_request request = elf_of(0xa);
-	struct held_source *candidates[3], *fourth;
-	struct call *call;
-	const unsigned step = 5 * RACE;
-	unsigned asked;
-	int64_t begun;
-
-	scene_broker(scene, &(struct bid_broker_config){ .hedge_ms = step });
-	for (int i = 0; i < 3; i++)
-		candidates[i] = silent(scene, "runner");
-	fourth = silent(scene, "fourth");
-	begun = now_ms();
-	call = call_for(scene, &request);
-	for (int i = 0; i < 3; i++)
-		held_wait_asked(candidates[i], 1);
-	sleep_ms(2 * step);
-	asked = fourth->asked;
-	/* later than that they may have left their places, as in the next test */
-	if (now_ms() - begun < BID_PARALLEL_SILENT * step)
-		assert_int_equal(asked, 0);
-	else
-		print_message("too late to be judged\n");
-	held_hold(candidates[1], HOLD_NOWHERE);
-	held_wait_asked(fourth, 1);
-
-	/* who gives up ends all of them */
-	bid_broker_cancel(scene->broker, call->ticket);
-	assert_int_equal(call_wait(call), -EINTR);
-	wait_for_no_downloads(scene);
-	assert_int_equal(candidates[0]->cancels + candidates[2]->cancels + fourth->cancels, 3);
-}
-
-/* ... but not for as long as those that say nothing are waited for: one that would answer may be behind them. */
-static void test_silent_ones_leave_their_places(void **state)
-{
-	struct scene *scene = *state;
-	struct bid_request request = elf_of(0xa);
-	struct held_source *candidates[2 * BID_PARALLEL_MOST];
-	struct bid_source *last;
+	struct held_source *others[9];
 	struct call *call;
 
 	scene_broker(scene, &racing);
-	for (int i = 0; i < BID_PARALLEL_MOST - 1; i++)
-		candidates[i] = silent(scene, "runner");
-	last = scene_memory(scene, "last");
-	put_elf(last, 0xa, 0xa);
+	for (int i = 0; i < 9; i++)
+		others[i] = silent(scene, "other");
+	put_elf(scene_memory(scene, "last"), 0xa, 0xa);
 	assert_int_equal(fetch(scene, &request, &call), 0);
 	assert_content(call->fd, 0xa);
-	for (int i = 0; i < BID_PARALLEL_MOST - 1; i++)
-		held_wait_done(candidates[i], 1);
-
-	/* there is an end to it */
-	request = elf_of(0xb);
-	for (int i = BID_PARALLEL_MOST - 1; i < 2 * BID_PARALLEL_MOST; i++)
-		candidates[i] = silent(scene, "runner");
-	call = call_for(scene, &request);
-	for (int i = 0; i < BID_PARALLEL_MOST; i++)
-		held_wait_asked(candidates[i], 2 - (i >= BID_PARALLEL_MOST - 1));
-	sleep_ms(2 * BID_PARALLEL_SILENT * RACE);
-	assert_int_equal(candidates[BID_PARALLEL_MOST]->asked, 0);
-	bid_broker_cancel(scene->broker, call->ticket);
-	assert_int_equal(call_wait(call), -EINTR);
-	wait_for_no_downloads(scene);
+	for (int i = 0; i < 9; i++) {
+		held_wait_done(others[i], 1);
+		assert_int_equal(others[i]->ended, BID_OUTCOME_CANCELLED);
+	}
+	assert_int_equal(call->n_reports, 10);
 }
 
 /* Many races that end in every order, some of them with callers who give up. */
@@ -608,10 +440,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scene_test(test_a_silent_one_is_overtaken),
 		scene_test(test_nobody_is_asked_beside_one_that_answers),
-		scene_test(test_a_slow_one_is_overtaken),
-		scene_test(test_a_slow_one_delivers),
-		scene_test(test_a_slow_one_is_the_right_one),
-		scene_test(test_one_that_is_no_faster_is_ended),
 		scene_test(test_one_after_the_other_on_request),
 		scene_test(test_the_winner_dies),
 		scene_test(test_the_winner_dies_before_the_loser_is_gone),
@@ -622,8 +450,7 @@ int main(void)
 		scene_test(test_a_deaf_loser),
 		scene_test(test_a_no_lets_the_next_one_in),
 		scene_test(test_absence_needs_the_silent_one_too),
-		scene_test(test_not_more_than_three_at_once),
-		scene_test(test_silent_ones_leave_their_places),
+		scene_test(test_the_last_of_many_delivers_while_the_others_are_silent),
 		scene_test(test_many_races),
 	};
 

@@ -202,9 +202,14 @@ static void test_all_of_it_is_one_wait(void **state)
 /* The wait of the one who asks for a section is over. */
 static void end_wait(struct scene *scene)
 {
+	struct bid_waiter *waiter;
+	uint32_t cursor = 0;
+
 	pthread_mutex_lock(&scene->broker->lock);
-	TAILQ_FIRST(&scene->broker->limited)->until_ms = 1;
-	pthread_cond_signal(&scene->broker->has_time);
+	do
+		waiter = bid_tickets_next(&scene->broker->tickets, &cursor);
+	while (!waiter->until_ms);
+	bid_broker_arm(scene->broker, &waiter->limit, 1);
 	pthread_mutex_unlock(&scene->broker->lock);
 }
 

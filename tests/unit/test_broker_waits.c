@@ -103,8 +103,8 @@ static int64_t window_end(struct scene *scene)
 	int64_t end;
 
 	pthread_mutex_lock(&scene->broker->lock);
-	download = TAILQ_FIRST(&scene->broker->windows);
-	end = download ? download->until_ms : 0;
+	download = TAILQ_FIRST(&scene->broker->downloads);
+	end = download && download->timer.timers ? download->until_ms : 0;
 	pthread_mutex_unlock(&scene->broker->lock);
 	return end;
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "broker/machine.h"
+
+enum { BROKEN_MAX = 2 }; /* bodies of one source, of which another was faster: then it is not asked again */
+
+static bool has(const struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to)
+{
+	for (size_t i = 0; i < machine->n; i++)
+		if (machine->candidates[i].state >= from && machine->candidates[i].state <= to)
+			return true;
+	return false;
+}
+
+static bool is_under_way(enum bid_attempt_state state)
+{
+	return state >= BID_ATTEMPT_QUEUED && state <= BID_ATTEMPT_LEADING;
+}
+
+bool bid_machine_is_cancellable(const struct bid_machine *machine)
+{
+	/* what a source has delivered may be kept, for who comes next */
+	return machine->state <= BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_DECIDING, BID_ATTEMPT_DECIDING);
+}
+
+/* Has none delivered enough yet to lead? Then another one may be asked beside those that are. */
+static bool is_undecided(const struct bid_machine *machine)
+{
+	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_LEADING, BID_ATTEMPT_DECIDING);
+}
+
+static unsigned count_parallel(const struct bid_machine *machine)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < machine->n; i++)
+		n += is_under_way(machine->candidates[i].state);
+	return n;
+}
+
+static size_t find_next(const struct bid_machine *machine)
+{
+	for (size_t i = 0; i < machine->n; i++)
+		if (machine->candidates[i].state == BID_ATTEMPT_NONE)
+			return i;
+	return BID_NO_CANDIDATE;
+}
+
+static void stop(struct bid_machine *machine, size_t i, struct bid_actions *actions)
+{
+	machine->candidates[i].state = BID_ATTEMPT_STOPPED;
+	machine->candidates[i].overtaken = true;
+	actions->cancel |= UINT64_C(1) << i;
+}
+
+/* Stop all attempts between @from and @to but @but. */
+static void stop_all(struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to, size_t but,
+		     struct bid_actions *actions)
+{
+	for (size_t i = 0; i < machine->n; i++)
+		if (i != but && machine->candidates[i].state >= from && machine->candidates[i].state <= to)
+			stop(machine, i, actions);
+}
+
+static void leave(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
+{
+	machine->state = state;
+	stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEADING, BID_NO_CANDIDATE, actions);
+}
+
+static void take_of_download(struct bid_machine *machine, enum bid_event event, struct bid_actions *actions)
+{
+	switch (event) {
+	case BID_EVENT_START:
+		if (machine->state == BID_DOWNLOAD_NEW)
+			machine->state = BID_DOWNLOAD_RUNNING;
+		break;
+	case BID_EVENT_TIMER:
+		if (is_undecided(machine))
+			machine->max_parallel = count_parallel(machine) + 1;
+		break;
+	case BID_EVENT_CANCEL:
+		if (bid_machine_is_cancellable(machine))
+			leave(machine, BID_DOWNLOAD_CANCELLED, actions);
+		break;
+	case BID_EVENT_GIVE_UP:
+		if (bid_machine_is_cancellable(machine) && !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_LEADING))
+			leave(machine, BID_DOWNLOAD_GIVEN_UP, actions);
+		break;
+	case BID_EVENT_OFFLINE:
+		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_QUEUED, BID_NO_CANDIDATE, actions);
+		break;
+	case BID_EVENT_CLAIM:
+		if (machine->state != BID_DOWNLOAD_ENDED)
+			leave(machine, BID_DOWNLOAD_ENDING, actions);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Does another one rest with more of the body? Then that may be the first to be whole. */
+static bool is_behind(const struct bid_machine *machine, size_t candidate)
+{
+	for (size_t i = 0; i < machine->n; i++)
+		if (machine->candidates[i].state == BID_ATTEMPT_RESTING &&
+		    machine->candidates[i].received > machine->candidates[candidate].received)
+			return true;
+	return false;
+}
+
+static void take_of_candidate(struct bid_machine *machine, enum bid_event event, size_t i, struct bid_actions *actions)
+{
+	struct bid_candidate *candidate = &machine->candidates[i];
+	bool under_way = is_under_way(candidate->state);
+
+	switch (event) {
+	case BID_EVENT_SENT:
+		if (candidate->state == BID_ATTEMPT_QUEUED)
+			candidate->state = BID_ATTEMPT_SENT;
+		break;
+	case BID_EVENT_HEAD:
+		if (under_way)
+			candidate->state = BID_ATTEMPT_BODY;
+		break;
+	case BID_EVENT_VERIFIED:
+		if (!under_way || is_behind(machine, i))
+			break;
+		candidate->state = BID_ATTEMPT_LEADING;
+		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEADING, i, actions);
+		break;
+	case BID_EVENT_BROKE_OFF:
+		candidate->broken++;
+		if (!under_way)
+			break;
+		candidate->state = BID_ATTEMPT_RESTING;
+		if (machine->hedges && is_undecided(machine))
+			machine->max_parallel = count_parallel(machine) + 1;
+		break;
+	case BID_EVENT_LOOPED:
+		if (!under_way)
+			break;
+		candidate->state = BID_ATTEMPT_STOPPED;
+		actions->cancel |= UINT64_C(1) << i;
+		break;
+	case BID_EVENT_DONE:
+		if (under_way || candidate->state == BID_ATTEMPT_STOPPED)
+			candidate->state = BID_ATTEMPT_DECIDING;
+		break;
+	case BID_EVENT_REPORTED:
+	case BID_EVENT_SKIPPED:
+		candidate->state = BID_ATTEMPT_OVER;
+		break;
+	case BID_EVENT_LEFT:
+		/* two that send each other away could do so for ever */
+		candidate->state = candidate->broken < BROKEN_MAX ? BID_ATTEMPT_NONE : BID_ATTEMPT_OVER;
+		break;
+	default:
+		break;
+	}
+}
+
+/* See what is to be done next: ask another one, or end. */
+static void choose(struct bid_machine *machine, struct bid_actions *actions)
+{
+	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_STOPPED);
+	size_t next = BID_NO_CANDIDATE;
+
+	if (is_undecided(machine) && count_parallel(machine) < machine->max_parallel)
+		next = find_next(machine);
+	if (machine->unwanted && (busy || next != BID_NO_CANDIDATE) && machine->state == BID_DOWNLOAD_RUNNING &&
+	    bid_machine_is_cancellable(machine))
+		leave(machine, BID_DOWNLOAD_CANCELLED, actions);
+	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
+		machine->candidates[next].state = BID_ATTEMPT_QUEUED;
+		machine->candidates[next].overtaken = false;
+		actions->start = next;
+	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_GIVEN_UP) {
+		actions->end = true;
+		actions->ended_as = machine->state;
+		machine->state = BID_DOWNLOAD_ENDING;
+	}
+}
+
+struct bid_actions bid_machine_take(struct bid_machine *machine, enum bid_event event, size_t candidate)
+{
+	/* who only looks at what there is, or what asks for nothing at once, does not end the download */
+	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
+		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_SKIPPED;
+	struct bid_actions actions = { .start = BID_NO_CANDIDATE };
+
+	if (candidate == BID_NO_CANDIDATE)
+		take_of_download(machine, event, &actions);
+	else
+		take_of_candidate(machine, event, candidate, &actions);
+	if (chooses)
+		choose(machine, &actions);
+	actions.timer = machine->hedges && is_undecided(machine);
+	return actions;
+}

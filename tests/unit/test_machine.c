@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The states of a download: every event in every state, by tables, and what is true after any series of events. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "broker/machine.h"
+
+#define N	     3
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct rig {
+	struct bid_machine machine;
+	struct bid_candidate candidates[N];
+};
+
+static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt_state first)
+{
+	*rig = (struct rig){ .machine = { .state = state, .hedges = true, .max_parallel = 1, .n = N } };
+	rig->machine.candidates = rig->candidates;
+	rig->candidates[0].state = first;
+}
+
+/*
+ * What becomes of an attempt that is the only one, in a download that is RUNNING: a letter for each state before, NONE to OVER; '.'
+ * is as before. What can be asked, and is not, is asked at once, there being no other (Q).
+ */
+static const char *const attempts[BID_EVENTS] = {
+	/* NQSRBLDTO */
+	[BID_EVENT_SENT] = ".S.......",	     [BID_EVENT_HEAD] = ".BBBBB...",	[BID_EVENT_VERIFIED] = ".LLLLL...",
+	[BID_EVENT_BROKE_OFF] = "QRRRRR...", [BID_EVENT_LOOPED] = ".TTTTT...",	[BID_EVENT_DONE] = ".DDDDD.D.",
+	[BID_EVENT_REPORTED] = "OOOOOOOOO",  [BID_EVENT_SKIPPED] = "OOOOOOOOO", [BID_EVENT_LEFT] = "QQQQQQQQQ",
+};
+
+static const char letters[] = "NQSRBLDTO";
+
+static void test_every_event_in_every_state_of_an_attempt(void **state)
+{
+	for (int event = BID_EVENT_SENT; event < BID_EVENTS; event++)
+		for (size_t before = 0; before < BID_ATTEMPT_STATES; before++) {
+			char after = attempts[event][before];
+			struct rig rig;
+
+			set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_attempt_state)before);
+			bid_machine_take(&rig.machine, (enum bid_event)event, 0);
+			if (after == '.')
+				after = letters[before];
+			if (letters[rig.candidates[0].state] != after)
+				fail_msg("event %d in state %c: %c", event, letters[before], letters[rig.candidates[0].state]);
+		}
+}
+
+/* What becomes of a download with one attempt in a state: the letter of the download's state after it, 'e' if it is to end. */
+static const struct {
+	enum bid_event event;
+	enum bid_attempt_state attempt;
+	bool unwanted;
+	const char *after; /* for each state before: NEW, RUNNING, CANCELLED, GIVEN_UP, ENDING, ENDED */
+} downloads[] = {
+	{ BID_EVENT_START, BID_ATTEMPT_SENT, false, "RRCGED" },	      { BID_EVENT_START, BID_ATTEMPT_SENT, true, "CCCGED" },
+	{ BID_EVENT_START, BID_ATTEMPT_DECIDING, true, "RRCGED" },    { BID_EVENT_START, BID_ATTEMPT_OVER, false, "RReeED" },
+	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, false, "NRCGED" },	      { BID_EVENT_TIMER, BID_ATTEMPT_BODY, false, "NRCGED" },
+	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, true, "NCCGED" },	      { BID_EVENT_CANCEL, BID_ATTEMPT_SENT, false, "CCCGED" },
+	{ BID_EVENT_CANCEL, BID_ATTEMPT_LEADING, false, "CCCGED" },   { BID_EVENT_CANCEL, BID_ATTEMPT_DECIDING, false, "NRCGED" },
+	{ BID_EVENT_GIVE_UP, BID_ATTEMPT_QUEUED, false, "GGCGED" },   { BID_EVENT_GIVE_UP, BID_ATTEMPT_NONE, false, "GGCGED" },
+	{ BID_EVENT_GIVE_UP, BID_ATTEMPT_SENT, false, "NRCGED" },     { BID_EVENT_GIVE_UP, BID_ATTEMPT_BODY, false, "NRCGED" },
+	{ BID_EVENT_OFFLINE, BID_ATTEMPT_QUEUED, false, "NRCGED" },   { BID_EVENT_CLAIM, BID_ATTEMPT_NONE, false, "EEEEED" },
+	{ BID_EVENT_CLAIM, BID_ATTEMPT_DECIDING, false, "EEEEED" },   { BID_EVENT_LEFT, BID_ATTEMPT_STOPPED, false, "NReeED" },
+	{ BID_EVENT_REPORTED, BID_ATTEMPT_DECIDING, true, "NeeeED" },
+};
+
+static void test_every_event_in_every_state_of_a_download(void **state)
+{
+	static const char names[] = "NRCGED";
+
+	for (size_t i = 0; i < COUNT(downloads); i++)
+		for (size_t before = 0; before < BID_DOWNLOAD_STATES; before++) {
+			bool of_attempt = downloads[i].event >= BID_EVENT_SENT;
+			struct bid_actions actions;
+			struct rig rig;
+			char after;
+
+			set(&rig, (enum bid_download_state)before, downloads[i].attempt);
+			rig.machine.unwanted = downloads[i].unwanted;
+			actions = bid_machine_take(&rig.machine, downloads[i].event, of_attempt ? 0 : BID_NO_CANDIDATE);
+			after = actions.end ? 'e' : names[rig.machine.state];
+			if (after != downloads[i].after[before])
+				fail_msg("row %zu in state %c: %c", i, names[before], after);
+			if (actions.end) {
+				assert_int_equal(rig.machine.state, BID_DOWNLOAD_ENDING);
+				assert_int_equal(actions.ended_as, downloads[i].unwanted && before == BID_DOWNLOAD_RUNNING
+									   ? BID_DOWNLOAD_CANCELLED
+									   : before);
+			}
+		}
+}
+
+static struct bid_actions take(struct rig *rig, enum bid_event event, size_t candidate)
+{
+	return bid_machine_take(&rig->machine, event, candidate);
+}
+
+static void test_silent_sources_are_hedged_one_by_one(void **state)
+{
+	struct rig rig;
+
+	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, 0);
+	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
+	assert_true(take(&rig, BID_EVENT_SENT, 0).timer);
+	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, 1);
+	/* a "no" lets the next one in at once */
+	take(&rig, BID_EVENT_DONE, 1);
+	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
+	/* one that leads keeps the others from being asked, and its headers alone do not */
+	assert_true(take(&rig, BID_EVENT_HEAD, 2).timer);
+	assert_false(take(&rig, BID_EVENT_VERIFIED, 2).timer);
+	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
+}
+
+static void test_the_leader_stops_the_others_which_follow_if_it_fails(void **state)
+{
+	struct rig rig;
+
+	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
+	take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE);
+	take(&rig, BID_EVENT_HEAD, 1);
+	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
+	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_STOPPED);
+	take(&rig, BID_EVENT_DONE, 0);
+	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
+	take(&rig, BID_EVENT_DONE, 1);
+	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
+}
+
+static void test_one_that_rests_with_more_is_not_stopped(void **state)
+{
+	struct rig rig;
+
+	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
+	take(&rig, BID_EVENT_HEAD, 0);
+	rig.candidates[0].received = 100;
+	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 0).start, 1);
+	take(&rig, BID_EVENT_HEAD, 1);
+	rig.candidates[1].received = 70;
+	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 0);
+	rig.candidates[1].received = 101;
+	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
+	/* it may break off twice; then it is not asked again */
+	rig.candidates[0].broken = 2;
+	take(&rig, BID_EVENT_LEFT, 0);
+	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVER);
+}
+
+static void test_all_said_no_ends_by_the_reports(void **state)
+{
+	struct bid_actions actions;
+	struct rig rig;
+
+	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_OVER);
+	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
+	assert_int_equal(actions.start, 1);
+	assert_int_equal(take(&rig, BID_EVENT_SKIPPED, 1).start, 2);
+	take(&rig, BID_EVENT_DONE, 2);
+	actions = take(&rig, BID_EVENT_REPORTED, 2);
+	assert_true(actions.end);
+	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
+}
+
+/* A source never tells what its driver never does: of one that was not asked nothing comes, and of one that is over no more. */
+static bool is_possible(const struct bid_candidate *candidate, enum bid_event event)
+{
+	switch (event) {
+	case BID_EVENT_REPORTED:
+	case BID_EVENT_LEFT:
+		return candidate->state == BID_ATTEMPT_DECIDING;
+	case BID_EVENT_SKIPPED:
+		return candidate->state == BID_ATTEMPT_QUEUED;
+	default:
+		return candidate->state != BID_ATTEMPT_NONE && candidate->state != BID_ATTEMPT_OVER &&
+		       candidate->state != BID_ATTEMPT_DECIDING;
+	}
+}
+
+static void check(const struct rig *rig, const struct bid_actions *actions, bool was_ending)
+{
+	unsigned leaders = 0;
+
+	for (size_t i = 0; i < N; i++) {
+		leaders += rig->candidates[i].state == BID_ATTEMPT_LEADING;
+		if (actions->cancel & UINT64_C(1) << i)
+			assert_int_equal(rig->candidates[i].state, BID_ATTEMPT_STOPPED);
+	}
+	assert_true(leaders <= 1);
+	if (actions->start != BID_NO_CANDIDATE) {
+		assert_int_equal(rig->machine.state, BID_DOWNLOAD_RUNNING);
+		assert_int_equal(rig->candidates[actions->start].state, BID_ATTEMPT_QUEUED);
+	}
+	if (!actions->end)
+		return;
+	assert_false(was_ending);
+	for (size_t i = 0; i < N; i++)
+		assert_true(rig->candidates[i].state == BID_ATTEMPT_NONE || rig->candidates[i].state == BID_ATTEMPT_OVER);
+}
+
+/* Any series of events ends in one end, once what was asked has ended. */
+static void test_any_series_of_events_ends_once(void **state)
+{
+	unsigned seed = 1;
+
+	for (unsigned round = 0; round < 20000; round++) {
+		unsigned ends = 0;
+		struct rig rig;
+
+		set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+		for (unsigned step = 0; step < 200 && ends == 0; step++) {
+			bool was_ending = rig.machine.state >= BID_DOWNLOAD_ENDING;
+			enum bid_event event = (enum bid_event)(rand_r(&seed) % BID_EVENTS);
+			size_t i = event >= BID_EVENT_SENT ? (size_t)rand_r(&seed) % N : BID_NO_CANDIDATE;
+			struct bid_actions actions;
+
+			/* towards the end all that is under way comes to its end */
+			if (step > 100) {
+				i = step % N;
+				event = rig.candidates[i].state == BID_ATTEMPT_DECIDING ? BID_EVENT_REPORTED : BID_EVENT_DONE;
+			}
+			if (event == BID_EVENT_CLAIM || (i != BID_NO_CANDIDATE && !is_possible(&rig.candidates[i], event)))
+				continue;
+			if (rig.machine.state == BID_DOWNLOAD_NEW && i != BID_NO_CANDIDATE)
+				continue;
+			actions = bid_machine_take(&rig.machine, event, i);
+			check(&rig, &actions, was_ending);
+			ends += actions.end;
+		}
+		assert_true(ends == 1 || rig.machine.state == BID_DOWNLOAD_NEW);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_event_in_every_state_of_an_attempt),
+		cmocka_unit_test(test_every_event_in_every_state_of_a_download),
+		cmocka_unit_test(test_silent_sources_are_hedged_one_by_one),
+		cmocka_unit_test(test_the_leader_stops_the_others_which_follow_if_it_fails),
+		cmocka_unit_test(test_one_that_rests_with_more_is_not_stopped),
+		cmocka_unit_test(test_all_said_no_ends_by_the_reports),
+		cmocka_unit_test(test_any_series_of_events_ends_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
