@@ -129,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             fields.append(("Connection", "close"))
         fields.append(("X-DEBUGINFOD-SIZE", str(size if announced is None else announced)))
-        fields.append(("X-DEBUGINFOD-FILE", self.file))
+        fields.append(("X-DEBUGINFOD-FILE", os.fsencode(self.file).decode("latin-1")))
         return fields
 
     # the ends that no well-behaved server makes

@@ -144,14 +144,15 @@ def test_strict_errors(mount, faults, place):
 
 
 def test_names_from_a_server_are_only_shown(mount, faults, place, store):
-    """X-DEBUGINFOD-FILE is what the server says; here it is the path of a file on this machine."""
+    """X-DEBUGINFOD-FILE is what the server says; here it is the path of a file on this machine, with what a terminal obeys."""
     program = programs.small(place / "app")
-    server = faults(root=place / "served")
+    server = faults(root=place / "served\u009b31m\u202egpj")
     server.serve(program)
     m = mount(f"url={server.url}")
     assert m.artifact(program.id).read_bytes() == program.read()
     assert [path for path in contents(store) if path.endswith("/elf")] == [f"[debuginfod]/{program.id}/elf"]
-    assert str(server.root) in json.dumps(json.loads(m.artifact(program.id, "info").read_text()))
+    info = m.artifact(program.id, "info").read_text()
+    assert r"served\u009B31m\u202Egpj" in info and str(server.root) in json.dumps(json.loads(info), ensure_ascii=False)
     assert not pathlib.Path(f"{m}{server.root}").exists()
 
 
