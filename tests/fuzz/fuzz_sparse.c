@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Files that say they are large. The input changes fields of a small kernel with sections, symbols and static probes, one after the
- * other, to values at the limits of a field, and the size of the file, which is a hole from there on. Whatever the file says:
+ * other, to values at the limits of a field, and the size of the file, which is one hole from there on, or many. Whatever the file
+ * says:
  *   - no reader asks for much memory at once, or ever has much;
  *   - all readers together end after a moment of processor time;
  *   - what they say of a file is one of the errors that they document.
@@ -25,6 +26,9 @@ enum {
 	MEMORY_MAX_MIB = 512,
 	CPU_MAX_S = 10, /* of a sanitized build on a machine with other things to do; most take milliseconds */
 	CHANGES_MAX = 64,
+	PUNCHED = 8192, /* where the first byte between holes is */
+	BLOCKS_MAX = 2048,
+	BLOCK = 4096, /* that a byte takes on disk */
 	SECTIONS = 6,
 };
 
@@ -171,6 +175,13 @@ static void read_all(int fd)
 	require(is_documented(bid_kallsyms_check_file(fd)));
 }
 
+/* Bytes @step apart make many holes of one. */
+static void punch(int fd, uint64_t length, uint64_t step)
+{
+	for (uint64_t i = 0; i < BLOCKS_MAX && step >= BLOCK && step < length && PUNCHED + i * step < length; i++)
+		require(pwrite(fd, "x", 1, (off_t)(PUNCHED + i * step)) == 1);
+}
+
 static double cpu_s(void)
 {
 	struct timespec now;
@@ -185,20 +196,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	double before = cpu_s();
 	struct rusage usage;
 	struct file file;
-	uint64_t length = sizeof(file);
+	uint64_t length = sizeof(file), step = 0;
 
 	make_file(&file);
 	for (size_t i = 0; i + 3 <= size && i < 3 * CHANGES_MAX; i += 3) {
-		const struct field *field = &fields[data[i] % (FIELDS + 1) % FIELDS];
+		size_t index = data[i] % (FIELDS + 2);
 		uint64_t value = htole64(value_of(data[i + 1], (int8_t)data[i + 2]));
 
-		if (data[i] % (FIELDS + 1) == FIELDS)
+		if (index == FIELDS)
 			length = le64toh(value) & (uint64_t)INT64_MAX >> 12;
+		else if (index > FIELDS)
+			step = le64toh(value) & (uint64_t)INT64_MAX >> 12;
 		else
-			memcpy((uint8_t *)&file + field->offset, &value, field->size);
+			memcpy((uint8_t *)&file + fields[index].offset, &value, fields[index].size);
 	}
 	require(fd >= 0 && bid_pwrite_full(fd, &file, sizeof(file), 0) == 0);
 	require(ftruncate(fd, (off_t)length) == 0);
+	punch(fd, length, step);
 	read_all(fd);
 	require(getrusage(RUSAGE_SELF, &usage) == 0 && usage.ru_maxrss < (long)MEMORY_MAX_MIB << 10);
 	require(cpu_s() - before < CPU_MAX_S);

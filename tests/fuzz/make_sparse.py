@@ -16,7 +16,7 @@ SECTION = ("name", "type", "flags", "offset", "size", "link", "entsize", "addral
 FIELDS = ["type", "phoff", "phnum", "shoff", "shnum", "shstrndx"]
 FIELDS += [f"segment{n}.{field}" for n in range(2) for field in ("type", "offset", "filesz", "align")]
 FIELDS += [f"section{n}.{field}" for n in range(6) for field in SECTION]
-FIELDS += ["namesz", "descsz", "symbol.name", "class", "data", "length"]
+FIELDS += ["namesz", "descsz", "symbol.name", "class", "data", "length", "step"]
 
 NAMES, SYMBOLS, STRINGS, PROBES = "section1", "section2", "section3", "section5"
 
@@ -34,6 +34,11 @@ def many(power, more=0):
 def hole(section, power):
     """A table of so many bytes, behind what there is."""
     return change(f"{section}.offset", 13) + change(f"{section}.size", power) + change("length", 50)
+
+
+def punched(section, power):
+    """The same with a byte in each 256 KiB, which ends no table as zeros do."""
+    return hole(section, power) + change("step", 18)
 
 
 def files():
@@ -54,6 +59,12 @@ def files():
         "names-most": hole(NAMES, 63),
         "names-index": change("shstrndx", 16, -1) + change("section0.link", 31),
         "names-packed": hole(NAMES, 20) + change(f"{NAMES}.flags", 11),
+        "names-punched-limit": punched(NAMES, 26),
+        "names-punched-512m": punched(NAMES, 29),
+        "symbols-punched-512m": punched(SYMBOLS, 29),
+        "strings-punched-limit": punched(STRINGS, 26),
+        "strings-punched-512m": punched(STRINGS, 29),
+        "probes-punched-512m": punched(PROBES, 29),
         "symbols-limit": hole(SYMBOLS, 24),
         "symbols-16g": hole(SYMBOLS, 34),
         "symbols-most": hole(SYMBOLS, 63),
