@@ -90,9 +90,9 @@ int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, stru
 		     struct bid_forgotten *ret_gone);
 
 /*
- * Mark the artifact of @request, which bid_store_find() has found, as added: it may have been fetched before, and is never evicted
- * from now on. Returns 0; 1 if nothing is recorded of it, so that nothing evicts it either; as bid_store_find() if it is not there
- * any more; or why its record can be neither written nor removed.
+ * Mark the artifact of @request, which bid_store_find() has found, as the user's: its record goes, if it was downloaded, and
+ * nothing evicts it from now on. Returns 0; as bid_store_find() if it is not there any more; or why its record cannot be removed.
+ * Locking: takes the store's lock exclusively if there is a record.
  */
 int bid_store_claim(struct bid_store *store, const struct bid_request *request);
 

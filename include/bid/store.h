@@ -205,8 +205,9 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 typedef int (*bid_store_fact_fn)(void *user, const char *name, const char *value);
 
 /*
- * Call @fn for each thing that is recorded of an artifact: docs/FORMAT.md, "record", such as "how", "time" and "digest". It says
- * nothing of whether the artifact is there, and right. -ENOENT if nothing is recorded, -EBADMSG if the record is damaged.
+ * Call @fn for each thing that is recorded of an artifact: docs/FORMAT.md, "record", such as "how", "time" and "digest"; of one
+ * without a record, "how" is "added". It does not say that the artifact is right. -ENOENT if it is not there, -EBADMSG if its
+ * record is damaged.
  */
 int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user);
 
@@ -214,10 +215,10 @@ int bid_store_each_fact(struct bid_store *store, const struct bid_request *reque
 
 /* Where an artifact came from. Strings may be NULL; from a server's headers they are shown, never used as a path. */
 struct bid_origin {
-	const char *how; /* "added", "fetched" or "unpacked" */
+	const char *how; /* "fetched", or "sliced" of a section that was cut out of a file of the store */
 	const char *server; /* the server's URL */
 	const char *url; /* the URL of the file */
-	const char *file; /* the file's name at the server, or the path it was added from */
+	const char *file; /* the file's name at the server */
 	const char *archive; /* the package it was in, at the server */
 	const char *ima_signature; /* of the file, as the server said, in hex; not checked */
 	int64_t modified; /* when the file was modified, as the server said, in seconds since the epoch; 0 if it did not */
@@ -266,8 +267,9 @@ int bid_txn_set_path(struct bid_txn *txn, const char *path);
 int bid_txn_reset(struct bid_txn *txn);
 
 /*
- * Check what was written, and if it is right publish it: fsync, publish without replacing, make perf's link, record @origin. If the
- * artifact is there already, by somebody else, that one stays and is the result. Returns 0 and the artifact, or
+ * Check what was written, and if it is right publish it: fsync, publish without replacing, make perf's link, record @origin; with
+ * @origin NULL it is the user's, who adds it, and has no record. If the artifact is there already, by somebody else, that one stays
+ * and is the result. Returns 0 and the artifact, or
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
  *   -ESTALE	it carries the id, but was fetched before with other bytes (docs/FORMAT.md, "Pins")
  *   other	as write(2), fsync(2), mkdir(2), link(2)

@@ -242,9 +242,8 @@ static void cleanup_txn(struct bid_txn **txn)
 static int commit(struct bid_unpack *unpack, const struct bid_member_name *name, struct bid_txn *txn,
 		  struct bid_archive_member *member)
 {
-	struct bid_origin origin = { .how = "added", .file = name->path[0] ? name->path : NULL, .archive = unpack->config->name };
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_txn_commit(txn, &origin, &file);
+	int r = bid_txn_commit(txn, NULL, &file);
 
 	bid_file_release(&file);
 	/* somebody may have fetched it meanwhile */

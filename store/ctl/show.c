@@ -37,10 +37,10 @@ static void print_size(const json_t *artifact)
 	printf("%s (%" PRIu64 " bytes)", ctl_format_size(size, text), size);
 }
 
-/* ", added 2026-01-31 12:00:00 by reflink", as far as it is recorded */
+/* ", fetched 2026-01-31 12:00:00", as far as it is recorded */
 static void print_history(const json_t *artifact)
 {
-	const char *how = string_of(artifact, "how"), *link = string_of(artifact, "link");
+	const char *how = string_of(artifact, "how");
 	time_t when = (time_t)json_integer_value(json_object_get(artifact, "time"));
 	struct tm local;
 	char date[32];
@@ -51,10 +51,6 @@ static void print_history(const json_t *artifact)
 	ctl_print_text(stdout, how);
 	if (when > 0 && localtime_r(&when, &local) && strftime(date, sizeof(date), "%F %T", &local) > 0)
 		printf(" %s", date);
-	if (link) {
-		fputs(" by ", stdout);
-		ctl_print_text(stdout, strcmp(link, "hard") == 0 ? "hard link" : link);
-	}
 }
 
 static void print_skeleton(const json_t *artifact)

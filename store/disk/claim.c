@@ -9,21 +9,33 @@
 #include "disk/lock_file.h"
 #include "disk/record.h"
 
+/* Is it still there? An eviction may have taken it until now, and its record at last. */
+static int look_again(struct bid_store *store, const struct bid_request *request)
+{
+	struct bid_file file = BID_FILE_NONE;
+	struct stat st;
+	int r;
+
+	if (bid_find_stat(store, request, &st) == 0)
+		return 0;
+	/* a lower store has it, perhaps */
+	r = bid_find_stored(store, request, &file);
+	bid_file_release(&file);
+	return r;
+}
+
 int bid_store_claim(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_fd int lock = -1;
-	struct bid_file file = BID_FILE_NONE;
-	int r, found;
+	struct stat st;
+	int r;
 
-	/* so it is with most, and nothing evicts them */
-	if (bid_record_is_fetched(store, request) == 0)
-		return 0;
+	/* the user's already, as most are */
+	if (bid_record_stat(store, request, &st) == -ENOENT)
+		return look_again(store, request);
 	lock = bid_store_lock(store, true);
-	r = bid_record_claim(store, request);
-	/* it may have been evicted until now */
-	found = bid_find_stored(store, request, &file);
-	bid_file_release(&file);
-	if (found < 0)
-		return found;
-	return r == -ENOENT ? 1 : r == -EBADMSG ? 0 : r;
+	r = look_again(store, request);
+	if (r == 0)
+		r = bid_record_drop(store, request);
+	return r == -ENOENT ? look_again(store, request) : r;
 }

@@ -22,21 +22,28 @@
 #include "disk/store.h"
 
 /* What a record adds to what the file itself tells; never its size or id, which may have changed since. */
-static const char *const recorded[] = { "digest", "how",  "link",    "time",	      "server",
-					"url",	  "file", "archive", "ima_signature", "source" };
+static const char *const recorded[] = { "digest", "how", "time", "server", "url", "file", "archive", "ima_signature" };
 
-/* What is recorded where it lies: a lower store may be one of ours, too. Errors as of bid_record_read(). */
+/*
+ * What is recorded where it lies: a lower store may be one of ours, too. A file without a record was added, by bidfs or by perf.
+ * Errors as of bid_record_read().
+ */
 static int read_record(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
 {
 	struct stat st;
+	int r;
 
 	/* sources and sections are the store's own */
 	if (bid_kind_has_detail(request->kind))
 		return bid_record_read(store, request, ret_json);
-	for (; store; store = bid_store_lower(store))
-		if (bid_find_stat(store, request, &st) == 0)
-			return bid_record_read(store, request, ret_json);
-	return -ENOENT;
+	while (store && bid_find_stat(store, request, &st) < 0)
+		store = bid_store_lower(store);
+	r = store ? bid_record_read(store, request, ret_json) : -ENOENT;
+	if (r == -ENOENT && store) {
+		*ret_json = json_pack("{s:s}", "how", "added");
+		r = *ret_json ? 0 : -ENOMEM;
+	}
+	return r;
 }
 
 int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user)

@@ -16,7 +16,6 @@
 #include "disk/history/pins.h"
 #include "disk/layout.h"
 #include "disk/one.h"
-#include "disk/pack/packs.h"
 #include "disk/publish/temp.h"
 #include "disk/root.h"
 #include "disk/space.h"
@@ -48,7 +47,7 @@ static void clear_way(int root)
 {
 	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,    BID_LAYOUT_UNPACKED,
 					       BID_LAYOUT_TABLES,  BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE,
-					       BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES,   BID_LAYOUT_PACKS };
+					       BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES };
 	bid_auto_fd int private = -1;
 
 	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
@@ -130,8 +129,6 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 		r = bid_dirs_new(&store->dirs);
 	if (r == 0)
 		r = bid_modules_new(&store->modules);
-	if (r == 0)
-		r = bid_packs_new(&store->packs);
 	if (r < 0)
 		goto fail;
 	if (flags & BID_STORE_WRITE) {
@@ -206,7 +203,6 @@ void bid_store_free(struct bid_store *store)
 	bid_verdicts_free(store->verdicts);
 	bid_dirs_free(store->dirs);
 	bid_modules_free(store->modules);
-	bid_packs_free(store->packs);
 	bid_pins_free(store->pins);
 	bid_close(store->root);
 	free(store->path);

@@ -6,35 +6,75 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
-
-#include <bid/evict.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
-#include "disk/lock_file.h"
-#include "disk/pack/packs.h"
 #include "disk/publish/temp.h"
-#include "disk/record_name.h"
-#include "disk/record_text.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum {
 	MAX_RECORD = 64 * 1024, /* bytes */
-	VOID = 1, /* an empty file: what packs say of it is no more */
-	LOCK_TRIES = 50, /* for one that is about to be removed */
-	LOCK_PAUSE_NS = 1000 * 1000,
+	SUFFIX_MAX = 32, /* bytes, with the end */
+	SUM_MAX = 24, /* bytes of the text of a sum, with its end; 16 are digits */
 };
 
-static struct bid_pack_key key_of(const struct bid_request *request)
+/* What a record's name ends with: the kind, and of a piece a hash of its detail. */
+static const char *format_suffix(const struct bid_request *request, char buf[static SUFFIX_MAX])
 {
-	struct bid_id filed = bid_layout_filed(&request->id);
+	const char *detail = bid_detail_text(request->detail);
 
-	return bid_pack_key(&filed, request->kind);
+	if (!request->detail)
+		snprintf(buf, SUFFIX_MAX, "%s", bid_kind_name(request->kind));
+	else
+		snprintf(buf, SUFFIX_MAX, "%s-%016llx", bid_kind_name(request->kind),
+			 (unsigned long long)XXH3_64bits(detail, strlen(detail)));
+	return buf;
+}
+
+static enum bid_kind parse_suffix(const char *suffix)
+{
+	enum bid_kind kind = bid_kind_parse(suffix);
+
+	/* not by an alias */
+	if (kind != BID_KIND_NONE)
+		return strcmp(bid_kind_name(kind), suffix) == 0 ? kind : BID_KIND_NONE;
+	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++) {
+		const char *name = bid_kind_name((enum bid_kind)i);
+		size_t len = strlen(name);
+
+		if (strncmp(suffix, name, len) == 0 && suffix[len] == '-' && strspn(suffix + len + 1, "0123456789abcdef") == 16 &&
+		    suffix[len + 17] == '\0')
+			return (enum bid_kind)i;
+	}
+	return BID_KIND_NONE;
+}
+
+bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request)
+{
+	const char *dot = strrchr(name, '.');
+	char hex[2 + NAME_MAX + 1];
+
+	if (!dot)
+		return false;
+	ret_request->kind = parse_suffix(dot + 1);
+	ret_request->detail = NULL;
+	if (ret_request->kind == BID_KIND_NONE)
+		return false;
+	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot - name), name);
+	return bid_id_parse_str(hex, &ret_request->id) == 0;
+}
+
+bool bid_record_has_name(const struct bid_request *request, const char *name)
+{
+	const char *dot = strrchr(name, '.');
+	char suffix[SUFFIX_MAX];
+
+	return dot && strcmp(dot + 1, format_suffix(request, suffix)) == 0;
 }
 
 /* The directory and the name of a record; the directory is made if @make. */
@@ -42,29 +82,105 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 		      char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
-	char path[BID_LAYOUT_MAX], suffix[BID_RECORD_SUFFIX_MAX];
+	char path[BID_LAYOUT_MAX], suffix[SUFFIX_MAX];
 	char *slash;
 
-	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, bid_record_suffix(request, suffix), path);
+	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, format_suffix(request, suffix), path);
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);
 	return bid_dir_open(store, path, make, NULL, ret_dir);
 }
 
-/*
- * Write @text as @name in @dir: in the place of what has that name, or -EEXIST if anything has. The latter is much cheaper, where
- * files without a name are to be had. With @times, it looks as if last written then.
- */
-static int write_text(struct bid_store *store, const char *text, const struct timespec *times, int dir, const char *name,
-		      bool replace)
+/* One from a server that is not UTF-8 is left out, rather than the whole record; so is a NULL. */
+static void set_string(json_t *object, const char *key, const char *value)
+{
+	if (value)
+		json_object_set_new(object, key, json_string(value));
+}
+
+static json_t *to_json(const struct bid_record *record)
+{
+	const struct bid_origin *origin = record->origin;
+	const struct bid_detail *detail = record->request.detail;
+	char hex[BID_ID_HEX_MAX];
+	json_t *json = json_object();
+
+	set_string(json, "id", bid_id_format(&record->request.id, hex));
+	set_string(json, "kind", bid_kind_name(record->request.kind));
+	set_string(json, "detail", detail ? bid_detail_text(detail) : NULL);
+	json_object_set_new(json, "size", json_integer((json_int_t)record->size));
+	json_object_set_new(json, "time", json_integer((json_int_t)time(NULL)));
+	set_string(json, "digest", record->digest);
+	set_string(json, "how", origin->how);
+	set_string(json, "server", origin->server);
+	set_string(json, "url", origin->url);
+	set_string(json, "file", origin->file);
+	set_string(json, "archive", origin->archive);
+	set_string(json, "ima_signature", origin->ima_signature);
+	return json;
+}
+
+/* The sum of @json, but for the sum itself, by which a record that rotted is told from one that is sound. */
+static int sum(json_t *json, char ret_text[static SUM_MAX])
+{
+	bid_auto_free char *text = NULL;
+
+	json_object_del(json, "sum");
+	text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+	if (!text)
+		return -ENOMEM;
+	snprintf(ret_text, SUM_MAX, "%016llx", (unsigned long long)XXH3_64bits(text, strlen(text)));
+	return 0;
+}
+
+/* The text of @record, in lines for people. The caller frees it. */
+static int print(const struct bid_record *record, char **ret_text)
+{
+	json_t *json = to_json(record);
+	char sum_text[SUM_MAX], *text = NULL;
+
+	if (sum(json, sum_text) == 0) {
+		set_string(json, "sum", sum_text);
+		text = json_dumps(json, JSON_INDENT(1));
+	}
+	json_decref(json);
+	if (!text)
+		return -ENOMEM;
+	*ret_text = text;
+	return 0;
+}
+
+static int parse(const char *text, size_t len, json_t **ret_json)
+{
+	json_t *json = json_loadb(text, len, 0, NULL);
+	const char *said = json_string_value(json_object_get(json, "sum"));
+	char written[SUM_MAX], computed[SUM_MAX];
+	int r = said ? 0 : -EBADMSG;
+
+	if (r == 0) {
+		snprintf(written, sizeof(written), "%s", said);
+		r = sum(json, computed);
+	}
+	if (r == 0 && strcmp(written, computed) != 0)
+		r = -EBADMSG;
+	if (r < 0) {
+		json_decref(json);
+		return r;
+	}
+	*ret_json = json;
+	return 0;
+}
+
+/* Write @text as @name in @dir: in the place of what has that name, or -EEXIST if anything has, which is much cheaper. */
+static int write_text(struct bid_store *store, const char *text, int dir, const char *name, bool replace)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
 	int r = bid_temp_new(store, replace, &temp);
 
 	if (r == 0)
 		r = bid_pwrite_full(temp.fd, text, strlen(text), 0);
-	if (r == 0 && (fchmod(temp.fd, 0644) < 0 || (times && futimens(temp.fd, times) < 0)))
+	if (r == 0 && fchmod(temp.fd, 0644) < 0)
 		r = -errno;
 	if (r == 0)
 		r = replace ? bid_temp_replace(store, &temp, dir, name) : bid_temp_link(&temp, dir, name);
@@ -72,137 +188,18 @@ static int write_text(struct bid_store *store, const char *text, const struct ti
 	return r;
 }
 
-/*
- * Open the empty file @name, and lock it: with the lock it is the one that has the name, until who has it gives it another. -EBUSY
- * for a record, -EAGAIN if somebody else has the lock, or had it until now.
- */
-static int lock_void(int dir, const char *name, int *ret_fd)
-{
-	bid_auto_fd int fd = -1;
-	struct stat st, there;
-	int r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
-
-	if (r < 0)
-		return r;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 || fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (st.st_size > 0)
-		return -EBUSY;
-	if (st.st_ino != there.st_ino || st.st_dev != there.st_dev)
-		return -EAGAIN;
-	*ret_fd = bid_steal_fd(&fd);
-	return 0;
-}
-
-/*
- * Write @text in the place of what is called @name. Not of an empty file that somebody is about to remove: what came to that name
- * would go. Who may read the file may also hold the lock, for ever; so it is waited for as long as to remove takes, and some more.
- */
-static int replace_text(struct bid_store *store, const char *text, const struct timespec *times, int dir, const char *name)
-{
-	bid_auto_fd int fd = -1;
-	int locked = -EAGAIN;
-
-	for (int i = 0; locked == -EAGAIN && i < LOCK_TRIES; i++) {
-		struct stat st;
-
-		if (i > 0)
-			nanosleep(&(struct timespec){ .tv_nsec = LOCK_PAUSE_NS }, NULL);
-		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_size > 0)
-			break;
-		locked = lock_void(dir, name, &fd);
-	}
-	return write_text(store, text, times, dir, name, true);
-}
-
-/* Write @text as the record of @request. With @times, it looks as if last written then. */
-static int put_text(struct bid_store *store, const struct bid_request *request, const char *text, const struct timespec *times)
-{
-	char name[BID_LAYOUT_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	int r = open_place(store, request, true, &dir, name);
-
-	if (r < 0)
-		return r;
-	r = times ? -EEXIST : write_text(store, text, NULL, dir.fd, name, false);
-	return r == -EEXIST ? replace_text(store, text, times, dir.fd, name) : r;
-}
-
-/* The same of @json, which is taken over. */
-static int put(struct bid_store *store, const struct bid_request *request, json_t *json, const struct timespec *times)
-{
-	bid_auto_free char *text = NULL;
-	int r = bid_record_print(json, &text);
-
-	return r < 0 ? r : put_text(store, request, text, times);
-}
-
-int bid_record_write_text(struct bid_store *store, const struct bid_request *request, const char *text)
-{
-	return put_text(store, request, text, NULL);
-}
-
 int bid_record_write(struct bid_store *store, const struct bid_record *record)
 {
-	return put(store, &record->request, bid_record_json(record), NULL);
-}
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	bid_auto_free char *text = NULL;
+	char name[BID_LAYOUT_MAX];
+	int r = print(record, &text);
 
-int bid_record_set(struct bid_store *store, const struct bid_request *request, const char *key, const char *value)
-{
-	bid_auto_fd int lock = bid_store_lock(store, true);
-	struct stat st;
-	bool own;
-	json_t *json;
-	int r;
-
-	/* one out of a pack gets a file of its own, whose times say nothing */
-	own = bid_record_stat(store, request, &st) == 0;
-	r = bid_record_read(store, request, &json);
-	if (r < 0)
-		return r;
-	bid_record_set_string(json, key, value);
-	/* the time of the last use stays */
-	return put(store, request, json, own ? (struct timespec[]){ st.st_atim, st.st_mtim } : NULL);
-}
-
-static bool says_fetched(const json_t *json)
-{
-	const char *how = json_string_value(json_object_get(json, "how"));
-
-	return how && strcmp(how, "fetched") == 0;
-}
-
-int bid_record_is_fetched(struct bid_store *store, const struct bid_request *request)
-{
-	json_t *json;
-	int r = bid_record_read(store, request, &json);
-
-	if (r < 0)
-		return r;
-	r = says_fetched(json);
-	json_decref(json);
-	return r;
-}
-
-int bid_record_claim(struct bid_store *store, const struct bid_request *request)
-{
-	json_t *json;
-	int r = bid_record_read(store, request, &json);
-
-	if (r < 0)
-		return r;
-	if (!says_fetched(json)) {
-		json_decref(json);
-		return 0;
-	}
-	bid_record_set_string(json, "how", "added");
-	r = put(store, request, json, NULL);
-	if (r < 0) {
-		/* nothing evicts what has no record */
-		bid_record_drop(store, request);
-		r = bid_record_is_fetched(store, request) > 0 ? r : 0;
-	}
-	return r;
+	if (r == 0)
+		r = open_place(store, &record->request, true, &dir, name);
+	if (r == 0)
+		r = write_text(store, text, dir.fd, name, false);
+	return r == -EEXIST ? write_text(store, text, dir.fd, name, true) : r;
 }
 
 int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
@@ -216,25 +213,13 @@ int bid_record_stat(struct bid_store *store, const struct bid_request *request, 
 	return fstatat(dir.fd, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-bool bid_record_is_void(struct bid_store *store, const struct bid_request *request)
-{
-	struct stat st;
-
-	return bid_record_stat(store, request, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
-}
-
-int bid_record_unvoid(struct bid_store *store, const struct bid_request *request)
+int bid_record_drop(struct bid_store *store, const struct bid_request *request)
 {
 	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
 	char name[BID_LAYOUT_MAX];
-	bid_auto_fd int fd = -1;
 	int r = open_place(store, request, false, &dir, name);
 
-	if (r == 0)
-		r = lock_void(dir.fd, name, &fd);
-	if (r == 0 && unlinkat(dir.fd, name, 0) < 0)
-		r = -errno;
-	return r;
+	return r == 0 && unlinkat(dir.fd, name, 0) < 0 ? -errno : r;
 }
 
 int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
@@ -252,6 +237,65 @@ int bid_record_used(struct bid_store *store, const struct bid_request *request, 
 	if (st.st_mtim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return 0;
 	return bid_touch(dir.fd, name, NULL);
+}
+
+/* The record called @name in @dir. */
+static int read_named(int dir, const char *name, json_t **ret_json)
+{
+	bid_auto_fd int fd = -1;
+	bid_auto_free char *text = NULL;
+	size_t len;
+	int r;
+
+	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
+	if (r == 0)
+		r = bid_read_file(fd, MAX_RECORD, &text, &len);
+	if (r < 0)
+		return r == -EFBIG || r == -EISDIR || r == -ESPIPE ? -EBADMSG : r;
+	return parse(text, len, ret_json);
+}
+
+int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+{
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	char name[BID_LAYOUT_MAX];
+	int r = open_place(store, request, false, &dir, name);
+
+	return r < 0 ? r : read_named(dir.fd, name, ret_json);
+}
+
+int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail)
+{
+	char path[sizeof(BID_LAYOUT_RECORDS) + 4];
+	struct bid_request request;
+	bid_auto_fd int dir = -1;
+	struct bid_detail *detail;
+	const char *text;
+	json_t *json;
+	int r;
+
+	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_detail(request.kind))
+		return -EBADMSG;
+	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s", first);
+	r = bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir);
+	if (r == 0)
+		r = read_named(dir, name, &json);
+	if (r < 0)
+		return r;
+	text = json_string_value(json_object_get(json, "detail"));
+	r = -EBADMSG;
+	if (text)
+		r = (request.kind == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(text, &detail);
+	json_decref(json);
+	if (r < 0)
+		return r == -EINVAL ? -EBADMSG : r;
+	request.detail = detail;
+	if (!bid_record_has_name(&request, name)) {
+		bid_detail_unref(detail);
+		return -EBADMSG;
+	}
+	*ret_detail = detail;
+	return 0;
 }
 
 static int each_in(struct bid_store *store, unsigned first,
@@ -291,138 +335,4 @@ int bid_record_each(struct bid_store *store, int (*fn)(void *user, const struct 
 	for (unsigned first = 0; r == 0 && first < 256; first++)
 		r = each_in(store, first, fn, user);
 	return r;
-}
-
-/* The record called @name in @dir. 0, VOID, or a negative errno. */
-static int read_named(int dir, const char *name, json_t **ret_json)
-{
-	bid_auto_fd int fd = -1;
-	bid_auto_free char *text = NULL;
-	size_t len;
-	int r;
-
-	r = bid_root_open(dir, name, O_RDONLY | O_NONBLOCK, &fd);
-	if (r == 0)
-		r = bid_read_file(fd, MAX_RECORD, &text, &len);
-	if (r < 0)
-		return r == -EFBIG || r == -EISDIR ? -EBADMSG : r;
-	return len == 0 ? VOID : bid_record_parse(text, len, ret_json);
-}
-
-/* A file of its own goes before what packs have. */
-static int read_own(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
-{
-	char name[BID_LAYOUT_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	int r = open_place(store, request, false, &dir, name);
-
-	return r < 0 ? r : read_named(dir.fd, name, ret_json);
-}
-
-static int read_packed(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
-{
-	struct bid_pack_key key = key_of(request);
-	bid_auto_free char *text = NULL;
-	size_t len;
-	int r = bid_packs_find(store, &key, &text, &len);
-
-	return r < 0 ? r : bid_record_parse_packed(text, len, request, ret_json);
-}
-
-int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
-{
-	int r = read_own(store, request, ret_json);
-
-	if (request->detail)
-		return r == VOID ? -EBADMSG : r;
-	if (r == -ENOENT)
-		return read_packed(store, request, ret_json);
-	return r == VOID ? -ENOENT : r;
-}
-
-int bid_record_detail(struct bid_store *store, const char *first, const char *name, struct bid_detail **ret_detail)
-{
-	char path[sizeof(BID_LAYOUT_RECORDS) + 4];
-	struct bid_request request;
-	bid_auto_fd int dir = -1;
-	struct bid_detail *detail;
-	const char *text;
-	json_t *json;
-	int r;
-
-	if (!bid_record_parse_name(first, name, &request) || !bid_kind_has_detail(request.kind))
-		return -EBADMSG;
-	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s", first);
-	r = bid_root_open(bid_store_root(store), path, O_PATH | O_DIRECTORY, &dir);
-	if (r == 0)
-		r = read_named(dir, name, &json);
-	if (r != 0)
-		return r == VOID ? -EBADMSG : r;
-	text = json_string_value(json_object_get(json, "detail"));
-	r = -EBADMSG;
-	if (text)
-		r = (request.kind == BID_KIND_SOURCE ? bid_detail_source : bid_detail_section)(text, &detail);
-	json_decref(json);
-	if (r < 0)
-		return r == -EINVAL ? -EBADMSG : r;
-	request.detail = detail;
-	if (!bid_record_has_name(&request, name)) {
-		bid_detail_unref(detail);
-		return -EBADMSG;
-	}
-	*ret_detail = detail;
-	return 0;
-}
-
-void bid_record_fans(struct bid_store *store, struct bid_record_fans *ret_fans)
-{
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_RECORDS, &dir);
-
-	/* one that cannot be read is looked into */
-	memset(ret_fans, r < 0 && r != -ENOENT, sizeof(*ret_fans));
-	for (errno = 0; r == 0 && (entry = readdir(dir));) {
-		struct bid_id first;
-
-		if (bid_id_parse_str(entry->d_name, &first) == 0 && first.len == 1)
-			ret_fans->any[first.bytes[0]] = true;
-	}
-	if (r == 0 && errno != 0)
-		memset(ret_fans, true, sizeof(*ret_fans));
-}
-
-bool bid_record_has_own(struct bid_store *store, const struct bid_record_fans *fans, const struct bid_request *request)
-{
-	struct stat st;
-
-	return fans->any[request->id.bytes[0]] && bid_record_stat(store, request, &st) != -ENOENT;
-}
-
-/* Is it in a pack? No piece is. */
-static bool is_packed(struct bid_store *store, const struct bid_request *request)
-{
-	struct bid_pack_key key = key_of(request);
-
-	return !request->detail && bid_packs_find(store, &key, NULL, NULL) != -ENOENT;
-}
-
-bool bid_record_exists(struct bid_store *store, const struct bid_request *request)
-{
-	struct stat st;
-	int r = bid_record_stat(store, request, &st);
-
-	return r == -ENOENT ? is_packed(store, request) : r < 0 || st.st_size > 0;
-}
-
-void bid_record_drop(struct bid_store *store, const struct bid_request *request)
-{
-	char name[BID_LAYOUT_MAX];
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-
-	/* a pack is never changed: what is in it is voided */
-	if (is_packed(store, request))
-		put_text(store, request, "", NULL);
-	else if (open_place(store, request, false, &dir, name) == 0)
-		unlinkat(dir.fd, name, 0);
 }

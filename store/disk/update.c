@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <bid/evict.h>
 #include <bid/remove.h>
 
 #include "base/cleanup.h"
@@ -13,23 +14,7 @@
 #include "disk/layout.h"
 #include "disk/publish/add.h"
 #include "disk/publish/replace.h"
-#include "disk/record.h"
 #include "disk/store.h"
-
-static void record(struct bid_store *store, const struct bid_adding *adding, const struct bid_request *request, enum bid_link link)
-{
-	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
-	struct stat st;
-
-	if (fstat(link == BID_LINK_HARD ? adding->fd : adding->temp.fd, &st) == 0)
-		bid_record_write(store, &(struct bid_record){
-						.request = *request,
-						.origin = &origin,
-						.link = link,
-						.source = &adding->st,
-						.size = (uint64_t)st.st_size,
-					});
-}
 
 static int update(struct bid_store *store, struct bid_adding *adding, bool *ret_replaced)
 {
@@ -43,17 +28,12 @@ static int update(struct bid_store *store, struct bid_adding *adding, bool *ret_
 	*ret_replaced = names > 0;
 	if (r < 0 || names == 0)
 		return r;
-	/* a hard link is the file already, but that may have been written to since it was recorded */
-	if (others == 0) {
-		record(store, adding, &request, BID_LINK_HARD);
-		return 0;
-	}
-	r = bid_adding_fill(store, adding, false, BID_DURABLE_EACH);
-	if (r == 0)
+	/* a hard link is the file already */
+	if (others > 0)
+		r = bid_adding_fill(store, adding, false, BID_DURABLE_EACH);
+	if (r == 0 && others > 0)
 		r = bid_replace(store, &request, NULL, adding->temp.fd);
-	if (r == 0)
-		record(store, adding, &request, BID_LINK_COPY);
-	return r;
+	return r == 0 ? bid_store_claim(store, &request) : r;
 }
 
 int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)

@@ -361,9 +361,19 @@ static void put_bad_name(struct maker *maker, const struct spot *spot)
 static void put_own(struct maker *maker, const struct spot *spot)
 {
 	static const char *const names[] = {
-		"",	 "/record",	"/source", "/section",	 "/unpacked",
-		"/scan", "/absent",	"/pins",   "/cookie",	 "/name",
-		"/tmp",	 "/quarantine", "/pack",   "/pack.lock", "/tmp/temp-0123456789abcdef",
+		"",
+		"/record",
+		"/source",
+		"/section",
+		"/unpacked",
+		"/scan",
+		"/absent",
+		"/pins",
+		"/cookie",
+		"/name",
+		"/tmp",
+		"/quarantine",
+		"/tmp/temp-0123456789abcdef",
 	};
 	static const char *const fanned[] = { "record", "source", "section", "unpacked", "name", "kallsyms" };
 	unsigned which = below(maker, 24);

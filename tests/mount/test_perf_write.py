@@ -309,9 +309,9 @@ def test_what_is_told_of_a_covered_store(mount, scene, store, tmp_path):
     for arguments in (ident, path):
         covered = json.loads(bidctl("show", "--json", arguments).stdout)
         covered = covered[0] if arguments is path else covered
-        assert covered["artifacts"]["elf"]["how"] == "added" and covered["artifacts"]["elf"]["file"] == str(path), covered
+        assert covered["artifacts"]["elf"]["how"] == "added", covered
         assert covered["paths"] == told["paths"]
-    assert ", added " in bidctl("show", ident).stdout
+    assert ", added\n" in bidctl("show", ident).stdout
     section = bidctl("get", ident, "section", ".text").stdout
     assert section == f"{store}/buildid/{ident}/section/.text\n"
     for kind, name in (("section", ".none"), ("source", "/none.c")):

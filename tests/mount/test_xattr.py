@@ -50,7 +50,7 @@ def test_of_what_nothing_is_recorded(mount, mode, store, place):
     program = programs.small(place / "app")
     programs.into_store(store, program.id, "/usr/bin/app", program.path)
     m = mount()
-    assert attributes(m.artifact(program.id)) == {"id": program.id, "kind": "elf"}
+    assert attributes(m.artifact(program.id)) == {"id": program.id, "kind": "elf", "origin": "added"}
     for path in (m.path, m / "buildid", m / "buildid" / program.id, m / ".bidfs/status", m.artifact(program.id, "info")):
         assert os.listxattr(path) == [], path
         assert tools.errno_of(os.getxattr, path, "user.bidfs.id") == errno.ENODATA

@@ -26,24 +26,6 @@ static bool is_whole(const struct trial *trial, struct bid_store *store, uint32_
 	return whole;
 }
 
-static int note_fact(void *user, const char *name, const char *value)
-{
-	bool *added = user;
-
-	*added = *added || (strcmp(name, "how") == 0 && strcmp(value, "added") == 0);
-	return 0;
-}
-
-static bool is_recorded(const struct trial *trial, struct bid_store *store, uint32_t number)
-{
-	struct bid_request request = { .kind = BID_KIND_ELF };
-	bool added = false;
-	size_t len;
-
-	free(object_make(trial, number, &request.id, &len));
-	return bid_store_each_fact(store, &request, note_fact, &added) == 0 && added;
-}
-
 static int note_finding(void *user, const struct bid_finding *finding)
 {
 	struct totals *totals = user;
@@ -76,14 +58,10 @@ int look(const struct trial *trial, const struct acknowledgement *acks, size_t n
 		totals->torn++;
 	}
 	for (size_t i = 0; i < n; i++) {
-		const char *lost = !is_whole(trial, store, acks[i].number)			    ? "object"
-				   : acks[i].together && !is_recorded(trial, store, acks[i].number) ? "record"
-												    : NULL;
-
 		totals->acknowledged++;
 		totals->together += acks[i].together;
-		if (lost) {
-			printf("lost: the %s of number %u, whose addition%s was acknowledged\n", lost, acks[i].number,
+		if (!is_whole(trial, store, acks[i].number)) {
+			printf("lost: number %u, whose addition%s was acknowledged\n", acks[i].number,
 			       acks[i].together ? " together with others" : "");
 			totals->lost++;
 		}

@@ -7,9 +7,9 @@
  *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs | --without-known]
  *
  * After each cut, no file under a final name may have other bytes than it should, and everything whose addition was acknowledged
- * before the cut must be there, with what is recorded of it if it was added together with others. --without-fsync,
- * --without-syncfs and --without-known are the saboteurs: with one of them, the second of which spares what is added alone, and the
- * third all but what perf has put there, this must fail. Exits 0, 1, or 77 where it cannot run.
+ * before the cut must be there. --without-fsync, --without-syncfs and --without-known are the saboteurs: with one of them, the
+ * second of which spares what is added alone, and the third all but what perf has put there, this must fail. Exits 0, 1, or 77
+ * where it cannot run.
  */
 #include <errno.h>
 #include <fcntl.h>

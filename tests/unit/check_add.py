@@ -334,7 +334,7 @@ def case_stores_in_trees(scene):
 
 
 def case_own(scene):
-    """A file of the store gets no name in it after the one that it has there, and what is recorded of it stays."""
+    """A file of the store gets no name in it after the one that it has there."""
     scene.on_store("add", scene.one)
     elf = stored(scene, ID_ONE) / "elf"
     before = scene.json("show", ID_ONE), sorted(scene.store.rglob("*"))
@@ -343,17 +343,6 @@ def case_own(scene):
     assert summary(scene.on_store("add", scene.home / "link", elf))[0] == (2, 0, 2, 0)
     assert scene.on_store("update", elf).stdout == "replaced 1, added 0, refused 0\n"
     assert (scene.json("show", ID_ONE), sorted(scene.store.rglob("*"))) == before
-
-
-def case_own_without_record(scene):
-    """What perf has put there tells nothing of where it is from."""
-    scene.on_store("add", scene.one)
-    elf = stored(scene, ID_ONE) / "elf"
-    shutil.rmtree(scene.store / ".bidfs" / "record")
-    before = scene.json("show", ID_ONE)
-    scene.on_store("add", elf)
-    scene.on_store("update", elf)
-    assert scene.json("show", ID_ONE) == before
 
 
 def case_what_is_in_the_way(scene):
@@ -388,7 +377,7 @@ def case_unreadable(scene):
 
 
 def case_verified_by_another(scene):
-    """Who may not read a file knows nothing of its record either, and takes nothing away."""
+    """Who may not read a file takes nothing away."""
     let_nobody_in(scene)
     scene.one.chmod(0o700)
     scene.on_store("add", "--link=copy", scene.one)

@@ -19,7 +19,7 @@ import termios
 import time
 
 import cases
-from add_scene import IDS, NOBODY, call, everything_is_right, in_namespace, summary, system_tree, without_leaks
+from add_scene import IDS, NOBODY, call, everything_is_right, in_namespace, summary, system_tree
 from bidctl_scene import DONE, TIMEOUT, TROUBLE, Scene, build
 from cases import need
 
@@ -82,59 +82,6 @@ def case_killed_among_others_files(scene):
     no_links_between(scene, tree, log, "EPERM", user=NOBODY, group=NOBODY, extra_groups=[])
 
 
-def recorded(scene, ids):
-    """Those of the ids of which the store knows that they were added."""
-    return {build_id for build_id in ids
-            if scene.json("show", build_id)["artifacts"]["elf"].get("how") == "added"}
-
-
-def case_killed_while_recording(scene):
-    """Killed at each step of the pack of records: what was recorded before stays, whatever was to become of its pack."""
-    need(shutil.which("strace"), "no strace")
-    trees, ids = [], []
-    for name in ("first", "second"):
-        tree = scene.home / name
-        tree.mkdir()
-        trees.append(tree)
-        ids.append({f"{name == 'second':01x}{number:039x}" for number in range(1, 4)})
-        for build_id in ids[-1]:
-            build(tree, f"program-{build_id}", build_id)
-            (tree / f"program-{build_id}.c").unlink()
-    scene.on_store("add", trees[0])
-    packs = scene.store / ".bidfs" / "pack"
-    assert len(list(packs.iterdir())) == 1 and recorded(scene, ids[0]) == ids[0]
-    before = scene.home / "before"
-    shutil.copytree(scene.store, before, symlinks=True)
-    killed = set()
-    for system_call, path in (("pwrite64", None), ("fsync", None), ("linkat", packs), ("unlinkat", packs), ("syncfs", None)):
-        for number in range(1, 20):
-            shutil.rmtree(scene.store)
-            shutil.copytree(before, scene.store, symlinks=True)
-            done = call_traced(scene, system_call, number, path, trees[1])
-            assert recorded(scene, ids[0]) == ids[0], (system_call, number)
-            everything_is_right(scene)
-            if done.returncode == DONE:
-                break
-            killed.add(system_call)
-            # whoever writes next sweeps away what was being written
-            scene.on_store("add", trees[1])
-            scene.on_store("verify", "--deep")
-            assert recorded(scene, ids[0]) == ids[0], (system_call, number)
-            # what came without its record has one now
-            assert recorded(scene, ids[1]) == ids[1], (system_call, number)
-        assert number > 1 and done.returncode == DONE, (system_call, number, done)
-    assert recorded(scene, ids[1]) == ids[1] and len(list(packs.iterdir())) == 1
-    assert len(killed) == 5, killed
-
-
-def call_traced(scene, system_call, number, path, tree):
-    """Add the tree, killed at the given system call of a thread, of those that have to do with a path if one is given."""
-    only = ["-P", path] if path else []
-    return call("strace", "-f", "-qq", "-o", "/dev/null", *only, "-e", f"trace={system_call}",
-                "-e", f"inject={system_call}:signal=SIGKILL:when={number}", scene.bidctl, "-s", scene.store, "add", "--jobs=1",
-                "--link=hard", tree, env=without_leaks(scene))
-
-
 # so that most are before it when it waits for somebody to read of the first ones
 FEW_FILES = ["prlimit", "--nofile=512:512"]
 
@@ -182,8 +129,6 @@ def case_interrupted(scene):
     seen, told = map(int, re.fullmatch(r"seen (\d+), added (\d+), known 0, refused 0", last).groups())
     assert 0 < told == len(added) == seen < count and added < ids, last
     assert everything_is_right(scene) == told
-    some = set(sorted(added)[::50])
-    assert recorded(scene, some) == some
     assert summary(scene.on_store("add", tree))[0] == (count, count - told, told, 0)
     assert everything_is_right(scene) == count
 

@@ -99,7 +99,7 @@ def case_round_trip(scene):
         assert scene.run("--store", other, "verify", "--deep").stdout.count("\n") == 1
         assert scene.run("--store", other, "unarchive", archive).stdout == "added 0, known 3, refused 0, 0 B\n"
         shown = scene.run("--store", other, "--json", "show", ID_ONE).stdout
-        assert f'"archive": "a{packing}"' in shown and '"how": "added"' in shown, shown
+        assert '"how": "added"' in shown, shown
         plain.mkdir()
         done = subprocess.run(["tar", "-xf", archive, "-C", plain], capture_output=True, text=True, timeout=TIMEOUT, check=True)
         assert done.stderr == "", done.stderr

@@ -183,7 +183,7 @@ def case_show(scene):
     scene.on_store("add", scene.one, scene.stripped)
     text = scene.on_store("show", ID_ONE).stdout
     assert re.search(rf"^build-id +{ID_ONE}$", text, re.M) and re.search(rf"^path +{re.escape(str(scene.one))}$", text, re.M), text
-    assert re.search(rf"^elf .*\({scene.one.stat().st_size} bytes\), added \d{{4}}-\d\d-\d\d ", text, re.M), text
+    assert re.search(rf"^elf .*\({scene.one.stat().st_size} bytes\), added$", text, re.M), text
     assert re.search(r"^debuginfo +the same file as elf$", text, re.M), text
     info = scene.json("show", ID_ONE)
     assert info["id"] == ID_ONE and info["paths"] == [str(scene.one)], info

@@ -114,40 +114,11 @@ def case_in_the_way(scene):
         assert not (private / name).is_file(), name
         scene.on_store("remove", ID_ONE)
     scene.on_store("add", scene.one)
-    assert any((private / "record").rglob("*.elf"))
     # who only reads does without
     shutil.rmtree(private)
     private.write_text("in the way")
     assert scene.on_store("get", "--offline", ID_ONE, "elf").stdout
     assert "'.bidfs' in it" in scene.on_store("add", scene.one, status=TROUBLE).stderr
-
-
-def case_packed_records(scene):
-    """What a repair says of records that are in packs becomes a part of these, and what was removed leaves them."""
-    private = scene.store / ".bidfs"
-
-    def files(folder):
-        return [path for path in (private / folder).rglob("*") if path.is_file()]
-
-    scene.on_store("add", scene.one.parent)
-    assert len(files("pack")) == 1 and files("record") == []
-    before = scene.json("verify", "--deep")
-    assert before["digests"] == 0 < before["records"], before
-    scene.on_store("verify", "--deep", "--repair", "--offline")
-    assert len(files("pack")) == 1 and files("record") == []
-    assert scene.json("verify", "--deep")["digests"] == before["records"]
-    scene.on_store("remove", ID_ONE)
-    assert [path.stat().st_size for path in files("record")] == [0], "voided"
-    scene.on_store("verify", "--repair", "--offline")
-    assert files("record") == []
-    after = scene.json("verify", "--deep")
-    assert after["records"] == after["digests"] == before["records"] - 1 and after["left"] == 0, after
-    scene.on_store("remove", ID_TWO)
-    # as whoever crashed in between leaves it
-    (private / "pack").joinpath(files("pack")[0].name).unlink()
-    assert len(files("record")) == 1
-    scene.on_store("verify", "--repair", "--offline")
-    assert files("record") == []
 
 
 def case_update(scene):

@@ -47,12 +47,12 @@ def case_found(scene):
     assert scene.on_store("get", *lowers, ID_FAR).stdout == f"{cache}/{ID_FAR}/executable\n", "not stripped"
     shown = scene.json("show", *lowers, ID_FAR)
     assert shown["artifacts"]["elf"]["path"] == f"{cache}/{ID_FAR}/executable", shown
-    # where it is from is recorded where it lies, and what both have is told of once
+    # what both have is told of once
     for name, ident, how in ((ID_TWO, ID_TWO, "added"), (scene.two, ID_TWO, "added"), (scene.one, ID_ONE, "added")):
         shown = scene.json("show", *lowers, name)
         shown = shown if name is ident else shown[0] if len(shown) == 1 else shown
         assert shown["id"] == ident and shown["artifacts"]["elf"]["how"] == how, shown
-        assert shown["artifacts"]["elf"]["file"] == str(scene.two if ident == ID_TWO else scene.one), shown
+        assert shown["paths"][0] == str(scene.two if ident == ID_TWO else scene.one), shown
     scene.on_store("show", scene.two, status=REFUSED)
     assert scene.on_store("missing", *lowers, ID_ONE, ID_TWO, ID_FAR, status=DONE).stdout == ""
     # what is there under another id is not served

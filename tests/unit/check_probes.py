@@ -136,7 +136,7 @@ def case_once(scene):
     # what is derived to be shown is in memory
     assert not stored.exists() and "path" not in scene.json("show", build_id)["artifacts"]["probes"]
     scene.on_store("get", "--offline", build_id, "probes")
-    assert stored.stat().st_mode & 0o777 == 0o644 and scene.json("show", build_id)["artifacts"]["probes"]["how"] == "made"
+    assert stored.stat().st_mode & 0o777 == 0o644 and scene.json("show", build_id)["artifacts"]["probes"]["how"] == "added"
     listed = subprocess.run(["perf", "--buildid-dir", scene.store, "probe", "--cache", "--list"], env=scene.environment,
                             stdout=subprocess.PIPE, text=True, check=True).stdout if shutil.which("perf") else "sdt_app:twice"
     assert "sdt_app:twice" in listed, listed

@@ -11,8 +11,7 @@
 
 #include <bid/remove.h>
 
-#define REST_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define LINK_A ".build-id/aa/" REST_A
+#define LINK_A ".build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 static void add(const struct store_scene *scene, const char *name)
 {
@@ -40,7 +39,7 @@ static void nothing_is_left(const struct store_scene *scene)
 {
 	nothing_is_wrong(scene);
 	run(scene, "test -z \"$(find store -mindepth 1 ! -path 'store/.build-id*' ! -path 'store/.bidfs*')\" && "
-		   "test -z \"$(find store/.build-id store/.bidfs/record -type f -o -type l)\"");
+		   "test -z \"$(find store/.build-id store/.bidfs/record -type f -o -type l 2>/dev/null)\"");
 }
 
 static void a_build_goes_with_all_its_names(void **state)
@@ -95,7 +94,7 @@ static void a_further_name_goes_alone(void **state)
 	add(scene, "a");
 	add(scene, "a2");
 	assert_int_equal(remove_name(scene, ID_A, "a2").left, 1);
-	run(scene, "test \"$(readlink store/" LINK_A ")\" = ../..$PWD/a/" ID_A " && test -f store/.bidfs/record/aa/" REST_A ".elf");
+	run(scene, "test \"$(readlink store/" LINK_A ")\" = ../..$PWD/a/" ID_A "");
 	nothing_is_wrong(scene);
 }
 

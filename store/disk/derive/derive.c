@@ -172,7 +172,7 @@ static int keep_probes(struct bid_store *store, const struct bid_request *reques
 		       struct bid_file *ret_file)
 {
 	struct bid_added added;
-	int r = bid_add_data(store, request, "made", 0444, text->data, text->len, &added);
+	int r = bid_store_add_data(store, request, 0444, text->data, text->len, &added);
 
 	return r < 0 ? r : bid_find_stored(store, request, ret_file);
 }

@@ -148,13 +148,11 @@ static int set_readers(struct bid_store *store, const struct bid_request *reques
 }
 
 /* Publish what is in @temp, in perf's directory of this kind. */
-static int publish_data(struct bid_store *store, const struct bid_request *request, const char *how, mode_t mode,
-			struct bid_temp *temp, uint64_t size)
+static int publish_data(struct bid_store *store, const struct bid_request *request, mode_t mode, struct bid_temp *temp)
 {
 	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
 	const char *dir = dirs[request->kind];
 	struct bid_id filed = bid_layout_filed(&request->id);
-	struct bid_origin origin = { .how = how, .file = dir };
 	char path[PATH_MAX], under[BID_LAYOUT_MAX];
 	int r;
 
@@ -167,20 +165,11 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 		return r;
 	if (fsync(temp->fd) < 0)
 		return -errno;
-	r = bid_publish_instead(store, request, path, true, put_temp, temp);
-	if (r < 0)
-		return r;
-	bid_record_write(store, &(struct bid_record){
-					.request = *request,
-					.origin = &origin,
-					.link = BID_LINK_COPY,
-					.size = size,
-				});
-	return 0;
+	return bid_publish_instead(store, request, path, true, put_temp, temp);
 }
 
-int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, mode_t mode, const void *data,
-		 size_t len, struct bid_added *ret_added)
+int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,
+		       struct bid_added *ret_added)
 {
 	struct bid_added added = { .id = request->id, .kind = request->kind, .link = BID_LINK_COPY };
 	struct bid_file file = BID_FILE_NONE;
@@ -207,7 +196,7 @@ int bid_add_data(struct bid_store *store, const struct bid_request *request, con
 		added.known = true;
 		r = bid_store_settle(store, &file);
 	} else if (r == 0) {
-		r = publish_data(store, request, how, mode, &temp, len);
+		r = publish_data(store, request, mode, &temp);
 	}
 	if (r == -EEXIST) {
 		added.known = true;
@@ -221,10 +210,4 @@ int bid_add_data(struct bid_store *store, const struct bid_request *request, con
 		added.link = BID_LINK_AUTO;
 	*ret_added = added;
 	return 0;
-}
-
-int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,
-		       struct bid_added *ret_added)
-{
-	return bid_add_data(store, request, "added", mode, data, len, ret_added);
 }

@@ -45,7 +45,6 @@ struct bid_adding {
 	bool packed; /* a compressed module: info is of what is in it, which is in temp */
 	struct bid_temp temp;
 	uint64_t temp_size;
-	struct bid_record_batch *records; /* where its record goes; borrowed. NULL: to a file of its own */
 	enum bid_adding_stage stage;
 	struct bid_added added; /* complete when placed */
 	char path[PATH_MAX]; /* absolute: the real one, or the one to file it under */
@@ -93,9 +92,5 @@ int bid_adding_fill(struct bid_store *store, struct bid_adding *adding, bool ref
 int bid_adding_finish(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability);
 
 void bid_adding_release(struct bid_adding *adding);
-
-/* bid_store_add_data(), recorded as what was @how: "added" or "made". */
-int bid_add_data(struct bid_store *store, const struct bid_request *request, const char *how, mode_t mode, const void *data,
-		 size_t len, struct bid_added *ret_added);
 
 #endif

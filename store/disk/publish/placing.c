@@ -22,7 +22,7 @@
 #include "disk/publish/known.h"
 #include "disk/publish/naming.h"
 #include "disk/publish/publish.h"
-#include "disk/record_batch.h"
+#include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -101,41 +101,6 @@ static int own_place(const struct bid_adding *adding, char ret_path[static PATH_
 	return snprintf(ret_path, PATH_MAX, "%s/%s", adding->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-static void record(struct bid_store *store, const struct bid_adding *adding, enum bid_link link, bool missing)
-{
-	struct bid_origin origin = { .how = adding->packed ? "unpacked" : "added", .file = adding->path };
-	struct bid_record record = {
-		.request = { .id = adding->added.id, .kind = adding->added.kind },
-		.origin = &origin,
-		.link = link,
-		.source = &adding->st,
-		.size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size,
-	};
-
-	if (adding->records)
-		bid_record_batch_add(adding->records, &record, missing);
-	else
-		bid_record_write(store, &record);
-}
-
-/*
- * Nothing is recorded of @file, which is here already: perf put it there, or somebody who was killed. If it is what the file to be
- * added is by all that can be seen, that tells where it is from. What a lower store has is not recorded here.
- */
-static void record_known(struct bid_store *store, const struct bid_adding *adding, const struct bid_file *file)
-{
-	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
-	uint64_t size = adding->packed ? adding->temp_size : (uint64_t)adding->st.st_size;
-	struct stat st;
-	bool linked;
-
-	if ((uint64_t)file->st.st_size != size || bid_find_stat(store, &request, &st) < 0 || st.st_ino != file->st.st_ino ||
-	    st.st_dev != file->st.st_dev)
-		return;
-	linked = !adding->packed && st.st_ino == adding->st.st_ino && st.st_dev == adding->st.st_dev;
-	record(store, adding, linked ? BID_LINK_HARD : BID_LINK_AUTO, true);
-}
-
 int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, enum bid_durability durability)
 {
 	struct bid_request request = { .id = adding->added.id, .kind = adding->added.kind };
@@ -161,8 +126,6 @@ int bid_placing_recognise(struct bid_store *store, struct bid_adding *adding, en
 	adding->added.known = claimed >= 0;
 	adding->is_fresh = adding->added.known && bid_store_is_fresh(store, &file.st);
 	if (adding->added.known) {
-		if (claimed > 0 && !bid_adding_is_own(store, adding))
-			record_known(store, adding, &file);
 		bid_known_mend(store, adding, &file);
 	}
 	bid_file_release(&file);
@@ -271,15 +234,15 @@ static bool is_taken(struct bid_store *store, const struct bid_adding *adding)
 	return bid_check_anothers(store, path, &request);
 }
 
-/* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name, and to record where it is from. */
+/* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name. */
 static int settle(struct bid_store *store, struct bid_adding *adding, int published, enum bid_durability durability)
 {
 	char own[PATH_MAX];
 	int r = published;
 
-	/* the first one: to give it another name looks for it */
+	/* nor a record that a download wrote meanwhile, and was killed */
 	if (r == 0 && !adding->added.known)
-		record(store, adding, adding->added.link, false);
+		bid_record_drop(store, &(struct bid_request){ .id = adding->added.id, .kind = adding->added.kind });
 	if (r == -EEXIST) {
 		r = bid_placing_recognise(store, adding, durability);
 		/* what is there is not it, and stays, or could not be set aside */
@@ -304,6 +267,8 @@ int bid_placing_publish(struct bid_store *store, struct bid_adding *adding, enum
 {
 	int r = -EBADMSG;
 
+	/* the user's file has no record, also none that outlived what was downloaded */
+	bid_record_drop(store, &(struct bid_request){ .id = adding->added.id, .kind = adding->added.kind });
 	/* what has its place and is not it may just have been removed, and the next try finds room */
 	for (int tries = 0; tries < TRIES && r == -EBADMSG; tries++) {
 		r = choose_place(store, adding);

@@ -16,6 +16,7 @@
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/one.h"
+#include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -200,13 +201,17 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
 			int (*put)(void *user, int dir, const char *name), void *user)
 {
-	int r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
 	char file[PATH_MAX + 16];
+	int r;
 
-	if (r != -EEXIST)
-		return r;
+	/* what is added has no record, also none that outlived what was downloaded */
+	bid_record_drop(store, request);
+	r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
 	snprintf(file, sizeof(file), "%s/%s", path, bid_kind_store_name(request->kind));
-	return bid_publish_make_way(store, file, request)
-		       ? bid_publish(store, &request->id, request->kind, path, durable, put, user)
-		       : r;
+	if (r == -EEXIST && bid_publish_make_way(store, file, request))
+		r = bid_publish(store, &request->id, request->kind, path, durable, put, user);
+	/* nor one that a download wrote meanwhile, and was killed */
+	if (r == 0)
+		bid_record_drop(store, request);
+	return r;
 }

@@ -201,8 +201,5 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 	if (r == 0 && left.st_nlink > rights->elsewhere)
 		r = bid_replace(store, request, &st, temp.fd);
 	bid_temp_release(&temp);
-	/* a missing record says nothing else */
-	if (r == 0)
-		bid_record_set(store, request, "link", "copy");
 	return r;
 }

@@ -172,7 +172,6 @@ static int put(void *user, int dir, const char *name)
 static int publish_beside(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
-	struct bid_origin origin = { .how = "added", .file = path };
 	struct bid_request carried = *request;
 	struct bid_elf_info info;
 	char where[PATH_MAX];
@@ -202,14 +201,6 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0 &&
 	    bid_is_nameless(where) && !bid_is_nameless(path))
 		bid_name_nameless(stage->store, &carried.id, path, false);
-	if (r == -EEXIST)
-		return 0;
-	bid_record_write(stage->store, &(struct bid_record){
-					       .request = carried,
-					       .origin = &origin,
-					       .link = BID_LINK_COPY,
-					       .size = (uint64_t)st.st_size,
-				       });
 	return 0;
 }
 

@@ -128,7 +128,11 @@ static int open_to_lock(int dir, const char *name)
 	return fd < 0 && (errno == EACCES || errno == EISDIR) ? openat(dir, name, O_RDONLY | flags) : fd;
 }
 
-bool bid_temp_is_shared(int fd)
+/*
+ * May other machines write to the file system of @fd, of whose locks this one is not told? That is up to the server, and to how it
+ * is mounted.
+ */
+static bool is_shared(int fd)
 {
 	struct statfs st;
 
@@ -151,7 +155,7 @@ static bool is_still(int fd)
 {
 	struct stat st;
 
-	return !bid_temp_is_shared(fd) || (fstat(fd, &st) == 0 && st.st_mtim.tv_sec + STILL_S < time(NULL));
+	return !is_shared(fd) || (fstat(fd, &st) == 0 && st.st_mtim.tv_sec + STILL_S < time(NULL));
 }
 
 bool bid_temp_is_abandoned(int dir, const char *name, bool remove)

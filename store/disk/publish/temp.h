@@ -35,12 +35,6 @@ void bid_temp_release(struct bid_temp *temp);
 /* Is @name one of those that bid_temp_new() makes? */
 bool bid_temp_is_named(const char *name);
 
-/*
- * May other machines write to the file system of @fd, of whose locks this one is not told? That is up to the server, and to how it
- * is mounted.
- */
-bool bid_temp_is_shared(int fd);
-
 /* Does no living process write @name in @dir? With @remove it is removed then, and the question is whether it was. */
 bool bid_temp_is_abandoned(int dir, const char *name, bool remove);
 

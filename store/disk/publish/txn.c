@@ -373,8 +373,8 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 }
 
 /*
- * Publish it with its record, which comes first: what is killed in between leaves a record of nothing, that eviction clears away,
- * and not a file that never counts. A file that somebody else put there has its own record, or none.
+ * Publish a download with its record, which comes first: what is killed in between leaves a record of nothing, that eviction clears
+ * away, and not a file that never counts. A file that somebody else put there has its own record, or none, as has what a user adds.
  */
 static int publish_recorded(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin,
 			    XXH128_hash_t hash, struct bid_file *ret_file, bool *ret_ours)
@@ -385,10 +385,12 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 	struct stat st;
 	int r;
 
-	recorded = bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, hash) == 0;
+	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, hash) == 0;
 	r = publish(txn, &request->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && st.st_ino == ret_file->st.st_ino && st.st_dev == ret_file->st.st_dev;
 	if (recorded && !*ret_ours)
+		bid_record_drop(txn->store, request);
+	else if (*ret_ours && !origin)
 		bid_record_drop(txn->store, request);
 	else if (*ret_ours && !recorded)
 		write_record(txn, request, origin, hash);
@@ -427,7 +429,8 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	r = check_pin(txn, &request, hash);
 	if (r < 0)
 		return r;
-	set_time(txn, origin);
+	if (origin)
+		set_time(txn, origin);
 	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
 	do
@@ -435,7 +438,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	while (may_retry(txn, r, 0));
 	if (r < 0)
 		return r;
-	if (ours) {
+	if (ours && origin) {
 		r = bid_pin_set(txn->store->pins, &request, hash);
 		if (r < 0)
 			bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));

@@ -55,7 +55,7 @@ int bid_adding_vdso(struct bid_store *store, struct bid_adding *adding)
 		return 0;
 	r = bid_read_file(adding->fd, IMAGE_MAX, &image, &len);
 	if (r == 0)
-		r = bid_add_data(store, &request, "added", bid_adding_mode(store, adding), image, len, &added);
+		r = bid_store_add_data(store, &request, bid_adding_mode(store, adding), image, len, &added);
 	/* the ELF file goes beside it, to where perf's link leads */
 	adding->is_new = false;
 	return r;

@@ -220,7 +220,6 @@ static void release(struct bid_scan *scan)
 	bid_scan_found_release(&scan->settled);
 	bid_walk_free(scan->walk);
 	bid_settle_free(scan->settle);
-	bid_record_batch_free(scan->records);
 	bid_scan_cache_free(scan->cache);
 	free(scan->mounts);
 	pthread_mutex_destroy(&scan->clean_lock);
@@ -251,9 +250,7 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	if (r == 0)
 		r = bid_scan_cache_load(store, real, config->forget, &scan.cache);
 	if (r == 0)
-		r = bid_record_batch_new(store, &scan.records);
-	if (r == 0)
-		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, scan.records, &scan.settle);
+		r = bid_settle_new(store, scan.jobs, &settle_ops, &scan, &scan.settle);
 	if (r == 0) {
 		snprintf(below, sizeof(below), "%s/", real);
 		r = bid_walk_new(fd, real, !bid_all_get_to(below, bid_store_path(store)), &walk_ops, &scan, &scan.walk);

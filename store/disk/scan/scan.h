@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 
 #include "base/trouble.h"
-#include "disk/record_batch.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/scan/settle.h"
 #include "disk/scan/walk.h"
@@ -24,7 +23,6 @@ struct bid_scan {
 	struct bid_store *store;
 	const struct bid_scan_config *config;
 	struct bid_scan_cache *cache; /* owned; constant while workers run */
-	struct bid_record_batch *records; /* of what is added; owned */
 	struct bid_settle *settle; /* owned */
 	struct bid_walk *walk; /* owned */
 	dev_t dev; /* of the tree's root */

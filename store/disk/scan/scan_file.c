@@ -197,6 +197,14 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
+/* Is the ELF file below its original path the user's, from now on? No eviction takes it there, so that nobody looks again. */
+static bool is_claimed(struct bid_store *store, const struct bid_request *request)
+{
+	struct stat st;
+
+	return bid_record_stat(store, request, &st) == -ENOENT || bid_store_claim(store, request) == 0;
+}
+
 /*
  * Is the ELF file, which carries @id, in the store by this very name? If it is by its inode, too, the id was read from what is
  * there. Else that is a copy, if it is as long and is what readers get: then no more of the file itself is read than its id.
@@ -210,9 +218,10 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 
 	if (stat_stored(scan, file, id, BID_KIND_ELF, ret_stored) < 0)
 		return false;
-	/* it may give rights by now; perf, or who was killed, records nothing */
+	/* it may give rights by now, or not everybody may get to it, and perf links all */
 	if (is_same(ret_stored, st))
-		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && bid_record_exists(scan->store, &request);
+		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
+		       is_claimed(scan->store, &request);
 	/* or everybody may read it by now */
 	if (ret_stored->st_size != st->st_size || (bid_all_read(st->st_mode) && !bid_all_read(ret_stored->st_mode)) ||
 	    bid_find_stored(scan->store, &request, &found) < 0)
@@ -220,7 +229,7 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 	same = is_same(&found.st, ret_stored);
 	bid_file_release(&found);
 	/* from now on it is not what can be fetched again */
-	return same && bid_store_claim(scan->store, &request) == 0;
+	return same && is_claimed(scan->store, &request);
 }
 
 /* The rest of adding the file open at adding->fd, whose stat was @st. */
@@ -266,7 +275,6 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 	adding->own_fd = true;
 	adding->is_elf = is_elf;
 	adding->is_reached = file->note == 0;
-	adding->records = scan->records;
 	if (r == 0)
 		r = place(scan, file, settling, st);
 	if (bid_scan_is_fatal(r)) {

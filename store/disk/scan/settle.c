@@ -30,7 +30,6 @@ struct bid_settle {
 	struct bid_store *store;
 	const struct bid_settle_ops *ops;
 	void *user;
-	struct bid_record_batch *records; /* borrowed */
 	unsigned prepared_max;
 	struct list unsynced; /* of the settling thread: to be reported after the next sync */
 	struct list prepared; /* of the settling thread: to be published after the next sync */
@@ -95,7 +94,7 @@ static void drop(struct list *list)
 }
 
 int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_settle_ops *ops, void *user,
-		   struct bid_record_batch *records, struct bid_settle **ret_settle)
+		   struct bid_settle **ret_settle)
 {
 	struct bid_settle *settle = calloc(1, sizeof(*settle));
 	pthread_condattr_t monotonic;
@@ -106,7 +105,6 @@ int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_s
 	settle->store = store;
 	settle->ops = ops;
 	settle->user = user;
-	settle->records = records;
 	settle->workers = workers;
 	settle->prepared_max = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= FILES_MANY ? PREPARED_MANY : PREPARED_FEW;
 	pthread_mutex_init(&settle->lock, NULL);
@@ -209,24 +207,12 @@ static int sort_in(struct bid_settle *settle, struct list *list)
 	return r;
 }
 
-/* What is added is there without them, too. */
-static void write_records(struct bid_settle *settle)
-{
-	size_t n = bid_record_batch_n(settle->records);
-	int r = bid_record_batch_write(settle->records);
-
-	if (r < 0)
-		bid_warning("%s: where %zu files were added from is not recorded", strerror(-r), n);
-}
-
 /* One syncfs(2) for all: what was published is settled by it, and what was prepared can be published. */
 static int flush(struct bid_settle *settle)
 {
 	struct bid_settling *settling;
 	int r;
 
-	/* of what is about to be reported; those of what is prepared are still to come */
-	write_records(settle);
 	r = bid_store_sync(settle->store);
 	while (r == 0 && (settling = shift(&settle->unsynced)))
 		r = report(settle, settling);
@@ -273,9 +259,7 @@ int bid_settle_run(struct bid_settle *settle, void (*failed)(void *user, int err
 			failed(user, r);
 		}
 	}
-	while (r == 0 && (settle->prepared.n > 0 || settle->unsynced.n > 0 || bid_record_batch_n(settle->records) > 0))
+	while (r == 0 && (settle->prepared.n > 0 || settle->unsynced.n > 0))
 		r = flush(settle);
-	/* what had its names before something went wrong is added, too */
-	write_records(settle);
 	return r;
 }

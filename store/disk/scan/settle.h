@@ -7,7 +7,6 @@
 #define BID_DISK_SETTLE_H
 
 #include "disk/publish/add.h"
-#include "disk/record_batch.h"
 #include "disk/scan/scan_cache.h"
 
 struct bid_settle;
@@ -34,9 +33,8 @@ struct bid_settle_ops {
 	void (*tick)(void *user);
 };
 
-/* @records is where the records go of what is settled, and is written while it is; it must outlive it. */
 int bid_settle_new(struct bid_store *store, unsigned workers, const struct bid_settle_ops *ops, void *user,
-		   struct bid_record_batch *records, struct bid_settle **ret_settle);
+		   struct bid_settle **ret_settle);
 
 /* Take over @settling, from any worker. Waits while there is too much to do already. */
 void bid_settle_push(struct bid_settle *settle, struct bid_settling *settling);

@@ -18,7 +18,6 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "disk/layout.h"
-#include "disk/record_amend.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -275,12 +274,9 @@ static int check_in_turn(struct bid_verify *verify)
 {
 	struct bid_visitor adoptable = { .entry = visit_adoptable, .unread = visit_unread, .user = verify };
 	struct team alone = { .members = verify, .n = 1 };
-	/* before they are written anew, which leaves out what is damaged without a word */
-	int r = verify->config->ids ? 0 : bid_verify_packs_whole(verify);
-
 	/* links first: who lost a link that led elsewhere is an orphan then, and is adopted */
-	if (r == 0)
-		r = bid_verify_links(verify);
+	int r = bid_verify_links(verify);
+
 	if (r == 0)
 		r = check_names(&alone);
 	/* what is right under another name is found by who looks for what was set aside */
@@ -288,18 +284,6 @@ static int check_in_turn(struct bid_verify *verify)
 	if (r == 0 && verify->unlinked)
 		r = bid_entries_each(verify->store, &adoptable);
 	return r == 0 ? bid_verify_settle_vacated(verify) : r;
-}
-
-/* What could not be written is as it was, and no finding. */
-static void record_digests(struct bid_verify *verify)
-{
-	int lost;
-
-	bid_record_amends_write(verify->amends);
-	lost = bid_record_amends_lost(verify->amends);
-	if (lost < 0)
-		bid_warning("%s: not all digests are recorded in the store '%s'; what has none is not found when it rots",
-			    bid_strerror(lost), bid_store_path(verify->store));
 }
 
 static int check(struct team *team)
@@ -317,8 +301,6 @@ static int check(struct team *team)
 		r = together(team, bid_verify_own);
 	if (r == 0)
 		r = bid_verify_own_rest(first);
-	if (r == 0 && first->amends)
-		record_digests(first);
 	bid_idset_release(&orphaned);
 	return r;
 }
@@ -334,7 +316,6 @@ static int run(struct team *team, struct bid_verify_stats *ret_stats)
 		free(team->members[i].vacated);
 		bid_verify_seen_free(team->members[i].seen);
 		free(team->members[i].piece);
-		bid_record_amends_free(team->members[i].amends);
 	}
 	if (r == 0)
 		*ret_stats = team->members[0].shared->told;
@@ -375,9 +356,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =
 			(struct bid_verify){ .store = store, .config = config, .shared = shared, .worker = i, .wanted = &wanted };
-	r = config->repair ? bid_record_amends_new(store, !config->ids, &members[0].amends) : 0;
-	if (r == 0)
-		r = run(&team, ret_stats);
+	r = run(&team, ret_stats);
 	for (unsigned i = 0; i < BID_VERIFY_FANS; i++)
 		bid_close(shared->fans[i]);
 	bid_verify_seen_free(shared->seen);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What the passes of a check share: objects (verify_objects.c), links (verify_links.c), our own folder (verify_own.c), and in it
- * sources and sections (verify_pieces.c) and packs of records (verify_packs.c); and what one pass leaves for the next
- * (verify_seen.c).
+ * sources and sections (verify_pieces.c); and what one pass leaves for the next (verify_seen.c).
  */
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
@@ -18,14 +17,12 @@
 #include "disk/idset.h"
 
 struct bid_entries_walk;
-struct bid_record_amends;
 struct bid_verify_seen;
 
 /* What is shared out among the threads by the first byte of an id: a directory is one thread's. */
 enum bid_verify_part {
 	BID_VERIFY_LINKS,
 	BID_VERIFY_RECORDS,
-	BID_VERIFY_PACKS,
 	BID_VERIFY_UNPACKED,
 	BID_VERIFY_TABLES,
 	BID_VERIFY_SOURCES,
@@ -60,7 +57,6 @@ struct bid_verify {
 	const struct bid_idset *wanted; /* of config->ids; borrowed */
 	struct bid_verify_stats stats;
 	struct bid_verify_seen *seen; /* as in shared, of this thread alone; owned */
-	struct bid_record_amends *amends; /* what becomes of records in packs; NULL unless repairing; owned */
 	char *piece; /* BID_DIGEST_PIECE bytes, what is being read, once there is a need for them; owned */
 	bool unlinked; /* names are to be walked again: of an id that lost its link, or has other files than that leads to */
 	struct bid_id *orphans; /* ids of names that no link leads to, as they were left; owned */
@@ -146,20 +142,6 @@ int bid_verify_piece_record(struct bid_verify *verify, const char *path, const c
 /* The pieces of the id and kind @of that have no record at all. */
 int bid_verify_pieces(struct bid_verify *verify, const struct bid_request *of);
 
-/*
- * The record of @request, which is no piece: the file @path, or with @packed, which stays the caller's, what the pack @path says.
- */
-int bid_verify_record(struct bid_verify *verify, const char *path, const struct bid_request *request, json_t *packed);
-
-/* What is in packs, but for what has a file of its own; to be called by each thread. */
-int bid_verify_packs(struct bid_verify *verify);
-
-/* Void the record of @request, which is in a pack. Returns whether it is. */
-bool bid_verify_void(struct bid_verify *verify, const struct bid_request *request);
-
-/* The packs themselves; before anything writes them anew, which leaves out what is damaged. */
-int bid_verify_packs_whole(struct bid_verify *verify);
-
 /* What is wrong with @record, which has the name of @request and stands for a file of @size bytes; NULL if nothing is. Static. */
 const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size);
 
@@ -169,10 +151,7 @@ bool bid_verify_drop(struct bid_verify *verify, const char *path);
 /* The digest of the file open at @fd, which is counted. Returns 0, a negative errno, or what a callback returned. */
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX]);
 
-/* Has the file open at @fd the bytes of the digest that @record has, if it has one? Of a packed one its own sum tells. */
+/* Has the file open at @fd the bytes of the digest that @record has, if it has one? */
 bool bid_verify_has_digest(int fd, const json_t *record);
-
-/* Write the record of @request anew from the file itself, open at @fd, of which it says only what that says. */
-int bid_verify_rerecord(struct bid_verify *verify, const struct bid_request *request, int fd);
 
 #endif

@@ -22,7 +22,6 @@
 #include "disk/publish/join.h"
 #include "disk/publish/replace.h"
 #include "disk/record.h"
-#include "disk/record_amend.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
@@ -161,9 +160,6 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 		if (examined != -EBADMSG || !record || same_size)
 			*ret_kind = BID_FINDING_UNREADABLE;
 		snprintf(text, TEXT_MAX, "%s", examined == -EBADMSG ? "is damaged or cut short" : bid_strerror(examined));
-		/* from now on rot can be told: the record holds as long as the size is the recorded one */
-		if (*ret_right && verify->config->repair && record && same_size)
-			bid_record_amends_digest(verify->amends, &object->request, digest);
 	}
 	json_decref(record);
 	return 0;
@@ -184,26 +180,6 @@ static int begin(struct bid_verify *verify, struct object *object)
 		return (int)n;
 	object->len = (size_t)n;
 	return 0;
-}
-
-int bid_verify_rerecord(struct bid_verify *verify, const struct bid_request *request, int fd)
-{
-	struct bid_origin origin = { .how = "found" };
-	char digest[BID_DIGEST_MAX];
-	struct stat st;
-	int r;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	r = bid_digest_file(fd, NULL, NULL, digest);
-	if (r < 0)
-		return r;
-	return bid_record_write(verify->store, &(struct bid_record){
-						       .request = *request,
-						       .origin = &origin,
-						       .digest = digest,
-						       .size = (uint64_t)st.st_size,
-					       });
 }
 
 /* Keep what was set aside until all names were looked at. */

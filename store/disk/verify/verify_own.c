@@ -19,8 +19,6 @@
 #include "disk/publish/cookie.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
-#include "disk/record_amend.h"
-#include "disk/record_name.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
@@ -78,79 +76,67 @@ bool bid_verify_drop(struct bid_verify *verify, const char *path)
 }
 
 /* Remove a record of what is not there, unless that is published at this moment. */
-static bool drop_stale(struct bid_verify *verify, const char *path, const struct bid_request *request, bool packed)
+static bool drop_stale(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	bid_auto_fd int lock = bid_store_lock(verify->store, true), fd = -1;
 	struct stat st;
 
-	if (open_artifact(verify, request, &fd, &st) != -ENOENT)
-		return true;
-	return packed ? bid_verify_void(verify, request) : bid_verify_drop(verify, path);
+	return open_artifact(verify, request, &fd, &st) != -ENOENT || bid_verify_drop(verify, path);
 }
 
-/* The id that the file carries is longer than the one it is filed under, perhaps. */
-static struct bid_id carried(int fd, const struct bid_request *request)
+/* What is wrong with the record @path of a file of @size bytes. Sets the kind and the text of @finding, if anything is. */
+static void judge_record(struct bid_verify *verify, struct bid_finding *finding, off_t size)
 {
-	struct bid_id id;
+	json_t *record = NULL;
+	struct stat st;
+	int r = bid_record_read(verify->store, &finding->request, &record);
 
-	return bid_kind_is_elf(request->kind) && bid_elf_identify(fd, &id) == 0 && bid_id_answers(&id, &request->id) ? id
-														     : request->id;
+	/* a link in the place of a file; or gone meanwhile */
+	if (r == -ENOENT && bid_root_stat(bid_store_root(verify->store), finding->path, &st) == 0)
+		r = -EBADMSG;
+	if (r == 0)
+		finding->text = bid_verify_record_fault(record, &finding->request, size);
+	else if (r == -EBADMSG)
+		finding->text = "is damaged";
+	json_decref(record);
+	if (r == 0 || r == -EBADMSG || r == -ENOENT)
+		return;
+	finding->kind = BID_FINDING_UNREADABLE;
+	finding->text = strerror(-r);
 }
 
-int bid_verify_record(struct bid_verify *verify, const char *path, const struct bid_request *request, json_t *packed)
+/* The record @path of @request, which is no piece. Without a sound one the artifact is the user's. */
+static int check_record(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD, .path = path, .request = *request };
 	bool repair = verify->config->repair;
 	bid_auto_fd int fd = -1;
-	json_t *record = NULL;
-	struct stat st, now;
+	struct stat st;
 	uint64_t size;
-	bool seen = bid_verify_has_seen(verify, request, &size);
 	int r = 0;
 
 	verify->stats.records++;
-	if (seen && size == BID_VERIFY_AS_RECORDED)
-		return 0;
-	if (seen)
-		st.st_size = (off_t)size;
-	else
+	if (!bid_verify_has_seen(verify, request, &size))
 		r = open_artifact(verify, request, &fd, &st);
+	else if (size == BID_VERIFY_AS_RECORDED)
+		return 0;
+	else
+		st.st_size = (off_t)size;
 	/* that it cannot be read was told of the file itself */
 	if (r < 0 && r != -ENOENT)
 		return 0;
 	if (r == -ENOENT) {
-		if (verify->shared->blind || bid_idset_find(verify->orphaned, &request->id) ||
-		    (!packed && bid_record_is_void(verify->store, request)))
+		if (verify->shared->blind || bid_idset_find(verify->orphaned, &request->id))
 			return 0;
 		finding.kind = BID_FINDING_STALE;
 		finding.text = "is of what is not there";
-		finding.repaired = repair && drop_stale(verify, path, request, packed);
+		finding.repaired = repair && drop_stale(verify, path, request);
 		return bid_verify_found(verify, &finding);
 	}
-	record = packed ? json_incref(packed) : NULL;
-	r = packed ? 0 : bid_record_read(verify->store, request, &record);
-	/* gone meanwhile, or a link in the place of a file */
-	if (r == -ENOENT && !bid_record_is_void(verify->store, request) &&
-	    bid_root_stat(bid_store_root(verify->store), path, &now) == 0)
-		r = -EBADMSG;
-	if (r == -EBADMSG) {
-		finding.text = "is damaged";
-	} else if (r == -ENOENT) {
+	judge_record(verify, &finding, st.st_size);
+	if (!finding.text)
 		return 0;
-	} else if (r < 0) {
-		finding.kind = BID_FINDING_UNREADABLE;
-		finding.text = strerror(-r);
-	} else {
-		finding.text = bid_verify_record_fault(record, request, st.st_size);
-		json_decref(record);
-		if (!finding.text)
-			return 0;
-	}
-	if (repair && finding.kind == BID_FINDING_RECORD) {
-		struct bid_request whole = { .id = carried(fd, request), .kind = request->kind };
-
-		finding.repaired = bid_verify_rerecord(verify, &whole, fd) == 0;
-	}
+	finding.repaired = repair && finding.kind == BID_FINDING_RECORD && bid_verify_drop(verify, path);
 	return bid_verify_found(verify, &finding);
 }
 
@@ -239,11 +225,8 @@ static int visit_record(struct bid_verify *verify, const char *path, const char 
 		return foreign(verify);
 	if (!bid_verify_wants(verify, &request.id))
 		return 0;
-	if (verify->config->repair && !bid_kind_has_detail(request.kind) && bid_record_is_void(verify->store, &request) &&
-	    bid_record_amends_void(verify->amends, &request) < 0)
-		return -ENOMEM;
 	return bid_kind_has_detail(request.kind) ? bid_verify_piece_record(verify, path, first, entry->d_name, &request)
-						 : bid_verify_record(verify, path, &request, NULL);
+						 : check_record(verify, path, &request);
 }
 
 /* "xx/rest": the id that something is filed under. */
@@ -424,9 +407,8 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 /* What lies in our folder and is not of it. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".",	"..",	      "tmp",  "record",	  "unpacked",  "source",
-					     "section", "quarantine", "name", "pack",	  "pack.lock", "scan",
-					     "absent",	"cookie",     "pins", "kallsyms", "fetching",  "lock" };
+	static const char *const known[] = { ".",    "..",   "tmp",    "record", "unpacked", "source",	 "section",  "quarantine",
+					     "name", "scan", "absent", "cookie", "pins",     "kallsyms", "fetching", "lock" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -462,8 +444,7 @@ int bid_verify_own(struct bid_verify *verify)
 
 	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
 		r = check_fans(verify, folders[i].part, folders[i].base, folders[i].visit);
-	/* after those with a file, some of which may go */
-	return r == 0 ? bid_verify_packs(verify) : r;
+	return r;
 }
 
 int bid_verify_own_rest(struct bid_verify *verify)
@@ -473,8 +454,6 @@ int bid_verify_own_rest(struct bid_verify *verify)
 	if (verify->config->ids)
 		return 0;
 	r = check_temps(verify);
-	if (r == 0 && !verify->config->repair)
-		r = bid_verify_packs_whole(verify);
 	if (r == 0 && verify->config->deep)
 		r = bid_store_each_cookie(verify->store, check_cookie, verify);
 	return r == 0 ? check_foreign(verify) : r;

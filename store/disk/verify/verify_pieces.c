@@ -13,7 +13,6 @@
 #include "disk/entries.h"
 #include "disk/piece.h"
 #include "disk/record.h"
-#include "disk/record_name.h"
 #include "disk/root.h"
 #include "disk/store.h"
 #include "disk/verify/verify.h"
