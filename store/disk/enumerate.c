@@ -10,6 +10,7 @@
 #include "base/dents.h"
 #include "base/stamp.h"
 #include "disk/layout.h"
+#include "disk/objdir.h"
 #include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"

@@ -21,6 +21,7 @@
 #include "disk/links.h"
 #include "disk/lock_file.h"
 #include "disk/made.h"
+#include "disk/objdir.h"
 #include "disk/piece.h"
 #include "disk/record.h"
 #include "disk/root.h"

@@ -10,6 +10,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/made.h"
+#include "disk/objdir.h"
 #include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/root.h"

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "disk/layout.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "disk/dirs.h"
-#include "disk/one.h"
-#include "disk/root.h"
-#include "disk/store.h"
 
 struct bid_id bid_layout_filed(const struct bid_id *id)
 {
@@ -105,20 +98,6 @@ bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, s
 	}
 }
 
-/* The text of perf's link for @id. -EINVAL if it is not a symbolic link, -ENAMETOOLONG if it is too long for a path. */
-static int read_link(struct bid_store *store, const struct bid_id *id, char ret_text[static PATH_MAX])
-{
-	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
-	char link[BID_LAYOUT_MAX], *slash;
-	int r;
-
-	bid_layout_link(id, link);
-	slash = strrchr(link, '/');
-	*slash = '\0';
-	r = bid_dir_open(store, link, false, NULL, &dir);
-	return r < 0 ? r : bid_root_readlink(dir.fd, slash + 1, ret_text);
-}
-
 /* Is there a ".." among the components of @path? */
 static bool goes_up(const char *path)
 {
@@ -139,67 +118,6 @@ const char *bid_layout_target(const char *text)
 	if (strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) != 0 || !*target || *target == '/' || goes_up(target))
 		return NULL;
 	return target;
-}
-
-/* Where perf's link for @id leads, if it has the form that stays inside the store. */
-static bool link_target(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
-{
-	char link[BID_LAYOUT_MAX], text[PATH_MAX];
-	const char *target;
-	struct stat st;
-	int r;
-
-	r = read_link(store, id, text);
-	if (r == -EINVAL) {
-		bid_layout_link(id, link);
-		/* perf's old layout: the file itself is in the place of the link */
-		if (bid_root_stat(bid_store_root(store), link, &st) < 0)
-			return false;
-		snprintf(ret_path, size, "%s", link);
-		return true;
-	}
-	target = r == 0 ? bid_layout_target(text) : NULL;
-	if (!target)
-		return false;
-	snprintf(ret_path, size, "%s", target);
-	return true;
-}
-
-/* perf's own directories and ours, and the kinds that only they hold; BID_KIND_NONE stands for any */
-static const struct {
-	const char *dir;
-	unsigned kinds;
-} known_places[] = {
-	{ BID_STORE_NAMELESS, ~0U },
-	{ "[kernel.kallsyms]", 1U << BID_KIND_NONE | 1U << BID_KIND_KALLSYMS | 1U << BID_KIND_PROBES },
-	{ "[vdso]", 1U << BID_KIND_NONE | 1U << BID_KIND_VDSO | 1U << BID_KIND_PROBES },
-};
-
-_Static_assert(sizeof(known_places) / sizeof(known_places[0]) == BID_PLACE_KNOWN_MAX, "each has its number");
-
-const char *bid_place_known(unsigned number)
-{
-	return known_places[number].dir;
-}
-
-bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
-{
-	if (!place->looked)
-		place->linked = link_target(store, id, place->target, sizeof(place->target));
-	place->looked = true;
-	if (place->step++ == 0) {
-		place->path = place->target;
-		if (place->linked)
-			return true;
-		place->step++;
-	}
-	for (; place->step - 2 < BID_PLACE_KNOWN_MAX; place->step++) {
-		if (!(known_places[place->step - 2].kinds & 1U << kind))
-			continue;
-		place->path = bid_layout_under(known_places[place->step - 2].dir, id, place->known);
-		return true;
-	}
-	return false;
 }
 
 enum bid_kind bid_place_file_kind(const char *path)
@@ -257,30 +175,4 @@ bool bid_layout_is_original(const char *path)
 		path += len;
 	}
 	return true;
-}
-
-int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
-{
-	struct bid_spelling spelling = { 0 };
-	struct bid_id filed;
-	char text[PATH_MAX];
-
-	while (bid_spelling_next(&spelling, id, &filed)) {
-		const char *target;
-		int r;
-
-		r = read_link(store, &filed, text);
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return r;
-		target = bid_layout_target(text);
-		if (!target)
-			return -EINVAL;
-		if (strlen(target) >= size)
-			return -ENAMETOOLONG;
-		memcpy(ret_path, target, strlen(target) + 1);
-		return 0;
-	}
-	return -ENOENT;
 }

@@ -63,24 +63,6 @@ struct bid_spelling {
 };
 bool bid_spelling_next(struct bid_spelling *spelling, const struct bid_id *id, struct bid_id *ret_id);
 
-/*
- * The places where an artifact of kind @kind (BID_KIND_NONE: any) of the id filed as @id may lie, in the order to look: where
- * perf's link leads, what was fetched without a name, and perf's directories of the kernel and the vDSO. Begin with a zeroed one;
- * returns false when there are no more.
- */
-struct bid_place {
-	unsigned step; /* set to 0, the places come again, and the link is not read again */
-	bool looked; /* the link was read */
-	bool linked; /* there is a link that stays inside the store */
-	const char *path; /* relative to the store: a directory, or in perf's old layout a file; points to one of these: */
-	char target[PATH_MAX], known[BID_LAYOUT_MAX];
-};
-bool bid_place_next(struct bid_place *place, struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
-
-/* The directories in which artifacts lie that no link leads to, as "DIR/ID": @number is less than BID_PLACE_KNOWN_MAX. Static. */
-enum { BID_PLACE_KNOWN_MAX = 3 };
-const char *bid_place_known(unsigned number);
-
 /* What the place @path is if, in perf's old layout, it is a file and not a directory. */
 enum bid_kind bid_place_file_kind(const char *path);
 
@@ -94,8 +76,5 @@ struct bid_alien {
 	char path[BID_LAYOUT_MAX];
 };
 bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind);
-
-/* The kinds whose files lie at @path, a place, as a mask of 1 << enum bid_kind. */
-int bid_place_kinds(struct bid_store *store, const char *path);
 
 #endif

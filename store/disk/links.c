@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
+#include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"
 

@@ -8,8 +8,6 @@
 
 #include <bid/store.h>
 
-#include "disk/layout.h"
-
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 enum bid_entry bid_one_classify(struct bid_store *store, const char *path, struct stat *ret_stat);
 int bid_one_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
@@ -23,16 +21,10 @@ int bid_one_each_cached_id(struct bid_store *store, int first, bid_store_id_fn f
 /* Is @id, exactly so, among the ids of the two above? */
 bool bid_one_lists(struct bid_store *store, const struct bid_id *id);
 
-/*
- * Has a lower store the file @alien? An empty one is how libdebuginfod remembers what no server had (debuginfod_find_debuginfo(3),
- * "Cache"), often without the right to read it.
- */
-bool bid_alien_is_there(struct bid_store *store, const struct bid_alien *alien);
-
-/* The kinds that a lower store has under @filed in the layouts of others, as a mask of 1 << enum bid_kind. */
-int bid_one_alien_kinds(struct bid_store *store, const struct bid_id *filed);
-
 /* Does it look like a store of perf's? True of an empty one, too. May take as long as an enumeration of the directories of ids. */
 bool bid_one_has_paths(struct bid_store *store);
+
+/* The kinds whose files lie at @path, a place, as a mask of 1 << enum bid_kind. */
+int bid_place_kinds(struct bid_store *store, const char *path);
 
 #endif

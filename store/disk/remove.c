@@ -19,6 +19,7 @@
 #include "disk/lock_file.h"
 #include "disk/made.h"
 #include "disk/names.h"
+#include "disk/one.h"
 #include "disk/piece.h"
 #include "disk/publish/join.h"
 #include "disk/publish/naming.h"

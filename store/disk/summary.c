@@ -13,6 +13,7 @@
 #include "disk/entries.h"
 #include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/objdir.h"
 #include "disk/one.h"
 #include "disk/root.h"
 #include "disk/store.h"

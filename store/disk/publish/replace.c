@@ -17,6 +17,7 @@
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/names.h"
+#include "disk/objdir.h"
 #include "disk/publish/join.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"

@@ -15,6 +15,7 @@
 #include "disk/layout.h"
 #include "disk/links.h"
 #include "disk/names.h"
+#include "disk/objdir.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/remove.h"

@@ -19,6 +19,7 @@
 #include "disk/links.h"
 #include "disk/lock_file.h"
 #include "disk/names.h"
+#include "disk/objdir.h"
 #include "disk/publish/join.h"
 #include "disk/publish/replace.h"
 #include "disk/record.h"

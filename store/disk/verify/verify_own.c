@@ -16,6 +16,7 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/names.h"
+#include "disk/objdir.h"
 #include "disk/publish/cookie.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
