@@ -17,8 +17,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "fuse/backing.h"
-#include "fuse/channel.h"
-#include "fuse/greeting.h"
 #include "fuse/loop.h"
 #include "fuse/ops.h"
 #include "sandbox/sandbox.h"
@@ -115,14 +113,10 @@ static int confine(struct bid_fs *fs)
 /* Until the session is over. Returns 0 when it was unmounted, more after a signal, or a negative errno. */
 static int answer(struct bid_fs *fs)
 {
-	struct bid_channel channel;
 	int r;
 
-	bid_greeting_mend(fs->session);
-	r = bid_channel_init(&channel, fs->session, fs->options->busy_poll_us);
-	if (r == 0)
-		r = bid_loop_run(&channel, fs->options->max_threads);
-	bid_channel_release(&channel);
+	bid_mend_init(fs->session);
+	r = bid_loop_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads);
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;

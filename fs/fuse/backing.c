@@ -45,6 +45,7 @@ struct bid_backings {
 	int error; /* what it said of the last; 0 if there is none */
 };
 
+#if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 bool bid_backing_compiled(void)
 {
 	return true;
@@ -59,6 +60,26 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, bool stacked)
 	conn->max_backing_stack_depth = stacked;
 	return true;
 }
+
+static void set_id(struct fuse_file_info *fi, int id)
+{
+	fi->backing_id = id;
+}
+#else
+bool bid_backing_compiled(void)
+{
+	return false;
+}
+
+bool bid_backing_negotiate(struct fuse_conn_info *conn, bool stacked)
+{
+	return false;
+}
+
+static void set_id(struct fuse_file_info *fi, int id)
+{
+}
+#endif
 
 int bid_backings_new(unsigned max_kept, struct bid_backings **ret_backings)
 {
@@ -218,7 +239,7 @@ static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct s
 	}
 	backing->by_kernel++;
 	*ret_backing = backing;
-	fi->backing_id = backing->id;
+	set_id(fi, backing->id);
 	return 0;
 }
 

@@ -57,19 +57,26 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
  */
 int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_staged *staged, int fd, struct fuse_file_info *fi);
 
-/* mode.c: when the kernel says hello */
+/* init.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 
 /*
- * mode.c: does @store, or one of the lower ones, lie on a file system that may be stacked on another: an overlay, or a mount with
+ * init.c: does @store, or one of the lower ones, lie on a file system that may be stacked on another: an overlay, or a mount with
  * passthrough? To be asked before mounting, because the mount may be on the store.
  */
 bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options);
 
-/* mode.c: "passthrough", "server", "no_open", … Static. */
+/* init.c: "passthrough", "server", "no_open", … Static. */
 const char *bid_mode_name(enum bid_mode mode);
 
-/* mode.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
+/* init.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
 const char *bid_mode_obstacle(void);
+
+/*
+ * init.c: libfuse before 3.17 wants lookups in one directory to run in parallel, so that a cache miss that waits does not hold up
+ * the hits beside it, but leaves the bit for that out of the answer to FUSE_INIT. Set it there. To be called between mounting and
+ * the loop.
+ */
+void bid_mend_init(struct fuse_session *session);
 
 #endif

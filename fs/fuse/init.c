@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* How data gets to readers: decided once, when the kernel says what it can do. */
+/* What the kernel and the mount agree on at first: how data gets to readers, and what the kernel caches. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <linux/fuse.h>
 #include <linux/magic.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -142,3 +146,35 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	bid_info("mounted '%s' on '%s', mode %s%s%s", bid_store_path(fs->store), fs->options->mountpoint, bid_mode_name(fs->mode),
 		 missing ? ": " : "", missing ? missing : "");
 }
+
+#if FUSE_USE_VERSION < FUSE_MAKE_VERSION(3, 17)
+static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
+{
+	return read(fd, buffer, size);
+}
+
+/* The first answer of a session is the one to FUSE_INIT: the kernel sends nothing else before it. */
+static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
+{
+	static atomic_flag greeted = ATOMIC_FLAG_INIT;
+	const struct fuse_out_header *header = iov[0].iov_base;
+
+	if (!atomic_flag_test_and_set(&greeted) && count == 2 && header->error == 0 &&
+	    iov[1].iov_len >= offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
+		((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_PARALLEL_DIROPS;
+	return writev(fd, iov, count);
+}
+
+void bid_mend_init(struct fuse_session *session)
+{
+	static const struct fuse_custom_io io = { .read = read_request, .writev = write_answer };
+	int r = fuse_session_custom_io(session, &io, fuse_session_fd(session));
+
+	if (r < 0)
+		bid_warning("lookups in one directory wait for one another: libfuse does not let its answers be mended");
+}
+#else
+void bid_mend_init(struct fuse_session *session)
+{
+}
+#endif
