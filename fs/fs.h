@@ -19,8 +19,6 @@
 
 struct bid_backings;
 struct bid_sandbox;
-struct bid_servers;
-struct bid_unmounter;
 
 /* How data gets to readers. */
 enum bid_mode {
@@ -36,19 +34,20 @@ struct bid_listed {
 	atomic_ullong changed; /* when they were found to be others than before: wall clock, in ns; 0 is never */
 };
 
+/*
+ * Lock order: a thread that holds the lock of @backings or of @fds may take that of @inodes. The other locks are leaves, and no
+ * lock is held while a function of the store or the broker runs.
+ */
 struct bid_fs {
 	const struct bid_options *options; /* borrowed */
 	struct bid_store *store; /* borrowed */
-	struct bid_servers *servers; /* owned; started after daemonising; NULL if there are none */
 	struct bid_broker *broker; /* owned; made after daemonising */
 	struct bid_sandbox *sandbox; /* owned; entered after daemonising */
-	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
 	struct bid_tree tree;
 	struct bid_unlinked unlinked_probes, unlinked_links; /* unlinked through the mount; have their own locks */
 	struct bid_dirlists listings; /* has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_budget budget; /* of misses, by user; has its own lock */
-	unsigned max_kept; /* files that nobody has open */
 	struct bid_fds *fds; /* owned; has its own lock */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */

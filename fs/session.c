@@ -25,6 +25,12 @@
 #include "unmounter.h"
 #include "write/publish.h"
 
+struct session {
+	struct bid_fs fs;
+	struct bid_servers *servers; /* owned; started after daemonising; NULL if there are none */
+	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
+};
+
 /* Files that nobody has open and that are kept so, at most; a fourth of what the process may have leaves enough for all else. */
 enum { FDS_MAX = 8192, FDS_SHARE = 4 };
 
@@ -100,13 +106,14 @@ static int keep_limits(struct bid_fs *fs)
 }
 
 /* Give up what is not needed, but for one process that can still unmount. Before any thread is started. */
-static int confine(struct bid_fs *fs)
+static int confine(struct session *session)
 {
+	struct bid_fs *fs = &session->fs;
 	int r;
 
 	if (!bid_sandbox_confines(fs->sandbox))
 		return 0;
-	r = bid_unmounter_new(fs->session, fs->options->mountpoint, &fs->unmounter);
+	r = bid_unmounter_new(fs->session, fs->options->mountpoint, &session->unmounter);
 	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
 }
 
@@ -123,8 +130,9 @@ static int answer(struct bid_fs *fs)
 }
 
 /* What needs threads or knows the final process: everything after the fork. */
-static int serve(struct bid_fs *fs, int ready)
+static int serve(struct session *session, int ready)
 {
+	struct bid_fs *fs = &session->fs;
 	struct bid_broker_config config = {
 		.wait_ms = fs->options->wait_ms,
 		.max_size = fs->options->max_size,
@@ -134,13 +142,13 @@ static int serve(struct bid_fs *fs, int ready)
 	bool serving;
 	int r;
 
-	r = confine(fs);
+	r = confine(session);
 	if (r == 0)
 		r = bid_broker_new(fs->store, &config, &fs->broker);
 	if (r == 0)
 		r = keep_limits(fs);
 	if (r == 0)
-		r = bid_servers_start(fs->servers, fs->broker);
+		r = bid_servers_start(session->servers, fs->broker);
 	serving = r == 0;
 	if (serving) {
 		fs->tree.any_id = bid_broker_has_sources(fs->broker) && bid_store_writable(fs->store);
@@ -194,8 +202,9 @@ static void detach(void)
 }
 
 /* Serve from a child; returns in both processes. */
-static int serve_behind(struct bid_fs *fs)
+static int serve_behind(struct session *session)
 {
+	struct bid_fs *fs = &session->fs;
 	int ready[2];
 	int status;
 	pid_t pid;
@@ -212,7 +221,7 @@ static int serve_behind(struct bid_fs *fs)
 	if (pid == 0) {
 		close(ready[0]);
 		detach();
-		return serve(fs, ready[1]);
+		return serve(session, ready[1]);
 	}
 	close(ready[1]);
 	/* or the mount would outlive its daemon as long as this process */
@@ -223,8 +232,9 @@ static int serve_behind(struct bid_fs *fs)
 }
 
 /* In the foreground nobody waits, so a helper tells when the mount answers: a grandchild, for nobody to reap. */
-static int serve_here(struct bid_fs *fs)
+static int serve_here(struct session *session)
 {
+	struct bid_fs *fs = &session->fs;
 	int ready[2];
 	pid_t pid;
 
@@ -243,11 +253,12 @@ static int serve_here(struct bid_fs *fs)
 		bid_warning("%s: the mount point will not be printed", strerror(errno));
 	else
 		waitpid(pid, NULL, 0);
-	return serve(fs, ready[1]);
+	return serve(session, ready[1]);
 }
 
-static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
+static int mount_and_serve(struct session *session, struct fuse_args *args)
 {
+	struct bid_fs *fs = &session->fs;
 	const char *obstacle = fs->options->passthrough == BID_PASSTHROUGH_ON ? bid_mode_obstacle() : NULL;
 	int status = BID_EXIT_MOUNT;
 
@@ -264,8 +275,8 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 	}
 	if (fuse_set_signal_handlers(fs->session) == 0) {
 		if (fuse_session_mount(fs->session, fs->options->mountpoint) == 0) {
-			status = fs->options->foreground ? serve_here(fs) : serve_behind(fs);
-			if (!fs->unmounter)
+			status = fs->options->foreground ? serve_here(session) : serve_behind(session);
+			if (!session->unmounter)
 				fuse_session_unmount(fs->session);
 		} else {
 			bid_error("cannot mount on '%s': see the line above", fs->options->mountpoint);
@@ -273,8 +284,8 @@ static int mount_and_serve(struct bid_fs *fs, struct fuse_args *args)
 		fuse_remove_signal_handlers(fs->session);
 	}
 	bid_backings_end(fs->backings);
-	if (fs->unmounter)
-		bid_unmounter_end(fs->unmounter);
+	if (session->unmounter)
+		bid_unmounter_end(session->unmounter);
 	else
 		fuse_session_destroy(fs->session);
 	return status;
@@ -291,47 +302,50 @@ static void drop_attachment(enum bid_node_type type, void *attachment)
 int bid_session_run(struct bid_store *store, const struct bid_options *options)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-	struct bid_fs fs = {
-		.options = options,
-		.store = store,
-		.tree = { .store = store },
-		.listings = BID_DIRLISTS_INIT,
-		.writable = bid_store_writable(store) && !options->read_only,
-		.stacked = bid_mode_stacked(store, options),
-		.uid = geteuid(),
-		.gid = getegid(),
+	struct session session = {
+		.fs = {
+			.options = options,
+			.store = store,
+			.tree = { .store = store },
+			.listings = BID_DIRLISTS_INIT,
+			.writable = bid_store_writable(store) && !options->read_only,
+			.stacked = bid_mode_stacked(store, options),
+			.uid = geteuid(),
+			.gid = getegid(),
+		},
 	};
+	struct bid_fs *fs = &session.fs;
+	unsigned max_kept = raise_limit();
 	int status = BID_EXIT_SYSTEM, r;
 
-	clock_gettime(CLOCK_REALTIME, &fs.started);
-	bid_unlinked_init(&fs.unlinked_probes);
-	bid_unlinked_init(&fs.unlinked_links);
-	fs.tree.probes = &fs.unlinked_probes;
-	fs.tree.links = &fs.unlinked_links;
-	bid_budget_init(&fs.budget, options->miss_rate, fs.uid);
-	fs.max_kept = raise_limit();
-	r = bid_servers_new(options, &fs.servers);
+	clock_gettime(CLOCK_REALTIME, &fs->started);
+	bid_unlinked_init(&fs->unlinked_probes);
+	bid_unlinked_init(&fs->unlinked_links);
+	fs->tree.probes = &fs->unlinked_probes;
+	fs->tree.links = &fs->unlinked_links;
+	bid_budget_init(&fs->budget, options->miss_rate, fs->uid);
+	r = bid_servers_new(options, &session.servers);
 	if (r == 0)
-		r = bid_sandbox_new(options, store, fs.servers, options->passthrough != BID_PASSTHROUGH_OFF && !bid_mode_obstacle(),
-				    &fs.sandbox);
+		r = bid_sandbox_new(options, store, session.servers,
+				    options->passthrough != BID_PASSTHROUGH_OFF && !bid_mode_obstacle(), &fs->sandbox);
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
-	else if (bid_inodes_new(drop_attachment, &fs.inodes) == 0 && bid_fds_new(fs.max_kept, &fs.fds) == 0 &&
-		 bid_staging_new(&fs.staging) == 0 && bid_backings_new(fs.max_kept, &fs.backings) == 0 &&
-		 add_arguments(&args, options, bid_store_path(store), fs.writable) == 0)
-		status = mount_and_serve(&fs, &args);
+	else if (bid_inodes_new(drop_attachment, &fs->inodes) == 0 && bid_fds_new(max_kept, &fs->fds) == 0 &&
+		 bid_staging_new(&fs->staging) == 0 && bid_backings_new(max_kept, &fs->backings) == 0 &&
+		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
+		status = mount_and_serve(&session, &args);
 	else
 		bid_error("%s: cannot mount '%s'", strerror(ENOMEM), bid_store_path(store));
 
-	bid_servers_free(fs.servers);
-	bid_sandbox_free(fs.sandbox);
-	bid_staging_free(fs.staging);
-	bid_fds_free(fs.fds);
-	bid_inodes_free(fs.inodes);
-	bid_backings_free(fs.backings);
-	bid_budget_release(&fs.budget);
-	bid_unlinked_release(&fs.unlinked_probes);
-	bid_unlinked_release(&fs.unlinked_links);
+	bid_servers_free(session.servers);
+	bid_sandbox_free(fs->sandbox);
+	bid_staging_free(fs->staging);
+	bid_fds_free(fs->fds);
+	bid_inodes_free(fs->inodes);
+	bid_backings_free(fs->backings);
+	bid_budget_release(&fs->budget);
+	bid_unlinked_release(&fs->unlinked_probes);
+	bid_unlinked_release(&fs->unlinked_links);
 	fuse_opt_free_args(&args);
 	return status;
 }
