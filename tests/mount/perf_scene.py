@@ -55,10 +55,14 @@ def view(request, mount, mode, store):
     return mount(at=store) if request.param == "in place" else mount()
 
 
+def fail(error):
+    raise error
+
+
 def seen(top, modes=True):
     """Path -> mode and content or text of every file and link below `top` that is perf's."""
     found = {}
-    for at, dirs, files in os.walk(top):
+    for at, dirs, files in os.walk(top, onerror=fail):
         if at == str(top):
             dirs[:] = [name for name in dirs if name not in OWN]
             files = [name for name in files if name not in OWN]
