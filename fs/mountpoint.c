@@ -17,7 +17,7 @@ enum { SHORTEST = 5 }; /* characters; perf writes 5 bytes before the end of its 
 
 int bid_mountpoint_default(char ret_path[static PATH_MAX])
 {
-	static const char usual[] = "/mnt/bid";
+	static const char usual[] = "/run/bidfs";
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 

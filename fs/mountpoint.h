@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 /*
- * /mnt/bid if it is there and the caller may mount on it, else $XDG_RUNTIME_DIR/bid, which is made. 0, or -ENOENT if there is
+ * /run/bidfs if it is there and the caller may mount on it, else $XDG_RUNTIME_DIR/bid, which is made. 0, or -ENOENT if there is
  * neither.
  */
 int bid_mountpoint_default(char ret_path[static PATH_MAX]);

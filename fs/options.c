@@ -32,7 +32,7 @@ static const char usage[] =
 	"usage: mount.bidfs [STORE] [MOUNTPOINT] [-fhnsvV] [-o OPTION[,OPTION]...]\n"
 	"\n"
 	"Mount a store of ELF files by build-id. STORE is perf's buildid.dir by default, or ~/.debug; MOUNTPOINT is\n"
-	"/mnt/bid if you may mount there, else $XDG_RUNTIME_DIR/bid. Prints the mount point when it answers.\n"
+	"/run/bidfs if you may mount there, else $XDG_RUNTIME_DIR/bid. Prints the mount point when it answers.\n"
 	"\n"
 	"  -o url=URL              ask this debuginfod server; may be given several times. Without it, the servers of\n"
 	"                          DEBUGINFOD_URLS or /etc/debuginfod/*.urls are asked\n"
@@ -403,7 +403,7 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 	if (n == 2)
 		return copy_path(options->mountpoint, arguments[1]);
 	if (bid_mountpoint_default(options->mountpoint) < 0) {
-		bid_error("no mount point named, and neither '/mnt/bid' nor $XDG_RUNTIME_DIR can be used: name one");
+		bid_error("no mount point named, and neither '/run/bidfs' nor $XDG_RUNTIME_DIR can be used: name one");
 		return -1;
 	}
 	return 0;

@@ -112,7 +112,7 @@ class NginxOverMount(Nginx):
     def start(self, port):
         self.behind = servers.free_port()
         config = filled_in("nginx/bidfs-fetch.conf", **{
-            r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}", "/mnt/bid(?=;)": str(self.mount), "user www-data;":
+            r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}", "/run/bidfs(?=;)": str(self.mount), "user www-data;":
             "user root;" if tools.IS_ROOT else "", "/run/bidfs-fetch.pid": f"{self.place}/pid-fetch",
             "error_log stderr;": f"error_log {self.place}/error.log;", r"http \{": f"http {{ {self.places()}"})
         self.waiting = int(re.search(r"worker_processes (\d+);", config)[1])
@@ -124,8 +124,8 @@ class NginxOverMount(Nginx):
         return super().is_ready() and servers.http(f"http://127.0.0.1:{self.behind}")[0]
 
     def site(self, port):
-        return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/mnt/bid-here(?=;)": str(self.here),
-                                                "/mnt/bid(?=;)": str(self.mount),
+        return filled_in("nginx/bidfs.conf", **{"listen 8002": f"listen 127.0.0.1:{port}", "/run/bidfs-here(?=;)": str(self.here),
+                                                "/run/bidfs(?=;)": str(self.mount),
                                                 r"127\.0\.0\.1:8003": f"127.0.0.1:{self.behind}", **self.soon})
 
 
@@ -146,7 +146,7 @@ class Ganesha:
         self.place = pathlib.Path(place)
         self.place.mkdir()
         (self.place / "recovery").mkdir()
-        config = filled_in("nfs/ganesha.conf", **{"/mnt/bid(?=;)": str(mount)})
+        config = filled_in("nfs/ganesha.conf", **{"/run/bidfs(?=;)": str(mount)})
         # its places of the system are not ours to write to
         config = config.replace("NFSV4 {", f"NFSV4 {{\n\tRecoveryBackend = fs;\n\tRecoveryRoot = {self.place}/recovery;")
         (self.place / "conf").write_text(unprivileged(config))

@@ -344,7 +344,7 @@ def test_default_places(needs_root, env, place):
     env["XDG_RUNTIME_DIR"] = str(run)
     show = f"{tools.MOUNT_BIDFS} | while read at; do echo $at; grep -o '\"store\": \"[^\"]*' $at/.bidfs/status; umount $at; done"
     assert isolated(DEFAULTS + show, env).stdout == f'{run}/bid\n"store": "{home}/.debug\n'
-    assert isolated(DEFAULTS + "mkdir /mnt/bid; " + show, env).stdout == f'/mnt/bid\n"store": "{home}/.debug\n'
+    assert isolated(DEFAULTS + "mkdir /run/bidfs; " + show, env).stdout == f'/run/bidfs\n"store": "{home}/.debug\n'
     (home / ".perfconfig").write_text(f"[buildid]\n\tdir = {place}/perf\n")
     assert isolated(DEFAULTS + show, env).stdout == f'{run}/bid\n"store": "{place}/perf\n'
     del env["XDG_RUNTIME_DIR"]

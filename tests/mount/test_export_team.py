@@ -49,7 +49,7 @@ def test_the_server_of_a_team(machine):
     machine.run("sh", "-euxc", script[1].replace("https://debuginfod.debian.net", "http://127.0.0.1:1"))
     ident = machine.run("bidctl", f"--store={STORE}", "list").stdout.split("\t")[0]
     size = machine.run("stat", "-c", "%s", TRUE).stdout.strip()
-    assert machine.run("findmnt", "-no", "FSTYPE", "/mnt/bid").stdout == "fuse.bidfs\n"
+    assert machine.run("findmnt", "-no", "FSTYPE", "/run/bidfs").stdout == "fuse.bidfs\n"
     absent = f"buildid/{'00' * 20}/executable"
 
     machine.run("systemctl", "start", "nginx")
@@ -59,12 +59,12 @@ def test_the_server_of_a_team(machine):
     machine.run("systemctl", "stop", "bidfs-fetch")
     assert asked(machine, f"buildid/{ident}/executable") == f"200 {size}" and asked(machine, absent).startswith("424")
     # as the start of the machine does it
-    machine.run("umount", "/mnt/bid-here")
+    machine.run("umount", "/run/bidfs-here")
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "mnt-bid\\x2dhere.mount", "bidfs-fetch")
-    assert machine.run("findmnt", "-no", "FSTYPE", "/mnt/bid-here").stdout == "fuse.bidfs\n"
+    assert machine.run("findmnt", "-no", "FSTYPE", "/run/bidfs-here").stdout == "fuse.bidfs\n"
     # nor is anything absent that no mount is there to tell of
-    for trouble in (KILL, "umount /mnt/bid", "systemctl restart bidfs", "systemctl stop bidfs"):
+    for trouble in (KILL, "umount /run/bidfs", "systemctl restart bidfs", "systemctl stop bidfs"):
         assert statuses(machine, absent, trouble) == {"424"}, trouble
     assert asked(machine, "metrics").startswith("424")
     machine.run("systemctl", "start", "bidfs")

@@ -7,7 +7,7 @@ import pytest
 
 import tools
 
-STORE, POINT = "/var/lib/bidfs", "/mnt/bid"
+STORE, POINT = "/var/lib/bidfs", "/run/bidfs"
 
 
 def is_mounted(machine):
@@ -69,9 +69,9 @@ def test_the_environment(machine):
     machine.run("sh", "-euc", write, "sh", path, text)
     machine.run("sh", "-euc", write, "sh", "/etc/fstab", f"{STORE} {POINT} bidfs allow_other 0 0\n")
     machine.run("systemctl", "daemon-reload")
-    machine.run("systemctl", "start", "mnt-bid.mount")
+    machine.run("systemctl", "start", "run-bidfs.mount")
     assert is_mounted(machine) and "the proxy 127.0.0.1:9" in reason()
-    machine.run("systemctl", "stop", "mnt-bid.mount")
+    machine.run("systemctl", "stop", "run-bidfs.mount")
 
 
 @pytest.mark.limit(120)

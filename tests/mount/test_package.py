@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The packages of debian/: built without root and without a network, installed and removed in a machine of their own."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+import tools
+from machine import Machine, why_none
+
+OWN = ("bidfs", "bidfs-keep", "libbid0", "libbid-dev")
+BUILDER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
+# no bug of Debian's asks for the package yet
+SUPPRESSED = "initial-upload-closes-no-bugs"
+
+
+def builder(tmp_path_factory, *needed):
+    """A directory with a copy of the sources, of another user than root, and how to run a program there without a network."""
+    why = why_none() or next((f"needs {name}" for name in needed if not shutil.which(name)), None)
+    if why:
+        pytest.skip(why)
+    # below /tmp, which others than root may enter
+    top = tmp_path_factory.mktemp("packages")
+    shutil.copytree(tools.ROOT, top / "bidfs-0.1.0", symlinks=True,
+                    ignore=shutil.ignore_patterns(".git", "build*", "bd13", "__pycache__"))
+    compiled = pathlib.Path(os.environ.get("CCACHE_DIR", top)) / "packages"
+    compiled.mkdir(exist_ok=True)
+    for path in (top, *top.parents[:2]):
+        path.chmod(0o755)
+    tools.run("chown", "-R", "65534:65534", top, compiled)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(top), "CCACHE_DIR": str(compiled), "LC_ALL": "C.UTF-8",
+                   "DEB_BUILD_OPTIONS": "nocheck"}
+
+    def run(*argv):
+        done = subprocess.run(["unshare", "--net", *BUILDER, *map(str, argv)], cwd=top / "bidfs-0.1.0", env=environment, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert done.returncode == 0, done.stdout[-5000:]
+        return done.stdout
+
+    return top, run
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """The directory with the .deb and .changes files."""
+    top, run = builder(tmp_path_factory, "dpkg-buildpackage", "dh", "lintian")
+    # -d: of what builds, C++ of build-essential is not needed
+    run("dpkg-buildpackage", "-d", "-us", "-uc", "-b")
+    return top
+
+
+@pytest.fixture
+def installed(place, packages):
+    """A machine with the packages."""
+    made = Machine(place, [next(packages.glob(f"{name}_*.deb")) for name in OWN])
+    yield made
+    made.end()
+
+
+@pytest.mark.limit(600)
+def test_lintian_finds_nothing(packages):
+    changes, = packages.glob("*.changes")
+    argv = (*BUILDER, "lintian", f"--suppress-tags={SUPPRESSED}", "--display-info", changes)
+    lines = tools.run(*argv, status=None).stdout.splitlines()
+    assert not [line for line in lines if not line.startswith("N:")], lines
+
+
+@pytest.mark.limit(300)
+@pytest.mark.parametrize("name", ["bidctl", "mount", "gdb", "perf"])
+def test_installed_package_passes_its_own_test(installed, name):
+    script = (tools.ROOT / "debian/tests" / name).read_text()
+    installed.run("sh", "-euc", 'export AUTOPKGTEST_TMP=$(mktemp -d); eval "$1"', "sh", script)
+
+
+
+@pytest.mark.limit(300)
+def test_purged_packages_leave_nothing(installed):
+    machine = installed
+    machine.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
+    assert machine.run("findmnt", "-nt", "fuse.bidfs").stdout
+    machine.run("dpkg", "--purge", *OWN)
+    assert machine.run("findmnt", "-nt", "fuse.bidfs", status=None).stdout == ""
+    assert machine.run("pgrep", "-x", "bidctl|mount.bidfs", status=None).stdout == ""
+    left = machine.run("find", "/usr", "/etc", "/var/lib", "/run", "/mnt", "-xdev", "-name", "*bidfs*").stdout.split()
+    assert left == []
+
+
+@pytest.mark.limit(900)
+def test_rpm_packages_build(tmp_path_factory):
+    top, run = builder(tmp_path_factory, "rpmbuild", "rpmlint")
+    run("mkdir", "-p", top / "rpm/SOURCES")
+    run("tar", "--create", "--xz", f"--file={top}/rpm/SOURCES/bidfs-0.1.0.tar.xz", f"--directory={top}", "bidfs-0.1.0")
+    run("rpmbuild", "-bb", "--nodeps", "--define", f"_topdir {top}/rpm", "contrib/bidfs.spec")
+    found = sorted((top / "rpm/RPMS").rglob("*.rpm"))
+    assert {"bidfs", "bidfs-keep", "libbid", "libbid-devel"} <= {path.name.rpartition("-0.1.0-")[0] for path in found}
+    assert "0 errors" in run("rpmlint", *found)
