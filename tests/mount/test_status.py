@@ -58,7 +58,7 @@ def test_status(mount, mode, store, env):
     assert KEYS <= status.keys() and COUNTERS <= status["counters"].keys()
     assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(m), str(store), mode, False)
     assert (status["mode_reason"] == "") == (mode == "passthrough")
-    assert re.fullmatch(r"\d+\.\d+\.\d+", status["version"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+([+-]\S+)?", status["version"])
     assert status["sources"] == status["flights"] == [] and 0 <= status["uptime_s"] < 30
     # bidctl, which looks for the mounts of a store, finds it
     said = json.loads(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env).stdout)

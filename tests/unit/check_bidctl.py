@@ -26,7 +26,7 @@ def case_help(scene):
         one = scene.run(command, "--help").stdout
         assert f"bidctl {command}" in one and "--store" in one
         assert ("--link" in one) == (command == "add") and ("--url" in one) == (command in ("add", "get")), one
-    assert re.fullmatch(r"bidctl \d+\.\d+\.\d+\n", scene.run("--version").stdout)
+    assert re.fullmatch(r"bidctl \d+\.\d+\.\d+([+-]\S+)?\n", scene.run("--version").stdout)
     assert scene.run("-V").stdout == scene.run("--version").stdout
 
 
