@@ -216,7 +216,7 @@ static int prepare_landlock(struct bid_sandbox *sandbox, const struct bid_option
 	if (r >= 0)
 		r = bid_landlock_new(sandbox->version, sandbox->network, &sandbox->ruleset);
 	if (r == -ENOSYS || (r < 0 && sandbox->version >= 0)) {
-		why_not(sandbox, "the kernel has no landlock that allows to link files (needs Linux 5.19)");
+		why_not(sandbox, "the landlock of the kernel does not allow links (needs Linux 5.19)");
 		return 0;
 	}
 	if (r < 0) {

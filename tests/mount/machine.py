@@ -12,6 +12,7 @@ SYSTEMD = pathlib.Path("/lib/systemd/systemd")
 # that is its own.
 START = r"""
 top=$1 group=$2 build=$3
+shift 3
 while read -r _ point type _; do
 	case $type in fuse.*) umount --lazy --no-canonicalize "$point" || true ;; esac
 done </proc/mounts
@@ -21,10 +22,16 @@ mount -t cgroup2 cgroup2 "$top/groups"
 mkdir "$top/groups/$group"
 echo $$ >"$top/groups/$group/cgroup.procs"
 mount -t overlay -o "lowerdir=/,upperdir=$top/upper,workdir=$top/work" overlay "$top/root"
-meson install -C "$build" --no-rebuild --quiet --destdir "$top/root" >&2
-# mount(8) looks in no other directory
-ln -s /usr/local/bin/mount.bidfs "$top/root/sbin/mount.bidfs"
-chroot "$top/root" ldconfig
+if [ $# -gt 0 ]; then
+	mkdir "$top/root/packages"
+	cp "$@" "$top/root/packages"
+	chroot "$top/root" sh -c 'dpkg --install /packages/*' >&2
+else
+	meson install -C "$build" --no-rebuild --quiet --destdir "$top/root" >&2
+	# mount(8) looks in no other directory
+	ln -s /usr/local/bin/mount.bidfs "$top/root/sbin/mount.bidfs"
+	chroot "$top/root" ldconfig
+fi
 exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup --propagation private sh -euc '
 	cd "$1"
 	mount -t proc proc proc
@@ -59,14 +66,16 @@ def why_none():
 
 
 class Machine:
-    def __init__(self, place):
+    """A machine in which `packages` are installed, or what was built."""
+
+    def __init__(self, place, packages=()):
         self.place = place / "machine"
         self.place.mkdir()
         self.group = f"bidfs-test-{self.place.parent.name}"
         self.log_path = place / "machine-log"
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-euc", START, "sh",
-                                             str(self.place), self.group, str(tools.BUILD)],
+                                             str(self.place), self.group, str(tools.BUILD), *packages],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.init = tools.wait_until(self.find_init, "systemd", 60)
         tools.wait_until(lambda: self.run("systemctl", "is-system-running", status=None).stdout in ("running\n", "degraded\n"),

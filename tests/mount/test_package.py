@@ -63,7 +63,7 @@ def installed(place, packages):
 def test_lintian_finds_nothing(packages):
     changes, = packages.glob("*.changes")
     argv = (*BUILDER, "lintian", f"--suppress-tags={SUPPRESSED}", "--display-info", changes)
-    lines = tools.run(*argv, status=None).stdout.splitlines()
+    lines = tools.run(*argv, status=None, timeout=500).stdout.splitlines()
     assert not [line for line in lines if not line.startswith("N:")], lines
 
 

@@ -221,11 +221,12 @@ def case_rpm(scene):
     need(os.geteuid() == 0, "needs root, for chroot(2)")
     root = Root(scene)
     place = scene.home / "place"
-    spec = (CONTRIB / "bidfs-keep.spec").read_text()
-    prefixes, command = spec.split("%transfiletriggerun -- ")[1].splitlines()[:2]
-    assert "/usr" in prefixes.split() and command.endswith("/keep-replaced files"), spec
+    spec = (pathlib.Path(os.environ["BID_SOURCE_ROOT"]) / "contrib/bidfs.spec").read_text()
+    prefixes, command = spec.split("%transfiletriggerun keep -- ")[1].splitlines()[:2]
+    assert "/usr" in prefixes.split() and command == "%{_libexecdir}/bidfs/keep-replaced files", spec
     # in a database of its own and a place of its own: in a root of its own there is no shell for the trigger
-    keep = rpm_package(scene, "bidfs-keep", spec.replace(prefixes, str(place)).replace(command, f"{root.hook} files"))
+    keep = rpm_package(scene, "bidfs-keep", f"Name: bidfs-keep\nVersion: 1\nRelease: 1\nSummary: the trigger\nLicense: none\n"
+                       f"%description\nThe trigger.\n%files\n%transfiletriggerun -- {place}\n{root.hook} files\n")
     programs = [build(scene.home, f"tool{version}", IDS[number]) for number, version in enumerate("12")]
     one, two = (rpm_package(scene, f"tool-{version}", f"Name: tool\nVersion: {version}\nRelease: 1\nSummary: a test\n"
                             f"License: none\n%description\nA test.\n%install\nmkdir -p %{{buildroot}}{place}\ncp "
