@@ -121,7 +121,7 @@ def test_help_and_version(env):
         text = tools.run(tools.MOUNT_BIDFS, option, env=env).stdout
         assert text.startswith("usage: mount.bidfs") and "-o url=URL" in text
     for option in ("--version", "-V"):
-        assert re.fullmatch(r"mount\.bidfs \d+\.\d+\.\d+\n", tools.run(tools.MOUNT_BIDFS, option, env=env).stdout)
+        assert re.fullmatch(r"mount\.bidfs \d+\.\d+\.\d+([+-]\S+)?\n", tools.run(tools.MOUNT_BIDFS, option, env=env).stdout)
 
 
 def refused(env, *arguments, program=tools.MOUNT_BIDFS, prefix=()):
@@ -333,7 +333,7 @@ def test_no_device(needs_root, store, mountpoint, env):
     isolated(script.replace("null c 1 3;", "null c 1 3; mknod /dev/fuse c 10 229;") + f"; umount {mountpoint}", env)
 
 
-DEFAULTS = "mount -t tmpfs none /mnt; "
+DEFAULTS = "mount -t tmpfs none /run; "
 
 
 def test_default_places(needs_root, env, place):

@@ -61,7 +61,7 @@ def test_the_server_of_a_team(machine):
     # as the start of the machine does it
     machine.run("umount", "/run/bidfs-here")
     machine.run("systemctl", "daemon-reload")
-    machine.run("systemctl", "start", "mnt-bid\\x2dhere.mount", "bidfs-fetch")
+    machine.run("systemctl", "start", "run-bidfs\\x2dhere.mount", "bidfs-fetch")
     assert machine.run("findmnt", "-no", "FSTYPE", "/run/bidfs-here").stdout == "fuse.bidfs\n"
     # nor is anything absent that no mount is there to tell of
     for trouble in (KILL, "umount /run/bidfs", "systemctl restart bidfs", "systemctl stop bidfs"):

@@ -81,13 +81,25 @@ def test_keeps_what_runs(machine):
     machine.run("cp", "/usr/bin/true", "/usr/local/bin/started-later")
     machine.run("/usr/local/bin/started-later")
     tools.wait_until(lambda: "/usr/local/bin/started-later" in stored(machine), "what was started", 40)
-    # what nobody else gets to stays its owner's
+    # what not everybody gets to is its adder's
     hidden = "/var/tmp/home/hidden"
     machine.run("install", "-d", "-m", "700", "-o", "65534", "-g", "65534", "/var/tmp/home")
     machine.run("sh", "-c", f"cp /usr/bin/false {hidden} && chown 65534:65534 {hidden}")
     machine.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", hidden, status=1)
     tools.wait_until(lambda: hidden in stored(machine), "what was started in a home", 40)
     copy = f"{STORE}{hidden}/{stored(machine)[hidden]}/elf"
-    assert machine.run("stat", "-c", "%a %u", copy).stdout == "400 65534\n"
+    assert machine.run("stat", "-c", "%a %u", copy).stdout == "400 0\n"
     machine.run("systemctl", "stop", "bidfs-watch")
     assert machine.property("bidfs-watch", "Result") == "success", machine.journal("bidfs-watch")
+
+
+@pytest.mark.limit(120)
+def test_timers_start_checks_of_the_store(machine):
+    machine.run("mkdir", STORE)
+    machine.run("bidctl", f"--store={STORE}", "add", "/usr/bin/true")
+    for name in ("bidfs-gc", "bidfs-verify"):
+        machine.run("systemctl", "enable", "--now", f"{name}.timer")
+        assert machine.property(f"{name}.timer", "NextElapseUSecRealtime")
+        machine.run("systemctl", "start", name, status=None)
+        assert machine.property(name, "Result") == "success", machine.journal(name)
+    assert "found 0" in machine.journal("bidfs-verify")
