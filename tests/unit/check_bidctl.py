@@ -25,7 +25,7 @@ def case_help(scene):
         assert re.search(rf"^  {command} ", text, re.M), command
         one = scene.run(command, "--help").stdout
         assert f"bidctl {command}" in one and "--store" in one
-        assert ("--link" in one) == (command == "add") and ("--url" in one) == (command in ("add", "get")), one
+        assert ("--link=" in one) == (command == "add") and ("--url" in one) == (command in ("add", "get")), one
     assert re.fullmatch(r"bidctl \d+\.\d+\.\d+([+-]\S+)?\n", scene.run("--version").stdout)
     assert scene.run("-V").stdout == scene.run("--version").stdout
 
