@@ -3,8 +3,6 @@
 #include "disk/verify/verify.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -21,10 +19,7 @@
 #include "disk/root.h"
 #include "disk/store.h"
 
-enum {
-	JOBS_MAX = 256,
-	TOLD_MS = 50, /* how often a thread tells of its progress */
-};
+enum { JOBS_MAX = 256 };
 
 const char *bid_finding_name(enum bid_finding_kind kind)
 {
@@ -36,104 +31,6 @@ const char *bid_finding_name(enum bid_finding_kind kind)
 	};
 
 	return (unsigned)kind < BID_FINDING_COUNT ? names[kind] : "unknown";
-}
-
-bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *filed)
-{
-	return !verify->config->ids || bid_idset_find(verify->wanted, filed);
-}
-
-/* What a callback said, kept for the other threads. */
-static int called(struct bid_verify *verify, int r)
-{
-	if (r != 0)
-		atomic_store(&verify->shared->ended, r);
-	return r;
-}
-
-int bid_verify_found(struct bid_verify *verify, const struct bid_finding *finding)
-{
-	const struct bid_verify_config *config = verify->config;
-	int r = 0;
-
-	verify->stats.found[finding->kind]++;
-	if (!finding->repaired)
-		verify->stats.left++;
-	if (!config->found)
-		return 0;
-	pthread_mutex_lock(&verify->shared->lock);
-	r = atomic_load(&verify->shared->ended);
-	if (r == 0)
-		r = called(verify, config->found(config->user, finding));
-	pthread_mutex_unlock(&verify->shared->lock);
-	return r;
-}
-
-/* Add what @verify has counted since the last time to what all have. Under the lock, or when the threads are gone. */
-static void tell(struct bid_verify *verify)
-{
-	struct bid_verify_stats *all = &verify->shared->told, *now = &verify->stats, *before = &verify->told;
-
-	all->names += now->names - before->names;
-	all->objects += now->objects - before->objects;
-	all->bytes += now->bytes - before->bytes;
-	all->digests += now->digests - before->digests;
-	all->links += now->links - before->links;
-	all->records += now->records - before->records;
-	all->foreign += now->foreign - before->foreign;
-	all->left += now->left - before->left;
-	for (int kind = 0; kind < BID_FINDING_COUNT; kind++)
-		all->found[kind] += now->found[kind] - before->found[kind];
-	*before = *now;
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-int bid_verify_progress(struct bid_verify *verify)
-{
-	const struct bid_verify_config *config = verify->config;
-	int r = atomic_load_explicit(&verify->shared->ended, memory_order_relaxed);
-	uint64_t now;
-
-	if (r != 0 || !config->progress)
-		return r;
-	now = now_ms();
-	if (now < verify->told_ms + TOLD_MS)
-		return 0;
-	verify->told_ms = now;
-	pthread_mutex_lock(&verify->shared->lock);
-	tell(verify);
-	r = called(verify, config->progress(config->user, &verify->shared->told));
-	pthread_mutex_unlock(&verify->shared->lock);
-	return r;
-}
-
-int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed)
-{
-	atomic_int *fan = &verify->shared->fans[filed->bytes[0]];
-	char path[sizeof(BID_LAYOUT_LINKS) + 4];
-	int fd = atomic_load(fan), none = -1;
-
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", filed->bytes[0]);
-	if (bid_root_open(bid_store_root(verify->store), path, O_PATH | O_DIRECTORY, &fd) < 0)
-		return -ENOENT;
-	if (atomic_compare_exchange_strong(fan, &none, fd))
-		return fd;
-	bid_close(fd);
-	return none;
-}
-
-bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first)
-{
-	return !atomic_exchange(&verify->shared->claimed[part][first], true);
 }
 
 static int visit_entry(void *user, const struct bid_place_of *entry)
@@ -195,7 +92,7 @@ static void *work(void *user)
 {
 	const struct task *task = user;
 
-	called(task->member, task->part(task->member));
+	bid_verify_end(task->member, task->part(task->member));
 	return NULL;
 }
 
@@ -215,7 +112,7 @@ static int together(struct team *team, int (*part)(struct bid_verify *member))
 		if (bid_thread_start(&task->thread, "bid-verify", work, task) < 0)
 			break;
 	}
-	called(&team->members[0], part(&team->members[0]));
+	bid_verify_end(&team->members[0], part(&team->members[0]));
 	for (unsigned i = 1; i < started; i++)
 		pthread_join(tasks[i].thread, NULL);
 	return atomic_load(&team->members[0].shared->ended);
@@ -310,7 +207,7 @@ static int run(struct team *team, struct bid_verify_stats *ret_stats)
 	int r = check(team);
 
 	for (unsigned i = 0; i < team->n; i++) {
-		tell(&team->members[i]);
+		bid_verify_count(&team->members[i]);
 		free(team->members[i].orphans);
 		bid_verify_free_vacated(&team->members[i]);
 		free(team->members[i].vacated);

@@ -67,6 +67,14 @@ struct bid_verify {
 	bool again; /* the names are walked once more, for that; who is told of already is not told of again */
 };
 
+/* What a callback or a part said, @r, ends the check for all threads unless it is 0. Returns it. */
+static inline int bid_verify_end(struct bid_verify *verify, int r)
+{
+	if (r != 0)
+		atomic_store(&verify->shared->ended, r);
+	return r;
+}
+
 /* Is the id filed as @filed to be checked? */
 bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *filed);
 
@@ -74,6 +82,9 @@ bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *file
 int bid_verify_found(struct bid_verify *verify, const struct bid_finding *finding);
 
 int bid_verify_progress(struct bid_verify *verify);
+
+/* Add what @verify has counted since the last time to what all have. Under the lock, or when the threads are gone. */
+void bid_verify_count(struct bid_verify *verify);
 
 /* Is what begins with the byte @first of @part this thread's? It is the first one's that asks. */
 bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first);

@@ -48,34 +48,6 @@ static int open_artifact(struct bid_verify *verify, const struct bid_request *re
 	return result;
 }
 
-const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size)
-{
-	const char *id = json_string_value(json_object_get(record, "id")),
-		   *kind = json_string_value(json_object_get(record, "kind"));
-	const json_t *digest = json_object_get(record, "digest");
-	struct bid_id named, filed;
-
-	if (!id || bid_id_parse_str(id, &named) < 0)
-		return "has no id";
-	filed = bid_layout_filed(&named);
-	if (!bid_id_equal(&filed, &request->id) || !kind || strcmp(kind, bid_kind_name(request->kind)) != 0)
-		return "is of something else than its name says";
-	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
-		return "has no digest of the known form";
-	if (!json_is_string(json_object_get(record, "how")) || !json_is_integer(json_object_get(record, "time")) ||
-	    !json_is_integer(json_object_get(record, "size")))
-		return "lacks what every record has";
-	/* replaced by another file of the same build; but probe definitions are written on, by perf and by others */
-	if (request->kind != BID_KIND_PROBES && json_integer_value(json_object_get(record, "size")) != (json_int_t)size)
-		return "is of a file of another size";
-	return NULL;
-}
-
-bool bid_verify_drop(struct bid_verify *verify, const char *path)
-{
-	return bid_entry_unlink(verify->store, path) == 0 || bid_entry_rmdir(verify->store, path) == 0;
-}
-
 /* Remove a record of what is not there, unless that is published at this moment. */
 static bool drop_stale(struct bid_verify *verify, const char *path, const struct bid_request *request)
 {
