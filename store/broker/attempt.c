@@ -17,12 +17,6 @@ static struct bid_source *source_of(const struct bid_attempt *attempt)
 	return attempt->download->broker->sources[attempt->source].source;
 }
 
-/* Under the lock. */
-static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
-{
-	return attempt->download->machine.candidates[attempt->candidate].state;
-}
-
 static void begun(struct bid_attempt *attempt)
 {
 	attempt->broke_off = false;
@@ -33,6 +27,7 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 {
 	struct bid_broker *broker = attempt->download->broker;
 	uint64_t max = broker->config.max_size;
+	unsigned ttl;
 	int r;
 
 	attempt->received = 0;
@@ -45,7 +40,7 @@ int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size)
 	/* not earlier: a source that only waits for its turn, or says "no", costs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 && (broker->config.accept || bid_negative_lookup(&broker->negative, &attempt->download->request,
-								    BID_NEGATIVE_ALL, NULL) == BID_OUTCOME_FOUND))
+								    BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_FOUND))
 		bid_txn_accept(attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(attempt->txn, size, false);
@@ -200,22 +195,6 @@ static void keep_said(struct bid_said *said, const struct bid_answer *answer)
 	said->ima_signature = answer->ima_signature ? strdup(answer->ima_signature) : NULL;
 }
 
-/* The source is done with @attempt: a commit worker's turn, unless it is in line for one or with one. Under the lock. */
-static void queue_decision(struct bid_attempt *attempt)
-{
-	struct bid_broker *broker = attempt->download->broker;
-	struct bid_cancel_list none = { 0 };
-
-	bid_scheduler_take(attempt->download, BID_EVENT_DONE, attempt->candidate, &none);
-	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
-		return;
-	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
-		TAILQ_INSERT_TAIL(&broker->jobs, attempt, job);
-	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	/* not any of them may do it */
-	pthread_cond_broadcast(&broker->has_job);
-}
-
 static void receive_done(void *user, const struct bid_answer *answer)
 {
 	struct bid_attempt *attempt = user;
@@ -227,48 +206,17 @@ static void receive_done(void *user, const struct bid_answer *answer)
 	if (attempt->starting)
 		attempt->answered = true;
 	else
-		queue_decision(attempt);
+		bid_scheduler_done(attempt);
 	pthread_mutex_unlock(&broker->lock);
 }
 
-static const struct bid_receiver receiver = {
+const struct bid_receiver bid_attempt_receiver = {
 	.sent = receive_sent,
 	.head = receive_head,
 	.body = receive_body,
 	.broke_off = receive_broke_off,
 	.done = receive_done,
 };
-
-/* start() returned, so it may go where it will: it is not ours any more. */
-static void started(struct bid_attempt *attempt, uint64_t transfer)
-{
-	struct bid_download *download = attempt->download;
-	struct bid_broker *broker = download->broker;
-	struct bid_source *source = source_of(attempt);
-	struct bid_cancel_list cancels = { 0 };
-	bool resumes = false;
-
-	pthread_mutex_lock(&broker->lock);
-	attempt->starting = false;
-	attempt->transfer = transfer;
-	if (attempt->answered) {
-		queue_decision(attempt);
-	} else {
-		resumes = attempt->room == BID_ATTEMPT_ROOM_MADE;
-		if (resumes)
-			attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-		if (state_of(attempt) == BID_ATTEMPT_STOPPED)
-			bid_cancel_list_add(&cancels, attempt);
-		else if (broker->ending || bid_download_abandoned(download))
-			bid_download_cancel(download, &cancels);
-		else if (bid_broker_is_offline(broker))
-			bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE, &cancels);
-	}
-	pthread_mutex_unlock(&broker->lock);
-	if (resumes)
-		source->ops->resume(source, transfer);
-	bid_cancel_list_run(&cancels);
-}
 
 void bid_attempt_make_room(struct bid_attempt *attempt)
 {
@@ -277,7 +225,7 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	uint64_t transfer = 0;
 
 	/* its end is to come */
-	if (state_of(attempt) == BID_ATTEMPT_STOPPED) {
+	if (bid_scheduler_state(attempt) == BID_ATTEMPT_STOPPED) {
 		attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 		return;
 	}
@@ -286,8 +234,8 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	bid_txn_make_room(attempt->txn);
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	if (state_of(attempt) == BID_ATTEMPT_DECIDING)
-		queue_decision(attempt);
+	if (bid_scheduler_state(attempt) == BID_ATTEMPT_DECIDING)
+		bid_scheduler_done(attempt);
 	else if (attempt->starting)
 		attempt->room = BID_ATTEMPT_ROOM_MADE;
 	else
@@ -298,28 +246,4 @@ void bid_attempt_make_room(struct bid_attempt *attempt)
 	pthread_mutex_unlock(&broker->lock);
 	source->ops->resume(source, transfer);
 	pthread_mutex_lock(&broker->lock);
-}
-
-int bid_attempt_start(struct bid_attempt *attempt)
-{
-	struct bid_source *source = source_of(attempt);
-	uint64_t transfer = 0;
-	int r = source->ops->start(source, &attempt->download->request, &receiver, attempt, &transfer);
-
-	if (r == 0)
-		started(attempt, transfer);
-	return r;
-}
-
-void bid_attempt_free(struct bid_attempt *attempt)
-{
-	bid_txn_free(attempt->txn);
-	free(attempt->head);
-	free(attempt->said.url);
-	free(attempt->said.led_to);
-	free(attempt->said.before);
-	free(attempt->said.file);
-	free(attempt->said.archive);
-	free(attempt->said.ima_signature);
-	free(attempt);
 }

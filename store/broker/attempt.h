@@ -77,9 +77,6 @@ struct bid_attempt {
 	_Atomic uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 };
 
-/* Ask. Returns 0, and the attempt is not the caller's any more, or what start() said. Without the lock, by who made it. */
-int bid_attempt_start(struct bid_attempt *attempt);
-
 /* Was it refused because it is more than there is room for, which another source's need not be? By the one whose turn it is. */
 static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 {
@@ -92,11 +89,11 @@ static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
  */
 void bid_attempt_make_room(struct bid_attempt *attempt);
 
-/* Free what it holds; without the lock. */
-void bid_attempt_free(struct bid_attempt *attempt);
-
 /* Drop what came of a body so far, to begin one of @size bytes or BID_SIZE_UNKNOWN. By the one whose turn it is. */
 int bid_attempt_begin_body(struct bid_attempt *attempt, uint64_t size);
+
+/* What sources call for attempts. */
+extern const struct bid_receiver bid_attempt_receiver;
 
 /*
  * A trouble of our own store as a result: -ENOENT, from a directory that went away, must not be taken for a proof of absence, nor

@@ -2,7 +2,8 @@
 /*
  * What the files of the broker share:
  *
- *   broker.c		the interface: find, tickets, fetch, cancel
+ *   lifecycle.c		the beginning and the end of a broker, and its threads
+ *   broker.c		the interface: find, tickets, cancel, progress
  *   download.c		who waits for which download; how a download ends
  *   lock_waiter.c	what becomes of a download whose request another process fetches; its thread
  *   machine.c		the states of a download: events in, actions out; pure
@@ -12,7 +13,7 @@
  *   refresh.c		forget what sources said, at a caller's wish
  *   offline.c		ask no source, at a caller's wish
  *   prefetch.c		fetch what a file that was fetched refers to
- *   fallback.c		fetch a whole file in place of a section that no source has
+ *   fallback.c		fetch; a whole file in place of a section that no source has
  *   commit_worker.c	the threads that decide what a source delivered: commit, ask the next, end
  *   timers.c		the thread that calls what has come to its time
  *   stats.c		reports, counters, messages
@@ -117,24 +118,24 @@ struct bid_broker {
 	} counts;
 };
 
-/*
- * Why is the source of index @source not to be asked for @request? As bid_negative_lookup(), but one that has neither the debuginfo
- * nor the ELF file of a build has no source file and no section of it either.
- */
-enum bid_outcome bid_broker_negative(struct bid_broker *broker, const struct bid_request *request, size_t source,
-				     unsigned *ret_ttl);
-
 /* bid_broker_find() without counting what is not to be had. */
 int bid_broker_lookup(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /* Ask for @request on behalf of @waiter, who is BUSY, and not the caller's any more: it is answered, perhaps at once, or queued. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
 
-/* Call the function of @timer at @at_ms. Under the lock; so it is called. */
+enum bid_timer_kind {
+	BID_TIMER_DOWNLOAD, /* of a struct bid_download: its window or its lingering ends */
+	BID_TIMER_HEDGE, /* of a struct bid_download: another source may be asked */
+	BID_TIMER_WAIT, /* of a struct bid_waiter: its wait ends */
+};
+
+/* Let @timer end at @at_ms. Under the lock. */
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
 
 /* The bodies of the threads; of a struct bid_commit_worker, and of the struct bid_broker. */
 void *bid_broker_run_worker(void *worker);
 void *bid_broker_run_timers(void *broker);
+void *bid_broker_run_lock_waiter(void *broker);
 
 #endif

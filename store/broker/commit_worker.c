@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The commit workers: commits wait for the disk, which the thread of a source must not. */
-#include "broker/download.h"
+#include "broker/scheduler.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,12 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/trouble.h"
-#include "broker/fallback.h"
 #include "broker/request.h"
-
-static void time_out(void *download);
-static void end_wait(void *waiter);
-static void end_linger(struct bid_download *download);
 
 /* Downloads are few and short-lived: nobody can fill a chain for long, so no seed. */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
@@ -61,8 +56,8 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->request = bid_request_keep(request);
 	download->started_ms = bid_clock_ms();
 	download->machine.max_parallel = 1;
-	download->timer = (struct bid_timer){ .fn = time_out, .user = download };
-	download->hedge = (struct bid_timer){ .fn = bid_scheduler_time_out, .user = download };
+	download->timer = (struct bid_timer){ .kind = BID_TIMER_DOWNLOAD, .user = download };
+	download->hedge = (struct bid_timer){ .kind = BID_TIMER_HEDGE, .user = download };
 	download->refs = 1;
 	TAILQ_INIT(&download->waiters);
 
@@ -107,14 +102,16 @@ void bid_download_retire(struct bid_download *download)
 	download->joinable = false;
 }
 
-void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels)
-{
-	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE, cancels);
-}
-
 bool bid_download_abandoned(const struct bid_download *download)
 {
 	return download->n_waiters == 0 && !download->timed_out;
+}
+
+void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms)
+{
+	bid_timer_arm(&broker->timers, timer, at_ms);
+	if (broker->timers.first == timer)
+		pthread_cond_signal(&broker->has_time);
 }
 
 static void open_window(struct bid_download *download, int64_t now)
@@ -147,7 +144,7 @@ static void queue(struct bid_download *download, struct bid_waiter *waiter)
 	TAILQ_INSERT_TAIL(&download->waiters, waiter, link);
 	download->n_waiters++;
 	download->broker->n_waiting++;
-	waiter->limit = (struct bid_timer){ .fn = end_wait, .user = waiter };
+	waiter->limit = (struct bid_timer){ .kind = BID_TIMER_WAIT, .user = waiter };
 	if (waiter->until_ms)
 		bid_broker_arm(download->broker, &waiter->limit, waiter->until_ms);
 }
@@ -160,7 +157,7 @@ int bid_download_join(struct bid_broker *broker, const struct bid_request *reque
 	int error;
 
 	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
-		end_linger(download);
+		bid_download_end_linger(download);
 		download = NULL;
 	}
 	if (!download) {
@@ -236,30 +233,32 @@ static void count_answer(struct bid_broker *broker, int error)
 	}
 }
 
+void bid_waiter_tell(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result)
+{
+	if (waiter->fn) {
+		count_answer(broker, result->error);
+		if (result->error)
+			result->file = NULL;
+		waiter->fn(waiter->user, result);
+	}
+	free(waiter);
+}
+
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download)
 {
-	bid_cleanup(bid_file_release) struct bid_file section = BID_FILE_NONE;
 	struct bid_result result = {
+		.error = error,
+		.file = file,
 		.reports = download ? download->reports : NULL,
 		.n_reports = download ? download->n_reports : 0,
 		.waited_ms = download ? download->lock_wait.waited_ms : 0,
 	};
 
-	if (waiter->fallback) {
-		error = bid_fallback_step(broker, waiter, error, download, &section);
-		if (error == -EINPROGRESS)
-			return;
-		bid_fallback_tell(waiter->fallback, &result);
-	}
-	if (waiter->fn) {
-		count_answer(broker, error);
-		result.error = error;
-		result.file = error ? NULL : section.fd >= 0 ? &section : file;
-		waiter->fn(waiter->user, &result);
-	}
-	bid_fallback_free(waiter->fallback);
-	free(waiter);
+	if (waiter->answer)
+		waiter->answer(broker, waiter, &result, download);
+	else
+		bid_waiter_tell(broker, waiter, &result);
 }
 
 void bid_download_answer(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
@@ -281,7 +280,7 @@ void bid_download_answer(struct bid_download *download, struct bid_waiters *wait
 	}
 }
 
-static void settle(struct bid_download *download, int error, struct bid_waiters *waiters)
+void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters)
 {
 	struct bid_broker *broker = download->broker;
 
@@ -303,108 +302,11 @@ static void settle(struct bid_download *download, int error, struct bid_waiters 
 		pthread_cond_broadcast(&broker->idle);
 }
 
-void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
-{
-	struct bid_broker *broker = download->broker;
-	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-	struct bid_cancel_list cancels = { 0 };
-	bool held;
-
-	/* sizes are announced by servers, which may be wrong: one that could not be asked may have it smaller */
-	if (error == -EFBIG && bid_download_is_too_large(download))
-		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-
-	pthread_mutex_lock(&broker->lock);
-	bid_download_ref(download);
-	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
-	settle(download, error, &waiters);
-	held = bid_lock_wait_end(download);
-	pthread_mutex_unlock(&broker->lock);
-
-	if (held)
-		bid_lock_release(download);
-	bid_download_answer(download, &waiters, error, file);
-	bid_cancel_list_run(&cancels);
-
-	bid_download_put(download);
-}
-
-void bid_download_claim(struct bid_download *download)
-{
-	struct bid_cancel_list cancels = { 0 };
-
-	pthread_mutex_lock(&download->broker->lock);
-	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
-	pthread_mutex_unlock(&download->broker->lock);
-	bid_cancel_list_run(&cancels);
-}
-
-/* If the last who waited has gone, what was not even sent has no turn to wait for any more. Under the lock. */
-static void give_up_unsent(struct bid_download *download, struct bid_cancel_list *cancels)
-{
-	if (download->n_waiters == 0)
-		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, cancels);
-}
-
-static void end_window(struct bid_download *download)
-{
-	struct bid_broker *broker = download->broker;
-	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-	struct bid_cancel_list cancels = { 0 };
-
-	download->timed_out |= download->n_waiters > 0;
-	bid_download_take_waiters(download, &waiters);
-	give_up_unsent(download, &cancels);
-	bid_download_ref(download);
-	pthread_mutex_unlock(&broker->lock);
-
-	bid_download_answer(download, &waiters, -ETIMEDOUT, NULL);
-	bid_cancel_list_run(&cancels);
-
-	pthread_mutex_lock(&broker->lock);
-	bid_download_unref(download);
-}
-
-/* The wait of a waiter who has an end of his own is over. Under the lock, which is released while he is answered. */
-static void end_wait(void *user)
-{
-	struct bid_waiter *waiter = user;
-	struct bid_download *download = waiter->download;
-	struct bid_broker *broker = download->broker;
-	struct bid_cancel_list cancels = { 0 };
-
-	bid_download_leave(waiter);
-	download->timed_out = true;
-	give_up_unsent(download, &cancels);
-	/* the window is still open: who comes in it may wait, but for another */
-	if (download->machine.state == BID_DOWNLOAD_GIVEN_UP)
-		bid_download_retire(download);
-	bid_download_ref(download);
-	pthread_mutex_unlock(&broker->lock);
-
-	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, download);
-	bid_cancel_list_run(&cancels);
-
-	pthread_mutex_lock(&broker->lock);
-	bid_download_unref(download);
-}
-
-static void end_linger(struct bid_download *download)
+void bid_download_end_linger(struct bid_download *download)
 {
 	bid_timer_disarm(&download->timer);
 	bid_download_retire(download);
 	bid_download_unref(download);
-}
-
-/* The window or the lingering is over. Under the lock, which may be released meanwhile. */
-static void time_out(void *user)
-{
-	struct bid_download *download = user;
-
-	if (download->machine.state == BID_DOWNLOAD_ENDED)
-		end_linger(download);
-	else
-		end_window(download);
 }
 
 void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request)
@@ -416,33 +318,6 @@ void bid_download_end_lingering(struct bid_broker *broker, const struct bid_requ
 			next = download->next;
 			if (download->machine.state == BID_DOWNLOAD_ENDED &&
 			    (!request || bid_request_equal(&download->request, request)))
-				end_linger(download);
+				bid_download_end_linger(download);
 		}
-}
-
-void bid_download_start(struct bid_download *download, bool look)
-{
-	struct bid_broker *broker = download->broker;
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	int r = look ? bid_store_find(broker->store, &download->request, &file) : -ENOENT;
-
-	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
-		bid_scheduler_line_up(download);
-		bid_scheduler_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
-	} else {
-		/* the files that came meanwhile prove that there is no such section anywhere */
-		if (r == -ENODATA)
-			r = -ENOENT;
-		if (r == 0)
-			atomic_fetch_add(&broker->counts.hits, 1);
-		bid_download_claim(download);
-		bid_download_end(download, r, &file);
-	}
-	bid_download_put(download);
-}
-
-void bid_download_lead(struct bid_download *download, bool look)
-{
-	if (bid_lock_wait(download))
-		bid_download_start(download, look || download->lock_wait.holds);
 }

@@ -14,7 +14,7 @@
 
 #include "broker/attempt.h"
 #include "broker/lock_waiter.h"
-#include "broker/scheduler.h"
+#include "broker/machine.h"
 
 #define BID_WINDOW_GRACE    250 /* ms */
 #define BID_DOWNLOAD_LINGER 250 /* ms */
@@ -32,7 +32,6 @@ struct bid_download {
 	bool wanted; /* somebody has waited for it, at least for a while */
 	bool timed_out; /* somebody was sent away, and may come back for it */
 	bool no_room; /* a source has it, and there is no room for as much as it says */
-	bool offline; /* a source was not asked because the broker was told to ask none */
 	int error; /* when ENDED */
 	int64_t until_ms; /* the end of the last window; when ENDED, of the lingering */
 	struct bid_waiters waiters;
@@ -42,7 +41,7 @@ struct bid_download {
 	struct bid_timer timer; /* the end of the window, or of the lingering */
 	struct bid_timer hedge; /* when another source is asked beside those that are */
 	struct bid_lock_wait lock_wait;
-	char (*texts)[BID_TEXT_MAX]; /* of the verdicts; owned */
+	char (*texts)[BID_TEXT_MAX]; /* of the reports; owned */
 	/* for everybody */
 	_Atomic size_t n_reports; /* entries below it do not change any more */
 	struct bid_report reports[]; /* room for one per source; all strings but sources and texts are owned */
@@ -52,19 +51,10 @@ struct bid_download {
  * What becomes of @waiter, who wants @request from the sources. Under the lock. Returns
  *   -EINPROGRESS	it waits and is not the caller's any more. With @ret_lead set, to a download with a
  *			reference, he leads it: bid_download_lead()
- *   other		its answer. @ret_seen is set to the download whose verdicts belong to it, if any, with a reference
+ *   other		its answer. @ret_seen is set to the download whose reports belong to it, if any, with a reference
  */
 int bid_download_join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
 		      struct bid_download **ret_lead, struct bid_download **ret_seen);
-
-/*
- * Begin, unless another process fetches the same. Without the lock, by whom bid_download_join() told to; takes the reference. With
- * @look it may have been published since he has looked.
- */
-void bid_download_lead(struct bid_download *download, bool look);
-
-/* Ask; look into the store once more before, if @look. Without the lock, once it need not wait for others; takes the reference. */
-void bid_download_start(struct bid_download *download, bool look);
 
 /* Take @waiter out of its download, and detach it. Under the lock. */
 void bid_download_leave(struct bid_waiter *waiter);
@@ -88,23 +78,20 @@ void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
 
-/*
- * The result is known: nobody but the caller ends @download from here on, and what else is being asked for it is cancelled. By the
- * commit worker while the attempt that it decides on is not over, or before the first source is asked. Without the lock.
- */
-void bid_download_claim(struct bid_download *download);
-
-/*
- * By the one who claimed it, or set the phase to ENDING: answer all, with @error or a copy of @file, and end what is still being
- * asked. Without the lock.
- */
-void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
-
 /* Let nobody join @download from here on: the next who comes starts another. Under the lock. */
 void bid_download_retire(struct bid_download *download);
 
 /* End the lingering of all results, or of that for @request. Under the lock. */
 void bid_download_end_lingering(struct bid_broker *broker, const struct bid_request *request);
+
+/* Tell @waiter @result, and free it. It was detached. Without the lock. */
+void bid_waiter_tell(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result);
+
+/* The result of @download is @error: move its waiters to @waiters, and let an unhappy one linger. Under the lock. */
+void bid_download_settle(struct bid_download *download, int error, struct bid_waiters *waiters);
+
+/* The lingering is over. Under the lock. */
+void bid_download_end_linger(struct bid_download *download);
 
 /* Both under the lock. */
 void bid_download_ref(struct bid_download *download);
@@ -112,9 +99,6 @@ void bid_download_unref(struct bid_download *download);
 
 /* bid_download_unref() without the lock. */
 void bid_download_put(struct bid_download *download);
-
-/* Nobody wants @download: if it can be ended, let nobody join it, and end what it asks. Under the lock. */
-void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels);
 
 /* prefetch.c */
 

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/fallback.h"
+/*
+ * Fetch; and a whole file in place of a section that no server has, or that one which has just served it denies (elfutils 0.192 and
+ * later): the section may still be in a file that they have. Its waiter waits for these files then, one after the other, with the
+ * same ticket.
+ */
+#include <errno.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +12,10 @@
 #include <bid/piece.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/trouble.h"
+#include "broker/download.h"
 
 #define DOWNLOADS_MAX 3 /* of the section, the debuginfo and the ELF file */
 
@@ -18,19 +25,8 @@ struct bid_fallback {
 	int trouble; /* what else than "no" was said, of the section until a whole file was found, or of one that it may be in */
 	struct bid_download *downloads[DOWNLOADS_MAX]; /* that were waited for; with a reference each */
 	size_t n_downloads;
-	struct bid_report *reports; /* of all of them, for bid_fallback_tell(); owned */
+	struct bid_report *reports; /* of all of them, for tell_all(); owned */
 };
-
-int bid_fallback_new(const struct bid_request *section, struct bid_fallback **ret_instead)
-{
-	struct bid_fallback *fallback = calloc(1, sizeof(*fallback));
-
-	if (!fallback)
-		return -ENOMEM;
-	fallback->section = bid_request_keep(section);
-	*ret_instead = fallback;
-	return 0;
-}
 
 static void note_download(struct bid_fallback *fallback, struct bid_download *download)
 {
@@ -91,32 +87,7 @@ static int next(struct bid_broker *broker, struct bid_fallback *fallback, int er
 	return -EINPROGRESS;
 }
 
-int bid_fallback_step(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_download *download,
-		      struct bid_file *ret_file)
-{
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_request whole;
-	int r;
-
-	note_download(waiter->fallback, download);
-	r = next(broker, waiter->fallback, error, download, &whole, &file);
-	if (r == -EINPROGRESS) {
-		bid_broker_submit(broker, waiter, &whole);
-		return r;
-	}
-	pthread_mutex_lock(&broker->lock);
-	if (waiter->cancelled)
-		r = -EINTR;
-	bid_tickets_take(&broker->tickets, waiter);
-	pthread_mutex_unlock(&broker->lock);
-	if (r == 0 && file.fd >= 0) {
-		*ret_file = file;
-		file.fd = -1;
-	}
-	return r;
-}
-
-void bid_fallback_tell(struct bid_fallback *fallback, struct bid_result *result)
+static void tell_all(struct bid_fallback *fallback, struct bid_result *result)
 {
 	size_t n = 0;
 
@@ -140,13 +111,89 @@ void bid_fallback_tell(struct bid_fallback *fallback, struct bid_result *result)
 	result->reports = fallback->reports;
 }
 
-void bid_fallback_free(struct bid_fallback *fallback)
+static void fallback_free(struct bid_fallback *fallback)
 {
-	if (!fallback)
-		return;
 	for (size_t i = 0; i < fallback->n_downloads; i++)
 		bid_download_put(fallback->downloads[i]);
 	bid_request_release(&fallback->section);
 	free(fallback->reports);
 	free(fallback);
+}
+
+/* bid_waiter.answer: what @waiter asked for last has come to @result, in @download, which may be NULL. Without the lock. */
+static void answer(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result, struct bid_download *download)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	struct bid_fallback *fallback = waiter->fallback;
+	struct bid_request whole;
+	int r;
+
+	note_download(fallback, download);
+	r = next(broker, fallback, result->error, download, &whole, &file);
+	if (r == -EINPROGRESS) {
+		bid_broker_submit(broker, waiter, &whole);
+		return;
+	}
+	pthread_mutex_lock(&broker->lock);
+	if (waiter->cancelled)
+		r = -EINTR;
+	bid_tickets_take(&broker->tickets, waiter);
+	pthread_mutex_unlock(&broker->lock);
+	result->error = r;
+	if (r == 0 && file.fd >= 0)
+		result->file = &file;
+	tell_all(fallback, result);
+	bid_waiter_tell(broker, waiter, result);
+	fallback_free(fallback);
+}
+
+static int fallback_new(struct bid_waiter *waiter, const struct bid_request *section)
+{
+	struct bid_fallback *fallback = calloc(1, sizeof(*fallback));
+
+	if (!fallback)
+		return -ENOMEM;
+	fallback->section = bid_request_keep(section);
+	waiter->fallback = fallback;
+	waiter->answer = answer;
+	return 0;
+}
+
+/* The new waiter of @ticket; NULL if the ticket was used already. */
+static struct bid_waiter *claim(struct bid_broker *broker, uint64_t ticket)
+{
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = bid_tickets_get(&broker->tickets, ticket);
+	if (waiter && waiter->state == BID_WAITER_NEW)
+		waiter->state = BID_WAITER_BUSY;
+	else
+		waiter = NULL;
+	pthread_mutex_unlock(&broker->lock);
+	return waiter;
+}
+
+void bid_broker_fetch(struct bid_broker *broker, uint64_t ticket, const struct bid_request *request)
+{
+	struct bid_waiter *waiter = claim(broker, ticket);
+	int r = 0;
+
+	if (!waiter) {
+		bid_error("ticket used twice: '%llu'", (unsigned long long)ticket);
+		return;
+	}
+	if (request->kind == BID_KIND_SECTION)
+		r = fallback_new(waiter, request);
+	/* one after the other, three downloads could be waited for: all of it is one wait */
+	if (waiter->fallback && broker->config.wait_ms > 0)
+		waiter->until_ms = bid_clock_ms() + broker->config.wait_ms;
+	if (r == 0) {
+		bid_broker_submit(broker, waiter, request);
+		return;
+	}
+	pthread_mutex_lock(&broker->lock);
+	bid_waiter_detach(broker, waiter);
+	pthread_mutex_unlock(&broker->lock);
+	bid_waiter_answer(broker, waiter, r, NULL, NULL);
 }

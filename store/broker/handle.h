@@ -32,6 +32,9 @@ struct bid_waiter {
 	enum bid_waiter_state state;
 	bool cancelled; /* given up while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; it stays as long as it has waiters */
+	/* In place of @fn: takes what it waited for, and answers or lets it wait for something else. NULL if it is @fn alone. */
+	void (*answer)(struct bid_broker *broker, struct bid_waiter *waiter, struct bid_result *result,
+		       struct bid_download *download);
 	struct bid_fallback *fallback; /* of who waits for a section: what is asked for in its place; owned, else NULL */
 	int64_t until_ms; /* the end of its wait, however much is asked for in it; 0 if it ends with its download's window */
 	struct bid_timer limit; /* armed while QUEUED, with an end of its own */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "broker/download.h"
+#include "broker/lock_waiter.h"
 
 #include <errno.h>
 #include <time.h>
@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "broker/scheduler.h"
 
 #define LOOK_MS 50 /* between two tries for what others hold */
 #define REST	10 /* but not before this many times what the tries took */
@@ -29,7 +30,7 @@ static int take(struct bid_download *download)
 	return 0;
 }
 
-bool bid_lock_wait(struct bid_download *download)
+static bool may_start(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 
@@ -44,17 +45,10 @@ bool bid_lock_wait(struct bid_download *download)
 	return false;
 }
 
-bool bid_lock_wait_end(struct bid_download *download)
+void bid_download_lead(struct bid_download *download, bool look)
 {
-	bool held = download->lock_wait.holds;
-
-	download->lock_wait.holds = false;
-	return held;
-}
-
-void bid_lock_release(struct bid_download *download)
-{
-	bid_holds_drop(download->broker->holds, download->lock_wait.key);
+	if (may_start(download))
+		bid_scheduler_start(download, look || download->lock_wait.holds);
 }
 
 /* Readers must have a part of their wait left. */
@@ -93,7 +87,7 @@ static void try(struct bid_broker *broker, struct bid_download *download)
 	download->lock_wait.waited_ms = (unsigned)(bid_clock_ms() - download->lock_wait.since_ms);
 	broker->n_lock_waits--;
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_start(download, true);
+	bid_scheduler_start(download, true);
 	pthread_mutex_lock(&broker->lock);
 }
 

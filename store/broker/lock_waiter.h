@@ -24,18 +24,9 @@ struct bid_lock_wait {
 };
 
 /*
- * May @download, which asks nobody yet, go on? If not, it is gone on with later, and its reference with it. Without the broker's
- * lock.
+ * Begin to ask for @download, unless another process fetches the same: then later. Without the lock, by whom bid_download_join()
+ * told to; takes the reference. With @look it may have been published since he has looked.
  */
-bool bid_lock_wait(struct bid_download *download);
-
-/* @download ended: it is no holder any more. Under the lock. Returns whether it was, and bid_lock_wait_drop() is due. */
-bool bid_lock_wait_end(struct bid_download *download);
-
-/* Let others have what it held. Without the lock. */
-void bid_lock_release(struct bid_download *download);
-
-/* The body of the thread; of a struct bid_broker. */
-void *bid_broker_run_lock_waiter(void *broker);
+void bid_download_lead(struct bid_download *download, bool look);
 
 #endif

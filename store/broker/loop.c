@@ -32,12 +32,13 @@ int bid_loop_init(struct bid_loop *loop, size_t source)
 	return 0;
 }
 
-size_t bid_loop_look(struct bid_download *download, struct bid_cancel_list *cancels)
+size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
 {
 	struct bid_broker *broker = download->broker;
 	int64_t turn = broker->config.hedge_ms, now = bid_clock_ms();
 	size_t due = BID_LOOP_NONE;
 
+	*ret_looped = 0;
 	for (size_t i = 0; i < download->machine.n && broker->config.loops; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 		struct bid_source_state *state = &broker->sources[candidate->source];
@@ -50,7 +51,7 @@ size_t bid_loop_look(struct bid_download *download, struct bid_cancel_list *canc
 		silent = now - attempt->started_ms;
 		if (silent >= LOOP_TURNS * turn && now - state->loop.heard_ms < LOOP_KNOWN_MS) {
 			attempt->looped = true;
-			bid_scheduler_take(download, BID_EVENT_LOOPED, i, cancels);
+			*ret_looped |= UINT64_C(1) << i;
 		} else if (silent >= turn && now - state->loop.asked_ms >= LOOP_ASK_MS && !state->loop.asking) {
 			due = candidate->source;
 		}

@@ -10,7 +10,7 @@
 #ifndef BID_BROKER_LOOP_H
 #define BID_BROKER_LOOP_H
 
-#include "broker/scheduler.h"
+#include "broker/broker.h"
 
 #define BID_LOOP_NONE SIZE_MAX
 
@@ -18,10 +18,10 @@
 int bid_loop_init(struct bid_loop *loop, size_t source);
 
 /*
- * Collect those attempts of @download in @cancels that a loop keeps from an answer. Returns the index of a source to call
- * bid_loop_ask() for, or BID_LOOP_NONE. Under the lock.
+ * Which attempts of @download does a loop keep from an answer? @ret_looped has the bits of their candidates. Returns the index of a
+ * source to call bid_loop_ask() for, or BID_LOOP_NONE. Under the lock.
  */
-size_t bid_loop_look(struct bid_download *download, struct bid_cancel_list *cancels);
+size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped);
 
 /* Ask the source of index @source for its id. Without the lock. */
 void bid_loop_ask(struct bid_broker *broker, size_t source);

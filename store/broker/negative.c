@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/negative.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include <bid/piece.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -109,8 +112,9 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_request *r
 		bid_warning("out of memory: what is absent is not remembered as that");
 }
 
-enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
-				     unsigned *ret_ttl)
+/* bid_negative_lookup() of what was said of @request itself. */
+static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
+			       unsigned *ret_ttl)
 {
 	unsigned ttl = *source ? bid_absences_ttl(negative->absences, request, source) : 0;
 	enum bid_outcome reason = ttl > 0 ? BID_OUTCOME_ABSENT : BID_OUTCOME_NONE;
@@ -127,9 +131,26 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 		}
 		pthread_mutex_unlock(&negative->lock);
 	}
-	if (ret_ttl)
-		*ret_ttl = ttl;
+	*ret_ttl = ttl;
 	return reason;
+}
+
+enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
+				     unsigned *ret_ttl)
+{
+	enum bid_outcome reason = lookup(negative, request, source, ret_ttl);
+	struct bid_request whole = { .id = request->id };
+	unsigned shortest = UINT_MAX, ttl;
+
+	if (reason != BID_OUTCOME_NONE || !*source || !bid_kind_has_detail(request->kind))
+		return reason;
+	for (size_t i = 0; (whole.kind = bid_section_whole(i)) != BID_KIND_NONE; i++) {
+		if (lookup(negative, &whole, source, &ttl) != BID_OUTCOME_ABSENT)
+			return BID_OUTCOME_NONE;
+		shortest = ttl < shortest ? ttl : shortest;
+	}
+	*ret_ttl = shortest;
+	return BID_OUTCOME_ABSENT;
 }
 
 void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *source)

@@ -45,7 +45,10 @@ void bid_negative_release(struct bid_negative *negative);
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source,
 		      enum bid_outcome reason);
 
-/* Why is @source not to be asked for @request? BID_OUTCOME_NONE if it is; @ret_ttl, unless NULL, is the seconds that are left. */
+/*
+ * Why is @source not to be asked for @request? BID_OUTCOME_NONE if it is; @ret_ttl is the seconds that are left. A source that has
+ * neither the debuginfo nor the ELF file of a build has no source file and no section of it either.
+ */
 enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *source,
 				     unsigned *ret_ttl);
 

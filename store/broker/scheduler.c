@@ -5,16 +5,18 @@
 #include <stdlib.h>
 
 #include <bid/error.h>
+#include <bid/hold.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "broker/download.h"
+#include "base/trouble.h"
 #include "broker/loop.h"
 
 /* A connection brings little in its first round trips: from the headers on it has this many times hedge_ms for the first 64 KiB. */
 enum { HEAD_TURNS = 3 };
 
-void bid_cancel_list_add(struct bid_cancel_list *cancels, const struct bid_attempt *attempt)
+/* @attempt was started, and is to be ended. Under the lock. */
+static void add_cancel(struct bid_cancel_list *cancels, const struct bid_attempt *attempt)
 {
 	cancels->of[cancels->n].source = attempt->download->broker->sources[attempt->source].source;
 	cancels->of[cancels->n++].transfer = attempt->transfer;
@@ -53,7 +55,7 @@ static bool is_negative(struct bid_download *download, size_t source)
 		bid_negative_forget(&broker->negative, &download->request, broker->sources[source].source->name);
 		return false;
 	}
-	reason = bid_broker_negative(broker, &download->request, source, &ttl);
+	reason = bid_negative_lookup(&broker->negative, &download->request, broker->sources[source].source->name, &ttl);
 	if (reason == BID_OUTCOME_NONE)
 		return false;
 	snprintf(text, sizeof(text), "%s, and is asked again in %u s",
@@ -64,7 +66,8 @@ static bool is_negative(struct bid_download *download, size_t source)
 	return true;
 }
 
-void bid_scheduler_line_up(struct bid_download *download)
+/* Choose the order of the sources for @download, which none was asked for yet. Without the lock. */
+static void line_up(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -107,8 +110,7 @@ static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 	struct bid_attempt *attempt = NULL;
 	char text[BID_TEXT_MAX];
 
-	if (bid_broker_is_offline(download->broker)) {
-		download->offline = true;
+	if (atomic_load(&download->broker->offline)) {
 		outcome = BID_OUTCOME_UNREACHABLE;
 		snprintf(text, sizeof(text), "no server is asked at the moment (offline)");
 	} else if (is_benched(state, text)) {
@@ -166,13 +168,91 @@ struct bid_actions bid_scheduler_take(struct bid_download *download, enum bid_ev
 		machine->candidates[i].overtaken_ms = (unsigned)(bid_clock_ms() - attempt->started_ms);
 		/* else it is cancelled as soon as start() has told by which number */
 		if (!attempt->starting)
-			bid_cancel_list_add(cancels, attempt);
+			add_cancel(cancels, attempt);
 	}
 	/* in the same breath, or somebody could still join and get -EINTR without having given up */
 	if (machine->state == BID_DOWNLOAD_CANCELLED)
 		bid_download_retire(download);
 	set_timer(download, actions.timer, event, actions.start != BID_NO_CANDIDATE);
 	return actions;
+}
+
+/* Under the lock. */
+enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt)
+{
+	return attempt->download->machine.candidates[attempt->candidate].state;
+}
+
+/* The source is done with @attempt: a commit worker's turn, unless it is in line for one or with one. Under the lock. */
+void bid_scheduler_done(struct bid_attempt *attempt)
+{
+	struct bid_broker *broker = attempt->download->broker;
+	struct bid_cancel_list none = { 0 };
+
+	bid_scheduler_take(attempt->download, BID_EVENT_DONE, attempt->candidate, &none);
+	if (attempt->room == BID_ATTEMPT_ROOM_MAKING)
+		return;
+	if (attempt->room != BID_ATTEMPT_ROOM_WANTED)
+		TAILQ_INSERT_TAIL(&broker->jobs, attempt, job);
+	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
+	/* not any of them may do it */
+	pthread_cond_broadcast(&broker->has_job);
+}
+
+/* start() returned, so it may go where it will: it is not ours any more. */
+static void started(struct bid_attempt *attempt, uint64_t transfer)
+{
+	struct bid_download *download = attempt->download;
+	struct bid_broker *broker = download->broker;
+	struct bid_source *source = download->broker->sources[attempt->source].source;
+	struct bid_cancel_list cancels = { 0 };
+	bool resumes = false;
+
+	pthread_mutex_lock(&broker->lock);
+	attempt->starting = false;
+	attempt->transfer = transfer;
+	if (attempt->answered) {
+		bid_scheduler_done(attempt);
+	} else {
+		resumes = attempt->room == BID_ATTEMPT_ROOM_MADE;
+		if (resumes)
+			attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
+		if (bid_scheduler_state(attempt) == BID_ATTEMPT_STOPPED)
+			add_cancel(&cancels, attempt);
+		else if (broker->ending || bid_download_abandoned(download))
+			bid_download_cancel(download, &cancels);
+		else if (atomic_load(&broker->offline))
+			bid_scheduler_take(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE, &cancels);
+	}
+	pthread_mutex_unlock(&broker->lock);
+	if (resumes)
+		source->ops->resume(source, transfer);
+	bid_cancel_list_run(&cancels);
+}
+
+static int start_attempt(struct bid_attempt *attempt)
+{
+	struct bid_download *download = attempt->download;
+	struct bid_source *source = download->broker->sources[attempt->source].source;
+	uint64_t transfer = 0;
+	int r = source->ops->start(source, &download->request, &bid_attempt_receiver, attempt, &transfer);
+
+	if (r == 0)
+		started(attempt, transfer);
+	return r;
+}
+
+static void attempt_free(struct bid_attempt *attempt)
+{
+	bid_txn_free(attempt->txn);
+	free(attempt->head);
+	free(attempt->said.url);
+	free(attempt->said.led_to);
+	free(attempt->said.before);
+	free(attempt->said.file);
+	free(attempt->said.archive);
+	free(attempt->said.ima_signature);
+	free(attempt);
 }
 
 /* @attempt does not keep others from asking its source any more. Under the lock. */
@@ -195,7 +275,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a file is closed, which may have to be freed on disk */
-	bid_attempt_free(attempt);
+	attempt_free(attempt);
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
@@ -207,7 +287,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 /* Ask. Returns the event that comes of it. Without the lock. */
 static enum bid_event start(struct bid_download *download, struct bid_attempt *attempt)
 {
-	int r = attempt ? bid_attempt_start(attempt) : 0;
+	int r = attempt ? start_attempt(attempt) : 0;
 
 	if (!attempt)
 		return BID_EVENT_SKIPPED;
@@ -216,6 +296,33 @@ static enum bid_event start(struct bid_download *download, struct bid_attempt *a
 	bid_download_report(download, attempt, BID_OUTCOME_UNREACHABLE, bid_strerror(r));
 	drop_attempt(attempt);
 	return BID_EVENT_REPORTED;
+}
+
+void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+	struct bid_cancel_list cancels = { 0 };
+	bool held;
+
+	/* sizes are announced by servers, which may be wrong: one that could not be asked may have it smaller */
+	if (error == -EFBIG && bid_download_is_too_large(download))
+		bid_negative_add(&broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_ref(download);
+	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
+	bid_download_settle(download, error, &waiters);
+	held = download->lock_wait.holds;
+	download->lock_wait.holds = false;
+	pthread_mutex_unlock(&broker->lock);
+
+	if (held)
+		bid_holds_drop(broker->holds, download->lock_wait.key);
+	bid_download_answer(download, &waiters, error, file);
+	bid_cancel_list_run(&cancels);
+
+	bid_download_put(download);
 }
 
 /* All is said: end @download with what it comes to. Without the lock. */
@@ -327,13 +434,16 @@ void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_event event)
 	bid_scheduler_step(download, event, candidate);
 }
 
-void bid_scheduler_time_out(void *user)
+void bid_scheduler_hedge(struct bid_download *download)
 {
-	struct bid_download *download = user;
 	struct bid_broker *broker = download->broker;
 	struct bid_cancel_list cancels = { 0 };
-	size_t source = bid_loop_look(download, &cancels);
+	uint64_t looped;
+	size_t source = bid_loop_look(download, &looped);
 
+	for (size_t i = 0; i < download->machine.n; i++)
+		if (looped & UINT64_C(1) << i)
+			bid_scheduler_take(download, BID_EVENT_LOOPED, i, &cancels);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 	bid_cancel_list_run(&cancels);
@@ -342,4 +452,98 @@ void bid_scheduler_time_out(void *user)
 	bid_scheduler_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
+}
+
+void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels)
+{
+	bid_scheduler_take(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE, cancels);
+}
+
+void bid_download_claim(struct bid_download *download)
+{
+	struct bid_cancel_list cancels = { 0 };
+
+	pthread_mutex_lock(&download->broker->lock);
+	bid_scheduler_take(download, BID_EVENT_CLAIM, BID_NO_CANDIDATE, &cancels);
+	pthread_mutex_unlock(&download->broker->lock);
+	bid_cancel_list_run(&cancels);
+}
+
+/* If the last who waited has gone, what was not even sent has no turn to wait for any more. Under the lock. */
+static void give_up_unsent(struct bid_download *download, struct bid_cancel_list *cancels)
+{
+	if (download->n_waiters == 0)
+		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, cancels);
+}
+
+static void end_window(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+	struct bid_cancel_list cancels = { 0 };
+
+	download->timed_out |= download->n_waiters > 0;
+	bid_download_take_waiters(download, &waiters);
+	give_up_unsent(download, &cancels);
+	bid_download_ref(download);
+	pthread_mutex_unlock(&broker->lock);
+
+	bid_download_answer(download, &waiters, -ETIMEDOUT, NULL);
+	bid_cancel_list_run(&cancels);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+}
+
+/* The wait of a waiter who has an end of his own is over. Under the lock, which is released while he is answered. */
+void bid_scheduler_end_wait(struct bid_waiter *waiter)
+{
+	struct bid_download *download = waiter->download;
+	struct bid_broker *broker = download->broker;
+	struct bid_cancel_list cancels = { 0 };
+
+	bid_download_leave(waiter);
+	download->timed_out = true;
+	give_up_unsent(download, &cancels);
+	/* the window is still open: who comes in it may wait, but for another */
+	if (download->machine.state == BID_DOWNLOAD_GIVEN_UP)
+		bid_download_retire(download);
+	bid_download_ref(download);
+	pthread_mutex_unlock(&broker->lock);
+
+	bid_waiter_answer(broker, waiter, -ETIMEDOUT, NULL, download);
+	bid_cancel_list_run(&cancels);
+
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
+}
+
+/* The window or the lingering is over. Under the lock, which may be released meanwhile. */
+void bid_scheduler_end_time(struct bid_download *download)
+{
+	if (download->machine.state == BID_DOWNLOAD_ENDED)
+		bid_download_end_linger(download);
+	else
+		end_window(download);
+}
+
+void bid_scheduler_start(struct bid_download *download, bool look)
+{
+	struct bid_broker *broker = download->broker;
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	int r = look ? bid_store_find(broker->store, &download->request, &file) : -ENOENT;
+
+	if (r == -ENOENT || bid_is_unusable(r) || file.stripped) {
+		line_up(download);
+		bid_scheduler_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
+	} else {
+		/* the files that came meanwhile prove that there is no such section anywhere */
+		if (r == -ENODATA)
+			r = -ENOENT;
+		if (r == 0)
+			atomic_fetch_add(&broker->counts.hits, 1);
+		bid_download_claim(download);
+		bid_download_end(download, r, &file);
+	}
+	bid_download_put(download);
 }

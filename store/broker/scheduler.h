@@ -7,7 +7,7 @@
 #define BID_BROKER_SCHEDULER_H
 
 #include "broker/attempt.h"
-#include "broker/machine.h"
+#include "broker/download.h"
 
 /* Transfers to end, collected under the lock and ended without it. */
 struct bid_cancel_list {
@@ -18,14 +18,8 @@ struct bid_cancel_list {
 	unsigned n;
 };
 
-/* @attempt was started, and is to be ended. Under the lock. */
-void bid_cancel_list_add(struct bid_cancel_list *cancels, const struct bid_attempt *attempt);
-
 /* Without the lock. */
 void bid_cancel_list_run(const struct bid_cancel_list *cancels);
-
-/* Choose the order of the sources for @download, which none was asked for yet. Without the lock. */
-void bid_scheduler_line_up(struct bid_download *download);
 
 /*
  * Let @download take @event, of @candidate or BID_NO_CANDIDATE. Adds the transfers to end to @cancels; what else is to be done, as
@@ -49,7 +43,37 @@ enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_
  */
 void bid_scheduler_leave(struct bid_attempt *attempt, enum bid_event event);
 
-/* hedge_ms are over. @download is a struct bid_download. Under the lock, which is released meanwhile. */
-void bid_scheduler_time_out(void *download);
+/* The source of @attempt is done with it: a commit worker's turn, unless it is in line for one or with one. Under the lock. */
+void bid_scheduler_done(struct bid_attempt *attempt);
+
+/* Under the lock. */
+enum bid_attempt_state bid_scheduler_state(const struct bid_attempt *attempt);
+
+/* It is time for another source. Under the lock, which is released meanwhile. */
+void bid_scheduler_hedge(struct bid_download *download);
+
+/* The window or the lingering of @download is over. Under the lock, which may be released meanwhile. */
+void bid_scheduler_end_time(struct bid_download *download);
+
+/* The wait of @waiter, who has an end of his own, is over. Under the lock, which is released while he is answered. */
+void bid_scheduler_end_wait(struct bid_waiter *waiter);
+
+/* Ask; look into the store once more before, if @look. Without the lock, once it need not wait for others; takes the reference. */
+void bid_scheduler_start(struct bid_download *download, bool look);
+
+/*
+ * The result is known: nobody but the caller ends @download from here on, and what else is being asked for it is cancelled. By the
+ * commit worker while the attempt that it decides on is not over, or before the first source is asked. Without the lock.
+ */
+void bid_download_claim(struct bid_download *download);
+
+/*
+ * By the one who claimed it, or set the phase to ENDING: answer all, with @error or a copy of @file, and end what is still being
+ * asked. Without the lock.
+ */
+void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
+
+/* Nobody wants @download: if it can be ended, let nobody join it, and end what it asks. Under the lock. */
+void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels);
 
 #endif

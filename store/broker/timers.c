@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The timer thread: it calls what has come to its time, under the broker's lock. */
+/* The timer thread. */
+#include "broker/scheduler.h"
+
 #include <time.h>
 
 #include "base/clock.h"
-#include "broker/broker.h"
-
-void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms)
-{
-	bid_timer_arm(&broker->timers, timer, at_ms);
-	if (broker->timers.first == timer)
-		pthread_cond_signal(&broker->has_time);
-}
+#include "broker/download.h"
 
 static void sleep_until(struct bid_broker *broker, int64_t ms)
 {
 	struct timespec deadline = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
 	pthread_cond_timedwait(&broker->has_time, &broker->lock, &deadline);
+}
+
+/* The time of @timer has come. Under the lock, which may be released meanwhile. */
+static void end(struct bid_timer *timer)
+{
+	bid_timer_disarm(timer);
+	switch ((enum bid_timer_kind)timer->kind) {
+	case BID_TIMER_DOWNLOAD:
+		bid_scheduler_end_time(timer->user);
+		break;
+	case BID_TIMER_HEDGE:
+		bid_scheduler_hedge(timer->user);
+		break;
+	case BID_TIMER_WAIT:
+		bid_scheduler_end_wait(timer->user);
+		break;
+	}
 }
 
 void *bid_broker_run_timers(void *user)
@@ -27,14 +39,12 @@ void *bid_broker_run_timers(void *user)
 	while (!broker->stopping) {
 		struct bid_timer *timer = broker->timers.first;
 
-		if (!timer) {
+		if (!timer)
 			pthread_cond_wait(&broker->has_time, &broker->lock);
-		} else if (timer->at_ms > bid_clock_ms()) {
+		else if (timer->at_ms > bid_clock_ms())
 			sleep_until(broker, timer->at_ms);
-		} else {
-			bid_timer_disarm(timer);
-			timer->fn(timer->user);
-		}
+		else
+			end(timer);
 	}
 	pthread_mutex_unlock(&broker->lock);
 	return NULL;

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The beginning and the end of a broker, and its threads. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <bid/hold.h>
+
+#include "base/thread.h"
+#include "broker/loop.h"
+#include "broker/scheduler.h"
+
+static const uint64_t largest[BID_COMMIT_WORKERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };
+
+static void stop_threads(struct bid_broker *broker)
+{
+	pthread_mutex_lock(&broker->lock);
+	broker->stopping = true;
+	pthread_cond_broadcast(&broker->has_job);
+	pthread_cond_broadcast(&broker->has_time);
+	pthread_cond_broadcast(&broker->has_lock_wait);
+	pthread_mutex_unlock(&broker->lock);
+	for (unsigned i = 0; i < broker->n_workers; i++)
+		pthread_join(broker->workers[i].thread, NULL);
+	if (broker->has_timer_thread)
+		pthread_join(broker->timer_thread, NULL);
+	if (broker->has_lock_waiter)
+		pthread_join(broker->lock_waiter, NULL);
+}
+
+static int start_workers(struct bid_broker *broker)
+{
+	int r = 0;
+
+	while (r == 0 && broker->n_workers < BID_COMMIT_WORKERS) {
+		struct bid_commit_worker *worker = &broker->workers[broker->n_workers];
+
+		worker->broker = broker;
+		worker->largest = largest[broker->n_workers];
+		r = bid_thread_start(&worker->thread, "bid-publish", bid_broker_run_worker, worker);
+		broker->n_workers += r == 0;
+	}
+	return r;
+}
+
+static int start_threads(struct bid_broker *broker)
+{
+	int r = start_workers(broker);
+
+	if (r == 0)
+		r = bid_thread_start(&broker->timer_thread, "bid-time", bid_broker_run_timers, broker);
+	broker->has_timer_thread = r == 0;
+	if (r == 0)
+		r = bid_thread_start(&broker->lock_waiter, "bid-lock-wait", bid_broker_run_lock_waiter, broker);
+	broker->has_lock_waiter = r == 0;
+	if (r < 0)
+		stop_threads(broker);
+	return r;
+}
+
+static void init_locks(struct bid_broker *broker)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(&broker->lock, NULL);
+	pthread_cond_init(&broker->has_job, NULL);
+	pthread_cond_init(&broker->idle, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&broker->has_time, &monotonic);
+	pthread_cond_init(&broker->has_lock_wait, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+}
+
+/* Free what is left when no thread is. */
+static void release(struct bid_broker *broker)
+{
+	for (size_t i = 0; i < broker->n_sources; i++)
+		broker->sources[i].source->ops->free(broker->sources[i].source);
+	free(broker->sources);
+	bid_responses_release(&broker->responses);
+	bid_tickets_release(&broker->tickets);
+	bid_negative_release(&broker->negative);
+	bid_holds_free(broker->holds);
+	pthread_cond_destroy(&broker->has_lock_wait);
+	pthread_cond_destroy(&broker->has_time);
+	pthread_cond_destroy(&broker->idle);
+	pthread_cond_destroy(&broker->has_job);
+	pthread_mutex_destroy(&broker->lock);
+	free(broker);
+}
+
+int bid_broker_new(struct bid_store *store, const struct bid_broker_config *config, struct bid_broker **ret_broker)
+{
+	struct bid_broker *broker = calloc(1, sizeof(*broker));
+	int r;
+
+	if (!broker)
+		return -ENOMEM;
+	broker->store = store;
+	broker->config = *config;
+	if (config->hedge_ms == 0)
+		broker->config.hedge_ms = BID_HEDGE_MS;
+	TAILQ_INIT(&broker->downloads);
+	TAILQ_INIT(&broker->jobs);
+	TAILQ_INIT(&broker->lock_waits);
+	init_locks(broker);
+
+	r = bid_negative_init(&broker->negative, store);
+	if (r == 0)
+		r = bid_holds_new(store, &broker->holds);
+	if (r == 0)
+		r = start_threads(broker);
+	if (r < 0) {
+		release(broker);
+		return r;
+	}
+	*ret_broker = broker;
+	return 0;
+}
+
+int bid_broker_add_source(struct bid_broker *broker, struct bid_source *source)
+{
+	bool full = broker->n_sources == BID_CANDIDATES_MAX;
+	struct bid_source_state *state = full ? NULL : reallocarray(broker->sources, broker->n_sources + 1, sizeof(*state));
+	int r;
+
+	if (full)
+		return -E2BIG;
+	if (!state)
+		return -ENOMEM;
+	broker->sources = state;
+	state += broker->n_sources;
+	*state = (struct bid_source_state){ .source = source, .stats = { .name = source->name } };
+	r = bid_loop_init(&state->loop, broker->n_sources);
+	if (r < 0)
+		return r;
+	broker->n_sources++;
+	broker->sources_hold += bid_hold_source(source->name);
+	return 0;
+}
+
+/* A download that bid_broker_free() has not ended yet, or NULL. Under the lock. */
+static struct bid_download *still_wanted(struct bid_broker *broker)
+{
+	struct bid_download *download = TAILQ_FIRST(&broker->downloads);
+
+	while (download && download->n_waiters == 0 && !bid_machine_is_cancellable(&download->machine))
+		download = TAILQ_NEXT(download, link);
+	return download;
+}
+
+/* Answer every waiter and cancel every transfer, then wait until the last has ended. */
+static void end_downloads(struct bid_broker *broker)
+{
+	struct bid_download *download;
+
+	pthread_mutex_lock(&broker->lock);
+	broker->ending = true;
+	while ((download = still_wanted(broker))) {
+		struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
+		struct bid_cancel_list cancels = { 0 };
+
+		bid_download_take_waiters(download, &waiters);
+		bid_download_cancel(download, &cancels);
+		bid_download_ref(download);
+		pthread_mutex_unlock(&broker->lock);
+
+		bid_download_answer(download, &waiters, -EINTR, NULL);
+		bid_cancel_list_run(&cancels);
+
+		pthread_mutex_lock(&broker->lock);
+		bid_download_unref(download);
+	}
+	while (broker->n_downloads > 0 || broker->n_attempts > 0)
+		pthread_cond_wait(&broker->idle, &broker->lock);
+	bid_download_end_lingering(broker, NULL);
+	pthread_mutex_unlock(&broker->lock);
+}
+
+/* Nobody may be left without an answer, also who never came to use his ticket. */
+static void end_tickets(struct bid_broker *broker)
+{
+	struct bid_waiter *waiter;
+	uint32_t cursor = 0;
+
+	do {
+		pthread_mutex_lock(&broker->lock);
+		waiter = bid_tickets_next(&broker->tickets, &cursor);
+		if (waiter)
+			bid_tickets_take(&broker->tickets, waiter);
+		pthread_mutex_unlock(&broker->lock);
+		if (waiter)
+			bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
+	} while (waiter);
+}
+
+void bid_broker_free(struct bid_broker *broker)
+{
+	if (!broker)
+		return;
+	end_downloads(broker);
+	stop_threads(broker);
+	end_tickets(broker);
+	release(broker);
+}
