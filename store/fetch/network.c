@@ -34,7 +34,8 @@ static void set_alarm(struct bid_server *server, int64_t at)
 	TAILQ_INSERT_TAIL(&server->fetch->alarmed, server, alarm);
 }
 
-void bid_network_tell(struct bid_transfer *transfer)
+/* Tell the receiver the end of @transfer, as it is judged. */
+static void tell(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 	struct bid_answer answer = {
@@ -57,14 +58,15 @@ void bid_network_tell(struct bid_transfer *transfer)
 	transfer->receiver.done(transfer->user, &answer);
 }
 
-bool bid_network_finish(struct bid_transfer *transfer)
+/* Tell it, unless it knows, and free @transfer, which is in no queue. False if the server may be gone: it was its last. */
+static bool finish(struct bid_transfer *transfer)
 {
 	struct bid_server *server = transfer->server;
 	struct bid_fetch *fetch = server->fetch;
 	bool last;
 
 	if (!transfer->witness)
-		bid_network_tell(transfer);
+		tell(transfer);
 
 	pthread_mutex_lock(&fetch->lock);
 	TAILQ_REMOVE(&fetch->live, transfer, live);
@@ -131,7 +133,8 @@ static bool has_turn(struct bid_server *server, struct bid_transfer *transfer, i
 	return admitted;
 }
 
-void bid_network_dispatch(struct bid_server *server)
+/* Give the free turns of @server to those that wait for one. */
+static void dispatch(struct bid_server *server)
 {
 	struct bid_fetch *fetch = server->fetch;
 	int64_t now = bid_clock_ms();
@@ -151,7 +154,7 @@ void bid_network_dispatch(struct bid_server *server)
 			if (transfer->receiver.sent)
 				transfer->receiver.sent(transfer->user);
 			bid_transfer_begin(transfer);
-		} else if (!bid_network_finish(transfer)) {
+		} else if (!finish(transfer)) {
 			return;
 		}
 	}
@@ -227,8 +230,8 @@ static void end(struct bid_fetch *fetch, struct bid_transfer *transfer)
 
 	TAILQ_REMOVE(&fetch->active, transfer, queue);
 	*(transfer->witness ? &server->witnesses : &server->running) -= 1;
-	if (bid_network_finish(transfer))
-		bid_network_dispatch(server);
+	if (finish(transfer))
+		dispatch(server);
 }
 
 /* A try of @transfer is over and judged. */
@@ -278,7 +281,7 @@ static void try_again(struct bid_fetch *fetch, struct bid_transfer *transfer, in
 		bid_transfer_set_deadline(transfer, server->rest_until);
 	} else if (bid_server_readmits(server, transfer, now)) {
 		bid_transfer_begin(transfer);
-		bid_network_dispatch(server);
+		dispatch(server);
 	} else if (transfer->judgement.outcome != BID_OUTCOME_NONE) {
 		end(fetch, transfer);
 	} else {
@@ -323,6 +326,106 @@ static void resume(struct bid_fetch *fetch)
 			continue;
 		bid_judge_end(transfer, code);
 		conclude(fetch, transfer);
+	}
+}
+
+/*
+ * Does the request of @transfer go on until its server has answered, as its witness? Somebody has to see that a server is dead,
+ * though each time another delivers before, or the reader does not wait: or it is asked anew for everything. One at a time is
+ * enough. Under the lock.
+ */
+static bool becomes_witness(const struct bid_transfer *transfer)
+{
+	const struct bid_server *server = transfer->server;
+	bool unanswered = transfer->phase == BID_PHASE_CONNECTING || transfer->phase == BID_PHASE_WAITING;
+	bool under_way = transfer->place == BID_PLACE_ACTIVE && unanswered && transfer->judgement.outcome == BID_OUTCOME_NONE;
+
+	return under_way && !transfer->witness && !transfer->silent && !server->closing &&
+	       (transfer->probe || server->witnesses == 0);
+}
+
+/* Under the lock. */
+static void take_from_queue(struct bid_transfer *transfer)
+{
+	struct bid_server *server = transfer->server;
+
+	if (transfer->place == BID_PLACE_WAITING) {
+		TAILQ_REMOVE(&server->waiting, transfer, queue);
+		return;
+	}
+	TAILQ_REMOVE(&server->fetch->active, transfer, queue);
+	*(transfer->witness ? &server->witnesses : &server->running) -= 1;
+}
+
+/* Move those that are marked to @cancelled, or to @witnesses. Under the lock. */
+static void take_marked(struct bid_fetch *fetch, struct bid_transfer_list *cancelled, struct bid_transfer_list *witnesses)
+{
+	struct bid_transfer *transfer;
+
+	if (!fetch->cancelling)
+		return;
+	fetch->cancelling = false;
+	for (transfer = TAILQ_FIRST(&fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
+		if (!transfer->cancelled)
+			continue;
+		if (transfer->place == BID_PLACE_ARRIVED) {
+			/* since collect(): the next round is for it */
+			fetch->cancelling = true;
+			continue;
+		}
+		take_from_queue(transfer);
+		if (becomes_witness(transfer)) {
+			/* so that nobody can cancel it but the end of the server */
+			transfer->cancelled = false;
+			transfer->number = 0;
+			transfer->witness = true;
+			transfer->server->witnesses++;
+			TAILQ_INSERT_TAIL(witnesses, transfer, queue);
+		} else {
+			TAILQ_INSERT_TAIL(cancelled, transfer, queue);
+		}
+	}
+}
+
+static const struct bid_judgement cancelled_judgement = { .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
+
+static void end_cancelled(struct bid_transfer *transfer)
+{
+	struct bid_server *server = transfer->server;
+
+	bid_transfer_stop(transfer);
+	transfer->judgement = cancelled_judgement;
+	bid_server_note_end(server, transfer, bid_clock_ms());
+	if (finish(transfer))
+		dispatch(server);
+}
+
+static void keep_as_witness(struct bid_fetch *fetch, struct bid_transfer *witness)
+{
+	witness->judgement = cancelled_judgement;
+	tell(witness);
+	witness->judgement = (struct bid_judgement){ 0 };
+	TAILQ_INSERT_TAIL(&fetch->active, witness, queue);
+	dispatch(witness->server);
+}
+
+/* End the transfers that are marked as cancelled. */
+static void cancel_marked(struct bid_fetch *fetch)
+{
+	struct bid_transfer_list cancelled = TAILQ_HEAD_INITIALIZER(cancelled), witnesses = TAILQ_HEAD_INITIALIZER(witnesses);
+	struct bid_transfer *transfer;
+
+	pthread_mutex_lock(&fetch->lock);
+	take_marked(fetch, &cancelled, &witnesses);
+	pthread_mutex_unlock(&fetch->lock);
+
+	while ((transfer = TAILQ_FIRST(&witnesses))) {
+		TAILQ_REMOVE(&witnesses, transfer, queue);
+		keep_as_witness(fetch, transfer);
+	}
+	while ((transfer = TAILQ_FIRST(&cancelled))) {
+		TAILQ_REMOVE(&cancelled, transfer, queue);
+		end_cancelled(transfer);
 	}
 }
 
@@ -378,12 +481,12 @@ static void expire(struct bid_fetch *fetch, int64_t now)
 		if (transfer->judgement.outcome != BID_OUTCOME_NONE)
 			conclude(fetch, transfer);
 		else
-			bid_network_dispatch(transfer->server);
+			dispatch(transfer->server);
 	}
 	for (server = TAILQ_FIRST(&fetch->alarmed); server; server = later) {
 		later = TAILQ_NEXT(server, alarm);
 		if (server->alarm_at <= now)
-			bid_network_dispatch(server);
+			dispatch(server);
 	}
 }
 
@@ -403,7 +506,7 @@ static bool collect(struct bid_fetch *fetch)
 		TAILQ_REMOVE(&arrivals, transfer, queue);
 		TAILQ_INSERT_TAIL(&transfer->server->waiting, transfer, queue);
 		transfer->place = BID_PLACE_WAITING;
-		bid_network_dispatch(transfer->server);
+		dispatch(transfer->server);
 	}
 	return !stopping;
 }
@@ -431,7 +534,7 @@ void *bid_network_main(void *argument)
 	while (collect(fetch)) {
 		int64_t now;
 
-		bid_network_cancel_marked(fetch);
+		cancel_marked(fetch);
 		resume(fetch);
 		/* a receiver may wait for its disk: what came meanwhile for others is to be read before they are late */
 		now = bid_clock_ms();
@@ -470,4 +573,42 @@ void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, 
 	TAILQ_INSERT_TAIL(&fetch->arrivals, transfer, queue);
 	pthread_mutex_unlock(&fetch->lock);
 	curl_multi_wakeup(fetch->multi);
+}
+
+/* Under the lock. */
+static void mark_cancelled(struct bid_server *server, uint64_t number)
+{
+	struct bid_transfer *transfer;
+
+	for (transfer = TAILQ_FIRST(&server->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
+		if (transfer->server != server || (number && transfer->number != number))
+			continue;
+		transfer->cancelled = true;
+		server->fetch->cancelling = true;
+		if (number)
+			return;
+	}
+}
+
+void bid_network_cancel(struct bid_server *server, uint64_t number)
+{
+	struct bid_fetch *fetch = server->fetch;
+
+	pthread_mutex_lock(&fetch->lock);
+	mark_cancelled(server, number);
+	pthread_mutex_unlock(&fetch->lock);
+	curl_multi_wakeup(fetch->multi);
+}
+
+void bid_network_drain(struct bid_server *server)
+{
+	struct bid_fetch *fetch = server->fetch;
+
+	pthread_mutex_lock(&fetch->lock);
+	server->closing = true;
+	mark_cancelled(server, 0);
+	curl_multi_wakeup(fetch->multi);
+	while (server->live)
+		pthread_cond_wait(&fetch->settled, &fetch->lock);
+	pthread_mutex_unlock(&fetch->lock);
 }

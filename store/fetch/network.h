@@ -32,19 +32,31 @@ struct bid_fetch {
 	int64_t held_at; /* when a receiver kept the network thread for long, last; of that thread */
 };
 
-/* All of what follows up to the body of the network thread is for that. */
+/* The times and limits. */
+static inline const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer)
+{
+	return &transfer->server->fetch->config;
+}
 
-/* Tell the receiver the end of @transfer, as it is judged. */
-void bid_network_tell(struct bid_transfer *transfer);
+/* The phase ends @at, or when the time for all tries is over. */
+static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
+{
+	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;
+}
 
-/* Tell it, unless it knows, and free @transfer, which is in no queue. False if the server may be gone: it was its last. */
-bool bid_network_finish(struct bid_transfer *transfer);
+/* The body is over when nothing of it comes for too long, or too little. */
+static inline void bid_transfer_set_body_deadline(struct bid_transfer *transfer)
+{
+	bid_transfer_set_deadline(transfer, transfer->stall_at < transfer->window_end ? transfer->stall_at : transfer->window_end);
+}
 
-/* Give the free turns of @server to those that wait for one. */
-void bid_network_dispatch(struct bid_server *server);
-
-/* cancel.c: end the transfers that are marked as cancelled. */
-void bid_network_cancel_marked(struct bid_fetch *fetch);
+/* Measure the speed of the body from @now on. */
+static inline void bid_transfer_begin_window(struct bid_transfer *transfer, int64_t now)
+{
+	transfer->window_end = now + bid_transfer_config(transfer)->first_byte_ms;
+	transfer->window_received = transfer->received;
+	bid_transfer_set_body_deadline(transfer);
+}
 
 /* The body of the network thread; @fetch is a struct bid_fetch. Returns when it is stopping. */
 void *bid_network_main(void *fetch);
@@ -52,13 +64,13 @@ void *bid_network_main(void *fetch);
 /* Hand @transfer over to the network thread. Sets its number, and @ret_number, before anything of the receiver can be called. */
 void bid_network_submit(struct bid_fetch *fetch, struct bid_transfer *transfer, uint64_t *ret_number);
 
-/* cancel.c: mark @server's transfer of that @number, or all of them if it is 0. */
+/* Mark @server's transfer of that @number, or all of them if it is 0. */
 void bid_network_cancel(struct bid_server *server, uint64_t number);
 
 /* Mark @server's transfer of that @number as one that its receiver lets go on. */
 void bid_network_resume(struct bid_server *server, uint64_t number);
 
-/* cancel.c: cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for it. */
+/* Cancel all of @server and wait until each done() has returned. Not on the network thread, which would wait for it. */
 void bid_network_drain(struct bid_server *server);
 
 #endif

@@ -19,16 +19,6 @@
 #define RETRY_AFTER_SANE_S 86400 /* what is longer is as good as this */
 #define CONNECT_GRACE_MS   250 /* so that libcurl's own timer, which has the better words, comes first */
 
-const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer)
-{
-	return &transfer->server->fetch->config;
-}
-
-void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
-{
-	transfer->deadline = at < transfer->ends_at ? at : transfer->ends_at;
-}
-
 /* From the name to the end of the TLS handshake. */
 static void begin_connecting(struct bid_transfer *transfer)
 {
@@ -36,18 +26,6 @@ static void begin_connecting(struct bid_transfer *transfer)
 	transfer->port = 0;
 	transfer->begun_at = bid_clock_ms();
 	bid_transfer_set_deadline(transfer, transfer->begun_at + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
-}
-
-void bid_transfer_set_body_deadline(struct bid_transfer *transfer)
-{
-	bid_transfer_set_deadline(transfer, transfer->stall_at < transfer->window_end ? transfer->stall_at : transfer->window_end);
-}
-
-void bid_transfer_begin_window(struct bid_transfer *transfer, int64_t now)
-{
-	transfer->window_end = now + bid_transfer_config(transfer)->first_byte_ms;
-	transfer->window_received = transfer->received;
-	bid_transfer_set_body_deadline(transfer);
 }
 
 /* Who is asked, and how far to trust: the configuration's part of the options. */

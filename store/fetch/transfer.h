@@ -117,18 +117,6 @@ int64_t bid_transfer_modified(const struct bid_transfer *transfer);
 /* End the try, whatever its state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
 
-/* The times and limits. */
-const struct bid_fetch_config *bid_transfer_config(const struct bid_transfer *transfer);
-
-/* The phase ends @at, or when the time for all tries is over. */
-void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at);
-
-/* The body is over when nothing of it comes for too long, or too little. */
-void bid_transfer_set_body_deadline(struct bid_transfer *transfer);
-
-/* Measure the speed of the body from @now on. */
-void bid_transfer_begin_window(struct bid_transfer *transfer, int64_t now);
-
 /* receive.c: let libcurl call us for what it receives. Returns 0 or -ENOMEM. */
 int bid_transfer_set_callbacks(struct bid_transfer *transfer);
 

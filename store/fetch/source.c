@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A server as a source. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "fetch/network.h"
+#include "fetch/url.h"
+
+static struct bid_server *server_of(struct bid_source *source)
+{
+	return (struct bid_server *)source;
+}
+
+static int server_start(struct bid_source *source, const struct bid_request *request, const struct bid_receiver *receiver,
+			void *user, uint64_t *ret_transfer)
+{
+	struct bid_server *server = server_of(source);
+	struct bid_transfer *transfer;
+	int r;
+
+	r = bid_transfer_new(server, request, receiver, user, &transfer);
+	if (r < 0)
+		return r;
+	bid_network_submit(server->fetch, transfer, ret_transfer);
+	return 0;
+}
+
+static void server_cancel(struct bid_source *source, uint64_t transfer)
+{
+	/* zero is no transfer's number, but "all" to bid_network_cancel() */
+	if (transfer)
+		bid_network_cancel(server_of(source), transfer);
+}
+
+static void server_resume(struct bid_source *source, uint64_t transfer)
+{
+	bid_network_resume(server_of(source), transfer);
+}
+
+static void server_free(struct bid_source *source)
+{
+	struct bid_server *server = server_of(source);
+
+	bid_network_drain(server);
+	free(server->silent);
+	free(server->url);
+	free(server->name);
+	free(server);
+}
+
+/* Bits of kinds. Under the lock. */
+static unsigned kinds_lacking(const struct bid_server *server, int64_t now)
+{
+	unsigned lacks = 0;
+
+	for (int kind = 0; kind < BID_KIND_END; kind++)
+		if (now < server->unsupported_until[kind])
+			lacks |= 1U << kind;
+	return lacks;
+}
+
+static void server_health(struct bid_source *source, struct bid_source_health *ret_health)
+{
+	struct bid_server *server = server_of(source);
+	const struct bid_breaker *breaker = &server->breaker;
+	int64_t now = bid_clock_ms();
+
+	pthread_mutex_lock(&server->fetch->lock);
+	*ret_health = (struct bid_source_health){
+		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
+			   : breaker->probing ? BID_BREAKER_PROBING
+					      : BID_BREAKER_OPEN,
+		.failures = breaker->failures,
+		.next_probe_s = bid_breaker_remaining_s(breaker, now),
+		.latency_ms = server->latency_ms,
+		.refused = server->refused,
+		.protocol = server->protocol,
+		.ranges = server->ranges,
+		.lacks = kinds_lacking(server, now),
+	};
+	snprintf(ret_health->trouble, sizeof(ret_health->trouble), "%s", breaker->trouble);
+	pthread_mutex_unlock(&server->fetch->lock);
+}
+
+static const struct bid_source_ops server_ops = {
+	.start = server_start,
+	.cancel = server_cancel,
+	.resume = server_resume,
+	.free = server_free,
+	.health = server_health,
+};
+
+static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
+{
+	bid_auto_free char *path = NULL;
+	int r = bid_url_tree_path(url, &path);
+
+	return r < 0 ? r
+		     : bid_source_tree_new(url, path, fetch->config.own_device, fetch->config.for_all, fetch->config.first_byte_ms,
+					   fetch->config.links, ret_source);
+}
+
+int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_source **ret_source)
+{
+	bid_auto_free char *normal = NULL, *name = NULL;
+	struct bid_server *server;
+	int r;
+
+	r = bid_url_normalise(url, &normal);
+	if (r < 0)
+		return r;
+	if (bid_url_is_tree(normal))
+		return tree_new(fetch, normal, ret_source);
+	name = bid_fetch_url_shown(normal);
+	if (!name)
+		return -ENOMEM;
+	server = calloc(1, sizeof(*server));
+	if (!server)
+		return -ENOMEM;
+	server->fetch = fetch;
+	server->url = bid_steal(normal);
+	server->name = bid_steal(name);
+	bid_breaker_init(&server->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
+	server->source.ops = &server_ops;
+	server->source.name = server->name;
+	server->source.near = bid_url_is_near(server->url);
+	TAILQ_INIT(&server->waiting);
+	*ret_source = &server->source;
+	return 0;
+}
