@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What sources said they do not have. A "no" is remembered for one source and one request, on disk where the store can be written
- * (docs/FORMAT.md, "What is absent"), so that it stands after a restart, and for all programs that use the store. It stands for a
- * minute and a half at first, because some servers say "no" while they unpack; then for 10 minutes, 30 minutes, 2 hours, a day. The
- * number of those that are remembered is bounded; the least recently wanted one is forgotten.
+ * (docs/FORMAT.md, "Facts"), so that it stands after a restart, and for all programs that use the store. It stands for a
+ * minute and a half at first, because some servers say "no" while they unpack; then for 10 minutes, 30 minutes, 2 hours, a day.
  *
  * Any number of threads may use one. All functions may block on disk for a moment.
  */
@@ -18,17 +17,17 @@ struct bid_absences;
 typedef int64_t (*bid_clock_fn)(void *user);
 
 /*
- * At most @max of them, timed by @clock (NULL: the real time). With @store NULL, or one that cannot be written, they are in memory
- * only. The caller frees @ret_absences, before the store. Returns 0 or -ENOMEM.
+ * Those of @store, which may be NULL for none, timed by @clock (NULL: the real time). The caller frees @ret_absences, before the
+ * store. Returns 0 or -ENOMEM.
  */
-int bid_absences_new(struct bid_store *store, uint32_t max, bid_clock_fn clock, void *user, struct bid_absences **ret_absences);
+int bid_absences_new(struct bid_store *store, bid_clock_fn clock, void *user, struct bid_absences **ret_absences);
 
 /* @absences may be NULL. */
 void bid_absences_free(struct bid_absences *absences);
 
 /*
  * Remember that @source said "no" to @request now. If that still stands, its time begins anew without growing: asking often must
- * not make a "no" last long. Returns 0 or -ENOMEM; if it cannot be written, it is remembered in memory.
+ * not make a "no" last long. Returns 0; -EROFS without a store that can be written; or why it cannot be written, as on a full disk.
  */
 int bid_absences_add(struct bid_absences *absences, const struct bid_request *request, const char *source);
 

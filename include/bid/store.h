@@ -271,7 +271,7 @@ int bid_txn_reset(struct bid_txn *txn);
  * @origin NULL it is the user's, who adds it, and has no record. If the artifact is there already, by somebody else, that one stays
  * and is the result. Returns 0 and the artifact, or
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
- *   -ESTALE	it carries the id, but was fetched before with other bytes (docs/FORMAT.md, "Pins")
+ *   -ESTALE	it carries the id, but was fetched before with other bytes (docs/FORMAT.md, "Facts")
  *   other	as write(2), fsync(2), mkdir(2), link(2)
  */
 int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file);

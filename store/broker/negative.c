@@ -34,7 +34,7 @@ int bid_negative_init(struct bid_negative *negative, struct bid_store *store)
 	pthread_mutex_init(&negative->lock, NULL);
 	if (getrandom(&negative->seed, sizeof(negative->seed), 0) < 0)
 		negative->seed = (uint64_t)bid_clock_ms();
-	return bid_absences_new(store, ENTRIES_MAX, NULL, NULL, &negative->absences);
+	return bid_absences_new(store, NULL, NULL, &negative->absences);
 }
 
 /* Where the entry is, or would be. Under the lock. */
@@ -103,13 +103,14 @@ static void add_entry(struct bid_negative *negative, const struct bid_request *r
 
 void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *source, enum bid_outcome reason)
 {
+	/* what cannot be written is remembered here */
+	bool written = reason == BID_OUTCOME_ABSENT && bid_absences_add(negative->absences, request, source) == 0;
+
 	pthread_mutex_lock(&negative->lock);
 	drop_entry(negative, place(negative, request, source));
-	if (reason != BID_OUTCOME_ABSENT)
+	if (!written)
 		add_entry(negative, request, source, reason);
 	pthread_mutex_unlock(&negative->lock);
-	if (reason == BID_OUTCOME_ABSENT && bid_absences_add(negative->absences, request, source) < 0)
-		bid_warning("out of memory: what is absent is not remembered as that");
 }
 
 /* bid_negative_lookup() of what was said of @request itself. */
@@ -170,7 +171,7 @@ size_t bid_negative_count(struct bid_negative *negative)
 
 	pthread_mutex_lock(&negative->lock);
 	for (entry = TAILQ_FIRST(&negative->entries); entry; entry = TAILQ_NEXT(entry, link))
-		n += entry->reason == BID_OUTCOME_TOO_LARGE && entry->until_ms > now;
+		n += (entry->reason == BID_OUTCOME_TOO_LARGE || entry->reason == BID_OUTCOME_ABSENT) && entry->until_ms > now;
 	pthread_mutex_unlock(&negative->lock);
 	return n;
 }

@@ -3,7 +3,8 @@
  * The negative cache: for which reason a source is not to be asked for something, and for how long. The reason is the outcome that
  * the source came to:
  *
- *   absent		it does not have it: for as long as <bid/absence.h> says, also in other programs that use the store
+ *   absent		it does not have it: for as long as <bid/absence.h> says, also in other programs that use the store; 90 s in
+ *			this program alone, if the store cannot be written
  *   unsupported	it cannot be asked that; 90 s, in this program alone, because it may be over with an update
  *   refused		it will not say; likewise
  *   rejected		it sends something else; likewise

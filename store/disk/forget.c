@@ -4,9 +4,16 @@
 
 #include <bid/evict.h>
 
+#include "disk/fact.h"
 #include "disk/history/evidence.h"
+#include "disk/layout.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/store.h"
+
+enum {
+	FIRST_MAX = 200000, /* digests of what was fetched first, about */
+	ABSENT_MAX = 100000, /* what servers said they do not have, about */
+};
 
 int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,
 		     struct bid_forgotten *ret_gone)
@@ -19,6 +26,10 @@ int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, stru
 	r = bid_evidence_forget(store, before, dry_run, &left.evidence, &gone.evidence);
 	if (r == 0)
 		r = bid_scan_caches_forget(store, before, dry_run, &left.scans, &gone.scans);
+	if (r == 0 && !dry_run)
+		r = bid_fact_trim(store, BID_LAYOUT_FIRST, FIRST_MAX, INT64_MIN);
+	if (r == 0 && !dry_run)
+		r = bid_fact_trim(store, BID_LAYOUT_ABSENT, ABSENT_MAX, before);
 	if (r < 0)
 		return r;
 	*ret_left = left;

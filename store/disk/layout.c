@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 struct bid_id bid_layout_filed(const struct bid_id *id)
 {
@@ -21,6 +22,18 @@ const char *bid_layout_fanned(const char *dir, const struct bid_id *id, const ch
 
 	bid_id_format(id, hex);
 	snprintf(buf, BID_LAYOUT_MAX, "%s/%.2s/%s%s%s", dir, hex, hex + 2, *suffix ? "." : "", suffix);
+	return buf;
+}
+
+const char *bid_layout_suffix(const struct bid_request *request, char buf[static BID_LAYOUT_SUFFIX_MAX])
+{
+	const char *detail = bid_detail_text(request->detail);
+
+	if (!request->detail)
+		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s", bid_kind_name(request->kind));
+	else
+		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s-%016llx", bid_kind_name(request->kind),
+			 (unsigned long long)XXH3_64bits(detail, strlen(detail)));
 	return buf;
 }
 

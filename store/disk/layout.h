@@ -25,7 +25,7 @@
 #define BID_LAYOUT_ABSENT   BID_LAYOUT_PRIVATE "/absent"
 #define BID_LAYOUT_COOKIES  BID_LAYOUT_PRIVATE "/cookie"
 #define BID_LAYOUT_NAMES    BID_LAYOUT_PRIVATE "/name"
-#define BID_LAYOUT_PINS	    BID_LAYOUT_PRIVATE "/pins"
+#define BID_LAYOUT_FIRST    BID_LAYOUT_PRIVATE "/first"
 #define BID_LAYOUT_UP	    "../../" /* what every link begins with */
 
 #define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* longest name that is made of an id alone */
@@ -41,6 +41,13 @@ bool bid_layout_is_named_after(const char *place, const struct bid_id *filed);
 
 /* Is @place, to which perf's link for @id leads, one of another id, under whatever name @id may be filed? */
 bool bid_layout_is_astray(const char *place, const struct bid_id *id);
+
+/*
+ * The kind of @request, "elf"; of a piece with the XXH3-64 of its detail, which may be longer than a name can be:
+ * "source-0123456789abcdef". Returns @buf.
+ */
+enum { BID_LAYOUT_SUFFIX_MAX = 32 };
+const char *bid_layout_suffix(const struct bid_request *request, char buf[static BID_LAYOUT_SUFFIX_MAX]);
 
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);

@@ -13,7 +13,6 @@
 #include "disk/derive/modules.h"
 #include "disk/dirs.h"
 #include "disk/evict.h"
-#include "disk/history/pins.h"
 #include "disk/layout.h"
 #include "disk/one.h"
 #include "disk/publish/temp.h"
@@ -47,7 +46,7 @@ static void clear_way(int root)
 {
 	static const char *const folders[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS, BID_LAYOUT_SCANS,    BID_LAYOUT_UNPACKED,
 					       BID_LAYOUT_TABLES,  BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS, BID_LAYOUT_ASIDE,
-					       BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES };
+					       BID_LAYOUT_COOKIES, BID_LAYOUT_NAMES,   BID_LAYOUT_FIRST,    BID_LAYOUT_ABSENT };
 	bid_auto_fd int private = -1;
 
 	if (bid_root_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
@@ -135,8 +134,6 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 		r = prepare_private(store);
 		if (r == 0)
 			r = bid_space_new(store, bid_evict, &store->space);
-		if (r == 0)
-			r = bid_pins_new(store, &store->pins);
 		if (r < 0)
 			goto fail;
 	}
@@ -203,7 +200,6 @@ void bid_store_free(struct bid_store *store)
 	bid_verdicts_free(store->verdicts);
 	bid_dirs_free(store->dirs);
 	bid_modules_free(store->modules);
-	bid_pins_free(store->pins);
 	bid_close(store->root);
 	free(store->path);
 	free(store);

@@ -19,22 +19,8 @@
 
 enum {
 	MAX_RECORD = 64 * 1024, /* bytes */
-	SUFFIX_MAX = 32, /* bytes, with the end */
 	SUM_MAX = 24, /* bytes of the text of a sum, with its end; 16 are digits */
 };
-
-/* What a record's name ends with: the kind, and of a piece a hash of its detail. */
-static const char *format_suffix(const struct bid_request *request, char buf[static SUFFIX_MAX])
-{
-	const char *detail = bid_detail_text(request->detail);
-
-	if (!request->detail)
-		snprintf(buf, SUFFIX_MAX, "%s", bid_kind_name(request->kind));
-	else
-		snprintf(buf, SUFFIX_MAX, "%s-%016llx", bid_kind_name(request->kind),
-			 (unsigned long long)XXH3_64bits(detail, strlen(detail)));
-	return buf;
-}
 
 static enum bid_kind parse_suffix(const char *suffix)
 {
@@ -72,9 +58,9 @@ bool bid_record_parse_name(const char *first, const char *name, struct bid_reque
 bool bid_record_has_name(const struct bid_request *request, const char *name)
 {
 	const char *dot = strrchr(name, '.');
-	char suffix[SUFFIX_MAX];
+	char suffix[BID_LAYOUT_SUFFIX_MAX];
 
-	return dot && strcmp(dot + 1, format_suffix(request, suffix)) == 0;
+	return dot && strcmp(dot + 1, bid_layout_suffix(request, suffix)) == 0;
 }
 
 /* The directory and the name of a record; the directory is made if @make. */
@@ -82,10 +68,10 @@ static int open_place(struct bid_store *store, const struct bid_request *request
 		      char name[static BID_LAYOUT_MAX])
 {
 	struct bid_id filed = bid_layout_filed(&request->id);
-	char path[BID_LAYOUT_MAX], suffix[SUFFIX_MAX];
+	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
 	char *slash;
 
-	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, format_suffix(request, suffix), path);
+	bid_layout_fanned(BID_LAYOUT_RECORDS, &filed, bid_layout_suffix(request, suffix), path);
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	memcpy(name, slash + 1, strlen(slash + 1) + 1);

@@ -10,7 +10,6 @@
 struct bid_dirs;
 struct bid_space;
 struct bid_modules;
-struct bid_pins;
 struct bid_verdicts;
 
 /*
@@ -33,7 +32,6 @@ struct bid_store {
 	struct bid_verdicts *verdicts; /* on the files of this store; owned */
 	struct bid_dirs *dirs; /* that are kept open; owned */
 	struct bid_modules *modules; /* those read last of a kernel; owned */
-	struct bid_pins *pins; /* digests of first fetches; owned; NULL for a store that is only read */
 	struct bid_denied denied;
 	long long dirty_for_s; /* age in seconds from which on the kernel has written a file; 0: none */
 	atomic_llong synced_s; /* what was changed before this second is on disk, by bid_store_sync() */

@@ -368,7 +368,7 @@ static void put_own(struct maker *maker, const struct spot *spot)
 		"/unpacked",
 		"/scan",
 		"/absent",
-		"/pins",
+		"/first",
 		"/cookie",
 		"/name",
 		"/tmp",

@@ -269,7 +269,7 @@ static void mend(struct trial *trial, const char *store)
 	look(trial);
 	nothing_outside(trial, "looking as a writer");
 	bid_id_parse_str("00112233445566778899aabbccddeeff00112233", &request.id);
-	if (bid_absences_new(trial->store, 10, NULL, NULL, &absences) == 0) {
+	if (bid_absences_new(trial->store, NULL, NULL, &absences) == 0) {
 		bid_absences_add(absences, &request, "server");
 		bid_absences_free(absences);
 	}

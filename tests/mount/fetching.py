@@ -68,7 +68,7 @@ def contents(store):
     found = set()
     for at, _, files in os.walk(store):
         found |= {os.path.relpath(os.path.join(at, name), store) for name in files}
-    own = (".bidfs/record/", ".bidfs/pins", ".bidfs/absent", ".bidfs/fetching", ".bidfs/lock")
+    own = (".bidfs/record/", ".bidfs/first/", ".bidfs/absent/", ".bidfs/fetching", ".bidfs/lock")
     return {path for path in found if not path.startswith(own)}
 
 

@@ -60,7 +60,7 @@ static void test_remembered_absence_expires(void **state)
 	scene_broker(scene, &patient);
 	source = scene_memory(scene, "memory");
 	bid_absences_free(scene->broker->negative.absences);
-	assert_int_equal(bid_absences_new(scene->store, 100, read_clock, &now, &scene->broker->negative.absences), 0);
+	assert_int_equal(bid_absences_new(scene->store, read_clock, &now, &scene->broker->negative.absences), 0);
 
 	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
 	now += 90;

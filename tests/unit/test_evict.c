@@ -140,7 +140,8 @@ static void what_was_fetched_goes_without_a_trace(void **state)
 	who_only_reads_is_told_what_would_go(scene, 3);
 	assert_int_equal(evict_all(scene, false), 3);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), -ENOENT);
-	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store -type f ! -name pins ! -name lock -o -type l)\"");
+	run(scene, "! test -e 'store/[debuginfod]' && test -z \"$(find store ! -path 'store/.bidfs/first/*' ! -name lock '(' -type "
+		   "f -o -type l ')')\"");
 	nothing_is_wrong(scene);
 }
 
@@ -340,6 +341,20 @@ static void what_is_kept_for_the_next_reader_goes(void **state)
 	bid_store_on_let_go(scene->store, NULL, NULL);
 }
 
+static void test_record_of_a_lost_download_does_not_evict_what_is_added(void **state)
+{
+	struct store_scene *scene = *state;
+
+	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
+	run(scene, "rm -r 'store/[debuginfod]' store/.build-id && ls store/.bidfs/record/aa/*.debuginfo");
+	add(scene, "a.debug");
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	assert_int_equal(evict_all(scene, false), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
+	/* nor does it come to life */
+	run(scene, "rmdir store/.bidfs/record/aa");
+}
+
 /* Fetch and evict in a process that is killed at the call number @n. Returns whether it came to that. */
 static bool is_killed(const struct store_scene *scene, unsigned n, bool evicting)
 {
@@ -373,7 +388,8 @@ static void test_what_a_kill_leaves_is_counted_or_cleared(void **state)
 		while (is_killed(scene, ++n[evicting], evicting)) {
 			evict_all(scene, false);
 			run(scene,
-			    "find store -type f ! -name pins ! -name lock -o -type l -o -name 'aaaa*' | if read path; then "
+			    "find store ! -path 'store/.bidfs/first/*' ! -name lock '(' -type f -o -type l -o -name 'aaaa*' ')' | "
+			    "if read path; then "
 			    "echo \"after call %u: $path\"; exit 1; fi",
 			    n[evicting]);
 			nothing_is_wrong(scene);
@@ -613,6 +629,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_fetched_goes_without_a_trace),
+		TEST(test_record_of_a_lost_download_does_not_evict_what_is_added),
 		TEST(test_file_added_while_it_is_chosen_stays),
 		TEST(what_was_added_stays),
 		TEST(debuginfo_that_was_fetched_beside_a_users_file_goes),

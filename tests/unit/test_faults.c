@@ -255,7 +255,7 @@ static int remember_absence(const struct store_scene *scene)
 {
 	struct bid_request request = request_for(ID_B, BID_KIND_DEBUGINFO);
 	struct bid_absences *absences = NULL;
-	int r = bid_absences_new(scene->store, 16, now, NULL, &absences);
+	int r = bid_absences_new(scene->store, now, NULL, &absences);
 
 	if (r == 0)
 		r = bid_absences_add(absences, &request, "http://a");

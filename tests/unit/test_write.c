@@ -183,7 +183,7 @@ static void put_in_pieces(const struct store_scene *scene, const char *data, siz
 	assert_int_equal(bid_store_verify(scene->store, &config, &stats), 0);
 	assert_int_equal(stats.digests, 1);
 	assert_int_equal(stats.found[BID_FINDING_CORRUPT], 0);
-	run(scene, "rm -r store/.bidfs/source store/.bidfs/pins store/.bidfs/record/aa");
+	run(scene, "rm -r store/.bidfs/source store/.bidfs/first store/.bidfs/record/aa");
 	bid_detail_unref(detail);
 }
 

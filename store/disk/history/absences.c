@@ -2,15 +2,14 @@
 #include <bid/absence.h>
 
 #include <errno.h>
-#include <pthread.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <xxhash.h>
 
-#include "base/log.h"
-#include "disk/history/absence_table.h"
-#include "disk/history/journal.h"
+#include "disk/fact.h"
 #include "disk/layout.h"
 
 /* How long the first, second, … "no" stands, in seconds. */
@@ -18,19 +17,16 @@ static const int64_t steps[] = { 90, 10 * 60, 30 * 60, 2 * 60 * 60, 24 * 60 * 60
 
 #define N_STEPS (sizeof(steps) / sizeof(*steps))
 
-/* A record of the journal; the later one of a key counts. */
-struct line {
-	uint8_t key[BID_ABSENCE_KEY];
-	int64_t until;
-	uint32_t step; /* 0 is forgotten */
-} __attribute__((packed));
-
 struct bid_absences {
+	struct bid_store *store; /* borrowed; or NULL */
 	bid_clock_fn clock;
 	void *user;
-	pthread_mutex_t lock; /* guards everything below */
-	struct bid_absence_table table;
-	struct bid_journal journal;
+};
+
+/* What was said; step 0 for nothing. */
+struct said {
+	int64_t until; /* seconds since the epoch */
+	unsigned step; /* how often; from 1 on */
 };
 
 static int64_t real_time(void *user)
@@ -38,198 +34,105 @@ static int64_t real_time(void *user)
 	return time(NULL);
 }
 
-static void take(void *user, const void *payload)
-{
-	struct bid_absences *absences = user;
-	struct bid_absence *entry;
-	struct line line;
-
-	memcpy(&line, payload, sizeof(line));
-	if (line.step == 0 || line.step > N_STEPS) {
-		bid_absence_table_drop(&absences->table, line.key);
-		return;
-	}
-	entry = bid_absence_table_add(&absences->table, line.key);
-	if (entry) {
-		entry->until = line.until;
-		entry->step = line.step;
-	}
-}
-
-static void restart(void *user)
-{
-	struct bid_absences *absences = user;
-
-	bid_absence_table_release(&absences->table);
-}
-
-static int each(void *user, bid_journal_emit_fn emit, void *emitter)
-{
-	struct bid_absences *absences = user;
-	const struct bid_absence *entry = NULL;
-	int r = 0;
-
-	while (r == 0 && (entry = bid_absence_table_next(&absences->table, entry))) {
-		struct line line = { .until = entry->until, .step = entry->step };
-
-		memcpy(line.key, entry->key, sizeof(line.key));
-		r = emit(emitter, &line);
-	}
-	return r;
-}
-
-static size_t count(void *user)
-{
-	struct bid_absences *absences = user;
-
-	return absences->table.n;
-}
-
-static const struct bid_journal_ops ops = {
-	.path = BID_LAYOUT_ABSENT,
-	.magic = { 'b', 'i', 'd', 'a', 'b', 's', 'n', 't' },
-	.payload = sizeof(struct line),
-	.take = take,
-	.restart = restart,
-	.each = each,
-	.count = count,
-};
-
-int bid_absences_new(struct bid_store *store, uint32_t max, bid_clock_fn clock, void *user, struct bid_absences **ret_absences)
+int bid_absences_new(struct bid_store *store, bid_clock_fn clock, void *user, struct bid_absences **ret_absences)
 {
 	struct bid_absences *absences = calloc(1, sizeof(*absences));
 
 	if (!absences)
 		return -ENOMEM;
+	absences->store = store;
 	absences->clock = clock ? clock : real_time;
 	absences->user = user;
-	pthread_mutex_init(&absences->lock, NULL);
-	bid_absence_table_init(&absences->table, max);
-	bid_journal_init(&absences->journal, store, &ops, absences);
-	bid_journal_catch_up(&absences->journal);
 	*ret_absences = absences;
 	return 0;
 }
 
 void bid_absences_free(struct bid_absences *absences)
 {
-	if (!absences)
-		return;
-	bid_journal_release(&absences->journal);
-	bid_absence_table_release(&absences->table);
-	pthread_mutex_destroy(&absences->lock);
 	free(absences);
 }
 
-/*
- * Whoever may look names up chooses the ids, so the keys are seeded: nobody can make the "no" to one id look like another's. Under
- * the lock, after catching up: the seed is the file's.
- */
-static void make_key(const struct bid_absences *absences, const struct bid_request *request, const char *source,
-		     uint8_t ret_key[static BID_ABSENCE_KEY])
+static const char *name_of(const char *source, char buf[static BID_FACT_MORE_MAX])
 {
-	uint64_t seed = absences->journal.seed;
-	const char *detail = request->detail ? bid_detail_text(request->detail) : "";
-	struct {
-		uint64_t source, detail;
-		uint8_t kind, len, id[BID_ID_MAX];
-	} what;
-	XXH128_hash_t hash;
+	snprintf(buf, BID_FACT_MORE_MAX, "%016llx", (unsigned long long)XXH3_64bits(source, strlen(source)));
+	return buf;
+}
 
-	memset(&what, 0, sizeof(what));
-	what.source = XXH3_64bits_withSeed(source, strlen(source), seed);
-	what.detail = XXH3_64bits_withSeed(detail, strlen(detail), seed);
-	what.kind = (uint8_t)request->kind;
-	what.len = request->id.len;
-	memcpy(what.id, request->id.bytes, request->id.len);
-	hash = XXH3_128bits_withSeed(&what, sizeof(what), seed);
-	memcpy(ret_key, &hash, BID_ABSENCE_KEY);
+static struct said parse(const char *text)
+{
+	struct said said = { 0 };
+	char end;
+
+	if (sscanf(text, "%" SCNd64 " %u%c", &said.until, &said.step, &end) != 2 || said.step > N_STEPS)
+		said.step = 0;
+	return said;
+}
+
+static struct said read_said(struct bid_absences *absences, const struct bid_request *request, const char *source)
+{
+	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
+
+	if (!absences->store || bid_fact_read(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text) < 0)
+		return (struct said){ 0 };
+	return parse(text);
 }
 
 /* For how long does it stand? A clock that was set back must not make it stand longer than it was said for. */
-static unsigned left(const struct bid_absence *entry, int64_t now)
+static unsigned left(const struct said *said, int64_t now)
 {
-	int64_t seconds = entry->until - now;
+	int64_t most = said->step > 0 ? steps[said->step - 1] : 0;
 
-	return seconds > 0 && seconds <= steps[entry->step - 1] ? (unsigned)seconds : 0;
-}
-
-/* Catch up, and find the entry. Under the lock. */
-static struct bid_absence *look_up(struct bid_absences *absences, const struct bid_request *request, const char *source,
-				   uint8_t ret_key[static BID_ABSENCE_KEY])
-{
-	bid_journal_catch_up(&absences->journal);
-	make_key(absences, request, source, ret_key);
-	return bid_absence_table_find(&absences->table, ret_key);
-}
-
-/* Write @line down; or do as if. Under the lock. */
-static void put(struct bid_absences *absences, const struct line *line)
-{
-	int r = bid_journal_append(&absences->journal, line);
-
-	if (r == 0)
-		return;
-	if (r != -EROFS)
-		bid_debug("%s: what is absent is remembered in memory only", strerror(-r));
-	take(absences, line);
+	return said->until > now && said->until <= now + most ? (unsigned)(said->until - now) : 0;
 }
 
 int bid_absences_add(struct bid_absences *absences, const struct bid_request *request, const char *source)
 {
 	int64_t now = absences->clock(absences->user);
-	struct bid_absence *entry;
-	struct line line = { .step = 1 };
-	int r;
+	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
+	struct said said;
 
-	pthread_mutex_lock(&absences->lock);
-	entry = look_up(absences, request, source, line.key);
-	if (entry)
-		line.step = left(entry, now) > 0 || entry->step == N_STEPS ? entry->step : entry->step + 1;
-	line.until = now + steps[line.step - 1];
-	put(absences, &line);
-	/* another may have written the file anew at this moment, and is about to append this to it */
-	if (!bid_absence_table_find(&absences->table, line.key))
-		take(absences, &line);
-	r = bid_absence_table_find(&absences->table, line.key) ? 0 : -ENOMEM;
-	pthread_mutex_unlock(&absences->lock);
-	return r;
+	if (!absences->store)
+		return -EROFS;
+	said = read_said(absences, request, source);
+	if (said.step == 0 || (left(&said, now) == 0 && said.step < N_STEPS))
+		said.step++;
+	snprintf(text, sizeof(text), "%" PRId64 " %u", now + steps[said.step - 1], said.step);
+	return bid_fact_write(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more), text);
 }
 
 unsigned bid_absences_ttl(struct bid_absences *absences, const struct bid_request *request, const char *source)
 {
-	int64_t now = absences->clock(absences->user);
-	uint8_t key[BID_ABSENCE_KEY];
-	struct bid_absence *entry;
-	unsigned ttl;
+	struct said said = read_said(absences, request, source);
 
-	pthread_mutex_lock(&absences->lock);
-	entry = look_up(absences, request, source, key);
-	ttl = entry ? left(entry, now) : 0;
-	pthread_mutex_unlock(&absences->lock);
-	return ttl;
+	return left(&said, absences->clock(absences->user));
 }
 
 void bid_absences_forget(struct bid_absences *absences, const struct bid_request *request, const char *source)
 {
-	struct line line = { .step = 0 };
+	char more[BID_FACT_MORE_MAX];
 
-	pthread_mutex_lock(&absences->lock);
-	if (look_up(absences, request, source, line.key))
-		put(absences, &line);
-	pthread_mutex_unlock(&absences->lock);
+	if (absences->store)
+		bid_fact_drop(absences->store, BID_LAYOUT_ABSENT, request, name_of(source, more));
+}
+
+struct counting {
+	int64_t now;
+	size_t n;
+};
+
+static void count_said(void *user, const char *text)
+{
+	struct counting *counting = user;
+	struct said said = parse(text);
+
+	counting->n += left(&said, counting->now) > 0;
 }
 
 size_t bid_absences_count(struct bid_absences *absences)
 {
-	int64_t now = absences->clock(absences->user);
-	const struct bid_absence *entry = NULL;
-	size_t standing = 0;
+	struct counting counting = { .now = absences->clock(absences->user) };
 
-	pthread_mutex_lock(&absences->lock);
-	bid_journal_catch_up(&absences->journal);
-	while ((entry = bid_absence_table_next(&absences->table, entry)))
-		standing += left(entry, now) > 0;
-	pthread_mutex_unlock(&absences->lock);
-	return standing;
+	if (absences->store)
+		bid_fact_each(absences->store, BID_LAYOUT_ABSENT, count_said, &counting);
+	return counting.n;
 }

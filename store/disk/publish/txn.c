@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/trouble.h"
 #include "disk/digest.h"
+#include "disk/fact.h"
 #include "disk/find.h"
 #include "disk/history/evidence.h"
-#include "disk/history/pins.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/one.h"
@@ -242,23 +242,21 @@ void bid_txn_free(struct bid_txn *txn)
 }
 
 /* Against what was fetched first under this id, which may have been evicted since. */
-static int check_pin(struct bid_txn *txn, const struct bid_request *request, XXH128_hash_t digest)
+static int check_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
 {
-	char first[BID_DIGEST_MAX], now[BID_DIGEST_MAX];
-	XXH128_hash_t pinned;
-	int r = txn->accept ? -ENOENT : bid_pin_get(txn->store->pins, request, &pinned);
+	char first[BID_FACT_MAX];
+	int r = txn->accept ? -ENOENT : bid_fact_read(txn->store, BID_LAYOUT_FIRST, request, "", first);
 
-	if (r < 0) {
-		if (r != -ENOENT)
-			snprintf(txn->reason, sizeof(txn->reason), "%s: whether other bytes were fetched first cannot be read",
-				 strerror(-r));
-		return r == -ENOENT ? 0 : r;
-	}
-	if (XXH128_isEqual(pinned, digest))
+	if (r == -ENOENT || (r == 0 && !bid_digest_valid(first)))
 		return 0;
-	bid_digest_format(pinned, first);
-	bid_digest_format(digest, now);
-	snprintf(txn->reason, sizeof(txn->reason), "other bytes than were fetched first under this id: %s, not %s", now, first);
+	if (r < 0) {
+		snprintf(txn->reason, sizeof(txn->reason), "%s: whether other bytes were fetched first cannot be read",
+			 strerror(-r));
+		return r;
+	}
+	if (strcmp(first, digest) == 0)
+		return 0;
+	snprintf(txn->reason, sizeof(txn->reason), "other bytes than were fetched first under this id: %s, not %s", digest, first);
 	return -ESTALE;
 }
 
@@ -355,21 +353,30 @@ static mode_t mode_of(enum bid_kind kind)
 	return kind == BID_KIND_ELF || kind == BID_KIND_VDSO ? 0755 : 0644;
 }
 
-static int write_record(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin, XXH128_hash_t hash)
+static int write_record(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin, const char *digest)
 {
-	char digest[BID_DIGEST_MAX];
-	int r;
+	int r = bid_record_write(txn->store, &(struct bid_record){
+						     .request = *request,
+						     .origin = origin,
+						     .digest = digest,
+						     .size = bid_filling_size(&txn->filling),
+					     });
 
-	bid_digest_format(hash, digest);
-	r = bid_record_write(txn->store, &(struct bid_record){
-						 .request = *request,
-						 .origin = origin,
-						 .digest = digest,
-						 .size = bid_filling_size(&txn->filling),
-					 });
 	if (r < 0)
 		bid_debug("%s: no record of what is published in '%s'", strerror(-r), bid_store_path(txn->store));
 	return r;
+}
+
+/* What was fetched first has this digest, or what a user accepted instead. */
+static void note_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
+{
+	char first[BID_FACT_MAX];
+	int r = bid_fact_read(txn->store, BID_LAYOUT_FIRST, request, "", first);
+
+	if (r < 0 || strcmp(first, digest) != 0)
+		r = bid_fact_write(txn->store, BID_LAYOUT_FIRST, request, "", digest);
+	if (r < 0)
+		bid_debug("%s: the digest of what is published in '%s' is not noted", strerror(-r), bid_store_path(txn->store));
 }
 
 /*
@@ -377,7 +384,7 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
  * away, and not a file that never counts. A file that somebody else put there has its own record, or none, as has what a user adds.
  */
 static int publish_recorded(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin,
-			    XXH128_hash_t hash, struct bid_file *ret_file, bool *ret_ours)
+			    const char *digest, struct bid_file *ret_file, bool *ret_ours)
 {
 	/* who adds the same finds it with its record, or not at all */
 	bid_auto_fd int lock = bid_store_lock(txn->store, false);
@@ -385,7 +392,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 	struct stat st;
 	int r;
 
-	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, hash) == 0;
+	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, digest) == 0;
 	r = publish(txn, &request->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && st.st_ino == ret_file->st.st_ino && st.st_dev == ret_file->st.st_dev;
 	if (recorded && !*ret_ours)
@@ -393,7 +400,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 	else if (*ret_ours && !origin)
 		bid_record_drop(txn->store, request);
 	else if (*ret_ours && !recorded)
-		write_record(txn, request, origin, hash);
+		write_record(txn, request, origin, digest);
 	return r;
 }
 
@@ -411,7 +418,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	struct bid_elf_info info;
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_request request;
-	XXH128_hash_t hash;
+	char digest[BID_DIGEST_MAX];
 	bool ours;
 	int r;
 
@@ -425,8 +432,8 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 		return r;
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
-	hash = XXH3_128bits_digest(txn->filling.digest);
-	r = check_pin(txn, &request, hash);
+	bid_digest_format(XXH3_128bits_digest(txn->filling.digest), digest);
+	r = check_first(txn, &request, digest);
 	if (r < 0)
 		return r;
 	if (origin)
@@ -434,14 +441,12 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
 	do
-		r = publish_recorded(txn, &request, origin, hash, &file, &ours);
+		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
 	while (may_retry(txn, r, 0));
 	if (r < 0)
 		return r;
 	if (ours && origin) {
-		r = bid_pin_set(txn->store->pins, &request, hash);
-		if (r < 0)
-			bid_debug("%s: no pin of what was published in '%s'", strerror(-r), bid_store_path(txn->store));
+		note_first(txn, &request, digest);
 		/* not before there is a record: by that it counts */
 		bid_space_published(bid_store_space(txn->store), bid_filling_size(&txn->filling));
 	}

@@ -381,7 +381,7 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 static int check_foreign(struct bid_verify *verify)
 {
 	static const char *const known[] = { ".",    "..",   "tmp",    "record", "unpacked", "source",	 "section",  "quarantine",
-					     "name", "scan", "absent", "cookie", "pins",     "kallsyms", "fetching", "lock" };
+					     "name", "scan", "absent", "cookie", "first",    "kallsyms", "fetching", "lock" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;

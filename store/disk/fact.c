@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "disk/fact.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "disk/dirs.h"
+#include "disk/layout.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum {
+	FANS = 256,
+	TRIES = 3, /* while others write the same */
+};
+
+/* The directory and the name of a fact; the directory is made if @make. */
+static int open_place(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
+		      struct bid_dir *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
+{
+	struct bid_id filed = bid_layout_filed(&request->id);
+	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
+	char *slash;
+
+	bid_layout_fanned(folder, &filed, bid_layout_suffix(request, suffix), path);
+	slash = strrchr(path, '/');
+	*slash = '\0';
+	snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", slash + 1, *more ? "." : "", more);
+	return bid_dir_open(store, path, make, NULL, ret_dir);
+}
+
+/* Says @error that something else lies in the place of a fact, or of its directory? */
+static bool is_something_else(int error)
+{
+	return error == -EINVAL || error == -ENOTDIR || error == -ELOOP;
+}
+
+static int read_text(int dir, const char *name, char ret_text[static BID_FACT_MAX])
+{
+	ssize_t len = readlinkat(dir, name, ret_text, BID_FACT_MAX);
+
+	if (len < 0)
+		return -errno;
+	if (len == BID_FACT_MAX)
+		return -EINVAL;
+	ret_text[len] = '\0';
+	return 0;
+}
+
+int bid_fact_read(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more,
+		  char ret_text[static BID_FACT_MAX])
+{
+	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	int r = open_place(store, folder, request, more, false, &dir, name);
+
+	if (r == 0)
+		r = read_text(dir.fd, name, ret_text);
+	return is_something_else(r) ? -ENOENT : r;
+}
+
+int bid_fact_write(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more,
+		   const char *text)
+{
+	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+	int r;
+
+	if (!bid_store_writable(store))
+		return -EROFS;
+	r = open_place(store, folder, request, more, true, &dir, name);
+	for (int i = 0; r == 0 && i < TRIES; i++) {
+		if (symlinkat(text, dir.fd, name) == 0)
+			return 0;
+		if (errno != EEXIST ||
+		    (unlinkat(dir.fd, name, 0) < 0 && errno != ENOENT && unlinkat(dir.fd, name, AT_REMOVEDIR) < 0))
+			r = -errno;
+	}
+	return r == 0 ? -EEXIST : r;
+}
+
+void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more)
+{
+	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
+	bid_auto_kept struct bid_dir dir = BID_DIR_NONE;
+
+	if (bid_store_writable(store) && open_place(store, folder, request, more, false, &dir, name) == 0)
+		unlinkat(dir.fd, name, 0);
+}
+
+/* The directory of the facts whose ids begin with the byte @fan. 1, or 0 if there is none, or a negative errno. */
+static int open_fan(struct bid_store *store, const char *folder, unsigned fan, DIR **ret_dir)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%02x", folder, fan & 0xff);
+	r = bid_root_opendir(bid_store_root(store), path, ret_dir);
+	if (r == 0)
+		return 1;
+	return r == -ENOENT || is_something_else(r) ? 0 : r;
+}
+
+int bid_fact_each(struct bid_store *store, const char *folder, void (*fn)(void *user, const char *text), void *user)
+{
+	int r = 0;
+
+	for (unsigned fan = 0; r >= 0 && fan < FANS; fan++) {
+		bid_auto_dir DIR *dir = NULL;
+		char text[BID_FACT_MAX];
+		struct dirent *entry;
+
+		r = open_fan(store, folder, fan, &dir);
+		while (r > 0 && (entry = readdir(dir)))
+			if (read_text(dirfd(dir), entry->d_name, text) == 0)
+				fn(user, text);
+	}
+	return r < 0 ? r : 0;
+}
+
+struct old {
+	int64_t written; /* nanoseconds since the epoch */
+	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
+};
+
+static int by_age(const void *a, const void *b)
+{
+	const struct old *one = a, *other = b;
+
+	return (one->written > other->written) - (one->written < other->written);
+}
+
+/* Trim what is in @dir; what has a longer name is no fact. */
+static int trim_fan(DIR *dir, size_t max, int64_t before)
+{
+	bid_auto_free struct old *facts = NULL;
+	size_t n = 0, room = 0;
+	struct dirent *entry;
+	struct stat st;
+
+	while ((entry = readdir(dir))) {
+		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISLNK(st.st_mode) ||
+		    strlen(entry->d_name) >= sizeof(facts->name))
+			continue;
+		if (st.st_mtim.tv_sec < before) {
+			unlinkat(dirfd(dir), entry->d_name, 0);
+			continue;
+		}
+		if (bid_array_grow(facts, n, room) < 0)
+			return -ENOMEM;
+		facts[n].written = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+		memcpy(facts[n++].name, entry->d_name, strlen(entry->d_name) + 1);
+	}
+	if (n <= max)
+		return 0;
+	qsort(facts, n, sizeof(*facts), by_age);
+	for (size_t i = 0; i < n - max / 2; i++)
+		unlinkat(dirfd(dir), facts[i].name, 0);
+	return 0;
+}
+
+int bid_fact_trim(struct bid_store *store, const char *folder, size_t max, int64_t before)
+{
+	int r = 0;
+
+	for (unsigned fan = 0; r >= 0 && fan < FANS; fan++) {
+		bid_auto_dir DIR *dir = NULL;
+
+		r = open_fan(store, folder, fan, &dir);
+		if (r > 0)
+			r = trim_fan(dir, max / FANS, before);
+	}
+	return r < 0 ? r : 0;
+}

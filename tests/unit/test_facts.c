@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Facts, and what is made of that of the first download of an id. */
+#include "store_scene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "disk/fact.h"
+#include "disk/layout.h"
+
+#define FIRST "store/.bidfs/first"
+
+static int read_error;
+
+/* In the place of the C library's. */
+ssize_t readlinkat(int dir, const char *restrict path, char *restrict buf, size_t size)
+{
+	if (read_error) {
+		errno = read_error;
+		return -1;
+	}
+	return syscall(SYS_readlinkat, dir, path, buf, size);
+}
+
+static int fetch(const struct store_scene *scene, const char *name, bool accept)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_file file = BID_FILE_NONE;
+	bid_auto_free char *data = NULL;
+	struct bid_txn *txn = NULL;
+	bid_auto_fd int fd = -1;
+	char path[96];
+	size_t len;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bid_read_file(fd, 1 << 20, &data, &len), 0);
+	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	if (accept)
+		bid_txn_accept(txn);
+	assert_int_equal(bid_txn_write(txn, data, len), 0);
+	r = bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file);
+	bid_file_release(&file);
+	bid_txn_free(txn);
+	run(scene, "rm -rf 'store/[debuginfod]' store/.build-id store/.bidfs/record");
+	return r;
+}
+
+static void test_other_bytes_than_the_first_ones_are_refused(void **state)
+{
+	struct store_scene *scene = *state;
+
+	assert_int_equal(fetch(scene, "a", false), 0);
+	assert_int_equal(fetch(scene, "a", false), 0);
+	assert_int_equal(fetch(scene, "a.stripped", false), -ESTALE);
+	assert_int_equal(fetch(scene, "a.stripped", true), 0);
+	assert_int_equal(fetch(scene, "a", false), -ESTALE);
+	/* who removes them wants them forgotten */
+	run(scene, "rm -r " FIRST);
+	assert_int_equal(fetch(scene, "a", false), 0);
+}
+
+static void test_digest_that_cannot_be_read_refuses_every_file(void **state)
+{
+	struct store_scene *scene = *state;
+
+	assert_int_equal(fetch(scene, "a", false), 0);
+	read_error = EIO;
+	assert_int_equal(fetch(scene, "a", false), -EIO);
+	read_error = 0;
+	assert_int_equal(fetch(scene, "a.stripped", false), -ESTALE);
+	assert_int_equal(fetch(scene, "a", false), 0);
+}
+
+static void test_digest_that_is_none_counts_as_none(void **state)
+{
+	struct store_scene *scene = *state;
+	static const char *const odd[] = { "ln -s rubbish", "mkdir", "touch" };
+
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		assert_int_equal(fetch(scene, "a", false), 0);
+		run(scene, "rm " FIRST "/aa/* && %s $(printf " FIRST "/aa/%s.elf)", odd[i], ID_A + 2);
+		assert_int_equal(fetch(scene, "a.stripped", false), 0);
+		assert_int_equal(fetch(scene, "a", false), -ESTALE);
+		run(scene, "rm -r " FIRST);
+	}
+}
+
+static size_t count(const struct store_scene *scene)
+{
+	size_t n = 0;
+	DIR *dir;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/" FIRST "/aa", scene->directory);
+	dir = opendir(path);
+	assert_non_null(dir);
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static void write_fact(const struct store_scene *scene, const char *more)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+
+	assert_int_equal(bid_fact_write(scene->store, BID_LAYOUT_FIRST, &request, more, "text"), 0);
+}
+
+static void test_trim_leaves_the_newer_half_of_too_many(void **state)
+{
+	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct store_scene *scene = *state;
+	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
+
+	for (int i = 0; i < 20; i++) {
+		snprintf(more, sizeof(more), "%d", i);
+		write_fact(scene, more);
+		run(scene, "touch -h -d '%d days ago' " FIRST "/aa/%s.elf.%d", 40 - i, ID_A + 2, i);
+	}
+	assert_int_equal(bid_fact_trim(scene->store, BID_LAYOUT_FIRST, 256 * 20, INT64_MIN), 0);
+	assert_int_equal(count(scene), 20);
+	assert_int_equal(bid_fact_trim(scene->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MIN), 0);
+	assert_int_equal(count(scene), 5);
+	assert_int_equal(bid_fact_read(scene->store, BID_LAYOUT_FIRST, &request, "14", text), -ENOENT);
+	assert_int_equal(bid_fact_read(scene->store, BID_LAYOUT_FIRST, &request, "15", text), 0);
+	assert_string_equal(text, "text");
+	/* by age alone */
+	assert_int_equal(bid_fact_trim(scene->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MAX), 0);
+	assert_int_equal(count(scene), 0);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, store_scene_begin, store_scene_end)
+	const struct CMUnitTest tests[] = {
+		TEST(test_other_bytes_than_the_first_ones_are_refused),
+		TEST(test_digest_that_cannot_be_read_refuses_every_file),
+		TEST(test_digest_that_is_none_counts_as_none),
+		TEST(test_trim_leaves_the_newer_half_of_too_many),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
