@@ -197,7 +197,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 		return r;
 	}
 	entry.ino = inode.number;
-	entry.attr = st && !S_ISDIR(st->st_mode) ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text, st);
+	entry.attr = st && bid_node_format(node) == S_IFREG ? bid_attr_of_file(fs, &inode, st) : attr_of(fs, &inode, text, st);
 	entry.entry_timeout = entry_timeout(fs, node);
 	entry.attr_timeout = bid_attr_timeout(fs, node);
 	*ret_entry = entry;
