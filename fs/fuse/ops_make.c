@@ -192,7 +192,7 @@ static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		bid_reply_node(req, &node, &st);
+		bid_reply_node(req, &node, &(struct bid_found){ .st = st });
 	bid_node_release(&node);
 }
 
@@ -224,7 +224,7 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request re
 		return;
 	}
 	node.kind = file.kind;
-	if (bid_entry_make(fs, &node, &file.st, &entry) < 0) {
+	if (bid_entry_make(fs, &node, &(struct bid_found){ .st = file.st }, &entry) < 0) {
 		fuse_reply_err(req, ENOMEM);
 	} else {
 		if (parent && is_elsewhere(fs, &parent->node, file.kind))

@@ -65,7 +65,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		struct bid_node node = node_of(call, file);
 		struct fuse_entry_param entry;
 
-		if (bid_entry_make(fs, &node, &file->st, &entry) < 0) {
+		if (bid_entry_make(fs, &node, &(struct bid_found){ .st = file->st }, &entry) < 0) {
 			fuse_reply_err(req, ENOMEM);
 			return;
 		}
@@ -115,7 +115,7 @@ static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char
 	if (fstat(bid_stage_fd(staged->stage), &st) < 0)
 		fuse_reply_err(req, errno);
 	else
-		bid_reply_node(req, &node, &st);
+		bid_reply_node(req, &node, &(struct bid_found){ .st = st });
 	bid_staged_put(fs->staging, staged);
 	return true;
 }
@@ -127,7 +127,7 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 	if (bid_store_stat(bid_fs_of(req)->store, node->path, &st) < 0)
 		bid_reply_negative(req, BID_STALE);
 	else
-		bid_reply_node(req, node, &st);
+		bid_reply_node(req, node, &(struct bid_found){ .st = st });
 }
 
 /*
@@ -156,7 +156,7 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
 	struct stat section;
 
 	if (is_cut_when_read(fs, child, &section))
-		bid_reply_node(req, child, &section);
+		bid_reply_node(req, child, &(struct bid_found){ .st = section });
 	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call, dir, &found->file))
 		return;
 	else if (child->type == BID_NODE_FILE)
@@ -164,7 +164,7 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
 	else if (child->type == BID_NODE_KCORE_FILE)
 		lookup_kcore_file(req, child);
 	else
-		bid_reply_node(req, child, found->st.st_mode ? &found->st : NULL);
+		bid_reply_node(req, child, found);
 }
 
 /*
@@ -239,7 +239,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		answer_child(req, by_handle ? NULL : inode, &child, &found);
 		bid_node_release(&child);
 	}
-	bid_file_release(&found.file);
+	bid_found_release(&found);
 }
 
 void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count)

@@ -151,18 +151,18 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_st
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode inode = { .node = *node };
+	struct bid_found found = BID_FOUND_NONE;
 	struct fuse_entry_param entry;
 	struct bid_opened *handle;
-	struct stat st;
 	int r;
 
-	r = fstat(fd, &st) < 0 ? -errno : bid_entry_make(fs, node, &st, &entry);
+	r = fstat(fd, &found.st) < 0 ? -errno : bid_entry_make(fs, node, &found, &entry);
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 		return r;
 	}
 	inode.number = entry.ino;
-	r = make_handle(req, &inode, fd, &st, fi, &handle);
+	r = make_handle(req, &inode, fd, &found.st, fi, &handle);
 	if (r < 0) {
 		bid_forget(fs, entry.ino, 1);
 		fuse_reply_err(req, -r);

@@ -41,7 +41,7 @@ static const char *text_of(const struct bid_fs *fs, const struct bid_node *node,
 	return buf;
 }
 
-/* The attributes of what is no artifact. @text is that of a link, @found is what a look-up found of a directory, or NULL. */
+/* The attributes of what is no artifact. @text is that of a link, @found is of a directory below an original path, or NULL. */
 static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, const char *text, const struct stat *found)
 {
 	const struct bid_node *node = &inode->node;
@@ -174,15 +174,17 @@ void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
 	bid_fds_forget(fs->fds, number);
 }
 
-int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry)
+int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct bid_found *found,
+		   struct fuse_entry_param *ret_entry)
 {
+	const struct stat *st = found && found->st.st_mode ? &found->st : NULL;
 	struct fuse_entry_param entry = { 0 };
 	struct bid_node exact = *node;
 	struct bid_inode inode;
-	char text[PATH_MAX];
+	char buf[PATH_MAX];
+	const char *text = found && found->text ? found->text : text_of(fs, node, buf);
 	int r;
 
-	text_of(fs, node, text);
 	if (st && node->type == BID_NODE_FILE)
 		exact.serial = serial_of(fs, node, st);
 	/* the kernel keeps the text, because perf reads each link several times: another text is another inode */
@@ -210,11 +212,11 @@ void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
 		bid_forget(bid_fs_of(req), entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
 }
 
-void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st)
+void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct bid_found *found)
 {
 	struct fuse_entry_param entry;
 
-	if (bid_entry_make(bid_fs_of(req), node, st, &entry) < 0)
+	if (bid_entry_make(bid_fs_of(req), node, found, &entry) < 0)
 		fuse_reply_err(req, ENOMEM);
 	else
 		bid_reply_entry(req, &entry);

@@ -12,10 +12,11 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
 
 /*
- * What the kernel is told of a name that means @node, and one reference of the kernel on its inode. @st is of the file of an
- * artifact, or of a directory below an original path, where NULL is another look. -ENOMEM.
+ * What the kernel is told of a name that means @node, and one reference of the kernel on its inode. @found has the stat of the file
+ * of an artifact; of a directory and a link it saves another look, as of bid_tree_lookup(). NULL is nothing. -ENOMEM.
  */
-int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct stat *st, struct fuse_entry_param *ret_entry);
+int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct bid_found *found,
+		   struct fuse_entry_param *ret_entry);
 
 /*
  * Is the file with the attributes @st, which was found now, another one than the kernel was told of when it was told of @inode, an
@@ -26,8 +27,8 @@ bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, cons
 /* @inode is of the file with the attributes @st from now on. Was it of another? */
 bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/* A name that means @node; @st as above. */
-void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct stat *st);
+/* A name that means @node; @found as above. */
+void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct bid_found *found);
 
 /* Answers with what bid_entry_make() made. */
 void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);

@@ -95,16 +95,18 @@ static bool is_shadowed(const char *path)
 
 /*
  * Where perf's link for @id leads. A build without a directory that the mount can show, as one of a tree of debug files, has one in
- * "[debuginfod]".
+ * "[debuginfod]". Returns 1 if the store has files of @id, 0 if it has perf's link alone, or -ENOENT.
  */
-static void find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
+static int find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
 {
+	bool linked = bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0, shown = linked && !is_shadowed(ret_path);
+	bool whole = shown && bid_store_classify(tree->store, ret_path, NULL) == BID_ENTRY_ID;
+	bool stored = whole || bid_store_has(tree->store, id) > 0;
 	char hex[BID_ID_HEX_MAX];
 
-	if (bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0 && !is_shadowed(ret_path) &&
-	    (bid_store_classify(tree->store, ret_path, NULL) == BID_ENTRY_ID || bid_store_has(tree->store, id) <= 0))
-		return;
-	snprintf(ret_path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
+	if (!shown || (stored && !whole))
+		snprintf(ret_path, PATH_MAX, BID_STORE_NAMELESS "/%s", bid_id_format(id, hex));
+	return stored ? 1 : linked ? 0 : -ENOENT;
 }
 
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
@@ -138,15 +140,20 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
  * Without sources, a link that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with
  * it. With sources what it leads to is fetched (ops_name.c).
  */
-static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
+static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
+		       struct bid_found *found)
 {
+	char where[PATH_MAX];
 	int r = bid_tree_link(parent, name, child);
 
 	if (r == 0 && bid_tree_is_unlinked(tree, &child->id))
 		r = -ENOENT;
-	if (r == 0 && tree->any_id)
-		return bid_store_has(tree->store, &child->id) > 0 ? 0 : -ENOENT;
-	return r < 0 || is_listed(tree, &child->id) ? r : -ENOENT;
+	if (r < 0)
+		return r;
+	r = find_target(tree, &child->id, where);
+	if (r < (tree->any_id ? 1 : 0))
+		return -ENOENT;
+	return found && asprintf(&found->text, "../../%s", where) < 0 ? -ENOMEM : 0;
 }
 
 static int stop_at_first(void *user, const char *name, enum bid_entry entry)
@@ -440,7 +447,7 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 	case BID_NODE_DEBUG:
 		return lookup_fan(name, BID_NODE_DEBUG_FAN, child);
 	case BID_NODE_LINKS_FAN:
-		return lookup_link(tree, parent, name, child);
+		return lookup_link(tree, parent, name, child, found);
 	case BID_NODE_DEBUG_FAN:
 		return lookup_debug(parent->fan, name, child);
 	case BID_NODE_META:
@@ -455,6 +462,12 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 	default:
 		return -ENOTDIR;
 	}
+}
+
+void bid_found_release(struct bid_found *found)
+{
+	bid_file_release(&found->file);
+	free(found->text);
 }
 
 int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *ret_child,

@@ -25,13 +25,16 @@ struct bid_tree {
 struct bid_found {
 	struct stat st; /* of a directory below an original path; mode 0 if it was not looked at */
 	struct bid_file file; /* of an artifact below an original path, open and checked; or BID_FILE_NONE; owned */
+	char *text; /* of perf's link; owned; NULL if it was not read */
 };
 
 #define BID_FOUND_NONE ((struct bid_found){ .file = { .fd = -1 } })
 
+void bid_found_release(struct bid_found *found);
+
 /*
  * What @name means in the directory @parent. Never touches the network; that an artifact's name means something does not say that
- * it is here. @found is BID_FOUND_NONE before, and the caller releases its file; or NULL. Returns 0 (the caller releases
+ * it is here. @found is BID_FOUND_NONE before, and the caller releases it; or NULL. Returns 0 (the caller releases
  * @ret_child), or
  *   -ENOENT	no such name for now
  *   -EINVAL	a name that can never mean anything here: the answer may be kept for long
