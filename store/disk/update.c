@@ -12,52 +12,52 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"
-#include "disk/publish/add.h"
+#include "disk/publish/ingest.h"
 #include "disk/publish/replace.h"
 #include "disk/store.h"
 
-static int update(struct bid_store *store, struct bid_adding *adding, bool *ret_replaced)
+static int update(struct bid_store *store, struct bid_ingest *ingest, bool *ret_replaced)
 {
-	const struct bid_elf_info *info = &adding->info;
+	const struct bid_elf_info *info = &ingest->info;
 	struct bid_request request = { .id = info->id };
 	unsigned names, others;
 	int r;
 
 	request.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
-	r = bid_replaceable(store, &request, &adding->st, &names, &others);
+	r = bid_replaceable(store, &request, &ingest->st, &names, &others);
 	*ret_replaced = names > 0;
 	if (r < 0 || names == 0)
 		return r;
 	/* a hard link is the file already */
 	if (others > 0)
-		r = bid_adding_fill(store, adding, false, BID_DURABLE_EACH);
+		r = bid_ingest_fill(store, ingest, false, BID_DURABLE_EACH);
 	if (r == 0 && others > 0)
-		r = bid_replace(store, &request, NULL, adding->temp.fd);
+		r = bid_replace(store, &request, NULL, ingest->temp.fd);
 	return r == 0 ? bid_store_claim(store, &request) : r;
 }
 
 int bid_store_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)
 {
 	struct bid_add add = { .path = path, .fd = -1 };
-	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE };
+	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE };
 	struct bid_added added = { 0 };
 	bool replaced = false, own = false;
 	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_adding_open(&add, &adding);
+	r = bid_ingest_open(&add, &ingest);
 	/* nothing takes the place of itself, or becomes what its record says that it was added from */
 	if (r == 0)
-		own = replaced = bid_adding_is_own(store, &adding);
+		own = replaced = bid_ingest_is_own(store, &ingest);
 	/* one that nobody sweeps, whatever other names it gets on its way */
 	if (r == 0)
-		r = bid_temp_new(store, true, &adding.temp);
+		r = bid_temp_new(store, true, &ingest.temp);
 	if (r == 0)
-		r = bid_adding_examine(store, &adding);
+		r = bid_ingest_examine(store, &ingest);
 	if (r == 0 && !own)
-		r = update(store, &adding, &replaced);
-	bid_adding_release(&adding);
+		r = update(store, &ingest, &replaced);
+	bid_ingest_release(&ingest);
 	/* now it has only to get its own name, unless it is new altogether */
 	if (r == 0)
 		r = bid_store_add(store, path, BID_LINK_AUTO, &added);

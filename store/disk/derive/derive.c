@@ -19,7 +19,7 @@
 #include "disk/derive/memory.h"
 #include "disk/find.h"
 #include "disk/made.h"
-#include "disk/publish/add.h"
+#include "disk/publish/temp.h"
 #include "disk/store.h"
 
 struct text {

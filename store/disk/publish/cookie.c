@@ -13,8 +13,8 @@
 #include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
-#include "disk/publish/add.h"
 #include "disk/publish/cookie.h"
+#include "disk/publish/ingest.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -84,27 +84,27 @@ static int publish(struct bid_store *store, struct bid_temp *temp, struct bid_co
 
 int bid_store_keep_cookie(struct bid_store *store, const char *path, struct bid_cookie *ret_cookie)
 {
-	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE };
+	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE };
 	struct bid_cookie cookie;
 	struct bid_id id;
 	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_adding_open(&(struct bid_add){ .path = path, .fd = -1 }, &adding);
+	r = bid_ingest_open(&(struct bid_add){ .path = path, .fd = -1 }, &ingest);
 	if (r == 0)
-		r = bid_elf_identify(adding.fd, &id);
+		r = bid_elf_identify(ingest.fd, &id);
 	if (r == 0)
 		r = -EEXIST;
 	if (r == -ENODATA) {
-		memcpy(cookie.path, adding.path, sizeof(cookie.path));
-		r = bid_adding_fill(store, &adding, false, BID_DURABLE_EACH);
+		memcpy(cookie.path, ingest.path, sizeof(cookie.path));
+		r = bid_ingest_fill(store, &ingest, false, BID_DURABLE_EACH);
 		if (r == 0)
-			r = name_it(&adding.temp, &adding.st, &cookie);
+			r = name_it(&ingest.temp, &ingest.st, &cookie);
 		if (r == 0)
-			r = publish(store, &adding.temp, &cookie);
+			r = publish(store, &ingest.temp, &cookie);
 	}
-	bid_adding_release(&adding);
+	bid_ingest_release(&ingest);
 	if (r < 0)
 		return r;
 	*ret_cookie = cookie;

@@ -17,7 +17,7 @@
 #include "base/kallsyms.h"
 #include "disk/derive/kcore.h"
 #include "disk/layout.h"
-#include "disk/publish/add.h"
+#include "disk/publish/ingest.h"
 #include "disk/publish/naming.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
@@ -135,31 +135,31 @@ static int refuse(struct bid_stage *stage, const char *reason)
 /* A program, library or module: an addition by its descriptor, filed under the original path that @path is of. */
 static int publish_elf(struct bid_stage *stage, const struct bid_request *request, const char *path)
 {
-	struct bid_adding adding = { .fd = -1, .temp = BID_TEMP_NONE, .is_reached = true, .is_staged = true };
+	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .is_reached = true, .is_staged = true };
 	char original[PATH_MAX];
 	const char *slash = strrchr(path, '/');
 	int r;
 
 	if (!slash || snprintf(original, sizeof(original), "/%.*s", (int)(slash - path), path) >= (int)sizeof(original))
 		return -EINVAL;
-	r = bid_adding_begin(stage->store, &(struct bid_add){ .path = original, .fd = stage->temp.fd }, &adding);
+	r = bid_ingest_begin(stage->store, &(struct bid_add){ .path = original, .fd = stage->temp.fd }, &ingest);
 	if (r == -ENOEXEC)
 		r = refuse(stage, "not an ELF file");
 	else if (r == -EBADMSG)
 		r = refuse(stage, "a damaged or truncated ELF file");
 	else if (r == -ENODATA)
 		r = refuse(stage, "an ELF file without build-id");
-	else if (r == 0 && !bid_id_answers(&adding.info.id, &request->id))
+	else if (r == 0 && !bid_id_answers(&ingest.info.id, &request->id))
 		r = refuse(stage, "carries another build-id");
 	/* it is on the store's file system already */
 	if (r == 0) {
-		r = bid_adding_place(stage->store, &adding, BID_LINK_HARD, BID_DURABLE_BATCH);
+		r = bid_ingest_place(stage->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
 		if (r == -EBADMSG)
 			r = refuse(stage, "another file has its place, and cannot be set aside");
 		else if (r == -ENOTUNIQ)
 			r = refuse(stage, bid_strerror(r));
 	}
-	bid_adding_release(&adding);
+	bid_ingest_release(&ingest);
 	return r;
 }
 

@@ -232,25 +232,25 @@ static bool is_placed(struct bid_scan *scan, const struct bid_walk_file *file, i
 	return same && is_claimed(scan->store, &request);
 }
 
-/* The rest of adding the file open at adding->fd, whose stat was @st. */
+/* The rest of adding the file open at ingest->fd, whose stat was @st. */
 static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct bid_settling *settling, const struct stat *st)
 {
-	struct bid_adding *adding = settling->adding;
+	struct bid_ingest *ingest = settling->ingest;
 	struct stat after;
-	int r = bid_adding_examine(scan->store, adding);
+	int r = bid_ingest_examine(scan->store, ingest);
 
 	if (r == 0)
-		adding->is_new = bid_find_has_image(scan->store, &adding->info.id) == 0;
-	if (r == 0 && adding->is_new && scan->config->link != BID_LINK_COPY)
-		r = clean(scan, &adding->clean_before);
+		ingest->is_new = bid_find_has_image(scan->store, &ingest->info.id) == 0;
+	if (r == 0 && ingest->is_new && scan->config->link != BID_LINK_COPY)
+		r = clean(scan, &ingest->clean_before);
 	if (r == 0)
-		r = bid_adding_vdso(scan->store, adding);
+		r = bid_ingest_vdso(scan->store, ingest);
 	if (r == 0)
-		r = bid_adding_place(scan->store, adding, scan->config->link, BID_DURABLE_LATER);
+		r = bid_ingest_place(scan->store, ingest, scan->config->link, BID_DURABLE_LATER);
 	if (r < 0)
 		return r;
 	/* to be linked changes nothing but ctime; anything else happened to it from outside */
-	settling->keep = !is_racy(st) && fstat(adding->fd, &after) == 0 && after.st_size == st->st_size &&
+	settling->keep = !is_racy(st) && fstat(ingest->fd, &after) == 0 && after.st_size == st->st_size &&
 			 after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 	if (settling->keep)
 		settling->key = bid_scan_key(file->dir_path, file->note, file->name, &after);
@@ -261,20 +261,20 @@ static int place(struct bid_scan *scan, const struct bid_walk_file *file, struct
 static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, const struct stat *st, bool is_elf)
 {
 	struct bid_settling *settling = bid_settling_new(file->dir_path, file->name);
-	struct bid_adding *adding = calloc(1, sizeof(*adding));
+	struct bid_ingest *ingest = calloc(1, sizeof(*ingest));
 	int r;
 
-	if (!settling || !adding) {
+	if (!settling || !ingest) {
 		bid_close(fd);
 		free(settling);
-		free(adding);
+		free(ingest);
 		return -ENOMEM;
 	}
-	settling->adding = adding;
-	r = bid_adding_open(&(struct bid_add){ .path = settling->path, .fd = fd }, adding);
-	adding->own_fd = true;
-	adding->is_elf = is_elf;
-	adding->is_reached = file->note == 0;
+	settling->ingest = ingest;
+	r = bid_ingest_open(&(struct bid_add){ .path = settling->path, .fd = fd }, ingest);
+	ingest->own_fd = true;
+	ingest->is_elf = is_elf;
+	ingest->is_reached = file->note == 0;
 	if (r == 0)
 		r = place(scan, file, settling, st);
 	if (bid_scan_is_fatal(r)) {
@@ -282,15 +282,15 @@ static int add(struct bid_scan *scan, const struct bid_walk_file *file, int fd, 
 		return r;
 	}
 	settling->error = r;
-	settling->added = adding->added;
-	settling->is_fresh = adding->is_fresh;
-	if (r < 0 || adding->stage == BID_ADDING_PLACED) {
-		bid_adding_release(adding);
-		free(adding);
-		settling->adding = NULL;
+	settling->added = ingest->added;
+	settling->is_fresh = ingest->is_fresh;
+	if (r < 0 || ingest->stage == BID_INGEST_PLACED) {
+		bid_ingest_release(ingest);
+		free(ingest);
+		settling->ingest = NULL;
 	} else {
 		/* it waits for others: with what it was copied to, and without what it was copied from */
-		bid_close(bid_steal_fd(&adding->fd));
+		bid_close(bid_steal_fd(&ingest->fd));
 	}
 	bid_settle_push(scan->settle, settling);
 	return 0;

@@ -57,9 +57,9 @@ struct bid_settling *bid_settling_new(const char *dir_path, const char *name)
 
 void bid_settling_free(struct bid_settling *settling)
 {
-	if (settling->adding) {
-		bid_adding_release(settling->adding);
-		free(settling->adding);
+	if (settling->ingest) {
+		bid_ingest_release(settling->ingest);
+		free(settling->ingest);
 	}
 	free(settling);
 }
@@ -133,10 +133,10 @@ void bid_settle_free(struct bid_settle *settle)
 void bid_settle_push(struct bid_settle *settle, struct bid_settling *settling)
 {
 	pthread_mutex_lock(&settle->lock);
-	while (settle->queue.n >= QUEUE_MAX || (settling->adding && settle->n_prepared >= settle->prepared_max))
+	while (settle->queue.n >= QUEUE_MAX || (settling->ingest && settle->n_prepared >= settle->prepared_max))
 		pthread_cond_wait(&settle->room, &settle->lock);
 	append(&settle->queue, settling);
-	if (settling->adding)
+	if (settling->ingest)
 		settle->n_prepared++;
 	/* the others wait for the next tick: a thread that is woken for each costs more than the file */
 	if (settle->n_prepared >= settle->prepared_max || settle->queue.n >= QUEUE_MAX / 2)
@@ -197,7 +197,7 @@ static int sort_in(struct bid_settle *settle, struct list *list)
 	int r = 0;
 
 	while (r == 0 && (settling = shift(list))) {
-		if (settling->adding)
+		if (settling->ingest)
 			append(&settle->prepared, settling);
 		else if (is_settled(settling))
 			r = report(settle, settling);
@@ -217,12 +217,12 @@ static int flush(struct bid_settle *settle)
 	while (r == 0 && (settling = shift(&settle->unsynced)))
 		r = report(settle, settling);
 	while (r == 0 && (settling = shift(&settle->prepared))) {
-		settling->error = bid_adding_finish(settle->store, settling->adding, BID_DURABLE_LATER);
-		settling->added = settling->adding->added;
-		settling->is_fresh = settling->adding->is_fresh;
-		bid_adding_release(settling->adding);
-		free(settling->adding);
-		settling->adding = NULL;
+		settling->error = bid_ingest_finish(settle->store, settling->ingest, BID_DURABLE_LATER);
+		settling->added = settling->ingest->added;
+		settling->is_fresh = settling->ingest->is_fresh;
+		bid_ingest_release(settling->ingest);
+		free(settling->ingest);
+		settling->ingest = NULL;
 		if (bid_is_trouble(settling->error)) {
 			r = settling->error;
 			bid_settling_free(settling);

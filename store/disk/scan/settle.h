@@ -6,7 +6,7 @@
 #ifndef BID_DISK_SETTLE_H
 #define BID_DISK_SETTLE_H
 
-#include "disk/publish/add.h"
+#include "disk/publish/ingest.h"
 #include "disk/scan/scan_cache.h"
 
 struct bid_settle;
@@ -16,7 +16,7 @@ struct bid_settling {
 	struct bid_settling *next;
 	int error;
 	struct bid_added added; /* with error 0, unless it is only prepared */
-	struct bid_adding *adding; /* owned; NULL unless it is prepared */
+	struct bid_ingest *ingest; /* owned; NULL unless it is prepared */
 	bool is_fresh; /* it is known, and may not be on disk before the next sync */
 	bool keep; /* in the cache, under key, once it was reported without error */
 	struct bid_scan_key key;

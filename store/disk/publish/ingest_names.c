@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* A file on its way into the store: under which names it gets there. */
+#include "disk/publish/ingest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <bid/error.h>
+#include <bid/evict.h>
+
+#include "base/access.h"
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/trouble.h"
+#include "disk/check.h"
+#include "disk/find.h"
+#include "disk/layout.h"
+#include "disk/links.h"
+#include "disk/names.h"
+#include "disk/one.h"
+#include "disk/publish/join.h"
+#include "disk/publish/naming.h"
+#include "disk/publish/publish.h"
+#include "disk/publish/replace.h"
+#include "disk/record.h"
+#include "disk/root.h"
+#include "disk/store.h"
+
+enum { TRIES = 8 }; /* while others add and remove the same */
+
+bool bid_ingest_is_unsupported(int r)
+{
+	return r == -EOPNOTSUPP || r == -EXDEV || r == -EINVAL || r == -EPERM || r == -EMLINK || r == -ENOTTY || r == -ENOSYS ||
+	       r == -ENOENT;
+}
+
+static int put_known(void *user, int dir, const char *name)
+{
+	const struct bid_file *file = user;
+
+	return bid_fd_link(file->fd, dir, name);
+}
+
+/* perf's link for @id leads to @astray, another id's place or where nothing is: let it lead to @path, where readers find it. */
+static int mend_link(struct bid_store *store, const struct bid_id *id, const char *astray, const char *path, bool durable)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char link[BID_LAYOUT_MAX];
+	int r = bid_link_point(store, &filed, path);
+
+	if (r == 0 && durable)
+		r = bid_store_sync(store);
+	if (r == 0)
+		bid_warning("wrong link: '%s/%s' led to '%s', %s; it leads to '%s' now", bid_store_path(store),
+			    bid_layout_link(&filed, link), astray,
+			    bid_layout_is_astray(astray, id) ? "of another build" : "where nothing is", path);
+	return r;
+}
+
+/* The artifact is in the store: give it the file's own name too, if it is a new one. One object, several names. */
+static int add_name(struct bid_store *store, const struct bid_ingest *ingest, struct bid_file *file, const char *path,
+		    enum bid_durability durability)
+{
+	bool durable = durability == BID_DURABLE_EACH, linked;
+	char where[PATH_MAX];
+	struct stat root;
+	int r;
+
+	if (file->kind != BID_KIND_ELF)
+		return 0;
+	/* a lower store's, on another file system: nothing can be linked from there, so that no directory is to be made for it */
+	if (fstat(bid_store_root(store), &root) < 0 || root.st_dev != file->st.st_dev)
+		return 0;
+	linked = bid_one_where(store, &ingest->info.id, where, sizeof(where)) == 0;
+	if (linked && strcmp(where, path) == 0)
+		return 0;
+	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, put_known, file);
+	if ((r == 0 || r == -EEXIST) && linked && bid_is_nameless(where)) {
+		int named = bid_name_nameless(store, &ingest->info.id, path, durable);
+
+		if (named == 0 || bid_is_trouble(named))
+			return named;
+	} else if (r == 0 && linked && bid_layout_is_astray(where, &ingest->info.id)) {
+		r = mend_link(store, &ingest->info.id, where, path, durable);
+	}
+	if (r == 0 || r == -EEXIST)
+		bid_names_note(store, &ingest->info.id, path);
+	return r == -EEXIST || bid_ingest_is_unsupported(r) ? 0 : r;
+}
+
+/* The directory that is the file's own: "usr/bin/ls/ID". */
+static int own_place(const struct bid_ingest *ingest, char ret_path[static PATH_MAX])
+{
+	struct bid_id filed = bid_layout_filed(&ingest->info.id);
+	char hex[BID_ID_HEX_MAX];
+
+	if (ingest->is_nameless) {
+		bid_layout_under(BID_STORE_NAMELESS, &filed, ret_path);
+		return 0;
+	}
+	return snprintf(ret_path, PATH_MAX, "%s/%s", ingest->path + 1, bid_id_format(&filed, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+/* Does everybody read the file to be added, and not what is the same in the store? */
+static bool opens(const struct bid_ingest *ingest, const struct bid_file *file, mode_t mode)
+{
+	return bid_all_read(mode) && !bid_all_read(file->st.st_mode) && !ingest->packed && ingest->st.st_size == file->st.st_size &&
+	       bid_same_bytes(ingest->fd, file->fd) == 1;
+}
+
+/*
+ * @file was found in the store in the place of what @ingest is to add. Put a copy in its place if it gives rights, or if only its
+ * owner reads it and everybody reads @ingest, which has the same bytes.
+ */
+static void mend_class(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_file *file)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	bool linked = is_same(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
+	/* the file to be added has a name of its own */
+	struct bid_rights rights = { .mode = bid_ingest_mode(store, ingest), .elsewhere = linked };
+	char hex[BID_ID_HEX_MAX];
+	struct stat st;
+	int r;
+
+	/* perf links what gives rights, too; and what a lower store has is not ours to change */
+	if ((!gives && !opens(ingest, file, rights.mode)) || bid_find_stat(store, &request, &st) < 0 || !is_same(&st, &file->st))
+		return;
+	if (gives && !linked)
+		rights.mode = file->st.st_mode;
+	r = bid_rights_take(store, &request, file->fd, &rights);
+	if (r < 0)
+		bid_warning("%s: '%s' has other rights in the store '%s' than where it is, and no copy with its own could be made",
+			    bid_strerror(r), bid_id_format(&request.id, hex), bid_store_path(store));
+}
+
+int bid_ingest_recognise(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_file file = BID_FILE_NONE;
+	char own[PATH_MAX];
+	int r, claimed;
+
+	r = own_place(ingest, own);
+	if (r < 0)
+		return r;
+	r = bid_find_stored(store, &request, &file);
+	if (r < 0)
+		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
+	/* a debug file that is added is not stripped, and takes the place of one that is */
+	if (file.stripped) {
+		bid_file_release(&file);
+		return 0;
+	}
+	/* an ELF file may stand in for its debuginfo; that is no debug file */
+	r = file.kind == request.kind && !ingest->is_nameless ? add_name(store, ingest, &file, own, durability) : 0;
+	/* from now on it is not what can be fetched again; unless it was evicted until now, and is to be put there after all */
+	claimed = r == 0 && file.kind == request.kind ? bid_store_claim(store, &request) : -ENOENT;
+	ingest->added.known = claimed >= 0;
+	ingest->is_fresh = ingest->added.known && bid_store_is_fresh(store, &file.st);
+	if (ingest->added.known) {
+		mend_class(store, ingest, &file);
+	}
+	bid_file_release(&file);
+	if (r == 0 && claimed < 0 && claimed != -ENOENT)
+		r = claimed;
+	return r < 0 ? r : ingest->added.known;
+}
+
+/* Where it goes: readers follow perf's link, so to where that leads if there is one; and debug files beside their ELF file. */
+static int choose_place(struct bid_store *store, struct bid_ingest *ingest)
+{
+	if (ingest->is_new && ingest->added.kind == BID_KIND_ELF)
+		return own_place(ingest, ingest->where);
+	if (ingest->added.kind == BID_KIND_DEBUGINFO ||
+	    (bid_one_where(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
+	     !bid_layout_is_astray(ingest->where, &ingest->added.id))) {
+		bid_publish_where(store, &ingest->added.id, ingest->where);
+		return 0;
+	}
+	return own_place(ingest, ingest->where);
+}
+
+/* Another copy of the build, of the name @target, got perf's link first: one object, several names. Returns whether it is one. */
+static bool join(struct bid_store *store, const struct bid_ingest *ingest, const char *target)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_place_of entry = {
+		.path = ingest->where, .id = bid_layout_filed(&request.id), .kinds = 1U << request.kind, .fd = -1
+	};
+	struct bid_file file = BID_FILE_NONE;
+	bid_auto_fd int dir = -1;
+	char path[PATH_MAX + 16];
+	bool joined = false;
+
+	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(request.kind));
+	/* nobody has looked at it yet */
+	if (bid_check_open(store, path, &request, &file) == 0 &&
+	    bid_root_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
+		entry.fd = dir;
+		/* what was added is a file elsewhere, and stays that; a build may be there twice, with other bytes */
+		joined = bid_join(store, &entry, target, !ingest->is_staged) == 0;
+		if (joined)
+			bid_names_note(store, &request.id, ingest->where);
+	}
+	bid_file_release(&file);
+	return joined;
+}
+
+/*
+ * Publish it in its place. Somebody else may have made perf's link to another one meanwhile, as for the debug file of the same
+ * build: then it goes there too, because readers do.
+ */
+static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+		   int (*put)(void *user, int dir, const char *name))
+{
+	const struct bid_id *id = &ingest->added.id;
+	bool durable = durability == BID_DURABLE_EACH;
+	char where[PATH_MAX];
+	struct stat st;
+	bool linked;
+	int r;
+
+	r = bid_publish_linking(store, id, ingest->added.kind, ingest->where, durable, put, ingest, &linked);
+	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
+		return r;
+	if (bid_layout_is_astray(where, id) || (r == -EEXIST && bid_root_stat(bid_store_root(store), where, &st) == -ENOENT)) {
+		int mended = mend_link(store, id, where, ingest->where, durable);
+
+		return mended < 0 ? mended : r;
+	}
+	if (r == 0 && ingest->added.kind == BID_KIND_ELF && bid_is_nameless(where) && !bid_is_nameless(ingest->where) &&
+	    bid_name_nameless(store, id, ingest->where, durable) == 0)
+		return 0;
+	if (r == 0 && strcmp(where, ingest->where) != 0 &&
+	    bid_publish(store, id, ingest->added.kind, where, durable, put, ingest) == -EEXIST)
+		ingest->added.known = ingest->is_fresh = join(store, ingest, where);
+	return r;
+}
+
+/* The same, and if what has its place is not it, in the place of that: nobody reads it, and it would be in the way of all. */
+static int publish_instead(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+			   int (*put)(void *user, int dir, const char *name))
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	int r = publish(store, ingest, durability, put);
+	char path[PATH_MAX + 16];
+
+	if (r != -EEXIST)
+		return r;
+	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
+	return bid_publish_make_way(store, path, &request) ? publish(store, ingest, durability, put) : r;
+}
+
+int bid_ingest_sync_known(struct bid_store *store, const struct bid_ingest *ingest, enum bid_durability durability)
+{
+	return ingest->is_fresh && durability == BID_DURABLE_EACH ? bid_store_sync(store) : 0;
+}
+
+/* Has another build, the id of which begins alike, its place? */
+static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
+{
+	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/%s", ingest->where, bid_kind_store_name(request.kind));
+	return bid_check_anothers(store, path, &request);
+}
+
+/* It has its place, or (-EEXIST) somebody else's file has it. What is left is its other name. */
+static int settle(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
+{
+	char own[PATH_MAX];
+	int r = published;
+
+	/* nor a record that a download wrote meanwhile, and was killed */
+	if (r == 0 && !ingest->added.known)
+		bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
+	if (r == -EEXIST) {
+		r = bid_ingest_recognise(store, ingest, durability);
+		/* what is there is not it, and stays, or could not be set aside */
+		if (r == 0)
+			r = is_taken(store, ingest) ? -ENOTUNIQ : -EBADMSG;
+	} else if (r == 0 && own_place(ingest, own) == 0 && strcmp(own, ingest->where) != 0) {
+		r = bid_ingest_recognise(store, ingest, durability);
+		ingest->added.known = false;
+	}
+	if (r < 0)
+		return r;
+	ingest->stage = BID_INGEST_PLACED;
+	if (ingest->added.known) {
+		ingest->added.link = BID_LINK_AUTO;
+		return bid_ingest_sync_known(store, ingest, durability);
+	}
+	return 0;
+}
+
+int bid_ingest_publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+		       int (*put)(void *user, int dir, const char *name))
+{
+	int r = -EBADMSG;
+
+	/* the user's file has no record, also none that outlived what was downloaded */
+	bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
+	/* what has its place and is not it may just have been removed, and the next try finds room */
+	for (int tries = 0; tries < TRIES && r == -EBADMSG; tries++) {
+		r = choose_place(store, ingest);
+		if (r == 0)
+			r = publish_instead(store, ingest, durability, put);
+		r = settle(store, ingest, r, durability);
+	}
+	return r;
+}
