@@ -189,3 +189,8 @@ bool bid_layout_is_original(const char *path)
 	}
 	return true;
 }
+
+bool bid_is_nameless(const char *place)
+{
+	return strncmp(place, BID_STORE_NAMELESS "/", strlen(BID_STORE_NAMELESS "/")) == 0;
+}

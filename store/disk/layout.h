@@ -84,4 +84,7 @@ struct bid_alien {
 };
 bool bid_alien_next(struct bid_alien *alien, const struct bid_id *id, enum bid_kind kind);
 
+/* Is @place one of those who have no path? */
+bool bid_is_nameless(const char *place);
+
 #endif

@@ -21,8 +21,7 @@
 #include "disk/names.h"
 #include "disk/one.h"
 #include "disk/piece.h"
-#include "disk/publish/join.h"
-#include "disk/publish/naming.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -198,7 +197,7 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 		if (!names[i].goes || !bid_id_equal(&names[i].filed, &to->filed))
 			continue;
 		make_way(store, &names[i], to);
-		r = bid_join_missing(store, names[i].path, to->path, names[i].kinds);
+		r = bid_merge_missing(store, names[i].path, to->path, names[i].kinds);
 	}
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r; /* the heir is being removed by somebody else */

@@ -17,7 +17,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/one.h"
-#include "disk/publish/join.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/store.h"
 
@@ -72,7 +72,7 @@ static bool completes(struct bid_store *store, const struct bid_ingest *ingest)
 	    has_debug(store, &request.id) || bid_find_stored(store, &request, &file) < 0)
 		return false;
 	does = (file.st.st_ino != ingest->st.st_ino || file.st.st_dev != ingest->st.st_dev) &&
-	       bid_join_completes(&ingest->info, file.fd);
+	       bid_merge_completes(&ingest->info, file.fd);
 	bid_file_release(&file);
 	return does;
 }

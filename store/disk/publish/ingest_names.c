@@ -22,8 +22,7 @@
 #include "disk/links.h"
 #include "disk/names.h"
 #include "disk/one.h"
-#include "disk/publish/join.h"
-#include "disk/publish/naming.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/replace.h"
 #include "disk/record.h"
@@ -80,7 +79,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 		return 0;
 	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, put_known, file);
 	if ((r == 0 || r == -EEXIST) && linked && bid_is_nameless(where)) {
-		int named = bid_name_nameless(store, &ingest->info.id, path, durable);
+		int named = bid_merge_nameless(store, &ingest->info.id, path, durable);
 
 		if (named == 0 || bid_is_trouble(named))
 			return named;
@@ -207,7 +206,7 @@ static bool join(struct bid_store *store, const struct bid_ingest *ingest, const
 	    bid_root_open(bid_store_root(store), ingest->where, O_RDONLY | O_DIRECTORY, &dir) == 0) {
 		entry.fd = dir;
 		/* what was added is a file elsewhere, and stays that; a build may be there twice, with other bytes */
-		joined = bid_join(store, &entry, target, !ingest->is_staged) == 0;
+		joined = bid_merge(store, &entry, target, !ingest->is_staged) == 0;
 		if (joined)
 			bid_names_note(store, &request.id, ingest->where);
 	}
@@ -238,7 +237,7 @@ static int publish(struct bid_store *store, struct bid_ingest *ingest, enum bid_
 		return mended < 0 ? mended : r;
 	}
 	if (r == 0 && ingest->added.kind == BID_KIND_ELF && bid_is_nameless(where) && !bid_is_nameless(ingest->where) &&
-	    bid_name_nameless(store, id, ingest->where, durable) == 0)
+	    bid_merge_nameless(store, id, ingest->where, durable) == 0)
 		return 0;
 	if (r == 0 && strcmp(where, ingest->where) != 0 &&
 	    bid_publish(store, id, ingest->added.kind, where, durable, put, ingest) == -EEXIST)

@@ -18,7 +18,7 @@
 #include "disk/layout.h"
 #include "disk/names.h"
 #include "disk/objdir.h"
-#include "disk/publish/join.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -48,7 +48,7 @@ static int replace_at(struct bid_store *store, const char *path, int fd)
 		return -ENAMETOOLONG;
 	r = bid_root_open(bid_store_root(store), directory, O_RDONLY | O_DIRECTORY, &parent);
 	if (r == 0)
-		r = bid_join_file(store, fd, parent, slash ? slash + 1 : path);
+		r = bid_merge_file(store, fd, parent, slash ? slash + 1 : path);
 	return r == 0 && fsync(parent) < 0 ? -errno : r;
 }
 

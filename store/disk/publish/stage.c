@@ -18,7 +18,7 @@
 #include "disk/derive/kcore.h"
 #include "disk/layout.h"
 #include "disk/publish/ingest.h"
-#include "disk/publish/naming.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
@@ -200,7 +200,7 @@ static int publish_beside(struct bid_stage *stage, const struct bid_request *req
 	/* what was fetched before, without a path, goes with it */
 	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(stage->store, &filed, where, sizeof(where)) == 0 &&
 	    bid_is_nameless(where) && !bid_is_nameless(path))
-		bid_name_nameless(stage->store, &carried.id, path, false);
+		bid_merge_nameless(stage->store, &carried.id, path, false);
 	return 0;
 }
 

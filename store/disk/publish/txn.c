@@ -14,6 +14,7 @@
 #include <bid/elf.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "base/trouble.h"
 #include "disk/digest.h"
@@ -24,19 +25,37 @@
 #include "disk/lock_file.h"
 #include "disk/one.h"
 #include "disk/piece.h"
-#include "disk/publish/filling.h"
-#include "disk/publish/naming.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/record.h"
 #include "disk/space.h"
 #include "disk/store.h"
 
+enum {
+	PIECE = 64 << 10, /* bytes to write at a time */
+	PUSH = 1 << 20, /* bytes to tell the kernel to bring to the disk at a time; what is smaller waits for the end */
+};
+
+/*
+ * How the bytes of a transaction get into its temporary file. They come in small pieces, libcurl's are of 16 KiB; a file system
+ * takes large ones with much less work. And they are told to go to the disk while more of them come, so that the fsync in the end,
+ * which somebody waits for, is a short one.
+ */
+struct writer {
+	int fd; /* borrowed */
+	XXH3_state_t *digest; /* of what is in the file; owned */
+	uint8_t *buffer; /* what is not in the file yet; owned, NULL before the first byte */
+	size_t held; /* bytes in it */
+	uint64_t written; /* bytes in the file */
+	uint64_t pushed; /* of them those that are on their way to the disk */
+};
+
 struct bid_txn {
 	struct bid_store *store;
 	struct bid_request request;
 	struct bid_temp temp;
-	struct bid_filling filling; /* of it */
+	struct writer writer; /* of it */
 	struct bid_reservation reservation; /* for it */
 	size_t interrupted; /* bytes taken of a write that waits for room */
 	int no_room; /* what became of making it: 0 or a negative errno */
@@ -46,10 +65,101 @@ struct bid_txn {
 	char reason[256];
 };
 
+/* Fill the empty file @fd. Returns 0 or -ENOMEM; released in either case. */
+static int writer_init(struct writer *writer, int fd)
+{
+	*writer = (struct writer){ .fd = fd, .digest = XXH3_createState() };
+	if (!writer->digest)
+		return -ENOMEM;
+	XXH3_128bits_reset(writer->digest);
+	return 0;
+}
+
+static void writer_release(struct writer *writer)
+{
+	XXH3_freeState(writer->digest);
+	free(writer->buffer);
+	*writer = (struct writer){ .fd = -1 };
+}
+
+/* Let the kernel begin to bring to the disk what is in the file, for an fsync that is near. */
+static void writer_push(struct writer *writer)
+{
+	/* a file system that does not know this loses nothing; what goes wrong on the way fsync tells */
+	sync_file_range(writer->fd, (off_t)writer->pushed, (off_t)(writer->written - writer->pushed), SYNC_FILE_RANGE_WRITE);
+	writer->pushed = writer->written;
+}
+
+static int put_bytes(struct writer *writer, const void *data, size_t len)
+{
+	int r = bid_pwrite_full(writer->fd, data, len, (off_t)writer->written);
+
+	if (r < 0)
+		return r;
+	XXH3_128bits_update(writer->digest, data, len);
+	writer->written += len;
+	if (writer->written - writer->pushed >= PUSH)
+		writer_push(writer);
+	return 0;
+}
+
+/* Let all that was taken be in the file. May be called again if it fails. */
+static int writer_flush(struct writer *writer)
+{
+	int r = writer->held > 0 ? put_bytes(writer, writer->buffer, writer->held) : 0;
+
+	if (r == 0)
+		writer->held = 0;
+	return r;
+}
+
+/*
+ * Take some of @len bytes. Returns 0 and how many were taken, or a negative errno: none of them, and it may be called again. Short
+ * writes to the disk.
+ */
+static int writer_take(struct writer *writer, const void *data, size_t len, size_t *ret_taken)
+{
+	int r = writer->held == PIECE ? writer_flush(writer) : 0;
+
+	if (r == 0 && writer->held == 0 && len >= PIECE) {
+		len = PIECE;
+		r = put_bytes(writer, data, len);
+	} else if (r == 0) {
+		if (!writer->buffer)
+			writer->buffer = malloc(PIECE);
+		if (!writer->buffer)
+			return -ENOMEM;
+		if (len > PIECE - writer->held)
+			len = PIECE - writer->held;
+		memcpy(writer->buffer + writer->held, data, len);
+		writer->held += len;
+	}
+	if (r == 0)
+		*ret_taken = len;
+	return r;
+}
+
+/* Begin anew, with an empty file. Returns 0 or as ftruncate(2). */
+static int writer_reset(struct writer *writer)
+{
+	if (ftruncate(writer->fd, 0) < 0)
+		return -errno;
+	writer->held = 0;
+	writer->written = writer->pushed = 0;
+	XXH3_128bits_reset(writer->digest);
+	return 0;
+}
+
+/* Bytes taken. */
+static uint64_t writer_size(const struct writer *writer)
+{
+	return writer->written + writer->held;
+}
+
 /* It came to @r with @len bytes more: -EAGAIN if there may be room for them after bid_txn_make_room(), else @r. */
 static int without_room(struct bid_txn *txn, int r, size_t len)
 {
-	return bid_reservation_full(&txn->reservation, r, bid_filling_size(&txn->filling) + len);
+	return bid_reservation_full(&txn->reservation, r, writer_size(&txn->writer) + len);
 }
 
 /* The same, and room was made: may it be tried again? Blocks. */
@@ -64,7 +174,7 @@ static int open_temp(struct bid_txn *txn)
 	int r = txn->temp.fd < 0 ? bid_temp_new(txn->store, false, &txn->temp) : 0;
 
 	if (r == 0)
-		txn->filling.fd = txn->temp.fd;
+		txn->writer.fd = txn->temp.fd;
 	return r;
 }
 
@@ -82,7 +192,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_request *request, st
 	txn->request = bid_request_keep(request);
 	txn->temp = BID_TEMP_NONE;
 	txn->reservation.space = bid_store_space(store);
-	r = bid_filling_init(&txn->filling, -1);
+	r = writer_init(&txn->writer, -1);
 	/* on a full disk the first write opens it */
 	if (r == 0)
 		r = without_room(txn, open_temp(txn), 0);
@@ -106,7 +216,7 @@ static int explain_next_step(struct bid_txn *txn, int r)
 {
 	if (r == -ENOSPC)
 		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes, and nothing tells how many there are",
-			 strerror(-r), (unsigned long long)bid_filling_size(&txn->filling));
+			 strerror(-r), (unsigned long long)writer_size(&txn->writer));
 	return r;
 }
 
@@ -142,7 +252,7 @@ static int take(struct bid_txn *txn, const uint8_t *data, size_t len, size_t *re
 	int r = open_temp(txn);
 
 	if (r == 0)
-		r = bid_filling_take(&txn->filling, data, len, ret_taken);
+		r = writer_take(&txn->writer, data, len, ret_taken);
 	if (r < 0)
 		return without_room(txn, r, len);
 	return explain_next_step(txn, bid_reservation_took(&txn->reservation, *ret_taken));
@@ -183,7 +293,7 @@ static int flush(struct bid_txn *txn)
 	do {
 		r = open_temp(txn);
 		if (r == 0)
-			r = bid_filling_flush(&txn->filling);
+			r = writer_flush(&txn->writer);
 	} while (may_retry(txn, r, 0));
 	return r;
 }
@@ -205,7 +315,7 @@ int bid_txn_reset(struct bid_txn *txn)
 	bid_reservation_release(&txn->reservation);
 	txn->interrupted = 0;
 	txn->no_room = 0;
-	return txn->temp.fd < 0 ? 0 : bid_filling_reset(&txn->filling);
+	return txn->temp.fd < 0 ? 0 : writer_reset(&txn->writer);
 }
 
 struct bid_id bid_txn_alt(const struct bid_txn *txn)
@@ -227,7 +337,7 @@ int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence)
 {
 	int r = flush(txn);
 
-	return r < 0 ? r : bid_evidence_keep(txn->store, &txn->request, &txn->temp, bid_filling_size(&txn->filling), evidence);
+	return r < 0 ? r : bid_evidence_keep(txn->store, &txn->request, &txn->temp, writer_size(&txn->writer), evidence);
 }
 
 void bid_txn_free(struct bid_txn *txn)
@@ -235,7 +345,7 @@ void bid_txn_free(struct bid_txn *txn)
 	if (!txn)
 		return;
 	bid_reservation_release(&txn->reservation);
-	bid_filling_release(&txn->filling);
+	writer_release(&txn->writer);
 	bid_temp_release(&txn->temp);
 	bid_request_release(&txn->request);
 	free(txn);
@@ -310,7 +420,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 	if (bid_one_where(txn->store, filed, where, sizeof(where)) < 0 || bid_is_nameless(where) ||
 	    bid_layout_is_astray(where, filed))
 		return;
-	r = bid_name_nameless(txn->store, id, where, false);
+	r = bid_merge_nameless(txn->store, id, where, false);
 	if (r < 0)
 		bid_debug("%s: cannot join the nameless and '%s/%s'", strerror(-r), bid_store_path(txn->store), where);
 }
@@ -359,7 +469,7 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 						     .request = *request,
 						     .origin = origin,
 						     .digest = digest,
-						     .size = bid_filling_size(&txn->filling),
+						     .size = writer_size(&txn->writer),
 					     });
 
 	if (r < 0)
@@ -426,13 +536,13 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	if (r < 0)
 		return r;
 	/* of a small file this is all of it, and the disk is at work while it is examined */
-	bid_filling_push(&txn->filling);
+	writer_push(&txn->writer);
 	r = bid_examine_for(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
 	if (r < 0)
 		return r;
 	txn->alt = info.alt;
 	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .detail = txn->request.detail };
-	bid_digest_format(XXH3_128bits_digest(txn->filling.digest), digest);
+	bid_digest_format(XXH3_128bits_digest(txn->writer.digest), digest);
 	r = check_first(txn, &request, digest);
 	if (r < 0)
 		return r;
@@ -448,7 +558,7 @@ int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct 
 	if (ours && origin) {
 		note_first(txn, &request, digest);
 		/* not before there is a record: by that it counts */
-		bid_space_published(bid_store_space(txn->store), bid_filling_size(&txn->filling));
+		bid_space_published(bid_store_space(txn->store), writer_size(&txn->writer));
 	}
 	*ret_file = file;
 	return 0;

@@ -20,7 +20,7 @@
 #include "disk/lock_file.h"
 #include "disk/names.h"
 #include "disk/objdir.h"
-#include "disk/publish/join.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/replace.h"
 #include "disk/record.h"
 #include "disk/root.h"
@@ -281,7 +281,7 @@ static bool is_joined(struct bid_verify *verify, const struct bid_place_of *entr
 
 	if (!entry->is_file) {
 		files.kinds &= ~(1U << BID_KIND_PROBES);
-		return !bid_join_pending(verify->store, &files, target);
+		return !bid_merge_pending(verify->store, &files, target);
 	}
 	snprintf(path, sizeof(path), "%s/%s", target, bid_kind_store_name(bid_place_file_kind(entry->path)));
 	return bid_root_stat(bid_store_root(verify->store), entry->path, &one) == 0 &&
@@ -396,7 +396,7 @@ static int adopt(struct bid_verify *verify, const struct bid_place_of *entry, bo
 			return 0;
 		}
 		finding.text = "has other files than the name to which the link of its id leads";
-		finding.repaired = repair && is_right(verify, entry, target) && bid_join(verify->store, entry, target, false) == 0;
+		finding.repaired = repair && is_right(verify, entry, target) && bid_merge(verify->store, entry, target, false) == 0;
 		if (finding.repaired)
 			bid_names_note(verify->store, &entry->id, entry->path);
 		break;

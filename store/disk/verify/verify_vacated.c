@@ -12,7 +12,7 @@
 #include "disk/find.h"
 #include "disk/lock_file.h"
 #include "disk/names.h"
-#include "disk/publish/join.h"
+#include "disk/publish/merge.h"
 #include "disk/record.h"
 #include "disk/remove.h"
 #include "disk/root.h"
@@ -55,7 +55,7 @@ static bool give_name(struct bid_verify *verify, const struct bid_finding *findi
 	/* what has no original path has no name to lose */
 	if (finding->path[0] == '[' || !was_name(verify, finding, directory) ||
 	    bid_root_mkdirs(bid_store_root(verify->store), directory, false, &dir) < 0 ||
-	    bid_join_file(verify->store, fd, dir, slash + 1) < 0)
+	    bid_merge_file(verify->store, fd, dir, slash + 1) < 0)
 		return false;
 	bid_names_note(verify->store, &finding->request.id, directory);
 	return true;

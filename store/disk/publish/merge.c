@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/publish/join.h"
+#include "disk/publish/merge.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bid/elf.h>
@@ -13,13 +14,16 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "disk/check.h"
+#include "disk/entries.h"
 #include "disk/layout.h"
+#include "disk/links.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
 enum { SWEPT_MAX = 8 };
 
-int bid_join_file(struct bid_store *store, int fd, int to, const char *name)
+int bid_merge_file(struct bid_store *store, int fd, int to, const char *name)
 {
 	bid_auto_fd int temp = -1;
 	char temp_name[32];
@@ -59,7 +63,7 @@ static int open_file(int dir, const char *name, int *ret_fd, struct stat *ret_st
 	return 0;
 }
 
-bool bid_join_completes(const struct bid_elf_info *info, int fd)
+bool bid_merge_completes(const struct bid_elf_info *info, int fd)
 {
 	struct bid_elf_info other;
 
@@ -99,7 +103,7 @@ static int put_debug(struct bid_store *store, int fd, int to)
 	const char *name = bid_kind_store_name(BID_KIND_DEBUGINFO);
 	int r = bid_fd_link(fd, to, name);
 
-	return r == -EEXIST && lacks_debug(to) ? bid_join_file(store, fd, to, name) : r;
+	return r == -EEXIST && lacks_debug(to) ? bid_merge_file(store, fd, to, name) : r;
 }
 
 static int choose(int ours, int theirs, int to, enum bid_kind kind, bool expendable)
@@ -113,7 +117,7 @@ static int choose(int ours, int theirs, int to, enum bid_kind kind, bool expenda
 		return is_stripped(ours) ? THEIRS : OURS;
 	if (kind == BID_KIND_DEBUGINFO && is_stripped(ours))
 		return THEIRS;
-	if (kind == BID_KIND_ELF && bid_elf_examine(ours, &info) == 0 && (info.has_dwarf || bid_join_completes(&info, theirs)) &&
+	if (kind == BID_KIND_ELF && bid_elf_examine(ours, &info) == 0 && (info.has_dwarf || bid_merge_completes(&info, theirs)) &&
 	    lacks_debug(to))
 		return BESIDE;
 	/* probe definitions are text that users made */
@@ -152,7 +156,7 @@ static int join_kind(struct bid_store *store, int from, int to, enum bid_kind ki
 	if (outcome == BESIDE)
 		r = put_debug(store, ours, to);
 	if (r == 0)
-		r = outcome == OURS ? bid_join_file(store, ours, to, name) : bid_join_file(store, theirs, from, name);
+		r = outcome == OURS ? bid_merge_file(store, ours, to, name) : bid_merge_file(store, theirs, from, name);
 	return r < 0 ? r : 1;
 }
 
@@ -170,7 +174,7 @@ static int join(struct bid_store *store, const struct bid_place_of *entry, int t
 	return r < 0 ? r : joined;
 }
 
-int bid_join(struct bid_store *store, const struct bid_place_of *entry, const char *target, bool expendable)
+int bid_merge(struct bid_store *store, const struct bid_place_of *entry, const char *target, bool expendable)
 {
 	bid_auto_fd int to = -1;
 	int r;
@@ -184,14 +188,14 @@ int bid_join(struct bid_store *store, const struct bid_place_of *entry, const ch
 	return r < 0 ? r : 0;
 }
 
-bool bid_join_pending(struct bid_store *store, const struct bid_place_of *entry, const char *target)
+bool bid_merge_pending(struct bid_store *store, const struct bid_place_of *entry, const char *target)
 {
 	bid_auto_fd int to = -1;
 
 	return bid_root_open(bid_store_root(store), target, O_RDONLY | O_DIRECTORY, &to) < 0 || join(NULL, entry, to, false) != 0;
 }
 
-int bid_join_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds)
+int bid_merge_missing(struct bid_store *store, const char *from, const char *to, unsigned kinds)
 {
 	bid_auto_fd int source = -1, target = -1;
 	int r;
@@ -216,5 +220,84 @@ int bid_join_missing(struct bid_store *store, const char *from, const char *to, 
 		if (r == -EEXIST)
 			r = 0;
 	}
+	return r;
+}
+
+/* Is what lies at @place as @kind there, and right? */
+static bool is_right(struct bid_store *store, const char *place, const struct bid_id *filed, enum bid_kind kind)
+{
+	struct bid_request request = { .id = *filed, .kind = kind };
+	struct bid_file file = BID_FILE_NONE;
+	char path[PATH_MAX + 16];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", place, bid_kind_store_name(kind));
+	r = bid_check_open(store, path, &request, &file);
+	bid_file_release(&file);
+	return r == 0;
+}
+
+/* Is there at @path by what perf knows a build? */
+static bool is_build(struct bid_store *store, const char *path, const struct bid_id *filed)
+{
+	return is_right(store, path, filed, BID_KIND_ELF) || is_right(store, path, filed, BID_KIND_KALLSYMS) ||
+	       is_right(store, path, filed, BID_KIND_VDSO);
+}
+
+/* Let @path have what the nameless have, that is right. Returns as bid_merge(). */
+static int join_nameless(struct bid_store *store, const struct bid_id *filed, const char *nameless, const char *path)
+{
+	struct bid_place_of entry = { .path = nameless, .id = *filed };
+	bid_auto_fd int dir = -1;
+	int r = bid_root_open(bid_store_root(store), nameless, O_RDONLY | O_DIRECTORY, &dir);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	entry.fd = dir;
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (!bid_kind_is_elf((enum bid_kind)kind) || is_right(store, nameless, filed, (enum bid_kind)kind))
+			entry.kinds |= 1U << kind;
+	return bid_merge(store, &entry, path, false);
+}
+
+/* Take from the nameless what is at @path by now. What came there since stays, and is found. */
+static void take_away(struct bid_store *store, const char *nameless, const char *path)
+{
+	char there[PATH_MAX + 16], here[PATH_MAX + 16];
+	struct stat st, other;
+	unsigned kinds = 0;
+
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		const char *name = bid_kind_store_name((enum bid_kind)kind);
+
+		snprintf(there, sizeof(there), "%s/%s", nameless, name);
+		snprintf(here, sizeof(here), "%s/%s", path, name);
+		if (bid_root_stat(bid_store_root(store), there, &st) == 0 &&
+		    bid_root_stat(bid_store_root(store), here, &other) == 0 && st.st_ino == other.st_ino &&
+		    st.st_dev == other.st_dev)
+			kinds |= 1U << kind;
+	}
+	bid_entry_take(store, nameless, kinds);
+}
+
+int bid_merge_nameless(struct bid_store *store, const struct bid_id *id, const char *path, bool durable)
+{
+	struct bid_id filed = bid_layout_filed(id);
+	char nameless[BID_LAYOUT_MAX];
+	int r;
+
+	if (!is_build(store, path, &filed))
+		return -EBADMSG;
+	bid_layout_under(BID_STORE_NAMELESS, &filed, nameless);
+	r = join_nameless(store, &filed, nameless, path);
+	if (r == 0)
+		r = bid_link_point(store, &filed, path);
+	/* what came before that, of somebody who was led there */
+	if (r == 0)
+		r = join_nameless(store, &filed, nameless, path);
+	if (r == 0 && durable)
+		r = bid_store_sync(store);
+	if (r == 0)
+		take_away(store, nameless, path);
 	return r;
 }
