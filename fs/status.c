@@ -67,10 +67,6 @@ static json_t *sources(struct bid_broker *broker)
 		add_health(one, &stats.health);
 		add_abilities(one, &stats.health);
 		json_object_set_new(one, "preferred", json_boolean(stats.preferred));
-		if (stats.strikes)
-			json_object_set_new(one, "strikes", json_integer((json_int_t)stats.strikes));
-		if (stats.benched_s)
-			json_object_set_new(one, "benched_s", json_integer((json_int_t)stats.benched_s));
 		if (stats.last_trouble[0]) {
 			json_object_set_new(one, "last_trouble", bid_json_text(stats.last_trouble));
 			json_object_set_new(one, "last_trouble_time", json_integer((json_int_t)stats.last_trouble_time));

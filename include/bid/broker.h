@@ -134,8 +134,6 @@ struct bid_source_stats {
 	uint64_t bytes; /* received */
 	char last_trouble[256]; /* the last answer that was neither found nor absent; "" if none */
 	int64_t last_trouble_time; /* seconds since the epoch */
-	unsigned strikes; /* wrong answers since it last delivered: it is asked after those without */
-	unsigned benched_s; /* with too many of them: for how long it is not asked */
 	bool preferred; /* it delivered last, and is asked first */
 	struct bid_source_health health; /* as the source says; all zero if it does not tell */
 };

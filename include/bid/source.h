@@ -140,6 +140,11 @@ struct bid_source_ops {
 	 * waits inside body().
 	 */
 	void (*resume)(struct bid_source *source, uint64_t transfer);
+	/*
+	 * What it delivered was checked: it is @right, or not what was asked for, as @text says. NULL for a source that does not
+	 * care. From any thread, but not from inside a receiver; does not block.
+	 */
+	void (*checked)(struct bid_source *source, bool right, const char *text);
 	/* Give it up, with every transfer cancelled and every done() returned. */
 	void (*free)(struct bid_source *source);
 	/* How it fares. NULL for a source that does not tell. From any thread; does not block. */

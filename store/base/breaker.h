@@ -11,7 +11,8 @@
  *   at once			when there is no connection to be had, or no answer on one, nor to others: each costs a whole limit.
  *				But the first artifact that gets none after others did may be one that takes long: that is
  *				of the next kind
- *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP, or a body that stalls or breaks off.
+ *   with the fifth in a row	when it answers, and not well: 5xx, 429, 401, what is no HTTP, a body that stalls or breaks off,
+ *				or a file that is not what was asked for.
  *				They count as they end: of eight at once that stall, the fifth does it after the time of one
  *   as the server says		with a Retry-After that is too long to wait for; five minutes is the most that is granted
  *

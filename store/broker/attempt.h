@@ -50,7 +50,6 @@ struct bid_attempt {
 	enum bid_attempt_room room;
 	uint64_t transfer; /* the source's number for it, once started */
 	bool answered; /* the source was done before start() returned */
-	bool probe; /* of one that was benched, until what comes looks right */
 	bool looped; /* cancelled because its source leads back here */
 	TAILQ_ENTRY(bid_attempt) job; /* in the broker's jobs */
 

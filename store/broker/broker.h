@@ -35,11 +35,7 @@
 #include "broker/responses.h"
 
 #define BID_DOWNLOAD_BUCKETS 1024
-#define BID_STRIKES_MAX \
-	3 /* wrong answers since it last delivered, and a source is benched: not asked for a while, then for one request */
-#define BID_BENCH_MIN_MS 5000 /* for how long; each wrong answer after that doubles it */
-#define BID_BENCH_MAX_MS (10 * 60 * 1000)
-#define BID_HEDGE_MS	 300
+#define BID_HEDGE_MS	     300
 
 struct bid_attempt;
 struct bid_download;
@@ -59,9 +55,7 @@ struct bid_loop {
 struct bid_source_state {
 	struct bid_source *source; /* owned */
 	struct bid_source_stats stats; /* under the broker's lock */
-	int64_t benched_until_ms; /* under the broker's lock */
 	struct bid_loop loop;
-	bool probed; /* that is over, and a request finds out, until its beginning is right; under the broker's lock */
 };
 
 /*

@@ -28,21 +28,6 @@ void bid_cancel_list_run(const struct bid_cancel_list *cancels)
 		cancels->of[i].source->ops->cancel(cancels->of[i].source, cancels->of[i].transfer);
 }
 
-/* The lower, the earlier it is asked. Under the lock. */
-enum priority {
-	PRIORITY_PREFERRED, /* delivered last */
-	PRIORITY_PLAIN,
-	PRIORITY_STRUCK, /* its last answer was a wrong one */
-	PRIORITY_COUNT
-};
-
-static enum priority priority_of(const struct bid_broker *broker, size_t source)
-{
-	if (broker->sources[source].stats.strikes > 0)
-		return PRIORITY_STRUCK;
-	return source == broker->preferred ? PRIORITY_PREFERRED : PRIORITY_PLAIN;
-}
-
 /* Is @source not to be asked, by what it said before? Then that is its report. Without the lock. */
 static bool is_negative(struct bid_download *download, size_t source)
 {
@@ -73,10 +58,10 @@ static void line_up(struct bid_download *download)
 	struct bid_machine *machine = &download->machine;
 
 	pthread_mutex_lock(&broker->lock);
-	for (enum priority priority = PRIORITY_PREFERRED; priority < PRIORITY_COUNT; priority++)
-		for (size_t source = 0; source < broker->n_sources; source++)
-			if (priority_of(broker, source) == priority)
-				machine->candidates[machine->n++].source = source;
+	machine->candidates[machine->n++].source = broker->preferred;
+	for (size_t source = 0; source < broker->n_sources; source++)
+		if (source != broker->preferred)
+			machine->candidates[machine->n++].source = source;
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < machine->n; i++)
@@ -84,28 +69,10 @@ static void line_up(struct bid_download *download)
 			machine->candidates[i].state = BID_ATTEMPT_OVER;
 }
 
-/* Is the source benched? Then @text says so. Under the lock. */
-static bool is_benched(const struct bid_source_state *state, char text[static BID_TEXT_MAX])
-{
-	int64_t left = state->benched_until_ms - bid_clock_ms();
-
-	if (!state->probed && left <= 0)
-		return false;
-	if (state->probed)
-		snprintf(text, BID_TEXT_MAX,
-			 "%u wrong answers since it last delivered, and another request finds out about the next",
-			 state->stats.strikes);
-	else
-		snprintf(text, BID_TEXT_MAX, "%u wrong answers since it last delivered, and is asked again in %lld s",
-			 state->stats.strikes, (long long)(left + 999) / 1000);
-	return true;
-}
-
 /* Make the attempt of candidate @i. NULL if its source is not to be asked at all now, which is its report. Under the lock. */
 static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 {
 	struct bid_candidate *candidate = &download->machine.candidates[i];
-	struct bid_source_state *state = &download->broker->sources[candidate->source];
 	enum bid_outcome outcome = BID_OUTCOME_NONE;
 	struct bid_attempt *attempt = NULL;
 	char text[BID_TEXT_MAX];
@@ -113,8 +80,6 @@ static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 	if (atomic_load(&download->broker->offline)) {
 		outcome = BID_OUTCOME_UNREACHABLE;
 		snprintf(text, sizeof(text), "no server is asked at the moment (offline)");
-	} else if (is_benched(state, text)) {
-		outcome = BID_OUTCOME_REJECTED;
 	} else if (!(attempt = calloc(1, sizeof(*attempt)))) {
 		outcome = BID_OUTCOME_FAILED;
 		snprintf(text, sizeof(text), "out of memory");
@@ -123,7 +88,6 @@ static struct bid_attempt *attempt_new(struct bid_download *download, size_t i)
 		bid_download_report_unasked(download, candidate->source, outcome, text);
 		return NULL;
 	}
-	attempt->probe = state->probed = state->stats.strikes >= BID_STRIKES_MAX;
 	attempt->download = download;
 	attempt->candidate = i;
 	attempt->source = candidate->source;
@@ -255,14 +219,6 @@ static void attempt_free(struct bid_attempt *attempt)
 	free(attempt);
 }
 
-/* @attempt does not keep others from asking its source any more. Under the lock. */
-static void end_probe(struct bid_attempt *attempt)
-{
-	if (attempt->probe)
-		attempt->download->broker->sources[attempt->source].probed = false;
-	attempt->probe = false;
-}
-
 /* Take @attempt from its candidate, and free it. Without the lock. */
 static void drop_attempt(struct bid_attempt *attempt)
 {
@@ -270,7 +226,6 @@ static void drop_attempt(struct bid_attempt *attempt)
 	struct bid_broker *broker = download->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	end_probe(attempt);
 	download->machine.candidates[attempt->candidate].attempt = NULL;
 	pthread_mutex_unlock(&broker->lock);
 
@@ -397,16 +352,6 @@ static void refresh_received(struct bid_machine *machine)
 			machine->candidates[i].received = machine->candidates[i].attempt->received;
 }
 
-/* One more wrong answer benches the source of @attempt again, but not all others wait for all of this one. Under the lock. */
-static void pass_probe(struct bid_attempt *attempt)
-{
-	struct bid_source_stats *stats = &attempt->download->broker->sources[attempt->source].stats;
-
-	if (attempt->probe && stats->strikes >= BID_STRIKES_MAX)
-		stats->strikes = BID_STRIKES_MAX - 1;
-	end_probe(attempt);
-}
-
 enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_event event)
 {
 	struct bid_download *download = attempt->download;
@@ -414,10 +359,8 @@ enum bid_attempt_state bid_scheduler_note(struct bid_attempt *attempt, enum bid_
 	enum bid_attempt_state state;
 
 	pthread_mutex_lock(&download->broker->lock);
-	if (event == BID_EVENT_VERIFIED) {
+	if (event == BID_EVENT_VERIFIED)
 		refresh_received(&download->machine);
-		pass_probe(attempt);
-	}
 	bid_scheduler_take(download, event, attempt->candidate, &cancels);
 	state = download->machine.candidates[attempt->candidate].state;
 	pthread_mutex_unlock(&download->broker->lock);

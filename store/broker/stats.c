@@ -68,39 +68,17 @@ static void log_report(const struct bid_download *download, const char *name, en
 	}
 }
 
-/* Under the lock. */
-static void bench(struct bid_source_state *state)
-{
-	int64_t ms = BID_BENCH_MIN_MS;
-
-	for (unsigned strike = BID_STRIKES_MAX; strike < state->stats.strikes && ms < BID_BENCH_MAX_MS; strike++)
-		ms *= 2;
-	state->benched_until_ms = bid_clock_ms() + (ms < BID_BENCH_MAX_MS ? ms : BID_BENCH_MAX_MS);
-}
-
 /*
- * What the outcome says of the source. Other bytes than the first ones may be right as well: no strike. And what does not carry its
- * id, as a page for everybody does not, clears nobody. Under the lock.
+ * Tell the source what the check of its body came to. Other bytes than the first ones may be right as well; and what does not carry
+ * its id, as a page for everybody does not, clears nobody. Without the lock.
  */
-static void judge(const struct bid_attempt *attempt, enum bid_outcome outcome)
+static void tell_source(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
-	struct bid_broker *broker = attempt->download->broker;
-	struct bid_source_state *state = &broker->sources[attempt->source];
-	unsigned strikes = state->stats.strikes;
+	struct bid_source *source = attempt->download->broker->sources[attempt->source].source;
+	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
 
-	if (outcome == BID_OUTCOME_FOUND && (strikes == 0 || bid_kind_is_elf(attempt->download->request.kind))) {
-		broker->preferred = attempt->source;
-		state->stats.strikes = 0;
-		state->benched_until_ms = 0;
-	} else if ((outcome == BID_OUTCOME_ABSENT || outcome == BID_OUTCOME_FOUND) && attempt->probe) {
-		/* who sends the same to everybody does not say "no"; and one more wrong answer will do */
-		state->stats.strikes = BID_STRIKES_MAX - 1;
-	} else if (outcome == BID_OUTCOME_REJECTED && !attempt->changed && (strikes < BID_STRIKES_MAX || attempt->probe)) {
-		state->stats.strikes++;
-		/* those that were on their way already tell nothing new */
-		if (state->stats.strikes >= BID_STRIKES_MAX)
-			bench(state);
-	}
+	if (source->ops->checked && (right || (outcome == BID_OUTCOME_REJECTED && !attempt->changed)))
+		source->ops->checked(source, right, text);
 }
 
 /* Under the lock. Each source has one verdict at most, so there is room. Returns whether the strings of @report were taken. */
@@ -183,8 +161,10 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	download->no_room |= bid_attempt_has_no_room(attempt);
 	if (trouble)
 		note_trouble(&state->stats, text);
-	judge(attempt, outcome);
+	if (outcome == BID_OUTCOME_FOUND)
+		broker->preferred = attempt->source;
 	pthread_mutex_unlock(&broker->lock);
+	tell_source(attempt, outcome, text);
 	/* a wrong body is told of each time: each is another artifact that somebody must look after */
 	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
 		log_report(download, state->source->name, outcome, text);
@@ -246,15 +226,12 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 int bid_broker_source_stats(struct bid_broker *broker, size_t index, struct bid_source_stats *ret_stats)
 {
 	struct bid_source *source;
-	int64_t left;
 
 	if (index >= broker->n_sources)
 		return -ENOENT;
 	pthread_mutex_lock(&broker->lock);
 	*ret_stats = broker->sources[index].stats;
 	ret_stats->preferred = index == broker->preferred;
-	left = broker->sources[index].benched_until_ms - bid_clock_ms();
-	ret_stats->benched_s = left > 0 ? (unsigned)((left + 999) / 1000) : 0;
 	pthread_mutex_unlock(&broker->lock);
 	source = broker->sources[index].source;
 	if (source->ops->health)

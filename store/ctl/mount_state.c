@@ -138,13 +138,6 @@ static void print_source(const json_t *source, bool offline)
 		printf(", answers in %s", format_duration(latency, duration));
 	printf(", %s received\n", ctl_format_size(size_of(source, "bytes"), size));
 	print_abilities(source);
-	if (number_of(source, "strikes") > 0) {
-		printf("%11s%swrong answers since it last delivered: %" JSON_INTEGER_FORMAT, "", ctl_colour(stdout, CTL_RED),
-		       number_of(source, "strikes"));
-		if (number_of(source, "benched_s") > 0)
-			printf("; asked again in %s", format_duration(1000 * number_of(source, "benched_s"), duration));
-		printf("%s\n", ctl_colour(stdout, CTL_PLAIN));
-	}
 	if (well)
 		return;
 	printf("%11s", "");

@@ -31,7 +31,10 @@ static enum bid_sign sign_of(const struct bid_transfer *transfer, enum bid_outco
 	case BID_PHASE_WAITING:
 		return BID_SIGN_BAD;
 	case BID_PHASE_BODY:
-		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD : BID_SIGN_HEALTHY;
+		/* of what is not what was asked for, who checks it tells */
+		return outcome == BID_OUTCOME_UNREACHABLE ? BID_SIGN_BAD
+		       : outcome == BID_OUTCOME_REJECTED  ? BID_SIGN_NONE
+							  : BID_SIGN_HEALTHY;
 	case BID_PHASE_RESTING:
 		break;
 	}
@@ -264,6 +267,9 @@ static void judge_answer(struct bid_transfer *transfer)
 	/* a part that was not asked for has been judged before it came to this */
 	if (transfer->judgement.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
 		transfer->judgement.outcome = BID_OUTCOME_FOUND;
+	/* whether that is the right file is for the check of it to say */
+	if (transfer->judgement.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->kind))
+		transfer->judgement.sign = BID_SIGN_NONE;
 }
 
 void bid_judge_end(struct bid_transfer *transfer, CURLcode code)

@@ -25,7 +25,7 @@ static void refuse_by_breaker(struct bid_server *server, struct bid_transfer *tr
 	bid_breaker_describe(&server->breaker, transfer->judgement.text, sizeof(transfer->judgement.text));
 }
 
-/* Is it left alone, or did the probe take too long? */
+/* Is it left alone, or did the probe take too long? Under the lock. */
 static bool is_left_alone(const struct bid_server *server, int64_t now)
 {
 	const struct bid_breaker *breaker = &server->breaker;
@@ -36,18 +36,19 @@ static bool is_left_alone(const struct bid_server *server, int64_t now)
 bool bid_server_refuses(struct bid_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	struct bid_judgement *judgement = &transfer->judgement;
+	bool alone;
 
 	if (now < server->unsupported_until[transfer->kind]) {
 		refuse(transfer, BID_OUTCOME_UNSUPPORTED);
 		snprintf(judgement->text, sizeof(judgement->text), "not offered by this server, as it said lately");
 		return true;
 	}
-	if (!is_left_alone(server, now))
-		return false;
 	pthread_mutex_lock(&server->fetch->lock);
-	refuse_by_breaker(server, transfer, now);
+	alone = is_left_alone(server, now);
+	if (alone)
+		refuse_by_breaker(server, transfer, now);
 	pthread_mutex_unlock(&server->fetch->lock);
-	return true;
+	return alone;
 }
 
 bool bid_server_admits(struct bid_server *server, struct bid_transfer *transfer, int64_t now)

@@ -23,8 +23,9 @@ struct bid_server {
 	unsigned live; /* transfers whose done() has not returned, and witnesses; under fetch->lock */
 	bool closing; /* there are to be none any more; under fetch->lock */
 
+	struct bid_breaker breaker; /* under fetch->lock */
+
 	/* changed by the network thread, under fetch->lock: so it reads them without, and others read them with the lock */
-	struct bid_breaker breaker;
 	uint64_t refused; /* requests that ended because of it */
 	unsigned latency_ms; /* moving average; 0 before the first answer */
 	const char *protocol; /* of its last answer; NULL before the first */

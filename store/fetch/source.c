@@ -41,6 +41,15 @@ static void server_resume(struct bid_source *source, uint64_t transfer)
 	bid_network_resume(server_of(source), transfer);
 }
 
+static void server_checked(struct bid_source *source, bool right, const char *text)
+{
+	struct bid_server *server = server_of(source);
+
+	pthread_mutex_lock(&server->fetch->lock);
+	bid_breaker_note(&server->breaker, bid_clock_ms(), false, right ? BID_SIGN_HEALTHY : BID_SIGN_BAD, 0, text);
+	pthread_mutex_unlock(&server->fetch->lock);
+}
+
 static void server_free(struct bid_source *source)
 {
 	struct bid_server *server = server_of(source);
@@ -90,6 +99,7 @@ static const struct bid_source_ops server_ops = {
 	.start = server_start,
 	.cancel = server_cancel,
 	.resume = server_resume,
+	.checked = server_checked,
 	.free = server_free,
 	.health = server_health,
 };

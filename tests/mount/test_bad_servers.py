@@ -82,7 +82,7 @@ def test_alone_it_gets_nothing_published(mount, mode, faults, place, cases, stor
     m.permit(bad.url)
     # too large is too large, whoever says so
     assert read(m.artifact(cases["big-length"].id)) == errno.EFBIG
-    # two that are wrong: with a third it would not be asked for the others
+    # two that are wrong: with five in a row it would not be asked for the others
     wrong = [program for behaviour, program in zip(BAD, cases.values()) if BAD[behaviour]]
     assert read_all([m.artifact(program.id) for program in wrong[:2]]) == [errno.ENOENT] * 2
     answers = dict(zip(cases, read_all([m.artifact(program.id) for program in cases.values()])))

@@ -157,6 +157,9 @@ static void capture_done(void *user, const struct bid_answer *answer)
 
 	if (capture->on_done)
 		capture->on_done(capture);
+	/* there is no broker to check it */
+	if (answer->outcome == BID_OUTCOME_FOUND && capture->source && capture->source->ops->checked)
+		capture->source->ops->checked(capture->source, true, "");
 	pthread_mutex_lock(&capture->lock);
 	capture->dones++;
 	capture->outcome = answer->outcome;
@@ -223,6 +226,7 @@ uint64_t start(struct bid_source *source, const char *id, enum bid_kind kind, st
 	uint64_t number = 0;
 
 	assert_int_equal(bid_id_parse_str(id, &request.id), 0);
+	capture->source = source;
 	assert_int_equal(source->ops->start(source, &request, &receiver, capture, &number), 0);
 	assert_int_not_equal(number, 0);
 	return number;

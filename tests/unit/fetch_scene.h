@@ -74,6 +74,7 @@ struct capture {
 	double sent_at, head_at, done_at;
 	unsigned tries;
 	void (*on_done)(struct capture *capture);
+	struct bid_source *source;	/* that was asked */
 	struct bid_source *next_source;	/* for on_done */
 	struct capture *next_capture;
 };

@@ -235,10 +235,21 @@ static void held_free(struct bid_source *source)
 	pthread_cond_destroy(&held->changed);
 }
 
+static void held_checked(struct bid_source *source, bool right, const char *text)
+{
+	struct held_source *held = (struct held_source *)source;
+
+	pthread_mutex_lock(&held->lock);
+	held->right += right;
+	held->wrong += !right;
+	pthread_mutex_unlock(&held->lock);
+}
+
 static const struct bid_source_ops held_ops = {
 	.start = held_start,
 	.cancel = held_cancel,
 	.resume = held_resume,
+	.checked = held_checked,
 	.free = held_free,
 };
 

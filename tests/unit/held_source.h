@@ -47,6 +47,7 @@ struct held_source {
 	/* to be read by the test */
 	unsigned asked;
 	unsigned cancels;
+	unsigned right, wrong;		/* what the checks of its files came to */
 	unsigned paused;		/* pieces of a body that are to come again once it is resumed */
 	unsigned held;			/* transfers that have come to the holding point */
 	size_t accepted;		/* bytes of the last body that the receiver took */

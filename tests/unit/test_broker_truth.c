@@ -16,14 +16,6 @@
 #include "base/log.h"
 #include "broker/broker.h"
 
-static struct bid_source_stats source_stats(struct scene *scene, size_t index)
-{
-	struct bid_source_stats stats;
-
-	assert_int_equal(bid_broker_source_stats(scene->broker, index, &stats), 0);
-	return stats;
-}
-
 /* How many files in the quarantine have this suffix; the last one's path in @ret_path. */
 static unsigned quarantined(struct scene *scene, const char *suffix, char ret_path[512])
 {
@@ -102,8 +94,6 @@ static void test_evidence_is_bounded(void **state)
 	for (uint8_t byte = 0x10; byte < 0x10 + 80; byte++) {
 		struct bid_request request = elf_of(byte);
 
-		/* as if each were the first one */
-		scene->broker->sources[0].stats.strikes = 0;
 		assert_int_equal(source_memory_put(wrong, &request, "<html>", 6), 0);
 		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
 	}
@@ -129,144 +119,27 @@ static void test_evidence_is_bounded(void **state)
 	assert_in_range(st.st_size, 1, 1 << 20);
 }
 
-static void test_who_was_wrong_is_asked_last(void **state)
-{
-	struct scene *scene = *state;
-	struct bid_request first = elf_of(0xa), second = elf_of(0xb);
-	struct bid_source *wrong, *right, *other;
-
-	scene_broker(scene, &patient);
-	wrong = scene_memory(scene, "wrong");
-	right = scene_memory(scene, "right");
-	other = scene_memory(scene, "other");
-	put_elf(wrong, 0xa, 0xb);
-	put_elf(wrong, 0xb, 0xb);
-	put_elf(right, 0xa, 0xa);
-	put_elf(other, 0xb, 0xb);
-	assert_true(source_stats(scene, 0).preferred);
-	assert_int_equal(fetch(scene, &first, NULL), 0);
-	assert_int_equal(source_stats(scene, 0).strikes, 1);
-	assert_true(source_stats(scene, 1).preferred);
-	assert_int_equal(fetch(scene, &second, NULL), 0);
-	assert_int_equal(source_memory_asked(wrong), 1);
-	assert_int_equal(source_memory_asked(right), 2);
-	assert_true(source_stats(scene, 2).preferred);
-}
-
 /* A page for everybody is wrong in the place of a program, and nobody can tell in that of a source file. */
-static void test_what_carries_no_id_clears_nobody(void **state)
+static void test_the_source_learns_what_the_check_of_a_program_came_to(void **state)
 {
 	struct scene *scene = *state;
-	struct bid_request program = elf_of(0xa), file = { .id = program.id, .kind = BID_KIND_SOURCE };
-	struct bid_source *wrong, *right;
+	struct bid_request wrong = elf_of(1), right = elf_of(0xa), file = { .id = right.id, .kind = BID_KIND_SOURCE };
+	struct held_source *held;
 	struct bid_detail *detail;
 
 	assert_int_equal(bid_detail_source("/a.c", &detail), 0);
 	file.detail = detail;
 	scene_broker(scene, &patient);
-	wrong = scene_memory(scene, "wrong");
-	right = scene_memory(scene, "right");
-	assert_int_equal(source_memory_put(wrong, &program, "<html>", 6), 0);
-	assert_int_equal(source_memory_put(wrong, &file, "<html>", 6), 0);
-	put_elf(right, 0xa, 0xa);
-	assert_int_equal(fetch(scene, &program, NULL), 0);
-	assert_int_equal(source_stats(scene, 0).strikes, 1);
-	assert_int_equal(fetch(scene, &file, NULL), 0);
-	assert_int_equal(source_memory_asked(right), 2);
-	assert_int_equal(source_stats(scene, 0).strikes, 1);
-	assert_true(source_stats(scene, 1).preferred);
-	bid_detail_unref(detail);
-}
-
-/* Was it benched for @ms, after @begun? */
-static void assert_benched(const struct bid_source_state *state, int64_t begun, int64_t ms)
-{
-	assert_in_range(state->benched_until_ms, begun + ms, now_ms() + ms);
-}
-
-/* One that is wrong again and again is not asked at all for a while, and then for one request only. */
-static void test_benched(void **state)
-{
-	struct scene *scene = *state;
-	struct bid_request request;
-	struct held_source *liar;
-	struct bid_source_state *liar_state;
-	struct call *call;
-	int64_t begun;
-
-	scene_broker(scene, &patient);
-	scene_memory(scene, "has nothing");
-	liar = scene_held(scene, "liar");
-	liar_state = &scene->broker->sources[1];
-	held_elf(liar, 0xb);
-	for (uint8_t byte = 1; byte <= BID_STRIKES_MAX; byte++) {
-		request = elf_of(byte);
-		assert_int_equal(source_stats(scene, 1).benched_s, 0);
-		begun = now_ms();
-		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
-	}
-	assert_benched(liar_state, begun, BID_BENCH_MIN_MS);
-	/* and still is when this is done */
-	liar_state->benched_until_ms += 60000;
-	assert_in_range(source_stats(scene, 1).benched_s, 1, 65);
-	request = elf_of(4);
-	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
-	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
-	assert_non_null(strstr(call->texts[1], "3 wrong answers since it last delivered"));
-	assert_int_equal(liar->asked, BID_STRIKES_MAX);
-
-	/* the time is over: one finds out, and others do not */
-	liar_state->benched_until_ms = 0;
-	begun = now_ms();
-	held_hold(liar, HOLD_HEAD);
-	request = elf_of(5);
-	call = call_for(scene, &request);
-	held_wait(liar, 1);
-	request = elf_of(6);
-	assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
-	held_hold(liar, HOLD_NOWHERE);
-	assert_int_equal(call_wait(call), -EBADMSG);
-	assert_int_equal(liar->asked, BID_STRIKES_MAX + 1);
-	assert_benched(liar_state, begun, 2 * BID_BENCH_MIN_MS);
-
-	/* a "no" is a sane answer */
-	liar_state->benched_until_ms = 0;
-	liar->body = NULL;
-	request = elf_of(7);
-	assert_int_equal(fetch(scene, &request, NULL), -ENOENT);
-	assert_int_equal(source_stats(scene, 1).benched_s, 0);
-	held_elf(liar, 0xa);
-	request = elf_of(0xa);
-	assert_int_equal(fetch(scene, &request, NULL), 0);
-	assert_int_equal(source_stats(scene, 1).strikes, 0);
-}
-
-/* The one that finds out has done so with the beginning of its file: nobody waits for the rest of that. */
-static void test_others_do_not_wait_for_all_of_the_probe(void **state)
-{
-	struct scene *scene = *state;
-	struct bid_request large = elf_of(0xa), other = elf_of(0xb);
-	struct held_source *held;
-	struct call *call;
-
-	scene_broker(scene, &patient);
 	held = scene_held(scene, "held");
 	held_elf(held, 0xa);
-	held->hold_from = BID_STRIKES_MAX + 1;
-	held_hold(held, HOLD_MIDDLE);
-	for (uint8_t byte = 1; byte <= BID_STRIKES_MAX; byte++) {
-		struct bid_request request = elf_of(byte);
-
-		assert_int_equal(fetch(scene, &request, NULL), -EBADMSG);
-	}
-	scene->broker->sources[0].benched_until_ms = 0;
-	call = call_for(scene, &large);
-	held_wait(held, 1);
-	assert_int_equal(source_stats(scene, 0).strikes, BID_STRIKES_MAX - 1);
-	call_for(scene, &other);
-	assert_int_equal(held->asked, BID_STRIKES_MAX + 2);
-	held_hold(held, HOLD_NOWHERE);
-	assert_int_equal(call_wait(call), 0);
+	assert_int_equal(fetch(scene, &wrong, NULL), -EBADMSG);
+	assert_int_equal(held->wrong, 1);
+	assert_int_equal(fetch(scene, &file, NULL), 0);
+	assert_int_equal(held->right, 0);
+	assert_int_equal(fetch(scene, &right, NULL), 0);
+	assert_int_equal(held->right, 1);
+	assert_int_equal(held->wrong, 1);
+	bid_detail_unref(detail);
 }
 
 /* What a source sent wrong it is not asked for again and again; but it proves nothing, and not for long. */
@@ -362,7 +235,6 @@ static void test_other_bytes_than_the_first(void **state)
 	assert_int_equal(fetch(scene, &request, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "other bytes"));
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
-	assert_int_equal(source_stats(scene, 0).strikes, 0);
 	scene_end_broker(scene);
 
 	/* another server has the first bytes */
@@ -394,10 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		scene_test(test_evidence),
 		scene_test(test_evidence_is_bounded),
-		scene_test(test_who_was_wrong_is_asked_last),
-		scene_test(test_what_carries_no_id_clears_nobody),
-		scene_test(test_benched),
-		scene_test(test_others_do_not_wait_for_all_of_the_probe),
+		scene_test(test_the_source_learns_what_the_check_of_a_program_came_to),
 		scene_test(test_wrong_is_remembered),
 		scene_test(test_the_announced_size),
 		scene_test(test_other_bytes_than_the_first),

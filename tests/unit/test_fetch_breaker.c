@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/breaker.h"
+
 /* Ask until the breaker lets one through. */
 static void ask_until_admitted(struct bid_source *source, struct capture *capture)
 {
@@ -559,6 +561,32 @@ static void test_sends_to_the_dead(void **state)
 	tear_down(&setting);
 }
 
+/* What the transport takes for good answers, and who checks them does not, are bad ones: the fifth in a row opens the breaker. */
+static void test_wrong_content_opens_the_breaker(void **state)
+{
+	const struct bid_source_ops *ops;
+	struct bid_source_health health;
+	struct setting setting;
+
+	set_up(&setting, &calm);
+	behave("ok");
+	ops = setting.source->ops;
+	for (unsigned i = 1; i < BID_BREAKER_FAILURES; i++)
+		ops->checked(setting.source, false, "carries another id");
+	/* what is right in between begins the count anew */
+	ops->checked(setting.source, true, "");
+	for (unsigned i = 1; i <= BID_BREAKER_FAILURES; i++) {
+		assert_int_equal(health_of(setting.source).breaker, BID_BREAKER_CLOSED);
+		ops->checked(setting.source, false, "carries another id");
+	}
+	health = health_of(setting.source);
+	assert_int_equal(health.breaker, BID_BREAKER_OPEN);
+	assert_string_equal(health.trouble, "carries another id");
+	assert_refused(setting.source);
+	assert_int_equal(requests(), 0);
+	tear_down(&setting);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -572,6 +600,7 @@ int main(void)
 		cmocka_unit_test(test_cancelled_and_freed),
 		cmocka_unit_test(test_bad_answers),
 		cmocka_unit_test(test_unsupported),
+		cmocka_unit_test(test_wrong_content_opens_the_breaker),
 		cmocka_unit_test(test_retry_after),
 		cmocka_unit_test(test_rest),
 		cmocka_unit_test(test_broken_for_many),
