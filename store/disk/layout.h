@@ -10,23 +10,23 @@
 
 #include <bid/store.h>
 
-#define BID_LAYOUT_LINKS    ".build-id"
-#define BID_LAYOUT_PRIVATE  ".bidfs"
-#define BID_LAYOUT_LOCK	    BID_LAYOUT_PRIVATE "/lock"
-#define BID_LAYOUT_TEMP	    BID_LAYOUT_PRIVATE "/tmp"
-#define BID_LAYOUT_RECORDS  BID_LAYOUT_PRIVATE "/record"
-#define BID_LAYOUT_SCANS    BID_LAYOUT_PRIVATE "/scan"
-#define BID_LAYOUT_UNPACKED BID_LAYOUT_PRIVATE "/unpacked"
-#define BID_LAYOUT_TABLES   BID_LAYOUT_PRIVATE "/kallsyms"
-#define BID_LAYOUT_SOURCES  BID_LAYOUT_PRIVATE "/source"
-#define BID_LAYOUT_SECTIONS BID_LAYOUT_PRIVATE "/section"
-#define BID_LAYOUT_ASIDE    BID_LAYOUT_PRIVATE "/quarantine"
-#define BID_LAYOUT_FETCHING BID_LAYOUT_PRIVATE "/fetching"
-#define BID_LAYOUT_ABSENT   BID_LAYOUT_PRIVATE "/absent"
-#define BID_LAYOUT_COOKIES  BID_LAYOUT_PRIVATE "/cookie"
-#define BID_LAYOUT_NAMES    BID_LAYOUT_PRIVATE "/name"
-#define BID_LAYOUT_FIRST    BID_LAYOUT_PRIVATE "/first"
-#define BID_LAYOUT_UP	    "../../" /* what every link begins with */
+#define BID_LAYOUT_LINKS      ".build-id"
+#define BID_LAYOUT_PRIVATE    ".bidfs"
+#define BID_LAYOUT_LOCK	      BID_LAYOUT_PRIVATE "/lock"
+#define BID_LAYOUT_TEMP	      BID_LAYOUT_PRIVATE "/tmp"
+#define BID_LAYOUT_RECORDS    BID_LAYOUT_PRIVATE "/record"
+#define BID_LAYOUT_SCANS      BID_LAYOUT_PRIVATE "/scan"
+#define BID_LAYOUT_UNPACKED   BID_LAYOUT_PRIVATE "/unpacked"
+#define BID_LAYOUT_TABLES     BID_LAYOUT_PRIVATE "/kallsyms"
+#define BID_LAYOUT_SOURCES    BID_LAYOUT_PRIVATE "/source"
+#define BID_LAYOUT_SECTIONS   BID_LAYOUT_PRIVATE "/section"
+#define BID_LAYOUT_QUARANTINE BID_LAYOUT_PRIVATE "/quarantine"
+#define BID_LAYOUT_FETCHING   BID_LAYOUT_PRIVATE "/fetching"
+#define BID_LAYOUT_ABSENT     BID_LAYOUT_PRIVATE "/absent"
+#define BID_LAYOUT_COOKIES    BID_LAYOUT_PRIVATE "/cookie"
+#define BID_LAYOUT_NAMES      BID_LAYOUT_PRIVATE "/name"
+#define BID_LAYOUT_FIRST      BID_LAYOUT_PRIVATE "/first"
+#define BID_LAYOUT_UP	      "../../" /* what every link begins with */
 
 #define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* longest name that is made of an id alone */
 

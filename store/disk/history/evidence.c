@@ -47,7 +47,7 @@ static int drop(int dir, const char *name)
 }
 
 /*
- * When was the file @name of ours set aside (disk/aside.h)? "ID.KIND.TIME" or "COOKIE.cookie.TIME", perhaps with a number behind
+ * When was the file @name of ours set aside (quarantine.h)? "ID.KIND.TIME" or "COOKIE.cookie.TIME", perhaps with a number behind
  * it. Returns false if it is none, as that of a piece of evidence in @dir.
  */
 static bool is_set_aside(int dir, const char *name, int64_t *ret_time)
@@ -86,7 +86,7 @@ static int survey(struct bid_store *store, struct survey *survey)
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_ASIDE, &dir);
+	int r = bid_root_opendir(bid_store_root(store), BID_LAYOUT_QUARANTINE, &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -197,7 +197,7 @@ int bid_evidence_keep(struct bid_store *store, const struct bid_request *request
 	char hex[BID_ID_HEX_MAX], name[NAME_MAX + 1];
 	bid_auto_fd int dir = -1;
 	json_t *json;
-	int r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_ASIDE, false, &dir);
+	int r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &dir);
 
 	if (r == 0)
 		r = make_room(store, dir);

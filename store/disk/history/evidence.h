@@ -15,8 +15,8 @@ int bid_evidence_keep(struct bid_store *store, const struct bid_request *request
 		      const struct bid_evidence *evidence);
 
 /*
- * Drop the evidence that is older than @before, and what was set aside before then (disk/aside.h), or with @dry_run only count it.
- * Adds to @left and @gone.
+ * Drop the evidence that is older than @before, and what went to the quarantine before then (disk/quarantine.h), or with @dry_run
+ * only count it. Adds to @left and @gone.
  */
 int bid_evidence_forget(struct bid_store *store, int64_t before, bool dry_run, unsigned *left, unsigned *gone);
 

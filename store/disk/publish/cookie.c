@@ -9,12 +9,12 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "disk/aside.h"
 #include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/publish/cookie.h"
 #include "disk/publish/ingest.h"
+#include "disk/quarantine.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -188,9 +188,9 @@ int bid_store_remove_cookie(struct bid_store *store, const struct bid_cookie *co
 	return r;
 }
 
-int bid_cookie_aside(struct bid_store *store, const struct bid_cookie *cookie, int fd, char *ret_path, size_t size)
+int bid_cookie_quarantine(struct bid_store *store, const struct bid_cookie *cookie, int fd, char *ret_path, size_t size)
 {
-	int r = bid_aside_move_as(store, cookie->stored, fd, cookie->name, "cookie", ret_path, size);
+	int r = bid_quarantine_move_as(store, cookie->stored, fd, cookie->name, "cookie", ret_path, size);
 
 	if (r == 0)
 		prune(store, cookie);

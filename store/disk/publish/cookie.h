@@ -5,7 +5,7 @@
 
 #include <bid/cookie.h>
 
-/* Move what lies under @cookie, open at @fd, to the quarantine. Returns 0 and where it is, or as bid_aside_move(). */
-int bid_cookie_aside(struct bid_store *store, const struct bid_cookie *cookie, int fd, char *ret_path, size_t size);
+/* Move what lies under @cookie, open at @fd, to the quarantine. Returns 0 and where it is, or as bid_quarantine_move(). */
+int bid_cookie_quarantine(struct bid_store *store, const struct bid_cookie *cookie, int fd, char *ret_path, size_t size);
 
 #endif

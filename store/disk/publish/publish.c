@@ -10,12 +10,12 @@
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
-#include "disk/aside.h"
 #include "disk/check.h"
 #include "disk/dirs.h"
 #include "disk/entries.h"
 #include "disk/layout.h"
 #include "disk/one.h"
+#include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -80,11 +80,11 @@ bool bid_publish_make_way(struct bid_store *store, const char *path, const struc
 	bid_auto_fd int fd = -1;
 
 	if (is_stripped(store, path, &there, &file))
-		return bid_aside_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
+		return bid_quarantine_move(store, path, file.fd, &there, aside, sizeof(aside)) == 0 &&
 		       bid_entry_unlink(store, aside) == 0;
 	/* opened before it is judged: another that comes to its name meanwhile stays there */
 	if (bid_root_open(bid_store_root(store), path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
-	    bid_aside_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
+	    bid_quarantine_move(store, path, fd, &there, aside, sizeof(aside)) < 0)
 		return false;
 	bid_warning("wrong content: '%s' set aside as '%s'", path, aside);
 	return true;

@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "disk/aside.h"
 #include "disk/dirs.h"
 #include "disk/layout.h"
+#include "disk/quarantine.h"
 #include "disk/root.h"
 #include "disk/store.h"
 
@@ -98,7 +98,7 @@ int bid_temp_replace(struct bid_store *store, struct bid_temp *temp, int dir, co
 {
 	int r = renameat(temp->dir, temp->name, dir, name) < 0 ? -errno : 0;
 
-	if (r == -EISDIR && bid_aside_clear(store, dir, name) == 0)
+	if (r == -EISDIR && bid_quarantine_clear(store, dir, name) == 0)
 		r = renameat(temp->dir, temp->name, dir, name) < 0 ? -errno : 0;
 	if (r < 0)
 		return r;

@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
-#include "disk/aside.h"
 #include "disk/check.h"
 #include "disk/layout.h"
 #include "disk/links.h"
@@ -22,6 +21,7 @@
 #include "disk/objdir.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/replace.h"
+#include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/root.h"
 #include "disk/store.h"
@@ -209,7 +209,7 @@ static bool set_aside(struct bid_verify *verify, int fd, struct bid_finding *fin
 {
 	char aside[PATH_MAX];
 
-	if (bid_aside_move(verify->store, finding->path, fd, &finding->request, aside, sizeof(aside)) < 0)
+	if (bid_quarantine_move(verify->store, finding->path, fd, &finding->request, aside, sizeof(aside)) < 0)
 		return false;
 	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; set aside as '%.150s'", aside);
 	finding->repaired = true;

@@ -369,7 +369,7 @@ static int check_cookie(void *user, const struct bid_cookie *cookie)
 		return bid_verify_progress(verify);
 	finding.kind = r < 0 ? BID_FINDING_UNREADABLE : BID_FINDING_CORRUPT;
 	finding.text = r < 0 ? strerror(-r) : "has other bytes than its cookie says";
-	if (r == 0 && verify->config->repair && bid_cookie_aside(verify->store, cookie, fd, aside, sizeof(aside)) == 0) {
+	if (r == 0 && verify->config->repair && bid_cookie_quarantine(verify->store, cookie, fd, aside, sizeof(aside)) == 0) {
 		snprintf(text, sizeof(text), "%s; set aside as '%.150s'", finding.text, aside);
 		finding.text = text;
 		finding.repaired = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The quarantine: where files go that are not what the name says under which they lay. Nothing reads it; people may. */
-#ifndef BID_DISK_ASIDE_H
-#define BID_DISK_ASIDE_H
+#ifndef BID_DISK_QUARANTINE_H
+#define BID_DISK_QUARANTINE_H
 
 #include <bid/store.h>
 
@@ -9,14 +9,14 @@
  * Move the file @path of @store, which is open at @fd, to the quarantine as what lay there for @request. If something else has that
  * name by now, that stays. Returns 0 and where it is, or -ESTALE (something else has the name), or as renameat2(2).
  */
-int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
-		   size_t size);
+int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
+			size_t size);
 
 /* The same for what lay there under no id, but as the @kind of @what. */
-int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
-		      size_t size);
+int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
+			   size_t size);
 
 /* Remove the empty directory @name in @dir, or move it to the quarantine if it is not empty. */
-int bid_aside_clear(struct bid_store *store, int dir, const char *name);
+int bid_quarantine_clear(struct bid_store *store, int dir, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/aside.h"
+#include "disk/quarantine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,8 +36,8 @@ static int move(int from, const char *name, int to, const char *stem, char aside
 	return -EEXIST;
 }
 
-int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
-		      size_t size)
+int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
+			   size_t size)
 {
 	char parent[PATH_MAX], stem[NAME_MAX + 1], aside[NAME_MAX + 1];
 	bid_auto_fd int from = -1, to = -1;
@@ -54,7 +54,7 @@ int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const c
 	*(slash ? slash : parent) = '\0';
 	r = bid_root_open(bid_store_root(store), parent, O_PATH | O_DIRECTORY, &from);
 	if (r == 0)
-		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_ASIDE, false, &to);
+		r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
 	if (r < 0)
 		return r;
 
@@ -69,20 +69,20 @@ int bid_aside_move_as(struct bid_store *store, const char *path, int fd, const c
 		renameat2(to, aside, from, name, RENAME_NOREPLACE);
 		return -ESTALE;
 	}
-	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_ASIDE, aside);
+	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_QUARANTINE, aside);
 	return 0;
 }
 
-int bid_aside_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
-		   size_t size)
+int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
+			size_t size)
 {
 	char hex[BID_ID_HEX_MAX];
 
-	return bid_aside_move_as(store, path, fd, bid_id_format(&request->id, hex), bid_kind_store_name(request->kind), ret_path,
-				 size);
+	return bid_quarantine_move_as(store, path, fd, bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
+				      ret_path, size);
 }
 
-int bid_aside_clear(struct bid_store *store, int dir, const char *name)
+int bid_quarantine_clear(struct bid_store *store, int dir, const char *name)
 {
 	char aside[NAME_MAX + 1];
 	bid_auto_fd int to = -1;
@@ -92,6 +92,6 @@ int bid_aside_clear(struct bid_store *store, int dir, const char *name)
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return -errno;
-	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_ASIDE, false, &to);
+	r = bid_root_mkdirs(bid_store_root(store), BID_LAYOUT_QUARANTINE, false, &to);
 	return r < 0 ? r : move(dir, name, to, name, aside);
 }
