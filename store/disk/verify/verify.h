@@ -89,21 +89,11 @@ void bid_verify_count(struct bid_verify *verify);
 /* Is what begins with the byte @first of @part this thread's? It is the first one's that asks. */
 bool bid_verify_claim(struct bid_verify *verify, enum bid_verify_part part, uint8_t first);
 
-/* Is @filed, by the links and objects that were seen, one whose link leads to a name that was looked at? */
+/* Is @filed, by the links that were seen, one whose link leads to a name that was looked at? */
 bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed);
 
 /* The link of @filed was seen to lead to a name that was looked at. */
 int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed);
-
-/*
- * The object of @request, in the name to which the link of its id leads, was seen to have @size bytes, or with
- * BID_VERIFY_AS_RECORDED also to be as its record says, in which nothing is wrong.
- */
-#define BID_VERIFY_AS_RECORDED UINT64_MAX
-int bid_verify_saw(struct bid_verify *verify, const struct bid_request *request, uint64_t size);
-
-/* Was it, and how large is it? To be asked once the threads' were made one. */
-bool bid_verify_has_seen(const struct bid_verify *verify, const struct bid_request *request, uint64_t *ret_size);
 
 /* What the @n threads have seen, each by itself, becomes what all know. */
 int bid_verify_seen_gather(struct bid_verify *members, unsigned n);
@@ -116,11 +106,10 @@ int bid_verify_fan(struct bid_verify *verify, const struct bid_id *filed);
 
 /*
  * The object @path, which lies under the id of @request; it is @name in the directory open at @dir. One that is not right is set
- * aside when repairing. Returns 0 and whether it is right, and of one that is, in a store with records, what bid_verify_saw() wants
- * to know; else what the callback said, or -ENOMEM.
+ * aside when repairing. Returns 0 and whether it is right; else what the callback said, or -ENOMEM.
  */
 int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
-		      bool *ret_right, uint64_t *ret_size);
+		      bool *ret_right);
 
 /* One name and all that lies under it. */
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry);

@@ -32,7 +32,6 @@ static int check_link(struct bid_verify *verify, int fan, const struct bid_id *f
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
 	struct bid_request request = { .id = *filed, .kind = BID_KIND_ELF };
 	struct bid_finding finding = { .path = bid_layout_link(filed, link), .request = { .id = *filed }, .text = text };
-	uint64_t size;
 	bool right;
 
 	if (bid_verify_is_linked(verify, filed)) {
@@ -47,7 +46,7 @@ static int check_link(struct bid_verify *verify, int fan, const struct bid_id *f
 		return 0;
 	case BID_LINK_FILE:
 		verify->stats.links++;
-		return bid_verify_object(verify, bid_store_root(verify->store), link, link, &request, &right, &size);
+		return bid_verify_object(verify, bid_store_root(verify->store), link, link, &request, &right);
 	case BID_LINK_DANGLING:
 		finding.kind = BID_FINDING_DANGLING;
 		snprintf(text, sizeof(text), "leads to '%s', which is not there", target);

@@ -120,7 +120,6 @@ struct object {
 	uint64_t size;
 	size_t len; /* of its beginning in verify->piece; 0: it was not read */
 	struct bid_request request; /* with the id that it carries, once that is known */
-	bool as_recorded; /* its record was compared, and has no fault */
 };
 
 /*
@@ -130,7 +129,6 @@ struct object {
 static int judge_deep(struct bid_verify *verify, struct object *object, bool *ret_right, enum bid_finding_kind *ret_kind,
 		      char text[static TEXT_MAX])
 {
-	const struct bid_request filed = { bid_layout_filed(&object->request.id), object->request.kind };
 	char digest[BID_DIGEST_MAX];
 	struct bid_elf_info info;
 	json_t *record = NULL;
@@ -146,7 +144,6 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 		record = NULL;
 	recorded = json_string_value(json_object_get(record, "digest"));
 	same_size = json_integer_value(json_object_get(record, "size")) == (json_int_t)object->size;
-	object->as_recorded = record && !bid_verify_record_fault(record, &filed, (off_t)object->size);
 
 	*ret_kind = BID_FINDING_CORRUPT;
 	if (recorded && bid_digest_valid(recorded) && same_size) {
@@ -233,7 +230,7 @@ static int check_rights(struct bid_verify *verify, const struct object *object, 
 }
 
 int bid_verify_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
-		      bool *ret_right, uint64_t *ret_size)
+		      bool *ret_right)
 {
 	char text[TEXT_MAX];
 	struct bid_finding finding = { .path = path, .request = *request, .text = text };
@@ -264,7 +261,6 @@ int bid_verify_object(struct bid_verify *verify, int dir, const char *name, cons
 	if (r == 0)
 		r = bid_verify_progress(verify);
 	*ret_right = right;
-	*ret_size = object.as_recorded ? BID_VERIFY_AS_RECORDED : object.size;
 	if (r != 0 || right)
 		return r != 0 ? r : check_rights(verify, &object, path, request);
 	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE && set_aside(verify, fd, &finding, text))
@@ -445,21 +441,9 @@ static int check_empty(struct bid_verify *verify, const struct bid_place_of *ent
 	return bid_verify_found(verify, &finding);
 }
 
-/* What was seen of the name @entry is all there is to say of its link and, by their @sizes, of its records. */
-static int leave_word(struct bid_verify *verify, const struct bid_place_of *entry, const uint64_t sizes[static BID_KIND_COUNT])
-{
-	int r = bid_verify_linked(verify, &entry->id);
-
-	for (int kind = BID_KIND_NONE + 1; r == 0 && verify->shared->recorded && kind < BID_KIND_COUNT; kind++)
-		if (entry->kinds & 1U << kind && bid_kind_is_elf((enum bid_kind)kind))
-			r = bid_verify_saw(verify, &(struct bid_request){ entry->id, (enum bid_kind)kind }, sizes[kind]);
-	return r;
-}
-
 int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry)
 {
 	struct bid_place_of left = *entry;
-	uint64_t sizes[BID_KIND_COUNT] = { 0 };
 	char path[PATH_MAX + 16];
 	bool linked = false;
 	int r;
@@ -478,8 +462,7 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
 		r = bid_verify_object(verify, entry->is_file ? bid_store_root(verify->store) : entry->fd,
-				      entry->is_file ? entry->path : name, entry->is_file ? entry->path : path, &request, &right,
-				      &sizes[kind]);
+				      entry->is_file ? entry->path : name, entry->is_file ? entry->path : path, &request, &right);
 		if (r != 0)
 			return r;
 		if (!right)
@@ -497,6 +480,6 @@ int bid_verify_entry(struct bid_verify *verify, const struct bid_place_of *entry
 	if (left.kinds == 0)
 		return 0;
 	r = adopt(verify, &left, &linked);
-	/* who repairs changes links and records afterwards */
-	return r == 0 && linked && !verify->config->repair ? leave_word(verify, &left, sizes) : r;
+	/* who repairs changes links afterwards */
+	return r == 0 && linked && !verify->config->repair ? bid_verify_linked(verify, &left.id) : r;
 }

@@ -85,16 +85,9 @@ static int check_record(struct bid_verify *verify, const char *path, const struc
 	bool repair = verify->config->repair;
 	bid_auto_fd int fd = -1;
 	struct stat st;
-	uint64_t size;
-	int r = 0;
+	int r = open_artifact(verify, request, &fd, &st);
 
 	verify->stats.records++;
-	if (!bid_verify_has_seen(verify, request, &size))
-		r = open_artifact(verify, request, &fd, &st);
-	else if (size == BID_VERIFY_AS_RECORDED)
-		return 0;
-	else
-		st.st_size = (off_t)size;
 	/* that it cannot be read was told of the file itself */
 	if (r < 0 && r != -ENOENT)
 		return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the pass through the names leaves for the others: each link that leads to a name, and what a record is compared with, so
- * that neither is looked at twice. Sorted hashes, because there may be a million; who takes one id for another by chance, once in
- * billions of stores, looks at one link or record less.
+ * What the pass through the names leaves for the next: each link that leads to a name, so that none is looked at twice. Sorted
+ * hashes, because there may be a million; who takes one id for another by chance, once in billions of stores, looks at one link
+ * less.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,21 +12,15 @@
 #include "base/array.h"
 #include "disk/verify/verify.h"
 
-struct object {
-	uint64_t hash, size;
-};
-
 struct bid_verify_seen {
 	uint64_t *linked; /* ids, hashed; owned */
 	size_t n_linked, linked_room;
-	struct object *objects; /* owned */
-	size_t n_objects, objects_room;
 };
 
 /* Not by the plain hash: ids that are equal by it can be made, and then one of them would not be looked at. */
-static uint64_t hash(const struct bid_verify *verify, const struct bid_id *filed, enum bid_kind kind)
+static uint64_t hash(const struct bid_verify *verify, const struct bid_id *filed)
 {
-	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed + (uint64_t)kind);
+	return XXH3_64bits_withSeed(filed->bytes, filed->len, verify->shared->seed);
 }
 
 static struct bid_verify_seen *own(struct bid_verify *verify)
@@ -42,21 +36,10 @@ int bid_verify_linked(struct bid_verify *verify, const struct bid_id *filed)
 
 	if (!seen || bid_array_grow(seen->linked, seen->n_linked, seen->linked_room) < 0)
 		return -ENOMEM;
-	seen->linked[seen->n_linked++] = hash(verify, filed, BID_KIND_NONE);
+	seen->linked[seen->n_linked++] = hash(verify, filed);
 	return 0;
 }
 
-int bid_verify_saw(struct bid_verify *verify, const struct bid_request *request, uint64_t size)
-{
-	struct bid_verify_seen *seen = own(verify);
-
-	if (!seen || bid_array_grow(seen->objects, seen->n_objects, seen->objects_room) < 0)
-		return -ENOMEM;
-	seen->objects[seen->n_objects++] = (struct object){ hash(verify, &request->id, request->kind), size };
-	return 0;
-}
-
-/* Of both, which have a hash at their beginning. */
 static int by_hash(const void *a, const void *b)
 {
 	const uint64_t *one = a, *other = b;
@@ -67,35 +50,18 @@ static int by_hash(const void *a, const void *b)
 bool bid_verify_is_linked(const struct bid_verify *verify, const struct bid_id *filed)
 {
 	const struct bid_verify_seen *seen = verify->shared->seen;
-	uint64_t wanted = hash(verify, filed, BID_KIND_NONE);
+	uint64_t wanted = hash(verify, filed);
 
 	return seen && seen->n_linked > 0 && bsearch(&wanted, seen->linked, seen->n_linked, sizeof(wanted), by_hash);
 }
 
-bool bid_verify_has_seen(const struct bid_verify *verify, const struct bid_request *request, uint64_t *ret_size)
-{
-	const struct bid_verify_seen *seen = verify->shared->seen;
-	uint64_t wanted = hash(verify, &request->id, request->kind);
-	const struct object *found = NULL;
-
-	if (seen && seen->n_objects > 0)
-		found = bsearch(&wanted, seen->objects, seen->n_objects, sizeof(*seen->objects), by_hash);
-	if (found)
-		*ret_size = found->size;
-	return found;
-}
-
 static int take(struct bid_verify_seen *all, const struct bid_verify_seen *seen)
 {
-	if (bid_array_reserve(all->linked, all->n_linked, seen->n_linked, all->linked_room) < 0 ||
-	    bid_array_reserve(all->objects, all->n_objects, seen->n_objects, all->objects_room) < 0)
+	if (bid_array_reserve(all->linked, all->n_linked, seen->n_linked, all->linked_room) < 0)
 		return -ENOMEM;
 	if (seen->n_linked > 0)
 		memcpy(all->linked + all->n_linked, seen->linked, seen->n_linked * sizeof(*seen->linked));
-	if (seen->n_objects > 0)
-		memcpy(all->objects + all->n_objects, seen->objects, seen->n_objects * sizeof(*seen->objects));
 	all->n_linked += seen->n_linked;
-	all->n_objects += seen->n_objects;
 	return 0;
 }
 
@@ -115,8 +81,6 @@ int bid_verify_seen_gather(struct bid_verify *members, unsigned n)
 	}
 	if (all->n_linked > 0)
 		qsort(all->linked, all->n_linked, sizeof(*all->linked), by_hash);
-	if (all->n_objects > 0)
-		qsort(all->objects, all->n_objects, sizeof(*all->objects), by_hash);
 	members[0].shared->seen = all;
 	members[0].seen = NULL;
 	return 0;
@@ -127,6 +91,5 @@ void bid_verify_seen_free(struct bid_verify_seen *seen)
 	if (!seen)
 		return;
 	free(seen->linked);
-	free(seen->objects);
 	free(seen);
 }
