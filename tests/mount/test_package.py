@@ -14,6 +14,10 @@ OWN = ("bidfs", "bidfs-keep", "libbid0", "libbid-dev")
 BUILDER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
 # no bug of Debian's asks for the package yet
 SUPPRESSED = "initial-upload-closes-no-bugs"
+# who distributes signs, names himself and his groups; Debian's linker and rpm leave out the old hash table and the dependency on
+# a library of the same build; the text of the licence is that of its publisher; SUSE alone names libraries by their version
+NO_ERRORS = {"no-signature", "no-packager-tag", "no-group-tag", "missing-hash-section", "no-library-dependency-for",
+             "incorrect-fsf-address", "spelling-error", "shlib-policy-name-error", "outside-libdir-files"}
 
 
 def builder(tmp_path_factory, *needed):
@@ -33,10 +37,10 @@ def builder(tmp_path_factory, *needed):
     environment = {"PATH": os.environ["PATH"], "HOME": str(top), "CCACHE_DIR": str(compiled), "LC_ALL": "C.UTF-8",
                    "DEB_BUILD_OPTIONS": "nocheck"}
 
-    def run(*argv):
+    def run(*argv, status=0):
         done = subprocess.run(["unshare", "--net", *BUILDER, *map(str, argv)], cwd=top / "bidfs-0.1.0", env=environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        assert done.returncode == 0, done.stdout[-5000:]
+        assert status in (None, done.returncode), done.stdout[-5000:]
         return done.stdout
 
     return top, run
@@ -95,4 +99,6 @@ def test_rpm_packages_build(tmp_path_factory):
     run("rpmbuild", "-bb", "--nodeps", "--define", f"_topdir {top}/rpm", "contrib/bidfs.spec")
     found = sorted((top / "rpm/RPMS").rglob("*.rpm"))
     assert {"bidfs", "bidfs-keep", "libbid", "libbid-devel"} <= {path.name.rpartition("-0.1.0-")[0] for path in found}
-    assert "0 errors" in run("rpmlint", *found)
+    lines = run("rpmlint", *found, status=None).splitlines()
+    wrong = [line for line in lines if ": E: " in line and line.split()[2] not in NO_ERRORS]
+    assert lines and not wrong, wrong
