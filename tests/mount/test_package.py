@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The packages of debian/: built without root and without a network, installed and removed in a machine of their own."""
+import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -20,19 +22,22 @@ NO_ERRORS = {"no-signature", "no-packager-tag", "no-group-tag", "missing-hash-se
              "incorrect-fsf-address", "spelling-error", "shlib-policy-name-error", "outside-libdir-files"}
 
 
-def builder(tmp_path_factory, *needed):
+@contextlib.contextmanager
+def builder(*needed):
     """A directory with a copy of the sources, of another user than root, and how to run a program there without a network."""
     why = why_none() or next((f"needs {name}" for name in needed if not shutil.which(name)), None)
     if why:
         pytest.skip(why)
-    # below /tmp, which others than root may enter
-    top = tmp_path_factory.mktemp("packages")
+    with tempfile.TemporaryDirectory(prefix="bid-packages-") as name:
+        yield prepare(pathlib.Path(name))
+
+
+def prepare(top):
+    top.chmod(0o755)
     shutil.copytree(tools.ROOT, top / "bidfs-0.1.0", symlinks=True,
-                    ignore=shutil.ignore_patterns(".git", "build*", "bd13", "__pycache__"))
+                    ignore=shutil.ignore_patterns(".git", "build*", "__pycache__"))
     compiled = pathlib.Path(os.environ.get("CCACHE_DIR", top)) / "packages"
     compiled.mkdir(exist_ok=True)
-    for path in (top, *top.parents[:2]):
-        path.chmod(0o755)
     tools.run("chown", "-R", "65534:65534", top, compiled)
     environment = {"PATH": os.environ["PATH"], "HOME": str(top), "CCACHE_DIR": str(compiled), "LC_ALL": "C.UTF-8",
                    "DEB_BUILD_OPTIONS": "nocheck"}
@@ -47,12 +52,12 @@ def builder(tmp_path_factory, *needed):
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory):
+def packages():
     """The directory with the .deb and .changes files."""
-    top, run = builder(tmp_path_factory, "dpkg-buildpackage", "dh")
-    # -d: of what builds, C++ of build-essential is not needed
-    run("dpkg-buildpackage", "-d", "-us", "-uc", "-b")
-    return top
+    with builder("dpkg-buildpackage", "dh") as (top, run):
+        # -d: of what builds, C++ of build-essential is not needed
+        run("dpkg-buildpackage", "-d", "-us", "-uc", "-b")
+        yield top
 
 
 @pytest.fixture
@@ -80,7 +85,6 @@ def test_installed_package_passes_its_own_test(installed, name):
     installed.run("sh", "-euc", 'export AUTOPKGTEST_TMP=$(mktemp -d); eval "$1"', "sh", script)
 
 
-
 @pytest.mark.limit(300)
 def test_purged_packages_leave_nothing(installed):
     machine = installed
@@ -94,13 +98,13 @@ def test_purged_packages_leave_nothing(installed):
 
 
 @pytest.mark.limit(900)
-def test_rpm_packages_build(tmp_path_factory):
-    top, run = builder(tmp_path_factory, "rpmbuild", "rpmlint")
-    run("mkdir", "-p", top / "rpm/SOURCES")
-    run("tar", "--create", "--xz", f"--file={top}/rpm/SOURCES/bidfs-0.1.0.tar.xz", f"--directory={top}", "bidfs-0.1.0")
-    run("rpmbuild", "-bb", "--nodeps", "--define", f"_topdir {top}/rpm", "contrib/bidfs.spec")
-    found = sorted((top / "rpm/RPMS").rglob("*.rpm"))
-    assert {"bidfs", "bidfs-keep", "libbid", "libbid-devel"} <= {path.name.rpartition("-0.1.0-")[0] for path in found}
-    lines = run("rpmlint", *found, status=None).splitlines()
-    wrong = [line for line in lines if ": E: " in line and line.split()[2] not in NO_ERRORS]
-    assert lines and not wrong, wrong
+def test_rpm_packages_build():
+    with builder("rpmbuild", "rpmlint") as (top, run):
+        run("mkdir", "-p", top / "rpm/SOURCES")
+        run("tar", "--create", "--xz", f"--file={top}/rpm/SOURCES/bidfs-0.1.0.tar.xz", f"--directory={top}", "bidfs-0.1.0")
+        run("rpmbuild", "-bb", "--nodeps", "--define", f"_topdir {top}/rpm", "contrib/bidfs.spec")
+        found = sorted((top / "rpm/RPMS").rglob("*.rpm"))
+        assert {"bidfs", "bidfs-keep", "libbid", "libbid-devel"} <= {path.name.rpartition("-0.1.0-")[0] for path in found}
+        lines = run("rpmlint", *found, status=None).splitlines()
+        wrong = [line for line in lines if ": E: " in line and line.split()[2] not in NO_ERRORS]
+        assert lines and not wrong, wrong
