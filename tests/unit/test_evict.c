@@ -345,14 +345,12 @@ static void test_record_of_a_lost_download_does_not_evict_what_is_added(void **s
 {
 	struct store_scene *scene = *state;
 
-	fetch(scene, ID_A, BID_KIND_DEBUGINFO, "a.debug");
-	run(scene, "rm -r 'store/[debuginfod]' store/.build-id && ls store/.bidfs/record/aa/*.debuginfo");
-	add(scene, "a.debug");
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
-	assert_int_equal(evict_all(scene, false), 0);
-	assert_int_equal(find(scene, ID_A, BID_KIND_DEBUGINFO), 0);
-	/* nor does it come to life */
+	fetch(scene, ID_A, BID_KIND_ELF, "a.stripped");
+	run(scene, "rm -r 'store/[debuginfod]' store/.build-id && ls store/.bidfs/record/aa/*.elf");
+	add(scene, "a.stripped");
 	run(scene, "rmdir store/.bidfs/record/aa");
+	assert_int_equal(evict_all(scene, false), 0);
+	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 }
 
 /* Fetch and evict in a process that is killed at the call number @n. Returns whether it came to that. */
