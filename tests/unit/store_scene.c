@@ -137,22 +137,30 @@ void nothing_is_wrong(const struct store_scene *scene)
 			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
 }
 
-void store_scene_fetch(const struct store_scene *scene, struct bid_request request, const char *name)
+int store_scene_try_fetch(const struct store_scene *scene, struct bid_request request, const char *name, bool accept)
 {
 	struct bid_file file = BID_FILE_NONE;
 	char path[96], buffer[65536];
 	struct bid_txn *txn;
 	ssize_t n;
-	int fd;
+	int fd, r;
 
 	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
+	if (accept)
+		bid_txn_accept(txn);
 	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
 		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
 	close(fd);
-	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
+	r = bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched", .url = "http://example.org/x" }, &file);
 	bid_file_release(&file);
 	bid_txn_free(txn);
+	return r;
+}
+
+void store_scene_fetch(const struct store_scene *scene, struct bid_request request, const char *name)
+{
+	assert_int_equal(store_scene_try_fetch(scene, request, name, false), 0);
 }

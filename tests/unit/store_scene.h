@@ -58,7 +58,13 @@ bool has_path(const struct store_scene *scene, const char *path);
 /* bid_store_verify() of every byte must find nothing. */
 void nothing_is_wrong(const struct store_scene *scene);
 
-/* Fetch @request into the scene's store: the bytes are those of the file @name of its directory. */
+/*
+ * Download @request into the scene's store: the bytes are those of the file @name of its directory. With @accept they may differ
+ * from those of the first download. Returns what bid_txn_commit() returns.
+ */
+int store_scene_try_fetch(const struct store_scene *scene, struct bid_request request, const char *name, bool accept);
+
+/* The same, which must not fail. */
 void store_scene_fetch(const struct store_scene *scene, struct bid_request request, const char *name);
 
 #endif

@@ -31,26 +31,8 @@ ssize_t readlinkat(int dir, const char *restrict path, char *restrict buf, size_
 
 static int fetch(const struct store_scene *scene, const char *name, bool accept)
 {
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
-	struct bid_file file = BID_FILE_NONE;
-	bid_auto_free char *data = NULL;
-	struct bid_txn *txn = NULL;
-	bid_auto_fd int fd = -1;
-	char path[96];
-	size_t len;
-	int r;
+	int r = store_scene_try_fetch(scene, request_for(ID_A, BID_KIND_ELF), name, accept);
 
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(bid_read_file(fd, 1 << 20, &data, &len), 0);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
-	if (accept)
-		bid_txn_accept(txn);
-	assert_int_equal(bid_txn_write(txn, data, len), 0);
-	r = bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file);
-	bid_file_release(&file);
-	bid_txn_free(txn);
 	run(scene, "rm -rf 'store/[debuginfod]' store/.build-id store/.bidfs/record");
 	return r;
 }

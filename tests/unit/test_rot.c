@@ -58,28 +58,6 @@ static char flipped(const struct target *target, size_t at)
 	return (char)(target->data[at] ^ 1 << at % 8);
 }
 
-static void fetch(const struct store_scene *scene, const char *name)
-{
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
-	struct bid_file file = BID_FILE_NONE;
-	char path[96], *data;
-	struct bid_txn *txn;
-	size_t len;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", scene->directory, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(bid_read_file(fd, 1 << 20, &data, &len), 0);
-	close(fd);
-	assert_int_equal(bid_txn_begin(scene->store, &request, &txn), 0);
-	assert_int_equal(bid_txn_write(txn, data, len), 0);
-	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched", .url = "http://example.org/x" }, &file), 0);
-	bid_file_release(&file);
-	bid_txn_free(txn);
-	free(data);
-}
-
 static struct bid_verify_stats verify(const struct store_scene *scene, bool deep, bool repair)
 {
 	struct bid_verify_config config = { .deep = deep, .repair = repair };
@@ -103,7 +81,7 @@ static void every_flipped_bit_of_an_object_is_found(void **state)
 	struct store_scene *scene = *state;
 	struct target target;
 
-	fetch(scene, "a.stripped");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
 	target = open_target(scene, OBJECT_A);
 	for (size_t at = 0; at < target.len; at += STRIDE) {
 		struct bid_verify_stats stats;
@@ -127,7 +105,7 @@ static void flips_in_header_and_note_are_found_without_reading_all(void **state)
 	struct target target;
 	const char *begin;
 
-	fetch(scene, "a.stripped");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
 	target = open_target(scene, OBJECT_A);
 	begin = memmem(target.data, target.len, note, sizeof(note));
 	assert_non_null(begin);
@@ -149,7 +127,7 @@ static void every_cut_is_found(void **state)
 	struct store_scene *scene = *state;
 	struct target target;
 
-	fetch(scene, "a.stripped");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
 	target = open_target(scene, OBJECT_A);
 	for (size_t len = 0; len < target.len; len += len < 1024 ? STRIDE : 61) {
 		assert_int_equal(ftruncate(target.fd, (off_t)len), 0);
@@ -197,7 +175,7 @@ static void a_damaged_record_never_does_harm(void **state)
 	struct target object, record;
 	uint64_t found = 0;
 
-	fetch(scene, "a.stripped");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
 	object = open_target(scene, OBJECT_A);
 	record = open_target(scene, RECORD_A);
 	for (size_t at = 0; at < record.len; at += STRIDE) {
@@ -227,7 +205,7 @@ static void records_that_are_no_files(void **state)
 	char *text;
 	struct timespec changed;
 
-	fetch(scene, "a.stripped");
+	store_scene_fetch(scene, request_for(ID_A, BID_KIND_ELF), "a.stripped");
 	run(scene, "rm store/" RECORD_A " && mkdir store/" RECORD_A);
 	assert_int_equal(find(scene, ID_A, BID_KIND_ELF), 0);
 	verify(scene, true, true);
