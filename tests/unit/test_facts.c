@@ -2,16 +2,13 @@
 /* Facts, and what is made of that of the first download of an id. */
 #include "store_scene.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/io.h"
 #include "disk/fact.h"
 #include "disk/layout.h"
 
