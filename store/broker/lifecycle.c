@@ -156,21 +156,8 @@ static void end_downloads(struct bid_broker *broker)
 
 	pthread_mutex_lock(&broker->lock);
 	broker->ending = true;
-	while ((download = still_wanted(broker))) {
-		struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
-		struct bid_cancel_list cancels = { 0 };
-
-		bid_download_take_waiters(download, &waiters);
-		bid_download_cancel(download, &cancels);
-		bid_download_ref(download);
-		pthread_mutex_unlock(&broker->lock);
-
-		bid_download_answer(download, &waiters, -EINTR, NULL);
-		bid_cancel_list_run(&cancels);
-
-		pthread_mutex_lock(&broker->lock);
-		bid_download_unref(download);
-	}
+	while ((download = still_wanted(broker)))
+		bid_scheduler_dismiss(download, BID_EVENT_CANCEL, -EINTR);
 	while (broker->n_downloads > 0 || broker->n_attempts > 0)
 		pthread_cond_wait(&broker->idle, &broker->lock);
 	bid_download_end_lingering(broker, NULL);

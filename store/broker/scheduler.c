@@ -412,26 +412,18 @@ void bid_download_claim(struct bid_download *download)
 	bid_cancel_list_run(&cancels);
 }
 
-/* If the last who waited has gone, what was not even sent has no turn to wait for any more. Under the lock. */
-static void give_up_unsent(struct bid_download *download, struct bid_cancel_list *cancels)
-{
-	if (download->n_waiters == 0)
-		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, cancels);
-}
-
-static void end_window(struct bid_download *download)
+void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct bid_cancel_list cancels = { 0 };
 
-	download->timed_out |= download->n_waiters > 0;
 	bid_download_take_waiters(download, &waiters);
-	give_up_unsent(download, &cancels);
+	bid_scheduler_take(download, event, BID_NO_CANDIDATE, &cancels);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
-	bid_download_answer(download, &waiters, -ETIMEDOUT, NULL);
+	bid_download_answer(download, &waiters, error, NULL);
 	bid_cancel_list_run(&cancels);
 
 	pthread_mutex_lock(&broker->lock);
@@ -447,7 +439,9 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 
 	bid_download_leave(waiter);
 	download->timed_out = true;
-	give_up_unsent(download, &cancels);
+	/* without a waiter, an attempt that is not sent yet has nothing to stand in line for */
+	if (download->n_waiters == 0)
+		bid_scheduler_take(download, BID_EVENT_GIVE_UP, BID_NO_CANDIDATE, &cancels);
 	/* the window is still open: who comes in it may wait, but for another */
 	if (download->machine.state == BID_DOWNLOAD_GIVEN_UP)
 		bid_download_retire(download);
@@ -464,10 +458,12 @@ void bid_scheduler_end_wait(struct bid_waiter *waiter)
 /* The window or the lingering is over. Under the lock, which may be released meanwhile. */
 void bid_scheduler_end_time(struct bid_download *download)
 {
-	if (download->machine.state == BID_DOWNLOAD_ENDED)
+	if (download->machine.state == BID_DOWNLOAD_ENDED) {
 		bid_download_end_linger(download);
-	else
-		end_window(download);
+		return;
+	}
+	download->timed_out |= download->n_waiters > 0;
+	bid_scheduler_dismiss(download, BID_EVENT_GIVE_UP, -ETIMEDOUT);
 }
 
 void bid_scheduler_start(struct bid_download *download, bool look)

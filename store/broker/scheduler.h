@@ -73,6 +73,12 @@ void bid_download_claim(struct bid_download *download);
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 
+/*
+ * Answer all waiters of @download with @error, and feed it @event. Locking: under the broker's lock, which is released while the
+ * waiters are answered.
+ */
+void bid_scheduler_dismiss(struct bid_download *download, enum bid_event event, int error);
+
 /* Nobody wants @download: if it can be ended, let nobody join it, and end what it asks. Under the lock. */
 void bid_download_cancel(struct bid_download *download, struct bid_cancel_list *cancels);
 
