@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the files of the broker share:
+ * Types that the files of the broker share.
  *
- *   lifecycle.c		the beginning and the end of a broker, and its threads
- *   broker.c		the interface: find, tickets, cancel, progress
- *   download.c		who waits for which download; how a download ends
- *   lock_waiter.c	what becomes of a download whose request another process fetches; its thread
- *   machine.c		the states of a download: events in, actions out; pure
- *   scheduler.c		feeds events to that, and runs the actions
- *   loop.c		which sources ask this broker in turn
- *   attempt.c		one source that is asked for one download: start, receive
- *   refresh.c		forget what sources said, at a caller's wish
- *   offline.c		ask no source, at a caller's wish
- *   prefetch.c		fetch what a file that was fetched refers to
- *   fallback.c		fetch; a whole file in place of a section that no source has
- *   commit_worker.c	the threads that decide what a source delivered: commit, ask the next, end
- *   timers.c		the thread that calls what has come to its time
+ *   lifecycle.c		start and end of a broker and its threads
+ *   broker.c		interface: find, tickets, cancel, progress
+ *   download.c		downloads and their waiters
+ *   lock_waiter.c	thread that waits for downloads of other processes
+ *   machine.c		states of a download: event -> actions, pure
+ *   scheduler.c		driver of machine.c: feeds events, runs actions
+ *   loop.c		sources that ask this broker in turn
+ *   attempt.c		one request to one source: start, receive
+ *   refresh.c		drop negative cache entries, for a caller
+ *   offline.c		stop all requests, for a caller
+ *   prefetch.c		fetch files that a download refers to
+ *   fallback.c		fetch a whole file when no source has the section
+ *   commit_worker.c	threads that check and publish downloads
+ *   timers.c		timer thread
  *   stats.c		reports, counters, messages
- *   negative.c		the negative cache: which source is not to be asked for what, and why
- *   responses.c		the ring of the last responses
+ *   negative.c		negative cache, with reasons
+ *   responses.c		ring of the last responses
  */
 #ifndef BID_BROKER_PRIVATE_H
 #define BID_BROKER_PRIVATE_H

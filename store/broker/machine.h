@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The states of a download and of the attempts to get it, as a pure function: an event comes in, and the actions that it asks for
- * come out. No thread, lock, clock or network is here: scheduler.c feeds the events under the broker's lock, and runs the actions
- * without it.
+ * States of a download and of its attempts, as a pure function from an event to actions. The function uses no thread, lock, clock
+ * or network: scheduler.c feeds the events under the broker's lock, and runs the actions without it.
  *
- *   NEW        no source is asked yet, also as long as another process fetches the same
- *   RUNNING    sources are asked: the first candidate at once, the next one hedge_ms after the one before, until one leads
- *   CANCELLED  nobody wants it: it ends as interrupted once its attempts have ended
- *   GIVEN_UP   all waits are over before anything was sent: it ends as timed out, likewise
- *   ENDING     the result is known, and is being told
+ *   NEW        no request yet; another process may be downloading the same
+ *   RUNNING    requests under way
+ *   CANCELLED  no waiter left: ends as interrupted, after its attempts
+ *   GIVEN_UP   no request sent within the wait: ends as timed out, after its attempts
+ *   ENDING     result known; the waiters get it
  *   ENDED
  *
- * The first candidate whose bytes carry the id leads: the others are cancelled, and can be asked again if the leader fails. One
- * whose body broke off rests, as its source tries again by itself: meanwhile the next one is asked, and leads once it has more.
+ * RUNNING starts the first candidate at once, and the next one hedge_ms after the one before, until one leads. The first candidate
+ * whose bytes carry the id leads. Its rivals are cancelled, and start again if the leader fails. A candidate whose body broke off
+ * rests while its source retries; meanwhile the next one starts, and leads once it has more bytes.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H
