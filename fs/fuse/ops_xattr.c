@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "fuse/heard.h"
+#include "fuse/last_response.h"
 
 #define PREFIX "user.bidfs."
 
@@ -75,14 +75,14 @@ static int take_fact(void *user, const char *fact, const char *value)
 /* Of the directory of an id; it costs more than to know that there is something. */
 static int look_at_id(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
 {
-	bid_auto_free char *heard = NULL;
+	bid_auto_free char *responses = NULL;
 
 	if (!answer->wanted)
-		return bid_heard_any(fs, &node->id) ? take(answer, "answers", NULL) : 0;
+		return bid_last_response_any(fs, &node->id) ? take(answer, "answers", NULL) : 0;
 	if (strcmp(answer->wanted, "answers") != 0)
 		return 0;
-	heard = bid_heard_json(fs, &node->id);
-	return heard ? take(answer, "answers", heard) : 0;
+	responses = bid_last_response_json(fs, &node->id);
+	return responses ? take(answer, "answers", responses) : 0;
 }
 
 static int look_at_file(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)

@@ -104,19 +104,19 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
 	return 0;
 }
 
-json_t *ctl_cover_heard(const char *path, const struct bid_id *id)
+json_t *ctl_cover_responses(const char *path, const struct bid_id *id)
 {
 	bid_auto_free char *text = malloc(XATTR_SIZE_MAX);
 	char hex[BID_ID_HEX_MAX], dir[2 * PATH_MAX];
-	json_t *heard = NULL;
+	json_t *responses = NULL;
 	ssize_t len = -1;
 
 	snprintf(dir, sizeof(dir), "%s/buildid/%s", path, bid_id_format(id, hex));
 	if (text && bid_is_mount(path))
 		len = getxattr(dir, "user.bidfs.answers", text, XATTR_SIZE_MAX);
 	if (len > 0)
-		heard = json_loadb(text, (size_t)len, 0, NULL);
-	return heard ? heard : json_array();
+		responses = json_loadb(text, (size_t)len, 0, NULL);
+	return responses ? responses : json_array();
 }
 
 int ctl_cover_refresh(const char *path, const struct bid_request *request, bool accept)

@@ -26,7 +26,7 @@ int ctl_cover_open(const char *path, const struct bid_request *request, struct b
  * What the mount at @path tells that its servers said of @id last, for the caller to release: an array, see docs/FORMAT.md. An
  * empty one if it tells nothing.
  */
-json_t *ctl_cover_heard(const char *path, const struct bid_id *id);
+json_t *ctl_cover_responses(const char *path, const struct bid_id *id);
 
 /*
  * Tell the mount at @path to have its servers asked for @request again, and with @accept to take other bytes than were fetched

@@ -294,13 +294,13 @@ static enum ctl_status fail(const struct ctl *ctl, struct bid_store *store, cons
 /* With a mount over the store it is the mount that asked, and can tell what was said. */
 static void hear(const struct ctl *ctl, const struct bid_store *store, const struct bid_request *request, struct answer *answer)
 {
-	json_t *heard;
+	json_t *responses;
 
 	if (!bid_is_mount(bid_store_path(store)) || (answer->error == 0 && !ctl->verbose) || !bid_kind_fetchable(request->kind))
 		return;
-	heard = ctl_cover_heard(bid_store_path(store), &request->id);
-	ctl_story_take_heard(&answer->story, heard, request);
-	json_decref(heard);
+	responses = ctl_cover_responses(bid_store_path(store), &request->id);
+	ctl_story_take_responses(&answer->story, responses, request);
+	json_decref(responses);
 }
 
 /* With a mount over the store it is the mount that asked, and what it calls absent is nothing but not known, perhaps. */

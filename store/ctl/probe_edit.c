@@ -45,7 +45,7 @@ int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_
 
 /*
  * Open them under a lease, or without one where there are none. -EBUSY if others keep them open, be it to read them: perf opens
- * them anew to write, and would not be heard of. Each try opens them anew, so that two who try do not hinder each other.
+ * them anew to write, and would not be noticed. Each try opens them anew, so that two who try do not hinder each other.
  */
 static int open_leased(struct bid_store *store, const struct bid_id *id, int *ret_fd)
 {

@@ -119,13 +119,13 @@ static bool is_of(const json_t *json, const struct bid_request *request)
 	       strcmp(name ? name : "", bid_detail_text(request->detail)) == 0;
 }
 
-void ctl_story_take_heard(struct ctl_story *story, const json_t *heard, const struct bid_request *request)
+void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, const struct bid_request *request)
 {
 	bool added = true;
 
 	story->of_mount = true;
-	for (size_t i = 0; added && i < json_array_size(heard); i++) {
-		const json_t *from = json_array_get(heard, i);
+	for (size_t i = 0; added && i < json_array_size(responses); i++) {
+		const json_t *from = json_array_get(responses, i);
 		struct ctl_answer answer = { .outcome = outcome_in(from) };
 
 		if (!is_of(from, request))

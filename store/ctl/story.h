@@ -23,9 +23,9 @@ void ctl_story_release(struct ctl_story *story);
 void ctl_story_take(struct ctl_story *story, const struct bid_result *result);
 
 /*
- * The same of @heard, an array as of ctl_cover_heard(), as far as it is of @request.
+ * The same of @responses, an array as of ctl_cover_responses(), as far as it is of @request.
  */
-void ctl_story_take_heard(struct ctl_story *story, const json_t *heard, const struct bid_request *request);
+void ctl_story_take_responses(struct ctl_story *story, const json_t *responses, const struct bid_request *request);
 
 /* Did each of so many servers say no, and is to be asked of it later only? */
 bool ctl_story_all_said_no(const struct ctl_story *story, size_t servers);

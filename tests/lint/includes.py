@@ -44,7 +44,7 @@ RULES = [
     (r"fs/vfs/.*|fs/write/staged\.[ch]", "", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
     (r"fs/sandbox/syscalls\.c", "seccomp", ["include/bid", "store/base", "fs/sandbox"]),
     (r"fs/sandbox/.*", "", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox"]),
-    (r"fs/(fuse/heard|status)\.c", "fuse jansson",
+    (r"fs/(fuse/last_response|status)\.c", "fuse jansson",
      ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"fs/.*", "fuse", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"tests/(unit|fuzz|bench|power|hostile|clock)/.*", "cmocka elf archive xxhash jansson zstd",

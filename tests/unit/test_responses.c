@@ -24,7 +24,7 @@ static int tell(void *user, const struct bid_last_response *answer)
 	return 0;
 }
 
-static struct told heard(struct scene *scene, uint8_t byte)
+static struct told responses_of(struct scene *scene, uint8_t byte)
 {
 	struct bid_request request = elf_of(byte);
 	struct told told = { .n = 0 };
@@ -44,21 +44,21 @@ static void test_the_last_word_of_each(void **state)
 	scene_memory(scene, "first");
 	second = scene_memory(scene, "second");
 	source_memory_set_default(second, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(heard(scene, 0xa).n, 0);
+	assert_int_equal(responses_of(scene, 0xa).n, 0);
 	assert_int_equal(fetch(scene, &request, NULL), -EHOSTUNREACH);
-	told = heard(scene, 0xa);
+	told = responses_of(scene, 0xa);
 	assert_int_equal(told.n, 2);
 	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(told.answers[0].again_s, 0);
 	assert_string_equal(told.answers[1].report.source, "first");
 	assert_in_range(told.answers[1].again_s, 80, 90);
 	assert_true(told.answers[1].time > 0);
-	assert_int_equal(heard(scene, 0xb).n, 0);
+	assert_int_equal(responses_of(scene, 0xb).n, 0);
 	/* who delivers says so in the place of what he said before */
 	put_elf(second, 0xa, 0xa);
 	sleep_ms(300); /* the lingering */
 	assert_int_equal(fetch(scene, &request, NULL), 0);
-	told = heard(scene, 0xa);
+	told = responses_of(scene, 0xa);
 	assert_int_equal(told.n, 2);
 	assert_int_equal(told.answers[0].report.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(told.answers[0].report.received, told.answers[0].report.bytes);
@@ -77,7 +77,7 @@ static void test_what_stands_from_before(void **state)
 	scene_end_broker(scene);
 	scene_broker(scene, &patient);
 	scene_memory(scene, "memory");
-	told = heard(scene, 0xa);
+	told = responses_of(scene, 0xa);
 	assert_int_equal(told.n, 1);
 	assert_int_equal(told.answers[0].request.kind, BID_KIND_ELF);
 	assert_int_equal(told.answers[0].time, 0);
@@ -96,15 +96,15 @@ static void test_the_oldest_goes(void **state)
 		struct bid_detail *detail;
 		char name[32];
 
-		assert_int_equal(heard(scene, 0xa).n, 1);
+		assert_int_equal(responses_of(scene, 0xa).n, 1);
 		snprintf(name, sizeof(name), "/%u.c", i);
 		assert_int_equal(bid_detail_source(name, &detail), 0);
 		source.detail = detail;
 		assert_int_equal(fetch(scene, &source, NULL), -EHOSTUNREACH);
 		bid_detail_unref(detail);
 	}
-	assert_int_equal(heard(scene, 0xa).n, 0);
-	assert_int_equal(heard(scene, 0xb).n, BID_RESPONSES_MAX);
+	assert_int_equal(responses_of(scene, 0xa).n, 0);
+	assert_int_equal(responses_of(scene, 0xb).n, BID_RESPONSES_MAX);
 }
 
 int main(void)

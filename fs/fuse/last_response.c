@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fuse/heard.h"
+#include "fuse/last_response.h"
 
 #include <jansson.h>
 #include <linux/limits.h>
@@ -13,7 +13,7 @@ static int stop_at_first(void *user, const struct bid_last_response *answer)
 	return 1;
 }
 
-bool bid_heard_any(struct bid_fs *fs, const struct bid_id *id)
+bool bid_last_response_any(struct bid_fs *fs, const struct bid_id *id)
 {
 	return bid_broker_each_response(fs->broker, id, stop_at_first, NULL) > 0;
 }
@@ -43,7 +43,7 @@ static int add(void *user, const struct bid_last_response *answer)
 	return 0;
 }
 
-char *bid_heard_json(struct bid_fs *fs, const struct bid_id *id)
+char *bid_last_response_json(struct bid_fs *fs, const struct bid_id *id)
 {
 	json_t *all = json_array();
 	char *text = NULL;
