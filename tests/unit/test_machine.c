@@ -160,6 +160,20 @@ static void test_one_that_rests_with_more_is_not_stopped(void **state)
 	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVER);
 }
 
+static void test_offline_cancels_what_stands_in_line_alone(void **state)
+{
+	for (size_t attempt = 0; attempt < BID_ATTEMPT_STATES; attempt++) {
+		bool queued = attempt == BID_ATTEMPT_QUEUED;
+		struct bid_actions actions;
+		struct rig rig;
+
+		set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_attempt_state)attempt);
+		actions = take(&rig, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
+		assert_int_equal(actions.cancel & 1, queued);
+		assert_int_equal(rig.machine.candidates[0].state, queued ? BID_ATTEMPT_STOPPED : attempt);
+	}
+}
+
 static void test_all_said_no_ends_by_the_reports(void **state)
 {
 	struct bid_actions actions;
@@ -252,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_silent_sources_are_hedged_one_by_one),
 		cmocka_unit_test(test_the_leader_stops_the_others_which_follow_if_it_fails),
 		cmocka_unit_test(test_one_that_rests_with_more_is_not_stopped),
+		cmocka_unit_test(test_offline_cancels_what_stands_in_line_alone),
 		cmocka_unit_test(test_all_said_no_ends_by_the_reports),
 		cmocka_unit_test(test_any_series_of_events_ends_once),
 	};
