@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import struct
+import struct
 import threading
 import time
 
@@ -162,6 +163,18 @@ def case_hidden(scene):
             assert elf.samefile(program) == everybodys, case
             assert everybodys or (st.st_mode & 0o777, st.st_uid) == (0o400, 0), case
             scene.on_store("remove", ID_ONE)
+    # an access control list may refuse somebody: <linux/posix_acl_xattr.h>
+    entries = ((1, 7, -1), (2, 0, 20002), (4, 5, -1), (16, 5, -1), (32, 5, -1))
+    refuses = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    for listed in (home, program):
+        home.chmod(0o755)
+        program.chmod(0o755)
+        os.setxattr(listed, "system.posix_acl_access", refuses)
+        for what in (program, home):
+            scene.on_store("add", what)
+            assert elf.stat().st_mode & 0o777 == 0o400, (listed, what)
+            scene.on_store("remove", ID_ONE)
+        os.removexattr(listed, "system.posix_acl_access")
     home.chmod(0o700)
     program.chmod(0o755)
     own = home / "store"
