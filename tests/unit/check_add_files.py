@@ -11,7 +11,6 @@ import os
 import pathlib
 import shutil
 import struct
-import struct
 import threading
 import time
 
