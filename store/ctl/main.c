@@ -180,8 +180,11 @@ static enum ctl_status print_help(const struct command *only)
 	printf("\nAn ID may be cut short to its first 7 digits or more. KIND is elf (or executable),\n"
 	       "debuginfo (the default), kallsyms, probes or vdso; or source or section, with its NAME.\n"
 	       "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble;\n"
-	       "of verify a sum, see bidctl(1).\n"
-	       "See bidctl(1) and mount.bidfs(8).\n");
+	       "of verify a sum, see bidctl-verify(1).\n");
+	if (only)
+		printf("See bidctl-%s(1).\n", only->name);
+	else
+		printf("See bidctl(1); the page of a command is bidctl-COMMAND(1).\n");
 	return CTL_DONE;
 }
 

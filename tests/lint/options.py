@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a program's --help names, its manual page names, and the other way round: options.py PROGRAM PAGE
 
-Compared are options ("-s", "--store"), mount options ("-o url") and commands. In the page, which is mdoc(7), what is
-documented is the head of a list's item; a mention in the text is not enough.
+Compared are options ("-s", "--store"), mount options ("-o url") and commands. A command has a page of its own beside PAGE,
+PROGRAM-COMMAND.1, which has its options, and which its help names. In the page, which is mdoc(7), the head of a list's item
+documents an option; a mention in the text is not enough.
 """
+import pathlib
 import re
 import shlex
 import subprocess
@@ -28,9 +30,14 @@ def options_in(words):
     return found
 
 
-def in_help(program):
-    found, section = set(), ""
-    for line in subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout.splitlines():
+def help_of(*command):
+    return subprocess.run([*command, "--help"], check=True, capture_output=True, text=True).stdout
+
+
+def in_help(text):
+    """The names by the section of the help they are in."""
+    found, section = {}, ""
+    for line in text.splitlines():
         # an item is indented a little, its explanation stands behind two blanks or on a line that is indented more
         item = re.match(r" {2,8}(\S.*?)(?:  |$)", line)
         if line and not line.startswith(" "):
@@ -38,9 +45,10 @@ def in_help(program):
         elif item and item[1].startswith("-"):
             words = item[1].split()
             # an argument that fills its column leaves one blank only
-            found |= options_in(words[:2] if words[0] == "-o" and not words[1].endswith(",") else words)
+            found.setdefault(section, set()).update(
+                options_in(words[:2] if words[0] == "-o" and not words[1].endswith(",") else words))
         elif item and section == "Commands:":
-            found.add(f"command {item[1].split()[0]}")
+            found.setdefault(section, set()).add(f"command {item[1].split()[0]}")
     return found
 
 
@@ -81,12 +89,40 @@ def in_page(page):
     return found
 
 
-program, page = sys.argv[1:]
-helped, documented = in_help(program), in_page(page)
-problems = [f"'{option}' is in '{program} --help' and not in '{page}'" for option in sorted(helped - documented)]
-problems += [f"'{option}' is in '{page}' and not in '{program} --help'" for option in sorted(documented - helped)]
-for option in ("--help", "--version"):
-    if option not in helped & documented:
-        problems.append(f"'{option}' was not found in both: the comparison itself is broken")
-print(f"compared: {', '.join(sorted(helped | documented))}")
-finish(problems, f"{len(helped | documented)} names")
+def compare(command, page, helped):
+    documented = in_page(page)
+    problems = [f"'{option}' is in '{command} --help' and not in '{page}'" for option in sorted(helped - documented)]
+    problems += [f"'{option}' is in '{page}' and not in '{command} --help'" for option in sorted(documented - helped)]
+    print(f"{page}: {', '.join(sorted(helped | documented))}")
+    return problems, helped & documented
+
+
+def check_command(program, name, shared, page):
+    """The page of a command."""
+    if not page.is_file():
+        return [f"'{name}' has no page '{page}'"]
+    text = help_of(program, name)
+    problems, _ = compare(f"{program} {name}", page, set().union(*in_help(text).values()) - shared)
+    if f"{page.stem}({page.suffix[1:]})" not in text:
+        problems.append(f"'{program} {name} --help' does not name the page '{page.name}'")
+    return problems
+
+
+def main():
+    program, page = sys.argv[1], pathlib.Path(sys.argv[2])
+    sections = in_help(help_of(program))
+    commands = {name.split()[1] for name in sections.get("Commands:", ())}
+    # the help of a program with commands may have the options of each, too
+    shared = set().union(*(names for section, names in sections.items()
+                           if not re.fullmatch(r"Options of (\w+):", section) or section.split()[-1][:-1] not in commands))
+    problems, both = compare(program, page, shared)
+    for option in ("--help", "--version"):
+        if option not in both:
+            problems.append(f"'{option}' was not found in both: the comparison itself is broken")
+    for name in sorted(commands):
+        problems += check_command(program, name, shared, page.with_name(f"{page.stem}-{name}.1"))
+    finish(problems, f"{len(both)} names, {len(commands)} commands")
+
+
+if __name__ == "__main__":
+    main()
