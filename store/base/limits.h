@@ -7,11 +7,11 @@
 #ifndef BID_BASE_LIMITS_H
 #define BID_BASE_LIMITS_H
 
-/* Section headers that are looked at. The most that is known is half a million, of one relocatable file. */
-#define BID_LIMIT_SECTIONS (1u << 20)
+/* Section headers that are looked at. Linked files have hundreds, those with a section for each function 66,000. */
+#define BID_LIMIT_SECTIONS (1u << 17)
 
-/* Bytes of a table of names, of sections or of symbols. 20 MiB is known. */
-#define BID_LIMIT_NAMES (64u << 20)
+/* Bytes of a table of names, of sections or of symbols. Distributions' kernels have 6 MiB. */
+#define BID_LIMIT_NAMES (16u << 20)
 
 /* Units of DWARF in which a skeleton is looked for. A linked program has those of its start files first. */
 #define BID_LIMIT_UNITS 16u
@@ -22,8 +22,8 @@
 /* Bytes of zeros in a row that end such a table: real ones have none, and a hole has nothing else. */
 #define BID_LIMIT_ZEROS (256u << 10)
 
-/* Bytes that are read of one ELF file for its headers, and as many for its notes. */
-#define BID_LIMIT_HEADERS (80u << 20)
+/* Bytes that are read of one ELF file for its headers, and as many for its notes: as many sections twice, and more. */
+#define BID_LIMIT_HEADERS (20u << 20)
 
 /* Bytes of a kernel's symbol table as text. Distributions' have 10 MiB. */
 #define BID_LIMIT_KALLSYMS (64u << 20)

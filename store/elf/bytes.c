@@ -24,6 +24,12 @@ void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, 
 	bytes->window_len = 0;
 }
 
+void bid_bytes_allow_table(struct bid_bytes *bytes, uint64_t n, size_t size)
+{
+	bytes->calls += (unsigned)n;
+	bytes->budget += n * size;
+}
+
 int bid_bytes_read(int fd, void *buffer, size_t least, size_t room, uint64_t offset, size_t *ret_len)
 {
 	size_t done = 0;

@@ -34,6 +34,9 @@ struct bid_bytes {
 
 void bid_bytes_init(struct bid_bytes *bytes, const void *head, size_t head_len, int fd);
 
+/* Let @bytes cost more by a table of @n entries of @size bytes. The caller has limited @n. */
+void bid_bytes_allow_table(struct bid_bytes *bytes, uint64_t n, size_t size);
+
 /*
  * @len bytes at @offset, at most BID_BYTES_WINDOW, valid until the next call. Returns 0, or
  *   -EAGAIN	they are behind the head, and there is no descriptor

@@ -200,7 +200,10 @@ static int read_header(struct core *core, uint8_t head[static BID_BYTES_HEAD])
 		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
 	if (core->header.type != ET_CORE)
 		return -EINVAL;
-	return core->header.phnum > 0 && core->header.phnum <= SEGMENTS_MAX ? 0 : -EBADMSG;
+	if (core->header.phnum == 0 || core->header.phnum > SEGMENTS_MAX)
+		return -EBADMSG;
+	bid_bytes_allow_table(&core->bytes, core->header.phnum, core->header.phentsize);
+	return 0;
 }
 
 /* Read the program headers: where memory is, and where the notes are, of which there is one range in every core. */

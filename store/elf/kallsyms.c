@@ -212,6 +212,7 @@ static int collect(struct image *image, struct symbol **ret_symbols, size_t *ret
 	if (total > BID_LIMIT_SYMBOLS)
 		return -E2BIG;
 	bid_bytes_init(&bytes, NULL, 0, image->sections.fd);
+	bid_bytes_allow_table(&bytes, total, BID_FORM_SIZE(form, Sym));
 	for (uint64_t i = 0; i < total; i++) {
 		const char *name;
 		const uint8_t *data;

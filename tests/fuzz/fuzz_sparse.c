@@ -4,6 +4,7 @@
  * other, to values at the limits of a field, and the size of the file, which is one hole from there on, or many. Whatever the file
  * says:
  *   - no reader asks for much memory at once, or ever has much;
+ *   - none that the mount calls reads much;
  *   - all readers together end after a moment of processor time;
  *   - what they say of a file is one of the errors that they document.
  */
@@ -24,6 +25,7 @@
 
 enum {
 	MEMORY_MAX_MIB = 512,
+	READ_MAX_MIB = 56, /* of one look: of a kernel's symbols, their names and the sections */
 	CPU_MAX_S = 10, /* of a sanitized build on a machine with other things to do; most take milliseconds */
 	CHANGES_MAX = 64,
 	PUNCHED = 8192, /* where the first byte between holes is */
@@ -155,6 +157,27 @@ static bool is_documented(int r)
 	return r >= 0 || r == -ENOEXEC || r == -ENODATA || r == -EBADMSG || r == -ENOENT || r == -EINVAL || r == -EFBIG;
 }
 
+/* Bytes that this process has read; 0 where the kernel does not count them. */
+static long long bytes_read(void)
+{
+	FILE *io = fopen("/proc/self/io", "re");
+	long long n = 0;
+
+	if (!io)
+		return 0;
+	if (fscanf(io, "rchar: %lld", &n) != 1)
+		n = 0;
+	fclose(io);
+	return n;
+}
+
+/* A reader says @r, and had @before bytes read. */
+static void check_look(int r, long long before)
+{
+	require(is_documented(r));
+	require(bytes_read() - before < (long long)READ_MAX_MIB << 20);
+}
+
 static void read_all(int fd)
 {
 	struct bid_elf_section section;
@@ -162,14 +185,20 @@ static void read_all(int fd)
 	struct bid_elf_info info;
 	struct bid_id id;
 
-	require(is_documented(bid_elf_identify(fd, &id)));
-	require(is_documented(bid_elf_examine(fd, &info)));
-	require(is_documented(bid_elf_find_section(fd, ".none", &section)));
-	require(is_documented(bid_elf_each_section(fd, see_name, NULL)));
-	require(is_documented(bid_elf_debuglink(fd, &link)));
-	require(is_documented(bid_elf_is_kernel(fd)));
-	require(is_documented(bid_elf_kallsyms(fd, write_nothing, NULL)));
-	require(is_documented(bid_elf_probes(fd, "/usr/bin/a", write_nothing, NULL)));
+#define LOOK(call) \
+	do { \
+		long long before = bytes_read(); \
+		check_look(call, before); \
+	} while (0)
+	LOOK(bid_elf_identify(fd, &id));
+	LOOK(bid_elf_examine(fd, &info));
+	LOOK(bid_elf_find_section(fd, ".none", &section));
+	LOOK(bid_elf_each_section(fd, see_name, NULL));
+	LOOK(bid_elf_debuglink(fd, &link));
+	LOOK(bid_elf_is_kernel(fd));
+	LOOK(bid_elf_kallsyms(fd, write_nothing, NULL));
+	LOOK(bid_elf_probes(fd, "/usr/bin/a", write_nothing, NULL));
+	/* a dump of many threads has more notes */
 	require(is_documented(bid_elf_core_each(fd, see_core_file, NULL)));
 	require(is_documented(bid_elf_is_packed(fd)));
 	require(is_documented(bid_kallsyms_check_file(fd)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Files made to be slow, or to need much memory: half a million of something that costs little once. Each takes a moment if the
- * work grows with the size of the file, and minutes to hours if it grows faster, which is the time limit's to find.
+ * Files made to be slow, or to need much memory: as many sections as may be, each of which costs little. Each file takes a moment
+ * if the work grows with its size, and minutes to hours if it grows faster, which is the time limit's to find.
  */
 #include "elf_scene.h"
 
@@ -14,8 +14,9 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/limits.h"
 
-enum { MANY = 500000, LONG_TABLE = 64 << 20 };
+enum { MANY = BID_LIMIT_SECTIONS - 3, LONG_TABLE = BID_LIMIT_NAMES };
 
 static const struct {
 	Elf64_Nhdr head;
@@ -94,7 +95,7 @@ static void test_names_without_end(void **state)
 	assert_int_equal(n, MANY + 2);
 }
 
-/* One name of 64 MiB, of which a list would have as many copies as there are sections. */
+/* One name as long as may be, of which a list would have as many copies as there are sections. */
 static void test_one_long_name(void **state)
 {
 	bid_auto_free char *names = malloc(LONG_TABLE);
