@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "fuse/backing.h"
 #include "fuse/loop.h"
 #include "fuse/ops.h"
@@ -139,6 +140,8 @@ static int serve(struct session *session, int ready)
 		.prefetch = true,
 		.loops = true,
 	};
+	/* the sandbox allows no new socket */
+	int manager = fs->options->foreground ? bid_notify_open() : -1;
 	bool serving;
 	int r;
 
@@ -157,10 +160,13 @@ static int serve(struct session *session, int ready)
 		if (write(ready, "1", 1) < 0)
 			bid_debug("%s: nobody waits for the mount", strerror(errno));
 		bid_close(ready);
+		bid_notify(manager, "READY=1");
+		bid_close(manager);
 		r = answer(fs);
 	} else {
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);
+		bid_close(manager);
 	}
 	bid_dirlists_end(&fs->listings);
 	/* answers what still waits, so before the session goes */

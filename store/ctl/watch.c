@@ -18,8 +18,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "ctl/exec_events.h"
-#include "ctl/notify.h"
 #include "ctl/running.h"
 #include "ctl/signals.h"
 
@@ -254,6 +254,7 @@ static void listen_to_kernel(struct watch *watch)
 
 static enum ctl_status watch_on(struct watch *watch)
 {
+	bid_auto_fd int manager = -1;
 	int r = begin(watch);
 
 	if (r == 0 && !watch->ctl->once)
@@ -264,10 +265,11 @@ static enum ctl_status watch_on(struct watch *watch)
 	ctl_running_warn_hidden(&watch->running);
 	if (watch->ctl->once)
 		return r < 0 || watch->cut ? CTL_TROUBLE : CTL_DONE;
-	ctl_notify("READY=1");
+	manager = bid_notify_open();
+	bid_notify(manager, "READY=1");
 	while (!watch->ended)
 		turn(watch);
-	ctl_notify("STOPPING=1");
+	bid_notify(manager, "STOPPING=1");
 	/* what was started a moment ago */
 	watch->running.interrupt = -1;
 	if (watch->n_started > 0)

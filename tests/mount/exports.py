@@ -32,7 +32,7 @@ def filled_in(template, **values):
 def team_options():
     """What docs/TEAM.md mounts with, apart from what is the server's own; a second is long enough to wait here."""
     options = re.search(r"ExecStart=\S+ \S+ \S+ -o (\S+)", (tools.ROOT / "docs/TEAM.md").read_text())[1].split(",")
-    return [option for option in options if not re.match("url=|cache_size=|wait=|allow_other", option)] + ["wait=1"]
+    return [option for option in options if not re.match("url=|cache_size=|wait=|foreground|allow_other", option)] + ["wait=1"]
 
 
 def team_wait():

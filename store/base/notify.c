@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The protocol of sd_notify(3), which is one datagram; a library for it would be one more to have. */
-#include "ctl/notify.h"
+/* The protocol of sd_notify(3) is one datagram: no reason for a library. */
+#include "base/notify.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-void ctl_notify(const char *state)
+int bid_notify_open(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const char *name = getenv("NOTIFY_SOCKET");
@@ -19,17 +19,26 @@ void ctl_notify(const char *state)
 	bid_auto_fd int fd = -1;
 
 	if (len == 0)
-		return;
+		return -1;
 	if ((name[0] != '/' && name[0] != '@') || len >= sizeof(address.sun_path)) {
 		bid_warning("not the name of a socket in the environment: NOTIFY_SOCKET '%s'", name);
-		return;
+		return -1;
 	}
 	memcpy(address.sun_path, name, len);
-	/* an abstract one has a zero there */
+	/* the name of an abstract socket begins with a zero */
 	if (name[0] == '@')
 		address.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address,
-			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
-		bid_warning("%s: telling the service manager '%s'", strerror(errno), state);
+	if (fd < 0 ||
+	    connect(fd, (const struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0) {
+		bid_warning("%s: cannot reach the service manager at '%s'", strerror(errno), name);
+		return -1;
+	}
+	return bid_steal_fd(&fd);
+}
+
+void bid_notify(int fd, const char *state)
+{
+	if (fd >= 0 && write(fd, state, strlen(state)) < 0)
+		bid_warning("%s: cannot send '%s' to the service manager", strerror(errno), state);
 }
