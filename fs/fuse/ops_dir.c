@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "fuse/reply.h"
-#include "fuse/wait.h"
 #include "vfs/dirlist.h"
 
 /*
@@ -58,7 +57,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 }
 
 /* Somebody opened what might be a directory of sources, to read it, and it was found not to be one. */
-static void answer_source(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+static void answer_source(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	/* it is a file, and kept now: on this answer the kernel looks the names up anew and opens it, all in the same open(2) */
 	fuse_reply_err(req, error == 0 ? ESTALE : bid_visible_error(bid_fs_of(req), error));
@@ -81,9 +80,9 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_detail *detail;
 
 	if (inode && may_be_source(fs, &inode->node, fi->flags) && bid_detail_source(bid_node_path(&inode->node), &detail) == 0) {
-		struct bid_call call = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .detail = detail } };
+		struct bid_pending pending = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .detail = detail } };
 
-		bid_wait(req, &call, answer_source);
+		bid_find_or_fetch(req, &pending, answer_source);
 		bid_detail_unref(detail);
 		return;
 	}

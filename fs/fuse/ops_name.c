@@ -10,7 +10,6 @@
 
 #include "fuse/backing.h"
 #include "fuse/reply.h"
-#include "fuse/wait.h"
 #include "text.h"
 #include "vfs/export.h"
 
@@ -30,11 +29,11 @@ static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *f
 		bid_fds_put(fs->fds, fd);
 }
 
-/* What was found for @call: a file that was not stripped is one file, with one inode, under both names. */
-static struct bid_node node_of(const struct bid_call *call, const struct bid_file *file)
+/* What was found for @pending: a file that was not stripped is one file, with one inode, under both names. */
+static struct bid_node node_of(const struct bid_pending *pending, const struct bid_file *file)
 {
 	return (struct bid_node){
-		.type = BID_NODE_FILE, .kind = file->kind, .id = call->artifact.id, .detail = call->artifact.detail
+		.type = BID_NODE_FILE, .kind = file->kind, .id = pending->artifact.id, .detail = pending->artifact.detail
 	};
 }
 
@@ -51,18 +50,18 @@ static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
 	free(path);
 }
 
-static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
-	if (call->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
-		reply_sources(req, &call->artifact);
+	if (pending->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
+		reply_sources(req, &pending->artifact);
 	} else if (error == -ENOENT) {
 		bid_reply_negative(req, BID_STALE);
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
-		struct bid_node node = node_of(call, file);
+		struct bid_node node = node_of(pending, file);
 		struct fuse_entry_param entry;
 
 		if (bid_entry_make(fs, &node, &(struct bid_found){ .st = file->st }, &entry) < 0) {
@@ -75,7 +74,7 @@ static void answer_lookup(fuse_req_t req, struct bid_call *call, int error, stru
 		 */
 		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
 		bid_fds_told(fs->fds, entry.ino, &file->st);
-		keep_for_open(fs, entry.ino, file, call->in_place);
+		keep_for_open(fs, entry.ino, file, pending->in_place);
 		bid_reply_entry(req, &entry);
 	}
 }
@@ -134,17 +133,17 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
  * Answer with the file that @dir, "<path>/ID", has. Where perf's link does not lead to @dir, OPEN would not find the file by the
  * id, so it is kept. By the id there may be better ones than stripped debuginfo and empty definitions.
  */
-static bool answer_in_place(fuse_req_t req, struct bid_call *call, const struct bid_inode *dir, struct bid_file *file)
+static bool answer_in_place(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
 {
 	char where[PATH_MAX];
 
 	if (file->fd < 0)
 		return false;
-	call->in_place = bid_store_where(bid_fs_of(req)->store, &call->artifact.id, where, sizeof(where)) < 0 ||
-			 strcmp(where, bid_node_path(&dir->node)) != 0;
-	if (!call->in_place && (file->stripped || file->kind == BID_KIND_PROBES))
+	pending->in_place = bid_store_where(bid_fs_of(req)->store, &pending->artifact.id, where, sizeof(where)) < 0 ||
+			    strcmp(where, bid_node_path(&dir->node)) != 0;
+	if (!pending->in_place && (file->stripped || file->kind == BID_KIND_PROBES))
 		return false;
-	answer_lookup(req, call, 0, file);
+	answer_lookup(req, pending, 0, file);
 	return true;
 }
 
@@ -152,15 +151,15 @@ static bool answer_in_place(fuse_req_t req, struct bid_call *call, const struct 
 static void answer_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child, struct bid_found *found)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = bid_node_request(child) };
+	struct bid_pending pending = { .artifact = bid_node_request(child) };
 	struct stat section;
 
 	if (is_cut_when_read(fs, child, &section))
 		bid_reply_node(req, child, &(struct bid_found){ .st = section });
-	else if (child->type == BID_NODE_FILE && answer_in_place(req, &call, dir, &found->file))
+	else if (child->type == BID_NODE_FILE && answer_in_place(req, &pending, dir, &found->file))
 		return;
 	else if (child->type == BID_NODE_FILE)
-		bid_wait(req, &call, answer_lookup);
+		bid_find_or_fetch(req, &pending, answer_lookup);
 	else if (child->type == BID_NODE_KCORE_FILE)
 		lookup_kcore_file(req, child);
 	else
@@ -171,17 +170,17 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
  * A link of perf's is there if and only if something is behind it, or perf takes the build for cached and does not add it. What a
  * server may have is fetched: the ELF file, or else the debuginfo.
  */
-static void answer_link(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+static void answer_link(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_node link = { .type = BID_NODE_LINK, .id = call->artifact.id };
+	struct bid_node link = { .type = BID_NODE_LINK, .id = pending->artifact.id };
 	char where[PATH_MAX];
 
-	if (error == -ENOENT && call->artifact.kind == BID_KIND_ELF) {
-		struct bid_call next = *call;
+	if (error == -ENOENT && pending->artifact.kind == BID_KIND_ELF) {
+		struct bid_pending next = *pending;
 
 		next.artifact.kind = BID_KIND_DEBUGINFO;
-		bid_wait(req, &next, answer_link);
+		bid_find_or_fetch(req, &next, answer_link);
 		return;
 	}
 	/* the store's own may lead nowhere */
@@ -194,15 +193,15 @@ static void answer_link(fuse_req_t req, struct bid_call *call, int error, struct
 static void fetch_link(fuse_req_t req, const struct bid_node *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = { .kind = BID_KIND_ELF } };
+	struct bid_pending pending = { .artifact = { .kind = BID_KIND_ELF } };
 	struct bid_node link;
 
 	if (!fs->tree.any_id || bid_tree_link(dir, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
 		fuse_reply_err(req, ENOENT);
 		return;
 	}
-	call.artifact.id = link.id;
-	bid_wait(req, &call, answer_link);
+	pending.artifact.id = link.id;
+	bid_find_or_fetch(req, &pending, answer_link);
 }
 
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

@@ -13,7 +13,6 @@
 #include "fuse/backing.h"
 #include "fuse/opened.h"
 #include "fuse/reply.h"
-#include "fuse/wait.h"
 #include "text.h"
 #include "write/publish.h"
 
@@ -181,7 +180,7 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_st
 	return r;
 }
 
-static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
@@ -193,17 +192,17 @@ static void answer_open(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, bid_visible_error(fs, error));
 		return;
 	}
-	r = make_handle(req, &call->inode, file->fd, &st, &call->fi, &handle);
+	r = make_handle(req, &pending->inode, file->fd, &st, &pending->fi, &handle);
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 		return;
 	}
 	/* before the reply, after which the kernel may forget the inode */
-	fd = bid_fds_keep(fs->fds, call->inode.number, file);
-	if (is_writable(&call->inode.node) || (handle->by_kernel && bid_turn_into(fs, &call->inode, &st)))
-		tell_another(fs, &call->inode, &call->fi);
-	call->fi.noflush = 1;
-	reply_open(req, handle, &call->fi);
+	fd = bid_fds_keep(fs->fds, pending->inode.number, file);
+	if (is_writable(&pending->inode.node) || (handle->by_kernel && bid_turn_into(fs, &pending->inode, &st)))
+		tell_another(fs, &pending->inode, &pending->fi);
+	pending->fi.noflush = 1;
+	reply_open(req, handle, &pending->fi);
 	if (fd)
 		bid_fds_put(fs->fds, fd);
 }
@@ -264,19 +263,19 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 {
 	bid_auto_fd int probes = -1, own = -1;
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
+	struct bid_pending pending = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st = { 0 };
 	struct bid_fd *fd;
 	bool same = false;
 	int number;
 
 	if (is_for_writing(fi))
-		fd = open_probes(fs, inode, &call.artifact, &st, &same, &probes);
+		fd = open_probes(fs, inode, &pending.artifact, &st, &same, &probes);
 	else
-		fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, &same);
+		fd = bid_fds_get(fs->fds, fs->store, inode->number, &pending.artifact, &st, &same);
 	number = probes >= 0 ? probes : fd ? open_kept(fd, &own, &st, &same) : -1;
 	if (number >= 0) {
-		bid_store_used(fs->store, &call.artifact);
+		bid_store_used(fs->store, &pending.artifact);
 		if (!same && is_writable(&inode->node))
 			tell_another(fs, inode, fi);
 		fi->keep_cache = same && is_writable(&inode->node);
@@ -285,7 +284,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	if (fd)
 		bid_fds_put(fs->fds, fd);
 	if (number < 0)
-		bid_wait(req, &call, answer_open);
+		bid_find_or_fetch(req, &pending, answer_open);
 }
 
 static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)

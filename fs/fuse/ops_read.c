@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "fuse/opened.h"
 #include "fuse/reply.h"
-#include "fuse/wait.h"
 #include "text.h"
 
 static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)
@@ -39,7 +38,7 @@ static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
 }
 
 /* no_open: the file was found, perhaps fetched anew. */
-static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct bid_file *file)
+static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
@@ -50,17 +49,17 @@ static void answer_read(fuse_req_t req, struct bid_call *call, int error, struct
 		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
 		return;
 	}
-	if (bid_is_another(fs, &call->inode, &st)) {
+	if (bid_is_another(fs, &pending->inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	fd = bid_fds_keep(fs->fds, call->inode.number, file);
+	fd = bid_fds_keep(fs->fds, pending->inode.number, file);
 	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
 	if (number < 0) {
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	reply_fd(req, number, call->size, call->offset);
+	reply_fd(req, number, pending->size, pending->offset);
 	if (fd)
 		bid_fds_put(fs->fds, fd);
 }
@@ -80,7 +79,7 @@ static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_
 static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_call call = {
+	struct bid_pending pending = {
 		.artifact = bid_node_request(&inode->node),
 		.inode = *inode,
 		.size = size,
@@ -106,7 +105,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, len, size, offset);
 		return;
 	}
-	fd = bid_fds_get(fs->fds, fs->store, inode->number, &call.artifact, &st, NULL);
+	fd = bid_fds_get(fs->fds, fs->store, inode->number, &pending.artifact, &st, NULL);
 	if (fd && bid_is_another(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_fds_put(fs->fds, fd);
@@ -115,13 +114,13 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	reading = fd ? bid_fd_open(fd, &own) : -1;
 	if (reading >= 0) {
 		/* before the reply, after which the kernel may forget the inode, whose the detail is */
-		bid_store_used(fs->store, &call.artifact);
+		bid_store_used(fs->store, &pending.artifact);
 		reply_fd(req, reading, size, offset);
 	}
 	if (fd)
 		bid_fds_put(fs->fds, fd);
 	if (reading < 0)
-		bid_wait(req, &call, answer_read);
+		bid_find_or_fetch(req, &pending, answer_read);
 }
 
 void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/access.h"
+#include "base/clock.h"
 #include "text.h"
 
 enum { FILE_MODE = 0555 }; /* the bits that a file may have: never setuid, never writable */
@@ -254,4 +256,87 @@ int bid_visible_error(const struct bid_fs *fs, int error)
 	default:
 		return -error;
 	}
+}
+
+/* A pending request in the list of the broker. */
+struct waiter {
+	fuse_req_t req; /* unanswered */
+	struct bid_pending pending; /* holds a reference to its detail */
+	bid_answer_fn answer;
+};
+
+static void end_wait(struct waiter *waiter, int error, struct bid_file *file)
+{
+	waiter->answer(waiter->req, &waiter->pending, error, file);
+	bid_request_release(&waiter->pending.artifact);
+	free(waiter);
+}
+
+static void on_fetched(void *user, const struct bid_result *result)
+{
+	struct bid_file none = BID_FILE_NONE;
+
+	end_wait(user, result->error, result->error == 0 ? result->file : &none);
+}
+
+/* libfuse may call this during the answer, when the waiter is gone, or before the fetch, which the broker remembers. */
+static void on_interrupt(fuse_req_t req, void *ticket)
+{
+	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)ticket);
+}
+
+static int submit(struct waiter *waiter, const struct bid_request *artifact)
+{
+	struct bid_fs *fs = bid_fs_of(waiter->req);
+	uint64_t ticket;
+	int r = bid_broker_ticket(fs->broker, on_fetched, waiter, &ticket);
+
+	if (r < 0)
+		return r;
+	/* the fetch may answer the request, and free the waiter, at any moment */
+	fuse_req_interrupt_func(waiter->req, on_interrupt, (void *)(uintptr_t)ticket);
+	bid_broker_fetch(fs->broker, ticket, artifact);
+	return 0;
+}
+
+static void fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_file none = BID_FILE_NONE;
+	struct bid_pending local = *pending;
+	struct waiter *waiter;
+	int r;
+
+	/* a read is of a file that was found before */
+	if (pending->size == 0 && !bid_budget_take(&fs->budget, fuse_req_ctx(req)->uid, bid_clock_ms())) {
+		answer(req, &local, -EHOSTUNREACH, &none);
+		return;
+	}
+	waiter = malloc(sizeof(*waiter));
+	if (!waiter) {
+		answer(req, &local, -ENOMEM, &none);
+		return;
+	}
+	*waiter = (struct waiter){ .req = req, .pending = local, .answer = answer };
+	waiter->pending.artifact = bid_request_keep(&local.artifact);
+	r = submit(waiter, &local.artifact);
+	if (r < 0)
+		end_wait(waiter, r, &none);
+}
+
+void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer)
+{
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_pending local = *pending;
+	struct bid_fs *fs = bid_fs_of(req);
+	int r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
+
+	/* in no_open mode no RELEASE frees the sections in memory */
+	if (r == -ENOMEM && bid_fds_drop_memory(fs->fds))
+		r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
+	if (r == -EINPROGRESS)
+		fetch(req, &local, answer);
+	else
+		answer(req, &local, r, &file);
+	bid_file_release(&file);
 }

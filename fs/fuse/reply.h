@@ -1,9 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Answers to the kernel: attributes, entries and errors, each in one place. */
+/* Answers to the kernel, at once or after a download: attributes, entries and errors. */
 #ifndef BID_FS_REPLY_H
 #define BID_FS_REPLY_H
 
 #include "fs.h"
+
+/* A request of the kernel for an artifact. */
+struct bid_pending {
+	struct bid_request artifact;
+	bool in_place; /* LOOKUP: only the directory of the file leads to it, no link */
+	struct bid_inode inode; /* OPEN and READ: of the artifact; the kernel holds it until the answer */
+	struct fuse_file_info fi; /* OPEN */
+	size_t size; /* READ */
+	off_t offset; /* READ */
+};
+
+/*
+ * Answer @req. @error is 0 or the broker's. With 0, @file is the artifact, whose descriptor the function may take; the caller
+ * releases the rest.
+ */
+typedef void (*bid_answer_fn)(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file);
+
+/*
+ * Find the artifact of @pending, which is copied, and call @answer with it. The call comes from this function if the store has
+ * the artifact or the artifact is known to be absent, else from a thread of the broker at the end of the download or of the bounded
+ * wait. No thread waits meanwhile. The answer to an interrupted request is EINTR, at once.
+ */
+void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer);
 
 /* The attributes of an artifact: @st is of the file in the store. */
 struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
