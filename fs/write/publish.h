@@ -4,9 +4,9 @@
  * name, or, if it was made under that, when the last writer closes it. The store verifies it first. A file that cannot be published
  * has no name afterwards.
  *
- *	close(2) sends FLUSH for each descriptor, whose error the caller sees, and RELEASE after the last, whose error nobody sees.
- *	So the thread that opened the only handle publishes by FLUSH, and RELEASE publishes what is still temporary. What another
- *	process has inherited, has holes, or is empty, may have more to come, and waits for RELEASE.
+ *	close(2) of each descriptor sends FLUSH, and the caller sees its error. The last one sends RELEASE, too, without an error.
+ *	FLUSH of the thread that opened the only handle publishes. RELEASE publishes a file that is still temporary: one that
+ *	another process inherited, or an empty one.
  *
  * Every function may block on disk.
  */
