@@ -9,7 +9,7 @@
 #include <bid/broker.h>
 
 #include "options.h"
-#include "vfs/budget.h"
+#include "vfs/ratelimit.h"
 #include "vfs/dirlist.h"
 #include "vfs/fds.h"
 #include "vfs/inode.h"
@@ -47,7 +47,7 @@ struct bid_fs {
 	struct bid_unlinked unlinked_probes, unlinked_links; /* unlinked through the mount; have their own locks */
 	struct bid_dirlists listings; /* has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
-	struct bid_budget budget; /* of misses, by user; has its own lock */
+	struct bid_ratelimit ratelimit; /* of misses, by user; has its own lock */
 	struct bid_fds *fds; /* owned; has its own lock */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */

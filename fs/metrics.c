@@ -114,7 +114,8 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	metric(out, "unknown_total", "counter", "Requests that timed out or whose sources could not be asked.", stats.unknown);
 	metric(out, "rejected_total", "counter", "Bodies that were not what was asked for.", stats.rejected);
 	metric(out, "interrupted_total", "counter", "Waits given up by their caller.", stats.interrupted);
-	metric(out, "over_budget_total", "counter", "Misses of other users that were refused.", bid_budget_refused(&fs->budget));
+	metric(out, "over_budget_total", "counter", "Misses of other users that were refused.",
+	       bid_ratelimit_refused(&fs->ratelimit));
 	metric(out, "remembered_absent", "gauge", "Answers remembered: no, or too large.", stats.negative_entries);
 	metric(out, "flights", "gauge", "Downloads under way.", stats.downloads);
 	metric(out, "waiters", "gauge", "Requests that wait for a download.", stats.waiters);

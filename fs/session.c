@@ -329,7 +329,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_unlinked_init(&fs->unlinked_links);
 	fs->tree.probes = &fs->unlinked_probes;
 	fs->tree.links = &fs->unlinked_links;
-	bid_budget_init(&fs->budget, options->miss_rate, fs->uid);
+	bid_ratelimit_init(&fs->ratelimit, options->miss_rate, fs->uid);
 	r = bid_servers_new(options, &session.servers);
 	if (r == 0)
 		r = bid_sandbox_new(options, store, session.servers,
@@ -349,7 +349,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_fds_free(fs->fds);
 	bid_inodes_free(fs->inodes);
 	bid_backings_free(fs->backings);
-	bid_budget_release(&fs->budget);
+	bid_ratelimit_release(&fs->ratelimit);
 	bid_unlinked_release(&fs->unlinked_probes);
 	bid_unlinked_release(&fs->unlinked_links);
 	fuse_opt_free_args(&args);

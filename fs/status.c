@@ -133,8 +133,9 @@ char *bid_status_json(const struct bid_fs *fs)
 			 "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason(fs), "read_only", !fs->writable, "offline",
 			 bid_fs_is_offline(fs), "sandbox", bid_sandbox_state(fs->sandbox), "sandbox_reason",
 			 bid_sandbox_reason(fs->sandbox), "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
-			 (json_int_t)bid_inodes_count(fs->inodes), "counters", counters(&stats, bid_budget_refused(&fs->budget)),
-			 "sources", sources(fs->broker), "flights", flights, "failures", failures);
+			 (json_int_t)bid_inodes_count(fs->inodes), "counters",
+			 counters(&stats, bid_ratelimit_refused(&fs->ratelimit)), "sources", sources(fs->broker), "flights",
+			 flights, "failures", failures);
 	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

@@ -308,7 +308,7 @@ static void fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_
 	int r;
 
 	/* a read is of a file that was found before */
-	if (pending->size == 0 && !bid_budget_take(&fs->budget, fuse_req_ctx(req)->uid, bid_clock_ms())) {
+	if (pending->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
 		answer(req, &local, -EHOSTUNREACH, &none);
 		return;
 	}
