@@ -9,10 +9,10 @@
 #include <bid/broker.h>
 
 #include "options.h"
-#include "vfs/ratelimit.h"
 #include "vfs/dirlist.h"
 #include "vfs/fds.h"
 #include "vfs/inode.h"
+#include "vfs/ratelimit.h"
 #include "vfs/tree.h"
 #include "vfs/unlinked.h"
 #include "write/staged.h"

@@ -11,12 +11,12 @@
 #include "base/io.h"
 #include "base/stamp.h"
 #include "fuse/backing.h"
-#include "fuse/opened.h"
+#include "fuse/file_handle.h"
 #include "fuse/reply.h"
 #include "text.h"
 #include "write/publish.h"
 
-static void handle_free(struct bid_fs *fs, struct bid_opened *handle)
+static void handle_free(struct bid_fs *fs, struct bid_file_handle *handle)
 {
 	bid_staged_put(fs->staging, handle->staged);
 	bid_close(handle->fd);
@@ -24,7 +24,7 @@ static void handle_free(struct bid_fs *fs, struct bid_opened *handle)
 	free(handle);
 }
 
-static void release_backing(const struct bid_opened *handle)
+static void release_backing(const struct bid_file_handle *handle)
 {
 	if (handle->backing)
 		bid_backing_close(handle->backing, handle->by_kernel);
@@ -36,7 +36,7 @@ static bool is_for_writing(const struct fuse_file_info *fi)
 }
 
 /* @handle is a handle of @staged. The kernel sends FLUSH for one that writes. */
-static void hold_staged(fuse_req_t req, struct bid_opened *handle, struct bid_staged *staged, struct fuse_file_info *fi)
+static void hold_staged(fuse_req_t req, struct bid_file_handle *handle, struct bid_staged *staged, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
@@ -47,7 +47,7 @@ static void hold_staged(fuse_req_t req, struct bid_opened *handle, struct bid_st
 }
 
 /* The kernel does not know @handle, so that it will not release it. */
-static void drop_handle(struct bid_fs *fs, struct bid_opened *handle, const struct fuse_file_info *fi)
+static void drop_handle(struct bid_fs *fs, struct bid_file_handle *handle, const struct fuse_file_info *fi)
 {
 	if (handle->staged && is_for_writing(fi))
 		bid_staged_close(fs->staging, handle->staged);
@@ -55,7 +55,7 @@ static void drop_handle(struct bid_fs *fs, struct bid_opened *handle, const stru
 	handle_free(fs, handle);
 }
 
-static void reply_open(fuse_req_t req, struct bid_opened *handle, struct fuse_file_info *fi)
+static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
@@ -67,7 +67,7 @@ static void reply_open(fuse_req_t req, struct bid_opened *handle, struct fuse_fi
 
 static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
-	struct bid_opened *handle = calloc(1, sizeof(*handle));
+	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
 	int r = handle ? bid_text_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
 
 	if (r < 0) {
@@ -102,9 +102,9 @@ static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struc
 
 /* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
 static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
-		       struct bid_opened **ret_handle)
+		       struct bid_file_handle **ret_handle)
 {
-	struct bid_opened *handle = calloc(1, sizeof(*handle));
+	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
 	int r = handle ? 0 : -ENOMEM;
 
 	if (r == 0)
@@ -135,7 +135,7 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 
 static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi)
 {
-	struct bid_opened *handle;
+	struct bid_file_handle *handle;
 	int r = make_handle(req, inode, fd, st, fi, &handle);
 
 	if (r < 0) {
@@ -152,7 +152,7 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_st
 	struct bid_inode inode = { .node = *node };
 	struct bid_found found = BID_FOUND_NONE;
 	struct fuse_entry_param entry;
-	struct bid_opened *handle;
+	struct bid_file_handle *handle;
 	int r;
 
 	r = fstat(fd, &found.st) < 0 ? -errno : bid_entry_make(fs, node, &found, &entry);
@@ -184,7 +184,7 @@ static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, 
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
-	struct bid_opened *handle;
+	struct bid_file_handle *handle;
 	struct bid_fd *fd;
 	int r;
 
@@ -291,7 +291,7 @@ static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fu
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
-	struct bid_opened *handle;
+	struct bid_file_handle *handle;
 	struct stat st;
 	int r = -ESTALE;
 
@@ -342,7 +342,7 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_opened *handle = bid_opened_of(fi);
+	struct bid_file_handle *handle = bid_file_handle_of(fi);
 
 	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
 	if (handle) {

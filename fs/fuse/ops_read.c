@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "fuse/opened.h"
+#include "fuse/file_handle.h"
 #include "fuse/reply.h"
 #include "text.h"
 
@@ -134,9 +134,9 @@ void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, s
 			read_unopened(req, inode, size, offset);
 		else
 			fuse_reply_err(req, ESTALE);
-	} else if (bid_opened_of(fi)->text) {
-		reply_text(req, bid_opened_of(fi)->text, bid_opened_of(fi)->size, size, offset);
+	} else if (bid_file_handle_of(fi)->text) {
+		reply_text(req, bid_file_handle_of(fi)->text, bid_file_handle_of(fi)->size, size, offset);
 	} else {
-		reply_fd(req, bid_opened_of(fi)->fd, size, offset);
+		reply_fd(req, bid_file_handle_of(fi)->fd, size, offset);
 	}
 }

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "fuse/opened.h"
+#include "fuse/file_handle.h"
 #include "fuse/reply.h"
 #include "vfs/kcore.h"
 #include "write/publish.h"
@@ -41,7 +41,7 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_opened *handle = bid_opened_of(fi);
+	struct bid_file_handle *handle = bid_file_handle_of(fi);
 	int r = -EPERM;
 
 	if (handle && handle->staged)
@@ -282,7 +282,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
-	struct bid_opened *handle = bid_opened_of(fi);
+	struct bid_file_handle *handle = bid_file_handle_of(fi);
 	int r = 0;
 
 	/* in no_open mode nothing is written: not to be asked again */
@@ -295,7 +295,7 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 
 void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi)
 {
-	struct bid_opened *handle = bid_opened_of(fi);
+	struct bid_file_handle *handle = bid_file_handle_of(fi);
 	int r = 0;
 
 	if (handle && handle->staged && fsync(bid_stage_fd(handle->staged->stage)) < 0)

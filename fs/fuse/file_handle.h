@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef BID_FS_OPENED_H
-#define BID_FS_OPENED_H
+#ifndef BID_FS_FILE_HANDLE_H
+#define BID_FS_FILE_HANDLE_H
 
 #include <fuse_lowlevel.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@ struct bid_backing;
 struct bid_staged;
 
 /* One open file. */
-struct bid_opened {
+struct bid_file_handle {
 	struct bid_backing *backing; /* as part of which it counts as open; NULL if as none */
 	bool by_kernel; /* read by the kernel: passthrough */
 	struct bid_staged *staged; /* the temporary file that it is of; a use of it; NULL if of none */
@@ -21,9 +21,9 @@ struct bid_opened {
 };
 
 /* NULL in no_open mode. */
-static inline struct bid_opened *bid_opened_of(const struct fuse_file_info *fi)
+static inline struct bid_file_handle *bid_file_handle_of(const struct fuse_file_info *fi)
 {
-	return (struct bid_opened *)(uintptr_t)fi->fh;
+	return (struct bid_file_handle *)(uintptr_t)fi->fh;
 }
 
 #endif
