@@ -10,7 +10,7 @@
 
 #include "options.h"
 #include "vfs/dirlist.h"
-#include "vfs/fds.h"
+#include "vfs/fd_cache.h"
 #include "vfs/inode.h"
 #include "vfs/ratelimit.h"
 #include "vfs/tree.h"
@@ -48,7 +48,7 @@ struct bid_fs {
 	struct bid_dirlists listings; /* has its own lock */
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_ratelimit ratelimit; /* of misses, by user; has its own lock */
-	struct bid_fds *fds; /* owned; has its own lock */
+	struct bid_fd_cache *fd_cache; /* owned; has its own lock */
 	struct bid_staging *staging; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */

@@ -93,7 +93,7 @@ static int let_go(void *user, const struct stat *st)
 	struct bid_fs *fs = user;
 
 	bid_backings_let_go(fs->backings, st);
-	return bid_fds_let_go(fs->fds, st, may_be_read, fs);
+	return bid_fd_cache_drop(fs->fd_cache, st, may_be_read, fs);
 }
 
 /* Evict what was fetched when it is too much: from a thread of its own, which without a limit lets others evict. */
@@ -336,7 +336,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 				    options->passthrough != BID_PASSTHROUGH_OFF && !bid_mode_obstacle(), &fs->sandbox);
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
-	else if (bid_inodes_new(drop_attachment, &fs->inodes) == 0 && bid_fds_new(max_kept, &fs->fds) == 0 &&
+	else if (bid_inodes_new(drop_attachment, &fs->inodes) == 0 && bid_fd_cache_new(max_kept, &fs->fd_cache) == 0 &&
 		 bid_staging_new(&fs->staging) == 0 && bid_backings_new(max_kept, &fs->backings) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
 		status = mount_and_serve(&session, &args);
@@ -346,7 +346,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_servers_free(session.servers);
 	bid_sandbox_free(fs->sandbox);
 	bid_staging_free(fs->staging);
-	bid_fds_free(fs->fds);
+	bid_fd_cache_free(fs->fd_cache);
 	bid_inodes_free(fs->inodes);
 	bid_backings_free(fs->backings);
 	bid_ratelimit_release(&fs->ratelimit);

@@ -24,9 +24,9 @@ static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *f
 
 	if ((fs->mode != BID_MODE_NO_OPEN && file->kind != BID_KIND_PROBES && !in_place) || file->st.st_nlink == 0)
 		return;
-	fd = bid_fds_keep(fs->fds, number, file);
+	fd = bid_fd_cache_keep(fs->fd_cache, number, file);
 	if (fd)
-		bid_fds_put(fs->fds, fd);
+		bid_fd_cache_put(fs->fd_cache, fd);
 }
 
 /* What was found for @pending: a file that was not stripped is one file, with one inode, under both names. */
@@ -72,8 +72,8 @@ static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error
 		 * What is read must be what is told of here, even if another file was read under this name before. But what was
 		 * made in memory is made anew for each who asks, and the kernel reads one for all.
 		 */
-		bid_fds_prefer(fs->fds, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
-		bid_fds_told(fs->fds, entry.ino, &file->st);
+		bid_fd_cache_drop_other(fs->fd_cache, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
+		bid_fd_cache_set_access(fs->fd_cache, entry.ino, &file->st);
 		keep_for_open(fs, entry.ino, file, pending->in_place);
 		bid_reply_entry(req, &entry);
 	}
@@ -309,10 +309,10 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		return;
 	}
 	/* one that is being read stays what it is, even if its name in the store is gone */
-	fd = bid_fds_get(fs->fds, fs->store, number, &artifact, &file.st, NULL);
+	fd = bid_fd_cache_get(fs->fd_cache, fs->store, number, &artifact, &file.st, NULL);
 	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
 	if (fd)
-		bid_fds_put(fs->fds, fd);
+		bid_fd_cache_put(fs->fd_cache, fd);
 	another = found && bid_is_another(fs, inode, &file.st);
 	/* with passthrough, what nobody has open is of the file that is there now; what is kept is what was opened */
 	if (another && fs->mode == BID_MODE_NO_OPEN)

@@ -198,13 +198,13 @@ static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, 
 		return;
 	}
 	/* before the reply, after which the kernel may forget the inode */
-	fd = bid_fds_keep(fs->fds, pending->inode.number, file);
+	fd = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file);
 	if (is_writable(&pending->inode.node) || (handle->by_kernel && bid_turn_into(fs, &pending->inode, &st)))
 		tell_another(fs, &pending->inode, &pending->fi);
 	pending->fi.noflush = 1;
 	reply_open(req, handle, &pending->fi);
 	if (fd)
-		bid_fds_put(fs->fds, fd);
+		bid_fd_cache_put(fs->fd_cache, fd);
 }
 
 /* Definitions that are made in memory get a file in the store when somebody opens them to write to them. */
@@ -237,8 +237,8 @@ static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *ino
 	/* who changes them under a lease sees that they are open, and is waited for before they are looked at */
 	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
-		bid_fds_prefer(fs->fds, inode->number, st, false);
-	kept = bid_fds_get(fs->fds, fs->store, inode->number, artifact, st, same);
+		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st, false);
+	kept = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, artifact, st, same);
 	if (r == -ENOENT && !kept)
 		make_probes(fs, artifact, ret_probes);
 	return kept;
@@ -272,7 +272,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	if (is_for_writing(fi))
 		fd = open_probes(fs, inode, &pending.artifact, &st, &same, &probes);
 	else
-		fd = bid_fds_get(fs->fds, fs->store, inode->number, &pending.artifact, &st, &same);
+		fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, &same);
 	number = probes >= 0 ? probes : fd ? open_kept(fd, &own, &st, &same) : -1;
 	if (number >= 0) {
 		bid_store_used(fs->store, &pending.artifact);
@@ -282,7 +282,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 		open_file(req, inode, number, &st, fi);
 	}
 	if (fd)
-		bid_fds_put(fs->fds, fd);
+		bid_fd_cache_put(fs->fd_cache, fd);
 	if (number < 0)
 		bid_find_or_fetch(req, &pending, answer_open);
 }

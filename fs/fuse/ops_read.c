@@ -53,7 +53,7 @@ static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, 
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	fd = bid_fds_keep(fs->fds, pending->inode.number, file);
+	fd = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file);
 	number = file->fd >= 0 ? file->fd : fd ? bid_fd_number(fd) : -1;
 	if (number < 0) {
 		fuse_reply_err(req, ENOMEM);
@@ -61,7 +61,7 @@ static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, 
 	}
 	reply_fd(req, number, pending->size, pending->offset);
 	if (fd)
-		bid_fds_put(fs->fds, fd);
+		bid_fd_cache_put(fs->fd_cache, fd);
 }
 
 static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
@@ -105,10 +105,10 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, len, size, offset);
 		return;
 	}
-	fd = bid_fds_get(fs->fds, fs->store, inode->number, &pending.artifact, &st, NULL);
+	fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
 	if (fd && bid_is_another(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
-		bid_fds_put(fs->fds, fd);
+		bid_fd_cache_put(fs->fd_cache, fd);
 		return;
 	}
 	reading = fd ? bid_fd_open(fd, &own) : -1;
@@ -118,7 +118,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		reply_fd(req, reading, size, offset);
 	}
 	if (fd)
-		bid_fds_put(fs->fds, fd);
+		bid_fd_cache_put(fs->fd_cache, fd);
 	if (reading < 0)
 		bid_find_or_fetch(req, &pending, answer_read);
 }

@@ -28,7 +28,7 @@ static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const 
 		r = bid_pwrite_full(fd, data, size, offset);
 	/* of several files it is the one that is read from now on */
 	if (r == 0 && fstat(fd, &st) == 0)
-		bid_fds_prefer(fs->fds, inode->number, &st, false);
+		bid_fd_cache_drop_other(fs->fd_cache, inode->number, &st, false);
 	return r;
 }
 
@@ -128,7 +128,7 @@ static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const 
 		/* the handles of the inode have another look at who may read it */
 		bid_file_release(&file);
 		if (r == 0 && bid_store_find(fs->store, &request, &file) == 0)
-			bid_fds_told(fs->fds, inode->number, &file.st);
+			bid_fd_cache_set_access(fs->fd_cache, inode->number, &file.st);
 	}
 	bid_file_release(&file);
 	return r;
@@ -177,9 +177,9 @@ static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path
 
 		if (bid_store_find_in(fs->store, path, &request, &file) < 0)
 			continue;
-		fd = bid_fds_keep(fs->fds, bid_inode_number(&node), &file);
+		fd = bid_fd_cache_keep(fs->fd_cache, bid_inode_number(&node), &file);
 		if (fd)
-			bid_fds_put(fs->fds, fd);
+			bid_fd_cache_put(fs->fd_cache, fd);
 		bid_file_release(&file);
 	}
 }

@@ -173,7 +173,7 @@ void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
 	if (!bid_inodes_forget(fs->inodes, number, count))
 		return;
 	/* nobody has it open any more, then: a file without a name is given back to its file system */
-	bid_fds_forget(fs->fds, number);
+	bid_fd_cache_forget(fs->fd_cache, number);
 }
 
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct bid_found *found,
@@ -332,7 +332,7 @@ void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_an
 	int r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 
 	/* in no_open mode no RELEASE frees the sections in memory */
-	if (r == -ENOMEM && bid_fds_drop_memory(fs->fds))
+	if (r == -ENOMEM && bid_fd_cache_drop_memory(fs->fd_cache))
 		r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)
 		fetch(req, &local, answer);

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vfs/fds.h"
+#include "vfs/fd_cache.h"
 
 enum { A = 1, B, SHORT };
 
@@ -13,7 +13,7 @@ static const struct {
 	const char *id, *file;
 } builds[] = { [A] = { ID_A, "a" }, [B] = { ID_B, "b" }, [SHORT] = { ID_SHORT, "short" } };
 
-static void keep(struct bid_fds *fds, const struct store_scene *scene, uint64_t number, struct stat *ret_st)
+static void keep(struct bid_fd_cache *fds, const struct store_scene *scene, uint64_t number, struct stat *ret_st)
 {
 	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
 	struct bid_file file;
@@ -23,18 +23,18 @@ static void keep(struct bid_fds *fds, const struct store_scene *scene, uint64_t 
 	assert_int_equal(bid_store_find(scene->store, &request, &file), 0);
 	if (ret_st)
 		*ret_st = file.st;
-	fd = bid_fds_keep(fds, number, &file);
+	fd = bid_fd_cache_keep(fds, number, &file);
 	assert_non_null(fd);
-	bid_fds_put(fds, fd);
+	bid_fd_cache_put(fds, fd);
 }
 
-static bool is_kept(struct bid_fds *fds, const struct store_scene *scene, uint64_t number)
+static bool is_kept(struct bid_fd_cache *fds, const struct store_scene *scene, uint64_t number)
 {
 	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
-	struct bid_fd *fd = bid_fds_get(fds, scene->store, number, &request, NULL, NULL);
+	struct bid_fd *fd = bid_fd_cache_get(fds, scene->store, number, &request, NULL, NULL);
 
 	if (fd)
-		bid_fds_put(fds, fd);
+		bid_fd_cache_put(fds, fd);
 	return fd;
 }
 
@@ -48,32 +48,32 @@ static void who_nobody_reads_is_let_go(void **state)
 {
 	struct store_scene *scene = *state;
 	uint64_t none = 0;
-	struct bid_fds *fds;
+	struct bid_fd_cache *fds;
 	struct stat st;
 
-	assert_int_equal(bid_fds_new(8, &fds), 0);
+	assert_int_equal(bid_fd_cache_new(8, &fds), 0);
 	keep(fds, scene, A, &st);
 	keep(fds, scene, B, NULL);
 	/* used within the minute */
-	assert_int_equal(bid_fds_let_go(fds, NULL, is_held, &none), -1);
+	assert_int_equal(bid_fd_cache_drop(fds, NULL, is_held, &none), -1);
 	assert_true(is_kept(fds, scene, A));
-	assert_int_equal(bid_fds_let_go(fds, &st, is_held, &none), -1);
+	assert_int_equal(bid_fd_cache_drop(fds, &st, is_held, &none), -1);
 	assert_false(is_kept(fds, scene, A));
 	assert_true(is_kept(fds, scene, B));
-	bid_fds_free(fds);
+	bid_fd_cache_free(fds);
 }
 
 static void who_may_be_read_and_has_no_other_place_is_the_last_to_go(void **state)
 {
 	struct store_scene *scene = *state;
 	uint64_t held = A;
-	struct bid_fds *fds;
+	struct bid_fd_cache *fds;
 	struct stat st;
 	int fd;
 
-	assert_int_equal(bid_fds_new(2, &fds), 0);
+	assert_int_equal(bid_fd_cache_new(2, &fds), 0);
 	keep(fds, scene, A, &st);
-	fd = bid_fds_let_go(fds, &st, is_held, &held);
+	fd = bid_fd_cache_drop(fds, &st, is_held, &held);
 	assert_true(fd >= 0);
 	close(fd);
 	run(scene, "rm store/a/" ID_A "/elf");
@@ -82,9 +82,9 @@ static void who_may_be_read_and_has_no_other_place_is_the_last_to_go(void **stat
 	assert_true(is_kept(fds, scene, A));
 	assert_false(is_kept(fds, scene, B));
 	/* nobody has it open then */
-	bid_fds_forget(fds, A);
+	bid_fd_cache_forget(fds, A);
 	assert_false(is_kept(fds, scene, A));
-	bid_fds_free(fds);
+	bid_fd_cache_free(fds);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vfs/fds.h"
+#include "vfs/fd_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,16 +38,16 @@ struct bid_fd {
 	struct bid_fd *older, *newer; /* by last use */
 };
 
-struct bid_fds {
+struct bid_fd_cache {
 	pthread_mutex_t lock; /* protects all below; not held while a file is looked at or closed */
 	unsigned max, n;
 	struct bid_fd *buckets[BUCKETS];
 	struct bid_fd ends; /* of the list by last use: .newer is the oldest, .older the newest */
 };
 
-int bid_fds_new(unsigned max, struct bid_fds **ret_fds)
+int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_fds)
 {
-	struct bid_fds *fds = calloc(1, sizeof(*fds));
+	struct bid_fd_cache *fds = calloc(1, sizeof(*fds));
 
 	if (!fds)
 		return -ENOMEM;
@@ -58,12 +58,12 @@ int bid_fds_new(unsigned max, struct bid_fds **ret_fds)
 	return 0;
 }
 
-static struct bid_fd **bucket_of(struct bid_fds *fds, uint64_t number)
+static struct bid_fd **bucket_of(struct bid_fd_cache *fds, uint64_t number)
 {
 	return &fds->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
 }
 
-static struct bid_fd *find(struct bid_fds *fds, uint64_t number)
+static struct bid_fd *find(struct bid_fd_cache *fds, uint64_t number)
 {
 	struct bid_fd *fd = *bucket_of(fds, number);
 
@@ -78,7 +78,7 @@ static void unchain(struct bid_fd *fd)
 	fd->newer->older = fd->older;
 }
 
-static void make_newest(struct bid_fds *fds, struct bid_fd *fd)
+static void make_newest(struct bid_fd_cache *fds, struct bid_fd *fd)
 {
 	fd->older = fds->ends.older;
 	fd->newer = &fds->ends;
@@ -88,7 +88,7 @@ static void make_newest(struct bid_fds *fds, struct bid_fd *fd)
 }
 
 /* Take @fd out of the table, which was its user. */
-static void unlist(struct bid_fds *fds, struct bid_fd *fd)
+static void unlist(struct bid_fd_cache *fds, struct bid_fd *fd)
 {
 	struct bid_fd **at = bucket_of(fds, fd->number);
 
@@ -99,7 +99,7 @@ static void unlist(struct bid_fds *fds, struct bid_fd *fd)
 	fds->n--;
 }
 
-void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd)
+void bid_fd_cache_put(struct bid_fd_cache *fds, struct bid_fd *fd)
 {
 	unsigned users;
 
@@ -112,7 +112,7 @@ void bid_fds_put(struct bid_fds *fds, struct bid_fd *fd)
 	free(fd);
 }
 
-void bid_fds_free(struct bid_fds *fds)
+void bid_fd_cache_free(struct bid_fd_cache *fds)
 {
 	struct bid_fd *fd;
 
@@ -120,14 +120,14 @@ void bid_fds_free(struct bid_fds *fds)
 		return;
 	while ((fd = fds->ends.newer) != &fds->ends) {
 		unlist(fds, fd);
-		bid_fds_put(fds, fd);
+		bid_fd_cache_put(fds, fd);
 	}
 	pthread_mutex_destroy(&fds->lock);
 	free(fds);
 }
 
 /* Give up @fd, unless another thread did. */
-static void give_up(struct bid_fds *fds, struct bid_fd *fd)
+static void give_up(struct bid_fd_cache *fds, struct bid_fd *fd)
 {
 	bool listed;
 
@@ -137,7 +137,7 @@ static void give_up(struct bid_fds *fds, struct bid_fd *fd)
 		unlist(fds, fd);
 	pthread_mutex_unlock(&fds->lock);
 	if (listed)
-		bid_fds_put(fds, fd);
+		bid_fd_cache_put(fds, fd);
 }
 
 static struct rights rights_of(const struct stat *st)
@@ -153,7 +153,7 @@ static void give(struct stat *st, const struct rights *rights)
 }
 
 /* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @rights are what was found then. */
-static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
+static int look(struct bid_fd_cache *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
 		struct rights rights, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
@@ -191,8 +191,8 @@ static int look(struct bid_fds *fds, struct bid_store *store, struct bid_fd *fd,
 	return 0;
 }
 
-struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_t number, const struct bid_request *request,
-			   struct stat *ret_stat, bool *ret_same)
+struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *fds, struct bid_store *store, uint64_t number,
+				const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stamp stamp;
 	struct rights rights = { 0 };
@@ -213,7 +213,7 @@ struct bid_fd *bid_fds_get(struct bid_fds *fds, struct bid_store *store, uint64_
 	if (look(fds, store, fd, &stamp, rights, request, ret_stat, ret_same) == 0)
 		return fd;
 	give_up(fds, fd);
-	bid_fds_put(fds, fd);
+	bid_fd_cache_put(fds, fd);
 	return NULL;
 }
 
@@ -230,7 +230,7 @@ static bool is_like(const struct bid_fd *fd, const struct stat *st)
 	       own->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st, bool made)
+void bid_fd_cache_drop_other(struct bid_fd_cache *fds, uint64_t number, const struct stat *st, bool made)
 {
 	struct bid_fd *fd;
 
@@ -242,10 +242,10 @@ void bid_fds_prefer(struct bid_fds *fds, uint64_t number, const struct stat *st,
 		unlist(fds, fd);
 	pthread_mutex_unlock(&fds->lock);
 	if (fd)
-		bid_fds_put(fds, fd);
+		bid_fd_cache_put(fds, fd);
 }
 
-void bid_fds_told(struct bid_fds *fds, uint64_t number, const struct stat *st)
+void bid_fd_cache_set_access(struct bid_fd_cache *fds, uint64_t number, const struct stat *st)
 {
 	struct bid_fd *fd;
 
@@ -256,7 +256,7 @@ void bid_fds_told(struct bid_fds *fds, uint64_t number, const struct stat *st)
 	pthread_mutex_unlock(&fds->lock);
 }
 
-void bid_fds_forget(struct bid_fds *fds, uint64_t number)
+void bid_fd_cache_forget(struct bid_fd_cache *fds, uint64_t number)
 {
 	struct bid_fd *fd;
 	struct stat st;
@@ -272,21 +272,21 @@ void bid_fds_forget(struct bid_fds *fds, uint64_t number)
 		return;
 	if (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0)
 		give_up(fds, fd);
-	bid_fds_put(fds, fd);
+	bid_fd_cache_put(fds, fd);
 }
 
 /* Put each of a list by "next", which is in no table any more. */
-static void put_all(struct bid_fds *fds, struct bid_fd *gone)
+static void put_all(struct bid_fd_cache *fds, struct bid_fd *gone)
 {
 	while (gone) {
 		struct bid_fd *next = gone->next;
 
-		bid_fds_put(fds, gone);
+		bid_fd_cache_put(fds, gone);
 		gone = next;
 	}
 }
 
-int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
+int bid_fd_cache_drop(struct bid_fd_cache *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
 {
 	int64_t used_s = bid_clock_s() - IDLE_S;
 	struct bid_fd *gone = NULL, *newer;
@@ -313,7 +313,7 @@ int bid_fds_let_go(struct bid_fds *fds, const struct stat *st, bool (*is_held)(v
 	return held;
 }
 
-bool bid_fds_drop_memory(struct bid_fds *fds)
+bool bid_fd_cache_drop_memory(struct bid_fd_cache *fds)
 {
 	struct bid_fd *gone = NULL, *newer;
 	bool any;
@@ -334,7 +334,7 @@ bool bid_fds_drop_memory(struct bid_fds *fds)
 }
 
 /* The one to be given up for another: the oldest that can be opened again, or if there is none, the oldest. */
-static struct bid_fd *oldest_of(struct bid_fds *fds)
+static struct bid_fd *oldest_of(struct bid_fd_cache *fds)
 {
 	for (unsigned i = 0; i < fds->n && fds->ends.newer->last; i++) {
 		struct bid_fd *last = fds->ends.newer;
@@ -354,7 +354,7 @@ static int open_again(int fd, int flags)
 	return again < 0 ? -errno : again;
 }
 
-struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_file *file)
+struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *fds, uint64_t number, struct bid_file *file)
 {
 	bool by_path = file->kind == BID_KIND_PROBES && file->st.st_nlink > 0;
 	struct bid_fd *fd = calloc(1, sizeof(*fd)), *replaced, *oldest = NULL;
@@ -392,9 +392,9 @@ struct bid_fd *bid_fds_keep(struct bid_fds *fds, uint64_t number, struct bid_fil
 	fds->n++;
 	pthread_mutex_unlock(&fds->lock);
 	if (replaced)
-		bid_fds_put(fds, replaced);
+		bid_fd_cache_put(fds, replaced);
 	if (oldest)
-		bid_fds_put(fds, oldest);
+		bid_fd_cache_put(fds, oldest);
 	return fd;
 }
 
