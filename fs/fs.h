@@ -35,7 +35,7 @@ struct bid_listed {
 };
 
 /*
- * Lock order: a thread that holds the lock of @backings or of @fds may take that of @inodes. The other locks are leaves, and no
+ * Lock order: a thread that holds the lock of @backings or of @fd_cache may take that of @inodes. The other locks are leaves, and no
  * lock is held while a function of the store or the broker runs.
  */
 struct bid_fs {

@@ -19,7 +19,7 @@ enum {
 };
 
 /* Whose a file is to be, and who reads it. */
-struct rights {
+struct access {
 	mode_t mode;
 	uid_t uid;
 	gid_t gid;
@@ -29,7 +29,7 @@ struct bid_fd {
 	uint64_t number;
 	struct bid_file file; /* owned; its stat is protected by the lock, as all below */
 	struct bid_stamp stamp; /* of when it was checked */
-	struct rights rights; /* of what was found then; a list or a mode of the file that is changed shows in the stamp */
+	struct access access; /* of what was found then; a list or a mode of the file that is changed shows in the stamp */
 	unsigned users; /* the table is one */
 	bool by_path; /* its descriptor is an O_PATH one */
 	bool last; /* its file has no other place any more, and may be read */
@@ -47,114 +47,114 @@ struct bid_fd_cache {
 
 int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_fds)
 {
-	struct bid_fd_cache *fds = calloc(1, sizeof(*fds));
+	struct bid_fd_cache *cache = calloc(1, sizeof(*cache));
 
-	if (!fds)
+	if (!cache)
 		return -ENOMEM;
-	pthread_mutex_init(&fds->lock, NULL);
-	fds->max = max;
-	fds->ends.older = fds->ends.newer = &fds->ends;
-	*ret_fds = fds;
+	pthread_mutex_init(&cache->lock, NULL);
+	cache->max = max;
+	cache->ends.older = cache->ends.newer = &cache->ends;
+	*ret_fds = cache;
 	return 0;
 }
 
-static struct bid_fd **bucket_of(struct bid_fd_cache *fds, uint64_t number)
+static struct bid_fd **bucket_of(struct bid_fd_cache *cache, uint64_t number)
 {
-	return &fds->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
+	return &cache->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
 }
 
-static struct bid_fd *find(struct bid_fd_cache *fds, uint64_t number)
+static struct bid_fd *find_fd(struct bid_fd_cache *cache, uint64_t number)
 {
-	struct bid_fd *fd = *bucket_of(fds, number);
+	struct bid_fd *fd = *bucket_of(cache, number);
 
 	while (fd && fd->number != number)
 		fd = fd->next;
 	return fd;
 }
 
-static void unchain(struct bid_fd *fd)
+static void remove_from_order(struct bid_fd *fd)
 {
 	fd->older->newer = fd->newer;
 	fd->newer->older = fd->older;
 }
 
-static void make_newest(struct bid_fd_cache *fds, struct bid_fd *fd)
+static void make_newest(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
-	fd->older = fds->ends.older;
-	fd->newer = &fds->ends;
+	fd->older = cache->ends.older;
+	fd->newer = &cache->ends;
 	fd->older->newer = fd;
-	fds->ends.older = fd;
+	cache->ends.older = fd;
 	fd->used_s = bid_clock_s();
 }
 
 /* Take @fd out of the table, which was its user. */
-static void unlist(struct bid_fd_cache *fds, struct bid_fd *fd)
+static void remove_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
-	struct bid_fd **at = bucket_of(fds, fd->number);
+	struct bid_fd **at = bucket_of(cache, fd->number);
 
 	while (*at != fd)
 		at = &(*at)->next;
 	*at = fd->next;
-	unchain(fd);
-	fds->n--;
+	remove_from_order(fd);
+	cache->n--;
 }
 
-void bid_fd_cache_put(struct bid_fd_cache *fds, struct bid_fd *fd)
+void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
 	unsigned users;
 
-	pthread_mutex_lock(&fds->lock);
+	pthread_mutex_lock(&cache->lock);
 	users = --fd->users;
-	pthread_mutex_unlock(&fds->lock);
+	pthread_mutex_unlock(&cache->lock);
 	if (users > 0)
 		return;
 	bid_file_release(&fd->file);
 	free(fd);
 }
 
-void bid_fd_cache_free(struct bid_fd_cache *fds)
+void bid_fd_cache_free(struct bid_fd_cache *cache)
 {
 	struct bid_fd *fd;
 
-	if (!fds)
+	if (!cache)
 		return;
-	while ((fd = fds->ends.newer) != &fds->ends) {
-		unlist(fds, fd);
-		bid_fd_cache_put(fds, fd);
+	while ((fd = cache->ends.newer) != &cache->ends) {
+		remove_fd(cache, fd);
+		bid_fd_cache_put(cache, fd);
 	}
-	pthread_mutex_destroy(&fds->lock);
-	free(fds);
+	pthread_mutex_destroy(&cache->lock);
+	free(cache);
 }
 
 /* Give up @fd, unless another thread did. */
-static void give_up(struct bid_fd_cache *fds, struct bid_fd *fd)
+static void drop_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
 	bool listed;
 
-	pthread_mutex_lock(&fds->lock);
-	listed = find(fds, fd->number) == fd;
+	pthread_mutex_lock(&cache->lock);
+	listed = find_fd(cache, fd->number) == fd;
 	if (listed)
-		unlist(fds, fd);
-	pthread_mutex_unlock(&fds->lock);
+		remove_fd(cache, fd);
+	pthread_mutex_unlock(&cache->lock);
 	if (listed)
-		bid_fd_cache_put(fds, fd);
+		bid_fd_cache_put(cache, fd);
 }
 
-static struct rights rights_of(const struct stat *st)
+static struct access access_of(const struct stat *st)
 {
-	return (struct rights){ .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
+	return (struct access){ .mode = st->st_mode, .uid = st->st_uid, .gid = st->st_gid };
 }
 
-static void give(struct stat *st, const struct rights *rights)
+static void set_access(struct stat *st, const struct access *access)
 {
-	st->st_mode = rights->mode;
-	st->st_uid = rights->uid;
-	st->st_gid = rights->gid;
+	st->st_mode = access->mode;
+	st->st_uid = access->uid;
+	st->st_gid = access->gid;
 }
 
-/* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @rights are what was found then. */
-static int look(struct bid_fd_cache *fds, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
-		struct rights rights, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
+/* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @access are what was found then. */
+static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
+		    struct access access, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stamp now;
@@ -173,17 +173,17 @@ static int look(struct bid_fd_cache *fds, struct bid_store *store, struct bid_fd
 	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
 		return -ENOENT;
 	if (!same) {
-		rights = rights_of(&file.st);
+		access = access_of(&file.st);
 		now = bid_stamp_take(&file.st);
 		r = bid_store_recheck(store, request, &file);
 		if (r < 0)
 			return r;
-		pthread_mutex_lock(&fds->lock);
+		pthread_mutex_lock(&cache->lock);
 		fd->stamp = now;
-		fd->rights = rights;
-		pthread_mutex_unlock(&fds->lock);
+		fd->access = access;
+		pthread_mutex_unlock(&cache->lock);
 	}
-	give(&file.st, &rights);
+	set_access(&file.st, &access);
 	if (ret_stat)
 		*ret_stat = file.st;
 	if (ret_same)
@@ -191,29 +191,29 @@ static int look(struct bid_fd_cache *fds, struct bid_store *store, struct bid_fd
 	return 0;
 }
 
-struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *fds, struct bid_store *store, uint64_t number,
+struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
 				const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stamp stamp;
-	struct rights rights = { 0 };
+	struct access access = { 0 };
 	struct bid_fd *fd;
 
-	pthread_mutex_lock(&fds->lock);
-	fd = find(fds, number);
+	pthread_mutex_lock(&cache->lock);
+	fd = find_fd(cache, number);
 	if (fd) {
 		fd->users++;
-		unchain(fd);
-		make_newest(fds, fd);
+		remove_from_order(fd);
+		make_newest(cache, fd);
 		stamp = fd->stamp;
-		rights = fd->rights;
+		access = fd->access;
 	}
-	pthread_mutex_unlock(&fds->lock);
+	pthread_mutex_unlock(&cache->lock);
 	if (!fd)
 		return NULL;
-	if (look(fds, store, fd, &stamp, rights, request, ret_stat, ret_same) == 0)
+	if (check_fd(cache, store, fd, &stamp, access, request, ret_stat, ret_same) == 0)
 		return fd;
-	give_up(fds, fd);
-	bid_fd_cache_put(fds, fd);
+	drop_fd(cache, fd);
+	bid_fd_cache_put(cache, fd);
 	return NULL;
 }
 
@@ -230,77 +230,77 @@ static bool is_like(const struct bid_fd *fd, const struct stat *st)
 	       own->st_mtim.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-void bid_fd_cache_drop_other(struct bid_fd_cache *fds, uint64_t number, const struct stat *st, bool made)
+void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st, bool made)
 {
 	struct bid_fd *fd;
 
-	pthread_mutex_lock(&fds->lock);
-	fd = find(fds, number);
+	pthread_mutex_lock(&cache->lock);
+	fd = find_fd(cache, number);
 	if (fd && (is_of(fd, st) || (made && is_like(fd, st))))
 		fd = NULL;
 	if (fd)
-		unlist(fds, fd);
-	pthread_mutex_unlock(&fds->lock);
+		remove_fd(cache, fd);
+	pthread_mutex_unlock(&cache->lock);
 	if (fd)
-		bid_fd_cache_put(fds, fd);
+		bid_fd_cache_put(cache, fd);
 }
 
-void bid_fd_cache_set_access(struct bid_fd_cache *fds, uint64_t number, const struct stat *st)
+void bid_fd_cache_set_access(struct bid_fd_cache *cache, uint64_t number, const struct stat *st)
 {
 	struct bid_fd *fd;
 
-	pthread_mutex_lock(&fds->lock);
-	fd = find(fds, number);
+	pthread_mutex_lock(&cache->lock);
+	fd = find_fd(cache, number);
 	if (fd)
-		fd->rights = rights_of(st);
-	pthread_mutex_unlock(&fds->lock);
+		fd->access = access_of(st);
+	pthread_mutex_unlock(&cache->lock);
 }
 
-void bid_fd_cache_forget(struct bid_fd_cache *fds, uint64_t number)
+void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
 {
 	struct bid_fd *fd;
 	struct stat st;
 
-	pthread_mutex_lock(&fds->lock);
-	fd = find(fds, number);
+	pthread_mutex_lock(&cache->lock);
+	fd = find_fd(cache, number);
 	if (fd) {
 		fd->users++;
 		fd->last = false;
 	}
-	pthread_mutex_unlock(&fds->lock);
+	pthread_mutex_unlock(&cache->lock);
 	if (!fd)
 		return;
 	if (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0)
-		give_up(fds, fd);
-	bid_fd_cache_put(fds, fd);
+		drop_fd(cache, fd);
+	bid_fd_cache_put(cache, fd);
 }
 
 /* Put each of a list by "next", which is in no table any more. */
-static void put_all(struct bid_fd_cache *fds, struct bid_fd *gone)
+static void put_all(struct bid_fd_cache *cache, struct bid_fd *gone)
 {
 	while (gone) {
 		struct bid_fd *next = gone->next;
 
-		bid_fd_cache_put(fds, gone);
+		bid_fd_cache_put(cache, gone);
 		gone = next;
 	}
 }
 
-int bid_fd_cache_drop(struct bid_fd_cache *fds, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
+int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
 {
 	int64_t used_s = bid_clock_s() - IDLE_S;
 	struct bid_fd *gone = NULL, *newer;
 	int held = -1;
 
-	pthread_mutex_lock(&fds->lock);
-	for (struct bid_fd *fd = fds->ends.newer; fd != &fds->ends; fd = newer) {
+	pthread_mutex_lock(&cache->lock);
+	for (struct bid_fd *fd = cache->ends.newer; fd != &cache->ends; fd = newer) {
 		newer = fd->newer;
 		if (st ? !is_of(fd, st) : fd->used_s > used_s)
 			continue;
 		if (fd->users > 1)
 			continue;
 		if (!is_held(user, fd->number)) {
-			unlist(fds, fd);
+			remove_fd(cache, fd);
 			fd->next = gone;
 			gone = fd;
 		} else if (st) {
@@ -308,45 +308,45 @@ int bid_fd_cache_drop(struct bid_fd_cache *fds, const struct stat *st, bool (*is
 			held = held < 0 ? fcntl(fd->file.fd, F_DUPFD_CLOEXEC, 3) : held;
 		}
 	}
-	pthread_mutex_unlock(&fds->lock);
-	put_all(fds, gone);
+	pthread_mutex_unlock(&cache->lock);
+	put_all(cache, gone);
 	return held;
 }
 
-bool bid_fd_cache_drop_memory(struct bid_fd_cache *fds)
+bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache)
 {
 	struct bid_fd *gone = NULL, *newer;
 	bool any;
 
-	pthread_mutex_lock(&fds->lock);
-	for (struct bid_fd *fd = fds->ends.newer; fd != &fds->ends; fd = newer) {
+	pthread_mutex_lock(&cache->lock);
+	for (struct bid_fd *fd = cache->ends.newer; fd != &cache->ends; fd = newer) {
 		newer = fd->newer;
 		if (fd->users > 1 || fd->file.kind != BID_KIND_SECTION || fd->file.st.st_nlink > 0)
 			continue;
-		unlist(fds, fd);
+		remove_fd(cache, fd);
 		fd->next = gone;
 		gone = fd;
 	}
-	pthread_mutex_unlock(&fds->lock);
+	pthread_mutex_unlock(&cache->lock);
 	any = gone;
-	put_all(fds, gone);
+	put_all(cache, gone);
 	return any;
 }
 
 /* The one to be given up for another: the oldest that can be opened again, or if there is none, the oldest. */
-static struct bid_fd *oldest_of(struct bid_fd_cache *fds)
+static struct bid_fd *next_victim(struct bid_fd_cache *cache)
 {
-	for (unsigned i = 0; i < fds->n && fds->ends.newer->last; i++) {
-		struct bid_fd *last = fds->ends.newer;
+	for (unsigned i = 0; i < cache->n && cache->ends.newer->last; i++) {
+		struct bid_fd *last = cache->ends.newer;
 
-		unchain(last);
-		make_newest(fds, last);
+		remove_from_order(last);
+		make_newest(cache, last);
 	}
-	return fds->ends.newer;
+	return cache->ends.newer;
 }
 
 /* Open the file of the descriptor @fd anew. */
-static int open_again(int fd, int flags)
+static int reopen(int fd, int flags)
 {
 	char path[BID_FD_PATH_MAX];
 	int again = open(bid_fd_path(fd, path), flags | O_CLOEXEC);
@@ -354,11 +354,11 @@ static int open_again(int fd, int flags)
 	return again < 0 ? -errno : again;
 }
 
-struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *fds, uint64_t number, struct bid_file *file)
+struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, struct bid_file *file)
 {
 	bool by_path = file->kind == BID_KIND_PROBES && file->st.st_nlink > 0;
 	struct bid_fd *fd = calloc(1, sizeof(*fd)), *replaced, *oldest = NULL;
-	int kept = by_path ? open_again(file->fd, O_PATH) : file->fd;
+	int kept = by_path ? reopen(file->fd, O_PATH) : file->fd;
 
 	if (!fd || kept < 0) {
 		if (by_path)
@@ -373,28 +373,28 @@ struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *fds, uint64_t number, stru
 	fd->file.fd = kept;
 	fd->by_path = by_path;
 	fd->stamp = bid_stamp_take(&file->st);
-	fd->rights = rights_of(&file->st);
+	fd->access = access_of(&file->st);
 	if (!by_path)
 		file->fd = -1;
 	fd->users = 2; /* the table, and the caller */
 
-	pthread_mutex_lock(&fds->lock);
-	replaced = find(fds, number);
+	pthread_mutex_lock(&cache->lock);
+	replaced = find_fd(cache, number);
 	if (replaced)
-		unlist(fds, replaced);
-	if (fds->n >= fds->max) {
-		oldest = oldest_of(fds);
-		unlist(fds, oldest);
+		remove_fd(cache, replaced);
+	if (cache->n >= cache->max) {
+		oldest = next_victim(cache);
+		remove_fd(cache, oldest);
 	}
-	fd->next = *bucket_of(fds, number);
-	*bucket_of(fds, number) = fd;
-	make_newest(fds, fd);
-	fds->n++;
-	pthread_mutex_unlock(&fds->lock);
+	fd->next = *bucket_of(cache, number);
+	*bucket_of(cache, number) = fd;
+	make_newest(cache, fd);
+	cache->n++;
+	pthread_mutex_unlock(&cache->lock);
 	if (replaced)
-		bid_fd_cache_put(fds, replaced);
+		bid_fd_cache_put(cache, replaced);
 	if (oldest)
-		bid_fd_cache_put(fds, oldest);
+		bid_fd_cache_put(cache, oldest);
 	return fd;
 }
 
@@ -410,7 +410,7 @@ int bid_fd_open(const struct bid_fd *fd, int *ret_own)
 	*ret_own = -1;
 	if (!fd->by_path)
 		return fd->file.fd;
-	own = open_again(fd->file.fd, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own = reopen(fd->file.fd, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (own >= 0)
 		*ret_own = own;
 	return own;
