@@ -15,7 +15,7 @@
 #include "vfs/ratelimit.h"
 #include "vfs/tree.h"
 #include "vfs/unlinked.h"
-#include "write/staged.h"
+#include "write/tmpfile.h"
 
 struct bid_backings;
 struct bid_sandbox;
@@ -35,8 +35,8 @@ struct bid_listed {
 };
 
 /*
- * Lock order: a thread that holds the lock of @backings or of @fd_cache may take that of @inodes. The other locks are leaves, and no
- * lock is held while a function of the store or the broker runs.
+ * Lock order: a thread that holds the lock of @backings or of @fd_cache may take that of @inodes. The other locks are leaves,
+ * and no lock is held while a function of the store or the broker runs.
  */
 struct bid_fs {
 	const struct bid_options *options; /* borrowed */
@@ -49,7 +49,7 @@ struct bid_fs {
 	struct bid_inodes *inodes; /* owned; has its own lock */
 	struct bid_ratelimit ratelimit; /* of misses, by user; has its own lock */
 	struct bid_fd_cache *fd_cache; /* owned; has its own lock */
-	struct bid_staging *staging; /* owned; has its own lock */
+	struct bid_tmpfiles *tmpfiles; /* owned; has its own lock */
 	bool writable; /* the store is, and nobody said "ro" */
 	struct bid_backings *backings; /* owned; has its own lock, which is also that of the files' attachments */
 	enum bid_mode mode; /* written once, when the kernel says hello */

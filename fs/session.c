@@ -268,7 +268,7 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 	const char *obstacle = fs->options->passthrough == BID_PASSTHROUGH_ON ? bid_mode_obstacle() : NULL;
 	int status = BID_EXIT_MOUNT;
 
-	fs->tree.staging = fs->staging;
+	fs->tree.tmpfiles = fs->tmpfiles;
 	/* what can be known now is told now: the daemon has no terminal */
 	if (obstacle) {
 		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);
@@ -337,7 +337,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(drop_attachment, &fs->inodes) == 0 && bid_fd_cache_new(max_kept, &fs->fd_cache) == 0 &&
-		 bid_staging_new(&fs->staging) == 0 && bid_backings_new(max_kept, &fs->backings) == 0 &&
+		 bid_tmpfiles_new(&fs->tmpfiles) == 0 && bid_backings_new(max_kept, &fs->backings) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
 		status = mount_and_serve(&session, &args);
 	else
@@ -345,7 +345,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 
 	bid_servers_free(session.servers);
 	bid_sandbox_free(fs->sandbox);
-	bid_staging_free(fs->staging);
+	bid_tmpfiles_free(fs->tmpfiles);
 	bid_fd_cache_free(fs->fd_cache);
 	bid_inodes_free(fs->inodes);
 	bid_backings_free(fs->backings);

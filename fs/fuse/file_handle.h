@@ -8,13 +8,13 @@
 #include <stdint.h>
 
 struct bid_backing;
-struct bid_staged;
+struct bid_tmpfile;
 
 /* One open file. */
 struct bid_file_handle {
 	struct bid_backing *backing; /* as part of which it counts as open; NULL if as none */
 	bool by_kernel; /* read by the kernel: passthrough */
-	struct bid_staged *staged; /* the temporary file that it is of; a use of it; NULL if of none */
+	struct bid_tmpfile *tmpfile; /* the temporary file that it is of; a use of it; NULL if of none */
 	int fd; /* else read from here, or -1; owned */
 	char *text; /* or from here, as it was when the file was opened; owned */
 	size_t size;

@@ -52,10 +52,10 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 
 /*
- * ops_open.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's. @staged
- * is the temporary file that it is, or NULL. Returns 0, or an error that was answered: nothing is open then.
+ * ops_open.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's.
+ * @tmpfile is the temporary file that it is, or NULL. Returns 0, or an error that was answered: nothing is open then.
  */
-int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_staged *staged, int fd, struct fuse_file_info *fi);
+int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi);
 
 /* init.c: when the kernel says hello */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);

@@ -136,10 +136,10 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_staged *staged = NULL;
+	struct bid_tmpfile *tmpfile = NULL;
 	struct bid_id id;
 	bool placeholder = parent && is_placeholder(&parent->node, name, mode, &id);
-	char buf[BID_STAGING_DIR];
+	char buf[BID_TMPFILES_DIR];
 	struct bid_node node;
 	bid_auto_fd int fd = -1;
 	int r = placeholder ? 0 : parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
@@ -163,19 +163,19 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		r = -EPERM;
 	if (r == 0) {
 		bid_publish_sweep(fs);
-		r = bid_staging_begin(fs->staging, fs->store, &id, bid_staging_dir(&parent->node, buf), name, &staged);
+		r = bid_tmpfiles_begin(fs->tmpfiles, fs->store, &id, bid_tmpfiles_dir(&parent->node, buf), name, &tmpfile);
 	}
-	if (r == 0 && fchmod(bid_stage_fd(staged->stage), mode & bid_staged_mode(fs)) < 0)
+	if (r == 0 && fchmod(bid_stage_fd(tmpfile->stage), mode & bid_tmpfile_mode(fs)) < 0)
 		r = -errno;
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		node = (struct bid_node){ .type = BID_NODE_STAGED, .id = id, .serial = staged->serial };
-		r = bid_reply_created(req, &node, staged, bid_stage_fd(staged->stage), fi);
+		node = (struct bid_node){ .type = BID_NODE_TMPFILE, .id = id, .serial = tmpfile->serial };
+		r = bid_reply_created(req, &node, tmpfile, bid_stage_fd(tmpfile->stage), fi);
 	}
-	if (r < 0 && staged)
-		bid_staged_unname(fs->staging, staged);
-	bid_staged_put(fs->staging, staged);
+	if (r < 0 && tmpfile)
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
 /* Answer with the file @name of the copy @to. */
@@ -234,37 +234,37 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request re
 	bid_file_release(&file);
 }
 
-/* Give @staged the final name @name in the directory @to. As bid_publish_as(). */
-static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_staged *staged, struct bid_request *ret_request)
+/* Give @tmpfile the final name @name in the directory @to. As bid_publish_as(). */
+static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile, struct bid_request *ret_request)
 {
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct bid_id id;
 	int r = parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
 
-	return r < 0 ? r : bid_publish_as(fs, staged, &id, bid_node_path(&parent->node), name, ret_request);
+	return r < 0 ? r : bid_publish_as(fs, tmpfile, &id, bid_node_path(&parent->node), name, ret_request);
 }
 
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_staged *staged = NULL;
+	struct bid_tmpfile *tmpfile = NULL;
 	struct bid_request request;
 	int r = -ESTALE;
 
-	if (inode && inode->node.type == BID_NODE_STAGED)
-		staged = bid_staging_get(fs->staging, inode->node.serial);
+	if (inode && inode->node.type == BID_NODE_TMPFILE)
+		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
 	else if (inode)
 		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
-	if (staged)
-		r = place(fs, to, name, staged, &request);
+	if (tmpfile)
+		r = place(fs, to, name, tmpfile, &request);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else if (request.kind == BID_KIND_NONE)
 		reply_copied(req, to, name);
 	else
 		reply_published(req, to, request);
-	bid_staged_put(fs->staging, staged);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
 /* A temporary file gets its final name. A program moves anything else by copying, as from one file system to another. */
@@ -272,17 +272,17 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
-	char buf[BID_STAGING_DIR];
-	struct bid_staged *staged = from ? bid_staging_find(fs->staging, bid_staging_dir(&from->node, buf), name) : NULL;
+	char buf[BID_TMPFILES_DIR];
+	struct bid_tmpfile *tmpfile = from ? bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&from->node, buf), name) : NULL;
 	/* the kernel has seen that there is nothing yet that would be replaced */
 	bool known = !(flags & ~RENAME_NOREPLACE);
 	struct bid_request request;
 	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;
 
-	if (staged && known)
-		r = place(fs, to, new_name, staged, &request);
+	if (tmpfile && known)
+		r = place(fs, to, new_name, tmpfile, &request);
 	if (r == 0)
-		bid_staged_unname(fs->staging, staged);
-	bid_staged_put(fs->staging, staged);
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	fuse_reply_err(req, -r);
 }

@@ -99,23 +99,23 @@ static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_in
 }
 
 /* Answer with the file @name that is being written in @dir, if there is one. */
-static bool lookup_staged(fuse_req_t req, const struct bid_node *dir, const char *name)
+static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	char buf[BID_STAGING_DIR];
-	struct bid_staged *staged = fs->writable ? bid_staging_find(fs->staging, bid_staging_dir(dir, buf), name) : NULL;
-	struct bid_node node = { .type = BID_NODE_STAGED };
+	char buf[BID_TMPFILES_DIR];
+	struct bid_tmpfile *tmpfile = fs->writable ? bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(dir, buf), name) : NULL;
+	struct bid_node node = { .type = BID_NODE_TMPFILE };
 	struct stat st;
 
-	if (!staged)
+	if (!tmpfile)
 		return false;
-	node.id = staged->id;
-	node.serial = staged->serial;
-	if (fstat(bid_stage_fd(staged->stage), &st) < 0)
+	node.id = tmpfile->id;
+	node.serial = tmpfile->serial;
+	if (fstat(bid_stage_fd(tmpfile->stage), &st) < 0)
 		fuse_reply_err(req, errno);
 	else
 		bid_reply_node(req, &node, &(struct bid_found){ .st = st });
-	bid_staged_put(fs->staging, staged);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	return true;
 }
 
@@ -217,7 +217,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fuse_reply_err(req, ENAMETOOLONG);
 		return;
 	}
-	if (inode && lookup_staged(req, &inode->node, name))
+	if (inode && lookup_tmpfile(req, &inode->node, name))
 		return;
 	if (by_handle)
 		r = lookup_handle(fs, parent, inode, up, &child);
@@ -267,19 +267,19 @@ static void getattr_kcore_file(fuse_req_t req, const struct bid_inode *inode)
 	fuse_reply_attr(req, &attr, BID_STALE);
 }
 
-static void getattr_staged(fuse_req_t req, const struct bid_inode *inode)
+static void getattr_tmpfile(fuse_req_t req, const struct bid_inode *inode)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
 	struct stat st, attr;
 
-	if (!staged || fstat(bid_stage_fd(staged->stage), &st) < 0) {
+	if (!tmpfile || fstat(bid_stage_fd(tmpfile->stage), &st) < 0) {
 		fuse_reply_err(req, ESTALE);
 	} else {
 		attr = bid_attr_of_file(fs, inode, &st);
 		fuse_reply_attr(req, &attr, bid_attr_timeout(fs, &inode->node));
 	}
-	bid_staged_put(fs->staging, staged);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
 void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
@@ -295,8 +295,8 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	if (inode->node.type == BID_NODE_STAGED) {
-		getattr_staged(req, inode);
+	if (inode->node.type == BID_NODE_TMPFILE) {
+		getattr_tmpfile(req, inode);
 		return;
 	}
 	if (inode->node.type == BID_NODE_KCORE_FILE) {

@@ -18,7 +18,7 @@
 
 static void handle_free(struct bid_fs *fs, struct bid_file_handle *handle)
 {
-	bid_staged_put(fs->staging, handle->staged);
+	bid_tmpfile_put(fs->tmpfiles, handle->tmpfile);
 	bid_close(handle->fd);
 	free(handle->text);
 	free(handle);
@@ -35,22 +35,22 @@ static bool is_for_writing(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* @handle is a handle of @staged. The kernel sends FLUSH for one that writes. */
-static void hold_staged(fuse_req_t req, struct bid_file_handle *handle, struct bid_staged *staged, struct fuse_file_info *fi)
+/* @handle is a handle of @tmpfile. The kernel sends FLUSH for one that writes. */
+static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct bid_tmpfile *tmpfile, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
-	handle->staged = bid_staged_ref(fs->staging, staged);
+	handle->tmpfile = bid_tmpfile_ref(fs->tmpfiles, tmpfile);
 	if (is_for_writing(fi))
-		bid_staged_open(fs->staging, staged, fuse_req_ctx(req)->pid);
+		bid_tmpfile_open(fs->tmpfiles, tmpfile, fuse_req_ctx(req)->pid);
 	fi->noflush = !is_for_writing(fi);
 }
 
 /* The kernel does not know @handle, so that it will not release it. */
 static void drop_handle(struct bid_fs *fs, struct bid_file_handle *handle, const struct fuse_file_info *fi)
 {
-	if (handle->staged && is_for_writing(fi))
-		bid_staged_close(fs->staging, handle->staged);
+	if (handle->tmpfile && is_for_writing(fi))
+		bid_tmpfile_close(fs->tmpfiles, handle->tmpfile);
 	release_backing(handle);
 	handle_free(fs, handle);
 }
@@ -88,7 +88,7 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
  */
 static bool is_writable(const struct bid_node *node)
 {
-	return node->type == BID_NODE_STAGED || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
+	return node->type == BID_NODE_TMPFILE || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
 }
 
 /*
@@ -146,7 +146,7 @@ static void open_file(fuse_req_t req, const struct bid_inode *inode, int fd, con
 	reply_open(req, handle, fi);
 }
 
-int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_staged *staged, int fd, struct fuse_file_info *fi)
+int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode inode = { .node = *node };
@@ -168,8 +168,8 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_st
 		return r;
 	}
 	fi->noflush = 1;
-	if (staged)
-		hold_staged(req, handle, staged, fi);
+	if (tmpfile)
+		hold_tmpfile(req, handle, tmpfile, fi);
 	fi->fh = (uintptr_t)handle;
 	r = fuse_reply_create(req, &entry, fi);
 	if (r != -ENOENT)
@@ -287,23 +287,23 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 		bid_find_or_fetch(req, &pending, answer_open);
 }
 
-static void open_staged(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
+static void open_tmpfile(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_staged *staged = bid_staging_get(fs->staging, inode->node.serial);
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
 	struct bid_file_handle *handle;
 	struct stat st;
 	int r = -ESTALE;
 
-	if (staged && fstat(bid_stage_fd(staged->stage), &st) == 0)
-		r = make_handle(req, inode, bid_stage_fd(staged->stage), &st, fi, &handle);
+	if (tmpfile && fstat(bid_stage_fd(tmpfile->stage), &st) == 0)
+		r = make_handle(req, inode, bid_stage_fd(tmpfile->stage), &st, fi, &handle);
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		hold_staged(req, handle, staged, fi);
+		hold_tmpfile(req, handle, tmpfile, fi);
 		reply_open(req, handle, fi);
 	}
-	bid_staged_put(fs->staging, staged);
+	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
 static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -329,8 +329,8 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 		fuse_reply_err(req, ENOSYS); /* tells the kernel never to ask again */
 	else if (is_for_writing(fi) && !is_writable(&inode->node))
 		fuse_reply_err(req, EPERM);
-	else if (inode->node.type == BID_NODE_STAGED)
-		open_staged(req, inode, fi);
+	else if (inode->node.type == BID_NODE_TMPFILE)
+		open_tmpfile(req, inode, fi);
 	else if (inode->node.type == BID_NODE_FILE)
 		open_artifact(req, inode, fi);
 	else if (inode->node.type == BID_NODE_KCORE_FILE)
@@ -346,8 +346,8 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 
 	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
 	if (handle) {
-		if (handle->staged && is_for_writing(fi) && bid_staged_close(fs->staging, handle->staged))
-			bid_publish_release(fs, handle->staged);
+		if (handle->tmpfile && is_for_writing(fi) && bid_tmpfile_close(fs->tmpfiles, handle->tmpfile))
+			bid_publish_release(fs, handle->tmpfile);
 		release_backing(handle);
 		handle_free(fs, handle);
 	}

@@ -44,8 +44,8 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 	struct bid_file_handle *handle = bid_file_handle_of(fi);
 	int r = -EPERM;
 
-	if (handle && handle->staged)
-		r = bid_stage_write(handle->staged->stage, data, size, offset);
+	if (handle && handle->tmpfile)
+		r = bid_stage_write(handle->tmpfile->stage, data, size, offset);
 	else if (!inode)
 		r = -ESTALE;
 	else if (is_probes(&inode->node))
@@ -77,17 +77,17 @@ static int set_file(int fd, const struct stat *wanted, int to_set, mode_t modes)
 }
 
 /* Once it is published only its times are changed. */
-static int set_staged(const struct bid_fs *fs, const struct bid_staged *staged, const struct stat *wanted, int to_set)
+static int set_tmpfile(const struct bid_fs *fs, const struct bid_tmpfile *tmpfile, const struct stat *wanted, int to_set)
 {
 	int r;
 
 	if (!(to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE)))
-		return set_file(bid_stage_fd(staged->stage), wanted, to_set, 0);
-	r = bid_stage_lock(staged->stage);
+		return set_file(bid_stage_fd(tmpfile->stage), wanted, to_set, 0);
+	r = bid_stage_lock(tmpfile->stage);
 	if (r < 0)
 		return r;
-	r = set_file(bid_stage_fd(staged->stage), wanted, to_set, bid_staged_mode(fs));
-	bid_stage_unlock(staged->stage);
+	r = set_file(bid_stage_fd(tmpfile->stage), wanted, to_set, bid_tmpfile_mode(fs));
+	bid_stage_unlock(tmpfile->stage);
 	return r;
 }
 
@@ -108,7 +108,7 @@ static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
 static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *attr, int to_set)
 {
 	struct bid_request request = bid_node_request(&inode->node);
-	mode_t modes = bid_staged_mode(fs) & (request.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
+	mode_t modes = bid_tmpfile_mode(fs) & (request.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
 	struct bid_file file = BID_FILE_NONE;
 	struct stat wanted = *attr;
 	int r;
@@ -138,16 +138,16 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_staged *staged;
+	struct bid_tmpfile *tmpfile;
 	bid_auto_fd int fd = -1;
 	int r = 0;
 
 	if (!inode) {
 		r = -ESTALE;
-	} else if (inode->node.type == BID_NODE_STAGED) {
-		staged = bid_staging_get(fs->staging, inode->node.serial);
-		r = staged ? set_staged(fs, staged, wanted, to_set) : -ESTALE;
-		bid_staged_put(fs->staging, staged);
+	} else if (inode->node.type == BID_NODE_TMPFILE) {
+		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
+		r = tmpfile ? set_tmpfile(fs, tmpfile, wanted, to_set) : -ESTALE;
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	} else if (is_probes(&inode->node)) {
 		/* those that were made in memory are perf's to write anew */
 		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0,
@@ -219,8 +219,8 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
-	char buf[BID_STAGING_DIR];
-	struct bid_staged *staged;
+	char buf[BID_TMPFILES_DIR];
+	struct bid_tmpfile *tmpfile;
 	struct bid_node node = { 0 };
 	int r;
 
@@ -228,10 +228,10 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	staged = bid_staging_find(fs->staging, bid_staging_dir(&parent->node, buf), name);
-	if (staged) {
-		r = bid_publish_unlink(fs, staged);
-		bid_staged_put(fs->staging, staged);
+	tmpfile = bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&parent->node, buf), name);
+	if (tmpfile) {
+		r = bid_publish_unlink(fs, tmpfile);
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
 		/* a link may have come behind tar's placeholder for it */
 		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FAN) {
 			fuse_reply_err(req, -r);
@@ -248,7 +248,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	else if (r == 0)
 		r = -EPERM;
 	bid_node_release(&node);
-	fuse_reply_err(req, (r == -EINVAL || r == -ENOENT) ? (staged ? 0 : ENOENT) : -r);
+	fuse_reply_err(req, (r == -EINVAL || r == -ENOENT) ? (tmpfile ? 0 : ENOENT) : -r);
 }
 
 void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
@@ -268,12 +268,12 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 		r = -EPERM;
 	} else if (r == 0) {
 		snprintf(path, sizeof(path), "%s", bid_node_path(&node));
-		r = bid_staging_has_in(fs->staging, path, !bid_tree_is_temporary(path)) ? -ENOTEMPTY
-											: bid_store_rmdir(fs->store, path);
+		r = bid_tmpfiles_has_in(fs->tmpfiles, path, !bid_tree_is_temporary(path)) ? -ENOTEMPTY
+											  : bid_store_rmdir(fs->store, path);
 	}
 	/* temporary names in "<path>/ID" are not listed, so that nobody could empty the directory of them */
 	if (r == 0) {
-		bid_staging_unname_in(fs->staging, path);
+		bid_tmpfiles_unname_in(fs->tmpfiles, path);
 		bid_inodes_remove(fs->inodes, &node);
 	}
 	bid_node_release(&node);
@@ -288,8 +288,8 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	/* in no_open mode nothing is written: not to be asked again */
 	if (bid_fs_of(req)->mode == BID_MODE_NO_OPEN)
 		r = -ENOSYS;
-	else if (handle && handle->staged)
-		r = bid_publish_flush(bid_fs_of(req), handle->staged, fuse_req_ctx(req)->pid);
+	else if (handle && handle->tmpfile)
+		r = bid_publish_flush(bid_fs_of(req), handle->tmpfile, fuse_req_ctx(req)->pid);
 	fuse_reply_err(req, -r);
 }
 
@@ -298,7 +298,7 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
 	struct bid_file_handle *handle = bid_file_handle_of(fi);
 	int r = 0;
 
-	if (handle && handle->staged && fsync(bid_stage_fd(handle->staged->stage)) < 0)
+	if (handle && handle->tmpfile && fsync(bid_stage_fd(handle->tmpfile->stage)) < 0)
 		r = -errno;
 	fuse_reply_err(req, -r);
 }

@@ -84,7 +84,7 @@ struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *in
 	struct stat attr = *st;
 
 	attr.st_ino = inode->number;
-	if (inode->node.type == BID_NODE_STAGED) {
+	if (inode->node.type == BID_NODE_TMPFILE) {
 		attr.st_mode = S_IFREG | (st->st_mode & 0777);
 	} else {
 		attr.st_mode = S_IFREG | (st->st_mode & (FILE_MODE | writable));
@@ -115,7 +115,7 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:
 	case BID_NODE_MODULES:
-	case BID_NODE_STAGED:
+	case BID_NODE_TMPFILE:
 		return 0; /* it is made anew whenever it is looked at */
 	default:
 		return BID_STALE;
@@ -127,7 +127,7 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	double timeout = entry_timeout(fs, node);
 
 	/* but for its name, what is being written is changed through the kernel alone */
-	if (node->type == BID_NODE_STAGED)
+	if (node->type == BID_NODE_TMPFILE)
 		return BID_STALE;
 	/* its size takes all that is known of the id: not again for the stat(2) or read(2) that the name was looked up for */
 	if (node->type == BID_NODE_INFO)

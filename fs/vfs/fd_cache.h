@@ -21,8 +21,8 @@ void bid_fd_cache_free(struct bid_fd_cache *cache);
 /*
  * The descriptor kept for the inode @number, which is that of @request; NULL if there is none. If its file was changed since it
  * was checked, or lost its name, it is checked again, and given up if it is not the artifact any more. The caller gives it back
- * with bid_fd_cache_put(). @ret_stat may be NULL; so may @ret_same: is it unchanged since it was asked for last? With NULL both are left
- * as they were. May block on disk.
+ * with bid_fd_cache_put(). @ret_stat may be NULL; so may @ret_same: is it unchanged since it was asked for last? With NULL both
+ * are left as they were. May block on disk.
  */
 struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
 				const struct bid_request *request, struct stat *ret_stat, bool *ret_same);

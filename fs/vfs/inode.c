@@ -16,7 +16,7 @@ enum {
 	ATTEMPTS = 4096, /* inodes of one name that the kernel holds at a time */
 };
 
-_Static_assert(BID_NODE_STAGED < 32 && BID_KIND_END <= 1 << KIND_BITS, "type and kind fit into 8 bits");
+_Static_assert(BID_NODE_TMPFILE < 32 && BID_KIND_END <= 1 << KIND_BITS, "type and kind fit into 8 bits");
 
 struct inode {
 	struct inode *next; /* in its bucket; owned by the table */

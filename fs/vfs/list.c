@@ -11,7 +11,7 @@
 #include "vfs/kcore.h"
 #include "vfs/names.h"
 #include "vfs/tree.h"
-#include "write/staged.h"
+#include "write/tmpfile.h"
 
 struct listing {
 	const struct bid_tree *tree;
@@ -77,12 +77,12 @@ static int emit_entry(void *user, const char *name, enum bid_entry entry)
 	return emit(listing, name);
 }
 
-static int emit_staged(void *user, const struct bid_staged *staged)
+static int emit_tmpfile(void *user, const struct bid_tmpfile *tmpfile)
 {
 	const struct listing *listing = user;
-	struct bid_node node = { .type = BID_NODE_STAGED, .id = staged->id, .serial = staged->serial };
+	struct bid_node node = { .type = BID_NODE_TMPFILE, .id = tmpfile->id, .serial = tmpfile->serial };
 
-	return listing->fn(listing->user, staged->name, &node);
+	return listing->fn(listing->user, tmpfile->name, &node);
 }
 
 static int list_path(const struct listing *listing)
@@ -96,8 +96,8 @@ static int list_path(const struct listing *listing)
 				r = emit(listing, bid_names_fixed[i].name);
 	if (r == 0)
 		r = bid_store_each_entry(listing->tree->store, path, emit_entry, (void *)listing);
-	if (r == 0 && listing->tree->staging && bid_tree_is_temporary(path))
-		r = bid_staging_each_in(listing->tree->staging, path, emit_staged, (void *)listing);
+	if (r == 0 && listing->tree->tmpfiles && bid_tree_is_temporary(path))
+		r = bid_tmpfiles_each_in(listing->tree->tmpfiles, path, emit_tmpfile, (void *)listing);
 	return r == -ENOENT ? 0 : r;
 }
 

@@ -36,7 +36,7 @@ enum bid_node_type {
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,
-	BID_NODE_STAGED, /* being written: id of its directory, and serial */
+	BID_NODE_TMPFILE, /* being written: id of its directory, and serial */
 };
 
 /* What a name means. The fields that a type does not use are zero. */
@@ -47,8 +47,8 @@ struct bid_node {
 	struct bid_id id;
 	/*
 	 * Of status and metrics: each look at them is a node of its own, with a text that stays; 0 is the name. Of what is being
-	 * written: see staged.h. Of an artifact or a link of perf's, if not 0: which of the files, or texts, that have its name one
-	 * after the other.
+	 * written: see tmpfile.h. Of an artifact or a link of perf's, if not 0: which of the files, or texts, that have its name
+	 * one after the other.
 	 */
 	uint32_t serial;
 	char *path; /* relative to the store; owned, may be NULL for "" */

@@ -11,13 +11,13 @@
 
 #include "vfs/node.h"
 
-struct bid_staging;
+struct bid_tmpfiles;
 struct bid_unlinked;
 
 struct bid_tree {
 	struct bid_store *store; /* borrowed */
 	struct bid_unlinked *probes, *links; /* unlinked ones; borrowed; NULL if nothing is unlinked */
-	struct bid_staging *staging; /* borrowed; NULL if nothing is written */
+	struct bid_tmpfiles *tmpfiles; /* borrowed; NULL if nothing is written */
 	bool any_id; /* an id need not be stored to have a directory: there are sources */
 };
 

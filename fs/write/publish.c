@@ -12,7 +12,7 @@
 
 enum { ABANDONED_S = 3600 };
 
-mode_t bid_staged_mode(const struct bid_fs *fs)
+mode_t bid_tmpfile_mode(const struct bid_fs *fs)
 {
 	return fs->options->allow_other ? S_IRWXU : 0755;
 }
@@ -26,9 +26,9 @@ static bool is_final(const char *dir, const char *name)
 }
 
 /* Definitions are text, which takes the place of what readers find, as when perf writes them. */
-static int publish_probes(struct bid_fs *fs, struct bid_staged *staged, const struct bid_id *id, const char *dir)
+static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
 {
-	int from = bid_stage_fd(staged->stage), r;
+	int from = bid_stage_fd(tmpfile->stage), r;
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
@@ -46,25 +46,25 @@ static int publish_probes(struct bid_fs *fs, struct bid_staged *staged, const st
 	return r;
 }
 
-static int publish(struct bid_fs *fs, struct bid_staged *staged, const struct bid_request *request, const char *dir,
+static int publish(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_request *request, const char *dir,
 		   const char *name)
 {
 	if (bid_kcore_is_copy(dir))
-		return bid_stage_publish_kcore(staged->stage, dir, name);
+		return bid_stage_publish_kcore(tmpfile->stage, dir, name);
 	if (request->kind == BID_KIND_PROBES)
-		return publish_probes(fs, staged, &request->id, dir);
-	return bid_stage_publish(staged->stage, request, dir);
+		return publish_probes(fs, tmpfile, &request->id, dir);
+	return bid_stage_publish(tmpfile->stage, request, dir);
 }
 
-static void log_error(const struct bid_staged *staged, const char *dir, const char *name, int r)
+static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)
 {
 	if (r == -EBADMSG)
-		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(staged->stage), dir, name);
+		bid_warning("%s: refused as '%s/%s'", bid_stage_reason(tmpfile->stage), dir, name);
 	else
 		bid_warning("%s: cannot publish '%s/%s'", strerror(-r), dir, name);
 }
 
-int bid_publish_as(struct bid_fs *fs, struct bid_staged *staged, const struct bid_id *id, const char *dir, const char *name,
+int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir, const char *name,
 		   struct bid_request *ret_request)
 {
 	struct bid_request request = { .id = *id, .kind = bid_kcore_is_copy(dir) ? BID_KIND_NONE : bid_tree_kind(name) };
@@ -72,82 +72,83 @@ int bid_publish_as(struct bid_fs *fs, struct bid_staged *staged, const struct bi
 
 	if (!is_final(dir, name))
 		return -EXDEV;
-	r = publish(fs, staged, &request, dir, name);
+	r = publish(fs, tmpfile, &request, dir, name);
 	if (r < 0 && r != -ESTALE)
-		log_error(staged, dir, name, r);
+		log_error(tmpfile, dir, name, r);
 	if (r == 0)
 		*ret_request = request;
 	return r;
 }
 
-/* Publish @staged under its own name. -ESTALE if it has none any more. */
-static int publish_own(struct bid_fs *fs, struct bid_staged *staged)
+/* Publish @tmpfile under its own name. -ESTALE if it has none any more. */
+static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
-	struct bid_request request = { .id = staged->id, .kind = bid_tree_kind(staged->name) };
+	struct bid_request request = { .id = tmpfile->id, .kind = bid_tree_kind(tmpfile->name) };
 	int r = -ESTALE;
 
-	if (bid_staged_has_name(fs->staging, staged))
-		r = publish(fs, staged, &request, staged->dir, staged->name);
+	if (bid_tmpfile_has_name(fs->tmpfiles, tmpfile))
+		r = publish(fs, tmpfile, &request, tmpfile->dir, tmpfile->name);
 	if (r == 0)
-		bid_staged_unname(fs->staging, staged);
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	return r;
 }
 
-int bid_publish_flush(struct bid_fs *fs, struct bid_staged *staged, pid_t tid)
+int bid_publish_flush(struct bid_fs *fs, struct bid_tmpfile *tmpfile, pid_t tid)
 {
 	struct stat st;
 	int r;
 
-	if (!is_final(staged->dir, staged->name) || !bid_staged_is_writer(fs->staging, staged, tid))
+	if (!is_final(tmpfile->dir, tmpfile->name) || !bid_tmpfile_is_writer(fs->tmpfiles, tmpfile, tid))
 		return 0;
 	/* a shell closes the first descriptor of a redirection before anything is written */
-	if (fstat(bid_stage_fd(staged->stage), &st) < 0 || st.st_size == 0)
+	if (fstat(bid_stage_fd(tmpfile->stage), &st) < 0 || st.st_size == 0)
 		return 0;
-	r = publish_own(fs, staged);
+	r = publish_own(fs, tmpfile);
 	return r == -ESTALE ? 0 : r;
 }
 
-void bid_publish_release(struct bid_fs *fs, struct bid_staged *staged)
+void bid_publish_release(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
 	int r;
 
-	if (!is_final(staged->dir, staged->name))
+	if (!is_final(tmpfile->dir, tmpfile->name))
 		return;
-	r = publish_own(fs, staged);
+	r = publish_own(fs, tmpfile);
 	if (r < 0 && r != -ESTALE)
-		log_error(staged, staged->dir, staged->name, r);
-	bid_staged_unname(fs->staging, staged);
+		log_error(tmpfile, tmpfile->dir, tmpfile->name, r);
+	bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 }
 
-int bid_publish_unlink(struct bid_fs *fs, struct bid_staged *staged)
+int bid_publish_unlink(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
-	bool published = bid_stage_end(staged->stage) == -EPERM && is_final(staged->dir, staged->name);
+	bool published = bid_stage_end(tmpfile->stage) == -EPERM && is_final(tmpfile->dir, tmpfile->name);
 
-	bid_staged_unname(fs->staging, staged);
+	bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	return published ? -EEXIST : 0;
 }
 
 void bid_publish_sweep(struct bid_fs *fs)
 {
-	struct bid_staged *staged;
+	struct bid_tmpfile *tmpfile;
 
-	while ((staged = bid_staging_idle(fs->staging, ABANDONED_S))) {
-		bid_staged_unname(fs->staging, staged);
-		bid_staged_put(fs->staging, staged);
+	while ((tmpfile = bid_tmpfiles_idle(fs->tmpfiles, ABANDONED_S))) {
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	}
 }
 
 void bid_publish_end(struct bid_fs *fs, bool unmounted)
 {
-	struct bid_staged *staged;
+	struct bid_tmpfile *tmpfile;
 	struct stat st;
 
-	while ((staged = bid_staging_first(fs->staging))) {
+	while ((tmpfile = bid_tmpfiles_first(fs->tmpfiles))) {
 		if (unmounted)
-			bid_publish_release(fs, staged);
-		else if (is_final(staged->dir, staged->name) && fstat(bid_stage_fd(staged->stage), &st) == 0 && st.st_size > 0)
-			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", staged->dir, staged->name);
-		bid_staged_unname(fs->staging, staged);
-		bid_staged_put(fs->staging, staged);
+			bid_publish_release(fs, tmpfile);
+		else if (is_final(tmpfile->dir, tmpfile->name) && fstat(bid_stage_fd(tmpfile->stage), &st) == 0 && st.st_size > 0)
+			bid_warning("'%s/%s': not kept: it was open for writing when the daemon ended", tmpfile->dir,
+				    tmpfile->name);
+		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	}
 }

@@ -41,7 +41,7 @@ RULES = [
     (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
     (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
     (r"fs/vfs/inode\.c", "xxhash", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
-    (r"fs/vfs/.*|fs/write/staged\.[ch]", "", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
+    (r"fs/vfs/.*|fs/write/tmpfile\.[ch]", "", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
     (r"fs/sandbox/syscalls\.c", "seccomp", ["include/bid", "store/base", "fs/sandbox"]),
     (r"fs/sandbox/.*", "", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox"]),
     (r"fs/(fuse/last_response|status)\.c", "fuse jansson",

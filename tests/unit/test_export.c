@@ -118,7 +118,7 @@ static void test_number_without_an_id_finds_no_node_of_an_id(void **state)
 	const struct store_scene *scene = *state;
 	const struct bid_tree tree = { .store = scene->store };
 
-	for (enum bid_node_type type = BID_NODE_NONE; type <= BID_NODE_STAGED; type++) {
+	for (enum bid_node_type type = BID_NODE_NONE; type <= BID_NODE_TMPFILE; type++) {
 		for (enum bid_kind kind = BID_KIND_NONE; kind < BID_KIND_COUNT; kind++) {
 			struct bid_node node = { .type = type, .kind = kind }, found = { 0 };
 			bool is_one = kind == BID_KIND_NONE &&

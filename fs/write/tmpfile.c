@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "write/tmpfile.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include <bid/id.h>
+
+struct entry {
+	struct bid_tmpfile tmpfile; /* first: callers have a pointer to it */
+	unsigned users; /* the name is one; the lock protects this and all below */
+	bool named;
+	unsigned writers; /* handles that are open for writing */
+	pid_t writer; /* thread that opened the last of these */
+	time_t used; /* CLOCK_MONOTONIC, seconds */
+	TAILQ_ENTRY(entry) link;
+};
+
+struct bid_tmpfiles {
+	pthread_mutex_t lock;
+	uint32_t last; /* serial */
+	TAILQ_HEAD(, entry) entries; /* the latest first; few, as perf writes one after the other */
+};
+
+static struct entry *entry_of(struct bid_tmpfile *tmpfile)
+{
+	return (struct entry *)tmpfile;
+}
+
+int bid_tmpfiles_new(struct bid_tmpfiles **ret_tmpfiles)
+{
+	struct bid_tmpfiles *tmpfiles = calloc(1, sizeof(*tmpfiles));
+
+	if (!tmpfiles)
+		return -ENOMEM;
+	pthread_mutex_init(&tmpfiles->lock, NULL);
+	TAILQ_INIT(&tmpfiles->entries);
+	*ret_tmpfiles = tmpfiles;
+	return 0;
+}
+
+static void entry_free(struct entry *entry)
+{
+	bid_stage_free(entry->tmpfile.stage);
+	free(entry->tmpfile.dir);
+	free(entry->tmpfile.name);
+	free(entry);
+}
+
+void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles)
+{
+	struct entry *entry;
+
+	if (!tmpfiles)
+		return;
+	while ((entry = TAILQ_FIRST(&tmpfiles->entries))) {
+		TAILQ_REMOVE(&tmpfiles->entries, entry, link);
+		entry_free(entry);
+	}
+	pthread_mutex_destroy(&tmpfiles->lock);
+	free(tmpfiles);
+}
+
+static time_t now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return ts.tv_sec;
+}
+
+/* Find by name, with the lock held. */
+static struct entry *find(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name)
+{
+	struct entry *entry;
+
+	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
+	if (entry->named && strcmp(entry->tmpfile.name, name) == 0 && strcmp(entry->tmpfile.dir, dir) == 0)
+		return entry;
+	return NULL;
+}
+
+/* Add a user, with the lock held. @entry may be NULL. */
+static struct bid_tmpfile *use(struct entry *entry)
+{
+	if (!entry)
+		return NULL;
+	entry->users++;
+	entry->used = now();
+	return &entry->tmpfile;
+}
+
+int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, const struct bid_id *id, const char *dir,
+		       const char *name, struct bid_tmpfile **ret_tmpfile)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	int r;
+
+	if (!entry)
+		return -ENOMEM;
+	entry->tmpfile.id = *id;
+	entry->tmpfile.dir = strdup(dir);
+	entry->tmpfile.name = strdup(name);
+	entry->used = now();
+	entry->named = true;
+	entry->users = 2; /* the name, and the caller */
+	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_stage_new(store, &entry->tmpfile.stage) : -ENOMEM;
+	if (r < 0) {
+		entry_free(entry);
+		return r;
+	}
+	pthread_mutex_lock(&tmpfiles->lock);
+	if (find(tmpfiles, dir, name)) {
+		r = -EEXIST;
+	} else {
+		entry->tmpfile.serial = ++tmpfiles->last;
+		TAILQ_INSERT_HEAD(&tmpfiles->entries, entry, link);
+	}
+	pthread_mutex_unlock(&tmpfiles->lock);
+	if (r < 0) {
+		entry_free(entry);
+		return r;
+	}
+	*ret_tmpfile = &entry->tmpfile;
+	return 0;
+}
+
+struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t serial)
+{
+	struct bid_tmpfile *tmpfile;
+	struct entry *entry;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
+	if (entry->tmpfile.serial == serial)
+		break;
+	tmpfile = use(entry);
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return tmpfile;
+}
+
+struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name)
+{
+	struct bid_tmpfile *tmpfile;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	tmpfile = use(find(tmpfiles, dir, name));
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return tmpfile;
+}
+
+const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMPFILES_DIR])
+{
+	if (dir->type != BID_NODE_LINKS_FAN)
+		return bid_node_path(dir);
+	snprintf(buf, BID_TMPFILES_DIR, ".build-id/%02x", dir->fan);
+	return buf;
+}
+
+static struct bid_tmpfile *first(struct bid_tmpfiles *tmpfiles, time_t until, bool written)
+{
+	struct bid_tmpfile *tmpfile;
+	struct entry *entry;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
+	if (entry->named && entry->used <= until && (written || entry->writers == 0))
+		break;
+	tmpfile = use(entry);
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return tmpfile;
+}
+
+struct bid_tmpfile *bid_tmpfiles_idle(struct bid_tmpfiles *tmpfiles, unsigned seconds)
+{
+	return first(tmpfiles, now() - (time_t)seconds, false);
+}
+
+struct bid_tmpfile *bid_tmpfiles_first(struct bid_tmpfiles *tmpfiles)
+{
+	return first(tmpfiles, now(), true);
+}
+
+struct bid_tmpfile *bid_tmpfile_ref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	pthread_mutex_lock(&tmpfiles->lock);
+	use(entry_of(tmpfile));
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return tmpfile;
+}
+
+void bid_tmpfile_open(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid)
+{
+	pthread_mutex_lock(&tmpfiles->lock);
+	entry_of(tmpfile)->writers++;
+	entry_of(tmpfile)->writer = tid;
+	pthread_mutex_unlock(&tmpfiles->lock);
+}
+
+bool bid_tmpfile_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	bool last;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	last = --entry_of(tmpfile)->writers == 0;
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return last;
+}
+
+bool bid_tmpfile_is_writer(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid)
+{
+	bool is;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	is = entry_of(tmpfile)->writers == 1 && entry_of(tmpfile)->writer == tid;
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return is;
+}
+
+bool bid_tmpfile_has_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	bool named;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	named = entry_of(tmpfile)->named;
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return named;
+}
+
+void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	struct entry *entry = tmpfile ? entry_of(tmpfile) : NULL;
+	bool gone;
+
+	if (!entry)
+		return;
+	pthread_mutex_lock(&tmpfiles->lock);
+	gone = --entry->users == 0;
+	if (gone)
+		TAILQ_REMOVE(&tmpfiles->entries, entry, link);
+	pthread_mutex_unlock(&tmpfiles->lock);
+	if (gone)
+		entry_free(entry);
+}
+
+void bid_tmpfile_unname(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+{
+	bool named;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	named = entry_of(tmpfile)->named;
+	entry_of(tmpfile)->named = false;
+	pthread_mutex_unlock(&tmpfiles->lock);
+	if (named)
+		bid_tmpfile_put(tmpfiles, tmpfile);
+}
+
+int bid_tmpfiles_each_in(struct bid_tmpfiles *tmpfiles, const char *dir, int (*fn)(void *user, const struct bid_tmpfile *tmpfile),
+			 void *user)
+{
+	struct entry *entry;
+	int r = 0;
+
+	pthread_mutex_lock(&tmpfiles->lock);
+	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
+	if (r == 0 && entry->named && strcmp(entry->tmpfile.dir, dir) == 0)
+		r = fn(user, &entry->tmpfile);
+	pthread_mutex_unlock(&tmpfiles->lock);
+	return r;
+}
+
+static int is_written(void *user, const struct bid_tmpfile *tmpfile)
+{
+	const bool *written = user;
+
+	return !*written || ((const struct entry *)tmpfile)->writers > 0;
+}
+
+bool bid_tmpfiles_has_in(struct bid_tmpfiles *tmpfiles, const char *dir, bool written)
+{
+	return bid_tmpfiles_each_in(tmpfiles, dir, is_written, &written) != 0;
+}
+
+void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir)
+{
+	struct bid_tmpfile *tmpfile;
+	struct entry *entry;
+
+	do {
+		pthread_mutex_lock(&tmpfiles->lock);
+		TAILQ_FOREACH(entry, &tmpfiles->entries, link)
+		if (entry->named && strcmp(entry->tmpfile.dir, dir) == 0)
+			break;
+		tmpfile = use(entry);
+		pthread_mutex_unlock(&tmpfiles->lock);
+		if (tmpfile)
+			bid_tmpfile_unname(tmpfiles, tmpfile);
+		bid_tmpfile_put(tmpfiles, tmpfile);
+	} while (tmpfile);
+}

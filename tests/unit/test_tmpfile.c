@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Temporary files: which have a name, and how long each lives. */
+#include "store_scene.h"
+
+#include <errno.h>
+
+#include <bid/id.h>
+
+#include "write/tmpfile.h"
+
+static struct bid_tmpfiles *tmpfiles;
+static const struct bid_id id = { .len = 20, .bytes = { 0xaa } };
+
+static int begin(void **state)
+{
+	int r = store_scene_begin(state);
+
+	return r < 0 ? r : bid_tmpfiles_new(&tmpfiles);
+}
+
+static int end(void **state)
+{
+	bid_tmpfiles_free(tmpfiles);
+	return store_scene_end(state);
+}
+
+/* The caller puts it. */
+static struct bid_tmpfile *file(const struct store_scene *scene, const char *dir, const char *name)
+{
+	struct bid_tmpfile *tmpfile;
+
+	assert_int_equal(bid_tmpfiles_begin(tmpfiles, scene->store, &id, dir, name, &tmpfile), 0);
+	return tmpfile;
+}
+
+static bool has_name(const char *dir, const char *name)
+{
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_find(tmpfiles, dir, name);
+	bool has = tmpfile != NULL;
+
+	bid_tmpfile_put(tmpfiles, tmpfile);
+	return has;
+}
+
+static bool has_number(uint32_t serial)
+{
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(tmpfiles, serial);
+	bool has = tmpfile != NULL;
+
+	assert_true(!has || tmpfile->serial == serial);
+	bid_tmpfile_put(tmpfiles, tmpfile);
+	return has;
+}
+
+static void file_without_a_name_lives_as_long_as_its_users(void **state)
+{
+	struct bid_tmpfile *handle = file(*state, "a", "elf"), *next;
+	uint32_t serial = handle->serial;
+
+	assert_true(has_name("a", "elf") && has_number(serial) && bid_tmpfile_has_name(tmpfiles, handle));
+	assert_int_equal(bid_tmpfiles_begin(tmpfiles, ((struct store_scene *)*state)->store, &id, "a", "elf", &next), -EEXIST);
+	bid_tmpfile_unname(tmpfiles, handle);
+	bid_tmpfile_unname(tmpfiles, handle);
+	assert_true(!has_name("a", "elf") && has_number(serial) && !bid_tmpfile_has_name(tmpfiles, handle));
+	assert_null(bid_tmpfiles_first(tmpfiles));
+	/* the name is free, the number is not */
+	next = file(*state, "a", "elf");
+	assert_true(next->serial != serial && has_name("a", "elf"));
+	bid_tmpfile_put(tmpfiles, next);
+	assert_true(has_name("a", "elf"));
+	assert_ptr_equal(bid_tmpfile_ref(tmpfiles, handle), handle);
+	bid_tmpfile_put(tmpfiles, handle);
+	assert_true(bid_stage_fd(handle->stage) >= 0 && has_number(serial));
+	bid_tmpfile_put(tmpfiles, handle);
+	assert_false(has_number(serial));
+}
+
+static void last_writer_is_told_and_the_only_one_known(void **state)
+{
+	struct bid_tmpfile *tmpfile = file(*state, "a", "elf");
+
+	bid_tmpfile_open(tmpfiles, tmpfile, 7);
+	assert_true(bid_tmpfile_is_writer(tmpfiles, tmpfile, 7) && !bid_tmpfile_is_writer(tmpfiles, tmpfile, 8));
+	bid_tmpfile_open(tmpfiles, tmpfile, 7);
+	assert_false(bid_tmpfile_is_writer(tmpfiles, tmpfile, 7));
+	assert_false(bid_tmpfile_close(tmpfiles, tmpfile));
+	assert_null(bid_tmpfiles_idle(tmpfiles, 0));
+	assert_true(bid_tmpfile_close(tmpfiles, tmpfile));
+	bid_tmpfile_put(tmpfiles, tmpfile);
+	tmpfile = bid_tmpfiles_idle(tmpfiles, 0);
+	assert_non_null(tmpfile);
+	assert_null(bid_tmpfiles_idle(tmpfiles, 3600));
+	bid_tmpfile_put(tmpfiles, tmpfile);
+}
+
+static void directory_is_written_while_a_writer_is_open(void **state)
+{
+	struct bid_tmpfile *a = file(*state, "a", "elf"), *b = file(*state, "b", ".elf.x");
+
+	bid_tmpfile_open(tmpfiles, b, 1);
+	assert_true(bid_tmpfiles_has_in(tmpfiles, "b", true) && !bid_tmpfiles_has_in(tmpfiles, "a", true));
+	bid_tmpfiles_unname_in(tmpfiles, "b");
+	assert_true(!has_name("b", ".elf.x") && has_name("a", "elf") && has_number(b->serial));
+	assert_false(bid_tmpfiles_has_in(tmpfiles, "b", true));
+	assert_true(bid_tmpfile_close(tmpfiles, b));
+	bid_tmpfile_put(tmpfiles, a);
+	bid_tmpfile_put(tmpfiles, b);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(file_without_a_name_lives_as_long_as_its_users),
+		TEST(last_writer_is_told_and_the_only_one_known),
+		TEST(directory_is_written_while_a_writer_is_open),
+	};
+
+	return cmocka_run_group_tests(tests, store_scene_compile, store_scene_clean);
+}
