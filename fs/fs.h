@@ -55,7 +55,7 @@ struct bid_fs {
 	enum bid_mode mode; /* written once, when the kernel says hello */
 	bool stacked; /* as bid_mode_stacked() */
 	char mode_reason[128]; /* why not a better one; "" if it is the best */
-	_Atomic uint32_t looks; /* at status and metrics; the serial of the last one */
+	_Atomic uint32_t snapshots; /* of status and metrics so far */
 	struct timespec started; /* wall clock */
 	struct bid_listed all_ids; /* buildid */
 	struct bid_listed links[UINT8_MAX + 1]; /* .build-id/xx */

@@ -49,8 +49,8 @@ void bid_text_look(struct bid_fs *fs, struct bid_node *node)
 	if (!is_look(node))
 		return;
 	do
-		node->serial = ++fs->looks;
-	while (node->serial == 0);
+		node->snapshot = ++fs->snapshots;
+	while (node->snapshot == 0);
 }
 
 /*
@@ -80,7 +80,7 @@ int bid_text_keep(struct bid_fs *fs, const struct bid_inode *inode)
 	size_t size;
 	int r;
 
-	if (!is_look(&inode->node) || inode->node.serial == 0)
+	if (!is_look(&inode->node) || inode->node.snapshot == 0)
 		return 0;
 	text = inode->node.type == BID_NODE_STATUS ? bid_status_json(fs) : bid_metrics_text(fs);
 	if (!text)
@@ -111,7 +111,7 @@ void bid_text_detach(void *attachment)
 /* Set once, before the kernel knows the inode, and freed when it does not any more. */
 static const struct kept *kept_of(const struct bid_fs *fs, const struct bid_inode *inode)
 {
-	return inode->node.serial ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
+	return inode->node.snapshot ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
 }
 
 static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **ret_text, size_t *ret_size,

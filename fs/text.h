@@ -19,7 +19,7 @@ void bid_text_stat(const struct bid_fs *fs, const struct bid_inode *inode, struc
 
 /*
  * Status and metrics change all the time, and a reader must not get half of one and half of another. So each look at their name is
- * a node of its own (serial), whose text is made then and stays: in no_open mode the kernel, which opens without asking, always
+ * a node of its own (snapshot), whose text is made then and stays: in no_open mode the kernel, which opens without asking, always
  * asks for the name, as its timeout is zero.
  *
  * Make @node that of a new look, if it is of this sort. Its number in stat(2) is that of the name still.

@@ -170,7 +170,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
-		node = (struct bid_node){ .type = BID_NODE_TMPFILE, .id = id, .serial = tmpfile->serial };
+		node = (struct bid_node){ .type = BID_NODE_TMPFILE, .id = id, .tmpfile = tmpfile->number };
 		r = bid_reply_created(req, &node, tmpfile, bid_stage_fd(tmpfile->stage), fi);
 	}
 	if (r < 0 && tmpfile)
@@ -253,7 +253,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	int r = -ESTALE;
 
 	if (inode && inode->node.type == BID_NODE_TMPFILE)
-		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
+		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
 	else if (inode)
 		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
 	if (tmpfile)

@@ -110,7 +110,7 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
 	if (!tmpfile)
 		return false;
 	node.id = tmpfile->id;
-	node.serial = tmpfile->serial;
+	node.tmpfile = tmpfile->number;
 	if (fstat(bid_stage_fd(tmpfile->stage), &st) < 0)
 		fuse_reply_err(req, errno);
 	else
@@ -270,7 +270,7 @@ static void getattr_kcore_file(fuse_req_t req, const struct bid_inode *inode)
 static void getattr_tmpfile(fuse_req_t req, const struct bid_inode *inode)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
 	struct stat st, attr;
 
 	if (!tmpfile || fstat(bid_stage_fd(tmpfile->stage), &st) < 0) {
@@ -313,7 +313,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
 	if (fd)
 		bid_fd_cache_put(fs->fd_cache, fd);
-	another = found && bid_is_another(fs, inode, &file.st);
+	another = found && bid_is_other_version(fs, inode, &file.st);
 	/* with passthrough, what nobody has open is of the file that is there now; what is kept is what was opened */
 	if (another && fs->mode == BID_MODE_NO_OPEN)
 		found = false;
@@ -337,7 +337,7 @@ void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 	int r = inode ? bid_tree_readlink(&fs->tree, &inode->node, target, sizeof(target)) : -ESTALE;
 
 	/* the kernel looks the link up anew then, and reads that */
-	if (r == 0 && inode->node.serial && inode->node.serial != bid_inode_text_serial(target))
+	if (r == 0 && inode->node.version && inode->node.version != bid_inode_text_version(target))
 		r = -ESTALE;
 	if (r < 0)
 		fuse_reply_err(req, -r);

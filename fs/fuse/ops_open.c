@@ -126,7 +126,7 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 			free(handle);
 			return r;
 		}
-		if (!is_writable(&inode->node) && bid_turn_into(bid_fs_of(req), inode, st))
+		if (!is_writable(&inode->node) && bid_set_version(bid_fs_of(req), inode, st))
 			tell_another(bid_fs_of(req), inode, fi);
 	}
 	*ret_handle = handle;
@@ -199,7 +199,7 @@ static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	}
 	/* before the reply, after which the kernel may forget the inode */
 	fd = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file);
-	if (is_writable(&pending->inode.node) || (handle->by_kernel && bid_turn_into(fs, &pending->inode, &st)))
+	if (is_writable(&pending->inode.node) || (handle->by_kernel && bid_set_version(fs, &pending->inode, &st)))
 		tell_another(fs, &pending->inode, &pending->fi);
 	pending->fi.noflush = 1;
 	reply_open(req, handle, &pending->fi);
@@ -290,7 +290,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 static void open_tmpfile(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
 	struct bid_file_handle *handle;
 	struct stat st;
 	int r = -ESTALE;

@@ -49,7 +49,7 @@ static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, 
 		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
 		return;
 	}
-	if (bid_is_another(fs, &pending->inode, &st)) {
+	if (bid_is_other_version(fs, &pending->inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
@@ -106,7 +106,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		return;
 	}
 	fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
-	if (fd && bid_is_another(fs, inode, &st)) {
+	if (fd && bid_is_other_version(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_fd_cache_put(fs->fd_cache, fd);
 		return;

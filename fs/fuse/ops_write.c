@@ -145,7 +145,7 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 	if (!inode) {
 		r = -ESTALE;
 	} else if (inode->node.type == BID_NODE_TMPFILE) {
-		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.serial);
+		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
 		r = tmpfile ? set_tmpfile(fs, tmpfile, wanted, to_set) : -ESTALE;
 		bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	} else if (is_probes(&inode->node)) {

@@ -51,8 +51,8 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 	struct stat below;
 
 	/* programs such as cp(1) compare what they looked at with what they opened */
-	st.st_ino = node->serial && bid_node_format(node) == S_IFREG ? bid_inode_number(&(struct bid_node){ .type = node->type })
-								     : inode->number;
+	st.st_ino = node->snapshot && bid_node_format(node) == S_IFREG ? bid_inode_number(&(struct bid_node){ .type = node->type })
+								       : inode->number;
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
 	switch (bid_node_format(node)) {
 	case S_IFDIR:
@@ -144,7 +144,7 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
  * are no handles, and who opened a file goes on reading by its inode: there a file of the same id and size is as good. So is what
  * was made in memory, again and again. 0 of definitions, which are written to, and of pieces.
  */
-static uint32_t serial_of(const struct bid_fs *fs, const struct bid_node *node, const struct stat *st)
+static uint32_t version_of(const struct bid_fs *fs, const struct bid_node *node, const struct stat *st)
 {
 	uint64_t file = (uint64_t)st->st_size;
 
@@ -155,16 +155,16 @@ static uint32_t serial_of(const struct bid_fs *fs, const struct bid_node *node, 
 	return (uint32_t)file ? (uint32_t)file : 1;
 }
 
-bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+bool bid_is_other_version(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
 {
-	return inode->node.serial && inode->node.serial != serial_of(fs, &inode->node, st);
+	return inode->node.version && inode->node.version != version_of(fs, &inode->node, st);
 }
 
-bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
+bool bid_set_version(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st)
 {
-	if (!bid_is_another(fs, inode, st))
+	if (!bid_is_other_version(fs, inode, st))
 		return false;
-	bid_inodes_set_serial(fs->inodes, inode->number, serial_of(fs, &inode->node, st));
+	bid_inodes_set_version(fs->inodes, inode->number, version_of(fs, &inode->node, st));
 	return true;
 }
 
@@ -188,10 +188,10 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	int r;
 
 	if (st && node->type == BID_NODE_FILE)
-		exact.serial = serial_of(fs, node, st);
+		exact.version = version_of(fs, node, st);
 	/* the kernel keeps the text, because perf reads each link several times: another text is another inode */
 	if (node->type == BID_NODE_LINK)
-		exact.serial = bid_inode_text_serial(text);
+		exact.version = bid_inode_text_version(text);
 	r = bid_inodes_get(fs->inodes, &exact, &inode);
 	if (r < 0)
 		return r;

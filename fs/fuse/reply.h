@@ -45,10 +45,10 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
  * Is the file with the attributes @st, which was found now, another one than the kernel was told of when it was told of @inode, an
  * artifact's?
  */
-bool bid_is_another(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
+bool bid_is_other_version(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
 /* @inode is of the file with the attributes @st from now on. Was it of another? */
-bool bid_turn_into(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
+bool bid_set_version(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
 /* A name that means @node; @found as above. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct bid_found *found);

@@ -68,7 +68,7 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 		break;
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
-		node.serial = (uint32_t)number;
+		node.snapshot = (uint32_t)number;
 		break;
 	case BID_NODE_PATH: /* of which only the root has a number that is known */
 	case BID_NODE_BY_PATH:

@@ -57,8 +57,8 @@ static uint64_t number_of(const struct bid_node *node, unsigned attempt)
 {
 	uint64_t type = (uint64_t)node->type << KIND_BITS | node->kind, fan = node->id.len ? node->id.bytes[0] : node->fan;
 
-	if (node->serial && !bid_node_has_versions(node))
-		return type << KEY_BITS | node->serial;
+	if (node->version && !bid_node_has_versions(node))
+		return type << KEY_BITS | node->version;
 	return type << KEY_BITS | fan << HASH_BITS | hash_of(node, attempt);
 }
 
@@ -76,11 +76,11 @@ void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bi
 	*ret_fan = (unsigned)(number >> HASH_BITS & 0xff);
 }
 
-uint32_t bid_inode_text_serial(const char *text)
+uint32_t bid_inode_text_version(const char *text)
 {
-	uint32_t serial = (uint32_t)XXH3_64bits(text, strlen(text));
+	uint32_t version = (uint32_t)XXH3_64bits(text, strlen(text));
 
-	return serial ? serial : 1;
+	return version ? version : 1;
 }
 
 /* Down to bid_inodes_new(), with the lock held */
@@ -156,8 +156,8 @@ static bool is_of(const struct inode *inode, const struct bid_node *node)
 {
 	struct bid_node other = inode->node;
 
-	if (bid_node_has_versions(node) && (!other.serial || !node->serial))
-		other.serial = node->serial;
+	if (bid_node_has_versions(node) && (!other.version || !node->version))
+		other.version = node->version;
 	return !inode->removed && bid_node_equal(&other, node);
 }
 
@@ -171,8 +171,8 @@ static struct inode *get(struct bid_inodes *inodes, const struct bid_node *node)
 			return insert(inodes, node, number);
 		if (!is_of(inode, node))
 			continue;
-		if (!inode->node.serial)
-			inode->node.serial = node->serial;
+		if (!inode->node.version)
+			inode->node.version = node->version;
 		return inode;
 	}
 	return NULL;
@@ -234,14 +234,14 @@ int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struc
 	return inode ? 0 : -ENOMEM;
 }
 
-void bid_inodes_set_serial(struct bid_inodes *inodes, uint64_t number, uint32_t serial)
+void bid_inodes_set_version(struct bid_inodes *inodes, uint64_t number, uint32_t version)
 {
 	struct inode *inode;
 
 	pthread_mutex_lock(&inodes->lock);
 	inode = find(inodes, number);
 	if (inode)
-		inode->node.serial = serial;
+		inode->node.version = version;
 	pthread_mutex_unlock(&inodes->lock);
 }
 

@@ -6,7 +6,7 @@
  * An id of 20 bytes does not fit into a number of 63 bits, and an id that is not stored cannot be found again by its number; so
  * the nodes that the kernel knows are kept until it forgets them. A number is [type and kind: 8 bits][first byte of the id:
  * 8][hash: 47]: of a stored id it can be resolved again without the table, by a look at one 256th of the store. Of status, metrics
- * and what is being written, it is [type: 8][serial].
+ * and what is being written, it is [type: 8][snapshot or tmpfile].
  */
 #ifndef BID_FS_INODE_H
 #define BID_FS_INODE_H
@@ -40,13 +40,13 @@ void bid_inodes_free(struct bid_inodes *inodes);
 
 /*
  * The inode of @node, with one reference of the kernel more. @node is copied. The number of an artifact or a link does not depend
- * on its serial, unless the kernel holds the inode with another: then it is one of its own. The inode stays until
+ * on its version, unless the kernel holds the inode with another: then it is one of its own. The inode stays until
  * bid_inodes_forget() took back its last reference; the kernel does that only after the requests on it were answered. -ENOMEM.
  */
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode);
 
-/* The inode of that number, which the kernel holds and which is an artifact's, is of the file @serial from now on. */
-void bid_inodes_set_serial(struct bid_inodes *inodes, uint64_t number, uint32_t serial);
+/* The inode of that number, which the kernel holds and which is an artifact's, is of the file @version from now on. */
+void bid_inodes_set_version(struct bid_inodes *inodes, uint64_t number, uint32_t version);
 
 /* The inode of that number, in @buffer, or NULL. No reference is taken. */
 struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, struct bid_inode *buffer);
@@ -69,8 +69,8 @@ void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number);
  */
 void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node);
 
-/* The serial of a link with the text @text. */
-uint32_t bid_inode_text_serial(const char *text);
+/* The version of a link with the text @text. */
+uint32_t bid_inode_text_version(const char *text);
 
 /* How many there are. */
 uint64_t bid_inodes_count(struct bid_inodes *inodes);

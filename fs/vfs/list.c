@@ -80,7 +80,7 @@ static int emit_entry(void *user, const char *name, enum bid_entry entry)
 static int emit_tmpfile(void *user, const struct bid_tmpfile *tmpfile)
 {
 	const struct listing *listing = user;
-	struct bid_node node = { .type = BID_NODE_TMPFILE, .id = tmpfile->id, .serial = tmpfile->serial };
+	struct bid_node node = { .type = BID_NODE_TMPFILE, .id = tmpfile->id, .tmpfile = tmpfile->number };
 
 	return listing->fn(listing->user, tmpfile->name, &node);
 }

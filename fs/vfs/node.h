@@ -36,7 +36,7 @@ enum bid_node_type {
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,
-	BID_NODE_TMPFILE, /* being written: id of its directory, and serial */
+	BID_NODE_TMPFILE, /* being written: id of its directory, and tmpfile */
 };
 
 /* What a name means. The fields that a type does not use are zero. */
@@ -45,12 +45,11 @@ struct bid_node {
 	enum bid_kind kind;
 	uint8_t fan; /* first byte of the ids below */
 	struct bid_id id;
-	/*
-	 * Of status and metrics: each look at them is a node of its own, with a text that stays; 0 is the name. Of what is being
-	 * written: see tmpfile.h. Of an artifact or a link of perf's, if not 0: which of the files, or texts, that have its name
-	 * one after the other.
-	 */
-	uint32_t serial;
+	union {
+		uint32_t version; /* FILE, LINK: of the files or texts that have the name one after the other; 0 for any */
+		uint32_t snapshot; /* STATUS, METRICS: number of the text; 0 for the name */
+		uint32_t tmpfile; /* TMPFILE: its number */
+	};
 	char *path; /* relative to the store; owned, may be NULL for "" */
 	const struct bid_detail *detail; /* a reference, or NULL */
 };
@@ -70,7 +69,7 @@ const char *bid_node_path(const struct bid_node *node);
 /* S_IFDIR, S_IFLNK or S_IFREG. */
 mode_t bid_node_format(const struct bid_node *node);
 
-/* Is @node an artifact or a link of perf's? Its serial follows what its name leads to. */
+/* Is @node an artifact or a link of perf's? Its version follows the file or the text that its name leads to. */
 bool bid_node_has_versions(const struct bid_node *node);
 
 #endif

@@ -23,7 +23,7 @@ struct entry {
 
 struct bid_tmpfiles {
 	pthread_mutex_t lock;
-	uint32_t last; /* serial */
+	uint32_t last; /* number */
 	TAILQ_HEAD(, entry) entries; /* the latest first; few, as perf writes one after the other */
 };
 
@@ -118,7 +118,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	if (find(tmpfiles, dir, name)) {
 		r = -EEXIST;
 	} else {
-		entry->tmpfile.serial = ++tmpfiles->last;
+		entry->tmpfile.number = ++tmpfiles->last;
 		TAILQ_INSERT_HEAD(&tmpfiles->entries, entry, link);
 	}
 	pthread_mutex_unlock(&tmpfiles->lock);
@@ -130,14 +130,14 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	return 0;
 }
 
-struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t serial)
+struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t number)
 {
 	struct bid_tmpfile *tmpfile;
 	struct entry *entry;
 
 	pthread_mutex_lock(&tmpfiles->lock);
 	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
-	if (entry->tmpfile.serial == serial)
+	if (entry->tmpfile.number == number)
 		break;
 	tmpfile = use(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);

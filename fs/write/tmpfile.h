@@ -21,7 +21,7 @@ struct bid_tmpfiles;
 
 /* One temporary file. The fields do not change. */
 struct bid_tmpfile {
-	uint32_t serial; /* unique, from 1 on */
+	uint32_t number; /* unique, from 1 on */
 	struct bid_id id; /* of its directory */
 	char *dir; /* relative to the store, "usr/bin/ls/ID"; owned */
 	char *name; /* in dir; owned */
@@ -38,8 +38,8 @@ void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles);
 int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, const struct bid_id *id, const char *dir,
 		       const char *name, struct bid_tmpfile **ret_tmpfile);
 
-/* Find the file by its serial, also without a name, or by its name. NULL if there is none. */
-struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t serial);
+/* Find the file by its number, also without a name, or by its name. NULL if there is none. */
+struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t number);
 struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name);
 
 /* The name of @dir among the directories of written files; perhaps in @buf. */

@@ -105,8 +105,8 @@ static void test_another_file_or_text_has_another_number(void **state)
 		struct bid_node one = node, other = node;
 		uint64_t first, second;
 
-		one.serial = 1000;
-		other.serial = 2000;
+		one.version = 1000;
+		other.version = 2000;
 		first = get(*state, &one);
 		assert_true(first == bid_inode_number(&node));
 		second = get(*state, &other);
@@ -134,16 +134,16 @@ static void the_file_of_an_artifact_is_replaced(void **state)
 		uint64_t first, second;
 
 		for (uint32_t i = 0; i < 3; i++)
-			files[i].serial = 1000 + i;
+			files[i].version = 1000 + i;
 		first = get(*state, &files[0]);
 		second = get(*state, &files[1]);
-		bid_inodes_set_serial(*state, first, files[2].serial);
+		bid_inodes_set_version(*state, first, files[2].version);
 		assert_holds(*state, first, &files[2]);
 		assert_true(get(*state, &files[2]) == first);
-		bid_inodes_set_serial(*state, second, files[0].serial);
+		bid_inodes_set_version(*state, second, files[0].version);
 		assert_holds(*state, second, &files[0]);
 		assert_true(get(*state, &files[1]) != second);
-		bid_inodes_set_serial(*state, first, files[0].serial);
+		bid_inodes_set_version(*state, first, files[0].version);
 		assert_true(get(*state, &files[0]) == first);
 	}
 }
@@ -164,8 +164,8 @@ static void every_sort_of_node_is_kept(void **state)
 		{ .type = BID_NODE_PATH, .path = (char *)"usr" },
 		{ .type = BID_NODE_BY_PATH, .path = (char *)"usr" },
 		{ .type = BID_NODE_STATUS },
-		{ .type = BID_NODE_STATUS, .serial = 1 },
-		{ .type = BID_NODE_STATUS, .serial = 2 },
+		{ .type = BID_NODE_STATUS, .snapshot = 1 },
+		{ .type = BID_NODE_STATUS, .snapshot = 2 },
 		node_of(BID_NODE_ID, BID_KIND_NONE, id, 1),
 		node_of(BID_NODE_ID, BID_KIND_NONE, id, 20),
 		node_of(BID_NODE_ID, BID_KIND_NONE, id, 21),

@@ -42,12 +42,12 @@ static bool has_name(const char *dir, const char *name)
 	return has;
 }
 
-static bool has_number(uint32_t serial)
+static bool has_number(uint32_t number)
 {
-	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(tmpfiles, serial);
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(tmpfiles, number);
 	bool has = tmpfile != NULL;
 
-	assert_true(!has || tmpfile->serial == serial);
+	assert_true(!has || tmpfile->number == number);
 	bid_tmpfile_put(tmpfiles, tmpfile);
 	return has;
 }
@@ -55,24 +55,24 @@ static bool has_number(uint32_t serial)
 static void file_without_a_name_lives_as_long_as_its_users(void **state)
 {
 	struct bid_tmpfile *handle = file(*state, "a", "elf"), *next;
-	uint32_t serial = handle->serial;
+	uint32_t number = handle->number;
 
-	assert_true(has_name("a", "elf") && has_number(serial) && bid_tmpfile_has_name(tmpfiles, handle));
+	assert_true(has_name("a", "elf") && has_number(number) && bid_tmpfile_has_name(tmpfiles, handle));
 	assert_int_equal(bid_tmpfiles_begin(tmpfiles, ((struct store_scene *)*state)->store, &id, "a", "elf", &next), -EEXIST);
 	bid_tmpfile_unname(tmpfiles, handle);
 	bid_tmpfile_unname(tmpfiles, handle);
-	assert_true(!has_name("a", "elf") && has_number(serial) && !bid_tmpfile_has_name(tmpfiles, handle));
+	assert_true(!has_name("a", "elf") && has_number(number) && !bid_tmpfile_has_name(tmpfiles, handle));
 	assert_null(bid_tmpfiles_first(tmpfiles));
 	/* the name is free, the number is not */
 	next = file(*state, "a", "elf");
-	assert_true(next->serial != serial && has_name("a", "elf"));
+	assert_true(next->number != number && has_name("a", "elf"));
 	bid_tmpfile_put(tmpfiles, next);
 	assert_true(has_name("a", "elf"));
 	assert_ptr_equal(bid_tmpfile_ref(tmpfiles, handle), handle);
 	bid_tmpfile_put(tmpfiles, handle);
-	assert_true(bid_stage_fd(handle->stage) >= 0 && has_number(serial));
+	assert_true(bid_stage_fd(handle->stage) >= 0 && has_number(number));
 	bid_tmpfile_put(tmpfiles, handle);
-	assert_false(has_number(serial));
+	assert_false(has_number(number));
 }
 
 static void last_writer_is_told_and_the_only_one_known(void **state)
@@ -100,7 +100,7 @@ static void directory_is_written_while_a_writer_is_open(void **state)
 	bid_tmpfile_open(tmpfiles, b, 1);
 	assert_true(bid_tmpfiles_has_in(tmpfiles, "b", true) && !bid_tmpfiles_has_in(tmpfiles, "a", true));
 	bid_tmpfiles_unname_in(tmpfiles, "b");
-	assert_true(!has_name("b", ".elf.x") && has_name("a", "elf") && has_number(b->serial));
+	assert_true(!has_name("b", ".elf.x") && has_name("a", "elf") && has_number(b->number));
 	assert_false(bid_tmpfiles_has_in(tmpfiles, "b", true));
 	assert_true(bid_tmpfile_close(tmpfiles, b));
 	bid_tmpfile_put(tmpfiles, a);
