@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "fuse/backing.h"
-#include "text.h"
+#include "synthetic.h"
 
 static void head(FILE *out, const char *name, const char *type, const char *help)
 {

@@ -22,7 +22,7 @@
 #include "fuse/ops.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/servers.h"
-#include "text.h"
+#include "synthetic.h"
 #include "unmounter.h"
 #include "write/publish.h"
 
@@ -302,7 +302,7 @@ static void drop_attachment(enum bid_node_type type, void *attachment)
 	if (type == BID_NODE_FILE || type == BID_NODE_KCORE_FILE)
 		bid_backing_detach(attachment);
 	else
-		bid_text_detach(attachment);
+		bid_synthetic_detach(attachment);
 }
 
 int bid_session_run(struct bid_store *store, const struct bid_options *options)

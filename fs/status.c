@@ -10,7 +10,7 @@
 #include "fuse/backing.h"
 #include "fuse/ops.h"
 #include "sandbox/sandbox.h"
-#include "text.h"
+#include "synthetic.h"
 
 static json_t *counters(const struct bid_broker_stats *stats, uint64_t over_budget)
 {

@@ -10,7 +10,7 @@
 
 #include "fuse/backing.h"
 #include "fuse/reply.h"
-#include "text.h"
+#include "synthetic.h"
 #include "vfs/export.h"
 
 /*
@@ -224,7 +224,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	else
 		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child, &found) : -ESTALE;
 	if (r == 0 && inode && inode->node.type == BID_NODE_META)
-		bid_text_look(fs, &child);
+		bid_synthetic_new_snapshot(fs, &child);
 	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
 	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FAN) {

@@ -13,7 +13,7 @@
 #include "fuse/backing.h"
 #include "fuse/file_handle.h"
 #include "fuse/reply.h"
-#include "text.h"
+#include "synthetic.h"
 #include "write/publish.h"
 
 static void handle_free(struct bid_fs *fs, struct bid_file_handle *handle)
@@ -68,7 +68,7 @@ static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fu
 static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
-	int r = handle ? bid_text_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
+	int r = handle ? bid_synthetic_make(bid_fs_of(req), inode, &handle->text, &handle->size) : -ENOMEM;
 
 	if (r < 0) {
 		free(handle);

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "fuse/file_handle.h"
 #include "fuse/reply.h"
-#include "text.h"
+#include "synthetic.h"
 
 static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)
 {
@@ -97,7 +97,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	if (inode->node.type != BID_NODE_FILE) {
 		bid_auto_free char *text = NULL;
 		size_t len;
-		int r = bid_text_make(fs, inode, &text, &len);
+		int r = bid_synthetic_make(fs, inode, &text, &len);
 
 		if (r < 0)
 			fuse_reply_err(req, -r);

@@ -8,7 +8,7 @@
 
 #include "base/access.h"
 #include "base/clock.h"
-#include "text.h"
+#include "synthetic.h"
 
 enum { FILE_MODE = 0555 }; /* the bits that a file may have: never setuid, never writable */
 
@@ -72,7 +72,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 		st.st_size = (off_t)strlen(text);
 		break;
 	default:
-		bid_text_stat(fs, inode, &st);
+		bid_synthetic_stat(fs, inode, &st);
 		break;
 	}
 	return st;
@@ -195,7 +195,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	r = bid_inodes_get(fs->inodes, &exact, &inode);
 	if (r < 0)
 		return r;
-	r = bid_text_keep(fs, &inode);
+	r = bid_synthetic_fill_snapshot(fs, &inode);
 	if (r < 0) {
 		bid_forget(fs, inode.number, 1);
 		return r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "text.h"
+#include "synthetic.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,20 +33,20 @@ static const char readme[] =
 	"If a file does not appear, 'bidctl get -v ID debuginfo' says what each server answered. See mount.bidfs(8).\n";
 
 /* A text that stays; the attachment of an inode. */
-struct kept {
+struct snapshot {
 	size_t size;
 	struct timespec time;
 	char text[];
 };
 
-static bool is_look(const struct bid_node *node)
+static bool has_snapshots(const struct bid_node *node)
 {
 	return node->type == BID_NODE_STATUS || node->type == BID_NODE_METRICS;
 }
 
-void bid_text_look(struct bid_fs *fs, struct bid_node *node)
+void bid_synthetic_new_snapshot(struct bid_fs *fs, struct bid_node *node)
 {
-	if (!is_look(node))
+	if (!has_snapshots(node))
 		return;
 	do
 		node->snapshot = ++fs->snapshots;
@@ -59,7 +59,7 @@ void bid_text_look(struct bid_fs *fs, struct bid_node *node)
  */
 static int pad(char **text, size_t *size)
 {
-	size_t padded = (*size / BID_TEXT_BLOCK + 1) * BID_TEXT_BLOCK;
+	size_t padded = (*size / BID_SYNTHETIC_BLOCK + 1) * BID_SYNTHETIC_BLOCK;
 	char *larger = realloc(*text, padded + 1);
 
 	if (!larger)
@@ -73,14 +73,14 @@ static int pad(char **text, size_t *size)
 	return 0;
 }
 
-int bid_text_keep(struct bid_fs *fs, const struct bid_inode *inode)
+int bid_synthetic_fill_snapshot(struct bid_fs *fs, const struct bid_inode *inode)
 {
 	bid_auto_free char *text = NULL;
-	bid_auto_free struct kept *kept = NULL;
+	bid_auto_free struct snapshot *kept = NULL;
 	size_t size;
 	int r;
 
-	if (!is_look(&inode->node) || inode->node.snapshot == 0)
+	if (!has_snapshots(&inode->node) || inode->node.snapshot == 0)
 		return 0;
 	text = inode->node.type == BID_NODE_STATUS ? bid_status_json(fs) : bid_metrics_text(fs);
 	if (!text)
@@ -103,13 +103,13 @@ int bid_text_keep(struct bid_fs *fs, const struct bid_inode *inode)
 	return r == -EEXIST ? 0 : r; /* it came back by its file handle */
 }
 
-void bid_text_detach(void *attachment)
+void bid_synthetic_detach(void *attachment)
 {
 	free(attachment);
 }
 
 /* Set once, before the kernel knows the inode, and freed when it does not any more. */
-static const struct kept *kept_of(const struct bid_fs *fs, const struct bid_inode *inode)
+static const struct snapshot *snapshot_of(const struct bid_fs *fs, const struct bid_inode *inode)
 {
 	return inode->node.snapshot ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
 }
@@ -145,9 +145,9 @@ static int make_modules(const struct bid_fs *fs, const struct bid_id *id, char *
 	return r;
 }
 
-int bid_text_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size)
+int bid_synthetic_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size)
 {
-	const struct kept *kept = kept_of(fs, inode);
+	const struct snapshot *kept = snapshot_of(fs, inode);
 	const char *from = kept ? kept->text : readme;
 	size_t size = kept ? kept->size : strlen(readme);
 	struct timespec changed;
@@ -202,9 +202,9 @@ static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct s
 	st->st_ctim = st->st_mtim;
 }
 
-void bid_text_stat(const struct bid_fs *fs, const struct bid_inode *inode, struct stat *st)
+void bid_synthetic_stat(const struct bid_fs *fs, const struct bid_inode *inode, struct stat *st)
 {
-	const struct kept *kept = kept_of(fs, inode);
+	const struct snapshot *kept = snapshot_of(fs, inode);
 
 	if (inode->node.type == BID_NODE_MODULES) {
 		stat_modules(fs, &inode->node.id, st);
