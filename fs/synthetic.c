@@ -57,7 +57,7 @@ void bid_synthetic_new_snapshot(struct bid_fs *fs, struct bid_node *node)
  * Make @text, of @size bytes, a multiple of the block by white space, which JSON does not mind. By tabs, because a terminal stays
  * on the line for them: newlines, or blanks, would push the text out of sight.
  */
-static int pad(char **text, size_t *size)
+static int pad_text(char **text, size_t *size)
 {
 	size_t padded = (*size / BID_SYNTHETIC_BLOCK + 1) * BID_SYNTHETIC_BLOCK;
 	char *larger = realloc(*text, padded + 1);
@@ -76,7 +76,7 @@ static int pad(char **text, size_t *size)
 int bid_synthetic_fill_snapshot(struct bid_fs *fs, const struct bid_inode *inode)
 {
 	bid_auto_free char *text = NULL;
-	bid_auto_free struct snapshot *kept = NULL;
+	bid_auto_free struct snapshot *snapshot = NULL;
 	size_t size;
 	int r;
 
@@ -87,19 +87,19 @@ int bid_synthetic_fill_snapshot(struct bid_fs *fs, const struct bid_inode *inode
 		return -ENOMEM;
 	size = strlen(text);
 	/* the other is for who asks over HTTP, and has lines */
-	r = inode->node.type == BID_NODE_STATUS ? pad(&text, &size) : 0;
+	r = inode->node.type == BID_NODE_STATUS ? pad_text(&text, &size) : 0;
 	if (r < 0)
 		return r;
-	kept = malloc(sizeof(*kept) + size);
-	if (!kept)
+	snapshot = malloc(sizeof(*snapshot) + size);
+	if (!snapshot)
 		return -ENOMEM;
-	kept->size = size;
-	memcpy(kept->text, text, size);
-	clock_gettime(CLOCK_REALTIME, &kept->time);
+	snapshot->size = size;
+	memcpy(snapshot->text, text, size);
+	clock_gettime(CLOCK_REALTIME, &snapshot->time);
 
-	r = bid_inodes_attach(fs->inodes, inode->number, kept);
+	r = bid_inodes_attach(fs->inodes, inode->number, snapshot);
 	if (r == 0)
-		bid_steal(kept);
+		bid_steal(snapshot);
 	return r == -EEXIST ? 0 : r; /* it came back by its file handle */
 }
 
@@ -128,7 +128,7 @@ static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **re
 	if (!text)
 		return -ENOMEM;
 	*ret_size = strlen(text);
-	r = pad(&text, ret_size);
+	r = pad_text(&text, ret_size);
 	if (r == 0)
 		*ret_text = bid_steal(text);
 	*ret_changed = changed;
@@ -147,9 +147,9 @@ static int make_modules(const struct bid_fs *fs, const struct bid_id *id, char *
 
 int bid_synthetic_make(struct bid_fs *fs, const struct bid_inode *inode, char **ret_text, size_t *ret_size)
 {
-	const struct snapshot *kept = snapshot_of(fs, inode);
-	const char *from = kept ? kept->text : readme;
-	size_t size = kept ? kept->size : strlen(readme);
+	const struct snapshot *snapshot = snapshot_of(fs, inode);
+	const char *from = snapshot ? snapshot->text : readme;
+	size_t size = snapshot ? snapshot->size : strlen(readme);
 	struct timespec changed;
 	char *text;
 
@@ -157,7 +157,7 @@ int bid_synthetic_make(struct bid_fs *fs, const struct bid_inode *inode, char **
 		return make_info(fs, &inode->node.id, ret_text, ret_size, &changed);
 	if (inode->node.type == BID_NODE_MODULES)
 		return make_modules(fs, &inode->node.id, ret_text, ret_size);
-	if (!kept && inode->node.type != BID_NODE_README)
+	if (!snapshot && inode->node.type != BID_NODE_README)
 		return -ENOENT;
 	text = malloc(size + 1);
 	if (!text)
@@ -204,7 +204,7 @@ static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct s
 
 void bid_synthetic_stat(const struct bid_fs *fs, const struct bid_inode *inode, struct stat *st)
 {
-	const struct snapshot *kept = snapshot_of(fs, inode);
+	const struct snapshot *snapshot = snapshot_of(fs, inode);
 
 	if (inode->node.type == BID_NODE_MODULES) {
 		stat_modules(fs, &inode->node.id, st);
@@ -215,9 +215,9 @@ void bid_synthetic_stat(const struct bid_fs *fs, const struct bid_inode *inode, 
 		return;
 	}
 	st->st_mode = S_IFREG | 0444;
-	if (kept) {
-		st->st_size = (off_t)kept->size;
-		st->st_mtim = kept->time;
+	if (snapshot) {
+		st->st_size = (off_t)snapshot->size;
+		st->st_mtim = snapshot->time;
 	} else if (inode->node.type == BID_NODE_README) {
 		st->st_size = (off_t)strlen(readme);
 	}
