@@ -18,12 +18,12 @@
 static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	bool all = node->type == BID_NODE_IDS;
-	struct bid_listed *listed = all ? &fs->all_ids : &fs->links[node->fan];
+	struct bid_listed *listed = all ? &fs->all_ids : &fs->links[node->fanout];
 	struct timespec now;
 	uint64_t mark, before;
 	int r;
 
-	r = all ? bid_store_ids_mark(fs->store, &mark) : bid_store_ids_mark_in(fs->store, node->fan, &mark);
+	r = all ? bid_store_ids_mark(fs->store, &mark) : bid_store_ids_mark_in(fs->store, node->fanout, &mark);
 	/* what changes at the moment is not worth keeping */
 	if (r < 0)
 		return;
@@ -49,7 +49,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 		fuse_reply_err(req, -r);
 		return;
 	}
-	if (inode->node.type == BID_NODE_IDS || inode->node.type == BID_NODE_LINKS_FAN)
+	if (inode->node.type == BID_NODE_IDS || inode->node.type == BID_NODE_LINKS_FANOUT)
 		keep_ids(fs, &inode->node, number, fi);
 	fi->fh = (uintptr_t)list;
 	if (fuse_reply_open(req, fi) == -ENOENT)

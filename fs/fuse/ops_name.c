@@ -227,7 +227,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		bid_synthetic_new_snapshot(fs, &child);
 	if (r == -EINVAL) {
 		bid_reply_negative(req, BID_FOREVER);
-	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FAN) {
+	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FANOUT) {
 		fetch_link(req, &inode->node, name);
 	} else if (r == -ENOENT) {
 		/* what was just fetched is there under its link at once */

@@ -233,7 +233,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 		r = bid_publish_unlink(fs, tmpfile);
 		bid_tmpfile_put(fs->tmpfiles, tmpfile);
 		/* a link may have come behind tar's placeholder for it */
-		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FAN) {
+		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FANOUT) {
 			fuse_reply_err(req, -r);
 			return;
 		}

@@ -25,7 +25,7 @@ static struct timespec changed(const struct bid_fs *fs, const struct bid_listed 
 static bool is_perfs(const struct bid_node *node)
 {
 	return node->type == BID_NODE_PATH || node->type == BID_NODE_PATH_ID || node->type == BID_NODE_LINKS ||
-	       node->type == BID_NODE_LINKS_FAN || node->type == BID_NODE_KCORE ||
+	       node->type == BID_NODE_LINKS_FANOUT || node->type == BID_NODE_KCORE ||
 	       (node->type == BID_NODE_KCORE_COPY && node->path);
 }
 
@@ -64,8 +64,8 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 			st.st_mtim = found ? found->st_mtim : below.st_mtim;
 		if (node->type == BID_NODE_IDS)
 			st.st_mtim = changed(fs, &fs->all_ids);
-		if (node->type == BID_NODE_LINKS_FAN)
-			st.st_mtim = changed(fs, &fs->links[node->fan]);
+		if (node->type == BID_NODE_LINKS_FANOUT)
+			st.st_mtim = changed(fs, &fs->links[node->fanout]);
 		break;
 	case S_IFLNK:
 		st.st_mode = S_IFLNK | 0777;
@@ -100,9 +100,9 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	switch (node->type) {
 	case BID_NODE_IDS:
 	case BID_NODE_LINKS:
-	case BID_NODE_LINKS_FAN:
+	case BID_NODE_LINKS_FANOUT:
 	case BID_NODE_DEBUG:
-	case BID_NODE_DEBUG_FAN:
+	case BID_NODE_DEBUG_FANOUT:
 	case BID_NODE_META:
 	case BID_NODE_README:
 		return BID_FOREVER;

@@ -243,7 +243,7 @@ static int take(struct bid_dirlist *list, unsigned index, bool anew)
 /* The kernel keeps the names of links, and mostly asks for none of them. */
 static bool is_read_later(const struct bid_dirlist *list)
 {
-	return list->n_parts > 1 || list->node.type == BID_NODE_LINKS_FAN;
+	return list->n_parts > 1 || list->node.type == BID_NODE_LINKS_FANOUT;
 }
 
 int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, const struct bid_node *node, uint64_t number,

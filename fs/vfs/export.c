@@ -33,10 +33,10 @@ static int try_id(void *user, const struct bid_id *id)
 	return 0;
 }
 
-static int find_id(const struct bid_tree *tree, uint64_t number, struct bid_node *node, unsigned fan)
+static int find_id(const struct bid_tree *tree, uint64_t number, struct bid_node *node, unsigned fanout)
 {
 	struct search search = { .number = number, .node = *node };
-	int r = bid_store_each_id_in(tree->store, (uint8_t)fan, try_id, &search);
+	int r = bid_store_each_id_in(tree->store, (uint8_t)fanout, try_id, &search);
 
 	if (r <= 0)
 		return r == -ENOMEM ? r : -ESTALE;
@@ -47,10 +47,10 @@ static int find_id(const struct bid_tree *tree, uint64_t number, struct bid_node
 int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_node *ret_node)
 {
 	struct bid_node node = { 0 };
-	unsigned fan;
+	unsigned fanout;
 	int r = 0;
 
-	bid_inode_take_apart(number, &node.type, &node.kind, &fan);
+	bid_inode_split(number, &node.type, &node.kind, &fanout);
 	if ((node.type == BID_NODE_FILE) != (node.kind != BID_KIND_NONE) || bid_kind_has_detail(node.kind))
 		return -ESTALE;
 	switch (node.type) {
@@ -60,11 +60,11 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 	case BID_NODE_SECTIONS:
 	case BID_NODE_SOURCES: /* of which only the top is of an id alone */
 	case BID_NODE_FILE:
-		r = find_id(tree, number, &node, fan);
+		r = find_id(tree, number, &node, fanout);
 		break;
-	case BID_NODE_LINKS_FAN:
-	case BID_NODE_DEBUG_FAN:
-		node.fan = (uint8_t)fan;
+	case BID_NODE_LINKS_FANOUT:
+	case BID_NODE_DEBUG_FANOUT:
+		node.fanout = (uint8_t)fanout;
 		break;
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
@@ -149,10 +149,10 @@ int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent)
 		}
 		parent.id = node->id;
 		break;
-	case BID_NODE_LINKS_FAN:
+	case BID_NODE_LINKS_FANOUT:
 		parent.type = BID_NODE_LINKS;
 		break;
-	case BID_NODE_DEBUG_FAN:
+	case BID_NODE_DEBUG_FANOUT:
 		parent.type = BID_NODE_DEBUG;
 		break;
 	case BID_NODE_DEBUG:

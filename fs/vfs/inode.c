@@ -55,11 +55,11 @@ static uint64_t hash_of(const struct bid_node *node, unsigned attempt)
 /* @attempt 0 is the number of @node; the next ones are for a node whose number another inode has. */
 static uint64_t number_of(const struct bid_node *node, unsigned attempt)
 {
-	uint64_t type = (uint64_t)node->type << KIND_BITS | node->kind, fan = node->id.len ? node->id.bytes[0] : node->fan;
+	uint64_t type = (uint64_t)node->type << KIND_BITS | node->kind, fanout = node->id.len ? node->id.bytes[0] : node->fanout;
 
 	if (node->version && !bid_node_has_versions(node))
 		return type << KEY_BITS | node->version;
-	return type << KEY_BITS | fan << HASH_BITS | hash_of(node, attempt);
+	return type << KEY_BITS | fanout << HASH_BITS | hash_of(node, attempt);
 }
 
 uint64_t bid_inode_number(const struct bid_node *node)
@@ -67,13 +67,13 @@ uint64_t bid_inode_number(const struct bid_node *node)
 	return is_root(node) ? BID_INODE_ROOT : number_of(node, 0);
 }
 
-void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan)
+void bid_inode_split(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fanout)
 {
 	enum bid_node_type type = (enum bid_node_type)(number >> (KEY_BITS + KIND_BITS));
 
 	*ret_type = number == BID_INODE_ROOT ? BID_NODE_PATH : type <= BID_NODE_README ? type : BID_NODE_NONE;
 	*ret_kind = (enum bid_kind)(number >> KEY_BITS & ((1 << KIND_BITS) - 1));
-	*ret_fan = (unsigned)(number >> HASH_BITS & 0xff);
+	*ret_fanout = (unsigned)(number >> HASH_BITS & 0xff);
 }
 
 uint32_t bid_inode_text_version(const char *text)

@@ -32,7 +32,7 @@ uint64_t bid_inode_number(const struct bid_node *node);
  * What can be read off a number: the type and kind of its node, which may be none at all, and the first byte of the id. The root is
  * a BID_NODE_PATH.
  */
-void bid_inode_take_apart(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fan);
+void bid_inode_split(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fanout);
 
 /* A table with the root in it. @detach is called for every attachment whose inode goes, with the type of that. -ENOMEM. */
 int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes);

@@ -107,18 +107,18 @@ static int stop_at_first(void *user, const struct bid_id *id)
 }
 
 /* The directories of ids that begin with one byte, as far as the store has any. */
-static int list_fans(const struct listing *listing)
+static int list_fanouts(const struct listing *listing)
 {
 	int r = 0;
 
-	for (unsigned fan = 0; fan < 256 && r == 0; fan++) {
+	for (unsigned fanout = 0; fanout < 256 && r == 0; fanout++) {
 		char name[3];
 
-		r = bid_store_each_id_in(listing->tree->store, (uint8_t)fan, stop_at_first, NULL);
+		r = bid_store_each_id_in(listing->tree->store, (uint8_t)fanout, stop_at_first, NULL);
 		/* one that cannot be read is there, too */
 		if (r == 0)
 			continue;
-		snprintf(name, sizeof(name), "%02x", fan);
+		snprintf(name, sizeof(name), "%02x", fanout);
 		r = emit(listing, name);
 	}
 	return r;
@@ -128,7 +128,7 @@ static int list_fans(const struct listing *listing)
 static int emit_id(void *user, const struct bid_id *id)
 {
 	const struct listing *listing = user;
-	bool link = listing->dir->type == BID_NODE_LINKS_FAN;
+	bool link = listing->dir->type == BID_NODE_LINKS_FANOUT;
 	struct bid_node node = { .type = link ? BID_NODE_LINK : BID_NODE_ID, .id = *id };
 	char hex[BID_ID_HEX_MAX];
 
@@ -256,11 +256,11 @@ int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, unsi
 		return bid_store_each_id_in(tree->store, (uint8_t)part, emit_id, &listing);
 	case BID_NODE_LINKS:
 	case BID_NODE_DEBUG:
-		return list_fans(&listing);
-	case BID_NODE_LINKS_FAN:
-		return bid_store_each_id_in(tree->store, node->fan, emit_id, &listing);
-	case BID_NODE_DEBUG_FAN:
-		return bid_store_each_id_in(tree->store, node->fan, emit_debug, &listing);
+		return list_fanouts(&listing);
+	case BID_NODE_LINKS_FANOUT:
+		return bid_store_each_id_in(tree->store, node->fanout, emit_id, &listing);
+	case BID_NODE_DEBUG_FANOUT:
+		return bid_store_each_id_in(tree->store, node->fanout, emit_debug, &listing);
 	case BID_NODE_ID:
 		return list_artifacts(&listing);
 	case BID_NODE_PATH_ID:

@@ -39,7 +39,7 @@ const char *bid_node_path(const struct bid_node *node)
 
 bool bid_node_equal(const struct bid_node *a, const struct bid_node *b)
 {
-	return a->type == b->type && a->kind == b->kind && a->fan == b->fan && a->version == b->version &&
+	return a->type == b->type && a->kind == b->kind && a->fanout == b->fanout && a->version == b->version &&
 	       bid_id_equal(&a->id, &b->id) && strcmp(bid_node_path(a), bid_node_path(b)) == 0 &&
 	       bid_detail_equal(a->detail, b->detail);
 }

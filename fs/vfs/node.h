@@ -17,9 +17,9 @@ enum bid_node_type {
 	BID_NODE_IDS, /* buildid */
 	BID_NODE_ID, /* buildid/ID: id */
 	BID_NODE_LINKS, /* .build-id */
-	BID_NODE_LINKS_FAN, /* .build-id/xx: fan */
+	BID_NODE_LINKS_FANOUT, /* .build-id/xx: fanout */
 	BID_NODE_DEBUG, /* usr/lib/debug/.build-id */
-	BID_NODE_DEBUG_FAN, /* usr/lib/debug/.build-id/xx: fan */
+	BID_NODE_DEBUG_FANOUT, /* usr/lib/debug/.build-id/xx: fanout */
 	BID_NODE_META, /* .bidfs */
 	BID_NODE_SECTIONS, /* buildid/ID/section: id */
 	BID_NODE_SOURCES, /* buildid/ID/source and directories in it: id, and path "" or "/usr/src" */
@@ -43,7 +43,7 @@ enum bid_node_type {
 struct bid_node {
 	enum bid_node_type type;
 	enum bid_kind kind;
-	uint8_t fan; /* first byte of the ids below */
+	uint8_t fanout; /* first byte of the ids below */
 	struct bid_id id;
 	union {
 		uint32_t version; /* FILE, LINK: of the files or texts that have the name one after the other; 0 for any */

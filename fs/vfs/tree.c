@@ -246,25 +246,25 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 	return child->kind == BID_KIND_NONE ? -ENOENT : 0;
 }
 
-static int lookup_fan(const char *name, enum bid_node_type type, struct bid_node *child)
+static int lookup_fanout(const char *name, enum bid_node_type type, struct bid_node *child)
 {
 	struct bid_id id;
 
 	if (strlen(name) != 2 || bid_id_parse_str(name, &id) < 0)
 		return -EINVAL;
 	child->type = type;
-	child->fan = id.bytes[0];
+	child->fanout = id.bytes[0];
 	return 0;
 }
 
-/* The id of which @fan is the first byte and the first @len digits of @name the others. */
-static int join(uint8_t fan, const char *name, size_t len, struct bid_id *ret_id)
+/* The id of which @fanout is the first byte and the first @len digits of @name the others. */
+static int join(uint8_t fanout, const char *name, size_t len, struct bid_id *ret_id)
 {
 	char hex[2 + BID_ID_HEX_MAX];
 
 	if (len >= BID_ID_HEX_MAX)
 		return -EINVAL;
-	snprintf(hex, sizeof(hex), "%02x%.*s", fan, (int)len, name);
+	snprintf(hex, sizeof(hex), "%02x%.*s", fanout, (int)len, name);
 	return bid_id_parse(hex, len + 2, ret_id);
 }
 
@@ -280,19 +280,19 @@ int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node 
 {
 	struct bid_node link = { .type = BID_NODE_LINK };
 
-	if (join(dir->fan, name, strlen(name), &link.id) < 0)
+	if (join(dir->fanout, name, strlen(name), &link.id) < 0)
 		return -EINVAL;
 	*ret_link = link;
 	return 0;
 }
 
-static int lookup_debug(uint8_t fan, const char *name, struct bid_node *child)
+static int lookup_debug(uint8_t fanout, const char *name, struct bid_node *child)
 {
 	static const char suffix[] = ".debug";
 	size_t len = strlen(name), cut = sizeof(suffix) - 1;
 	bool debug = len > cut && strcmp(name + len - cut, suffix) == 0;
 
-	if (join(fan, name, debug ? len - cut : len, &child->id) < 0)
+	if (join(fanout, name, debug ? len - cut : len, &child->id) < 0)
 		return -EINVAL;
 	child->type = BID_NODE_FILE;
 	child->kind = debug ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
@@ -443,13 +443,13 @@ static int lookup(const struct bid_tree *tree, const struct bid_node *parent, co
 	case BID_NODE_PATH_ID:
 		return lookup_in_path_id(tree, parent, name, child, found);
 	case BID_NODE_LINKS:
-		return lookup_fan(name, BID_NODE_LINKS_FAN, child);
+		return lookup_fanout(name, BID_NODE_LINKS_FANOUT, child);
 	case BID_NODE_DEBUG:
-		return lookup_fan(name, BID_NODE_DEBUG_FAN, child);
-	case BID_NODE_LINKS_FAN:
+		return lookup_fanout(name, BID_NODE_DEBUG_FANOUT, child);
+	case BID_NODE_LINKS_FANOUT:
 		return lookup_link(tree, parent, name, child, found);
-	case BID_NODE_DEBUG_FAN:
-		return lookup_debug(parent->fan, name, child);
+	case BID_NODE_DEBUG_FANOUT:
+		return lookup_debug(parent->fanout, name, child);
 	case BID_NODE_META:
 		return lookup_meta(name, child);
 	case BID_NODE_SECTIONS:

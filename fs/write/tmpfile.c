@@ -156,9 +156,9 @@ struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char 
 
 const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMPFILES_DIR])
 {
-	if (dir->type != BID_NODE_LINKS_FAN)
+	if (dir->type != BID_NODE_LINKS_FANOUT)
 		return bid_node_path(dir);
-	snprintf(buf, BID_TMPFILES_DIR, ".build-id/%02x", dir->fan);
+	snprintf(buf, BID_TMPFILES_DIR, ".build-id/%02x", dir->fanout);
 	return buf;
 }
 

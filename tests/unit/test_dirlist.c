@@ -109,11 +109,11 @@ static void links_are_read_when_asked_for(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
-	struct bid_node fan = { .type = BID_NODE_LINKS_FAN };
+	struct bid_node fanout = { .type = BID_NODE_LINKS_FANOUT };
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(&lists, &tree, &fan, bid_inode_number(&fan), &list), 0);
+	assert_int_equal(bid_dirlist_open(&lists, &tree, &fanout, bid_inode_number(&fanout), &list), 0);
 	/* those of which the number's low byte is zero */
 	add_id(scene, 768);
 	assert_int_equal(count(list, 0, seen), DOTS + 4);
@@ -203,11 +203,11 @@ static void every_beginning_is_read_anew(void **state)
 {
 	const struct store_scene *scene = *state;
 	struct bid_tree tree = { .store = scene->store };
-	struct bid_node fan = { .type = BID_NODE_LINKS_FAN };
+	struct bid_node fanout = { .type = BID_NODE_LINKS_FANOUT };
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirlist *list;
 
-	assert_int_equal(bid_dirlist_open(&lists, &tree, &fan, bid_inode_number(&fan), &list), 0);
+	assert_int_equal(bid_dirlist_open(&lists, &tree, &fanout, bid_inode_number(&fanout), &list), 0);
 	assert_int_equal(count(list, 0, seen), DOTS + 3);
 	/* those of which the number's low byte is zero */
 	add_id(scene, 768);
@@ -257,12 +257,12 @@ static void list_part(struct bid_dirlist *list, unsigned part, unsigned expected
 {
 	uint64_t offset = part == 0 ? 0 : DOTS + ((uint64_t)part << 47);
 	struct bid_dirname name;
-	char fan[16];
+	char fanout[16];
 
-	snprintf(fan, sizeof(fan), "%02x", part);
+	snprintf(fanout, sizeof(fanout), "%02x", part);
 	for (unsigned n = 0; n < expected; n++) {
 		assert_int_equal(bid_dirlist_at(list, offset, &name), 1);
-		assert_true(name.name[0] == '.' || memcmp(name.name, fan, 2) == 0);
+		assert_true(name.name[0] == '.' || memcmp(name.name, fanout, 2) == 0);
 		assert_true(name.next > offset);
 		offset = name.next;
 	}

@@ -123,8 +123,8 @@ static void test_number_without_an_id_finds_no_node_of_an_id(void **state)
 			struct bid_node node = { .type = type, .kind = kind }, found = { 0 };
 			bool is_one = kind == BID_KIND_NONE &&
 				      (type == BID_NODE_PATH || type == BID_NODE_BY_PATH || type == BID_NODE_IDS ||
-				       type == BID_NODE_LINKS || type == BID_NODE_LINKS_FAN || type == BID_NODE_DEBUG ||
-				       type == BID_NODE_DEBUG_FAN || type == BID_NODE_META || type == BID_NODE_README);
+				       type == BID_NODE_LINKS || type == BID_NODE_LINKS_FANOUT || type == BID_NODE_DEBUG ||
+				       type == BID_NODE_DEBUG_FANOUT || type == BID_NODE_META || type == BID_NODE_README);
 			int r;
 
 			if (kind != BID_KIND_NONE && type != BID_NODE_FILE)
