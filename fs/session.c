@@ -23,13 +23,13 @@
 #include "sandbox/sandbox.h"
 #include "sandbox/servers.h"
 #include "synthetic.h"
-#include "unmounter.h"
+#include "unmount_helper.h"
 #include "write/publish.h"
 
 struct session {
 	struct bid_fs fs;
 	struct bid_servers *servers; /* owned; started after daemonising; NULL if there are none */
-	struct bid_unmounter *unmounter; /* owned; NULL if the daemon itself unmounts */
+	struct bid_unmount_helper *helper; /* owned; NULL if the daemon itself unmounts */
 };
 
 /* Files that nobody has open and that are kept so, at most; a fourth of what the process may have leaves enough for all else. */
@@ -114,7 +114,7 @@ static int confine(struct session *session)
 
 	if (!bid_sandbox_confines(fs->sandbox))
 		return 0;
-	r = bid_unmounter_new(fs->session, fs->options->mountpoint, &session->unmounter);
+	r = bid_unmount_helper_new(fs->session, fs->options->mountpoint, &session->helper);
 	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
 }
 
@@ -282,7 +282,7 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 	if (fuse_set_signal_handlers(fs->session) == 0) {
 		if (fuse_session_mount(fs->session, fs->options->mountpoint) == 0) {
 			status = fs->options->foreground ? serve_here(session) : serve_behind(session);
-			if (!session->unmounter)
+			if (!session->helper)
 				fuse_session_unmount(fs->session);
 		} else {
 			bid_error("cannot mount on '%s': see the line above", fs->options->mountpoint);
@@ -290,8 +290,8 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 		fuse_remove_signal_handlers(fs->session);
 	}
 	bid_backings_end(fs->backings);
-	if (session->unmounter)
-		bid_unmounter_end(session->unmounter);
+	if (session->helper)
+		bid_unmount_helper_end(session->helper);
 	else
 		fuse_session_destroy(fs->session);
 	return status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "unmounter.h"
+#include "unmount_helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 static const char ends[] = "ends\n"; /* what the daemon says when it does */
 
-struct bid_unmounter {
+struct bid_unmount_helper {
 	struct fuse_session *session; /* borrowed, until the end */
 	const char *path; /* borrowed */
 	uint64_t mount; /* its number; 0 if the kernel has none */
@@ -47,25 +47,25 @@ static uint64_t number_of(int fd, const char *path)
 }
 
 /* The mount that was looked at is the one that is unmounted: another mount may come to that place at any time. */
-static void unmount_by_root(const struct bid_unmounter *unmounter)
+static void unmount_by_root(const struct bid_unmount_helper *helper)
 {
 	char path[BID_FD_PATH_MAX];
-	bid_auto_fd int fd = open(unmounter->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bid_auto_fd int fd = open(helper->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (fd < 0 || number_of(fd, "") != unmounter->mount)
+	if (fd < 0 || number_of(fd, "") != helper->mount)
 		return;
 	if (umount2(bid_fd_path(fd, path), MNT_DETACH) < 0)
-		bid_warning("%s: cannot unmount '%s'", strerror(errno), unmounter->path);
+		bid_warning("%s: cannot unmount '%s'", strerror(errno), helper->path);
 }
 
 /*
  * Others only have fusermount3(1), which takes a path. Between the look and the call somebody would have to remove the dead mount
  * by force and to make one of his own.
  */
-static void unmount_by_name(const struct bid_unmounter *unmounter)
+static void unmount_by_name(const struct bid_unmount_helper *helper)
 {
-	if (!unmounter->mount || number_of(AT_FDCWD, unmounter->path) == unmounter->mount)
-		fuse_session_unmount(unmounter->session);
+	if (!helper->mount || number_of(AT_FDCWD, helper->path) == helper->mount)
+		fuse_session_unmount(helper->session);
 }
 
 static void clear_signals(void)
@@ -78,7 +78,7 @@ static void clear_signals(void)
 }
 
 /* The process itself, to its end. By @life come the daemon's messages, and that it ends; it is closed when it did. */
-_Noreturn static void wait_and_unmount(const struct bid_unmounter *unmounter, int life)
+_Noreturn static void wait_and_unmount(const struct bid_unmount_helper *helper, int life)
 {
 	pid_t daemon = getppid();
 	bool told = false;
@@ -94,41 +94,41 @@ _Noreturn static void wait_and_unmount(const struct bid_unmounter *unmounter, in
 		told = told || strcmp(line, ends) == 0;
 		bid_log_relay(daemon, line);
 	}
-	if (unmounter->mount && geteuid() == 0)
-		unmount_by_root(unmounter);
-	else if (unmounter->mount || told)
-		unmount_by_name(unmounter);
+	if (helper->mount && geteuid() == 0)
+		unmount_by_root(helper);
+	else if (helper->mount || told)
+		unmount_by_name(helper);
 	_exit(0);
 }
 
-int bid_unmounter_new(struct fuse_session *session, const char *path, struct bid_unmounter **ret_unmounter)
+int bid_unmount_helper_new(struct fuse_session *session, const char *path, struct bid_unmount_helper **ret_unmounter)
 {
-	bid_auto_free struct bid_unmounter *unmounter = calloc(1, sizeof(*unmounter));
+	bid_auto_free struct bid_unmount_helper *helper = calloc(1, sizeof(*helper));
 	char name[16];
 	int life[2];
 
-	if (!unmounter)
+	if (!helper)
 		return -ENOMEM;
-	unmounter->session = session;
-	unmounter->path = path;
-	unmounter->mount = number_of(AT_FDCWD, path);
+	helper->session = session;
+	helper->path = path;
+	helper->mount = number_of(AT_FDCWD, path);
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return -errno;
 	/* from its first moment it has a name of its own: who kills the daemon by name must not mean it, too */
 	prctl(PR_GET_NAME, name);
 	prctl(PR_SET_NAME, "bidfs-unmount");
-	unmounter->pid = fork();
-	if (unmounter->pid == 0)
-		wait_and_unmount(unmounter, life[0]);
+	helper->pid = fork();
+	if (helper->pid == 0)
+		wait_and_unmount(helper, life[0]);
 	prctl(PR_SET_NAME, name);
 	bid_close(life[0]);
-	unmounter->life = life[1];
-	if (unmounter->pid < 0) {
+	helper->life = life[1];
+	if (helper->pid < 0) {
 		bid_close(life[1]);
 		return -errno;
 	}
-	bid_log_to_relay(unmounter->life);
-	*ret_unmounter = bid_steal(unmounter);
+	bid_log_to_relay(helper->life);
+	*ret_unmounter = bid_steal(helper);
 	return 0;
 }
 
@@ -140,17 +140,17 @@ static bool is_mounted(struct fuse_session *session)
 	return poll(&device, 1, 0) != 1 || !(device.revents & POLLERR);
 }
 
-void bid_unmounter_end(struct bid_unmounter *unmounter)
+void bid_unmount_helper_end(struct bid_unmount_helper *helper)
 {
-	bool mounted = is_mounted(unmounter->session);
+	bool mounted = is_mounted(helper->session);
 
 	/* as the device is closed, whoever waits for an answer goes on, and so does umount2(2), which may wait for one, too */
-	fuse_session_destroy(unmounter->session);
-	if (mounted && write(unmounter->life, ends, strlen(ends)) < 0)
-		bid_warning("%s: '%s' stays mounted", strerror(errno), unmounter->path);
+	fuse_session_destroy(helper->session);
+	if (mounted && write(helper->life, ends, strlen(ends)) < 0)
+		bid_warning("%s: '%s' stays mounted", strerror(errno), helper->path);
 	bid_log_to_relay(-1);
-	close(unmounter->life);
-	while (waitpid(unmounter->pid, NULL, 0) < 0 && errno == EINTR)
+	close(helper->life);
+	while (waitpid(helper->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	free(unmounter);
+	free(helper);
 }

@@ -8,22 +8,22 @@
  * Only the very mount that it was started for is unmounted, which the kernel (6.8) has a number for that is never used again. Where
  * it has none, only a daemon that ends as it should has its mount removed.
  */
-#ifndef BID_FS_UNMOUNTER_H
-#define BID_FS_UNMOUNTER_H
+#ifndef BID_FS_UNMOUNT_HELPER_H
+#define BID_FS_UNMOUNT_HELPER_H
 
 #include <fuse_lowlevel.h>
 
-struct bid_unmounter;
+struct bid_unmount_helper;
 
 /*
  * Start it for the mount of @session at @path, both borrowed. From a process without other threads. 0 or a negative errno. Nobody
  * need be answering for the mount.
  */
-int bid_unmounter_new(struct fuse_session *session, const char *path, struct bid_unmounter **ret_unmounter);
+int bid_unmount_helper_new(struct fuse_session *session, const char *path, struct bid_unmount_helper **ret_unmounter);
 
 /*
- * Unmount, unless somebody did: this destroys the session, which must be done by then, waits for the process, and frees @unmounter.
+ * Unmount, unless somebody did: this destroys the session, which must be done by then, waits for the process, and frees @helper.
  */
-void bid_unmounter_end(struct bid_unmounter *unmounter);
+void bid_unmount_helper_end(struct bid_unmount_helper *helper);
 
 #endif
