@@ -31,7 +31,7 @@ static bool is_perfs(const struct bid_node *node)
 
 mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node)
 {
-	/* who may write to the store may tell the mount something: ops_tell.c */
+	/* who may write to the store may tell the mount something: ops_control.c */
 	return fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555;
 }
 
