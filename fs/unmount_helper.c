@@ -101,7 +101,7 @@ _Noreturn static void wait_and_unmount(const struct bid_unmount_helper *helper, 
 	_exit(0);
 }
 
-int bid_unmount_helper_new(struct fuse_session *session, const char *path, struct bid_unmount_helper **ret_unmounter)
+int bid_unmount_helper_new(struct fuse_session *session, const char *path, struct bid_unmount_helper **ret_helper)
 {
 	bid_auto_free struct bid_unmount_helper *helper = calloc(1, sizeof(*helper));
 	char name[16];
@@ -128,7 +128,7 @@ int bid_unmount_helper_new(struct fuse_session *session, const char *path, struc
 		return -errno;
 	}
 	bid_log_to_relay(helper->life);
-	*ret_unmounter = bid_steal(helper);
+	*ret_helper = bid_steal(helper);
 	return 0;
 }
 

@@ -19,7 +19,7 @@ struct bid_unmount_helper;
  * Start it for the mount of @session at @path, both borrowed. From a process without other threads. 0 or a negative errno. Nobody
  * need be answering for the mount.
  */
-int bid_unmount_helper_new(struct fuse_session *session, const char *path, struct bid_unmount_helper **ret_unmounter);
+int bid_unmount_helper_new(struct fuse_session *session, const char *path, struct bid_unmount_helper **ret_helper);
 
 /*
  * Unmount, unless somebody did: this destroys the session, which must be done by then, waits for the process, and frees @helper.

@@ -126,7 +126,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* the environment can ask for it, and loop.c reads the device */
 	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
 #endif
-	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_name.c */
+	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_lookup.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
 	} else if (fs->writable) {

@@ -5,7 +5,7 @@
 
 #include "fs.h"
 
-/* ops_name.c */
+/* ops_lookup.c */
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name);
 void bid_op_forget(fuse_req_t req, fuse_ino_t number, uint64_t count);
 void bid_op_forget_multi(fuse_req_t req, size_t n, struct fuse_forget_data *forgets);
@@ -13,11 +13,9 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 void bid_op_readlink(fuse_req_t req, fuse_ino_t number);
 void bid_op_statfs(fuse_req_t req, fuse_ino_t number);
 
-/* ops_dir.c */
+/* ops_readdir.c */
 void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_releasedir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
-
-/* ops_list.c */
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 void bid_op_readdirplus(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi);
 
@@ -35,7 +33,7 @@ void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
 /* ops_control.c */
 void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags);
 
-/* ops_make.c */
+/* ops_create.c */
 void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode);
 void bid_op_mknod(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode, dev_t device);
 void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const char *name);
@@ -43,11 +41,13 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name);
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags);
 
+/* ops_remove.c */
+void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name);
+void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
+
 /* ops_write.c */
 void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t size, off_t offset, struct fuse_file_info *fi);
 void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int to_set, struct fuse_file_info *fi);
-void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name);
-void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name);
 void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 

@@ -138,7 +138,7 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
 
 /*
  * Without sources, a link that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with
- * it. With sources what it leads to is fetched (ops_name.c).
+ * it. With sources what it leads to is fetched (ops_lookup.c).
  */
 static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
 		       struct bid_found *found)
@@ -389,7 +389,7 @@ static int lookup_section(const struct bid_node *parent, const char *name, struc
 /*
  * FUSE looks up a path name by name and does not tell which one is the last, and a request for each directory would be slow. A name
  * with a dot that the store does not have may be a file: a source is asked for it, and if none has it, it is a directory
- * (ops_name.c). A name without a dot is a directory until somebody opens it to read (ops_dir.c).
+ * (ops_lookup.c). A name without a dot is a directory until somebody opens it to read (ops_readdir.c).
  */
 static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* UNLINK, RMDIR. */
+#include "fuse/ops.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vfs/kcore.h"
+#include "write/publish.h"
+
+/* The kernel may open what it knows in the directory @path of @id, which nothing but that leads to any more. */
+static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
+		struct bid_node node = { .type = BID_NODE_FILE, .kind = (enum bid_kind)kind, .id = *id };
+		struct bid_request request = bid_node_request(&node);
+		struct bid_file file = BID_FILE_NONE;
+		struct bid_fd *fd;
+
+		if (bid_store_find_in(fs->store, path, &request, &file) < 0)
+			continue;
+		fd = bid_fd_cache_keep(fs->fd_cache, bid_inode_number(&node), &file);
+		if (fd)
+			bid_fd_cache_put(fs->fd_cache, fd);
+		bid_file_release(&file);
+	}
+}
+
+static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
+{
+	char text[PATH_MAX], where[PATH_MAX];
+	int r = bid_tree_readlink(&fs->tree, link, text, sizeof(text));
+
+	if (r == 0)
+		keep_in(fs, &link->id, text + strlen("../../"));
+	if (r == 0)
+		r = bid_store_unlink_link(fs->store, &link->id);
+	if ((r == 0 || r == -ENOENT) && bid_store_where(fs->store, &link->id, where, sizeof(where)) == 0)
+		r = -EROFS; /* a lower store has one */
+	else if (r == 0 || r == -ENOENT)
+		r = bid_unlinked_add(&fs->unlinked_links, &link->id);
+	return r;
+}
+
+/* The file of @node in the directory @path, or definitions that are derived, and so in no file. */
+static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const char *path)
+{
+	struct bid_request request = bid_node_request(node);
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_unlink(fs->store, &request, path);
+
+	if (r == -ENOENT && node->kind == BID_KIND_PROBES)
+		r = bid_store_find(fs->store, &request, &file);
+	bid_file_release(&file);
+	if (r == 0 && node->kind == BID_KIND_PROBES)
+		r = bid_unlinked_add(&fs->unlinked_probes, &node->id);
+	return r;
+}
+
+void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	char buf[BID_TMPFILES_DIR];
+	struct bid_tmpfile *tmpfile;
+	struct bid_node node = { 0 };
+	int r;
+
+	if (!parent) {
+		fuse_reply_err(req, ESTALE);
+		return;
+	}
+	tmpfile = bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&parent->node, buf), name);
+	if (tmpfile) {
+		r = bid_publish_unlink(fs, tmpfile);
+		bid_tmpfile_put(fs->tmpfiles, tmpfile);
+		/* a link may have come behind tar's placeholder for it */
+		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FANOUT) {
+			fuse_reply_err(req, -r);
+			return;
+		}
+	}
+	r = bid_tree_lookup(&fs->tree, &parent->node, name, &node, NULL);
+	if (r == 0 && node.type == BID_NODE_LINK)
+		r = unlink_link(fs, &node);
+	else if (r == 0 && node.type == BID_NODE_KCORE_FILE)
+		r = bid_store_unlink_kcore(fs->store, node.path);
+	else if (r == 0 && node.type == BID_NODE_FILE && parent->node.type == BID_NODE_PATH_ID)
+		r = unlink_artifact(fs, &node, bid_node_path(&parent->node));
+	else if (r == 0)
+		r = -EPERM;
+	bid_node_release(&node);
+	fuse_reply_err(req, (r == -EINVAL || r == -ENOENT) ? (tmpfile ? 0 : ENOENT) : -r);
+}
+
+void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, number, &buffer);
+	struct bid_node node = { 0 };
+	char path[PATH_MAX];
+	int r = parent ? bid_tree_lookup(&fs->tree, &parent->node, name, &node, NULL) : -ESTALE;
+
+	path[0] = '\0';
+	if (r == 0 && (node.type == BID_NODE_KCORE || node.type == BID_NODE_KCORE_COPY)) {
+		r = bid_kcore_directory(&parent->node, name, path);
+		if (r == 0)
+			r = bid_store_rmdir_kcore(fs->store, path);
+	} else if (r == 0 && node.type != BID_NODE_PATH && node.type != BID_NODE_PATH_ID) {
+		r = -EPERM;
+	} else if (r == 0) {
+		snprintf(path, sizeof(path), "%s", bid_node_path(&node));
+		r = bid_tmpfiles_has_in(fs->tmpfiles, path, !bid_tree_is_temporary(path)) ? -ENOTEMPTY
+											  : bid_store_rmdir(fs->store, path);
+	}
+	/* temporary names in "<path>/ID" are not listed, so that nobody could empty the directory of them */
+	if (r == 0) {
+		bid_tmpfiles_unname_in(fs->tmpfiles, path);
+		bid_inodes_remove(fs->inodes, &node);
+	}
+	bid_node_release(&node);
+	fuse_reply_err(req, -r);
+}
