@@ -88,11 +88,11 @@ static bool may_be_read(void *user, uint64_t number)
 	return fs->mode == BID_MODE_NO_OPEN && bid_inodes_find(fs->inodes, number, &buffer);
 }
 
-static int let_go(void *user, const struct stat *st)
+static int drop_descriptors(void *user, const struct stat *st)
 {
 	struct bid_fs *fs = user;
 
-	bid_backings_let_go(fs->backings, st);
+	bid_backings_drop(fs->backings, st);
 	return bid_fd_cache_drop(fs->fd_cache, st, may_be_read, fs);
 }
 
@@ -101,7 +101,7 @@ static int keep_limits(struct bid_fs *fs)
 {
 	struct bid_limits limits = { .cache_size = fs->options->cache_size, .min_free = fs->options->min_free };
 
-	bid_store_on_let_go(fs->store, let_go, fs);
+	bid_store_on_let_go(fs->store, drop_descriptors, fs);
 	/* a store that cannot be written does not grow */
 	return bid_store_writable(fs->store) ? bid_store_keep_limits(fs->store, &limits) : 0;
 }

@@ -30,7 +30,7 @@ struct bid_backing {
 	int id; /* the kernel's, which stands for a file; 0 is none */
 	struct stat st; /* of the file that is or was open, at first; what was made in memory has no name */
 	unsigned by_kernel; /* handles that the kernel reads */
-	unsigned by_us; /* handles that we read */
+	unsigned by_daemon; /* handles that we read */
 	bool detached; /* its inode is gone */
 	int64_t kept_s; /* bid_clock_s(), since when it has no handle */
 	struct bid_backing *older, *newer; /* by last use, while it has an id and no handle: kept for the next open */
@@ -118,20 +118,20 @@ static void close_id(struct bid_backing *backing)
 	backing->id = 0;
 }
 
-static void unlist(struct bid_backing *backing)
+static void unlist_id(struct bid_backing *backing)
 {
 	backing->older->newer = backing->newer;
 	backing->newer->older = backing->older;
 	backing->owner->n_kept--;
 }
 
-static void keep(struct bid_backing *backing)
+static void keep_id(struct bid_backing *backing)
 {
 	struct bid_backings *backings = backing->owner;
 	struct bid_backing *oldest = backings->ends.newer;
 
 	if (backings->n_kept >= backings->max_kept) {
-		unlist(oldest);
+		unlist_id(oldest);
 		close_id(oldest);
 	}
 	backing->older = backings->ends.older;
@@ -153,7 +153,7 @@ static bool is_of(const struct bid_backing *backing, const struct stat *st)
 	return own->st_dev == st->st_dev && own->st_ino == st->st_ino;
 }
 
-void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
+void bid_backings_drop(struct bid_backings *backings, const struct stat *st)
 {
 	int64_t kept_s = bid_clock_s() - IDLE_S;
 	struct bid_backing *newer;
@@ -165,7 +165,7 @@ void bid_backings_let_go(struct bid_backings *backings, const struct stat *st)
 		newer = backing->newer;
 		if (st ? !is_of(backing, st) : backing->kept_s > kept_s)
 			continue;
-		unlist(backing);
+		unlist_id(backing);
 		close_id(backing);
 	}
 	pthread_mutex_unlock(&backings->lock);
@@ -190,14 +190,14 @@ static int register_file(struct bid_backings *backings, int fd)
 }
 
 /* Give @backing, which has no handle that the kernel reads, an id for @fd. */
-static int have_id(struct bid_backing *backing, int fd, const struct stat *st)
+static int ensure_id(struct bid_backing *backing, int fd, const struct stat *st)
 {
 	int id;
 
-	if (backing->by_us)
+	if (backing->by_daemon)
 		return -EOPNOTSUPP;
 	if (backing->id) {
-		unlist(backing);
+		unlist_id(backing);
 		if (is_of(backing, st))
 			return 0;
 		close_id(backing);
@@ -229,11 +229,11 @@ static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct s
 	 * Handles of one inode share one file, or its pages: another one has to wait until the last of them is closed. Without any,
 	 * the inode is of whatever file is there now.
 	 */
-	if (backing->by_kernel + backing->by_us > 0 && !is_of(backing, st))
+	if (backing->by_kernel + backing->by_daemon > 0 && !is_of(backing, st))
 		return -ESTALE;
-	if (backing->by_kernel == 0 && (fs->mode != BID_MODE_PASSTHROUGH || have_id(backing, fd, st) < 0)) {
+	if (backing->by_kernel == 0 && (fs->mode != BID_MODE_PASSTHROUGH || ensure_id(backing, fd, st) < 0)) {
 		backing->st = *st;
-		backing->by_us++;
+		backing->by_daemon++;
 		*ret_backing = backing;
 		return -EOPNOTSUPP;
 	}
@@ -265,7 +265,7 @@ bool bid_backing_stat(struct bid_fs *fs, uint64_t number, struct stat *ret_st)
 		return false;
 	pthread_mutex_lock(&fs->backings->lock);
 	backing = bid_inodes_attached(fs->inodes, number);
-	open = backing && backing->by_kernel + backing->by_us > 0;
+	open = backing && backing->by_kernel + backing->by_daemon > 0;
 	if (open)
 		*ret_st = backing->st;
 	pthread_mutex_unlock(&fs->backings->lock);
@@ -292,12 +292,12 @@ void bid_backing_close(struct bid_backing *backing, bool by_kernel)
 	bool gone;
 
 	pthread_mutex_lock(&backings->lock);
-	*(by_kernel ? &backing->by_kernel : &backing->by_us) -= 1;
-	gone = backing->detached && backing->by_kernel + backing->by_us == 0;
+	*(by_kernel ? &backing->by_kernel : &backing->by_daemon) -= 1;
+	gone = backing->detached && backing->by_kernel + backing->by_daemon == 0;
 	if (gone && backing->id)
 		close_id(backing);
 	else if (!gone && by_kernel && backing->by_kernel == 0)
-		keep(backing);
+		keep_id(backing);
 	pthread_mutex_unlock(&backings->lock);
 	if (gone)
 		free(backing);
@@ -314,11 +314,11 @@ void bid_backing_detach(void *attachment)
 	 * The kernel releases a handle before it forgets the inode, but another worker may be at that still, and by then the inode
 	 * may be known again, with handles of its own. After the session nobody releases anything.
 	 */
-	held = backings->device >= 0 && backing->by_kernel + backing->by_us > 0;
+	held = backings->device >= 0 && backing->by_kernel + backing->by_daemon > 0;
 	backing->detached = true;
 	if (!held && backing->id) {
 		if (backing->by_kernel == 0)
-			unlist(backing);
+			unlist_id(backing);
 		close_id(backing);
 	}
 	pthread_mutex_unlock(&backings->lock);

@@ -30,7 +30,7 @@ void bid_backings_free(struct bid_backings *backings);
  * Give back the id of the file with the attributes @st if nobody has that open, or with NULL the ids that were not used for a
  * minute. @backings may be NULL.
  */
-void bid_backings_let_go(struct bid_backings *backings, const struct stat *st);
+void bid_backings_drop(struct bid_backings *backings, const struct stat *st);
 
 /* Is it compiled in? libfuse has it from 3.17 on. */
 bool bid_backing_compiled(void);
