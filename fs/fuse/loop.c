@@ -26,9 +26,9 @@ struct loop {
 	struct fuse_session *session; /* borrowed */
 	int epoll; /* tells one thread of each request, and all of the end; owned */
 	int end; /* an eventfd that can be read once the session is over; owned */
-	unsigned look_us; /* how long to look, 0 if nobody does */
-	atomic_bool looking; /* a thread does */
-	int64_t rest_until; /* on the clock of bid_clock_ns(): nobody looks before; of the thread that is looking */
+	unsigned busy_poll_us; /* how long to look, 0 if nobody does */
+	atomic_bool polling; /* a thread does */
+	int64_t no_poll_until; /* on the clock of bid_clock_ns(): nobody looks before; of the thread that is polling */
 	atomic_int error; /* what a thread ended for: 0 or a negative errno */
 };
 
@@ -36,7 +36,7 @@ struct loop {
  * Whether the next request wakes one of those who sleep, which is off again once it has. If there is one already, that counts. The
  * end of the connection always wakes.
  */
-static void set_alarm(const struct loop *loop, bool on)
+static void arm_epoll(const struct loop *loop, bool on)
 {
 	struct epoll_event event = { .events = on ? EPOLLIN | EPOLLONESHOT : EPOLLONESHOT };
 
@@ -45,21 +45,21 @@ static void set_alarm(const struct loop *loop, bool on)
 }
 
 /* So long nobody looks, where others want the processor, and keep it for longer than who asks does between two requests. */
-#define REST_NS	 INT64_C(100000000)
+#define PAUSE_NS INT64_C(100000000)
 #define SLICE_NS INT64_C(1000000)
 
 /*
  * Receive without sleeping, but for a while. Nobody else need be woken for what comes meanwhile. Where others keep the processor
- * that is left to them, looking is waiting for them, and to be woken is faster.
+ * that is left to them, polling is waiting for them, and to be woken is faster.
  */
-static int look(struct loop *loop, struct fuse_buf *buffer)
+static int poll_device(struct loop *loop, struct fuse_buf *buffer)
 {
-	int64_t now = bid_clock_ns(), end = now + loop->look_us * INT64_C(1000), last;
+	int64_t now = bid_clock_ns(), end = now + loop->busy_poll_us * INT64_C(1000), last;
 	int n;
 
-	if (now < loop->rest_until)
+	if (now < loop->no_poll_until)
 		return -EAGAIN;
-	set_alarm(loop, false);
+	arm_epoll(loop, false);
 	do {
 		last = now;
 		/* whoever is to ask may wait for this processor */
@@ -68,8 +68,8 @@ static int look(struct loop *loop, struct fuse_buf *buffer)
 		now = bid_clock_ns();
 	} while (n == -EAGAIN && now < end);
 	if (now - last > SLICE_NS)
-		loop->rest_until = now + REST_NS;
-	set_alarm(loop, true);
+		loop->no_poll_until = now + PAUSE_NS;
+	arm_epoll(loop, true);
 	return n;
 }
 
@@ -79,7 +79,7 @@ static int look(struct loop *loop, struct fuse_buf *buffer)
  * While nobody looks the alarm is on, or a thread that it has just woken is about to set it. So a request never waits for a thread
  * that is at work as long as another one sleeps.
  */
-static int receive(struct loop *loop, struct fuse_buf *buffer)
+static int receive_request(struct loop *loop, struct fuse_buf *buffer)
 {
 	struct epoll_event event;
 	int n = -EAGAIN;
@@ -88,12 +88,12 @@ static int receive(struct loop *loop, struct fuse_buf *buffer)
 	if (fuse_session_exited(loop->session))
 		return 0;
 	/* where nobody looks, it is not looked either whether there is one by chance */
-	if (loop->look_us > 0)
+	if (loop->busy_poll_us > 0)
 		n = fuse_session_receive_buf(loop->session, buffer);
 	while (n == -EAGAIN || n == -EINTR) {
-		if (loop->look_us > 0 && !atomic_exchange(&loop->looking, true)) {
-			n = look(loop, buffer);
-			atomic_store(&loop->looking, false);
+		if (loop->busy_poll_us > 0 && !atomic_exchange(&loop->polling, true)) {
+			n = poll_device(loop, buffer);
+			atomic_store(&loop->polling, false);
 			if (n != -EAGAIN)
 				continue;
 		}
@@ -102,7 +102,7 @@ static int receive(struct loop *loop, struct fuse_buf *buffer)
 		if (fuse_session_exited(loop->session))
 			return 0;
 		n = fuse_session_receive_buf(loop->session, buffer);
-		set_alarm(loop, true);
+		arm_epoll(loop, true);
 	}
 	return n;
 }
@@ -131,14 +131,14 @@ static void close_loop(struct loop *loop)
 	loop->epoll = loop->end = -1;
 }
 
-static int open_loop(struct loop *loop, struct fuse_session *session, unsigned look_us)
+static int open_loop(struct loop *loop, struct fuse_session *session, unsigned busy_poll_us)
 {
 	struct epoll_event request = { .events = EPOLLIN | EPOLLONESHOT }, end = { .events = EPOLLIN };
 	int fd = fuse_session_fd(session), flags = fcntl(fd, F_GETFL);
 
 	*loop = (struct loop){ .session = session, .epoll = -1, .end = -1 };
 	/* on one processor, whoever is to ask cannot do so while we look */
-	loop->look_us = bid_cpus() > 1 ? look_us : 0;
+	loop->busy_poll_us = bid_cpus() > 1 ? busy_poll_us : 0;
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	loop->end = eventfd(0, EFD_CLOEXEC);
 	/* reads of the device return at once from now on, and whoever sleeps does so in epoll_wait(2) */
@@ -152,13 +152,13 @@ static int open_loop(struct loop *loop, struct fuse_session *session, unsigned l
 	return 0;
 }
 
-static void *answer(void *user)
+static void *serve_requests(void *user)
 {
 	struct loop *loop = user;
 	struct fuse_buf request = { 0 };
 	int n;
 
-	while ((n = receive(loop, &request)) > 0)
+	while ((n = receive_request(loop, &request)) > 0)
 		fuse_session_process_buf(loop->session, &request);
 	free(request.mem);
 	if (n < 0)
@@ -169,7 +169,7 @@ static void *answer(void *user)
 }
 
 /* Until the session is over, by @n threads. */
-static int run(struct loop *loop, unsigned n)
+static int run_threads(struct loop *loop, unsigned n)
 {
 	pthread_t *threads = calloc(n, sizeof(*threads));
 	sigset_t all, before;
@@ -180,7 +180,7 @@ static int run(struct loop *loop, unsigned n)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (r == 0 && started < n) {
-		r = bid_thread_start(&threads[started], "fuse", answer, loop);
+		r = bid_thread_start(&threads[started], "fuse", serve_requests, loop);
 		started += r == 0;
 	}
 	if (r < 0 && started > 0)
@@ -201,14 +201,14 @@ static int run(struct loop *loop, unsigned n)
 	return r < 0 ? r : waited < 0;
 }
 
-int bid_loop_run(struct fuse_session *session, unsigned look_us, unsigned n)
+int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n)
 {
 	struct loop loop;
-	int r = open_loop(&loop, session, look_us);
+	int r = open_loop(&loop, session, busy_poll_us);
 
 	if (r < 0)
 		return r;
-	r = run(&loop, n);
+	r = run_threads(&loop, n);
 	close_loop(&loop);
 	return r;
 }

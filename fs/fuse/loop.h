@@ -10,10 +10,10 @@
 #include <fuse_lowlevel.h>
 
 /*
- * Answer what comes from the kernel by @n threads, each looking for @look_us microseconds, until the session is over or was ended
- * by one of the signals for which libfuse has handlers. Blocks. Returns 0 when it was unmounted, 1 after a signal, or a negative
- * errno.
+ * Answer what comes from the kernel by @n threads, each looking for @busy_poll_us microseconds, until the session is over or was
+ * ended by one of the signals for which libfuse has handlers. Blocks. Returns 0 when it was unmounted, 1 after a signal, or a
+ * negative errno.
  */
-int bid_loop_run(struct fuse_session *session, unsigned look_us, unsigned n);
+int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n);
 
 #endif
