@@ -107,7 +107,7 @@ static int keep_limits(struct bid_fs *fs)
 }
 
 /* Give up what is not needed, but for one process that can still unmount. Before any thread is started. */
-static int confine(struct session *session)
+static int enter_sandbox(struct session *session)
 {
 	struct bid_fs *fs = &session->fs;
 	int r;
@@ -119,7 +119,7 @@ static int confine(struct session *session)
 }
 
 /* Until the session is over. Returns 0 when it was unmounted, more after a signal, or a negative errno. */
-static int answer(struct bid_fs *fs)
+static int run_loop(struct bid_fs *fs)
 {
 	int r;
 
@@ -131,7 +131,7 @@ static int answer(struct bid_fs *fs)
 }
 
 /* What needs threads or knows the final process: everything after the fork. */
-static int serve(struct session *session, int ready)
+static int serve_mount(struct session *session, int ready)
 {
 	struct bid_fs *fs = &session->fs;
 	struct bid_broker_config config = {
@@ -145,7 +145,7 @@ static int serve(struct session *session, int ready)
 	bool serving;
 	int r;
 
-	r = confine(session);
+	r = enter_sandbox(session);
 	if (r == 0)
 		r = bid_broker_new(fs->store, &config, &fs->broker);
 	if (r == 0)
@@ -162,7 +162,7 @@ static int serve(struct session *session, int ready)
 		bid_close(ready);
 		bid_notify(manager, "READY=1");
 		bid_close(manager);
-		r = answer(fs);
+		r = run_loop(fs);
 	} else {
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);
@@ -178,7 +178,7 @@ static int serve(struct session *session, int ready)
 }
 
 /* Wait until the mount at @path answers, which @ready tells to be near. */
-static int await(int ready, const char *path)
+static int wait_for_mount(int ready, const char *path)
 {
 	struct stat st;
 	char byte;
@@ -193,7 +193,7 @@ static int await(int ready, const char *path)
 	return fflush(stdout) == 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }
 
-static void detach(void)
+static void daemonize(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -208,7 +208,7 @@ static void detach(void)
 }
 
 /* Serve from a child; returns in both processes. */
-static int serve_behind(struct session *session)
+static int serve_in_background(struct session *session)
 {
 	struct bid_fs *fs = &session->fs;
 	int ready[2];
@@ -226,19 +226,19 @@ static int serve_behind(struct session *session)
 	}
 	if (pid == 0) {
 		close(ready[0]);
-		detach();
-		return serve(session, ready[1]);
+		daemonize();
+		return serve_mount(session, ready[1]);
 	}
 	close(ready[1]);
 	/* or the mount would outlive its daemon as long as this process */
 	close(fuse_session_fd(fs->session));
-	status = await(ready[0], fs->options->mountpoint);
+	status = wait_for_mount(ready[0], fs->options->mountpoint);
 	close(ready[0]);
 	_exit(status);
 }
 
 /* In the foreground nobody waits, so a helper tells when the mount answers: a grandchild, for nobody to reap. */
-static int serve_here(struct session *session)
+static int serve_in_foreground(struct session *session)
 {
 	struct bid_fs *fs = &session->fs;
 	int ready[2];
@@ -252,14 +252,14 @@ static int serve_here(struct session *session)
 	if (pid == 0) {
 		close(ready[1]);
 		close(fuse_session_fd(fs->session));
-		_exit(fork() == 0 ? await(ready[0], fs->options->mountpoint) : 0);
+		_exit(fork() == 0 ? wait_for_mount(ready[0], fs->options->mountpoint) : 0);
 	}
 	close(ready[0]);
 	if (pid < 0)
 		bid_warning("%s: the mount point will not be printed", strerror(errno));
 	else
 		waitpid(pid, NULL, 0);
-	return serve(session, ready[1]);
+	return serve_mount(session, ready[1]);
 }
 
 static int mount_and_serve(struct session *session, struct fuse_args *args)
@@ -281,7 +281,7 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 	}
 	if (fuse_set_signal_handlers(fs->session) == 0) {
 		if (fuse_session_mount(fs->session, fs->options->mountpoint) == 0) {
-			status = fs->options->foreground ? serve_here(session) : serve_behind(session);
+			status = fs->options->foreground ? serve_in_foreground(session) : serve_in_background(session);
 			if (!session->helper)
 				fuse_session_unmount(fs->session);
 		} else {
