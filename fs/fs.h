@@ -30,7 +30,7 @@ enum bid_mode {
 
 /* A directory of ids whose listing the kernel keeps. */
 struct bid_listed {
-	atomic_ullong mark; /* of the ids when it was opened last */
+	atomic_ullong cookie; /* of the ids when it was opened last */
 	atomic_ullong changed; /* when they were found to be others than before: wall clock, in ns; 0 is never */
 };
 

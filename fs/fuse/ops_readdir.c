@@ -22,16 +22,16 @@ static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t 
 	bool all = node->type == BID_NODE_IDS;
 	struct bid_listed *listed = all ? &fs->all_ids : &fs->links[node->fanout];
 	struct timespec now;
-	uint64_t mark, before;
+	uint64_t cookie, before;
 	int r;
 
-	r = all ? bid_store_ids_mark(fs->store, &mark) : bid_store_ids_mark_in(fs->store, node->fanout, &mark);
+	r = all ? bid_store_ids_mark(fs->store, &cookie) : bid_store_ids_mark_in(fs->store, node->fanout, &cookie);
 	/* what changes at the moment is not worth keeping */
 	if (r < 0)
 		return;
 	fi->cache_readdir = 1;
-	before = atomic_exchange(&listed->mark, mark);
-	fi->keep_cache = before == mark;
+	before = atomic_exchange(&listed->cookie, cookie);
+	fi->keep_cache = before == cookie;
 	/* until the first who lists it has opened it, there is nothing that could be kept under its time */
 	if (fi->keep_cache || before == 0)
 		return;
@@ -91,11 +91,11 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	open_listing(req, inode, number, fi);
 }
 
-/* A buffer that is filled with names. */
-struct names {
+/* A buffer that is filled with reply. */
+struct reply_buffer {
 	fuse_req_t req;
 	const struct bid_inode *dir; /* NULL: the names alone */
-	char *buffer; /* owned */
+	char *data; /* owned */
 	size_t size, used;
 	uint64_t *inodes; /* that go with the names: numbers; owned */
 	size_t n, room;
@@ -105,52 +105,53 @@ struct names {
  * Does the entry of @name go with it (READDIRPLUS)? The kernel asks for entries with the first names of any directory. It gets
  * those of directories of links, which are always the same.
  */
-static bool has_entry(const struct names *names, const char *name)
+static bool has_entry(const struct reply_buffer *buffer, const char *name)
 {
-	return names->dir && name[0] != '.' && (names->dir->node.type == BID_NODE_LINKS || names->dir->node.type == BID_NODE_DEBUG);
+	return buffer->dir && name[0] != '.' &&
+	       (buffer->dir->node.type == BID_NODE_LINKS || buffer->dir->node.type == BID_NODE_DEBUG);
 }
 
 /* As LOOKUP of @name. Without it, for whatever reason, the kernel looks the name up if it needs it. */
-static void add_entry(struct names *names, const char *name, struct fuse_entry_param *entry)
+static void add_entry(struct reply_buffer *buffer, const char *name, struct fuse_entry_param *entry)
 {
-	struct bid_fs *fs = bid_fs_of(names->req);
+	struct bid_fs *fs = bid_fs_of(buffer->req);
 	struct bid_node child;
 
-	if (bid_array_grow(names->inodes, names->n, names->room) < 0 ||
-	    bid_tree_lookup(&fs->tree, &names->dir->node, name, &child, NULL) < 0)
+	if (bid_array_grow(buffer->inodes, buffer->n, buffer->room) < 0 ||
+	    bid_tree_lookup(&fs->tree, &buffer->dir->node, name, &child, NULL) < 0)
 		return;
 	if (bid_entry_make(fs, &child, NULL, entry) == 0)
-		names->inodes[names->n++] = entry->ino;
+		buffer->inodes[buffer->n++] = entry->ino;
 	bid_node_release(&child);
 }
 
 /* Returns false if there is no room. */
-static bool add(struct names *names, const struct bid_dirname *name, bool plus)
+static bool add_name(struct reply_buffer *buffer, const struct bid_dirname *name, bool plus)
 {
 	struct fuse_entry_param entry = { .attr = { .st_ino = name->number, .st_mode = name->format } };
-	char *at = names->buffer + names->used;
-	size_t room = names->size - names->used, len;
+	char *at = buffer->data + buffer->used;
+	size_t room = buffer->size - buffer->used, len;
 
-	len = plus ? fuse_add_direntry_plus(names->req, NULL, 0, name->name, NULL, 0)
-		   : fuse_add_direntry(names->req, NULL, 0, name->name, NULL, 0);
+	len = plus ? fuse_add_direntry_plus(buffer->req, NULL, 0, name->name, NULL, 0)
+		   : fuse_add_direntry(buffer->req, NULL, 0, name->name, NULL, 0);
 	if (len > room)
 		return false;
-	if (plus && has_entry(names, name->name))
-		add_entry(names, name->name, &entry);
+	if (plus && has_entry(buffer, name->name))
+		add_entry(buffer, name->name, &entry);
 	if (plus)
-		fuse_add_direntry_plus(names->req, at, room, name->name, &entry, (off_t)name->next);
+		fuse_add_direntry_plus(buffer->req, at, room, name->name, &entry, (off_t)name->next);
 	else
-		fuse_add_direntry(names->req, at, room, name->name, &entry.attr, (off_t)name->next);
-	names->used += len;
+		fuse_add_direntry(buffer->req, at, room, name->name, &entry.attr, (off_t)name->next);
+	buffer->used += len;
 	return true;
 }
 
-static void answer(struct names *names)
+static void send_names(struct reply_buffer *buffer)
 {
 	/* the caller is gone, so the kernel will not take them back */
-	if (fuse_reply_buf(names->req, names->buffer, names->used) == -ENOENT)
-		for (size_t i = 0; i < names->n; i++)
-			bid_forget(bid_fs_of(names->req), names->inodes[i], 1);
+	if (fuse_reply_buf(buffer->req, buffer->data, buffer->used) == -ENOENT)
+		for (size_t i = 0; i < buffer->n; i++)
+			bid_forget(bid_fs_of(buffer->req), buffer->inodes[i], 1);
 }
 
 static void list_names(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
@@ -158,24 +159,24 @@ static void list_names(fuse_req_t req, fuse_ino_t number, size_t size, off_t off
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_dirlist *list = (struct bid_dirlist *)(uintptr_t)fi->fh;
 	struct bid_inode buffer;
-	struct names names = { .req = req, .buffer = malloc(size), .size = size };
+	struct reply_buffer reply = { .req = req, .data = malloc(size), .size = size };
 	uint64_t at = offset < 0 ? UINT64_MAX : (uint64_t)offset;
 	struct bid_dirname name;
-	int r = names.buffer ? 0 : -ENOMEM;
+	int r = reply.data ? 0 : -ENOMEM;
 
 	if (plus)
-		names.dir = bid_inodes_find(fs->inodes, number, &buffer);
+		reply.dir = bid_inodes_find(fs->inodes, number, &buffer);
 	while (r == 0 && (r = bid_dirlist_at(list, at, &name)) > 0) {
-		r = add(&names, &name, plus) ? 0 : 1;
+		r = add_name(&reply, &name, plus) ? 0 : 1;
 		at = name.next;
 	}
 	/* an error is told when what was read before it has been taken */
-	if (r < 0 && names.used == 0)
+	if (r < 0 && reply.used == 0)
 		fuse_reply_err(req, -r);
 	else
-		answer(&names);
-	free(names.buffer);
-	free(names.inodes);
+		send_names(&reply);
+	free(reply.data);
+	free(reply.inodes);
 }
 
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
