@@ -24,99 +24,99 @@ static const struct {
 };
 
 /* What one request is after: the value of one attribute, or the names of all, each with its NUL. */
-struct answer {
+struct attributes {
 	const char *wanted; /* NULL for the names */
 	char *data; /* owned */
 	size_t size;
 	bool found;
 };
 
-static void answer_release(struct answer *answer)
+static void attributes_release(struct attributes *attributes)
 {
-	free(answer->data);
+	free(attributes->data);
 }
 
-static int append(struct answer *answer, const char *data, size_t size)
+static int append_data(struct attributes *attributes, const char *data, size_t size)
 {
-	char *larger = realloc(answer->data, answer->size + size);
+	char *larger = realloc(attributes->data, attributes->size + size);
 
 	if (!larger)
 		return -ENOMEM;
-	memcpy(larger + answer->size, data, size);
-	answer->data = larger;
-	answer->size += size;
+	memcpy(larger + attributes->size, data, size);
+	attributes->data = larger;
+	attributes->size += size;
 	return 0;
 }
 
 /* There is an attribute @name. Returns 1 if that is all there is to know. */
-static int take(struct answer *answer, const char *name, const char *value)
+static int add_attribute(struct attributes *attributes, const char *name, const char *value)
 {
 	char full[64];
 
-	if (!answer->wanted) {
+	if (!attributes->wanted) {
 		snprintf(full, sizeof(full), PREFIX "%s", name);
-		return append(answer, full, strlen(full) + 1);
+		return append_data(attributes, full, strlen(full) + 1);
 	}
-	if (strcmp(answer->wanted, name) != 0)
+	if (strcmp(attributes->wanted, name) != 0)
 		return 0;
-	answer->found = true;
-	return append(answer, value, strlen(value)) < 0 ? -ENOMEM : 1;
+	attributes->found = true;
+	return append_data(attributes, value, strlen(value)) < 0 ? -ENOMEM : 1;
 }
 
 /* bid_store_fact_fn */
-static int take_fact(void *user, const char *fact, const char *value)
+static int add_fact(void *user, const char *fact, const char *value)
 {
 	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++)
 		if (strcmp(recorded[i].fact, fact) == 0)
-			return take(user, recorded[i].name, value);
+			return add_attribute(user, recorded[i].name, value);
 	return 0;
 }
 
 /* Of the directory of an id; it costs more than to know that there is something. */
-static int look_at_id(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
+static int collect_of_id(struct bid_fs *fs, const struct bid_node *node, struct attributes *attributes)
 {
 	bid_auto_free char *responses = NULL;
 
-	if (!answer->wanted)
-		return bid_last_response_any(fs, &node->id) ? take(answer, "answers", NULL) : 0;
-	if (strcmp(answer->wanted, "answers") != 0)
+	if (!attributes->wanted)
+		return bid_last_response_any(fs, &node->id) ? add_attribute(attributes, "answers", NULL) : 0;
+	if (strcmp(attributes->wanted, "answers") != 0)
 		return 0;
 	responses = bid_last_response_json(fs, &node->id);
-	return responses ? take(answer, "answers", responses) : 0;
+	return responses ? add_attribute(attributes, "answers", responses) : 0;
 }
 
-static int look_at_file(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
+static int collect_of_file(struct bid_fs *fs, const struct bid_node *node, struct attributes *attributes)
 {
 	struct bid_request request = bid_node_request(node);
 	char hex[BID_ID_HEX_MAX];
-	int r = take(answer, "id", bid_id_format(&node->id, hex));
+	int r = add_attribute(attributes, "id", bid_id_format(&node->id, hex));
 
 	if (r == 0)
-		r = take(answer, "kind", bid_kind_name(node->kind));
+		r = add_attribute(attributes, "kind", bid_kind_name(node->kind));
 	if (r == 0)
-		r = bid_store_each_fact(fs->store, &request, take_fact, answer);
+		r = bid_store_each_fact(fs->store, &request, add_fact, attributes);
 	return r < 0 && r != -ENOENT && r != -EBADMSG ? r : 0;
 }
 
-static int look(struct bid_fs *fs, const struct bid_node *node, struct answer *answer)
+static int collect_attributes(struct bid_fs *fs, const struct bid_node *node, struct attributes *attributes)
 {
 	int r = 0;
 
 	if (node->type == BID_NODE_FILE)
-		r = look_at_file(fs, node, answer);
+		r = collect_of_file(fs, node, attributes);
 	else if (node->type == BID_NODE_ID)
-		r = look_at_id(fs, node, answer);
+		r = collect_of_id(fs, node, attributes);
 	return r < 0 ? r : 0;
 }
 
-static void reply(fuse_req_t req, const struct answer *answer, size_t size)
+static void reply_data(fuse_req_t req, const struct attributes *attributes, size_t size)
 {
 	if (size == 0)
-		fuse_reply_xattr(req, answer->size);
-	else if (size < answer->size)
+		fuse_reply_xattr(req, attributes->size);
+	else if (size < attributes->size)
 		fuse_reply_err(req, ERANGE);
 	else
-		fuse_reply_buf(req, answer->data, answer->size);
+		fuse_reply_buf(req, attributes->data, attributes->size);
 }
 
 /* Is @name in a namespace of xattr(7)? */
@@ -133,7 +133,7 @@ static bool is_in_namespace(const char *name)
 void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	bid_cleanup(answer_release) struct answer answer = { .wanted = name + strlen(PREFIX) };
+	bid_cleanup(attributes_release) struct attributes attributes = { .wanted = name + strlen(PREFIX) };
 	struct bid_inode buffer;
 	const struct bid_inode *inode;
 	int r;
@@ -144,25 +144,25 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 		return;
 	}
 	inode = bid_inodes_find(fs->inodes, number, &buffer);
-	r = inode ? look(fs, &inode->node, &answer) : -ESTALE;
+	r = inode ? collect_attributes(fs, &inode->node, &attributes) : -ESTALE;
 	if (r < 0)
 		fuse_reply_err(req, -r);
-	else if (!answer.found)
+	else if (!attributes.found)
 		fuse_reply_err(req, ENODATA);
 	else
-		reply(req, &answer, size);
+		reply_data(req, &attributes, size);
 }
 
 void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	bid_cleanup(answer_release) struct answer answer = { .wanted = NULL };
+	bid_cleanup(attributes_release) struct attributes attributes = { .wanted = NULL };
 	struct bid_inode buffer;
 	const struct bid_inode *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	int r = inode ? look(fs, &inode->node, &answer) : -ESTALE;
+	int r = inode ? collect_attributes(fs, &inode->node, &attributes) : -ESTALE;
 
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		reply(req, &answer, size);
+		reply_data(req, &attributes, size);
 }

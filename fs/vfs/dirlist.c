@@ -16,7 +16,7 @@ enum {
 	MANY = 16, /* names in a part for which a thread is worth while */
 };
 
-struct entry {
+struct dirlist_entry {
 	uint64_t number;
 	uint64_t offset; /* at which it is found; ascending */
 	uint32_t name; /* where it begins in names */
@@ -24,12 +24,12 @@ struct entry {
 };
 
 /* The names of a part, in the order of their offsets. */
-struct part {
+struct dirlist_part {
 	enum { EMPTY = 0, BUSY, READY } state;
 	unsigned index; /* of a READY or BUSY one */
 	int error; /* of a READY one */
 	/* what follows belongs to the reader of a BUSY one */
-	struct entry *entries; /* owned */
+	struct dirlist_entry *entries; /* owned */
 	size_t n, room;
 	char *names; /* NUL-terminated each; owned */
 	size_t names_len, names_room;
@@ -42,18 +42,18 @@ struct bid_dirlist {
 	uint64_t number;
 	unsigned n_parts;
 	bool begun; /* names were asked for */
-	const struct part *part; /* that is listed, or NULL */
+	const struct dirlist_part *part; /* that is listed, or NULL */
 	size_t at; /* its entry that is probably next */
 	/* protected by lists->lock */
 	bool has_thread, closed;
 	unsigned current; /* index of the part that is listed; the thread reads those behind it */
-	struct part parts[SLOTS]; /* part i is in i % SLOTS, or in the first one as long as there is no thread */
+	struct dirlist_part parts[SLOTS]; /* part i is in i % SLOTS, or in the first one as long as there is no thread */
 };
 
 /* What is being read. */
 struct reading {
 	const struct bid_dirlist *list;
-	struct part *part;
+	struct dirlist_part *part;
 };
 
 static uint64_t begin_of(unsigned index)
@@ -61,7 +61,7 @@ static uint64_t begin_of(unsigned index)
 	return DOTS + ((uint64_t)index << PART_BITS);
 }
 
-static int add(struct part *part, const char *name, uint64_t number, mode_t format, uint64_t offset)
+static int add_entry(struct dirlist_part *part, const char *name, uint64_t number, mode_t format, uint64_t offset)
 {
 	size_t len = strlen(name) + 1;
 
@@ -69,7 +69,7 @@ static int add(struct part *part, const char *name, uint64_t number, mode_t form
 	    bid_array_reserve(part->names, part->names_len, len, part->names_room) < 0)
 		return -ENOMEM;
 	part->entries[part->n++] =
-		(struct entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)part->names_len };
+		(struct dirlist_entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)part->names_len };
 	memcpy(part->names + part->names_len, name, len);
 	part->names_len += len;
 	return 0;
@@ -83,12 +83,12 @@ static int add_node(void *user, const char *name, const struct bid_node *node)
 
 	if (reading->list->n_parts > 1)
 		offset = begin_of(reading->part->index) + (number & ((1ULL << PART_BITS) - 1));
-	return add(reading->part, name, number, bid_node_format(node), offset);
+	return add_entry(reading->part, name, number, bid_node_format(node), offset);
 }
 
-static int compare(const void *a, const void *b)
+static int compare_offsets(const void *a, const void *b)
 {
-	const struct entry *one = a, *other = b;
+	const struct dirlist_entry *one = a, *other = b;
 
 	if (one->offset != other->offset)
 		return one->offset < other->offset ? -1 : 1;
@@ -96,16 +96,16 @@ static int compare(const void *a, const void *b)
 }
 
 /* By offset. Two names of one number, of which there are none in most stores, stand one behind the other. */
-static void sort(struct entry *entries, size_t n)
+static void sort_entries(struct dirlist_entry *entries, size_t n)
 {
-	qsort(entries, n, sizeof(*entries), compare);
+	qsort(entries, n, sizeof(*entries), compare_offsets);
 	for (size_t i = 1; i < n; i++)
 		if (entries[i].offset <= entries[i - 1].offset)
 			entries[i].offset = entries[i - 1].offset + 1;
 }
 
 /* Read into @part, which is BUSY. Part 0 begins with the dots. */
-static int fill(const struct bid_dirlist *list, struct part *part)
+static int read_names(const struct bid_dirlist *list, struct dirlist_part *part)
 {
 	struct reading reading = { .list = list, .part = part };
 	size_t dots = part->index == 0 ? DOTS : 0;
@@ -113,24 +113,24 @@ static int fill(const struct bid_dirlist *list, struct part *part)
 
 	part->n = part->names_len = 0;
 	if (dots)
-		r = add(part, ".", list->number, S_IFDIR, 0);
+		r = add_entry(part, ".", list->number, S_IFDIR, 0);
 	if (r == 0 && dots)
-		r = add(part, "..", BID_INODE_ROOT, S_IFDIR, 1); /* the kernel knows better and tells the truth */
+		r = add_entry(part, "..", BID_INODE_ROOT, S_IFDIR, 1); /* the kernel knows better and tells the truth */
 	if (r == 0)
 		r = bid_tree_list(list->tree, &list->node, part->index, add_node, &reading);
 	if (r == 0 && list->n_parts > 1 && part->n > dots)
-		sort(part->entries + dots, part->n - dots);
+		sort_entries(part->entries + dots, part->n - dots);
 	return r;
 }
 
-/* Down to work(), with the lock held */
+/* Down to read_ahead(), with the lock held */
 
-static struct part *part_of(struct bid_dirlist *list, unsigned index)
+static struct dirlist_part *part_of(struct bid_dirlist *list, unsigned index)
 {
 	return &list->parts[list->has_thread ? index % SLOTS : 0];
 }
 
-static bool has(const struct part *part, unsigned index)
+static bool has_part(const struct dirlist_part *part, unsigned index)
 {
 	return part->state == READY && part->index == index;
 }
@@ -138,13 +138,13 @@ static bool has(const struct part *part, unsigned index)
 /* Gives up the lock meanwhile. */
 static void read_part(struct bid_dirlist *list, unsigned index)
 {
-	struct part *part = part_of(list, index);
+	struct dirlist_part *part = part_of(list, index);
 	int r;
 
 	part->state = BUSY;
 	part->index = index;
 	pthread_mutex_unlock(&list->lists->lock);
-	r = fill(list, part);
+	r = read_names(list, part);
 	pthread_mutex_lock(&list->lists->lock);
 	part->error = r;
 	part->state = READY;
@@ -158,9 +158,9 @@ static void read_part(struct bid_dirlist *list, unsigned index)
 static bool read_next(struct bid_dirlist *list)
 {
 	for (unsigned i = list->current + 1; i < list->n_parts && i < list->current + SLOTS - 1; i++) {
-		const struct part *part = part_of(list, i);
+		const struct dirlist_part *part = part_of(list, i);
 
-		if (part->state == BUSY || has(part, i))
+		if (part->state == BUSY || has_part(part, i))
 			continue;
 		read_part(list, i);
 		return true;
@@ -168,7 +168,7 @@ static bool read_next(struct bid_dirlist *list)
 	return false;
 }
 
-static void *work(void *user)
+static void *read_ahead(void *user)
 {
 	struct bid_dirlist *list = user;
 	struct bid_dirlists *lists = list->lists;
@@ -192,7 +192,7 @@ static void start_thread(struct bid_dirlist *list)
 
 	if (list->has_thread || list->lists->ended || list->lists->threads >= BID_DIRLIST_THREADS)
 		return;
-	list->has_thread = bid_thread_start(&thread, "bid-list", work, list) == 0;
+	list->has_thread = bid_thread_start(&thread, "bid-list", read_ahead, list) == 0;
 	list->lists->threads += list->has_thread;
 }
 
@@ -208,9 +208,9 @@ static void drop_parts(struct bid_dirlist *list)
 }
 
 /* Go to part @index. With @anew it is read now, and so are those after it. */
-static int take(struct bid_dirlist *list, unsigned index, bool anew)
+static int go_to_part(struct bid_dirlist *list, unsigned index, bool anew)
 {
-	struct part *part;
+	struct dirlist_part *part;
 	bool tried = false;
 
 	pthread_mutex_lock(&list->lists->lock);
@@ -226,7 +226,7 @@ static int take(struct bid_dirlist *list, unsigned index, bool anew)
 		pthread_cond_broadcast(&list->lists->changed);
 	part = part_of(list, index);
 	/* what could not be read ahead may be read now */
-	while (!has(part, index) || (part->error < 0 && !tried)) {
+	while (!has_part(part, index) || (part->error < 0 && !tried)) {
 		if (part->state != BUSY) {
 			read_part(list, index);
 			tried = true;
@@ -261,7 +261,7 @@ int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, co
 	list->number = number;
 	list->n_parts = bid_tree_parts(node);
 	if (!is_read_later(list))
-		r = take(list, 0, false);
+		r = go_to_part(list, 0, false);
 	if (r < 0) {
 		bid_dirlist_close(list);
 		return r;
@@ -271,9 +271,9 @@ int bid_dirlist_open(struct bid_dirlists *lists, const struct bid_tree *tree, co
 }
 
 /* Go to the first entry at or behind @offset, or to the end of the part. */
-static void find(struct bid_dirlist *list, uint64_t offset)
+static void find_entry(struct bid_dirlist *list, uint64_t offset)
 {
-	const struct part *part = list->part;
+	const struct dirlist_part *part = list->part;
 	size_t low = 0, high = part->n;
 
 	/* most listings go on where they stopped */
@@ -299,16 +299,16 @@ int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname
 
 	list->begun = true;
 	for (; index < list->n_parts; index++) {
-		const struct entry *entry;
+		const struct dirlist_entry *entry;
 
 		if (!list->part || list->current != index || anew) {
-			int r = take(list, (unsigned)index, anew);
+			int r = go_to_part(list, (unsigned)index, anew);
 
 			if (r < 0)
 				return r;
 		}
 		anew = false;
-		find(list, offset);
+		find_entry(list, offset);
 		if (list->at == list->part->n)
 			continue;
 		entry = &list->part->entries[list->at++];

@@ -7,7 +7,7 @@
 #include "vfs/inode.h"
 #include "vfs/kcore.h"
 
-struct search {
+struct export_search {
 	uint64_t number;
 	struct bid_node node; /* all of it but the id */
 };
@@ -15,7 +15,7 @@ struct search {
 /* bid_store_id_fn. perf's spellings of @id count: its first 20 bytes, and those of a short one with zeros behind them. */
 static int try_id(void *user, const struct bid_id *id)
 {
-	struct search *search = user;
+	struct export_search *search = user;
 
 	search->node.id = *id;
 	if (bid_inode_number(&search->node) == search->number)
@@ -35,7 +35,7 @@ static int try_id(void *user, const struct bid_id *id)
 
 static int find_id(const struct bid_tree *tree, uint64_t number, struct bid_node *node, unsigned fanout)
 {
-	struct search search = { .number = number, .node = *node };
+	struct export_search search = { .number = number, .node = *node };
 	int r = bid_store_each_id_in(tree->store, (uint8_t)fanout, try_id, &search);
 
 	if (r <= 0)
@@ -89,7 +89,7 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 }
 
 /* The node of @type whose path is that of @node without its last part. */
-static int shorten(const struct bid_node *node, enum bid_node_type type, struct bid_node *ret_parent)
+static int parent_of_path(const struct bid_node *node, enum bid_node_type type, struct bid_node *ret_parent)
 {
 	struct bid_node parent = { .type = type };
 	const char *path = bid_node_path(node), *slash = strrchr(path, '/');
@@ -115,9 +115,9 @@ int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent)
 	switch (node->type) {
 	case BID_NODE_PATH:
 	case BID_NODE_PATH_ID: /* its path is the whole one, with the id */
-		return shorten(node, BID_NODE_PATH, ret_parent);
+		return parent_of_path(node, BID_NODE_PATH, ret_parent);
 	case BID_NODE_BY_PATH:
-		return shorten(node, BID_NODE_BY_PATH, ret_parent);
+		return parent_of_path(node, BID_NODE_BY_PATH, ret_parent);
 	case BID_NODE_IDS:
 	case BID_NODE_LINKS:
 	case BID_NODE_META:
@@ -140,7 +140,7 @@ int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent)
 		break;
 	case BID_NODE_SOURCES:
 		if (*bid_node_path(node)) {
-			int r = shorten(node, BID_NODE_SOURCES, &parent);
+			int r = parent_of_path(node, BID_NODE_SOURCES, &parent);
 
 			if (r < 0)
 				return r;

@@ -100,13 +100,13 @@ static struct inode **link_to(const struct bid_inodes *inodes, uint64_t number)
 	return link;
 }
 
-static struct inode *find(const struct bid_inodes *inodes, uint64_t number)
+static struct inode *find_inode(const struct bid_inodes *inodes, uint64_t number)
 {
 	return *link_to(inodes, number);
 }
 
 /* Without memory the table goes on with the buckets that it has. */
-static void resize(struct bid_inodes *inodes, size_t n_buckets)
+static void resize_table(struct bid_inodes *inodes, size_t n_buckets)
 {
 	struct inode **before = inodes->buckets, **buckets = calloc(n_buckets, sizeof(struct inode *)), *next;
 	size_t n_before = inodes->n_buckets;
@@ -133,7 +133,7 @@ static void free_inode(struct inode *inode)
 }
 
 /* A new inode of @node, without a reference. NULL without memory. */
-static struct inode *insert(struct bid_inodes *inodes, const struct bid_node *node, uint64_t number)
+static struct inode *insert_inode(struct bid_inodes *inodes, const struct bid_node *node, uint64_t number)
 {
 	struct inode *inode = calloc(1, sizeof(*inode)), **bucket;
 
@@ -142,7 +142,7 @@ static struct inode *insert(struct bid_inodes *inodes, const struct bid_node *no
 		return NULL;
 	}
 	if (inodes->n == inodes->n_buckets)
-		resize(inodes, inodes->n_buckets * 2);
+		resize_table(inodes, inodes->n_buckets * 2);
 	bucket = bucket_of(inodes, number);
 	inode->number = number;
 	inode->next = *bucket;
@@ -161,14 +161,14 @@ static bool is_of(const struct inode *inode, const struct bid_node *node)
 	return !inode->removed && bid_node_equal(&other, node);
 }
 
-static struct inode *get(struct bid_inodes *inodes, const struct bid_node *node)
+static struct inode *get_inode(struct bid_inodes *inodes, const struct bid_node *node)
 {
 	for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
 		uint64_t number = number_of(node, attempt);
-		struct inode *inode = find(inodes, number);
+		struct inode *inode = find_inode(inodes, number);
 
 		if (!inode)
-			return insert(inodes, node, number);
+			return insert_inode(inodes, node, number);
 		if (!is_of(inode, node))
 			continue;
 		if (!inode->node.version)
@@ -186,7 +186,7 @@ int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), st
 		return -ENOMEM;
 	pthread_mutex_init(&inodes->lock, NULL);
 	inodes->detach = detach;
-	resize(inodes, FEWEST_BUCKETS);
+	resize_table(inodes, FEWEST_BUCKETS);
 	if (!inodes->buckets) {
 		bid_inodes_free(inodes);
 		return -ENOMEM;
@@ -225,7 +225,7 @@ int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struc
 		return 0;
 	}
 	pthread_mutex_lock(&inodes->lock);
-	inode = get(inodes, node);
+	inode = get_inode(inodes, node);
 	if (inode) {
 		inode->refs++;
 		*ret_inode = (struct bid_inode){ .number = inode->number, .node = inode->node };
@@ -239,7 +239,7 @@ void bid_inodes_set_version(struct bid_inodes *inodes, uint64_t number, uint32_t
 	struct inode *inode;
 
 	pthread_mutex_lock(&inodes->lock);
-	inode = find(inodes, number);
+	inode = find_inode(inodes, number);
 	if (inode)
 		inode->node.version = version;
 	pthread_mutex_unlock(&inodes->lock);
@@ -254,7 +254,7 @@ struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, st
 		return buffer;
 	}
 	pthread_mutex_lock(&inodes->lock);
-	inode = find(inodes, number);
+	inode = find_inode(inodes, number);
 	if (inode)
 		*buffer = (struct bid_inode){ .number = number, .node = inode->node };
 	pthread_mutex_unlock(&inodes->lock);
@@ -278,7 +278,7 @@ bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 		many = inodes->n_buckets > FEWEST_BUCKETS && inodes->n < inodes->n_buckets / 8;
 	}
 	if (many)
-		resize(inodes, inodes->n_buckets / 4);
+		resize_table(inodes, inodes->n_buckets / 4);
 	pthread_mutex_unlock(&inodes->lock);
 	if (!gone)
 		return false;
@@ -297,7 +297,7 @@ int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachme
 	int r = -ESTALE;
 
 	pthread_mutex_lock(&inodes->lock);
-	inode = find(inodes, number);
+	inode = find_inode(inodes, number);
 	if (inode) {
 		r = inode->attachment ? -EEXIST : 0;
 		if (r == 0)
@@ -313,7 +313,7 @@ void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number)
 	void *attachment;
 
 	pthread_mutex_lock(&inodes->lock);
-	inode = find(inodes, number);
+	inode = find_inode(inodes, number);
 	attachment = inode ? inode->attachment : NULL;
 	pthread_mutex_unlock(&inodes->lock);
 	return attachment;
@@ -324,7 +324,7 @@ void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node)
 	struct inode *inode;
 
 	pthread_mutex_lock(&inodes->lock);
-	for (unsigned attempt = 0; (inode = find(inodes, number_of(node, attempt))) && attempt < ATTEMPTS; attempt++)
+	for (unsigned attempt = 0; (inode = find_inode(inodes, number_of(node, attempt))) && attempt < ATTEMPTS; attempt++)
 		if (is_of(inode, node)) {
 			inode->removed = true;
 			break;

@@ -12,13 +12,13 @@ void bid_ratelimit_release(struct bid_ratelimit *ratelimit)
 	pthread_mutex_destroy(&ratelimit->lock);
 }
 
-static int64_t full(const struct bid_ratelimit *ratelimit)
+static int64_t burst_ms(const struct bid_ratelimit *ratelimit)
 {
 	return (int64_t)ratelimit->rate * BID_RATELIMIT_BURST * 1000;
 }
 
 /* The bucket of @uid; that of another, if need be. Under the lock. */
-static struct bid_token_bucket *find(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_ms)
+static struct bid_token_bucket *find_bucket(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_ms)
 {
 	struct bid_token_bucket *oldest = &ratelimit->buckets[0];
 
@@ -30,7 +30,7 @@ static struct bid_token_bucket *find(struct bid_ratelimit *ratelimit, uid_t uid,
 		if (oldest->used && (!bucket->used || bucket->filled_ms < oldest->filled_ms))
 			oldest = bucket;
 	}
-	*oldest = (struct bid_token_bucket){ .uid = uid, .used = true, .tokens_ms = full(ratelimit), .filled_ms = now_ms };
+	*oldest = (struct bid_token_bucket){ .uid = uid, .used = true, .tokens_ms = burst_ms(ratelimit), .filled_ms = now_ms };
 	return oldest;
 }
 
@@ -43,11 +43,11 @@ bool bid_ratelimit_take(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_
 	if (ratelimit->rate == 0 || uid == 0 || uid == ratelimit->owner)
 		return true;
 	pthread_mutex_lock(&ratelimit->lock);
-	bucket = find(ratelimit, uid, now_ms);
-	missing = full(ratelimit) - bucket->tokens_ms;
+	bucket = find_bucket(ratelimit, uid, now_ms);
+	missing = burst_ms(ratelimit) - bucket->tokens_ms;
 	/* a rate of one token a second is one thousandth a millisecond */
 	if (now_ms - bucket->filled_ms >= missing / ratelimit->rate)
-		bucket->tokens_ms = full(ratelimit);
+		bucket->tokens_ms = burst_ms(ratelimit);
 	else
 		bucket->tokens_ms += (now_ms - bucket->filled_ms) * ratelimit->rate;
 	bucket->filled_ms = now_ms;

@@ -258,7 +258,7 @@ static int lookup_fanout(const char *name, enum bid_node_type type, struct bid_n
 }
 
 /* The id of which @fanout is the first byte and the first @len digits of @name the others. */
-static int join(uint8_t fanout, const char *name, size_t len, struct bid_id *ret_id)
+static int parse_split_id(uint8_t fanout, const char *name, size_t len, struct bid_id *ret_id)
 {
 	char hex[2 + BID_ID_HEX_MAX];
 
@@ -280,7 +280,7 @@ int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node 
 {
 	struct bid_node link = { .type = BID_NODE_LINK };
 
-	if (join(dir->fanout, name, strlen(name), &link.id) < 0)
+	if (parse_split_id(dir->fanout, name, strlen(name), &link.id) < 0)
 		return -EINVAL;
 	*ret_link = link;
 	return 0;
@@ -292,7 +292,7 @@ static int lookup_debug(uint8_t fanout, const char *name, struct bid_node *child
 	size_t len = strlen(name), cut = sizeof(suffix) - 1;
 	bool debug = len > cut && strcmp(name + len - cut, suffix) == 0;
 
-	if (join(fanout, name, debug ? len - cut : len, &child->id) < 0)
+	if (parse_split_id(fanout, name, debug ? len - cut : len, &child->id) < 0)
 		return -EINVAL;
 	child->type = BID_NODE_FILE;
 	child->kind = debug ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
@@ -428,8 +428,8 @@ static int lookup_meta(const char *name, struct bid_node *child)
 	return child->type == BID_NODE_NONE ? -EINVAL : 0;
 }
 
-static int lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
-		  struct bid_found *found)
+static int lookup_in(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
+		     struct bid_found *found)
 {
 	switch (parent->type) {
 	case BID_NODE_PATH:
@@ -474,7 +474,7 @@ int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, 
 		    struct bid_found *found)
 {
 	struct bid_node child = { 0 };
-	int r = lookup(tree, parent, name, &child, found);
+	int r = lookup_in(tree, parent, name, &child, found);
 
 	if (r < 0) {
 		bid_node_release(&child);

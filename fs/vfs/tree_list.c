@@ -13,7 +13,7 @@
 #include "vfs/tree.h"
 #include "write/tmpfile.h"
 
-struct listing {
+struct tree_listing {
 	const struct bid_tree *tree;
 	const struct bid_node *dir;
 	bid_tree_fn fn;
@@ -24,7 +24,7 @@ struct listing {
  * Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file
  * under two names. @second is another name for the same, or NULL.
  */
-static int emit_artifact_twice(const struct listing *listing, const char *name, const char *second, const struct bid_id *id,
+static int emit_artifact_twice(const struct tree_listing *listing, const char *name, const char *second, const struct bid_id *id,
 			       enum bid_kind kind)
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
@@ -39,13 +39,13 @@ static int emit_artifact_twice(const struct listing *listing, const char *name, 
 	return r == 0 && second ? listing->fn(listing->user, second, &node) : r;
 }
 
-static int emit_artifact(const struct listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
+static int emit_artifact(const struct tree_listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
 {
 	return emit_artifact_twice(listing, name, NULL, id, kind);
 }
 
 /* Hand on what @name means, by asking lookup itself, so that a listing never disagrees with it. */
-static int emit(const struct listing *listing, const char *name)
+static int emit_name(const struct tree_listing *listing, const char *name)
 {
 	struct bid_node node;
 	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node, NULL);
@@ -70,22 +70,22 @@ static bool is_fixed(const char *parent, const char *name)
 
 static int emit_entry(void *user, const char *name, enum bid_entry entry)
 {
-	const struct listing *listing = user;
+	const struct tree_listing *listing = user;
 
 	if (listing->dir->type == BID_NODE_PATH && is_fixed(bid_node_path(listing->dir), name))
 		return 0;
-	return emit(listing, name);
+	return emit_name(listing, name);
 }
 
 static int emit_tmpfile(void *user, const struct bid_tmpfile *tmpfile)
 {
-	const struct listing *listing = user;
+	const struct tree_listing *listing = user;
 	struct bid_node node = { .type = BID_NODE_TMPFILE, .id = tmpfile->id, .tmpfile = tmpfile->number };
 
 	return listing->fn(listing->user, tmpfile->name, &node);
 }
 
-static int list_path(const struct listing *listing)
+static int list_path(const struct tree_listing *listing)
 {
 	const char *path = bid_node_path(listing->dir);
 	int r = 0;
@@ -93,7 +93,7 @@ static int list_path(const struct listing *listing)
 	if (listing->dir->type == BID_NODE_PATH)
 		for (size_t i = 0; i < BID_COUNT(bid_names_fixed) && r == 0; i++)
 			if (strcmp(bid_names_fixed[i].parent, path) == 0)
-				r = emit(listing, bid_names_fixed[i].name);
+				r = emit_name(listing, bid_names_fixed[i].name);
 	if (r == 0)
 		r = bid_store_each_entry(listing->tree->store, path, emit_entry, (void *)listing);
 	if (r == 0 && listing->tree->tmpfiles && bid_tree_is_temporary(path))
@@ -107,7 +107,7 @@ static int stop_at_first(void *user, const struct bid_id *id)
 }
 
 /* The directories of ids that begin with one byte, as far as the store has any. */
-static int list_fanouts(const struct listing *listing)
+static int list_fanouts(const struct tree_listing *listing)
 {
 	int r = 0;
 
@@ -119,7 +119,7 @@ static int list_fanouts(const struct listing *listing)
 		if (r == 0)
 			continue;
 		snprintf(name, sizeof(name), "%02x", fanout);
-		r = emit(listing, name);
+		r = emit_name(listing, name);
 	}
 	return r;
 }
@@ -127,7 +127,7 @@ static int list_fanouts(const struct listing *listing)
 /* An id whose directory needs no second look: it was just read from the store. */
 static int emit_id(void *user, const struct bid_id *id)
 {
-	const struct listing *listing = user;
+	const struct tree_listing *listing = user;
 	bool link = listing->dir->type == BID_NODE_LINKS_FANOUT;
 	struct bid_node node = { .type = link ? BID_NODE_LINK : BID_NODE_ID, .id = *id };
 	char hex[BID_ID_HEX_MAX];
@@ -140,7 +140,7 @@ static int emit_id(void *user, const struct bid_id *id)
 
 static int emit_debug(void *user, const struct bid_id *id)
 {
-	const struct listing *listing = user;
+	const struct tree_listing *listing = user;
 	char name[BID_ID_HEX_MAX + sizeof(".debug")], hex[BID_ID_HEX_MAX];
 	int r;
 
@@ -158,20 +158,20 @@ static bool may_have(int kinds, enum bid_kind kind)
 }
 
 /* The directories of what an id has many of, if there is anything in them. */
-static int list_pieces(const struct listing *listing, int kinds)
+static int list_pieces(const struct tree_listing *listing, int kinds)
 {
 	struct bid_store *store = listing->tree->store;
 	const struct bid_id *id = &listing->dir->id;
 	int r = 0;
 
 	if (kinds > 0 && kinds & (1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO))
-		r = emit(listing, bid_kind_name(BID_KIND_SECTION));
+		r = emit_name(listing, bid_kind_name(BID_KIND_SECTION));
 	if (r == 0 && bid_store_source_entry(store, id, "") == BID_ENTRY_DIR)
-		r = emit(listing, bid_kind_name(BID_KIND_SOURCE));
+		r = emit_name(listing, bid_kind_name(BID_KIND_SOURCE));
 	return r;
 }
 
-static int list_artifacts(const struct listing *listing)
+static int list_artifacts(const struct tree_listing *listing)
 {
 	const struct bid_id *id = &listing->dir->id;
 	int kinds = bid_store_kinds(listing->tree->store, id), r = 0;
@@ -184,11 +184,11 @@ static int list_artifacts(const struct listing *listing)
 	}
 	if (r == 0)
 		r = list_pieces(listing, kinds);
-	return r == 0 ? emit(listing, "info") : r;
+	return r == 0 ? emit_name(listing, "info") : r;
 }
 
 /* The artifacts in "<path>/ID": what lies there, whether perf's link leads there or not. */
-static int list_in_path_id(const struct listing *listing)
+static int list_in_path_id(const struct tree_listing *listing)
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = listing->dir->id };
 	int r = 0;
@@ -208,10 +208,10 @@ static int list_in_path_id(const struct listing *listing)
 }
 
 /* What looked like the directory of a build while it was empty, and got directories. */
-static int list_part(const struct listing *listing)
+static int list_part(const struct tree_listing *listing)
 {
 	struct bid_node dir = *listing->dir;
-	struct listing part = *listing;
+	struct tree_listing part = *listing;
 
 	dir.type = BID_NODE_PATH;
 	part.dir = &dir;
@@ -221,7 +221,7 @@ static int list_part(const struct listing *listing)
 /* Hand on what is known to be here. */
 static int emit_here(void *user, const char *name)
 {
-	const struct listing *listing = user;
+	const struct tree_listing *listing = user;
 	struct bid_node node;
 	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node, NULL);
 
@@ -245,7 +245,7 @@ unsigned bid_tree_parts(const struct bid_node *node)
 
 int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, unsigned part, bid_tree_fn fn, void *user)
 {
-	struct listing listing = { .tree = tree, .dir = node, .fn = fn, .user = user };
+	struct tree_listing listing = { .tree = tree, .dir = node, .fn = fn, .user = user };
 	int r = 0;
 
 	switch (node->type) {
@@ -272,7 +272,7 @@ int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, unsi
 		return bid_store_each_source_in(tree->store, &node->id, bid_node_path(node), emit_source, &listing);
 	case BID_NODE_META:
 		for (size_t i = 0; i < BID_COUNT(bid_names_meta) && r == 0; i++)
-			r = emit(&listing, bid_names_meta[i].name);
+			r = emit_name(&listing, bid_names_meta[i].name);
 		return r;
 	case BID_NODE_KCORE:
 	case BID_NODE_KCORE_COPY:

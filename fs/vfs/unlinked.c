@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 
-static int compare(const void *a, const void *b)
+static int compare_ids(const void *a, const void *b)
 {
 	const struct bid_id *left = a, *right = b;
 
@@ -37,7 +37,7 @@ int bid_unlinked_add(struct bid_unlinked *unlinked, const struct bid_id *id)
 		return -ENOMEM;
 	*copy = *id;
 	pthread_mutex_lock(&unlinked->lock);
-	added = tsearch(copy, &unlinked->ids, compare);
+	added = tsearch(copy, &unlinked->ids, compare_ids);
 	if (added && *added == copy)
 		bid_steal(copy);
 	pthread_mutex_unlock(&unlinked->lock);
@@ -49,10 +49,10 @@ bool bid_unlinked_drop(struct bid_unlinked *unlinked, const struct bid_id *id)
 	struct bid_id **found, *dropped;
 
 	pthread_mutex_lock(&unlinked->lock);
-	found = tfind(id, &unlinked->ids, compare);
+	found = tfind(id, &unlinked->ids, compare_ids);
 	dropped = found ? *found : NULL;
 	if (dropped)
-		tdelete(dropped, &unlinked->ids, compare);
+		tdelete(dropped, &unlinked->ids, compare_ids);
 	pthread_mutex_unlock(&unlinked->lock);
 	free(dropped);
 	return dropped;
@@ -63,7 +63,7 @@ bool bid_unlinked_has(struct bid_unlinked *unlinked, const struct bid_id *id)
 	bool has;
 
 	pthread_mutex_lock(&unlinked->lock);
-	has = tfind(id, &unlinked->ids, compare);
+	has = tfind(id, &unlinked->ids, compare_ids);
 	pthread_mutex_unlock(&unlinked->lock);
 	return has;
 }

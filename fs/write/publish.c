@@ -46,8 +46,8 @@ static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const 
 	return r;
 }
 
-static int publish(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_request *request, const char *dir,
-		   const char *name)
+static int publish_file(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_request *request, const char *dir,
+			const char *name)
 {
 	if (bid_kcore_is_copy(dir))
 		return bid_stage_publish_kcore(tmpfile->stage, dir, name);
@@ -72,7 +72,7 @@ int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct 
 
 	if (!is_final(dir, name))
 		return -EXDEV;
-	r = publish(fs, tmpfile, &request, dir, name);
+	r = publish_file(fs, tmpfile, &request, dir, name);
 	if (r < 0 && r != -ESTALE)
 		log_error(tmpfile, dir, name, r);
 	if (r == 0)
@@ -87,7 +87,7 @@ static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 	int r = -ESTALE;
 
 	if (bid_tmpfile_has_name(fs->tmpfiles, tmpfile))
-		r = publish(fs, tmpfile, &request, tmpfile->dir, tmpfile->name);
+		r = publish_file(fs, tmpfile, &request, tmpfile->dir, tmpfile->name);
 	if (r == 0)
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	return r;

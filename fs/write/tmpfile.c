@@ -11,25 +11,25 @@
 
 #include <bid/id.h>
 
-struct entry {
+struct tmpfile_entry {
 	struct bid_tmpfile tmpfile; /* first: callers have a pointer to it */
 	unsigned users; /* the name is one; the lock protects this and all below */
 	bool named;
 	unsigned writers; /* handles that are open for writing */
 	pid_t writer; /* thread that opened the last of these */
 	time_t used; /* CLOCK_MONOTONIC, seconds */
-	TAILQ_ENTRY(entry) link;
+	TAILQ_ENTRY(tmpfile_entry) link;
 };
 
 struct bid_tmpfiles {
 	pthread_mutex_t lock;
 	uint32_t last; /* number */
-	TAILQ_HEAD(, entry) entries; /* the latest first; few, as perf writes one after the other */
+	TAILQ_HEAD(, tmpfile_entry) entries; /* the latest first; few, as perf writes one after the other */
 };
 
-static struct entry *entry_of(struct bid_tmpfile *tmpfile)
+static struct tmpfile_entry *entry_of(struct bid_tmpfile *tmpfile)
 {
-	return (struct entry *)tmpfile;
+	return (struct tmpfile_entry *)tmpfile;
 }
 
 int bid_tmpfiles_new(struct bid_tmpfiles **ret_tmpfiles)
@@ -44,7 +44,7 @@ int bid_tmpfiles_new(struct bid_tmpfiles **ret_tmpfiles)
 	return 0;
 }
 
-static void entry_free(struct entry *entry)
+static void entry_free(struct tmpfile_entry *entry)
 {
 	bid_stage_free(entry->tmpfile.stage);
 	free(entry->tmpfile.dir);
@@ -54,7 +54,7 @@ static void entry_free(struct entry *entry)
 
 void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles)
 {
-	struct entry *entry;
+	struct tmpfile_entry *entry;
 
 	if (!tmpfiles)
 		return;
@@ -66,7 +66,7 @@ void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles)
 	free(tmpfiles);
 }
 
-static time_t now(void)
+static time_t now_s(void)
 {
 	struct timespec ts;
 
@@ -75,9 +75,9 @@ static time_t now(void)
 }
 
 /* Find by name, with the lock held. */
-static struct entry *find(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name)
+static struct tmpfile_entry *find_entry(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name)
 {
-	struct entry *entry;
+	struct tmpfile_entry *entry;
 
 	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
 	if (entry->named && strcmp(entry->tmpfile.name, name) == 0 && strcmp(entry->tmpfile.dir, dir) == 0)
@@ -86,19 +86,19 @@ static struct entry *find(struct bid_tmpfiles *tmpfiles, const char *dir, const 
 }
 
 /* Add a user, with the lock held. @entry may be NULL. */
-static struct bid_tmpfile *use(struct entry *entry)
+static struct bid_tmpfile *add_user(struct tmpfile_entry *entry)
 {
 	if (!entry)
 		return NULL;
 	entry->users++;
-	entry->used = now();
+	entry->used = now_s();
 	return &entry->tmpfile;
 }
 
 int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, const struct bid_id *id, const char *dir,
 		       const char *name, struct bid_tmpfile **ret_tmpfile)
 {
-	struct entry *entry = calloc(1, sizeof(*entry));
+	struct tmpfile_entry *entry = calloc(1, sizeof(*entry));
 	int r;
 
 	if (!entry)
@@ -106,7 +106,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	entry->tmpfile.id = *id;
 	entry->tmpfile.dir = strdup(dir);
 	entry->tmpfile.name = strdup(name);
-	entry->used = now();
+	entry->used = now_s();
 	entry->named = true;
 	entry->users = 2; /* the name, and the caller */
 	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_stage_new(store, &entry->tmpfile.stage) : -ENOMEM;
@@ -115,7 +115,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 		return r;
 	}
 	pthread_mutex_lock(&tmpfiles->lock);
-	if (find(tmpfiles, dir, name)) {
+	if (find_entry(tmpfiles, dir, name)) {
 		r = -EEXIST;
 	} else {
 		entry->tmpfile.number = ++tmpfiles->last;
@@ -133,13 +133,13 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t number)
 {
 	struct bid_tmpfile *tmpfile;
-	struct entry *entry;
+	struct tmpfile_entry *entry;
 
 	pthread_mutex_lock(&tmpfiles->lock);
 	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
 	if (entry->tmpfile.number == number)
 		break;
-	tmpfile = use(entry);
+	tmpfile = add_user(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
@@ -149,7 +149,7 @@ struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char 
 	struct bid_tmpfile *tmpfile;
 
 	pthread_mutex_lock(&tmpfiles->lock);
-	tmpfile = use(find(tmpfiles, dir, name));
+	tmpfile = add_user(find_entry(tmpfiles, dir, name));
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
@@ -162,34 +162,34 @@ const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMP
 	return buf;
 }
 
-static struct bid_tmpfile *first(struct bid_tmpfiles *tmpfiles, time_t until, bool written)
+static struct bid_tmpfile *first_named(struct bid_tmpfiles *tmpfiles, time_t until, bool written)
 {
 	struct bid_tmpfile *tmpfile;
-	struct entry *entry;
+	struct tmpfile_entry *entry;
 
 	pthread_mutex_lock(&tmpfiles->lock);
 	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
 	if (entry->named && entry->used <= until && (written || entry->writers == 0))
 		break;
-	tmpfile = use(entry);
+	tmpfile = add_user(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
 
 struct bid_tmpfile *bid_tmpfiles_idle(struct bid_tmpfiles *tmpfiles, unsigned seconds)
 {
-	return first(tmpfiles, now() - (time_t)seconds, false);
+	return first_named(tmpfiles, now_s() - (time_t)seconds, false);
 }
 
 struct bid_tmpfile *bid_tmpfiles_first(struct bid_tmpfiles *tmpfiles)
 {
-	return first(tmpfiles, now(), true);
+	return first_named(tmpfiles, now_s(), true);
 }
 
 struct bid_tmpfile *bid_tmpfile_ref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	pthread_mutex_lock(&tmpfiles->lock);
-	use(entry_of(tmpfile));
+	add_user(entry_of(tmpfile));
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
@@ -234,7 +234,7 @@ bool bid_tmpfile_has_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmp
 
 void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
-	struct entry *entry = tmpfile ? entry_of(tmpfile) : NULL;
+	struct tmpfile_entry *entry = tmpfile ? entry_of(tmpfile) : NULL;
 	bool gone;
 
 	if (!entry)
@@ -263,7 +263,7 @@ void bid_tmpfile_unname(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfi
 int bid_tmpfiles_each_in(struct bid_tmpfiles *tmpfiles, const char *dir, int (*fn)(void *user, const struct bid_tmpfile *tmpfile),
 			 void *user)
 {
-	struct entry *entry;
+	struct tmpfile_entry *entry;
 	int r = 0;
 
 	pthread_mutex_lock(&tmpfiles->lock);
@@ -278,7 +278,7 @@ static int is_written(void *user, const struct bid_tmpfile *tmpfile)
 {
 	const bool *written = user;
 
-	return !*written || ((const struct entry *)tmpfile)->writers > 0;
+	return !*written || ((const struct tmpfile_entry *)tmpfile)->writers > 0;
 }
 
 bool bid_tmpfiles_has_in(struct bid_tmpfiles *tmpfiles, const char *dir, bool written)
@@ -289,14 +289,14 @@ bool bid_tmpfiles_has_in(struct bid_tmpfiles *tmpfiles, const char *dir, bool wr
 void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir)
 {
 	struct bid_tmpfile *tmpfile;
-	struct entry *entry;
+	struct tmpfile_entry *entry;
 
 	do {
 		pthread_mutex_lock(&tmpfiles->lock);
 		TAILQ_FOREACH(entry, &tmpfiles->entries, link)
 		if (entry->named && strcmp(entry->tmpfile.dir, dir) == 0)
 			break;
-		tmpfile = use(entry);
+		tmpfile = add_user(entry);
 		pthread_mutex_unlock(&tmpfiles->lock);
 		if (tmpfile)
 			bid_tmpfile_unname(tmpfiles, tmpfile);
