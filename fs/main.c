@@ -140,7 +140,7 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 	return 0;
 }
 
-static int run(struct bid_options *options)
+static int mount_store(struct bid_options *options)
 {
 	unsigned flags = options->fake ? 0 : BID_STORE_WRITE | (options->store_named ? 0 : BID_STORE_CREATE);
 	bool unmade = options->fake && !options->store_named && access(options->store, F_OK) < 0 && errno == ENOENT;
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
 	switch (bid_options_parse(argc, argv, &options)) {
 	case BID_PARSE_MOUNT:
 		bid_log_init("mount.bidfs", (enum bid_log_level)options.log_level);
-		status = run(&options);
+		status = mount_store(&options);
 		break;
 	case BID_PARSE_DONE:
 		status = fflush(stdout) == 0 && !ferror(stdout) ? BID_EXIT_OK : BID_EXIT_SYSTEM;

@@ -113,7 +113,7 @@ static bool is_word(const char *names, const char *name)
 }
 
 /* The index of @value in the NULL-terminated list @words; -EINVAL after an error message. */
-static int choose(const char *option, const char *value, const char *const *words)
+static int find_word(const char *option, const char *value, const char *const *words)
 {
 	for (int i = 0; words[i]; i++)
 		if (strcmp(words[i], value) == 0)
@@ -123,7 +123,7 @@ static int choose(const char *option, const char *value, const char *const *word
 }
 
 /* Is @value, up to @end, a number from @min of units of 1 << @shift, which make @max at most? */
-static bool parse(const char *value, unsigned shift, uint64_t min, uint64_t max, const char *end, uint64_t *ret_number)
+static bool parse_number(const char *value, unsigned shift, uint64_t min, uint64_t max, const char *end, uint64_t *ret_number)
 {
 	unsigned long long n;
 	char *stop;
@@ -144,7 +144,8 @@ static int set_bytes(const char *option, const char *value, uint64_t *ret_bytes)
 	size_t len = strlen(value);
 	const char *unit = len > 0 ? strchr(units, value[len - 1]) : NULL;
 
-	if (parse(value, unit ? 10 * (unsigned)(unit - units + 1) : 0, 0, INT64_MAX, value + len - (unit ? 1 : 0), ret_bytes))
+	if (parse_number(value, unit ? 10 * (unsigned)(unit - units + 1) : 0, 0, INT64_MAX, value + len - (unit ? 1 : 0),
+			 ret_bytes))
 		return 0;
 	bid_error("bad value '%s' for the option '%s': a number of bytes is wanted, or one with a suffix K, M, G or T", value,
 		  option);
@@ -152,7 +153,7 @@ static int set_bytes(const char *option, const char *value, uint64_t *ret_bytes)
 }
 
 /* Append a copy of @string to the NULL-terminated array @array. */
-static int append(char ***array, const char *string)
+static int append_string(char ***array, const char *string)
 {
 	size_t n = 0;
 	char **larger;
@@ -179,7 +180,7 @@ static int add_url(struct bid_options *options, const char *url)
 {
 	if (bid_servers_check(url) < 0)
 		return -EINVAL;
-	return append(&options->urls, url);
+	return append_string(&options->urls, url);
 }
 
 static int add_kernel(struct bid_options *options, const char *option)
@@ -237,20 +238,20 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	if (strcmp(name, "url") == 0)
 		return add_url(options, value);
 	if (strcmp(name, "lower") == 0)
-		return append(&options->lowers, value);
+		return append_string(&options->lowers, value);
 	if (strcmp(name, "links") == 0)
 		return bid_path_append_real(&options->links, "option 'links'", value);
 	if (!option)
 		return -ENOENT;
 	if (option->words) {
-		r = choose(name, value, option->words);
+		r = find_word(name, value, option->words);
 		if (r >= 0)
 			*(unsigned *)field = (unsigned)r;
 		return r < 0 ? r : 0;
 	}
 	if (!option->max)
 		return set_bytes(name, value, field);
-	if (!parse(value, 0, option->min, option->max, value + strlen(value), &n)) {
+	if (!parse_number(value, 0, option->min, option->max, value + strlen(value), &n)) {
 		bid_error("bad value '%s' for the option '%s': a number from %u to %u is wanted", value, name, option->min,
 			  option->max);
 		return -EINVAL;
@@ -368,7 +369,7 @@ static int imply_cache(struct bid_options *options)
 		n++;
 	if (options->allow_other || !bid_store_implies_cache((const char *const *)options->lowers, n))
 		return 0;
-	return append(&options->lowers, BID_LOWER_DEBUGINFOD);
+	return append_string(&options->lowers, BID_LOWER_DEBUGINFOD);
 }
 
 static int copy_path(char *to, const char *path)

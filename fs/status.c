@@ -12,7 +12,7 @@
 #include "sandbox/sandbox.h"
 #include "synthetic.h"
 
-static json_t *counters(const struct bid_broker_stats *stats, uint64_t over_budget)
+static json_t *counters_json(const struct bid_broker_stats *stats, uint64_t over_budget)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched",
 			 (json_int_t)stats->fetched, "absent", (json_int_t)stats->absent, "unknown", (json_int_t)stats->unknown,
@@ -51,7 +51,7 @@ static void add_abilities(json_t *json, const struct bid_source_health *health)
 	json_decref(lacks);
 }
 
-static json_t *sources(struct bid_broker *broker)
+static json_t *sources_json(struct bid_broker *broker)
 {
 	json_t *all = json_array();
 	struct bid_source_stats stats;
@@ -76,7 +76,7 @@ static json_t *sources(struct bid_broker *broker)
 	return all;
 }
 
-static int add_flight(void *user, const struct bid_progress *progress)
+static int add_download(void *user, const struct bid_progress *progress)
 {
 	char hex[BID_ID_HEX_MAX];
 	json_t *one = json_pack("{s:s, s:s, s:I, s:i, s:i}", "id", bid_id_format(&progress->request.id, hex), "kind",
@@ -107,7 +107,7 @@ static int add_failure(void *user, const struct bid_failure *failure)
 }
 
 /* Why the mode is not a better one, or why there is nothing of it for some files; "" if neither. */
-static json_t *mode_reason(const struct bid_fs *fs)
+static json_t *mode_reason_json(const struct bid_fs *fs)
 {
 	int error;
 	uint64_t refused = bid_backings_refused(fs->backings, &error);
@@ -126,16 +126,16 @@ char *bid_status_json(const struct bid_fs *fs)
 	char *text;
 
 	bid_broker_stats(fs->broker, &stats);
-	bid_broker_each_download(fs->broker, add_flight, flights);
+	bid_broker_each_download(fs->broker, add_download, flights);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
 	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
 			 "mount_point", bid_json_text(fs->options->mountpoint), "store", bid_json_text(bid_store_path(fs->store)),
-			 "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason(fs), "read_only", !fs->writable, "offline",
-			 bid_fs_is_offline(fs), "sandbox", bid_sandbox_state(fs->sandbox), "sandbox_reason",
+			 "mode", bid_mode_name(fs->mode), "mode_reason", mode_reason_json(fs), "read_only", !fs->writable,
+			 "offline", bid_fs_is_offline(fs), "sandbox", bid_sandbox_state(fs->sandbox), "sandbox_reason",
 			 bid_sandbox_reason(fs->sandbox), "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
 			 (json_int_t)bid_inodes_count(fs->inodes), "counters",
-			 counters(&stats, bid_ratelimit_refused(&fs->ratelimit)), "sources", sources(fs->broker), "flights",
-			 flights, "failures", failures);
+			 counters_json(&stats, bid_ratelimit_refused(&fs->ratelimit)), "sources", sources_json(fs->broker),
+			 "flights", flights, "failures", failures);
 	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

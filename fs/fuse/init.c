@@ -21,7 +21,7 @@
 #include "fuse/backing.h"
 #include "fuse/ops.h"
 
-static void want(struct fuse_conn_info *conn, unsigned capability)
+static void want_capability(struct fuse_conn_info *conn, unsigned capability)
 {
 	if (!(conn->capable & capability))
 		return;
@@ -32,7 +32,7 @@ static void want(struct fuse_conn_info *conn, unsigned capability)
 #endif
 }
 
-static void do_without(struct fuse_conn_info *conn, unsigned capability)
+static void refuse_capability(struct fuse_conn_info *conn, unsigned capability)
 {
 #if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 	fuse_unset_feature_flag(conn, capability);
@@ -112,28 +112,28 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	struct bid_fs *fs = userdata;
 	const char *missing = try_passthrough(fs, conn);
 
-	want(conn, FUSE_CAP_PARALLEL_DIROPS);
-	want(conn, FUSE_CAP_AUTO_INVAL_DATA);
-	want(conn, FUSE_CAP_CACHE_SYMLINKS); /* the text of an inode never changes: see bid_entry_make() */
+	want_capability(conn, FUSE_CAP_PARALLEL_DIROPS);
+	want_capability(conn, FUSE_CAP_AUTO_INVAL_DATA);
+	want_capability(conn, FUSE_CAP_CACHE_SYMLINKS); /* the text of an inode never changes: see bid_entry_make() */
 	/* OPEN does not truncate; and in no_open mode nobody would hear of it */
-	do_without(conn, FUSE_CAP_ATOMIC_O_TRUNC);
+	refuse_capability(conn, FUSE_CAP_ATOMIC_O_TRUNC);
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2 /* libfuse 3.17 */
 	/* no file here has rights that a write would have to take from it, and the kernel would ask for them before each */
-	want(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
+	want_capability(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
 #endif
 	/* a pipe in between costs more than it saves */
-	do_without(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+	refuse_capability(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* the environment can ask for it, and loop.c reads the device */
 	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
 #endif
-	want(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_lookup.c */
+	want_capability(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_lookup.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
 	} else if (fs->writable) {
 		fs->mode = BID_MODE_SERVER;
 	} else {
 		/* since Linux 5.1, and the store's openat2(2) needs 5.6 */
-		want(conn, FUSE_CAP_NO_OPEN_SUPPORT);
+		want_capability(conn, FUSE_CAP_NO_OPEN_SUPPORT);
 		fs->mode = BID_MODE_NO_OPEN;
 	}
 	snprintf(fs->mode_reason, sizeof(fs->mode_reason), "%s", missing ? missing : "");
@@ -154,27 +154,27 @@ static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
 }
 
 /* The first answer of a session is the one to FUSE_INIT: the kernel sends nothing else before it. */
-static ssize_t write_answer(int fd, struct iovec *iov, int count, void *userdata)
+static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
-	static atomic_flag greeted = ATOMIC_FLAG_INIT;
+	static atomic_flag replied = ATOMIC_FLAG_INIT;
 	const struct fuse_out_header *header = iov[0].iov_base;
 
-	if (!atomic_flag_test_and_set(&greeted) && count == 2 && header->error == 0 &&
+	if (!atomic_flag_test_and_set(&replied) && count == 2 && header->error == 0 &&
 	    iov[1].iov_len >= offsetof(struct fuse_init_out, flags) + sizeof(uint32_t))
 		((struct fuse_init_out *)iov[1].iov_base)->flags |= FUSE_PARALLEL_DIROPS;
 	return writev(fd, iov, count);
 }
 
-void bid_mend_init(struct fuse_session *session)
+void bid_fix_init_reply(struct fuse_session *session)
 {
-	static const struct fuse_custom_io io = { .read = read_request, .writev = write_answer };
+	static const struct fuse_custom_io io = { .read = read_request, .writev = write_reply };
 	int r = fuse_session_custom_io(session, &io, fuse_session_fd(session));
 
 	if (r < 0)
 		bid_warning("lookups in one directory wait for one another: libfuse does not let its answers be mended");
 }
 #else
-void bid_mend_init(struct fuse_session *session)
+void bid_fix_init_reply(struct fuse_session *session)
 {
 }
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 
-static int stop_at_first(void *user, const struct bid_last_response *answer)
+static int stop_at_first(void *user, const struct bid_last_response *response)
 {
 	return 1;
 }
@@ -25,17 +25,17 @@ static void add_text(json_t *json, const char *name, const char *text)
 }
 
 /* bid_response_fn */
-static int add(void *user, const struct bid_last_response *answer)
+static int add_response(void *user, const struct bid_last_response *response)
 {
-	const struct bid_report *report = &answer->report;
-	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(answer->request.kind),
+	const struct bid_report *report = &response->report;
+	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(response->request.kind),
 				"source", bid_json_text(report->source), "outcome", bid_outcome_name(report->outcome), "text",
 				bid_json_text(report->text), "tries", (json_int_t)report->tries, "bytes", (json_int_t)report->bytes,
 				"received", (json_int_t)report->received, "elapsed_ms", (json_int_t)report->elapsed_ms, "time",
-				(json_int_t)answer->time, "again_s", (json_int_t)answer->again_s);
+				(json_int_t)response->time, "again_s", (json_int_t)response->again_s);
 
-	if (answer->request.detail)
-		add_text(one, "name", bid_detail_text(answer->request.detail));
+	if (response->request.detail)
+		add_text(one, "name", bid_detail_text(response->request.detail));
 	add_text(one, "url", report->url);
 	add_text(one, "led_to", report->led_to);
 	add_text(one, "before", report->before);
@@ -48,7 +48,7 @@ char *bid_last_response_json(struct bid_fs *fs, const struct bid_id *id)
 	json_t *all = json_array();
 	char *text = NULL;
 
-	bid_broker_each_response(fs->broker, id, add, all);
+	bid_broker_each_response(fs->broker, id, add_response, all);
 	while (json_array_size(all) > 0) {
 		text = bid_json_dump(all, JSON_COMPACT);
 		if (!text || strlen(text) <= XATTR_SIZE_MAX)

@@ -77,6 +77,6 @@ const char *bid_mode_obstacle(void);
  * the hits beside it, but leaves the bit for that out of the answer to FUSE_INIT. Set it there. To be called between mounting and
  * the loop.
  */
-void bid_mend_init(struct fuse_session *session);
+void bid_fix_init_reply(struct fuse_session *session);
 
 #endif

@@ -43,7 +43,7 @@ static int parse_request(const char *text, struct bid_request *ret_request)
  * Have the sources asked anew for the artifact @text; with @accept, other bytes than were fetched first are taken. The kernel
  * caches an absent name for a second at most.
  */
-static int forget(struct bid_fs *fs, const char *text, bool accept)
+static int refresh_request(struct bid_fs *fs, const char *text, bool accept)
 {
 	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
 	int r = parse_request(text, &request);
@@ -51,24 +51,24 @@ static int forget(struct bid_fs *fs, const char *text, bool accept)
 	return r < 0 ? r : bid_broker_refresh(fs->broker, &request, accept);
 }
 
-static int refresh(struct bid_fs *fs, const char *value)
+static int refresh_artifact(struct bid_fs *fs, const char *value)
 {
-	return forget(fs, value, false);
+	return refresh_request(fs, value, false);
 }
 
-static int accept_other(struct bid_fs *fs, const char *value)
+static int accept_other_bytes(struct bid_fs *fs, const char *value)
 {
-	return forget(fs, value, true);
+	return refresh_request(fs, value, true);
 }
 
-static int go_offline(struct bid_fs *fs, const char *value)
+static int set_offline(struct bid_fs *fs, const char *value)
 {
 	bool offline = strcmp(value, "1") == 0;
 
 	if (!offline && strcmp(value, "0") != 0)
 		return -EINVAL;
 	if (offline != bid_broker_is_offline(fs->broker))
-		bid_info(offline ? "no server is asked any more: told to be offline" : "servers are asked again");
+		bid_info(offline ? "no server is asked any more: controls to be offline" : "servers are asked again");
 	bid_broker_set_offline(fs->broker, offline);
 	return 0;
 }
@@ -76,21 +76,21 @@ static int go_offline(struct bid_fs *fs, const char *value)
 static const struct {
 	const char *name;
 	int (*fn)(struct bid_fs *fs, const char *value);
-} told[] = {
-	{ "user.bidfs.refresh", refresh },
-	{ "user.bidfs.accept", accept_other },
-	{ "user.bidfs.offline", go_offline },
+} controls[] = {
+	{ "user.bidfs.refresh", refresh_artifact },
+	{ "user.bidfs.accept", accept_other_bytes },
+	{ "user.bidfs.offline", set_offline },
 };
 
-static int tell(struct bid_fs *fs, const char *name, const char *value, size_t size)
+static int set_control(struct bid_fs *fs, const char *name, const char *value, size_t size)
 {
 	bid_auto_free char *text = strndup(value, size);
 
 	if (!text)
 		return -ENOMEM;
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-		if (strcmp(name, told[i].name) == 0)
-			return fs->writable ? told[i].fn(fs, text) : -EROFS;
+	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++)
+		if (strcmp(name, controls[i].name) == 0)
+			return fs->writable ? controls[i].fn(fs, text) : -EROFS;
 	return -EOPNOTSUPP;
 }
 
@@ -106,6 +106,6 @@ void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const 
 	else if (inode->node.type != BID_NODE_META)
 		r = -EOPNOTSUPP;
 	else
-		r = tell(fs, name, value, size);
+		r = set_control(fs, name, value, size);
 	fuse_reply_err(req, -r);
 }

@@ -15,7 +15,7 @@
 #include "write/publish.h"
 
 /* What @name means in @parent now. */
-static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
+static int lookup_child(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
 {
 	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node, NULL);
 }
@@ -23,7 +23,7 @@ static int look(struct bid_fs *fs, const struct bid_inode *parent, const char *n
 static void reply_made(fuse_req_t req, const struct bid_inode *parent, const char *name)
 {
 	struct bid_node node;
-	int r = look(bid_fs_of(req), parent, name, &node);
+	int r = lookup_child(bid_fs_of(req), parent, name, &node);
 
 	if (r < 0) {
 		fuse_reply_err(req, EIO);
@@ -46,7 +46,7 @@ static int path_in(const struct bid_node *dir, const char *name, char ret_path[s
 }
 
 /* Has it the name of an id, and nothing of a build in it? */
-static bool is_undecided(struct bid_fs *fs, const struct bid_node *dir)
+static bool is_empty_id_dir(struct bid_fs *fs, const struct bid_node *dir)
 {
 	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir), NULL) != BID_ENTRY_ID;
 }
@@ -59,13 +59,13 @@ void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mo
 	int r = parent ? 0 : -ESTALE;
 
 	/* with a directory in it, it is a part of original paths; but rsync(1) makes one for its temporary files in any */
-	if (r == 0 && (is_undecided(fs, &parent->node) || (parent->node.type == BID_NODE_PATH_ID && name[0] == '.')))
+	if (r == 0 && (is_empty_id_dir(fs, &parent->node) || (parent->node.type == BID_NODE_PATH_ID && name[0] == '.')))
 		parent->node.type = BID_NODE_PATH;
 	/* the directories of links are always there */
 	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
 		struct bid_node node;
 
-		r = look(fs, parent, name, &node) == 0 ? -EEXIST : -EPERM;
+		r = lookup_child(fs, parent, name, &node) == 0 ? -EEXIST : -EPERM;
 	} else if (r == 0) {
 		r = path_in(&parent->node, name, path);
 	}
@@ -142,7 +142,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	char buf[BID_TMPFILES_DIR];
 	struct bid_node node;
 	bid_auto_fd int fd = -1;
-	int r = placeholder ? 0 : parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
+	int r = placeholder ? 0 : parent ? bid_tree_dir_id(&parent->node, &id) : -ESTALE;
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -159,7 +159,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		return;
 	}
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
-	if (!placeholder && name[0] != '.' && !bid_tree_takes(&parent->node, name))
+	if (!placeholder && name[0] != '.' && !bid_tree_is_final_name(&parent->node, name))
 		r = -EPERM;
 	if (r == 0) {
 		bid_publish_sweep(fs);
@@ -185,7 +185,7 @@ static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct bid_node node = { 0 };
 	struct stat st;
-	int r = look(fs, parent, name, &node);
+	int r = lookup_child(fs, parent, name, &node);
 
 	if (r == 0)
 		r = bid_store_stat(fs->store, bid_node_path(&node), &st);
@@ -235,11 +235,12 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request re
 }
 
 /* Give @tmpfile the final name @name in the directory @to. As bid_publish_as(). */
-static int place(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile, struct bid_request *ret_request)
+static int publish_in(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile,
+		      struct bid_request *ret_request)
 {
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct bid_id id;
-	int r = parent ? bid_tree_place(&parent->node, &id) : -ESTALE;
+	int r = parent ? bid_tree_dir_id(&parent->node, &id) : -ESTALE;
 
 	return r < 0 ? r : bid_publish_as(fs, tmpfile, &id, bid_node_path(&parent->node), name, ret_request);
 }
@@ -257,7 +258,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	else if (inode)
 		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
 	if (tmpfile)
-		r = place(fs, to, name, tmpfile, &request);
+		r = publish_in(fs, to, name, tmpfile, &request);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else if (request.kind == BID_KIND_NONE)
@@ -280,7 +281,7 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;
 
 	if (tmpfile && known)
-		r = place(fs, to, new_name, tmpfile, &request);
+		r = publish_in(fs, to, new_name, tmpfile, &request);
 	if (r == 0)
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);

@@ -81,7 +81,7 @@ int bid_landlock_new(int version, bool connect, int *ret_ruleset)
 	return 0;
 }
 
-static uint64_t rights(unsigned access)
+static uint64_t access_bits(unsigned access)
 {
 	uint64_t all = 0;
 
@@ -98,7 +98,7 @@ static uint64_t rights(unsigned access)
 
 int bid_landlock_allow(int ruleset, int fd, unsigned access)
 {
-	struct path_beneath_attributes rule = { .allowed_access = rights(access), .parent_fd = fd };
+	struct path_beneath_attributes rule = { .allowed_access = access_bits(access), .parent_fd = fd };
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)

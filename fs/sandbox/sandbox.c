@@ -60,14 +60,14 @@ static const char *const system_paths[] = {
 	"/var/lib/ca-certificates",
 };
 
-static void why_not(struct bid_sandbox *sandbox, const char *reason)
+static void add_reason(struct bid_sandbox *sandbox, const char *reason)
 {
 	size_t len = strlen(sandbox->reason);
 
 	snprintf(sandbox->reason + len, sizeof(sandbox->reason) - len, "%s%s", len ? "; " : "", reason);
 }
 
-static int allow(const struct bid_sandbox *sandbox, int fd, unsigned access)
+static int allow_fd(const struct bid_sandbox *sandbox, int fd, unsigned access)
 {
 	int r = bid_landlock_allow(sandbox->ruleset, fd, access);
 
@@ -80,7 +80,7 @@ static int allow_path(const struct bid_sandbox *sandbox, const char *path, unsig
 {
 	bid_auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
 
-	return fd < 0 ? 0 : allow(sandbox, fd, access);
+	return fd < 0 ? 0 : allow_fd(sandbox, fd, access);
 }
 
 /* A file that is replaced is another one, so it is its directory that is allowed: but not all that a user has. */
@@ -127,7 +127,7 @@ static int allow_tree(const struct bid_sandbox *sandbox, const char *path)
 	bid_auto_fd int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (fd >= 0 && !is_empty(fd))
-		return allow(sandbox, fd, BID_LANDLOCK_READ);
+		return allow_fd(sandbox, fd, BID_LANDLOCK_READ);
 	return allow_path(sandbox, "/", BID_LANDLOCK_READ);
 }
 
@@ -216,11 +216,11 @@ static int prepare_landlock(struct bid_sandbox *sandbox, const struct bid_option
 	if (r >= 0)
 		r = bid_landlock_new(sandbox->version, sandbox->network, &sandbox->ruleset);
 	if (r == -ENOSYS || (r < 0 && sandbox->version >= 0)) {
-		why_not(sandbox, "the landlock of the kernel does not allow links (needs Linux 5.19)");
+		add_reason(sandbox, "the landlock of the kernel does not allow links (needs Linux 5.19)");
 		return 0;
 	}
 	if (r < 0) {
-		why_not(sandbox, "landlock is switched off in this kernel (see 'lsm=' of its command line)");
+		add_reason(sandbox, "landlock is switched off in this kernel (see 'lsm=' of its command line)");
 		return 0;
 	}
 	r = allow_stores(sandbox, options, store);
@@ -231,15 +231,15 @@ static int prepare_landlock(struct bid_sandbox *sandbox, const struct bid_option
 	return r;
 }
 
-static int prepare(struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store,
-		   const struct bid_servers *servers)
+static int prepare_sandbox(struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store,
+			   const struct bid_servers *servers)
 {
 	const char *obstacle = bid_syscalls_obstacle();
 	int r;
 
 	sandbox->network = bid_servers_are_remote(servers);
 	if (obstacle)
-		why_not(sandbox, obstacle);
+		add_reason(sandbox, obstacle);
 	sandbox->by_syscalls = !obstacle;
 	r = allow_owners(sandbox, options, store);
 	return r == 0 ? prepare_landlock(sandbox, options, store, servers) : r;
@@ -257,9 +257,9 @@ int bid_sandbox_new(const struct bid_options *options, struct bid_store *store, 
 	sandbox->passthrough = passthrough;
 	snprintf(sandbox->state, sizeof(sandbox->state), "none");
 	if (options->sandbox == BID_SANDBOX_OFF)
-		why_not(sandbox, "switched off by sandbox=off");
+		add_reason(sandbox, "switched off by sandbox=off");
 	else
-		r = prepare(sandbox, options, store, servers);
+		r = prepare_sandbox(sandbox, options, store, servers);
 	if (r < 0) {
 		bid_error("%s: cannot prepare the sandbox", strerror(-r));
 	} else if (options->sandbox == BID_SANDBOX_ON && *sandbox->reason) {
@@ -301,7 +301,7 @@ static int drop_capabilities(bool passthrough)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-static int enter(struct bid_sandbox *sandbox)
+static int restrict_process(struct bid_sandbox *sandbox)
 {
 	int r = 0;
 
@@ -325,7 +325,7 @@ static int enter(struct bid_sandbox *sandbox)
 
 int bid_sandbox_enter(struct bid_sandbox *sandbox)
 {
-	int r = bid_sandbox_confines(sandbox) ? enter(sandbox) : 0;
+	int r = bid_sandbox_confines(sandbox) ? restrict_process(sandbox) : 0;
 
 	if (r < 0) {
 		bid_error("%s: cannot enter the sandbox; without it it would be 'sandbox=off'", strerror(-r));

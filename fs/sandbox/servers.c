@@ -77,7 +77,7 @@ static dev_t own_device(const char *mountpoint)
 	return makedev(st.stx_dev_major, st.stx_dev_minor);
 }
 
-static int add(struct bid_servers *servers, struct bid_broker *broker, const char *url)
+static int add_server(struct bid_servers *servers, struct bid_broker *broker, const char *url)
 {
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	struct bid_source *source;
@@ -143,7 +143,7 @@ int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker)
 	/* kept even after a failure: sources made before it live until the broker goes */
 	r = bid_fetch_new(&servers->config, &servers->fetch);
 	for (char **url = urls_of(servers); r >= 0 && *url; url++)
-		r = add(servers, broker, *url);
+		r = add_server(servers, broker, *url);
 	return r < 0 ? r : 0;
 }
 

@@ -130,7 +130,7 @@ static const struct check network_checks[] = {
 	{ "socket", 0, LOW, AF_INET6 },
 };
 
-static void release(scmp_filter_ctx *filter)
+static void release_filter(scmp_filter_ctx *filter)
 {
 	if (*filter)
 		seccomp_release(*filter);
@@ -142,7 +142,7 @@ const char *bid_syscalls_obstacle(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) < 0 && errno == EFAULT ? NULL : "the kernel has no seccomp filters";
 }
 
-static int allow(scmp_filter_ctx filter, const char *const *names, size_t n)
+static int allow_calls(scmp_filter_ctx filter, const char *const *names, size_t n)
 {
 	int r = 0;
 
@@ -170,7 +170,7 @@ static int allow_checked(scmp_filter_ctx filter, const struct check *list, size_
 
 static int allow_network(scmp_filter_ctx filter)
 {
-	int r = allow(filter, network_calls, sizeof(network_calls) / sizeof(network_calls[0]));
+	int r = allow_calls(filter, network_calls, sizeof(network_calls) / sizeof(network_calls[0]));
 
 	if (r == 0)
 		r = allow_checked(filter, network_checks, sizeof(network_checks) / sizeof(network_checks[0]));
@@ -209,7 +209,7 @@ static int allow_attributes(scmp_filter_ctx filter, const struct bid_syscalls_al
 	int r = allow_checked(filter, &(struct check){ "fchmod", 1, refused, 0 }, 1);
 
 	if (r == 0 && more->any_owner)
-		return allow(filter, any, sizeof(any) / sizeof(any[0]));
+		return allow_calls(filter, any, sizeof(any) / sizeof(any[0]));
 	for (size_t i = 0; i < more->n_owners && r == 0; i++) {
 		r = allow_owner(filter, more->owners[i].uid, more->owners[i].gid);
 		if (r == 0)
@@ -218,13 +218,13 @@ static int allow_attributes(scmp_filter_ctx filter, const struct bid_syscalls_al
 	return r;
 }
 
-static int fill(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
+static int add_rules(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
 {
 	/* the calls of another architecture that this processor can also run have other numbers */
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
 
 	if (r == 0)
-		r = allow(filter, allowed, sizeof(allowed) / sizeof(allowed[0]));
+		r = allow_calls(filter, allowed, sizeof(allowed) / sizeof(allowed[0]));
 	if (r == 0)
 		r = allow_checked(filter, checks, sizeof(checks) / sizeof(checks[0]));
 	if (r == 0)
@@ -238,12 +238,12 @@ static int fill(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
 
 int bid_syscalls_restrict(const struct bid_syscalls_allowed *more)
 {
-	bid_cleanup(release) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	bid_cleanup(release_filter) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	int r;
 
 	if (!filter)
 		return -ENOMEM;
-	r = fill(filter, more);
+	r = add_rules(filter, more);
 	/* calls that the filter looks at are few in a read or an open; what made those slow, by way of it, is not wanted */
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);

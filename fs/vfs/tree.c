@@ -491,7 +491,7 @@ bool bid_tree_is_temporary(const char *path)
 	return slash && slash[1] == '.';
 }
 
-int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
+int bid_tree_dir_id(const struct bid_node *node, struct bid_id *ret_id)
 {
 	const char *path = bid_node_path(node), *slash = strrchr(path, '/'), *end;
 
@@ -511,7 +511,7 @@ int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id)
 	return bid_id_parse(slash, (size_t)(end - slash), ret_id) < 0 ? -EPERM : 0;
 }
 
-bool bid_tree_takes(const struct bid_node *node, const char *name)
+bool bid_tree_is_final_name(const struct bid_node *node, const char *name)
 {
 	return node->type == BID_NODE_KCORE_COPY ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
 }

@@ -48,7 +48,7 @@ int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, 
  * Is @node a directory "<path>/ID" of artifacts, or a copy of /proc/kcore that perf makes: may files be made in it? Returns 0 and
  * its id, or -EPERM.
  */
-int bid_tree_place(const struct bid_node *node, struct bid_id *ret_id);
+int bid_tree_dir_id(const struct bid_node *node, struct bid_id *ret_id);
 
 /* The kind whose file in "<path>/ID" has the name @name, or BID_KIND_NONE. */
 enum bid_kind bid_tree_kind(const char *name);
@@ -60,7 +60,7 @@ enum bid_kind bid_tree_kind(const char *name);
 bool bid_tree_is_temporary(const char *path);
 
 /* May the file of @node, such a directory, that has its place have the name @name? */
-bool bid_tree_takes(const struct bid_node *node, const char *name);
+bool bid_tree_is_final_name(const struct bid_node *node, const char *name);
 
 /* Was the link of @id unlinked through the mount, and none made since? */
 bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id);
