@@ -12,11 +12,23 @@ STORE = "/var/lib/bidfs"
 TRUE = "/srv/releases/true"
 
 
+def page():
+    return (tools.ROOT / "docs/TEAM.md").read_text()
+
+
 def steps():
     """The scripts, by the number of their step."""
-    server = (tools.ROOT / "docs/TEAM.md").read_text().split("## The server")[1]
+    server = page().split("## The server")[1]
     return {int(number): textwrap.dedent(script) for number, script in
             re.findall(r"^(\d)\. (?:(?!^\d\.).)*?^   ```sh\n(.*?)^   ```$", server, re.MULTILINE | re.DOTALL)}
+
+
+def scripts_of_members():
+    return re.findall(r"^```sh\n(.*?)^```$", page(), re.MULTILINE | re.DOTALL)
+
+
+def test_every_block_of_the_page_is_run():
+    assert page().count("```sh") == len(steps()) + len(scripts_of_members()) == 4
 
 
 def asked(machine, path):
@@ -63,6 +75,9 @@ def test_the_server_of_a_team(machine):
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "run-bidfs\\x2dhere.mount", "bidfs-fetch")
     assert machine.run("findmnt", "-no", "FSTYPE", "/run/bidfs-here").stdout == "fuse.bidfs\n"
+    script_of_member, = scripts_of_members()
+    machine.run("sh", "-euxc", script_of_member)
+    assert "/etc/default/bidfs" in machine.run("systemctl", "show", "-p", "EnvironmentFiles", "run-bidfs.mount").stdout
     # nor is anything absent that no mount is there to tell of
     for trouble in (KILL, "umount /run/bidfs", "systemctl restart bidfs", "systemctl stop bidfs"):
         assert statuses(machine, absent, trouble) == {"424"}, trouble
