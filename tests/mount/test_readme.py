@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The session of README.md prints what README.md says, and its links lead somewhere."""
+"""The sessions of README.md and of the tutorial print what the pages say, and README.md leads to each page."""
 import re
 
 import pytest
@@ -15,16 +15,35 @@ def stage():
         yield made
 
 
-def test_the_session_prints_what_the_page_says(needs_root, stage, place):
+@pytest.mark.parametrize("page", ["README.md", "docs/TUTORIAL.md"])
+def test_session_prints_what_the_page_says(needs_root, stage, place, page):
     if reason := why_no_recording():
         pytest.skip(reason)
-    documents.check(stage.run(place, (tools.ROOT / "README.md").read_text()))
+    documents.check(stage.run(place, (tools.ROOT / page).read_text()))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/TOOLS.md"])
+def pages():
+    return [tools.ROOT / "README.md", *(tools.ROOT / "docs").glob("*.md"), tools.ROOT / "SECURITY.md"]
+
+
+def links_of(page):
+    """The files that a page leads to."""
+    return [page.parent.joinpath(link).resolve() for link in re.findall(r"\]\(((?!https?:)[^)#]+)", page.read_text())]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_each_link_leads_to_a_file(page):
-    links = re.findall(r"\]\(((?!https?:)[^)#]+)", (tools.ROOT / page).read_text())
-    assert links and not [link for link in links if not (tools.ROOT / page).parent.joinpath(link).exists()]
+    assert not [link for link in links_of(page) if not link.exists()]
+
+
+def test_readme_leads_to_each_page():
+    found, ahead = set(), [tools.ROOT / "README.md"]
+    while ahead:
+        page = ahead.pop()
+        if page not in found:
+            found.add(page)
+            ahead += [link for link in links_of(page) if link.suffix == ".md" and link.exists()]
+    assert not set(pages()) - found
 
 
 def test_the_page_fits_a_screen_or_three():
