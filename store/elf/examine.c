@@ -58,9 +58,9 @@ static int examine_section(const struct bid_sections *sections, const struct bid
 		return -EBADMSG;
 	info->has_dwarf |= strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0;
 	dwarf->any |= begins_with(name, ".debug_") || begins_with(name, ".zdebug_");
-	if (strcmp(name, ".debug_info") == 0)
+	if (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0)
 		dwarf->info = *section;
-	if (strcmp(name, ".debug_abbrev") == 0)
+	if (strcmp(name, ".debug_abbrev") == 0 || strcmp(name, ".zdebug_abbrev") == 0)
 		dwarf->abbrev = *section;
 	return strcmp(name, ".gnu_debugaltlink") == 0 ? read_altlink(sections->fd, section, &info->alt) : 0;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "skeleton.h"
 
+#include <zlib.h>
+
 #include "base/io.h"
 #include "base/limits.h"
 
@@ -9,17 +11,55 @@ enum {
 	UT_SKELETON = 0x04, /* DW_UT_skeleton */
 	AT_GNU_DWO_NAME = 0x2130, /* DW_AT_GNU_dwo_name */
 	LENGTH_64 = 0xffffffff, /* of 64-bit DWARF: the length follows */
+	ZDEBUG_HEAD = 12, /* of a .zdebug section: "ZLIB" and the size of what is in it */
 };
 
-static size_t read_some(int fd, const struct bid_section *section, uint64_t at, uint8_t *data, size_t room)
-{
-	ssize_t n;
+/* A section of DWARF in a file. */
+struct source {
+	int fd; /* borrowed */
+	const struct bid_form *form;
+	const struct bid_section *section;
+};
 
-	if (at >= section->size || section->flags & SHF_COMPRESSED)
-		return 0;
-	n = bid_pread_full(fd, data, section->size - at < room ? (size_t)(section->size - at) : room,
-			   (off_t)(section->offset + at));
+static size_t read_at(const struct source *source, uint64_t at, uint8_t *data, size_t room)
+{
+	uint64_t left = at < source->section->size ? source->section->size - at : 0;
+	ssize_t n = bid_pread_full(source->fd, data, left < room ? (size_t)left : room, (off_t)(source->section->offset + at));
+
 	return n < 0 ? 0 : (size_t)n;
+}
+
+/* The length of the header before a stream of zlib, which the section begins with; 0 if it is no such section. */
+static size_t zlib_at(const struct source *source, const uint8_t *data, size_t len)
+{
+	size_t head = BID_FORM_SIZE(source->form, Chdr);
+
+	if (source->section->flags & SHF_COMPRESSED)
+		return len >= head && BID_FORM_FIELD(source->form, data, Chdr, ch_type) == ELFCOMPRESS_ZLIB ? head : 0;
+	return len >= ZDEBUG_HEAD && memcmp(data, "ZLIB", 4) == 0 ? ZDEBUG_HEAD : 0;
+}
+
+/* Bytes of the section at @at, at most @room. Of a compressed section the first BID_BYTES_WINDOW bytes can be had. */
+static size_t read_some(const struct source *source, uint64_t at, uint8_t *data, size_t room)
+{
+	uint8_t packed[BID_BYTES_WINDOW], plain[BID_BYTES_WINDOW];
+	size_t head = zlib_at(source, packed, read_at(source, 0, packed, sizeof(Elf64_Chdr))), len;
+	uLongf n = sizeof(plain);
+	int r;
+
+	if (head == 0)
+		return source->section->flags & SHF_COMPRESSED ? 0 : read_at(source, at, data, room);
+	len = read_at(source, 0, packed, sizeof(packed));
+	if (len <= head)
+		return 0;
+	/* both the stream and the room for it may end early, with as much as there is by then */
+	r = uncompress(plain, &n, packed + head, (uLong)(len - head));
+	if ((r != Z_OK && r != Z_BUF_ERROR && r != Z_DATA_ERROR) || n <= at)
+		return 0;
+	if (room > n - at)
+		room = n - at;
+	memcpy(data, plain + at, room);
+	return room;
 }
 
 /* An unsigned LEB128 number, of which large values are cut. Moves @at behind it. False at the end of the data. */
@@ -41,10 +81,10 @@ static bool read_number(const uint8_t *data, size_t len, size_t *at, uint64_t *r
 }
 
 /* Has the first entry of the table at @offset, which is to be that of @code, the name of a .dwo file among its attributes? */
-static bool names_dwo(int fd, const struct bid_section *abbrev, uint64_t offset, uint8_t code)
+static bool names_dwo(const struct source *abbrev, uint64_t offset, uint8_t code)
 {
 	uint8_t data[ABBREVS_MAX];
-	size_t len = read_some(fd, abbrev, offset, data, sizeof(data)), at = 0;
+	size_t len = read_some(abbrev, offset, data, sizeof(data)), at = 0;
 	uint64_t number, tag, attribute = 1, form = 1;
 
 	if (!read_number(data, len, &at, &number) || number != code || !read_number(data, len, &at, &tag) || at++ >= len)
@@ -57,8 +97,9 @@ static bool names_dwo(int fd, const struct bid_section *abbrev, uint64_t offset,
 
 bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_section *info, const struct bid_section *abbrev)
 {
+	struct source units = { fd, form, info }, abbrevs = { fd, form, abbrev };
 	uint8_t data[BID_BYTES_WINDOW];
-	size_t len = read_some(fd, info, 0, data, sizeof(data)), at = 0;
+	size_t len = read_some(&units, 0, data, sizeof(data)), at = 0;
 
 	/* the largest header before the first entry: 4 + 8 of length, 2 of version, 8 + 1, and the number of the entry */
 	for (unsigned i = 0; i < BID_LIMIT_UNITS && len - at >= 24; i++) {
@@ -70,7 +111,7 @@ bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_s
 		if (head == 12)
 			length = bid_form_load(form, unit + 4, 8);
 		if (version == 5 ? unit[head + 2] == UT_SKELETON
-				 : version == 4 && names_dwo(fd, abbrev, bid_form_load(form, unit + head + 2, wide),
+				 : version == 4 && names_dwo(&abbrevs, bid_form_load(form, unit + head + 2, wide),
 							     unit[head + 2 + wide + 1]))
 			return true;
 		if (version < 2 || version > 5 || length > len - at - head)

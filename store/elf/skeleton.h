@@ -7,8 +7,8 @@
 
 /*
  * Is one of the first units in @info, .debug_info, a skeleton, whose rest is in a .dwo file or a .dwp? @abbrev is .debug_abbrev.
- * Costs one read of at most BID_BYTES_WINDOW, and a small one for each of a few units of DWARF 4. False also if it cannot be read,
- * or is compressed.
+ * Costs one read of at most BID_BYTES_WINDOW, and one for each of a few units of DWARF 4. False also if it cannot be read, or zstd
+ * has compressed it.
  */
 bool bid_elf_is_skeleton(int fd, const struct bid_form *form, const struct bid_section *info, const struct bid_section *abbrev);
 
