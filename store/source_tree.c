@@ -348,7 +348,7 @@ int bid_source_tree_new(const char *name, const char *path, dev_t own, bool for_
 	bid_breaker_init(&tree->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	tree->name = strdup(name);
 	tree->path = strdup(path);
-	tree->source = (struct bid_source){ .ops = &tree_ops, .name = tree->name, .near = true };
+	tree->source = (struct bid_source){ .ops = &tree_ops, .name = tree->name };
 	pthread_mutex_lock(&tree->lock);
 	r = tree->name && tree->path ? start_threads(tree) : -ENOMEM;
 	pthread_mutex_unlock(&tree->lock);

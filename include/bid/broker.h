@@ -21,7 +21,7 @@ struct bid_broker_config {
 	unsigned hedge_ms; /* one more source is asked each time that none delivers by then; 0 is 300 */
 	bool accept; /* take other bytes than were fetched first under an id */
 	bool prefetch; /* with debuginfo that refers to a dwz file (dwz(1)), begin to fetch that too, for whoever reads on */
-	bool loops; /* programs that attempt this broker may be sources too: find out whether one that says nothing is */
+	bool loops; /* find out whether a source that says nothing asks this broker in turn */
 	bool no_negative; /* forget what is remembered as absent, wrong or too large when it is asked for, and ask the sources */
 };
 

@@ -154,7 +154,6 @@ struct bid_source_ops {
 struct bid_source {
 	const struct bid_source_ops *ops;
 	const char *name; /* for messages; of a server its URL without user name and password. Owned by the source */
-	bool near; /* a tree, or a server of this machine, which may be asking this process in turn */
 };
 
 /*

@@ -43,16 +43,13 @@ size_t bid_loop_look(struct bid_download *download, uint64_t *ret_looped)
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 		struct bid_source_state *state = &broker->sources[candidate->source];
 		struct bid_attempt *attempt = candidate->attempt;
-		int64_t silent;
 
-		/* servers elsewhere get no requests that nobody made */
-		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || !state->source->near)
+		if (candidate->state != BID_ATTEMPT_SENT || attempt->starting || now - attempt->started_ms < LOOP_TURNS * turn)
 			continue;
-		silent = now - attempt->started_ms;
-		if (silent >= LOOP_TURNS * turn && now - state->loop.heard_ms < LOOP_KNOWN_MS) {
+		if (now - state->loop.heard_ms < LOOP_KNOWN_MS) {
 			attempt->looped = true;
 			*ret_looped |= UINT64_C(1) << i;
-		} else if (silent >= turn && now - state->loop.asked_ms >= LOOP_ASK_MS && !state->loop.asking) {
+		} else if (now - state->loop.asked_ms >= LOOP_ASK_MS && !state->loop.asking) {
 			due = candidate->source;
 		}
 	}

@@ -2,10 +2,9 @@
 /*
  * Loops: a source may ask this broker for the artifact that the broker asks it for, as two mounts do that name each other, or a
  * mount and a debuginfod. Then neither answers before the other. A request does not tell where it comes from, and the kernel
- * keeps a second request for a name to itself. Therefore the broker also asks a source of this machine that says nothing for
+ * keeps a second request for a name to itself. Therefore the broker also asks a source that says nothing for LOOP_TURNS times
  * hedge_ms for an id that it made for that source. If a request for the id arrives here, the source leads back. For LOOP_KNOWN_MS,
- * each attempt of the source that has no header after LOOP_TURNS times hedge_ms then ends as unreachable. A source that leads back
- * still delivers its artifacts.
+ * each attempt of the source that has no header by then ends as unreachable. A source that leads back still delivers its artifacts.
  */
 #ifndef BID_BROKER_LOOP_H
 #define BID_BROKER_LOOP_H

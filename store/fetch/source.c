@@ -137,7 +137,6 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_so
 	bid_breaker_init(&server->breaker, (unsigned)bid_clock_ms() ^ (unsigned)getpid());
 	server->source.ops = &server_ops;
 	server->source.name = server->name;
-	server->source.near = bid_url_is_near(server->url);
 	TAILQ_INIT(&server->waiting);
 	*ret_source = &server->source;
 	return 0;

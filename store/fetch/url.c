@@ -95,20 +95,6 @@ bool bid_url_is_tree(const char *url)
 	return strncasecmp(url, "file://", 7) == 0;
 }
 
-bool bid_url_is_near(const char *url)
-{
-	CURLU *parts = curl_url();
-	char *found = NULL;
-	bool near;
-
-	near = parts && curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-	       curl_url_get(parts, CURLUPART_HOST, &found, 0) == CURLUE_OK &&
-	       (strcasecmp(found, "localhost") == 0 || strncmp(found, "127.", 4) == 0 || strcmp(found, "[::1]") == 0);
-	curl_free(found);
-	curl_url_cleanup(parts);
-	return near;
-}
-
 /* Does @url begin with "HOST", "HOST:PORT" or "[ADDRESS]:PORT", and not with the scheme of something else? */
 static bool begins_with_host(const char *url)
 {

@@ -19,9 +19,6 @@ int bid_url_normalise(const char *url, char **ret_url);
 /* Is it file://? */
 bool bid_url_is_tree(const char *url);
 
-/* Is it the URL of a server of this machine, at a loopback address? */
-bool bid_url_is_near(const char *url);
-
 /* The directory of a file:// URL, for the caller to free. 0, -EINVAL or -ENOMEM. */
 int bid_url_tree_path(const char *url, char **ret_path);
 

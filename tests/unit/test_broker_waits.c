@@ -337,6 +337,28 @@ static void test_a_callback_may_ask(void **state)
 	assert_int_equal(call_wait(chain.call), 0);
 }
 
+/* As two mounts that name each other: neither would answer before the other. */
+static void test_source_that_asks_back_ends_as_unreachable(void **state)
+{
+	static const struct bid_broker_config config = { .hedge_ms = 20, .loops = true };
+	struct scene *scene = *state;
+	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
+	struct held_source *held;
+	struct call *call;
+
+	scene_broker(scene, &config);
+	held = scene_held(scene, "held");
+	held_elf(held, 0xa);
+	held_hold(held, HOLD_HEAD);
+	call = call_for(scene, &request);
+	/* for the broker's own id, too, which arrives here as that of any request */
+	held_wait_asked(held, 2);
+	assert_false(call_over(call));
+	own.id = scene->broker->sources[0].loop.id;
+	assert_int_equal(find(scene, &own, NULL), -ENOENT);
+	assert_int_equal(call_wait(call), -EHOSTUNREACH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +372,7 @@ int main(void)
 		scene_test(test_progress),
 		scene_test(test_each_download),
 		scene_test(test_a_callback_may_ask),
+		scene_test(test_source_that_asks_back_ends_as_unreachable),
 	};
 
 	/* what the tests provoke is looked for where it matters */

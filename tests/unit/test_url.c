@@ -168,18 +168,6 @@ static void test_tree(void **state)
 	assert_false(bid_url_is_tree("http://a/file://b"));
 }
 
-static void test_near(void **state)
-{
-	static const char *const near[] = { "http://localhost:8002", "http://127.0.0.1", "https://u:p@127.1.2.3:1/a",
-					    "http://[::1]:80" };
-	static const char *const far[] = { "http://debuginfod.example", "http://a/127.0.0.1" };
-
-	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
-		assert_true(bid_url_is_near(near[i]));
-	for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
-		assert_false(bid_url_is_near(far[i]));
-}
-
 static void test_redirect(void **state)
 {
 	static const char home[] = "https://u:p@a.example/x";
@@ -496,7 +484,6 @@ int main(void)
 		cmocka_unit_test(test_normalise),
 		cmocka_unit_test(test_normalise_leaves_result_alone),
 		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_near),
 		cmocka_unit_test(test_redirect),
 		cmocka_unit_test(test_shown),
 		cmocka_unit_test(test_request),
