@@ -65,6 +65,17 @@ static void equip(struct scenes *scenes, int which, const struct bid_broker_conf
 	held_elf(scenes->held[which], 0xa);
 }
 
+/* How often @held was asked. Its broker may be asking it. */
+static unsigned asked_of(struct held_source *held)
+{
+	unsigned asked;
+
+	pthread_mutex_lock(&held->lock);
+	asked = held->asked;
+	pthread_mutex_unlock(&held->lock);
+	return asked;
+}
+
 /* Wait until a download of @scene waits for another process. */
 static void wait_for_awaiting(struct scene *scene)
 {
@@ -101,7 +112,7 @@ static struct call *both_ask(struct scenes *scenes, const struct bid_request *re
 	wait_for_awaiting(scenes->scene[OTHER]);
 	sleep_ms(300);
 	assert_false(call_over(second));
-	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 	return second;
 }
 
@@ -118,7 +129,7 @@ static void test_two_brokers_fetch_once(void **state)
 	assert_int_equal(call_wait(first), 0);
 	assert_int_equal(call_wait(second), 0);
 	assert_content(second->fd, 0xa);
-	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 }
 
 static void test_who_waits_waits_for_nothing_else(void **state)
@@ -152,7 +163,7 @@ static void test_a_no_is_heard_by_both(void **state)
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -ENOENT);
 	assert_int_equal(call_wait(second), -ENOENT);
-	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 }
 
 /* Who waits is told of a section that no file has as everybody is, when the files are here by then. */
@@ -185,7 +196,7 @@ static void test_no_such_section_in_what_came(void **state)
 	bid_broker_cancel(scene->broker, first->ticket);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -ENOENT);
-	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 	bid_request_release(&section);
 }
 
@@ -206,7 +217,7 @@ static void test_second_process_asks_when_first_got_no_answer(void **state)
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EHOSTUNREACH);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(scenes->held[OTHER]->asked, 1);
+	assert_int_equal(asked_of(scenes->held[OTHER]), 1);
 }
 
 static void test_who_asks_others_waits_for_nobody(void **state)
@@ -238,7 +249,7 @@ static void test_the_next_takes_over(void **state)
 	scene_end_broker(scenes->scene[ONE]);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(scenes->held[OTHER]->asked, 1);
+	assert_int_equal(asked_of(scenes->held[OTHER]), 1);
 }
 
 static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
@@ -328,7 +339,7 @@ static void test_killed_holder_is_not_waited_for(void **state)
 	equip(scenes, ONE, &patient);
 	call = call_for(scenes->scene[ONE], &request);
 	wait_for_awaiting(scenes->scene[ONE]);
-	assert_int_equal(scenes->held[ONE]->asked, 0);
+	assert_int_equal(asked_of(scenes->held[ONE]), 0);
 	end_elsewhere(pid);
 	assert_int_equal(call_wait(call), 0);
 }
@@ -346,10 +357,10 @@ static void test_stopped_holder_is_waited_for_half_a_minute(void **state)
 	wait_for_awaiting(scenes->scene[ONE]);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	sleep_ms(300);
-	assert_int_equal(scenes->held[ONE]->asked, 0);
+	assert_int_equal(asked_of(scenes->held[ONE]), 0);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(scenes->held[ONE]->asked, 1);
+	assert_int_equal(asked_of(scenes->held[ONE]), 1);
 	end_elsewhere(pid);
 }
 
@@ -387,7 +398,7 @@ static void test_the_file_may_be_removed(void **state)
 	second = both_ask(scenes, &request, &first);
 	held_hold(scenes->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(scenes->held[OTHER]->asked, 0);
+	assert_int_equal(asked_of(scenes->held[OTHER]), 0);
 }
 
 static void test_where_nothing_can_be_held_it_is_fetched_all_the_same(void **state)
