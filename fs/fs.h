@@ -6,8 +6,7 @@
 #include <fuse_lowlevel.h>
 #include <stdatomic.h>
 
-#include <bid/broker.h>
-
+#include "api/broker.h"
 #include "options.h"
 #include "vfs/dirlist.h"
 #include "vfs/fd_cache.h"

@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bid/default.h>
-
+#include "api/default.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/log.h"

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/default.h>
 #include <bid/version.h>
 
+#include "api/default.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/path.h"

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include <bid/error.h>
-#include <bid/evict.h>
 
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/notify.h"

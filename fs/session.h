@@ -3,8 +3,7 @@
 #ifndef BID_FS_SESSION_H
 #define BID_FS_SESSION_H
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "options.h"
 
 /* Exit statuses of a mount helper: mount(8), "EXIT STATUS". */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/artifact.h>
+#include "api/artifact.h"
 
 #include <string.h>
 

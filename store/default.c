@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/default.h>
+#include "api/default.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+
+#include <bid/store.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"

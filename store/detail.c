@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/detail.h>
+#include "api/detail.h"
 
 #include <errno.h>
 #include <limits.h>

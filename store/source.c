@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/source.h>
+#include "api/source.h"
 
 static const struct {
 	const char *name;

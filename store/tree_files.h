@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#include <bid/artifact.h>
+#include "api/artifact.h"
 
 #define BID_TREE_NAME_MAX (PATH_MAX + 256)
 

@@ -10,8 +10,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include <bid/source.h>
-
+#include "api/source.h"
 #include "base/breaker.h"
 
 /* One request. Whoever takes it out of its list owns it; from the running ones, that is its thread. */

@@ -3,7 +3,7 @@
 #ifndef BID_TESTS_BY_LIBELF_H
 #define BID_TESTS_BY_LIBELF_H
 
-#include <bid/elf.h>
+#include "api/elf.h"
 
 /* As bid_elf_identify(), by the sections first. Does not mind damage elsewhere in the file. */
 int by_libelf_identify(int fd, struct bid_id *ret_id);

@@ -14,8 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <bid/default.h>
-
+#include "api/default.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "fuse/backing.h"

@@ -2,12 +2,12 @@
 /* Names and attributes. */
 #include "fuse/ops.h"
 
-#include <bid/piece.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/piece.h"
 #include "fuse/backing.h"
 #include "fuse/reply.h"
 #include "synthetic.h"

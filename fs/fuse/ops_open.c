@@ -2,11 +2,11 @@
 /* OPEN and RELEASE. In no_open mode the kernel sends neither. */
 #include "fuse/ops.h"
 
-#include <bid/evict.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/stamp.h"

@@ -2,11 +2,11 @@
 /* Reading files: those that were opened, and in no_open mode those that nobody opens. */
 #include "fuse/ops.h"
 
-#include <bid/evict.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "fuse/file_handle.h"
 #include "fuse/reply.h"

@@ -2,12 +2,12 @@
 /* Open directories: OPENDIR, READDIR, READDIRPLUS, RELEASEDIR. */
 #include "fuse/ops.h"
 
-#include <bid/piece.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "api/piece.h"
 #include "base/array.h"
 #include "fuse/reply.h"
 #include "vfs/dirlist.h"

@@ -16,8 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bid/default.h>
-
+#include "api/default.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"

@@ -8,8 +8,7 @@
 #ifndef BID_FS_SANDBOX_H
 #define BID_FS_SANDBOX_H
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "options.h"
 #include "sandbox/servers.h"
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include <bid/error.h>
-#include <bid/fetch.h>
 
+#include "api/fetch.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 

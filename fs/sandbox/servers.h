@@ -3,8 +3,7 @@
 #ifndef BID_FS_SERVERS_H
 #define BID_FS_SERVERS_H
 
-#include <bid/broker.h>
-
+#include "api/broker.h"
 #include "options.h"
 
 struct bid_servers;

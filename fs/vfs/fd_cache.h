@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_fd_cache;
 struct bid_fd;

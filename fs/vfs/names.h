@@ -3,8 +3,7 @@
 #ifndef BID_FS_NAMES_H
 #define BID_FS_NAMES_H
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "vfs/node.h"
 
 /* Names that are there whatever is in the store. */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include <bid/artifact.h>
+#include "api/artifact.h"
 
 enum bid_node_type {
 	BID_NODE_NONE = 0,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "vfs/tree.h"
 
-#include <bid/piece.h>
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/piece.h"
 #include "vfs/kcore.h"
 #include "vfs/names.h"
 #include "vfs/unlinked.h"

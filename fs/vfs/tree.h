@@ -7,8 +7,7 @@
 #ifndef BID_FS_TREE_H
 #define BID_FS_TREE_H
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "vfs/node.h"
 
 struct bid_tmpfiles;

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/piece.h>
-
+#include "api/piece.h"
 #include "vfs/kcore.h"
 #include "vfs/names.h"
 #include "vfs/tree.h"

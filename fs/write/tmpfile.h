@@ -13,8 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <bid/write.h>
-
+#include "api/write.h"
 #include "vfs/node.h"
 
 struct bid_tmpfiles;

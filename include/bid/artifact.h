@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What can be asked of a build-id. */
+/* The artifacts of a build: its files, by kind. */
 #ifndef BID_ARTIFACT_H
 #define BID_ARTIFACT_H
 
-#include <stdbool.h>
-
-#include <bid/detail.h>
 #include <bid/id.h>
 
 enum bid_kind {
@@ -23,37 +20,34 @@ enum bid_kind {
 	BID_KIND_END
 };
 
-/* One artifact of one build. A request borrows its detail; bid_request_keep() makes one that does not. */
+/* A path of a source file or a name of a section, parsed. Immutable and counted; any thread may use it. */
+struct bid_detail;
+
+/* One artifact of one build. A request borrows its detail. */
 struct bid_request {
 	struct bid_id id;
 	enum bid_kind kind;
-	const struct bid_detail *detail; /* of a kind that bid_kind_has_detail(), else NULL */
+	const struct bid_detail *detail; /* of BID_KIND_SOURCE and BID_KIND_SECTION, else NULL */
 };
-
-/* Has it an id and a known kind, and a detail if and only if the kind needs one? */
-bool bid_request_valid(const struct bid_request *request);
-
-/* A copy that holds a reference to the detail, to be given back with bid_request_release(). */
-struct bid_request bid_request_keep(const struct bid_request *request);
-
-void bid_request_release(struct bid_request *request);
 
 /* "elf", "debuginfo", "kallsyms", "probes", "vdso", "source", "section"; "none" for anything else. Static. */
 const char *bid_kind_name(enum bid_kind kind);
 
-/* The kind without detail of that name, or BID_KIND_NONE. debuginfod's "executable" is BID_KIND_ELF. */
+/* Find the kind without detail of that name, or BID_KIND_NONE. debuginfod's "executable" is BID_KIND_ELF. */
 enum bid_kind bid_kind_parse(const char *name);
 
-/* The name of the artifact's file in perf's store: as bid_kind_name(), but "debug". Static. */
-const char *bid_kind_store_name(enum bid_kind kind);
+/*
+ * Parse the path of a source file as DWARF has it: absolute, up to 3840 bytes with components of up to 255, no control characters.
+ * The detail holds it as debuginfod makes it canonical (debuginfod(8), "WEBAPI"): without empty components, "." and "..", and with
+ * at most 64 components. The caller gives @ret_detail back with bid_detail_unref(). Returns 0, -EINVAL for anything else (a
+ * directory's "/a/" too), or -ENOMEM.
+ */
+int bid_detail_source(const char *path, struct bid_detail **ret_detail);
 
-/* Is this a kind that a source may have, or only the local store? */
-bool bid_kind_fetchable(enum bid_kind kind);
+/* Parse a section's name: 1 to 255 bytes, no slash, no control characters, neither "." nor "..". As bid_detail_source(). */
+int bid_detail_section(const char *name, struct bid_detail **ret_detail);
 
-/* Is the artifact an ELF file, which carries its id and is checked against it? */
-bool bid_kind_is_elf(enum bid_kind kind);
-
-/* Does a request for this kind need a detail? */
-bool bid_kind_has_detail(enum bid_kind kind);
+/* Give a reference back. @detail may be NULL. */
+void bid_detail_unref(const struct bid_detail *detail);
 
 #endif

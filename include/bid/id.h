@@ -49,4 +49,15 @@ bool bid_id_equal(const struct bid_id *a, const struct bid_id *b);
  */
 bool bid_id_answers(const struct bid_id *carried, const struct bid_id *asked);
 
+/*
+ * The build-id of the ELF file open at @fd, of either class and byte order. Costs one pread() of 4 KiB for most files; falls
+ * back to the section headers (relocatable files, some separate debug files). The file offset is not moved.
+ * The first NT_GNU_BUILD_ID note wins, in the order of the section headers if there are any, as with readelf -n.
+ * May block on disk. Returns 0, or
+ *   -ENOEXEC	not an ELF file
+ *   -ENODATA	an ELF file (or core file) without a build-id, or with more headers than are looked at
+ *   other	as pread(2)
+ */
+int bid_elf_identify(int fd, struct bid_id *ret_id);
+
 #endif

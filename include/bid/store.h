@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The store: a directory in the layout of perf's build-id cache (perf, util/build-id.c), plus one private folder ".bidfs".
- * docs/FORMAT.md has the whole of it:
  *
- *   .build-id/xx/rest		symlink to ../../<path>/<id>
- *   <path>/<id>/{elf,debug,kallsyms,probes,vdso}
- *   [debuginfod]/<id>/…	what was fetched before anybody named a path for it
+ *   bid_store_open()
+ *     bid_store_add_lower()	any number of times, before other threads use the store
+ *     bid_store_find()		and the other functions below, from any number of threads
+ *       bid_file_release()
+ *   bid_store_free()
  *
- * perf and others read and write the store at any time, without a lock. Nothing here ever touches the network, and no name inside
- * the store leads out of it (openat2(2), RESOLVE_BENEATH).
- *
- * A struct bid_store may be used by any number of threads. All functions may block on disk.
+ * perf and others read and write the store at any time, without a lock. Nothing here touches the network (<bid/fetch.h> does), and
+ * no name inside the store leads out of it (openat2(2), RESOLVE_BENEATH). All functions may block on disk; <bid/error.h> says how
+ * they return errors.
  */
 #ifndef BID_STORE_H
 #define BID_STORE_H
 
+#include <stddef.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 #include <bid/artifact.h>
 
@@ -24,12 +24,20 @@ struct bid_store;
 
 enum bid_store_flags {
 	BID_STORE_WRITE = 1 << 0, /* may be added to; makes ".bidfs" and sweeps what a dead writer left there */
-	BID_STORE_NAMED_TEMP = 1 << 1, /* write without O_TMPFILE, as on file systems that lack it */
 	BID_STORE_CREATE = 1 << 2, /* make its directory if there is none, but not those above: for a store that nobody named */
 };
 
-/* The directory of fetched artifacts without a path, and of ids without a name in the mount. */
-#define BID_STORE_NAMELESS "[debuginfod]"
+/*
+ * Find the store that perf would use (perf-config(1), "buildid.dir"): from $PERF_CONFIG alone if that is set, else from
+ * ~/.perfconfig, else from /etc/perfconfig; without any, or with an empty one, ~/.debug. "~/" at its beginning is the home
+ * directory: $HOME, or for a process without one the user's from passwd(5). As perf does, it warns of a file of another user but
+ * root, and does not read it. The store need not exist. Returns 0 and a path of less than @size bytes, or
+ *   -EINVAL		a configuration file with a bad line, or a path that is not absolute; logged
+ *   -ENAMETOOLONG	@size does not do
+ *   -ENOENT		no home directory
+ *   other		a configuration file could not be read; logged
+ */
+int bid_store_default_path(char *ret_path, size_t size);
 
 /*
  * Open the store at @path, which must exist. Returns 0, or -ENOENT, -ENOTDIR, -EACCES, or with BID_STORE_WRITE -EROFS or -EACCES
@@ -38,55 +46,41 @@ enum bid_store_flags {
  */
 int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_store);
 
-/* Log, as an error, that it returned @error for @path, and what can be done about it. */
-void bid_store_refused(int error, const char *path);
-
+/* @store may be NULL. */
 void bid_store_free(struct bid_store *store);
 
 /*
  * Look into the directory @path too, after the store itself and the lower stores named before: another build-id cache of perf, a
- * tree of debug files such as /usr/lib/debug, or a cache of libdebuginfod. What is found there is checked in the same way;
- * nothing is ever written there. All functions that look for something see it, and what is in an earlier one hides what has the
- * same name there; those that change or check a store, bid_store_verify() and the like, do not. Only before the store is used by
- * other threads. Errors as of bid_store_open().
+ * tree of debug files such as /usr/lib/debug, or a cache of libdebuginfod. A lower store's files are checked in the same way;
+ * nothing is ever written there. All functions that look for something see it, and a file of an earlier store hides one of the
+ * same name in a later one. Only before other threads use @store. Errors as of bid_store_open().
  */
 int bid_store_add_lower(struct bid_store *store, const char *path);
 
-/*
- * Follow links in lower stores of @store that lead into one of @dirs, such as "/nix/store": absolute real paths in an array that
- * ends with NULL and outlives @store. Only before the store is used by other threads.
- */
-void bid_store_allow_links(struct bid_store *store, const char *const *dirs);
-
-/* The path it was opened by, made absolute. Lives as long as the store. */
+/* The path that opened it, made absolute. Lives as long as the store. */
 const char *bid_store_path(const struct bid_store *store);
 
-bool bid_store_writable(const struct bid_store *store);
-
-int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);
-
-/* Reading */
-
-/* An artifact, open and checked. Owned by whoever declares it; released with bid_file_release(). */
+/* An artifact, open and checked. Its owner declares it as BID_FILE_NONE and releases it with bid_file_release(). */
 struct bid_file {
 	int fd; /* O_RDONLY; -1 in a released one */
 	struct stat st; /* of fd, when it was opened */
-	enum bid_kind kind; /* what it is; BID_KIND_ELF where debuginfo was asked of a file that was not stripped */
-	bool skeleton; /* debuginfo of split DWARF, of which the most is elsewhere: see struct bid_elf_info */
+	enum bid_kind kind; /* BID_KIND_ELF if a request for debuginfo found a file that was not stripped */
+	bool skeleton; /* debuginfo of split DWARF, most of which is in other files */
 	bool stripped; /* debuginfo with neither DWARF nor a symbol table: there is no better one */
 };
 
 #define BID_FILE_NONE ((struct bid_file){ .fd = -1 })
 
+/* Close @file and set it to BID_FILE_NONE. */
 void bid_file_release(struct bid_file *file);
 
 /*
- * Open the artifact that @request names. ELF files are served only after their own id was read and answers the one asked for; the
- * verdict is kept until the file's inode, size or times change. A compressed kernel module comes unpacked. A section is cut out of
- * the debuginfo or the ELF file if it is in one of them, and kept beside them. Returns 0, or
+ * Open the artifact that @request names. The store serves an ELF file only after it read the file's own id, which must answer the
+ * one asked for; it keeps the result until the file's inode, size or times change. A compressed kernel module comes unpacked. A
+ * section is cut out of the debuginfo or the ELF file if it is in one of them, and kept beside them. Returns 0, or
  *   -ENOENT	the store has no such artifact
- *   -EBADMSG	it has a file under that name, but with another id or none; it was logged, is not served, and stays where it is
- *   -EFBIG	it has one that unpacks to more than BID_ELF_UNPACKED_MAX; likewise
+ *   -EBADMSG	it has a file under that name, but with another id or none; it is logged, not served, and stays where it is
+ *   -EFBIG	it has one that unpacks to more than 512 MiB; likewise
  *   -EOPNOTSUPP	it has one that cannot be unpacked; likewise
  *   -ENODATA	a section that this build does not have: both its files are here, and say so
  *   -EACCES	it has one that this process may not read
@@ -94,62 +88,31 @@ void bid_file_release(struct bid_file *file);
  */
 int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
-/*
- * The same of what lies in the directory @dir alone, relative to the store or a lower one: "usr/bin/ls/ID". It need not be found
- * by its id.
- */
-int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file);
+/* The kinds of artifacts that lie under @id, unchecked, as a mask of 1 << enum bid_kind. Zero if none; or a negative errno. */
+int bid_store_kinds(struct bid_store *store, const struct bid_id *id);
 
 /*
- * Check @file, which bid_store_find() found for @request, once more, as it is open: it may have been changed, or lost its name.
- * Its stat was taken just now. Returns 0, -EBADMSG if it is not the artifact any more, or as pread(2).
- */
-int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file);
-
-/* Does the store have anything under @id, by any spelling of bid_id_answers()? 1, 0 or a negative errno. */
-int bid_store_has(struct bid_store *store, const struct bid_id *id);
-
-/*
- * The directory of @id relative to its store, "usr/bin/ls/15df…", from perf's link. Returns 0, -ENOENT if there is no such link,
- * -EINVAL if the link has another form than perf's, -ENAMETOOLONG if @size does not do.
+ * Write the directory of @id relative to its store, "usr/bin/ls/15df…", from perf's link. Returns 0, -ENOENT if there is no such
+ * link, -EINVAL if the link has another form than perf's, -ENAMETOOLONG if @size does not do.
  */
 int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 
-/* A callback of bid_store_each_path(); @path is relative to its store. A non-zero return ends the enumeration, and is returned. */
-typedef int (*bid_store_path_fn)(void *user, const char *path);
-
-/* The directories of @id, "usr/bin/ls/15df…": where perf's link leads, and the others that were noted. One may come twice. */
-int bid_store_each_path(struct bid_store *store, const struct bid_id *id, bid_store_path_fn fn, void *user);
-
-/* What a name in the tree of original paths, or of sources, is. */
-enum bid_entry {
-	BID_ENTRY_NONE = 0,
-	BID_ENTRY_DIR, /* a part of an original path */
-	BID_ENTRY_ID, /* an id below an original path: holds artifacts */
-	BID_ENTRY_FILE, /* a source file, <bid/piece.h> */
-};
-
 /*
- * What is at @path, relative to the store ("" is its root)? ".build-id" and ".bidfs" are not part of this tree. @ret_stat, which
- * may be NULL, is its stat(2), unless it is BID_ENTRY_NONE.
+ * Write as JSON text what is known of @id: docs/FORMAT.md, "info". Returns 0, a string for the caller to free, and the time of the
+ * last change; -ENOENT if nothing is known, or -ENOMEM.
  */
-enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat);
+int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed);
 
-/* stat(2) of what is at @path, relative to the store. */
-int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat);
-
-/* A callback of the enumerations below; a non-zero return ends the enumeration, which then returns that value. */
+/* A callback of an enumeration. A non-zero return ends the enumeration, which then returns that value. */
 typedef int (*bid_store_id_fn)(void *user, const struct bid_id *id);
-typedef int (*bid_store_entry_fn)(void *user, const char *name, enum bid_entry entry);
 
 /* Every id that perf's links name, in no order, without holding them in memory. An id without its files is named too. */
 int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user);
 
-/* The same for the ids that begin with the byte @first. */
-int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user);
+/* The builds that the store has of the original path @path, "/usr/bin/ls". -ENOENT if the store knows no such path. */
+int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user);
 
 #define BID_ID_DIGITS_MIN 7 /* of an abbreviation; as many as git's */
-#define BID_ID_WHOLE_MIN  8 /* bytes; a shorter id that is not stored is an abbreviation or a slip */
 
 /*
  * Find the id in @store, NULL for an empty one, that begins with @digits, BID_ID_DIGITS_MIN or more in lower case. Calls @fn,
@@ -158,154 +121,9 @@ int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn
  *   -EINVAL	@digits are no abbreviation
  *   -ENOENT	no stored id begins like that
  *   -ENOTUNIQ	several do, and none of them is @digits
- *   other	as bid_store_each_id_in()
+ *   other	as bid_store_each_id()
  */
 int bid_store_which(struct bid_store *store, const char *digits, bid_store_id_fn fn, void *user, struct bid_id *ret_id);
-
-/*
- * A mark of the ids that are enumerated: as long as two marks are equal, so are all enumerations between them. Looks at the 257
- * directories of links, and at those of lower stores. -EAGAIN if one of them was changed so lately that a further change could
- * leave the same mark. Never 0.
- */
-int bid_store_ids_mark(struct bid_store *store, uint64_t *ret_mark);
-
-/* The same for the ids that begin with the byte @first. */
-int bid_store_ids_mark_in(struct bid_store *store, uint8_t first, uint64_t *ret_mark);
-
-/* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
-int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
-
-/* The kinds of artifacts that lie under @id, unchecked, as a mask of 1 << enum bid_kind. Zero if none; or a negative errno. */
-int bid_store_kinds(struct bid_store *store, const struct bid_id *id);
-
-/* Is the ELF file of @id a relocatable one, as kernel modules are? May block on disk. */
-bool bid_store_is_module(struct bid_store *store, const struct bid_id *id);
-
-/*
- * The modules whose symbols are in the symbol table of the kernel @id, in the format of /proc/modules: names, addresses and sizes
- * are as far as symbols tell. Returns 0, a string for the caller to free and the attributes of the table, whose readers may read
- * this; -ENOENT if there is no symbol table, -ENOMEM, or as pread(2).
- */
-int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table);
-
-/*
- * Open a file of a copy that perf made of /proc/kcore, "[kernel.kcore]/ID/STAMP/NAME". What is in it carries no id: that of the
- * directory is perf's word. One that is cut short, because perf is writing it or did not come to its end, is not there. Errors as
- * of bid_store_find().
- */
-int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file);
-
-/*
- * What is known of @id, as JSON text: docs/FORMAT.md, "info". Returns 0, a string for the caller to free, and the time of the last
- * change; -ENOENT if nothing is known, or -ENOMEM.
- */
-int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed);
-
-/* @value is text, of any bytes; both die when the callback returns. A non-zero return ends it, and is returned. */
-typedef int (*bid_store_fact_fn)(void *user, const char *name, const char *value);
-
-/*
- * Call @fn for each thing that is recorded of an artifact: docs/FORMAT.md, "record", such as "how", "time" and "digest"; of one
- * without a record, "how" is "added". It does not say that the artifact is right. -ENOENT if it is not there, -EBADMSG if its
- * record is damaged.
- */
-int bid_store_each_fact(struct bid_store *store, const struct bid_request *request, bid_store_fact_fn fn, void *user);
-
-/* Writing; all of these return -EROFS on a store opened without BID_STORE_WRITE. */
-
-/* Where an artifact came from. Strings may be NULL; from a server's headers they are shown, never used as a path. */
-struct bid_origin {
-	const char *how; /* "fetched", or "sliced" of a section that was cut out of a file of the store */
-	const char *server; /* the server's URL */
-	const char *url; /* the URL of the file */
-	const char *file; /* the file's name at the server */
-	const char *archive; /* the package it was in, at the server */
-	const char *ima_signature; /* of the file, as the server said, in hex; not checked */
-	int64_t modified; /* when the file was modified, as the server said, in seconds since the epoch; 0 if it did not */
-};
-
-struct bid_txn;
-
-/*
- * Begin a transaction that puts one artifact into the store. Until bid_txn_commit() nothing of it can be seen, and if the process
- * dies nothing stays behind. Freed with bid_txn_free(), which undoes it unless it was committed. For one thread at a time.
- */
-int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn);
-
-/*
- * @size bytes are to be written: is there room for them, beside those that others are going to write and those that are to stay
- * free (<bid/evict.h>)? If not, what was fetched is evicted, if that is enough; it may block for long, so only with @evict, and
- * without it is -EAGAIN if that may be enough: bid_txn_make_room() does it then. Returns 0, or -ENOSPC with a bid_txn_reason(). May
- * be left out, and then a full disk is met by bid_txn_write(). Holds until bid_txn_reset(), or what came is as much.
- */
-int bid_txn_expect(struct bid_txn *txn, uint64_t size, bool evict);
-
-#define BID_TXN_UNSAID_MAX (1ULL << 30) /* bytes */
-
-/*
- * As write(2). Every 64 MiB of what was not expected, and for the first BID_TXN_UNSAID_MAX of it, the same is done as for what is,
- * with @evict: so -ENOSPC may come before the disk is full, and with a bid_txn_reason().
- */
-int bid_txn_write(struct bid_txn *txn, const void *data, size_t len);
-
-/*
- * The same without evicting, which may take long: -EAGAIN if there may be room after bid_txn_make_room(), which the caller calls
- * then, from any thread, before it writes the same bytes again. Some of them may have been taken, and are not taken twice.
- */
-int bid_txn_try_write(struct bid_txn *txn, const void *data, size_t len);
-
-/* Evict for what -EAGAIN was returned for. Returns 0 or -ENOSPC, which the next write returns as well. May block for long. */
-int bid_txn_make_room(struct bid_txn *txn);
-
-/*
- * If the store knows no original path of the build, file it under @path: an absolute one, or a name of perf's in brackets. -EINVAL
- * if it is neither, or leads anywhere else.
- */
-int bid_txn_set_path(struct bid_txn *txn, const char *path);
-
-/* Drop what was written so far, to begin anew. */
-int bid_txn_reset(struct bid_txn *txn);
-
-/*
- * Check what was written, and if it is right publish it: fsync, publish without replacing, make perf's link, record @origin; with
- * @origin NULL it is the user's, who adds it, and has no record. If the artifact is there already, by somebody else, that one stays
- * and is the result. Returns 0 and the artifact, or
- *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table
- *   -ESTALE	it carries the id, but was fetched before with other bytes (docs/FORMAT.md, "Facts")
- *   other	as write(2), fsync(2), mkdir(2), link(2)
- */
-int bid_txn_commit(struct bid_txn *txn, const struct bid_origin *origin, struct bid_file *ret_file);
-
-/*
- * The build-id of the dwz file (dwz(1)) that what was committed cannot be read without, as its .gnu_debugaltlink names it; len 0 if
- * there is none.
- */
-struct bid_id bid_txn_alt(const struct bid_txn *txn);
-
-/* Take the bytes also if others were fetched first under this id; they are what counts from then on. */
-void bid_txn_accept(struct bid_txn *txn);
-
-/* What is known of bytes that are not what was asked for. */
-struct bid_evidence {
-	const struct bid_origin *origin;
-	const char *reason; /* what is wrong with them */
-	uint64_t announced; /* how many there should have been, or UINT64_MAX */
-};
-
-/*
- * Keep what was written to @txn, at most its first MiB, in ".bidfs/quarantine", with @evidence, for people to look into: at most 64
- * of them, the oldest goes. Of @txn nothing is left but to free it.
- */
-int bid_txn_quarantine(struct bid_txn *txn, const struct bid_evidence *evidence);
-
-/*
- * Why bid_txn_expect() or bid_txn_write() said -ENOSPC, or the last bid_txn_commit() -EBADMSG or -ESTALE, in words, or "". Lives as
- * long as @txn.
- */
-const char *bid_txn_reason(const struct bid_txn *txn);
-
-/* @txn may be NULL. */
-void bid_txn_free(struct bid_txn *txn);
 
 /* How the bytes of an added file get into the store. */
 enum bid_link {
@@ -323,95 +141,11 @@ struct bid_added {
 };
 
 /*
- * Add the file at @path under its build-id. A file that is setuid, setgid, has capabilities or is not readable by all is copied,
- * never linked, and loses these bits; and so is one in a directory that not all get to, for those to read who do, unless that
- * keeps them from the store as well. On return of 0 it is on disk. Returns additionally -ENOEXEC, -ENODATA, -EBADMSG for a packed
- * file that is damaged or cut short, -EAGAIN for one to be copied that somebody is writing, -ENOTUNIQ, and -EINVAL for something
- * that is not a regular file.
+ * Add the file at @path under its build-id. A file that is setuid or setgid, has capabilities, or that not all can read where it
+ * is, is copied, never linked, and loses these bits. On return of 0 it is on disk. Returns additionally -EROFS without
+ * BID_STORE_WRITE, -ENOEXEC, -ENODATA, -EBADMSG for a packed file that is damaged or cut short, -EAGAIN for one to be copied that
+ * somebody is writing, -ENOTUNIQ, and -EINVAL for something that is not a regular file.
  */
 int bid_store_add(struct bid_store *store, const char *path, enum bid_link link, struct bid_added *ret_added);
-
-/* A file to add, where a path does not say all of it. */
-struct bid_add {
-	const char *path; /* to open; with a descriptor only the absolute path to file it under, which need not exist */
-	int fd; /* the file, open for reading, which stays the caller's; -1 to open @path */
-	enum bid_link link;
-	bool batch; /* on disk not on return, but after the next bid_store_sync() */
-	struct timespec clean_before; /* a file that was not changed since then is on disk; zero if nothing is known */
-};
-
-/*
- * bid_store_add() of that. A file that has no name any more, or has it in another mount namespace, is added by its descriptor. The
- * additions of a batch are each whole or absent after a crash, too.
- */
-int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struct bid_added *ret_added);
-
-/* Everything that was added to the store in a batch is on disk on return of 0. Errors as of syncfs(2). */
-int bid_store_sync(struct bid_store *store);
-
-/*
- * Somebody is to be told that @file, which was found in the store, is there: on return of 0 it is on disk, too, whoever put it
- * there. Syncs only what was changed within the last minute. Errors as of syncfs(2).
- */
-int bid_store_settle(struct bid_store *store, const struct bid_file *file);
-
-/*
- * Add @len bytes of memory, which are no file, where perf files them: BID_KIND_KALLSYMS under "[kernel.kallsyms]", BID_KIND_VDSO
- * under "[vdso]", BID_KIND_PROBES where the build has its path. On return of 0 they are on disk. Returns additionally -EINVAL for
- * any other kind, for a vDSO -ENOEXEC and -EBADMSG if it is none or has another id, for symbols -EBADMSG if they are none or have
- * no addresses, and for probes -ENOENT without such a build.
- *
- * @mode is who may read it, of whom there are more than the owner only if nothing in it is a secret: the symbols of a kernel that
- * runs say where its code is. What root adds is the store's owner's.
- */
-int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,
-		       struct bid_added *ret_added);
-
-/* Scanning */
-
-/* One ELF file that a scan came upon, or something that it could not look into. */
-struct bid_scan_file {
-	const char *path; /* absolute; lives until the callback returns */
-	int error; /* 0, or why it was not taken: as of bid_store_add() and open(2) */
-	struct bid_added added; /* with error 0 */
-};
-
-struct bid_scan_counts {
-	uint64_t seen; /* regular files, of any content */
-	uint64_t added;
-	uint64_t known;
-	uint64_t refused; /* files and directories with an error; what is no ELF file is seen, and not refused */
-	uint64_t recalled; /* not opened, because an earlier scan had */
-};
-
-struct bid_scan_config {
-	unsigned jobs; /* threads; 0 is one per CPU that this process may use */
-	bool cross; /* go into other file systems, but for those without files of anybody, such as proc */
-	bool forget; /* do as if there had not been an earlier scan */
-	enum bid_link link;
-	/* Called for each file, from the thread that scans. A non-zero return ends the scan. May be NULL. */
-	int (*file)(void *user, const struct bid_scan_file *file);
-	/*
-	 * Called now and then, from the same thread. A non-zero return ends the walk: what it has come upon until then is added,
-	 * and reported. May be NULL.
-	 */
-	int (*progress)(void *user, const struct bid_scan_counts *counts);
-	void *user;
-};
-
-/*
- * Add every file with a build-id below the directory @path: ELF files, and kernel modules by their names (.ko, .ko.gz, .ko.xz,
- * .ko.zst). Symbolic links are not followed; the store itself and mounts of bidfs are left out. A file is reported as added once it
- * is on disk, which is achieved for many at a time.
- *
- * What a file was found to be is kept in the store (docs/FORMAT.md, "What was scanned"): as long as name, inode, size and times
- * are the same, and its id is in the store, a later scan of @path does not open it.
- *
- * Returns 0 if it came to the end, whatever it had to refuse; what a callback returned; or a negative errno: @path could not be
- * opened (-ENOTDIR if it is no directory, -ELOOP for the store itself and mounts of bidfs), or the store not written, or not all
- * of the tree could be seen, for lack of memory or descriptors. @ret_counts is set in any case.
- */
-int bid_store_scan(struct bid_store *store, const char *path, const struct bid_scan_config *config,
-		   struct bid_scan_counts *ret_counts);
 
 #endif

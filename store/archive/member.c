@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 #define LINKS ".build-id/"
 

@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include <bid/artifact.h>
+#include "api/artifact.h"
 
 /* "usr/bin/ls/15df…/elf" is the ELF file of the build 15df… at the original path "/usr/bin/ls". */
 struct bid_member_name {

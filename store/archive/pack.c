@@ -5,8 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include <bid/archive.h>
-
+#include "api/archive.h"
 #include "archive/member.h"
 #include "base/cleanup.h"
 #include "base/io.h"

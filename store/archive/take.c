@@ -6,10 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
-#include <bid/evict.h>
 
+#include "api/elf.h"
+#include "api/evict.h"
 #include "archive/unpack.h"
 #include "base/cleanup.h"
 #include "base/io.h"

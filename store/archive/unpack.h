@@ -3,8 +3,7 @@
 #ifndef BID_ARCHIVE_UNPACK_H
 #define BID_ARCHIVE_UNPACK_H
 
-#include <bid/archive.h>
-
+#include "api/archive.h"
 #include "archive/member.h"
 
 struct archive;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "broker/download.h"
 #include "broker/scheduler.h"

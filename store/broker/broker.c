@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <bid/evict.h>
-#include <bid/hold.h>
-#include <bid/piece.h>
-
+#include "api/evict.h"
+#include "api/hold.h"
+#include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"

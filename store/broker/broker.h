@@ -27,8 +27,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-#include <bid/broker.h>
-
+#include "api/broker.h"
 #include "base/timer.h"
 #include "broker/handle.h"
 #include "broker/negative.h"

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/piece.h>
-
+#include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"

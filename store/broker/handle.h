@@ -8,8 +8,7 @@
 
 #include <sys/queue.h>
 
-#include <bid/broker.h>
-
+#include "api/broker.h"
 #include "base/timer.h"
 
 struct bid_download;

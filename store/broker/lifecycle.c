@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <bid/hold.h>
-
+#include "api/hold.h"
 #include "base/thread.h"
 #include "broker/loop.h"
 #include "broker/scheduler.h"

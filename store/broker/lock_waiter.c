@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include <bid/hold.h>
-
+#include "api/hold.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/scheduler.h"

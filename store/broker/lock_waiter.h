@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Downloads and what other processes fetch: a download whose request another process holds (<bid/hold.h>) asks no source. It waits
+ * Downloads and what other processes fetch: a download whose request another process holds ("api/hold.h") asks no source. It waits
  * until it can hold the request, for half a minute or half its readers' wait at most, and looks into the store then. Waiting takes
  * neither a thread nor a place at a source: one thread tries for all of them.
  */

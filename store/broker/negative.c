@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include <bid/piece.h>
-
+#include "api/piece.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/request.h"

@@ -3,7 +3,7 @@
  * The negative cache: for which reason a source is not to be asked for something, and for how long. The reason is the outcome that
  * the source came to:
  *
- *   absent		it does not have it: for as long as <bid/absence.h> says, also in other programs that use the store; 90 s in
+ *   absent		it does not have it: for as long as "api/absence.h" says, also in other programs that use the store; 90 s in
  *			this program alone, if the store cannot be written
  *   unsupported	it cannot be asked that; 90 s, in this program alone, because it may be over with an update
  *   refused		it will not say; likewise
@@ -18,9 +18,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include <bid/absence.h>
-#include <bid/source.h>
 #include <pthread.h>
+
+#include "api/absence.h"
+#include "api/source.h"
 
 #define BID_NEGATIVE_ALL "" /* in place of a source: all of them */
 

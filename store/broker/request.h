@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include <bid/artifact.h>
+#include "api/artifact.h"
 
 static inline bool bid_request_equal(const struct bid_request *a, const struct bid_request *b)
 {

@@ -6,7 +6,7 @@
 #ifndef BID_BROKER_RESPONSES_H
 #define BID_BROKER_RESPONSES_H
 
-#include <bid/broker.h>
+#include "api/broker.h"
 
 /* Does not change any more, once it is in the ring. */
 struct bid_kept_response {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include <bid/error.h>
-#include <bid/hold.h>
 
+#include "api/hold.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/trouble.h"

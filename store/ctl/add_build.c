@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bid/cookie.h>
 #include <bid/error.h>
 
+#include "api/cookie.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"

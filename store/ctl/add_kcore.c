@@ -11,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <bid/write.h>
-
+#include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"

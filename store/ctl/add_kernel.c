@@ -11,8 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <bid/cookie.h>
-
+#include "api/cookie.h"
 #include "base/log.h"
 #include "ctl/cookies.h"
 #include "ctl/ctl.h"

@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <bid/store.h>
 #include <jansson.h>
+
+#include "api/store.h"
 
 /* Is there a mount over @path whose daemon does not answer? Then whatever asks for something in it waits without an end. */
 bool ctl_cover_is_silent(const char *path);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* The exit status; documented in bidctl(1). */
 enum ctl_status {

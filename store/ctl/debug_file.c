@@ -8,8 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "ctl/dwz.h"
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/cleanup.h"
 
 struct bid_id ctl_dwz_of(struct bid_store *store, const struct bid_id *id)

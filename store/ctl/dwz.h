@@ -3,7 +3,7 @@
 #ifndef BID_CTL_DWZ_H
 #define BID_CTL_DWZ_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /*
  * The build-id of the dwz file that the debug information of @id in @store refers to, by .gnu_debugaltlink; len 0 if there is none,

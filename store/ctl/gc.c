@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include <bid/error.h>
-#include <bid/evict.h>
 
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"

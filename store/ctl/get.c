@@ -10,9 +10,9 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mount.h"

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"

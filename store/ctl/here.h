@@ -7,7 +7,8 @@
 #include <sys/types.h>
 
 #include <bid/id.h>
-#include <bid/source.h>
+
+#include "api/source.h"
 
 /*
  * The build-id among the notes (ELF gABI, "Note Section") in the file @path, which the kernel writes in its own byte order:

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/summary.h>
-
+#include "api/summary.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"

@@ -4,8 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include <bid/default.h>
-
+#include "api/default.h"
 #include "base/log.h"
 #include "base/mount.h"
 #include "ctl/ctl.h"

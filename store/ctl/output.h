@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include <bid/broker.h>
+#include "api/broker.h"
 
 bool ctl_is_terminal(FILE *file);
 

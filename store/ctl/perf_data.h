@@ -5,8 +5,7 @@
 
 #include <time.h>
 
-#include <bid/perfdata.h>
-
+#include "api/perfdata.h"
 #include "ctl/ctl.h"
 #include "ctl/debug_file.h"
 

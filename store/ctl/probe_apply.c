@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/here.h"

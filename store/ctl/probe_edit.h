@@ -3,8 +3,7 @@
 #ifndef BID_CTL_PROBE_EDIT_H
 #define BID_CTL_PROBE_EDIT_H
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "ctl/probe_file.h"
 
 /* Write what is to stand in the place of @old to @out. 0, or a negative errno that ends it with nothing changed. */

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
-#include <bid/remove.h>
 
+#include "api/elf.h"
+#include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/here.h"

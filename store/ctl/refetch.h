@@ -2,7 +2,7 @@
 #ifndef BID_CTL_REFETCH_H
 #define BID_CTL_REFETCH_H
 
-#include <bid/broker.h>
+#include "api/broker.h"
 
 /*
  * Bring the artifact of @request here through @broker, and wait until that is done or cannot be. For a command that has nothing

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/cookie.h>
 #include <bid/error.h>
-#include <bid/remove.h>
 
+#include "api/cookie.h"
+#include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/cookies.h"

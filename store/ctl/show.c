@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <bid/error.h>
-#include <bid/remove.h>
 
+#include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/cookies.h"

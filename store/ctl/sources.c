@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include <bid/error.h>
-#include <bid/fetch.h>
 
+#include "api/fetch.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mount.h"

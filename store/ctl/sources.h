@@ -3,8 +3,7 @@
 #ifndef BID_CTL_SOURCES_H
 #define BID_CTL_SOURCES_H
 
-#include <bid/broker.h>
-
+#include "api/broker.h"
 #include "ctl/ctl.h"
 
 struct ctl_sources {

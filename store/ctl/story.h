@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include <bid/broker.h>
+#include "api/broker.h"
 
 struct ctl_story {
 	int stored; /* what bid_store_find() said at the beginning */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/archive.h>
 #include <bid/error.h>
 
+#include "api/archive.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ctl/ctl.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include <bid/error.h>
-#include <bid/evict.h>
-#include <bid/verify.h>
 
+#include "api/evict.h"
+#include "api/verify.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/mount.h"

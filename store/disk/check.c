@@ -4,8 +4,7 @@
 
 #include <errno.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"

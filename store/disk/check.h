@@ -2,7 +2,7 @@
 #ifndef BID_DISK_CHECK_H
 #define BID_DISK_CHECK_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /*
  * Open the regular file @path of @store as the artifact that @request names, after its own id was read and answers the one asked

@@ -2,8 +2,7 @@
 /* What was fetched, and is added: it is the user's from then on. */
 #include <errno.h>
 
-#include <bid/evict.h>
-
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "disk/find.h"
 #include "disk/lock_file.h"

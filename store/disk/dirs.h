@@ -10,8 +10,7 @@
 
 #include <stdbool.h>
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "disk/root.h"
 
 struct bid_dirs;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* A directory "<path>/<id>", or in perf's old layout a file of that name. */
 struct bid_place_of {

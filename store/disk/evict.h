@@ -2,7 +2,7 @@
 #ifndef BID_DISK_EVICT_H
 #define BID_DISK_EVICT_H
 
-#include <bid/evict.h>
+#include "api/evict.h"
 
 /*
  * bid_store_evict(), but at least @at_least bytes if there are any to evict, and with @slack a twentieth more than the limits ask

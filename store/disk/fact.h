@@ -10,7 +10,7 @@
 #ifndef BID_DISK_FACT_H
 #define BID_DISK_FACT_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 enum {
 	BID_FACT_MAX = 60, /* bytes of the text, with its end: so many lie in an inode of ext4 */

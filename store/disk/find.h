@@ -2,7 +2,7 @@
 #ifndef BID_DISK_FIND_H
 #define BID_DISK_FIND_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* bid_store_find() of what is stored, and nothing that would be made from it. @request is valid and has no detail. */
 int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);

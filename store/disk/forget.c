@@ -2,8 +2,7 @@
 /* What goes by its age alone. */
 #include <errno.h>
 
-#include <bid/evict.h>
-
+#include "api/evict.h"
 #include "disk/fact.h"
 #include "disk/history/evidence.h"
 #include "disk/layout.h"

@@ -3,7 +3,6 @@
  * One file for all: a hold is an open file description lock (fcntl(2)) of the byte at the key, so there is nothing to clean up. A
  * key is used as an offset alone: nothing is written.
  */
-#include <bid/hold.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "api/hold.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"

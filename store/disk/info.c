@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <bid/error.h>
-#include <bid/piece.h>
 
+#include "api/piece.h"
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/path.h"

@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 #define BID_LAYOUT_LINKS      ".build-id"
 #define BID_LAYOUT_PRIVATE    ".bidfs"

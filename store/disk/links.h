@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* What is in the place of perf's link for an id. */
 enum bid_link_state {

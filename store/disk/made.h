@@ -10,8 +10,7 @@
 #include <limits.h>
 #include <time.h>
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
 

@@ -6,7 +6,7 @@
 #ifndef BID_DISK_NAMES_H
 #define BID_DISK_NAMES_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* @id also lies at @path, "usr/bin/ls/ID". Note it, and where perf's link leads now, which may lead elsewhere one day. */
 int bid_names_note(struct bid_store *store, const struct bid_id *id, const char *path);

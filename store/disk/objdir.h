@@ -6,8 +6,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "disk/layout.h"
 
 /*

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What one store has, without its lower ones: for those who write, and for union.c, which makes the whole of it. As the functions
- * of the same names in <bid/store.h>.
+ * of the same names in "api/store.h".
  */
 #ifndef BID_DISK_ONE_H
 #define BID_DISK_ONE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 int bid_one_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 enum bid_entry bid_one_classify(struct bid_store *store, const char *path, struct stat *ret_stat);

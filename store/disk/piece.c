@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/piece.h>
-
+#include "api/piece.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/layout.h"

@@ -8,9 +8,8 @@
 
 #include <limits.h>
 
-#include <bid/piece.h>
-#include <bid/store.h>
-
+#include "api/piece.h"
+#include "api/store.h"
 #include "disk/publish/temp.h"
 
 /* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the detail NULL, the directory of all of them. */

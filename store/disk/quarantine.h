@@ -3,7 +3,7 @@
 #ifndef BID_DISK_QUARANTINE_H
 #define BID_DISK_QUARANTINE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /*
  * Move the file @path of @store, which is open at @fd, to the quarantine as what lay there for @request. If something else has that

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_record {
 	struct bid_request request;

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/remove.h>
-
+#include "api/remove.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"

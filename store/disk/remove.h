@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* Remove the records of @filed for all @kinds; with @last, all else that is kept for it in our folder too. */
 void bid_records_drop(struct bid_store *store, const struct bid_id *filed, unsigned kinds, bool last);

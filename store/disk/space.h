@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <bid/evict.h>
-#include <bid/store.h>
+#include "api/evict.h"
+#include "api/store.h"
 
 enum { BID_SPACE_USES = 4096 }; /* a power of two; 64 KiB, of which pages never used are never touched */
 

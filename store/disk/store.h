@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_dirs;
 struct bid_space;

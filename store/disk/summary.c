@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/summary.h>
+#include "api/summary.h"
 
 #include <dirent.h>
 #include <errno.h>

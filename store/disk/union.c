@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <bid/remove.h>
-
+#include "api/remove.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"

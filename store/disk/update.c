@@ -6,9 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/evict.h>
-#include <bid/remove.h>
-
+#include "api/evict.h"
+#include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/layout.h"

@@ -5,8 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/io.h"
 #include "base/stamp.h"
 

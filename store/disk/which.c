@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct search {
 	const char *digits;

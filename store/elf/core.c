@@ -4,12 +4,12 @@
  * fill_files_note()). The memory at the beginning of each file has its program headers, and they have the address of its notes.
  * Either was dumped or not.
  */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "header.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A core file as it is stored, or comes through a pipe, made one that can be read at any offset. */
-#include <bid/elf.h>
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* .gnu_debuglink: gdb's manual, "Debugging Information in Separate Files". */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "bytes.h"

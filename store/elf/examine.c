@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/elf.h>
+#include "api/elf.h"
 
 #include <errno.h>
 #include <string.h>

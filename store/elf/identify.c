@@ -10,10 +10,10 @@
  * In all other cases the section headers decide; where they name no id, the segments if they are sound or there are no section
  * headers.
  */
-#include <bid/elf.h>
 
 #include <errno.h>
 
+#include "api/elf.h"
 #include "base/limits.h"
 #include "identify.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The symbol table of a kernel, as the kernel itself would print it. */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/elf.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/limits.h"

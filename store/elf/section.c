@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Sections by their names, as debuginfod hands them out. */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <string.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "sections.h"
 

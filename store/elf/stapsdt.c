@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Static probes of a program, as perf's probe cache has them: sys/sdt.h of systemtap, perf's util/probe-file.c. */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/elf.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "sdt_argument.h"

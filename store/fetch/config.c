@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the environment says, read as libdebuginfod reads it (debuginfod-client-config(7)). */
-#include <bid/fetch.h>
 
 #include <ctype.h>
 #include <dirent.h>
@@ -10,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/fetch.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parts behind <bid/fetch.h>. One thread, the network thread, owns the CURLM and every CURL and makes every call of a receiver.
+ * The parts behind "api/fetch.h". One thread, the network thread, owns the CURLM and every CURL and makes every call of a receiver.
  * Other threads append transfers, mark them as cancelled and wake it; they never call anything else of libcurl that has state.
  */
 #ifndef BID_FETCH_NETWORK_H

@@ -3,7 +3,7 @@
 #ifndef BID_FETCH_RESPONSE_H
 #define BID_FETCH_RESPONSE_H
 
-#include <bid/source.h>
+#include "api/source.h"
 
 #define BID_RESPONSE_HEADER_MAX (64 * 1024) /* bytes of header of all the responses to one try, redirects included */
 #define BID_RESPONSE_NAME_MAX	1024 /* characters kept of X-DEBUGINFOD-FILE and -ARCHIVE */

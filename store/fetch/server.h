@@ -5,8 +5,7 @@
 
 #include <sys/queue.h>
 
-#include <bid/fetch.h>
-
+#include "api/fetch.h"
 #include "base/breaker.h"
 
 #define BID_RETRY_AFTER_WAIT_S 10 /* whoever wants to be left alone for longer is, and the request ends */

@@ -5,9 +5,9 @@
 
 #include <sys/queue.h>
 
-#include <bid/fetch.h>
 #include <curl/curl.h>
 
+#include "api/fetch.h"
 #include "base/breaker.h"
 #include "fetch/response.h"
 

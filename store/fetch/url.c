@@ -7,9 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include <bid/fetch.h>
 #include <curl/curl.h>
 
+#include "api/fetch.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
 

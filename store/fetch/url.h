@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <bid/artifact.h>
+#include "api/artifact.h"
 
 #define BID_URL_MAX 2048 /* characters of a server's URL */
 

@@ -3,7 +3,7 @@
 #ifndef BID_PERFDATA_DSOS_H
 #define BID_PERFDATA_DSOS_H
 
-#include <bid/perfdata.h>
+#include "api/perfdata.h"
 
 #define BID_DSOS_MAX	   (4u << 20)
 #define BID_DSOS_NAMES_MAX (256u << 20) /* bytes */

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "base/cleanup.h"
 #include "rounds.h"
 

@@ -11,7 +11,6 @@
  * processor time, but with -c, which root can ask for, the page cache of the whole machine is emptied before each turn, and the
  * time is that of the clock. -j prints JSON.
  */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "rounds.h"
 

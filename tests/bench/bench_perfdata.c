@@ -10,7 +10,6 @@
  * The four take turns, and which comes first changes; a ratio is the median over the rounds, with the smallest and the largest. -j
  * prints JSON, of seconds.
  */
-#include <bid/perfdata.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +17,7 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+#include "api/perfdata.h"
 #include "base/cleanup.h"
 #include "rounds.h"
 

@@ -4,13 +4,13 @@
  *   - it says what is wrong with a file by one of its four errors;
  *   - what it names is a text, and an id of 1 to 64 bytes that are in the file, one after the other.
  */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "target.h"
 

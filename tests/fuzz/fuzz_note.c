@@ -9,7 +9,6 @@
  *   - what is whole and has an id for bid_elf_examine() has one for bid_elf_identify();
  *   - bid_elf_examine() says what libelf says.
  */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <gelf.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "../by_libelf.h"
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "target.h"

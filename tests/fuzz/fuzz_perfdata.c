@@ -9,7 +9,6 @@
  * An input that begins with DIRECTORY stands for the directory that perf record --threads makes: "data", "data.0" and so on, each
  * as its length in 4 bytes, little-endian, and its bytes. The last one has what is left.
  */
-#include <bid/perfdata.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/perfdata.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "target.h"

@@ -8,7 +8,6 @@
  *   - all readers together end after a moment of processor time;
  *   - what they say of a file is one of the errors that they document.
  */
-#include <bid/elf.h>
 
 #include <elf.h>
 #include <errno.h>
@@ -18,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"

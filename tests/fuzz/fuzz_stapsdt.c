@@ -4,13 +4,13 @@
  *   - it says what is wrong with a file by one of its errors, and writes nothing then;
  *   - what it writes is of the format of perf's probe cache, each event once, with places in the file that it was told.
  */
-#include <bid/elf.h>
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "ctl/probe_file.h"
 #include "target.h"

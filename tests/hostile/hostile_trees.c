@@ -27,14 +27,13 @@
 
 #include <jansson.h>
 
-#include <bid/absence.h>
-#include <bid/elf.h>
-#include <bid/evict.h>
-#include <bid/piece.h>
-#include <bid/store.h>
-#include <bid/summary.h>
-#include <bid/verify.h>
-
+#include "api/absence.h"
+#include "api/elf.h"
+#include "api/evict.h"
+#include "api/piece.h"
+#include "api/store.h"
+#include "api/summary.h"
+#include "api/verify.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 

@@ -5,7 +5,7 @@ import argparse
 import re
 import subprocess
 
-from lint import ROOT, declared_functions, finish, without_comments
+from lint import PUBLIC, ROOT, declared_functions, finish, without_comments
 
 
 def main():
@@ -14,7 +14,7 @@ def main():
     parser.add_argument("--without", action="append", default=[], help="a header whose functions are not built in")
     args = parser.parse_args()
 
-    declared = declared_functions()
+    declared = declared_functions(PUBLIC)
     script = without_comments((ROOT / "store/libbid.map").read_text())
     in_script = set(re.findall(r"\b(bid_\w+)\s*;", script))
     output = subprocess.run(["nm", "--dynamic", "--defined-only", "--portability", args.library],

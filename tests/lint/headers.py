@@ -11,7 +11,7 @@ import pathlib
 import shlex
 import subprocess
 
-from lint import ROOT, finish, name_of
+from lint import CONTRACTS, PUBLIC, ROOT, finish, name_of
 
 KEPT = ("-std=", "-D", "-I", "-O", "-f")
 DROPPED = ("-fsanitize", "-fdiagnostics")
@@ -38,12 +38,12 @@ def main():
 
     problems, count = [], 0
     for folder in args.folders:
-        # the public headers have no sources beside them; programs see them as the store does
-        command = flags_of(args.build, "store" if folder.startswith("include") else folder)
+        # the headers between the layers, and those for programs, have no sources beside them
+        command = flags_of(args.build, "store" if folder in CONTRACTS else folder)
         if command is None:
             problems.append(f"{folder}: the build compiles nothing here, so its flags are not known")
             continue
-        if folder.startswith("include"):
+        if folder in PUBLIC:
             command = [word for word in command if not word.endswith("store")]
         for header in sorted((ROOT / folder).glob("*.h")):
             count += 1

@@ -6,7 +6,7 @@ Headers are followed through our own, so that a file cannot get at a library by 
 """
 import re
 
-from lint import ROOT, files, finish, name_of, without_comments
+from lint import CONTRACTS, ROOT, files, finish, name_of, without_comments
 
 # C library, compiler and kernel; anything else must be one of the libraries below
 PLAIN = re.compile(r"""(assert|byteswap|ctype|dirent|dlfcn|elf|endian|err|errno|fcntl|fnmatch|ftw|getopt|glob|grp|inttypes|libgen
@@ -30,28 +30,29 @@ LIBRARIES = {
 # The first rule that fits a file holds: the foreign libraries it may use, and where the headers of ours that it may include lie.
 RULES = [
     (r"include/bid/.*", "", ["include/bid"]),
+    (r"store/api/.*", "", CONTRACTS),
     (r"store/base/json\.h", "jansson", ["store/base"]),
     (r"store/base/.*", "", ["store/base"]),
-    (r"store/elf/.*", "archive zlib", ["include/bid", "store/base", "store/elf"]),
-    (r"store/disk/.*", "xxhash jansson", ["include/bid", "store/base", "store/disk"]),
-    (r"store/archive/.*", "archive", ["include/bid", "store/base", "store/archive"]),
-    (r"store/perfdata/.*", "zstd", ["include/bid", "store/base", "store/perfdata"]),
-    (r"store/fetch/.*", "curl", ["include/bid", "store/base", "store/fetch"]),
-    (r"store/broker/.*", "", ["include/bid", "store/base", "store/broker"]),
-    (r"store/ctl/.*", "jansson", ["include/bid", "store/base", "store", "store/ctl"]),
-    (r"store/[^/]*", "", ["include/bid", "store/base", "store"]),
-    (r"fs/vfs/inode\.c", "xxhash", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
-    (r"fs/vfs/.*|fs/write/tmpfile\.[ch]", "", ["include/bid", "store/base", "fs/vfs", "fs/write"]),
-    (r"fs/sandbox/syscalls\.c", "seccomp", ["include/bid", "store/base", "fs/sandbox"]),
-    (r"fs/sandbox/.*", "", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox"]),
+    (r"store/elf/.*", "archive zlib", [*CONTRACTS, "store/base", "store/elf"]),
+    (r"store/disk/.*", "xxhash jansson", [*CONTRACTS, "store/base", "store/disk"]),
+    (r"store/archive/.*", "archive", [*CONTRACTS, "store/base", "store/archive"]),
+    (r"store/perfdata/.*", "zstd", [*CONTRACTS, "store/base", "store/perfdata"]),
+    (r"store/fetch/.*", "curl", [*CONTRACTS, "store/base", "store/fetch"]),
+    (r"store/broker/.*", "", [*CONTRACTS, "store/base", "store/broker"]),
+    (r"store/ctl/.*", "jansson", [*CONTRACTS, "store/base", "store", "store/ctl"]),
+    (r"store/[^/]*", "", [*CONTRACTS, "store/base", "store"]),
+    (r"fs/vfs/inode\.c", "xxhash", [*CONTRACTS, "store/base", "fs/vfs", "fs/write"]),
+    (r"fs/vfs/.*|fs/write/tmpfile\.[ch]", "", [*CONTRACTS, "store/base", "fs/vfs", "fs/write"]),
+    (r"fs/sandbox/syscalls\.c", "seccomp", [*CONTRACTS, "store/base", "fs/sandbox"]),
+    (r"fs/sandbox/.*", "", [*CONTRACTS, "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox"]),
     (r"fs/(fuse/last_response|status)\.c", "fuse jansson",
-     ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
-    (r"fs/.*", "fuse", ["include/bid", "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
+     [*CONTRACTS, "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
+    (r"fs/.*", "fuse", [*CONTRACTS, "store/base", "fs", "fs/vfs", "fs/write", "fs/sandbox", "fs/fuse"]),
     (r"tests/(unit|fuzz|bench|power|hostile|clock)/.*", "cmocka elf archive xxhash jansson zstd",
-     ["include/bid", "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/broker", "store/ctl",
+     [*CONTRACTS, "store", "store/base", "store/elf", "store/disk", "store/perfdata", "store/fetch", "store/broker", "store/ctl",
       "fs", "fs/vfs", "fs/write", "tests", "tests/clock"]),
-    (r"tests/by_libelf\.[ch]", "elf", ["include/bid", "store/base", "store/elf", "tests"]),
-    (r"tests/.*|contrib/.*", "", ["include/bid"]),
+    (r"tests/by_libelf\.[ch]", "elf", [*CONTRACTS, "store/base", "store/elf", "tests"]),
+    (r"tests/.*|contrib/.*", "", CONTRACTS),
 ]
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.M)

@@ -35,10 +35,13 @@ def without_comments(text):
     return token.sub(lambda m: m[0] if m[0][0] in "\"'" else " " + "\n" * m[0].count("\n"), text)
 
 
-def declared_functions():
-    """The functions that include/bid/*.h declare: {name: header}."""
+PUBLIC, CONTRACTS = ("include/bid",), ("include/bid", "store/api")
+
+
+def declared_functions(folders):
+    """The functions that the headers of @folders declare: {name: header}."""
     found = {}
-    for header in files(".h", below="include/bid"):
+    for header in (header for folder in folders for header in files(".h", below=folder)):
         text = re.sub(r"^\s*#(?:.*\\\n)*.*$", "", without_comments(header.read_text()), flags=re.M)
         before = None
         while before != text:

@@ -9,7 +9,7 @@ import pathlib
 import re
 import subprocess
 
-from lint import declared_functions, finish
+from lint import CONTRACTS, declared_functions, finish
 
 # archive: the foreign symbols that it may need, beside the C library's
 FOREIGN = {
@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--archive", type=pathlib.Path, action="append", required=True)
     args = parser.parse_args()
 
-    plain, public = c_library(args.cc), declared_functions()
+    plain, public = c_library(args.cc), declared_functions(CONTRACTS)
     undefined = {path.name: nm(path, "--undefined-only") for path in args.archive}
     homes = {symbol: path.name for path in args.archive for symbol in nm(path, "--defined-only", "--extern-only")}
     problems = [f"{name}: no rule for this archive" for name in undefined if name not in FOREIGN]

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/store.h>
-#include <bid/verify.h>
-
+#include "api/store.h"
+#include "api/verify.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/elf.h>
-
 #include "../random.h"
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 

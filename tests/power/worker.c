@@ -10,11 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bid/evict.h>
-#include <bid/remove.h>
-#include <bid/store.h>
-
 #include "../random.h"
+#include "api/evict.h"
+#include "api/remove.h"
+#include "api/store.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"

@@ -14,8 +14,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include <bid/broker.h>
-
+#include "api/broker.h"
 #include "source_memory.h"
 
 /* A large ELF file: the early check has done its work long before its end. */

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include <bid/fetch.h>
+#include "api/fetch.h"
 
 #define BODY_SIZE	100000
 #define ID		"00112233445566778899aabbccddeeff00112233"

@@ -4,7 +4,6 @@
  * FIRST is what bid_elf_identify() says, SECOND what bid_elf_examine() says: an id in hex, "-" for an ELF file without one, or
  * the error in words; or that libelf alone says something else of the file.
  */
-#include <bid/elf.h>
 #include <bid/error.h>
 
 #include <errno.h>
@@ -12,6 +11,7 @@
 #include <stdio.h>
 
 #include "../by_libelf.h"
+#include "api/elf.h"
 #include "base/cleanup.h"
 
 static const char *tell(int error, const struct bid_id *id, char hex[static BID_ID_HEX_MAX])

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <bid/perfdata.h>
+#include "api/perfdata.h"
 
 enum {
 	KERNEL = 1,

@@ -2,7 +2,7 @@
 #ifndef BID_TESTS_SOURCE_MEMORY_H
 #define BID_TESTS_SOURCE_MEMORY_H
 
-#include <bid/source.h>
+#include "api/source.h"
 
 /*
  * A source in memory. It answers from inside start(), with what was put into it.

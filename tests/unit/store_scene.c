@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/verify.h>
+#include "api/verify.h"
 
 static char directory[64]; /* of the group: tests run one after another */
 

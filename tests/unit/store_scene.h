@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 #define ID_A	 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define ID_B	 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bid/absence.h>
-
+#include "api/absence.h"
 #include "base/cleanup.h"
 
 #define MINUTE 60

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Additions while others add and remove the same: who has the place may be gone by the time that it is looked at. */
+#include "api/write.h"
 #include "store_scene.h"
 
 #include <errno.h>
@@ -8,8 +9,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <bid/write.h>
 
 /* How often somebody else is faster with the file @theirs, and removes it again. */
 static unsigned rivals;

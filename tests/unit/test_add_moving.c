@@ -9,9 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bid/cookie.h>
-#include <bid/remove.h>
-
+#include "api/cookie.h"
+#include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 

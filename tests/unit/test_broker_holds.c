@@ -11,9 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <bid/hold.h>
-
 #include "../clock/test_clock.h"
+#include "api/hold.h"
 #include "base/cleanup.h"
 #include "broker/broker.h"
 #include "scratch.h"

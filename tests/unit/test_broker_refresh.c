@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <bid/detail.h>
-
+#include "api/detail.h"
 #include "base/log.h"
 
 static void test_absent_is_asked_for_again(void **state)

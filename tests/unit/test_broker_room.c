@@ -8,8 +8,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include <bid/evict.h>
-
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 

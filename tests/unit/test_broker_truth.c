@@ -10,8 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <bid/evict.h>
-
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "broker/broker.h"

@@ -10,8 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <bid/evict.h>
-
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"

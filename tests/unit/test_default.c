@@ -13,8 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bid/default.h>
+#include <bid/store.h>
 
+#include "api/default.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "perfconfig.h"

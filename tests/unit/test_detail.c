@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <bid/artifact.h>
 #include <cmocka.h>
 
+#include "api/artifact.h"
 #include "base/cleanup.h"
 
 static void a_source_is_held_canonical(void **state)

@@ -5,13 +5,12 @@
  */
 #include "elf_scene.h"
 
-#include <bid/elf.h>
-
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 

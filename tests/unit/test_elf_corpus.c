@@ -2,11 +2,10 @@
 /* store/elf on the hand-made files of tests/fuzz/corpus/note: byte orders, damage, and what linkers make but seldom. */
 #include "elf_scene.h"
 
-#include <bid/elf.h>
-
 #include <errno.h>
 #include <limits.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 
 #define SHA1 "101112131415161718191a1b1c1d1e1f20212223"

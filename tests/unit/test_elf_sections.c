@@ -2,8 +2,7 @@
 /* Sections by their names, and what the debug link says. */
 #include <unistd.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "elf_scene.h"
 

@@ -5,14 +5,13 @@
  */
 #include "elf_scene.h"
 
-#include <bid/elf.h>
-
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"

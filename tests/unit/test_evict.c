@@ -18,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <bid/evict.h>
-
+#include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"

@@ -17,13 +17,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bid/absence.h>
-#include <bid/cookie.h>
 #include <bid/error.h>
-#include <bid/evict.h>
-#include <bid/remove.h>
-#include <bid/verify.h>
 
+#include "api/absence.h"
+#include "api/cookie.h"
+#include "api/evict.h"
+#include "api/remove.h"
+#include "api/verify.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The read side of the store, over what perf and saboteurs put there. */
+#include "api/write.h"
 #include "store_scene.h"
 
 #include <errno.h>
@@ -12,8 +13,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <bid/write.h>
 
 #define ABSENT "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 

@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bid/evict.h>
-
 #include "../clock/test_clock.h"
+#include "api/evict.h"
 
 enum {
 	MINUTE_MS = 60000,

@@ -8,8 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include <bid/artifact.h>
 #include <bid/id.h>
+
+#include "api/artifact.h"
 
 static struct bid_id id_of(const char *hex)
 {

@@ -12,11 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bid/cookie.h>
-#include <bid/piece.h>
-#include <bid/remove.h>
-#include <bid/verify.h>
-
+#include "api/cookie.h"
+#include "api/piece.h"
+#include "api/remove.h"
+#include "api/verify.h"
 #include "base/cleanup.h"
 
 enum { LARGE = 300 << 20 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Removing builds and names of builds: what still has a name is not lost, and nothing is left of what has none. */
+#include "api/remove.h"
 #include "store_scene.h"
 
 #include <errno.h>
@@ -8,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <bid/remove.h>
 
 #define LINK_A ".build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 

@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include <bid/detail.h>
-
+#include "api/detail.h"
 #include "base/log.h"
 
 struct told {

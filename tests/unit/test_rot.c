@@ -11,9 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bid/remove.h>
-#include <bid/verify.h>
-
+#include "api/remove.h"
+#include "api/verify.h"
 #include "base/io.h"
 
 #define REST_A	 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Two right files of one kind and id: the debug file with something to debug with wins, and none that is right is quarantined. */
+#include "api/remove.h"
+#include "api/verify.h"
+#include "api/write.h"
 #include "store_scene.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <bid/remove.h>
-#include <bid/verify.h>
-#include <bid/write.h>
 
 #define LINK	 "store/.build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define NAMELESS "[debuginfod]"

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Summaries for listings: they say of every id what the other questions about it say, wherever its files lie. */
+#include "api/summary.h"
 #include "store_scene.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <bid/summary.h>
 
 #define ID_NAMELESS "1111111111111111111111111111111111111111"
 #define ID_KERNEL   "2222222222222222222222222222222222222222"

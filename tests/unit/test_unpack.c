@@ -2,12 +2,11 @@
 /* store/elf/unpack.c, on a module packed by gzip(1), xz(1) and zstd(1). */
 #include "elf_scene.h"
 
-#include <bid/elf.h>
-
 #include <endian.h>
 #include <errno.h>
 #include <unistd.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/limits.h"
 

@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bid/fetch.h>
-
+#include "api/fetch.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "fetch/url.h"

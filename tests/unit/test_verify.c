@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Checking and repairing a store: everything that can be wrong with one is found, and what is right stays. */
+#include "api/verify.h"
 #include "store_scene.h"
 
 #include <errno.h>
@@ -10,8 +11,6 @@
 #include <time.h>
 
 #include <jansson.h>
-
-#include <bid/verify.h>
 
 #define LINK_A	     ".build-id/aa/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define LINK_B	     ".build-id/bb/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

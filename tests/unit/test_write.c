@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The write side of the store: transactions and additions. */
+#include "api/verify.h"
 #include "store_scene.h"
 
 #include <errno.h>
@@ -17,8 +18,6 @@
 
 #include <jansson.h>
 #include <linux/magic.h>
-
-#include <bid/verify.h>
 
 /* Is the store on NFS? Linux makes flock(2) of it what locks of byte ranges are, and those want a file that is open for writing. */
 static bool on_nfs;

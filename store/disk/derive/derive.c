@@ -9,8 +9,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"

@@ -3,7 +3,7 @@
 #ifndef BID_DISK_DERIVE_H
 #define BID_DISK_DERIVE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /*
  * Make what @request asks for and nobody stored: the symbol table of a kernel, from the symbols of its vmlinux or debug file; the

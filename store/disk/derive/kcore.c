@@ -7,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-#include <bid/write.h>
-
+#include "api/elf.h"
+#include "api/write.h"
 #include "base/cleanup.h"
 #include "disk/entries.h"
 #include "disk/root.h"

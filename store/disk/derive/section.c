@@ -11,9 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-#include <bid/piece.h>
-
+#include "api/elf.h"
+#include "api/piece.h"
 #include "base/access.h"
 #include "base/array.h"
 #include "base/cleanup.h"

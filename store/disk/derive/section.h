@@ -2,7 +2,7 @@
 #ifndef BID_DISK_SECTION_H
 #define BID_DISK_SECTION_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* What a section's record says if it was cut out of a file of the store. */
 #define BID_SLICED "sliced"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <bid/absence.h>
+#include "api/absence.h"
 
 #include <errno.h>
 #include <inttypes.h>

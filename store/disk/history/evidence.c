@@ -11,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/io.h"
 #include "base/json.h"
 #include "disk/layout.h"

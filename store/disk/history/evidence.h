@@ -3,8 +3,7 @@
 #ifndef BID_DISK_EVIDENCE_H
 #define BID_DISK_EVIDENCE_H
 
-#include <bid/store.h>
-
+#include "api/store.h"
 #include "disk/publish/temp.h"
 
 /*

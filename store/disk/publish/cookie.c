@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Files without a build-id: ".bidfs/cookie/<path>/<cookie>". */
-#include <bid/cookie.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/cookie.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/digest.h"

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"

@@ -8,9 +8,8 @@
 
 #include <limits.h>
 
-#include <bid/elf.h>
-#include <bid/store.h>
-
+#include "api/elf.h"
+#include "api/store.h"
 #include "disk/publish/temp.h"
 
 /* When is what was added on disk? */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include <bid/error.h>
-#include <bid/evict.h>
 
+#include "api/evict.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"

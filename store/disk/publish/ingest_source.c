@@ -12,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/io.h"

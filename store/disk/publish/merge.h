@@ -3,8 +3,7 @@
 #ifndef BID_DISK_MERGE_H
 #define BID_DISK_MERGE_H
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "disk/entries.h"
 
 /*

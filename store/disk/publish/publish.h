@@ -5,8 +5,8 @@
 
 #include <limits.h>
 
-#include <bid/elf.h>
-#include <bid/store.h>
+#include "api/elf.h"
+#include "api/store.h"
 
 /*
  * Give an artifact its names: the file @kind in the directory @path (relative to the store) by the function @put, which links it

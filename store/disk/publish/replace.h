@@ -3,7 +3,7 @@
 #ifndef BID_DISK_REPLACE_H
 #define BID_DISK_REPLACE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /*
  * Let the file open at @fd be what the store has of @request, under every name, or with @only under those of the file with these

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include <bid/error.h>
-#include <bid/write.h>
 
+#include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"

@@ -8,7 +8,7 @@
 #ifndef BID_DISK_TEMP_H
 #define BID_DISK_TEMP_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_temp {
 	int fd; /* O_RDWR; -1 in a released one */

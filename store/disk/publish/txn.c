@@ -11,8 +11,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <bid/elf.h>
-
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"

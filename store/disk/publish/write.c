@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What perf does to its cache besides writing files: directories, links, removal, and probe definitions, written in place. */
-#include <bid/write.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/write.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "disk/entries.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_scan_cache;
 

@@ -11,9 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <bid/elf.h>
-#include <bid/evict.h>
-
+#include "api/elf.h"
+#include "api/evict.h"
 #include "base/access.h"
 #include "base/cleanup.h"
 #include "base/stamp.h"

@@ -10,8 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <bid/verify.h>
-
+#include "api/verify.h"
 #include "disk/digest.h"
 #include "disk/entries.h"
 #include "disk/idset.h"

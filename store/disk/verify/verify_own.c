@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/file.h>
 
-#include <bid/elf.h>
 #include <bid/error.h>
 
+#include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/kallsyms.h"
 #include "base/trouble.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include <bid/error.h>
-#include <bid/piece.h>
 
+#include "api/piece.h"
 #include "base/cleanup.h"
 #include "disk/derive/section.h"
 #include "disk/digest.h"

@@ -8,10 +8,10 @@
  *
  * May block on disk, and on the descriptor of the archive.
  */
-#ifndef BID_ARCHIVE_H
-#define BID_ARCHIVE_H
+#ifndef BID_API_ARCHIVE_H
+#define BID_API_ARCHIVE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* How an archive is compressed. */
 enum bid_packing {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Taking things out of a store: a build, or one of the names of it; and putting a file in the place of an older one. */
-#ifndef BID_REMOVE_H
-#define BID_REMOVE_H
+#ifndef BID_API_REMOVE_H
+#define BID_API_REMOVE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* One thing to remove. */
 struct bid_removal {
@@ -23,12 +23,6 @@ struct bid_removal {
  * each in it; -EROFS; or a negative errno if the store could not be looked at.
  */
 int bid_store_remove(struct bid_store *store, struct bid_removal *removals, size_t n);
-
-/*
- * The builds that the store has of the original path @path, "/usr/bin/ls". A non-zero return of @fn ends it and is returned.
- * -ENOENT if the store knows no such path.
- */
-int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id_fn fn, void *user);
 
 /*
  * Add the file at @path, and let it take the place of what the store has of its kind and build-id, under all names of that: as a

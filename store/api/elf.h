@@ -3,8 +3,8 @@
  * Reading ELF files: which build is this, and what is in it? No function here ever writes, or trusts a length it reads: what one
  * file can cost is limited, however large it says it is (docs/ARCHITECTURE.md, "Limits").
  */
-#ifndef BID_ELF_H
-#define BID_ELF_H
+#ifndef BID_API_ELF_H
+#define BID_API_ELF_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -13,18 +13,7 @@
 #include <bid/id.h>
 
 /*
- * The build-id of the ELF file open at @fd, of either class and byte order. Costs one pread() of 4 KiB for most files; falls
- * back to the section headers (relocatable files, some separate debug files). The file offset is not moved.
- * The first NT_GNU_BUILD_ID note wins, in the order of the section headers if there are any, as with readelf -n.
- * May block on disk. Returns 0, or
- *   -ENOEXEC	not an ELF file
- *   -ENODATA	an ELF file (or core file) without a build-id, or with more headers than are looked at
- *   other	as pread(2)
- */
-int bid_elf_identify(int fd, struct bid_id *ret_id);
-
-/*
- * The same from the first @len bytes of a file, as they come in from a server. Returns additionally
+ * As bid_elf_identify() of <bid/id.h>, from the first @len bytes of a file, as they come in from a server. Returns additionally
  *   -EAGAIN	what there is so far does not tell; only the whole file does, see bid_elf_identify()
  */
 int bid_elf_identify_head(const void *data, size_t len, struct bid_id *ret_id);

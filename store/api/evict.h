@@ -7,10 +7,10 @@
  * CAP_LEASE, on local file systems; where it does not, and in the very moment that it is opened, a file only loses its name, and
  * stays readable to whoever has it open.
  */
-#ifndef BID_EVICT_H
-#define BID_EVICT_H
+#ifndef BID_API_EVICT_H
+#define BID_API_EVICT_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_limits {
 	uint64_t cache_size; /* bytes on disk of what was fetched or made; 0: any number */

@@ -3,10 +3,10 @@
  * Sources and sections of a build, as far as the store has them. What is fetched of them is kept, but nothing in a source file or
  * in the bytes of a section says which build it belongs to: other than an ELF file, it is what a server said it is.
  */
-#ifndef BID_PIECE_H
-#define BID_PIECE_H
+#ifndef BID_API_PIECE_H
+#define BID_API_PIECE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* A callback; @piece lives until it returns. A non-zero return ends the enumeration, which then returns that value. */
 typedef int (*bid_piece_fn)(void *user, const struct bid_request *piece);

@@ -4,12 +4,12 @@
  * there now can be kept; that it is what ran is a guess. It is kept under a cookie of its path, its size, the time of its last
  * change and a digest of its bytes: in a folder of its own, where neither perf nor the mount look, and never under a build-id.
  */
-#ifndef BID_COOKIE_H
-#define BID_COOKIE_H
+#ifndef BID_API_COOKIE_H
+#define BID_API_COOKIE_H
 
 #include <limits.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 #define BID_COOKIE_NAME_MAX 96
 

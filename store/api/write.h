@@ -7,10 +7,10 @@
  * Paths are relative to the store, without "..". All of these return -EROFS on a store opened without BID_STORE_WRITE, and may
  * block on disk.
  */
-#ifndef BID_WRITE_H
-#define BID_WRITE_H
+#ifndef BID_API_WRITE_H
+#define BID_API_WRITE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 /* A file that is being written, which has no name in the store yet; if the process dies nothing of it stays behind. */
 struct bid_stage;

@@ -8,8 +8,8 @@
  * A recording comes from anywhere and is not trusted: what is cut off or makes no sense is left out and reported, and everything
  * before and, where its place is known, behind it is read.
  */
-#ifndef BID_PERFDATA_H
-#define BID_PERFDATA_H
+#ifndef BID_API_PERFDATA_H
+#define BID_API_PERFDATA_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,12 +13,12 @@
  *
  * from one thread at a time; it may be from inside start().
  */
-#ifndef BID_SOURCE_H
-#define BID_SOURCE_H
+#ifndef BID_API_SOURCE_H
+#define BID_API_SOURCE_H
 
 #include <sys/types.h>
 
-#include <bid/artifact.h>
+#include "api/artifact.h"
 
 /* What a source says in the end. */
 enum bid_outcome {

@@ -3,10 +3,10 @@
  * Checking a whole store: is every object what the name it lies under says, does every name lead somewhere, and is our own part of
  * it sound? With repair, what is wrong is put right as far as that can be done without the bytes: those come from the broker.
  */
-#ifndef BID_VERIFY_H
-#define BID_VERIFY_H
+#ifndef BID_API_VERIFY_H
+#define BID_API_VERIFY_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 enum bid_finding_kind {
 	BID_FINDING_WRONG = 0, /* an object with another id than the one it lies under, or with none */

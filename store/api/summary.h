@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What lies under many ids, for those who list a store: unchecked, and without opening a single artifact. */
-#ifndef BID_SUMMARY_H
-#define BID_SUMMARY_H
+#ifndef BID_API_SUMMARY_H
+#define BID_API_SUMMARY_H
 
 #include <limits.h>
 #include <time.h>
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_summary {
 	unsigned kinds; /* as bid_store_kinds() */

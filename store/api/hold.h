@@ -6,10 +6,10 @@
  *
  * Any number of threads may use one. All functions may block on disk for a moment.
  */
-#ifndef BID_HOLD_H
-#define BID_HOLD_H
+#ifndef BID_API_HOLD_H
+#define BID_API_HOLD_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_holds;
 

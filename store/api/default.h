@@ -1,22 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which store is meant when nobody names one. */
-#ifndef BID_DEFAULT_H
-#define BID_DEFAULT_H
+/* The lower stores that a user means; bid_store_default_path() of <bid/store.h> finds the store itself. */
+#ifndef BID_API_DEFAULT_H
+#define BID_API_DEFAULT_H
 
 #include <stdbool.h>
 #include <stddef.h>
-
-/*
- * The store that perf would use (perf-config(1), "buildid.dir"): from $PERF_CONFIG alone if that is set, else from ~/.perfconfig,
- * else from /etc/perfconfig; without any, or with an empty one, ~/.debug. "~/" at its beginning is the home directory: $HOME, or
- * for a process without one the user's from passwd(5). A file of another user but root is passed over with a warning, as perf does.
- * What is named need not exist. Returns 0 and a path of less than @size bytes, or
- *   -EINVAL		a configuration file with a bad line, or a path that is not absolute; logged
- *   -ENAMETOOLONG	@size does not do
- *   -ENOENT		no home directory
- *   other		a configuration file could not be read; logged
- */
-int bid_store_default_path(char *ret_path, size_t size);
 
 /* Names by which users mean the cache of libdebuginfod where they name lower stores, and that they want no other than they name. */
 #define BID_LOWER_DEBUGINFOD "debuginfod"

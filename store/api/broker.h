@@ -4,11 +4,11 @@
  * absent, then asks the sources, the one first that delivered last, through transactions that check before they publish. Any
  * number of callers that want one artifact share one download.
  */
-#ifndef BID_BROKER_H
-#define BID_BROKER_H
+#ifndef BID_API_BROKER_H
+#define BID_API_BROKER_H
 
-#include <bid/source.h>
-#include <bid/store.h>
+#include "api/source.h"
+#include "api/store.h"
 
 struct bid_broker;
 

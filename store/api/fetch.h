@@ -3,12 +3,12 @@
  * Sources that speak debuginfod's web API (debuginfod(8), "WEBAPI") over HTTP. All servers of one struct bid_fetch share one
  * network thread and its connections.
  */
-#ifndef BID_FETCH_H
-#define BID_FETCH_H
+#ifndef BID_API_FETCH_H
+#define BID_API_FETCH_H
 
 #include <sys/types.h>
 
-#include <bid/source.h>
+#include "api/source.h"
 
 struct bid_fetch;
 

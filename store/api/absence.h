@@ -6,10 +6,10 @@
  *
  * Any number of threads may use one. All functions may block on disk for a moment.
  */
-#ifndef BID_ABSENCE_H
-#define BID_ABSENCE_H
+#ifndef BID_API_ABSENCE_H
+#define BID_API_ABSENCE_H
 
-#include <bid/store.h>
+#include "api/store.h"
 
 struct bid_absences;
 
