@@ -33,7 +33,7 @@ _bidctl()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		-s | --store | --lower | --links | --url | --link | --perf-data | --jobs | --files-from | --interval | --notes | \
-			-o | --output)
+			-o | --output | --root)
 			[[ ${COMP_WORDS[i + 1]} == = ]] && ((i++))
 			((i++))
 			;;
@@ -59,7 +59,7 @@ _bidctl()
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
-	-s | --store | --lower | --links)
+	-s | --store | --lower | --links | --root)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -d -- "$current")
 		return
@@ -95,6 +95,7 @@ _bidctl()
 		missing) options+=' --perf-data= --lower= --links=' ;;
 		show | status) options+=' --lower= --links=' ;;
 		remove) options+=' --path=' ;;
+		setup) options+=' --url= --undo --root=' ;;
 		gc) options+=' --cache-size= --min-free= --dry-run' ;;
 		watch) options+=' --link= --interval= --once' ;;
 		probe) options+=' --print --notes= --guru' ;;
@@ -107,7 +108,7 @@ _bidctl()
 	case $command:$operands in
 	:*)
 		mapfile -t COMPREPLY < <(compgen -W 'add list show get remove update missing archive unarchive probe verify
-			gc watch offline status' -- "$current")
+			gc watch offline setup status' -- "$current")
 		;;
 	add:* | update:*)
 		compopt -o filenames
@@ -132,6 +133,9 @@ _bidctl()
 		compopt -o filenames
 		_bidctl_ids "$current"
 		mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W kernel -- "$current"; compgen -f -- "$current")
+		;;
+	setup:0)
+		mapfile -t COMPREPLY < <(compgen -W 'system user' -- "$current")
 		;;
 	offline:0)
 		mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$current")

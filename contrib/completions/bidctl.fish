@@ -8,7 +8,7 @@ function __bidctl_words
     while set -q words[1]
         switch $words[1]
             case -s --store --lower --links --url --link --perf-data --core --pid --jobs --files-from --interval --notes \
-                    -o --output --by --path --cache-size --min-free
+                    -o --output --by --path --cache-size --min-free --root
                 set -e words[1]
             case '-*'
             case '*'
@@ -66,6 +66,8 @@ function __bidctl
                     printf '%s\n' on off
                 case 'offline:*'
                     __fish_complete_directories
+                case setup:1
+                    printf '%s\n' system user
                 case probe:1
                     printf '%s\n' list show add remove apply
                 case probe:2
@@ -85,8 +87,8 @@ function __bidctl_takes_file
     set -l last (commandline -opc)[-1]
     contains -- $last --by --link --pid --jobs --url --interval --cache-size --min-free
     and return 1
-    contains -- $last -s --store --lower --links --perf-data --core --files-from --notes -o --output --path
-    or string match -qr -- '^--(store|lower|links|perf-data|core|files-from|notes|output|path)=' (commandline -ct)
+    contains -- $last -s --store --lower --links --perf-data --core --files-from --notes -o --output --path --root
+    or string match -qr -- '^--(store|lower|links|perf-data|core|files-from|notes|output|path|root)=' (commandline -ct)
     or contains -- "$words[1]" add update remove unarchive
     or test "$words[1]" = probe -a (count $words) -eq 2
 end

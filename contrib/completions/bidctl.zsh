@@ -42,6 +42,7 @@ _bidctl_operand()
 	(get:2) compadd debuginfo elf executable kallsyms probes vdso source section ;;
 	(offline:1) compadd on off ;;
 	(offline:*) _files -/ ;;
+	(setup:1) compadd system user ;;
 	(probe:1) compadd list show add remove apply ;;
 	(probe:2) compadd kernel; _bidctl_ids; _files ;;
 	esac

@@ -56,6 +56,8 @@ struct ctl {
 	bool print; /* probe */
 	unsigned guru; /* probe: how often it was given */
 	const char *notes; /* probe: a file, or NULL */
+	bool undo; /* setup */
+	const char *root; /* setup: a directory, or NULL */
 	uint64_t cache_size, min_free; /* gc; bytes, 0 if not given */
 };
 
@@ -71,6 +73,7 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv);

@@ -39,6 +39,8 @@ static const struct command {
 	{ "gc", "", "evict what was fetched, longest unused first, until the limits are kept", 0, 0, ctl_gc },
 	{ "watch", "", "add what runs, as it is started and mapped, until it is told to end", 0, 0, ctl_watch },
 	{ "offline", "on|off [MOUNT...]", "have mounts ask no server, or ask them again", 1, -1, ctl_offline },
+	{ "setup", "system|user", "give debuggers all builds without a setting of theirs; '--undo' takes it back", 1, 1,
+	  ctl_setup },
 	{ "status", "", "show the store and the mounts", 0, 0, ctl_show_status },
 };
 
@@ -83,7 +85,7 @@ static const struct {
 	  "follow links of lower stores and file:// trees into DIR; ':' between several" },
 	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)" },
 	{ "once", 0, NULL, "watch", "look through all processes once, and end", FLAG(once) },
-	{ "url", 0, "URL", "add archive get verify", "ask this server, not those of the environment; repeatable" },
+	{ "url", 0, "URL", "add archive get setup verify", "ask this server, not those of the environment; repeatable" },
 	{ "offline", 0, NULL, "get verify", "ask no server", FLAG(offline) },
 	{ "refresh", 0, NULL, "get", "ask the servers even for what they said they do not have", FLAG(refresh) },
 	{ "accept", 0, NULL, "get", "take other bytes than were fetched first under this id", FLAG(accept) },
@@ -97,6 +99,8 @@ static const struct {
 	  FLAG(print) },
 	{ "notes", 0, "FILE", "probe", "of 'apply': another machine's /sys/kernel/notes", TEXT(notes) },
 	{ "guru", 0, NULL, "probe", "of 'apply': set them in another build, too; twice: in one without a build-id" },
+	{ "undo", 0, NULL, "setup", "put back what 'setup' has changed", FLAG(undo) },
+	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT(root) },
 	{ "dry-run", 0, NULL, "gc", "only show what would be evicted and dropped", FLAG(dry_run) },
 };
 

@@ -39,7 +39,8 @@ exec unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup --prop
 	mount -t cgroup2 cgroup2 sys/fs/cgroup
 	mount -t tmpfs -o mode=0755 tmpfs run
 	mount -t tmpfs -o mode=0755 tmpfs dev
-	for device in null zero full random urandom tty fuse; do
+	for device in null zero full random urandom tty fuse autofs; do
+		[ -e "/dev/$device" ] || continue
 		: >"dev/$device"
 		mount --bind "/dev/$device" "dev/$device"
 	done

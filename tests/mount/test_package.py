@@ -90,6 +90,8 @@ def test_purged_packages_leave_nothing(installed):
     machine = installed
     machine.run("systemctl", "enable", "--now", "bidfs", "bidfs-watch")
     assert machine.run("findmnt", "-nt", "fuse.bidfs").stdout
+    machine.run("bidctl", "setup", "system")
+    machine.run("ls", "/usr/lib/debug/.build-id")
     machine.run("dpkg", "--purge", *OWN)
     assert machine.run("findmnt", "-nt", "fuse.bidfs", status=None).stdout == ""
     assert machine.run("pgrep", "-x", "bidctl|mount.bidfs", status=None).stdout == ""

@@ -103,3 +103,84 @@ def test_timers_start_checks_of_the_store(machine):
         machine.run("systemctl", "start", name, status=None)
         assert machine.property(name, "Result") == "success", machine.journal(name)
     assert "found 0" in machine.journal("bidfs-verify")
+
+
+PROGRAM = r"""
+#include <signal.h>
+#include <stdlib.h>
+
+__attribute__((noinline)) int answer(int what, const char *cell)
+{
+	volatile unsigned sum = 0;
+
+	if (what == 2)
+		return raise(SIGSTOP);
+	if (what == 3)
+		return cell[8];
+	for (unsigned i = 0; i < 300000000; i++)
+		sum += i;
+	return sum == 1;
+}
+
+int main(int argc, char **argv)
+{
+	return answer(argc, malloc(8));
+}
+"""
+# a stripped program, and a tree that has its debug information as a server does
+BUILD = r"""
+mkdir -p /srv/work && cd /srv/work && printf %s "$1" >program.c && cc -g -Wl,--build-id -o program program.c
+id=$(readelf -n program | sed -n 's/.*Build ID: //p')
+mkdir -p /srv/tree/buildid/$id && objcopy --only-keep-debug program /srv/tree/buildid/$id/debuginfo && strip program
+"""
+PACKAGE = r"""
+cd "$(mktemp -d)" && mkdir -p p/DEBIAN p/usr/lib/debug/.build-id/00
+printf 'Package: some-dbgsym\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDescription: files\n' >p/DEBIAN/control
+cc -g -Wl,--build-id=0x0011223344556677 -o p/usr/lib/debug/.build-id/00/11223344556677.debug /srv/work/program.c
+dpkg-deb --root-owner-group --build p p.deb && dpkg --install p.deb
+"""
+# what prints the line, or else the name, of a function of that program, in a directory of its own
+TOOLS = {
+    "gdb": (r"gdb -batch -nx -ex 'info line answer' /srv/work/program", "program.c"),
+    "lldb": (r"lldb -b -x -o 'breakpoint set -n answer' /srv/work/program", "program.c:"),
+    "objdump": (r"objdump -d -l /srv/work/program", "program.c:"),
+    "eu-addr2line": (r"cd /srv/work; eu-addr2line -f -e program $(readelf -h program | sed -n 's/.*Entry.* //p')", "_start"),
+    "eu-stack": (r"/srv/work/program stop & until grep -q '^State:.T' /proc/$!/status; do sleep 0.02; done; eu-stack -p $!; "
+                 r"kill -9 $!", "answer"),
+    "valgrind": (r"valgrind /srv/work/program an error 2>&1", "answer (program.c:"),
+    "perf": (r"perf record -q -e cpu-clock -o data /srv/work/program; perf report -q -i data --stdio --sort sym", "answer"),
+}
+
+
+@pytest.mark.limit(180)
+def test_setup_gives_tools_names_until_undo(machine, record_property):
+    def shown(name):
+        """What a tool knows of the program, with no setting of its own."""
+        return machine.run("sh", "-c", f"cd $(mktemp -d); export HOME=$PWD; {TOOLS[name][0]}", status=None).stdout
+
+    def files():
+        return machine.run("find", "/etc", "/usr", "/run/bidfs", "/run/bidfs.lower", "-newer", "/srv/work/program.c",
+                           "-not", "-type", "d", status=None).stdout
+
+    names = [name for name in TOOLS if machine.run("which", name, status=None).returncode == 0]
+    record_property("not installed", " ".join(sorted(set(TOOLS) - set(names))))
+    machine.run("sh", "-euc", BUILD, "sh", PROGRAM)
+    machine.run("mkdir", "-p", "/usr/lib/debug/of-a-package")
+    for name in names:
+        assert TOOLS[name][1] not in shown(name), name
+    listed, before = machine.run("ls", "/usr/lib/debug").stdout, files()
+    machine.run("bidctl", "setup", "system", "--url=file:///srv/tree")
+    for name in names:
+        assert TOOLS[name][1] in shown(name), (name, shown(name), machine.journal("bidfs"))
+    assert machine.run("ls", "/usr/lib/debug").stdout == listed
+    machine.run("touch", "/usr/lib/debug/.build-id/x", status=1)
+    # a package installs there, and the view shows what it installed, too
+    machine.run("sh", "-euc", PACKAGE)
+    machine.run("test", "-e", "/usr/lib/debug/.build-id/00/11223344556677.debug")
+    for name in names:
+        assert TOOLS[name][1] in shown(name), name
+    machine.run("dpkg", "--purge", "some-dbgsym")
+    machine.run("bidctl", "setup", "system", "--undo")
+    for name in names:
+        assert TOOLS[name][1] not in shown(name), name
+    assert files() == before and not is_mounted(machine)

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* bidctl setup: turn on the debuggers' view for all tools of a machine or the debuggers of a user, and turn it off again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/log.h"
+#include "ctl/ctl.h"
+#include "ctl/outfile.h"
+#include "ctl/output.h"
+
+#define UNIT	  "usr-lib-debug-.build\\x2did"
+#define AUTOMOUNT UNIT ".automount"
+#define DROP_IN	  "bidfs.service.d/setup.conf"
+
+enum { FILE_MAX = 1 << 20, COMMAND_MAX = 8 };
+
+/* The server of a distribution, by a name in its os-release(5). */
+static const struct {
+	const char *id, *url;
+} servers[] = {
+	{ "debian", "https://debuginfod.debian.net" },	      { "ubuntu", "https://debuginfod.ubuntu.com" },
+	{ "fedora", "https://debuginfod.fedoraproject.org" }, { "centos", "https://debuginfod.centos.org" },
+	{ "arch", "https://debuginfod.archlinux.org" },	      { "opensuse", "https://debuginfod.opensuse.org" },
+	{ "suse", "https://debuginfod.opensuse.org" },
+};
+static const char federation[] = "https://debuginfod.elfutils.org"; /* asks the servers of several distributions */
+
+static const char marker[] = "# written by 'bidctl setup'\n";
+static const char was_enabled[] = "# bidfs.service was enabled before\n";
+
+static const char system_text[] = "[Unit]\n"
+				  "RequiresMountsFor=/run/bidfs.lower\n"
+				  "[Service]\n"
+				  "Environment=\"BIDFS_OPTIONS=-o lower=/run/bidfs.lower/debug,min_free=1G\"\n";
+static const char user_text[] = "[Service]\n"
+				"ExecStartPre=mkdir -p %t/bid\n"
+				"ExecStart=\n"
+				"ExecStart=mount.bidfs none %t/bid -o foreground,min_free=1G\n";
+
+/* Packages install into /usr/lib/debug/.build-id, too, where the view is read-only. */
+static const char hook_dir[] = "/etc/dpkg/dpkg.cfg.d";
+static const char hook_text[] = "pre-invoke=systemctl stop '" AUTOMOUNT "' '" UNIT ".mount' 2>/dev/null || :\n"
+				"post-invoke=systemctl start '" AUTOMOUNT "' 2>/dev/null || :\n";
+
+struct setup {
+	const struct ctl *ctl;
+	const char *root; /* the directory of the machine's files; "" for / */
+	bool user;
+	char drop_in[PATH_MAX]; /* for bidfs.service; the setup exists if this file does */
+	json_t *steps; /* NULL without --json; owned */
+};
+
+static void report(struct setup *setup, const char *action, const char *subject)
+{
+	if (setup->steps)
+		json_array_append_new(setup->steps, json_pack("{s:s, s:o}", "action", action, "subject", ctl_json_text(subject)));
+	else
+		printf("%s %s\n", action, subject);
+}
+
+static int fail(const char *action, const char *path, int r)
+{
+	bid_error("%s: cannot %s '%s'%s", strerror(-r), action, path, r == -EACCES ? " - try it as root" : "");
+	return r;
+}
+
+/* Let systemctl do @command, NULL-terminated. Returns its exit status, or a negative errno after an error message. */
+static int manage(struct setup *setup, const char *const *command)
+{
+	bid_auto_free char *root = NULL;
+	const char *argv[COMMAND_MAX + 3] = { "systemctl" };
+	size_t n = 1;
+	pid_t pid;
+	int r, status;
+
+	if (asprintf(&root, "--root=%s", setup->root) < 0)
+		return -ENOMEM;
+	if (setup->user)
+		argv[n++] = "--user";
+	if (*setup->root)
+		argv[n++] = root;
+	while (*command && n < COMMAND_MAX + 2)
+		argv[n++] = *command++;
+	r = -posix_spawnp(&pid, "systemctl", NULL, NULL, (char *const *)argv, environ);
+	if (r < 0)
+		return fail("run", "systemctl", r);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -EIO;
+}
+
+#define MANAGE(setup, ...) manage(setup, (const char *const[]){ __VA_ARGS__, NULL })
+
+/* The same with what concerns a service manager that runs. */
+#define MANAGE_NOW(setup, ...) (*(setup)->root ? 0 : MANAGE(setup, __VA_ARGS__))
+
+static int make_parents(char *path)
+{
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		int r;
+
+		*slash = '\0';
+		r = mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+		*slash = '/';
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Write the file @path, which is setup's own, with the marker and @text. */
+static int write_file(struct setup *setup, char *path, const char *text)
+{
+	struct ctl_outfile file;
+	int r = make_parents(path);
+
+	if (r == 0)
+		r = ctl_outfile_open(&file, path);
+	if (r < 0)
+		return fail("write", path, r);
+	if (dprintf(file.fd, "%s%s", marker, text) < 0)
+		r = -errno;
+	if (r == 0)
+		r = ctl_outfile_commit(&file);
+	ctl_outfile_release(&file);
+	if (r < 0)
+		return fail("write", path, r);
+	report(setup, "wrote", path);
+	return 0;
+}
+
+static int remove_file(struct setup *setup, const char *path)
+{
+	if (unlink(path) < 0)
+		return errno == ENOENT ? 0 : fail("remove", path, -errno);
+	report(setup, "removed", path);
+	return 0;
+}
+
+/* The path of the file of settings @name in the home of the user. */
+static void dot_file(const char *name, char path[static PATH_MAX])
+{
+	const char *home = getenv("HOME");
+
+	snprintf(path, PATH_MAX, "%s/%s", home ? home : "", name);
+}
+
+/* gdb reads the first of these that there is. */
+static void gdb_file(char path[static PATH_MAX])
+{
+	dot_file(".config/gdb/gdbinit", path);
+	if (access(path, F_OK) < 0)
+		dot_file(".gdbinit", path);
+}
+
+/* Append the marker and @line to the user's file @path. */
+static int add_line(struct setup *setup, const char *path, const char *line)
+{
+	bid_auto_fd int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	off_t len = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+	char last = '\n';
+
+	if (len > 0 && pread(fd, &last, 1, len - 1) < 0)
+		return fail("read", path, -errno);
+	if (fd < 0 || dprintf(fd, "%s%s%s\n", last == '\n' ? "" : "\n", marker, line) < 0)
+		return fail("write", path, -errno);
+	report(setup, "changed", path);
+	return 0;
+}
+
+/* Take the marker and the line behind it out of the user's file @path, and the file if it had nothing else. */
+static int remove_line(struct setup *setup, const char *path)
+{
+	bid_auto_fd int fd = open(path, O_RDWR | O_CLOEXEC);
+	bid_auto_free char *text = NULL;
+	char *begin, *end;
+	size_t len;
+	int r = fd < 0 ? -errno : bid_read_file(fd, FILE_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return fail("read", path, r);
+	begin = strstr(text, marker);
+	if (!begin)
+		return 0;
+	end = strchrnul(begin + strlen(marker), '\n');
+	end += *end == '\n';
+	len -= (size_t)(end - begin);
+	if (len == 0)
+		return remove_file(setup, path);
+	memmove(begin, end, strlen(end) + 1);
+	r = bid_pwrite_full(fd, text, len, 0);
+	if (r == 0 && ftruncate(fd, (off_t)len) < 0)
+		r = -errno;
+	if (r < 0)
+		return fail("write", path, r);
+	report(setup, "changed", path);
+	return 0;
+}
+
+/* The server of the distribution whose names are the words of @value, "debian" or "rhel fedora" in quotes or without. */
+static const char *find_server(const char *value)
+{
+	while (*(value += strspn(value, "\"' "))) {
+		size_t len = strcspn(value, "\"' \n");
+
+		/* of "opensuse-leap" the family counts */
+		for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]) && len > 0; i++)
+			if (strncmp(value, servers[i].id, strlen(servers[i].id)) == 0 &&
+			    strchr("\"' \n-", value[strlen(servers[i].id)]))
+				return servers[i].url;
+		if (value[len] == '\n' || len == 0)
+			break;
+		value += len;
+	}
+	return NULL;
+}
+
+static const char *distribution_server(const struct setup *setup)
+{
+	bid_auto_free char *line = NULL;
+	const char *by_id = NULL, *by_family = NULL;
+	char path[PATH_MAX];
+	size_t size = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/etc/os-release", setup->root);
+	file = fopen(path, "re");
+	while (file && getline(&line, &size, file) > 0) {
+		if (strncmp(line, "ID=", 3) == 0)
+			by_id = find_server(line + 3);
+		else if (strncmp(line, "ID_LIKE=", 8) == 0)
+			by_family = find_server(line + 8);
+	}
+	if (file)
+		fclose(file);
+	return by_id ? by_id : by_family ? by_family : federation;
+}
+
+/* Are servers configured in /etc/debuginfod, which the daemon reads? */
+static bool has_servers(const struct setup *setup)
+{
+	char pattern[PATH_MAX];
+	glob_t found;
+	bool any;
+
+	snprintf(pattern, sizeof(pattern), "%s/etc/debuginfod/*.urls", setup->root);
+	any = glob(pattern, 0, NULL, &found) == 0;
+	globfree(&found);
+	return any;
+}
+
+/* The servers for the daemon, between blanks, as a unit has them: for free(3), or NULL without memory. Empty: it knows them. */
+static char *choose_servers(const struct setup *setup)
+{
+	const char *named = getenv("DEBUGINFOD_URLS");
+	const char *url = named && *named ? named : has_servers(setup) ? "" : distribution_server(setup);
+	size_t len = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &len);
+
+	for (size_t i = 0; out && i < (setup->ctl->n_urls ? setup->ctl->n_urls : 1); i++) {
+		fputs(i ? " " : "", out);
+		for (const char *at = setup->ctl->n_urls ? setup->ctl->urls[i] : url; *at; at++)
+			fprintf(out, *at == '%' ? "%%%c" : "%c", *at);
+	}
+	return out && fclose(out) == 0 ? text : NULL;
+}
+
+static int write_drop_in(struct setup *setup, bool enabled)
+{
+	bid_auto_free char *urls = choose_servers(setup);
+	bid_auto_free char *text = NULL;
+	int r;
+
+	if (!urls)
+		return -ENOMEM;
+	if (strpbrk(urls, "\"\\\n")) {
+		bid_error("the servers '%s': a URL has neither quotes nor backslashes", urls);
+		return -EINVAL;
+	}
+	if (asprintf(&text, "%s%s%s%s%s", enabled ? was_enabled : "", setup->user ? user_text : system_text,
+		     *urls ? "Environment=\"DEBUGINFOD_URLS=" : "", urls, *urls ? "\"\n" : "") < 0)
+		return -ENOMEM;
+	r = write_file(setup, setup->drop_in, text);
+	if (r == 0)
+		report(setup, "servers", *urls ? urls : "of /etc/debuginfod");
+	return r;
+}
+
+static int set_up_system(struct setup *setup)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/usr/lib/debug/.build-id", setup->root);
+	if (lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
+		return fail("mount on", path, -ENOTDIR);
+	r = write_drop_in(setup, false);
+	snprintf(path, sizeof(path), "%s%s", setup->root, hook_dir);
+	if (r == 0 && access(path, F_OK) == 0) {
+		snprintf(path, sizeof(path), "%s%s/bidfs-setup", setup->root, hook_dir);
+		r = write_file(setup, path, hook_text);
+	}
+	if (r == 0)
+		r = MANAGE_NOW(setup, "daemon-reload");
+	if (r == 0)
+		r = MANAGE_NOW(setup, "try-restart", "bidfs.service");
+	if (r == 0)
+		r = MANAGE(setup, "enable", AUTOMOUNT);
+	if (r == 0)
+		r = MANAGE_NOW(setup, "start", AUTOMOUNT);
+	if (r == 0)
+		report(setup, "enabled", AUTOMOUNT);
+	return r;
+}
+
+static int set_up_user(struct setup *setup)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	char path[PATH_MAX], line[PATH_MAX + 64];
+	int r;
+
+	if (!runtime) {
+		bid_error("no XDG_RUNTIME_DIR in the environment: log in, or name another user's session");
+		return -ENOENT;
+	}
+	r = write_drop_in(setup, MANAGE(setup, "is-enabled", "--quiet", "bidfs.service") == 0);
+	gdb_file(path);
+	snprintf(line, sizeof(line), "set debug-file-directory %s/bid/debug:/usr/lib/debug", runtime);
+	if (r == 0)
+		r = add_line(setup, path, line);
+	dot_file(".lldbinit", path);
+	snprintf(line, sizeof(line), "settings append target.debug-file-search-paths %s/bid/debug", runtime);
+	if (r == 0)
+		r = add_line(setup, path, line);
+	if (r == 0)
+		r = MANAGE(setup, "daemon-reload");
+	if (r == 0)
+		r = MANAGE(setup, "enable", "bidfs.service");
+	if (r == 0)
+		r = MANAGE(setup, "restart", "bidfs.service");
+	if (r == 0)
+		report(setup, "enabled", "bidfs.service");
+	return r;
+}
+
+/* Remove the drop-in, and start the service as it was started without it. */
+static int reset_service(struct setup *setup, bool enabled)
+{
+	int r = remove_file(setup, setup->drop_in);
+
+	*strrchr(setup->drop_in, '/') = '\0';
+	rmdir(setup->drop_in); /* it may have other files */
+	if (r == 0)
+		r = MANAGE_NOW(setup, "daemon-reload");
+	return r == 0 ? MANAGE_NOW(setup, enabled ? "restart" : "stop", "bidfs.service") : r;
+}
+
+static int undo_system(struct setup *setup)
+{
+	char path[PATH_MAX];
+	int r = MANAGE_NOW(setup, "stop", AUTOMOUNT, UNIT ".mount");
+
+	if (r == 0)
+		r = MANAGE(setup, "disable", AUTOMOUNT);
+	if (r == 0)
+		report(setup, "disabled", AUTOMOUNT);
+	snprintf(path, sizeof(path), "%s%s/bidfs-setup", setup->root, hook_dir);
+	if (r == 0)
+		r = remove_file(setup, path);
+	if (r == 0)
+		r = reset_service(setup, MANAGE_NOW(setup, "is-enabled", "--quiet", "bidfs.service") == 0);
+	if (r == 0)
+		r = MANAGE_NOW(setup, "stop", "run-bidfs.lower.mount");
+	/* systemd made the mount points */
+	if (r == 0 && !*setup->root)
+		rmdir("/run/bidfs.lower");
+	for (const char *end = "/.build-id"; r == 0; end = "") {
+		snprintf(path, sizeof(path), "%s/usr/lib/debug%s", setup->root, end);
+		if (rmdir(path) < 0 || !*end)
+			break;
+	}
+	return r;
+}
+
+static int undo_user(struct setup *setup)
+{
+	bid_auto_free char *text = NULL;
+	bid_auto_fd int fd = open(setup->drop_in, O_RDONLY | O_CLOEXEC);
+	char path[PATH_MAX];
+	bool enabled;
+	size_t len;
+	int r = fd < 0 ? -errno : bid_read_file(fd, FILE_MAX, &text, &len);
+
+	if (r < 0)
+		return fail("read", setup->drop_in, r);
+	enabled = strstr(text, was_enabled);
+	gdb_file(path);
+	r = remove_line(setup, path);
+	dot_file(".lldbinit", path);
+	if (r == 0)
+		r = remove_line(setup, path);
+	if (r == 0 && !enabled)
+		r = MANAGE(setup, "disable", "bidfs.service");
+	if (r == 0 && !enabled)
+		report(setup, "disabled", "bidfs.service");
+	return r == 0 ? reset_service(setup, enabled) : r;
+}
+
+static void find_drop_in(struct setup *setup)
+{
+	const char *config = getenv("XDG_CONFIG_HOME");
+
+	if (!setup->user)
+		snprintf(setup->drop_in, PATH_MAX, "%s/etc/systemd/system/" DROP_IN, setup->root);
+	else if (config && *config)
+		snprintf(setup->drop_in, PATH_MAX, "%s/systemd/user/" DROP_IN, config);
+	else
+		dot_file(".config/systemd/user/" DROP_IN, setup->drop_in);
+}
+
+enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
+{
+	struct setup setup = { .ctl = ctl, .root = ctl->root ? ctl->root : "", .user = strcmp(argv[0], "user") == 0 };
+	bool there;
+	int r = 0;
+
+	if (!setup.user && strcmp(argv[0], "system") != 0)
+		return ctl_usage("neither 'system' nor 'user': '%s'", argv[0]);
+	if (setup.user && ctl->root)
+		return ctl_usage("'--root' is for 'setup system'");
+	setup.steps = ctl->json ? json_array() : NULL;
+	find_drop_in(&setup);
+	there = access(setup.drop_in, F_OK) == 0;
+	if (ctl->undo && !there)
+		bid_error("no '%s': nothing to undo", setup.drop_in);
+	else if (there)
+		r = setup.user ? undo_user(&setup) : undo_system(&setup);
+	find_drop_in(&setup);
+	if (!ctl->undo && r == 0)
+		r = setup.user ? set_up_user(&setup) : set_up_system(&setup);
+	if (r > 0)
+		bid_error("systemctl failed: see the line above%s",
+			  ctl->undo ? "" : " - 'bidctl setup --undo' removes what was written");
+	if (setup.steps)
+		ctl_print_json(setup.steps);
+	return r != 0 ? CTL_TROUBLE : ctl->undo && !there ? CTL_REFUSED : CTL_DONE;
+}

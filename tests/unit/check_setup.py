@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run bidctl setup on a directory that stands for a machine, and in a home, with a systemctl that notes how it is called.
+
+usage: check_setup.py BIDCTL [CASE...]
+"""
+import os
+
+import cases
+from bidctl_scene import REFUSED, TROUBLE, USAGE, Scene
+
+DROP_IN = "bidfs.service.d/setup.conf"
+SYSTEMCTL = '#!/bin/sh\necho "$*" >>"$HOME/../calls"\ncase "$*" in *is-enabled*) exit ${ENABLED:-1} ;; esac\nexit ${FAIL:-0}\n'
+
+
+class Machine(Scene):
+    """A home, and a machine in a directory."""
+
+    def __init__(self, bidctl, built, directory):
+        super().__init__(bidctl, built, directory)
+        self.top, self.calls = directory / "top", directory / "calls"
+        (self.top / "etc").mkdir(parents=True)
+        (self.top / "usr/lib").mkdir(parents=True)
+        (directory / "bin").mkdir()
+        program = directory / "bin/systemctl"
+        program.write_text(SYSTEMCTL)
+        program.chmod(0o755)
+        self.environment |= {"PATH": f"{directory}/bin:{os.environ['PATH']}", "XDG_RUNTIME_DIR": "/run/user/7"}
+
+    def called(self):
+        lines = self.calls.read_text().splitlines() if self.calls.exists() else []
+        self.calls.unlink(missing_ok=True)
+        return lines
+
+    def setup(self, who, *arguments, **keywords):
+        where = [f"--root={self.top}"] if who == "system" else []
+        return self.run("setup", who, *where, *arguments, **keywords)
+
+    def servers(self):
+        text = (self.top / "etc/systemd/system" / DROP_IN).read_text()
+        return text.partition("DEBUGINFOD_URLS=")[2].partition('"')[0]
+
+
+def tree(top):
+    return {path: path.read_bytes() if path.is_file() else None for path in sorted(top.rglob("*"))}
+
+
+def case_undo_of_system_leaves_nothing_behind(scene):
+    (scene.top / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True)
+    (scene.top / "etc/systemd/system").mkdir(parents=True)
+    (scene.top / "usr/lib/debug").mkdir()
+    (scene.top / "usr/lib/debug/kept").touch()
+    before = tree(scene.top)
+    done = scene.setup("system").stdout
+    assert f"wrote {scene.top}/etc/systemd/system/{DROP_IN}\n" in done, done
+    assert scene.called() == [f"--root={scene.top} enable usr-lib-debug-.build\\x2did.automount"]
+    assert "lower=/run/bidfs.lower/debug" in (scene.top / "etc/systemd/system" / DROP_IN).read_text()
+    hook = (scene.top / "etc/dpkg/dpkg.cfg.d/bidfs-setup").read_text()
+    assert "pre-invoke=systemctl stop 'usr-lib-debug-.build\\x2did.automount" in hook and "post-invoke=" in hook
+    once = tree(scene.top)
+    scene.setup("system")
+    assert tree(scene.top) == once
+    scene.called()
+    done = scene.setup("system", "--undo", "--json").stdout
+    assert '"disabled"' in done, done
+    assert scene.called() == [f"--root={scene.top} disable usr-lib-debug-.build\\x2did.automount"]
+    assert tree(scene.top) == before
+
+
+def case_system_takes_the_servers_of_the_distribution(scene):
+    for text, url in (('ID=debian\n', "https://debuginfod.debian.net"),
+                      ('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n', "https://debuginfod.ubuntu.com"),
+                      ('ID_LIKE="suse opensuse"\nID="opensuse-leap"\n', "https://debuginfod.opensuse.org"),
+                      ('ID=archaic\n', "https://debuginfod.elfutils.org"),
+                      ('ID=', "https://debuginfod.elfutils.org")):
+        (scene.top / "etc/os-release").write_text(text)
+        assert f"servers {url}\n" in scene.setup("system").stdout
+        assert scene.servers() == url
+    scene.setup("system", "--url=http://one/%41", "--url=http://two")
+    assert scene.servers() == "http://one/%%41 http://two"
+    scene.setup("system", DEBUGINFOD_URLS="http://three")
+    assert scene.servers() == "http://three"
+    (scene.top / "etc/debuginfod").mkdir()
+    (scene.top / "etc/debuginfod/own.urls").write_text("http://four\n")
+    assert "servers of /etc/debuginfod\n" in scene.setup("system").stdout
+    assert scene.servers() == ""
+
+
+def case_undo_of_user_leaves_nothing_behind(scene):
+    (scene.home / ".gdbinit").write_text("set history save on")
+    (scene.home / ".config/systemd/user").mkdir(parents=True)
+    before = tree(scene.home)
+    for enabled in ("1", "0"):
+        scene.setup("user", ENABLED=enabled)
+        gdb = (scene.home / ".gdbinit").read_text().splitlines()
+        assert gdb[0] == "set history save on", gdb
+        assert gdb[-1] == "set debug-file-directory /run/user/7/bid/debug:/usr/lib/debug", gdb
+        assert "target.debug-file-search-paths /run/user/7/bid/debug\n" in (scene.home / ".lldbinit").read_text()
+        assert scene.called()[-2:] == ["--user enable bidfs.service", "--user restart bidfs.service"]
+        with open(scene.home / ".gdbinit", "a") as file:
+            file.write("set pagination off\n")
+        scene.setup("user", "--undo")
+        assert ("--user disable bidfs.service" in scene.called()) == (enabled == "1")
+        assert (scene.home / ".gdbinit").read_text() == "set history save on\nset pagination off\n"
+        (scene.home / ".gdbinit").write_text("set history save on")
+        assert tree(scene.home) == before
+
+
+def case_gdb_reads_the_file_that_setup_changes(scene):
+    (scene.home / ".config/gdb").mkdir(parents=True)
+    (scene.home / ".config/gdb/gdbinit").touch()
+    scene.setup("user")
+    assert "bid/debug" in (scene.home / ".config/gdb/gdbinit").read_text() and not (scene.home / ".gdbinit").exists()
+
+
+def case_what_cannot_be_set_up_is_refused(scene):
+    scene.one_error("setup", "nobody", status=USAGE, has="'nobody'")
+    scene.one_error("setup", "user", f"--root={scene.top}", status=USAGE, has="--root")
+    scene.one_error("setup", "system", f"--root={scene.top}", "--undo", status=REFUSED, has="nothing to undo")
+    scene.one_error("setup", "system", f"--root={scene.top}", "--url=http://x/\"", status=TROUBLE, has="quotes")
+    assert "systemctl failed" in scene.setup("system", status=TROUBLE, FAIL="4").stderr
+    scene.setup("system", "--undo")
+    (scene.top / "usr/lib/debug").mkdir()
+    (scene.top / "usr/lib/debug/.build-id").symlink_to("elsewhere")
+    scene.one_error("setup", "system", f"--root={scene.top}", status=TROUBLE, has="cannot mount on")
+
+
+if __name__ == "__main__":
+    cases.main(globals(), Machine, tools=["cc"])
