@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* mount.bidfs: a mount helper, and the file system's daemon. */
+/* mount.bidfs: the mount helper and the daemon of the file system. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static int open_store(const char *path, unsigned flags, struct bid_store **ret_s
 {
 	int r;
 
-	/* what is fetched goes into the store; where nothing can be written, what is there is served all the same */
+	/* a read-only store is served, too */
 	r = bid_store_open(path, flags, ret_store);
 	if (r == -EROFS || r == -EACCES || r == -EPERM || r == -ENOSPC || r == -EDQUOT) {
 		bid_info("%s: nothing will be fetched into the store '%s', which cannot be written", strerror(-r), path);
@@ -34,7 +34,7 @@ static int open_store(const char *path, unsigned flags, struct bid_store **ret_s
 	return r;
 }
 
-/* With allow_other, others must not get through the mount at what they cannot get at below it. */
+/* With allow_other the mount must not let other users read files that they cannot reach below it. */
 static void check_closed(const char *path, struct bid_options *options)
 {
 	char real[PATH_MAX], within[PATH_MAX + 1];
@@ -51,7 +51,7 @@ static void check_closed(const char *path, struct bid_options *options)
 		    path);
 }
 
-/* A store that a mount will make, and that is looked for before it does. */
+/* Check the directory in which a mount would make the store. */
 static int check_parent(const char *path)
 {
 	char parent[PATH_MAX];
@@ -63,7 +63,7 @@ static int check_parent(const char *path)
 	return -errno;
 }
 
-/* A directory that is to be a lower store of what is not there yet. */
+/* Check a lower store for a store that does not exist yet. */
 static int check_lower(const char *path)
 {
 	struct bid_store *store = NULL;
@@ -73,7 +73,7 @@ static int check_lower(const char *path)
 	return r;
 }
 
-/* Does the directory @path look like a lower store? One that is empty may become one. */
+/* Does the directory @path look like a lower store? An empty one may become one. */
 static bool is_tree(const char *path)
 {
 	bid_auto_dir DIR *dir = opendir(path);
@@ -82,7 +82,7 @@ static bool is_tree(const char *path)
 	bool empty = true;
 
 	while (dir && (entry = readdir(dir))) {
-		/* the last is in each cache of libdebuginfod */
+		/* each cache of libdebuginfod has the last one */
 		if (strcmp(entry->d_name, ".build-id") == 0 || bid_id_parse_str(entry->d_name, &id) == 0 ||
 		    strcmp(entry->d_name, "cache_clean_interval_s") == 0)
 			return true;
@@ -91,7 +91,10 @@ static bool is_tree(const char *path)
 	return empty;
 }
 
-/* Is a mount at @path that fetches? There each id has a directory. To look into it would make all that is here wait for servers. */
+/*
+ * Is a mount that fetches at @path? There each id has a directory. As a lower store it would make each cache hit wait for
+ * servers.
+ */
 static bool is_fetching(const char *path)
 {
 	static const char nobodys[] = "62696466732d6665746368657300000000000000";
@@ -100,7 +103,7 @@ static bool is_fetching(const char *path)
 	return snprintf(name, sizeof(name), "%s/buildid/%s", path, nobodys) < (int)sizeof(name) && access(name, F_OK) == 0;
 }
 
-/* Say what the lower store that the user named is taken for. */
+/* Warn if @path is another directory than the user named, or has no store. */
 static void report_lower(const char *name, const char *path)
 {
 	if (strcmp(name, BID_LOWER_DEBUGINFOD) != 0 && strncmp(name, path, strlen(path)) != 0)
@@ -111,7 +114,7 @@ static void report_lower(const char *name, const char *path)
 		bid_warning("no '.build-id' in the lower store '%s': nothing is found there - name a directory that has one", name);
 }
 
-/* @store may be NULL: then they are only tried. */
+/* Add the lower stores to @store, or check them if it is NULL. */
 static int add_lowers(struct bid_store *store, struct bid_options *options)
 {
 	if (store)
@@ -169,7 +172,7 @@ int main(int argc, char **argv)
 	struct bid_options options;
 	int status = BID_EXIT_USAGE;
 
-	/* a caller's pipes and locks must not live as long as the daemon */
+	/* pipes and locks of the caller must not live as long as the daemon */
 	close_range(3, ~0U, 0);
 	if (bid_stdio_occupy() < 0)
 		return BID_EXIT_SYSTEM;

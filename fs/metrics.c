@@ -17,7 +17,7 @@ static void write_metric(FILE *out, const char *name, const char *type, const ch
 	fprintf(out, "bidfs_%s %llu\n", name, (unsigned long long)value);
 }
 
-/* A label's value: backslash, quote and newline are escaped, by the format's rules. */
+/* Write the value of a label, with backslash, quote and newline escaped. */
 static void write_label(FILE *out, const char *value)
 {
 	for (; *value; value++) {
@@ -30,7 +30,7 @@ static void write_label(FILE *out, const char *value)
 	}
 }
 
-/* "bidfs_NAME{source="..."" of @stats, to which more labels, a brace and a value may be added. */
+/* Begin a sample of @stats, "bidfs_NAME{source="..."". More labels, a brace and a value may follow. */
 static void begin_sample(FILE *out, const char *name, const struct bid_source_stats *stats)
 {
 	fprintf(out, "bidfs_%s{source=\"", name);
@@ -65,7 +65,7 @@ static void write_breaker(FILE *out, const struct bid_source_stats *stats)
 	fprintf(out, "} %d\n", stats->health.breaker != BID_BREAKER_CLOSED);
 }
 
-/* Not at all of one that never answered. */
+/* A source without an answer has no latency. */
 static void write_latency(FILE *out, const struct bid_source_stats *stats)
 {
 	if (stats->health.latency_ms == 0)
@@ -74,7 +74,7 @@ static void write_latency(FILE *out, const struct bid_source_stats *stats)
 	fprintf(out, "} %u.%03u\n", stats->health.latency_ms / 1000, stats->health.latency_ms % 1000);
 }
 
-/* All samples of one metric stand together, by the format's rules. */
+/* The format wants all samples of a metric together. */
 static void write_source_metrics(FILE *out, struct bid_broker *broker)
 {
 	static const struct {

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-enum { SHORTEST = 5 }; /* characters; perf writes 5 bytes before the end of its buildid.dir (perf, util/build-id.c) */
+enum { SHORTEST = 5 }; /* perf writes 5 bytes before the end of its buildid.dir (perf, util/build-id.c) */
 
 int bid_mountpoint_default(char ret_path[static PATH_MAX])
 {
@@ -21,7 +21,7 @@ int bid_mountpoint_default(char ret_path[static PATH_MAX])
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 
-	/* fusermount3(1) lets a user mount only where he may write */
+	/* fusermount3(1) needs a directory that the user may write */
 	if (stat(usual, &st) == 0 && S_ISDIR(st.st_mode) && (geteuid() == 0 || access(usual, W_OK) == 0)) {
 		memcpy(ret_path, usual, sizeof(usual));
 		return 0;
@@ -49,7 +49,7 @@ static void unescape(char *text)
 	*out = '\0';
 }
 
-/* Is @path a mount point? If so, of which type. */
+/* Is @path a mount point? @ret_type gets its type. */
 static bool is_mounted(const char *path, char *ret_type, size_t size)
 {
 	bid_auto_file FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -57,10 +57,7 @@ static bool is_mounted(const char *path, char *ret_type, size_t size)
 	size_t room = 0;
 	bool found = false;
 
-	/*
-	 * proc_pid_mountinfo(5): the mount point is the 5th field, the type the one after " - "; the last line for a path is on
-	 * top
-	 */
+	/* proc_pid_mountinfo(5): field 5 is the mount point, the type follows " - "; the last line of a path is the top mount */
 	while (mounts && getline(&line, &room, mounts) > 0) {
 		char mounted[PATH_MAX], *type = strstr(line, " - ");
 
@@ -102,7 +99,7 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 	struct stat st;
 	bool in_place;
 
-	/* of a mount whose daemon died the kernel may still have the attributes, but not this */
+	/* the kernel may have cached the attributes of a dead mount, but not these */
 	if (stat(path, &st) < 0 || (statvfs(path, &statvfs_path) < 0 && errno == ENOTCONN)) {
 		if (errno == ENOTCONN)
 			bid_error("a file system whose daemon died is still mounted on '%s': remove it with 'umount -l %s' or "
@@ -134,7 +131,7 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 			  type, real, real);
 		return -1;
 	}
-	/* over the store itself: perf, which knows no other place, reads and writes through the mount then */
+	/* over the store itself, perf reads and writes through the mount */
 	in_place = strcmp(store, real) == 0;
 	if (!in_place && (is_within(store, real) || is_within(real, store))) {
 		bid_error("store and mount point overlap: '%s' and '%s': name a mount point outside the store, or the store itself",

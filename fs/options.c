@@ -19,12 +19,12 @@
 
 enum {
 	/*
-	 * One answers fastest: a round trip is a change of processes, and a second thread is one more to wake up. The other is for
-	 * when a slow disk holds up the first; none waits for a network. Figures are in docs/PERFORMANCE.md.
+	 * One worker answers fastest, because each request is a change of processes. The second serves while a slow disk blocks the
+	 * first. docs/PERFORMANCE.md has the figures.
 	 */
 	THREADS = 2,
 	THREADS_MAX = 64,
-	BUSY_POLL = 50, /* microseconds; some more than a change from one process to another takes */
+	BUSY_POLL = 50, /* microseconds; longer than a change of processes */
 	BUSY_POLL_MAX = 1000,
 };
 
@@ -68,13 +68,13 @@ static const char usage[] =
 	"\n"
 	"See mount.bidfs(8).\n";
 
-/* Options that mount(8), fstab(5), systemd and FUSE have for every file system, and that ask for what this one does anyway. */
+/* Options of mount(8), fstab(5), systemd and FUSE that change nothing here. */
 static const char accepted[] =
 	" defaults auto noauto nofail user nouser users owner group suid nosuid dev nodev exec async sync _netdev "
 	"atime diratime nodiratime relatime norelatime strictatime lazytime nolazytime mand nomand iversion "
 	"noiversion silent loud nosymfollow comment helper kernel_cache auto_unmount default_permissions ";
 
-/* Options of other FUSE file systems, see mount.fuse3(8), with or without a value, which are ignored with a warning. */
+/* Options of other FUSE file systems (mount.fuse3(8)), with or without a value: ignored with a warning. */
 static const struct {
 	const char *name, *reason;
 } foreign[] = {
@@ -98,10 +98,10 @@ static const struct {
 	{ "clone_fd", "all threads read one device" },
 };
 
-/* Options that the kernel understands. */
+/* Options for the kernel. */
 static const char kernel[] = " noexec noatime dirsync ";
 
-/* Is @name one of @names, a list of words between blanks? */
+/* Is @name one of the words of @names, between blanks? */
 static bool is_word(const char *names, const char *name)
 {
 	size_t len = strcspn(name, " ");
@@ -112,7 +112,7 @@ static bool is_word(const char *names, const char *name)
 	return false;
 }
 
-/* The index of @value in the NULL-terminated list @words; -EINVAL after an error message. */
+/* Find @value in the NULL-terminated list @words. Returns its index, or -EINVAL after an error message. */
 static int find_word(const char *option, const char *value, const char *const *words)
 {
 	for (int i = 0; words[i]; i++)
@@ -122,13 +122,13 @@ static int find_word(const char *option, const char *value, const char *const *w
 	return -EINVAL;
 }
 
-/* Is @value, up to @end, a number from @min of units of 1 << @shift, which make @max at most? */
+/* Parse @value, up to @end, as a number of units of 1 << @shift: @min units at least, @max in all at most. */
 static bool parse_number(const char *value, unsigned shift, uint64_t min, uint64_t max, const char *end, uint64_t *ret_number)
 {
 	unsigned long long n;
 	char *stop;
 
-	/* strtoull(3) takes blanks and signs, too */
+	/* strtoull(3) accepts blanks and signs */
 	errno = 0;
 	n = strtoull(value, &stop, 10);
 	if (*value < '0' || *value > '9' || stop != end || errno || n < min || n > max >> shift)
@@ -137,7 +137,7 @@ static bool parse_number(const char *value, unsigned shift, uint64_t min, uint64
 	return true;
 }
 
-/* A number of bytes, with a suffix K, M, G or T or without. -EINVAL after an error message. */
+/* Parse a number of bytes with an optional suffix K, M, G or T. -EINVAL after an error message. */
 static int set_bytes(const char *option, const char *value, uint64_t *ret_bytes)
 {
 	static const char units[] = "KMGT";
@@ -198,12 +198,12 @@ static const char *const errors[] = { "enoent", "strict", NULL };
 static const char *const autos[] = { "auto", "on", "off", NULL };
 static const char *const levels[] = { "error", "warning", "info", "debug", NULL };
 
-/* Options that have a value, but for url and lower. @offset is that of an unsigned, or of a uint64_t for bytes. */
+/* Options with a value, without url, lower and links. @offset is of an unsigned, or of a uint64_t for bytes. */
 static const struct value_option {
 	const char *name;
 	size_t offset;
 	const char *const *words; /* NULL for a number */
-	unsigned max, min; /* of a number; 0 for a number of bytes */
+	unsigned max, min; /* range of a number; 0 for a number of bytes */
 	unsigned unit;
 } value_options[] = {
 	{ "wait", offsetof(struct bid_options, wait_ms), .max = 86400, .unit = 1000 },
@@ -227,7 +227,7 @@ static const struct value_option *find_value_option(const char *name)
 	return NULL;
 }
 
-/* Set an option of ours that has a value. -ENOENT if there is none of that name, -EINVAL after an error message. */
+/* Set an option with a value. -ENOENT for an unknown name, -EINVAL after an error message. */
 static int set_value(struct bid_options *options, const char *name, const char *value)
 {
 	const struct value_option *option = find_value_option(name);
@@ -272,7 +272,7 @@ static int set_flag(struct bid_options *options, const char *name)
 		{ "foreground", offsetof(struct bid_options, foreground) },
 	};
 
-	/* the last one counts, as with mount(8) */
+	/* the last one wins, as with mount(8) */
 	if (strcmp(name, "ro") == 0 || strcmp(name, "rw") == 0) {
 		options->read_only = name[1] == 'o';
 		return 0;
@@ -286,7 +286,7 @@ static int set_flag(struct bid_options *options, const char *name)
 	return is_word(kernel, name) ? add_kernel(options, name) : -ENOENT;
 }
 
-/* Does @name, whose value is @value or NULL, change nothing here? */
+/* Is @name an option that changes nothing here? @value may be NULL. */
 static bool is_ignored(const char *name, const char *value)
 {
 	if (strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
@@ -295,7 +295,7 @@ static bool is_ignored(const char *name, const char *value)
 		return true;
 	if (value && strcmp(name, "subtype") == 0 && strcmp(value, "bidfs") == 0)
 		return true;
-	/* root is the owner of its mounts, and let in */
+	/* root has access to its own mounts */
 	if (strcmp(name, "allow_root") == 0 && geteuid() == 0)
 		return true;
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
@@ -307,7 +307,7 @@ static bool is_ignored(const char *name, const char *value)
 	return false;
 }
 
-/* Tell why there is no option @name, with a value if @has_value. */
+/* Report why @name is no option. @has_value: the user gave one. */
 static void refuse_option(const char *name, bool has_value)
 {
 	if (strcmp(name, "remount") == 0)
@@ -319,7 +319,7 @@ static void refuse_option(const char *name, bool has_value)
 		bid_error("unknown option '%s': see 'mount.bidfs --help'", name);
 }
 
-/* Set the option @option, "NAME" or "NAME=VALUE", which is modified. A negative errno after an error message. */
+/* Set @option, "NAME" or "NAME=VALUE", and modify it. A negative errno after an error message. */
 static int set_option(struct bid_options *options, char *option, bool sloppy)
 {
 	char *value = strchr(option, '=');
@@ -338,7 +338,7 @@ static int set_option(struct bid_options *options, char *option, bool sloppy)
 	return -EINVAL;
 }
 
-/* What follows -o. A backslash keeps a comma from ending an option. */
+/* Set the options of one -o. "\\," is a comma in a value. */
 static int set_options(struct bid_options *options, const char *list, bool sloppy)
 {
 	bid_auto_free char *copy = malloc(strlen(list) + 1);
@@ -360,7 +360,7 @@ static int set_options(struct bid_options *options, const char *list, bool slopp
 	return r;
 }
 
-/* What a cache of the user's has need not be fetched. Not if others are let in: it is his, and its files may be for him alone. */
+/* Use the user's libdebuginfod cache as a lower store, except with allow_other: its files may be for the user alone. */
 static int imply_cache(struct bid_options *options)
 {
 	size_t n = 0;
@@ -388,7 +388,7 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 		bid_error("too many arguments: '%s': see 'mount.bidfs --help'", arguments[2]);
 		return -1;
 	}
-	/* "none" is what people write into fstab(5) for a file system without a device */
+	/* fstab(5) has "none" for a file system without a device */
 	if (n >= 1 && strcmp(arguments[0], "none") != 0) {
 		if (copy_path(options->store, arguments[0]) < 0)
 			return -1;
@@ -399,7 +399,7 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 		if (r == -ENOENT)
 			bid_error("no store named, and no home directory to look for '.debug' in: name a store");
 		if (r < 0)
-			return -1; /* what is wrong with perf's configuration was logged */
+			return -1; /* the cause was logged */
 	}
 	if (n == 2)
 		return copy_path(options->mountpoint, arguments[1]);
@@ -410,13 +410,13 @@ static int set_places(struct bid_options *options, char **arguments, int n)
 	return 0;
 }
 
-/* What getopt_long(3) did not like, for which it returned @c; @word is the one that it has just left behind. */
+/* Report a word that getopt_long(3) refused with @c. @word is the word before optind. */
 static void refuse_word(int c, const char *word)
 {
 	if (c == ':')
 		bid_error("needs an argument: '%s': see 'mount.bidfs --help'", word);
 	else if (optopt && word[1] != '-')
-		/* the word may have more letters, and not have been left */
+		/* optind may still be at the word */
 		bid_error("no such option: '-%c': see 'mount.bidfs --help'", optopt);
 	else
 		bid_error("no such option: '%s': see 'mount.bidfs --help'", word);
@@ -447,7 +447,7 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 		.log_level = BID_LOG_WARNING,
 	};
 	opterr = 0;
-	/* -s may come after the -o that it excuses */
+	/* -s may follow the -o that needs it */
 	while ((c = getopt_long(argc, argv, letters, table, NULL)) != -1)
 		sloppy = sloppy || c == 's';
 	optind = 0;

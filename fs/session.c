@@ -28,14 +28,14 @@
 
 struct session {
 	struct bid_fs fs;
-	struct bid_servers *servers; /* owned; started after daemonising; NULL if there are none */
+	struct bid_servers *servers; /* owned; started after the fork; NULL without servers */
 	struct bid_unmount_helper *helper; /* owned; NULL if the daemon itself unmounts */
 };
 
-/* Files that nobody has open and that are kept so, at most; a fourth of what the process may have leaves enough for all else. */
+/* Limits of the cached descriptors: a number, and a share of the process limit. */
 enum { FDS_MAX = 8192, FDS_SHARE = 4 };
 
-/* The options of the mount itself. What is served is other people's files: never setuid, never a device. */
+/* Options of the mount itself. nosuid and nodev: the files belong to other people. */
 static int add_arguments(struct fuse_args *args, const struct bid_options *options, const char *store, bool writable)
 {
 	char *list = NULL, *fsname;
@@ -62,7 +62,7 @@ static int add_arguments(struct fuse_args *args, const struct bid_options *optio
 	return r == 0 ? 0 : -ENOMEM;
 }
 
-/* Have as many descriptors as may be had. Returns how many of them may be kept. */
+/* Raise the limit of descriptors. Returns the size of the descriptor cache. */
 static unsigned raise_limit(void)
 {
 	struct rlimit limit;
@@ -79,7 +79,7 @@ static unsigned raise_limit(void)
 	return limit.rlim_cur / FDS_SHARE < FDS_MAX ? (unsigned)(limit.rlim_cur / FDS_SHARE) : FDS_MAX;
 }
 
-/* May the inode be read without a handle that tells of it? */
+/* May a reader read the inode without an open handle? */
 static bool may_be_read(void *user, uint64_t number)
 {
 	const struct bid_fs *fs = user;
@@ -96,17 +96,17 @@ static int drop_descriptors(void *user, const struct stat *st)
 	return bid_fd_cache_drop(fs->fd_cache, st, may_be_read, fs);
 }
 
-/* Evict what was fetched when it is too much: from a thread of its own, which without a limit lets others evict. */
+/* Start the gc thread of the store. */
 static int keep_limits(struct bid_fs *fs)
 {
 	struct bid_limits limits = { .cache_size = fs->options->cache_size, .min_free = fs->options->min_free };
 
 	bid_store_on_let_go(fs->store, drop_descriptors, fs);
-	/* a store that cannot be written does not grow */
+	/* a read-only store does not grow */
 	return bid_store_writable(fs->store) ? bid_store_keep_limits(fs->store, &limits) : 0;
 }
 
-/* Give up what is not needed, but for one process that can still unmount. Before any thread is started. */
+/* Start the unmount helper and confine the daemon. Before any thread starts. */
 static int enter_sandbox(struct session *session)
 {
 	struct bid_fs *fs = &session->fs;
@@ -118,7 +118,7 @@ static int enter_sandbox(struct session *session)
 	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
 }
 
-/* Until the session is over. Returns 0 when it was unmounted, more after a signal, or a negative errno. */
+/* Answer requests until the session is over. Returns 0 after an unmount, 1 after a signal, or a negative errno. */
 static int run_loop(struct bid_fs *fs)
 {
 	int r;
@@ -130,7 +130,7 @@ static int run_loop(struct bid_fs *fs)
 	return r;
 }
 
-/* What needs threads or knows the final process: everything after the fork. */
+/* Start all threads, serve, and end them: all work after the fork. */
 static int serve_mount(struct session *session, int ready)
 {
 	struct bid_fs *fs = &session->fs;
@@ -169,22 +169,22 @@ static int serve_mount(struct session *session, int ready)
 		bid_close(manager);
 	}
 	bid_dirlists_end(&fs->listings);
-	/* answers what still waits, so before the session goes */
+	/* answers pending requests, which need the session */
 	bid_broker_free(fs->broker);
 	bid_store_on_let_go(fs->store, NULL, NULL);
 	bid_publish_end(fs, serving && r == 0);
-	/* a signal that ended the loop is the usual way to unmount */
+	/* a signal is the usual way to unmount */
 	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;
 }
 
-/* Wait until the mount at @path answers, which @ready tells to be near. */
+/* Wait until the mount at @path answers. @ready is the pipe by which the daemon announces that. */
 static int wait_for_mount(int ready, const char *path)
 {
 	struct stat st;
 	char byte;
 
 	if (read(ready, &byte, 1) != 1)
-		return BID_EXIT_MOUNT; /* the daemon said why */
+		return BID_EXIT_MOUNT; /* the daemon logged the cause */
 	if (stat(path, &st) < 0) {
 		bid_error("%s: the mount on '%s' does not answer", strerror(errno), path);
 		return BID_EXIT_MOUNT;
@@ -207,7 +207,7 @@ static void daemonize(void)
 		bid_debug("%s: cannot leave the working directory", strerror(errno));
 }
 
-/* Serve from a child; returns in both processes. */
+/* Serve from a child. Returns in both processes. */
 static int serve_in_background(struct session *session)
 {
 	struct bid_fs *fs = &session->fs;
@@ -230,14 +230,14 @@ static int serve_in_background(struct session *session)
 		return serve_mount(session, ready[1]);
 	}
 	close(ready[1]);
-	/* or the mount would outlive its daemon as long as this process */
+	/* the mount must not outlive its daemon while this process lives */
 	close(fuse_session_fd(fs->session));
 	status = wait_for_mount(ready[0], fs->options->mountpoint);
 	close(ready[0]);
 	_exit(status);
 }
 
-/* In the foreground nobody waits, so a helper tells when the mount answers: a grandchild, for nobody to reap. */
+/* Serve from this process. A grandchild, which nobody reaps, prints the mount point when the mount answers. */
 static int serve_in_foreground(struct session *session)
 {
 	struct bid_fs *fs = &session->fs;
@@ -269,7 +269,7 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 	int status = BID_EXIT_MOUNT;
 
 	fs->tree.tmpfiles = fs->tmpfiles;
-	/* what can be known now is told now: the daemon has no terminal */
+	/* the daemon has no terminal for this message */
 	if (obstacle) {
 		bid_error("%s: not mounted, because of 'passthrough=on'", obstacle);
 		return status;

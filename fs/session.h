@@ -15,8 +15,8 @@ enum {
 };
 
 /*
- * Mount @store as @options say, print the mount point when it answers, and serve it: from the background, unless
- * options->foreground, in which case this returns after unmounting. Returns an exit status; errors were printed.
+ * Mount @store according to @options, print the mount point when the mount answers, and serve the mount, in the background or,
+ * with options->foreground, until it is unmounted. Returns an exit status; logs errors.
  */
 int bid_session_run(struct bid_store *store, const struct bid_options *options);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the mount says of itself: .bidfs/status, JSON. The shape is documented in docs/FORMAT.md. */
+/* .bidfs/status: JSON, as in docs/FORMAT.md. */
 #include <jansson.h>
 #include <string.h>
 #include <time.h>
@@ -20,7 +20,6 @@ static json_t *counters_json(const struct bid_broker_stats *stats, uint64_t over
 			 "remembered_absent", (json_int_t)stats->negative_entries, "over_budget", (json_int_t)over_budget);
 }
 
-/* How the source says it fares. */
 static void add_health(json_t *json, const struct bid_source_health *health)
 {
 	json_object_set_new(json, "breaker", json_string(bid_breaker_state_name(health->breaker)));
@@ -34,7 +33,7 @@ static void add_health(json_t *json, const struct bid_source_health *health)
 		json_object_set_new(json, "trouble", bid_json_text(health->trouble));
 }
 
-/* What it was seen to be able to. */
+/* Add the protocol features of the source. */
 static void add_abilities(json_t *json, const struct bid_source_health *health)
 {
 	json_t *lacks = json_array();
@@ -106,7 +105,7 @@ static int add_failure(void *user, const struct bid_failure *failure)
 	return 0;
 }
 
-/* Why the mode is not a better one, or why there is nothing of it for some files; "" if neither. */
+/* The reason against a better mode, or the number of files that the kernel refused; "" without either. */
 static json_t *mode_reason_json(const struct bid_fs *fs)
 {
 	int error;

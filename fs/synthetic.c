@@ -32,7 +32,7 @@ static const char readme[] =
 	"\n"
 	"If a file does not appear, 'bidctl get -v ID debuginfo' says what each server answered. See mount.bidfs(8).\n";
 
-/* A text that stays; the attachment of an inode. */
+/* The text of one snapshot: an attachment of its inode. */
 struct snapshot {
 	size_t size;
 	struct timespec time;
@@ -54,8 +54,8 @@ void bid_synthetic_new_snapshot(struct bid_fs *fs, struct bid_node *node)
 }
 
 /*
- * Make @text, of @size bytes, a multiple of the block by white space, which JSON does not mind. By tabs, because a terminal stays
- * on the line for them: newlines, or blanks, would push the text out of sight.
+ * Pad @text, of @size bytes, to a multiple of the block. JSON ignores white space. A terminal shows a newline and tabs as one
+ * empty line.
  */
 static int pad_text(char **text, size_t *size)
 {
@@ -86,7 +86,7 @@ int bid_synthetic_fill_snapshot(struct bid_fs *fs, const struct bid_inode *inode
 	if (!text)
 		return -ENOMEM;
 	size = strlen(text);
-	/* the other is for who asks over HTTP, and has lines */
+	/* a scraper of metrics reads lines */
 	r = inode->node.type == BID_NODE_STATUS ? pad_text(&text, &size) : 0;
 	if (r < 0)
 		return r;
@@ -100,7 +100,7 @@ int bid_synthetic_fill_snapshot(struct bid_fs *fs, const struct bid_inode *inode
 	r = bid_inodes_attach(fs->inodes, inode->number, snapshot);
 	if (r == 0)
 		bid_steal(snapshot);
-	return r == -EEXIST ? 0 : r; /* it came back by its file handle */
+	return r == -EEXIST ? 0 : r; /* NFS: the inode was found by its number */
 }
 
 void bid_synthetic_detach(void *attachment)
@@ -108,7 +108,7 @@ void bid_synthetic_detach(void *attachment)
 	free(attachment);
 }
 
-/* Set once, before the kernel knows the inode, and freed when it does not any more. */
+/* Set before the kernel knows the inode, freed when the kernel forgets the inode. */
 static const struct snapshot *snapshot_of(const struct bid_fs *fs, const struct bid_inode *inode)
 {
 	return inode->node.snapshot ? bid_inodes_attached(fs->inodes, inode->number) : NULL;
@@ -168,7 +168,7 @@ int bid_synthetic_make(struct bid_fs *fs, const struct bid_inode *inode, char **
 	return 0;
 }
 
-/* They say no less than the table that they are made of, and are read by no more. */
+/* The modules of a kernel come from its symbol table, and have the readers of the table. */
 static void stat_modules(const struct bid_fs *fs, const struct bid_id *id, struct stat *st)
 {
 	bid_auto_free char *text = NULL;
@@ -191,7 +191,7 @@ static void stat_info(const struct bid_fs *fs, const struct bid_id *id, struct s
 	size_t size;
 
 	st->st_mode = S_IFREG | 0444;
-	/* the owner of the files, whoever mounted */
+	/* the owner of the files, not of the mount */
 	if (bid_store_stat(fs->store, ".", &store) == 0) {
 		st->st_uid = store.st_uid;
 		st->st_gid = store.st_gid;

@@ -25,17 +25,17 @@
 #define STATX_MNT_ID_UNIQUE 0x4000U /* Linux 6.8 */
 #endif
 
-static const char ends[] = "ends\n"; /* what the daemon says when it does */
+static const char ends[] = "ends\n"; /* line of the daemon before an orderly end */
 
 struct bid_unmount_helper {
 	struct fuse_session *session; /* borrowed, until the end */
 	const char *path; /* borrowed */
-	uint64_t mount; /* its number; 0 if the kernel has none */
-	int life; /* what is open for as long as the daemon lives */
+	uint64_t mount; /* unique mount id; 0 on older kernels */
+	int life; /* write end of a pipe; open as long as the daemon lives */
 	pid_t pid;
 };
 
-/* The number of the mount that @path is on, in the directory @fd; 0 if it cannot be told. Asks no file system. */
+/* The unique id of the mount of @path, relative to @fd; 0 on older kernels. Sends no request to a file system. */
 static uint64_t number_of(int fd, const char *path)
 {
 	struct statx st;
@@ -46,7 +46,7 @@ static uint64_t number_of(int fd, const char *path)
 	return st.stx_mnt_id;
 }
 
-/* The mount that was looked at is the one that is unmounted: another mount may come to that place at any time. */
+/* The descriptor keeps the mount, whatever is mounted at the path meanwhile. */
 static void unmount_by_root(const struct bid_unmount_helper *helper)
 {
 	char path[BID_FD_PATH_MAX];
@@ -59,8 +59,8 @@ static void unmount_by_root(const struct bid_unmount_helper *helper)
 }
 
 /*
- * Others only have fusermount3(1), which takes a path. Between the look and the call somebody would have to remove the dead mount
- * by force and to make one of his own.
+ * A user has only fusermount3(1), which takes a path. A race needs somebody to remove the dead mount by force, and to mount
+ * there.
  */
 static void unmount_by_name(const struct bid_unmount_helper *helper)
 {
@@ -72,12 +72,12 @@ static void clear_signals(void)
 {
 	static const int ignored[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE };
 
-	/* what ends the daemon may be sent to all of its group, and there is work to do then */
+	/* a signal for the daemon may reach its whole process group */
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		signal(ignored[i], SIG_IGN);
 }
 
-/* The process itself, to its end. By @life come the daemon's messages, and that it ends; it is closed when it did. */
+/* The main function of the process. @life brings the messages of the daemon, and ends with the daemon. */
 _Noreturn static void wait_and_unmount(const struct bid_unmount_helper *helper, int life)
 {
 	pid_t daemon = getppid();
@@ -86,7 +86,7 @@ _Noreturn static void wait_and_unmount(const struct bid_unmount_helper *helper, 
 	size_t size = 0;
 
 	clear_signals();
-	/* what is open here would stay so without the daemon: its mount, its store, its caller's pipe */
+	/* an open descriptor here would outlive the daemon: of its mount, its store, its caller's pipe */
 	if (dup2(life, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || chdir("/") < 0)
 		bid_debug("%s: what unmounts holds on to what it need not", strerror(errno));
 	close_range(STDERR_FILENO + 1, ~0U, 0);
@@ -114,7 +114,7 @@ int bid_unmount_helper_new(struct fuse_session *session, const char *path, struc
 	helper->mount = number_of(AT_FDCWD, path);
 	if (pipe2(life, O_CLOEXEC) < 0)
 		return -errno;
-	/* from its first moment it has a name of its own: who kills the daemon by name must not mean it, too */
+	/* a kill by the name of the daemon must never hit the helper */
 	prctl(PR_GET_NAME, name);
 	prctl(PR_SET_NAME, "bidfs-unmount");
 	helper->pid = fork();
@@ -132,7 +132,7 @@ int bid_unmount_helper_new(struct fuse_session *session, const char *path, struc
 	return 0;
 }
 
-/* Is the mount still there? Once it is not, the kernel says so at the session's descriptor. */
+/* Is the mount still there? The device has POLLERR afterwards. */
 static bool is_mounted(struct fuse_session *session)
 {
 	struct pollfd device = { .fd = fuse_session_fd(session) };
@@ -144,7 +144,7 @@ void bid_unmount_helper_end(struct bid_unmount_helper *helper)
 {
 	bool mounted = is_mounted(helper->session);
 
-	/* as the device is closed, whoever waits for an answer goes on, and so does umount2(2), which may wait for one, too */
+	/* closing the device ends all pending requests, for which umount2(2) may wait */
 	fuse_session_destroy(helper->session);
 	if (mounted && write(helper->life, ends, strlen(ends)) < 0)
 		bid_warning("%s: '%s' stays mounted", strerror(errno), helper->path);

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* of Linux 6.9; older headers do not have it, and a newer libfuse may be there all the same */
+/* Linux 6.9; the headers may be older than libfuse */
 #ifndef FUSE_DEV_IOC_BACKING_OPEN
 struct fuse_backing_map {
 	int32_t fd;
@@ -22,27 +22,27 @@ struct fuse_backing_map {
 #define FUSE_DEV_IOC_BACKING_CLOSE _IOW(FUSE_DEV_IOC_MAGIC, 2, uint32_t)
 #endif
 
-enum { IDLE_S = 60 }; /* what had no handle for so long is kept for nobody */
+enum { IDLE_S = 60 }; /* seconds without a handle until an id is dropped */
 
-/* An inode's attachment; protected by the lock of its owner. It outlives its inode as long as there are handles. */
+/* Attachment of an inode, guarded by the lock of @owner. It lives until the inode and the last handle are gone. */
 struct bid_backing {
 	struct bid_backings *owner; /* borrowed */
-	int id; /* the kernel's, which stands for a file; 0 is none */
-	struct stat st; /* of the file that is or was open, at first; what was made in memory has no name */
-	unsigned by_kernel; /* handles that the kernel reads */
-	unsigned by_daemon; /* handles that we read */
-	bool detached; /* its inode is gone */
-	int64_t kept_s; /* bid_clock_s(), since when it has no handle */
-	struct bid_backing *older, *newer; /* by last use, while it has an id and no handle: kept for the next open */
+	int id; /* backing id of the kernel; 0 for none */
+	struct stat st; /* attributes at the first open; st_nlink 0 for a file in memory */
+	unsigned by_kernel; /* handles read by the kernel */
+	unsigned by_daemon; /* handles read by the daemon */
+	bool detached; /* the inode is gone */
+	int64_t kept_s; /* bid_clock_s() of the last RELEASE */
+	struct bid_backing *older, *newer; /* in the list of ids without a handle */
 };
 
 struct bid_backings {
-	int device; /* of the session; borrowed, -1 before the first open and after the session */
-	pthread_mutex_t lock; /* protects all below and every inode's attachment; held while an id is registered */
-	unsigned max_kept, n_kept; /* ids without an open handle */
-	struct bid_backing ends; /* of the list of kept ids: .newer is the oldest, .older the newest */
-	uint64_t refused; /* files that the kernel did not take */
-	int error; /* what it said of the last; 0 if there is none */
+	int device; /* /dev/fuse of the session; borrowed; -1 before the first open and after the session */
+	pthread_mutex_t lock; /* guards all below and the attachment of each inode; held during a registration */
+	unsigned max_kept, n_kept; /* ids without a handle */
+	struct bid_backing ends; /* ends of the list by last use: .newer is the oldest, .older the newest */
+	uint64_t refused; /* opens that the kernel refused */
+	int error; /* last negative errno of the kernel; 0 for none */
 };
 
 #if FUSE_USE_VERSION >= FUSE_MAKE_VERSION(3, 17)
@@ -56,7 +56,7 @@ bool bid_backing_negotiate(struct fuse_conn_info *conn, bool stacked)
 	if (!(conn->capable & FUSE_CAP_PASSTHROUGH))
 		return false;
 	fuse_set_feature_flag(conn, FUSE_CAP_PASSTHROUGH);
-	/* one more is what the kernel takes at most; and then no other file system can be stacked on the mount */
+	/* a mount with a depth of 2, the most of the kernel, cannot be stacked again */
 	conn->max_backing_stack_depth = stacked;
 	return true;
 }
@@ -108,7 +108,7 @@ void bid_backings_free(struct bid_backings *backings)
 	free(backings);
 }
 
-/* Not fuse_passthrough_close(): there may be no request any more. */
+/* fuse_passthrough_close() needs a request. */
 static void close_id(struct bid_backing *backing)
 {
 	uint32_t id = (uint32_t)backing->id;
@@ -142,7 +142,7 @@ static void keep_id(struct bid_backing *backing)
 	backing->kept_s = bid_clock_s();
 }
 
-/* What is made in memory is another file for each who asks, of the same size and time if it is of the same content. */
+/* Files in memory are made again and again: equal if size and time are equal. */
 static bool is_of(const struct bid_backing *backing, const struct stat *st)
 {
 	const struct stat *own = &backing->st;
@@ -172,8 +172,8 @@ void bid_backings_drop(struct bid_backings *backings, const struct stat *st)
 }
 
 /*
- * Have the kernel read @fd: returns its id, or a negative errno, which is told once. Not fuse_passthrough_open(), which prints each
- * of them and does not return why.
+ * Register @fd. Returns the id or a negative errno; logs the first of each errno. fuse_passthrough_open() prints each one and
+ * does not return it.
  */
 static int register_file(struct bid_backings *backings, int fd)
 {
@@ -189,7 +189,7 @@ static int register_file(struct bid_backings *backings, int fd)
 	return error;
 }
 
-/* Give @backing, which has no handle that the kernel reads, an id for @fd. */
+/* Give @backing, without a handle of the kernel, an id for @fd. */
 static int ensure_id(struct bid_backing *backing, int fd, const struct stat *st)
 {
 	int id;
@@ -225,10 +225,7 @@ static int open_locked(fuse_req_t req, fuse_ino_t number, int fd, const struct s
 		backing->owner = fs->backings;
 		fs->backings->device = fuse_session_fd(fs->session);
 	}
-	/*
-	 * Handles of one inode share one file, or its pages: another one has to wait until the last of them is closed. Without any,
-	 * the inode is of whatever file is there now.
-	 */
+	/* handles share a file or its pages until the last one is closed; without a handle the inode takes any file */
 	if (backing->by_kernel + backing->by_daemon > 0 && !is_of(backing, st))
 		return -ESTALE;
 	if (backing->by_kernel == 0 && (fs->mode != BID_MODE_PASSTHROUGH || ensure_id(backing, fd, st) < 0)) {
@@ -249,7 +246,7 @@ int bid_backing_open(fuse_req_t req, fuse_ino_t number, int fd, const struct sta
 	struct bid_fs *fs = bid_fs_of(req);
 	int r;
 
-	/* held across the registration: a second open of the inode must wait for the id of the first */
+	/* a second open of the inode waits for the id of the first */
 	pthread_mutex_lock(&fs->backings->lock);
 	r = open_locked(req, number, fd, st, fi, ret_backing);
 	pthread_mutex_unlock(&fs->backings->lock);
@@ -310,10 +307,7 @@ void bid_backing_detach(void *attachment)
 	bool held;
 
 	pthread_mutex_lock(&backings->lock);
-	/*
-	 * The kernel releases a handle before it forgets the inode, but another worker may be at that still, and by then the inode
-	 * may be known again, with handles of its own. After the session nobody releases anything.
-	 */
+	/* a worker may still be busy with RELEASE, and the inode number may be in use again; after the session no RELEASE comes */
 	held = backings->device >= 0 && backing->by_kernel + backing->by_daemon > 0;
 	backing->detached = true;
 	if (!held && backing->id) {

@@ -10,13 +10,13 @@
 struct bid_backing;
 struct bid_tmpfile;
 
-/* One open file. */
+/* One open file: the fh of the kernel. */
 struct bid_file_handle {
-	struct bid_backing *backing; /* as part of which it counts as open; NULL if as none */
-	bool by_kernel; /* read by the kernel: passthrough */
-	struct bid_tmpfile *tmpfile; /* the temporary file that it is of; a use of it; NULL if of none */
-	int fd; /* else read from here, or -1; owned */
-	char *text; /* or from here, as it was when the file was opened; owned */
+	struct bid_backing *backing; /* backing of the inode; counts this handle; NULL for a text */
+	bool by_kernel; /* passthrough */
+	struct bid_tmpfile *tmpfile; /* a reference; NULL for files of the store */
+	int fd; /* source of reads, or -1; owned */
+	char *text; /* source of reads without a descriptor; owned */
 	size_t size;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the kernel and the mount agree on at first: how data gets to readers, and what the kernel caches. */
+/* FUSE_INIT: how readers get data, and what the kernel caches. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -40,7 +40,7 @@ static void refuse_capability(struct fuse_conn_info *conn, unsigned capability)
 #endif
 }
 
-/* CAP_SYS_ADMIN of the machine, not of a user namespace. */
+/* CAP_SYS_ADMIN in the initial user namespace. */
 static bool is_admin(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -92,7 +92,7 @@ const char *bid_mode_obstacle(void)
 	return is_admin() ? NULL : "passthrough needs CAP_SYS_ADMIN";
 }
 
-/* Why passthrough cannot be had; NULL if it can, and then it was asked for. */
+/* Request passthrough. Returns the obstacle, or NULL. */
 static const char *try_passthrough(struct bid_fs *fs, struct fuse_conn_info *conn)
 {
 	const char *obstacle = bid_mode_obstacle();
@@ -113,25 +113,25 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 
 	want_capability(conn, FUSE_CAP_PARALLEL_DIROPS);
 	want_capability(conn, FUSE_CAP_AUTO_INVAL_DATA);
-	want_capability(conn, FUSE_CAP_CACHE_SYMLINKS); /* the text of an inode never changes: see bid_entry_make() */
-	/* OPEN does not truncate; and in no_open mode nobody would hear of it */
+	want_capability(conn, FUSE_CAP_CACHE_SYMLINKS); /* another text is another inode: bid_entry_make() */
+	/* OPEN does not truncate files */
 	refuse_capability(conn, FUSE_CAP_ATOMIC_O_TRUNC);
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2 /* libfuse 3.17 */
-	/* no file here has rights that a write would have to take from it, and the kernel would ask for them before each */
+	/* files here have no privileges for a write to drop; the kernel would send GETXATTR before each write */
 	want_capability(conn, FUSE_CAP_HANDLE_KILLPRIV_V2);
 #endif
-	/* a pipe in between costs more than it saves */
+	/* a pipe costs more than it saves */
 	refuse_capability(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* the environment can ask for it, and loop.c reads the device */
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* libfuse has it on by the environment, and loop.c reads the device */
 	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
 #endif
-	want_capability(conn, FUSE_CAP_EXPORT_SUPPORT); /* for NFS: "." and ".." are looked up, see ops_lookup.c */
+	want_capability(conn, FUSE_CAP_EXPORT_SUPPORT); /* NFS: LOOKUP of "." and "..", see ops_lookup.c */
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
 	} else if (fs->writable) {
 		fs->mode = BID_MODE_SERVER;
 	} else {
-		/* since Linux 5.1, and the store's openat2(2) needs 5.6 */
+		/* Linux 5.1; openat2(2) needs 5.6 */
 		want_capability(conn, FUSE_CAP_NO_OPEN_SUPPORT);
 		fs->mode = BID_MODE_NO_OPEN;
 	}
@@ -152,7 +152,7 @@ static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
 	return read(fd, buffer, size);
 }
 
-/* The first answer of a session is the one to FUSE_INIT: the kernel sends nothing else before it. */
+/* The first answer of a session is to FUSE_INIT. */
 static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
 	static atomic_flag replied = ATOMIC_FLAG_INIT;

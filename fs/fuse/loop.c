@@ -24,17 +24,17 @@
 
 struct loop {
 	struct fuse_session *session; /* borrowed */
-	int epoll; /* tells one thread of each request, and all of the end; owned */
-	int end; /* an eventfd that can be read once the session is over; owned */
-	unsigned busy_poll_us; /* how long to look, 0 if nobody does */
-	atomic_bool polling; /* a thread does */
-	int64_t no_poll_until; /* on the clock of bid_clock_ns(): nobody looks before; of the thread that is polling */
-	atomic_int error; /* what a thread ended for: 0 or a negative errno */
+	int epoll; /* wakes one worker for a request, all at the end; owned */
+	int end; /* eventfd, readable at the end of the session; owned */
+	unsigned busy_poll_us; /* 0 for none */
+	atomic_bool polling; /* one worker polls */
+	int64_t no_poll_until; /* bid_clock_ns(); owned by the polling worker */
+	atomic_int error; /* result of a worker: 0 or a negative errno */
 };
 
 /*
- * Whether the next request wakes one of those who sleep, which is off again once it has. If there is one already, that counts. The
- * end of the connection always wakes.
+ * Let the next request wake one sleeping worker. EPOLLONESHOT disarms itself. A request in the queue counts, and the end of the
+ * connection always wakes.
  */
 static void arm_epoll(const struct loop *loop, bool on)
 {
@@ -44,14 +44,11 @@ static void arm_epoll(const struct loop *loop, bool on)
 		bid_debug("%s: no thread will be woken for a request", strerror(errno));
 }
 
-/* So long nobody looks, where others want the processor, and keep it for longer than who asks does between two requests. */
+/* A polling worker that lost the processor for longer than a SLICE does not poll for a PAUSE: waking is faster then. */
 #define PAUSE_NS INT64_C(100000000)
 #define SLICE_NS INT64_C(1000000)
 
-/*
- * Receive without sleeping, but for a while. Nobody else need be woken for what comes meanwhile. Where others keep the processor
- * that is left to them, polling is waiting for them, and to be woken is faster.
- */
+/* Receive a request by polling, with the epoll disarmed. -EAGAIN after busy_poll_us. */
 static int poll_device(struct loop *loop, struct fuse_buf *buffer)
 {
 	int64_t now = bid_clock_ns(), end = now + loop->busy_poll_us * INT64_C(1000), last;
@@ -62,7 +59,7 @@ static int poll_device(struct loop *loop, struct fuse_buf *buffer)
 	arm_epoll(loop, false);
 	do {
 		last = now;
-		/* whoever is to ask may wait for this processor */
+		/* the next client may wait for this processor */
 		sched_yield();
 		n = fuse_session_receive_buf(loop->session, buffer);
 		now = bid_clock_ns();
@@ -74,20 +71,19 @@ static int poll_device(struct loop *loop, struct fuse_buf *buffer)
 }
 
 /*
- * The next request, as fuse_session_receive_buf() has it: its size, 0 once the session is over, or a negative errno.
+ * Receive a request. Returns its size, 0 at the end of the session, or a negative errno.
  *
- * While nobody looks the alarm is on, or a thread that it has just woken is about to set it. So a request never waits for a thread
- * that is at work as long as another one sleeps.
+ * Without a polling worker the epoll is armed, or a worker that just woke is about to arm it. So no request waits for a busy
+ * worker while another sleeps.
  */
 static int receive_request(struct loop *loop, struct fuse_buf *buffer)
 {
 	struct epoll_event event;
 	int n = -EAGAIN;
 
-	/* who answers may end the session, too */
+	/* a handler may end the session */
 	if (fuse_session_exited(loop->session))
 		return 0;
-	/* where nobody looks, it is not looked either whether there is one by chance */
 	if (loop->busy_poll_us > 0)
 		n = fuse_session_receive_buf(loop->session, buffer);
 	while (n == -EAGAIN || n == -EINTR) {
@@ -107,14 +103,14 @@ static int receive_request(struct loop *loop, struct fuse_buf *buffer)
 	return n;
 }
 
-/* The session is over: whoever receives sees that, now and later. */
+/* Wake all workers, now and later, for the end of the session. */
 static void end_loop(struct loop *loop)
 {
 	if (write(loop->end, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
 		bid_debug("%s: the end of the session was not told", strerror(errno));
 }
 
-/* Wait for that, or for a signal of @unblocked, which is blocked otherwise. Returns 0 or -EINTR. */
+/* Wait for the end of the session or for a signal of @unblocked. Returns 0 or -EINTR. */
 static int wait_for_end(const struct loop *loop, const sigset_t *unblocked)
 {
 	struct pollfd end = { .fd = loop->end, .events = POLLIN };
@@ -137,11 +133,11 @@ static int open_loop(struct loop *loop, struct fuse_session *session, unsigned b
 	int fd = fuse_session_fd(session), flags = fcntl(fd, F_GETFL);
 
 	*loop = (struct loop){ .session = session, .epoll = -1, .end = -1 };
-	/* on one processor, whoever is to ask cannot do so while we look */
+	/* on one processor a client cannot run while a worker polls */
 	loop->busy_poll_us = bid_cpus() > 1 ? busy_poll_us : 0;
 	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
 	loop->end = eventfd(0, EFD_CLOEXEC);
-	/* reads of the device return at once from now on, and whoever sleeps does so in epoll_wait(2) */
+	/* reads of the device do not block from now on */
 	if (loop->epoll < 0 || loop->end < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &request) < 0 ||
 	    epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->end, &end) < 0 || flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
 		int r = -errno;
@@ -168,7 +164,7 @@ static void *serve_requests(void *user)
 	return NULL;
 }
 
-/* Until the session is over, by @n threads. */
+/* Run @n workers until the session is over. */
 static int run_threads(struct loop *loop, unsigned n)
 {
 	pthread_t *threads = calloc(n, sizeof(*threads));
@@ -176,7 +172,7 @@ static int run_threads(struct loop *loop, unsigned n)
 	unsigned started = 0;
 	int r = threads ? 0 : -ENOMEM, waited = 0;
 
-	/* they come while it waits, and at no other time */
+	/* signals arrive in wait_for_end() alone */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (r == 0 && started < n) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The threads that read requests from /dev/fuse and call their handlers. To sleep and be woken is most of what a request costs, so
- * after each one a thread looks for the next for a moment before it sleeps, as sockets do (SO_BUSY_POLL in socket(7)): who opens
- * one file after another waits about half as long for each. Only one thread looks, and as long as it does the others are not woken.
+ * The FUSE workers: threads that read requests from /dev/fuse and call the handlers.
+ *
+ * Most of the cost of a request is to sleep and to wake. So after each request one worker polls the device for a while, as
+ * sockets do (SO_BUSY_POLL in socket(7)), which halves the time of an open in a sequence of opens. The other workers sleep
+ * meanwhile.
  */
 #ifndef BID_FS_LOOP_H
 #define BID_FS_LOOP_H
@@ -10,9 +12,8 @@
 #include <fuse_lowlevel.h>
 
 /*
- * Answer what comes from the kernel by @n threads, each looking for @busy_poll_us microseconds, until the session is over or was
- * ended by one of the signals for which libfuse has handlers. Blocks. Returns 0 when it was unmounted, 1 after a signal, or a
- * negative errno.
+ * Run @n workers, each with a busy poll of @busy_poll_us, until the session is over or a signal of libfuse's handlers ends it.
+ * Blocks. Returns 0 after an unmount, 1 after a signal, or a negative errno.
  */
 int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n);
 

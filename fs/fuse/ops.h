@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The handlers, by file. Each answers its request exactly once, perhaps later and from another thread. */
+/* The request handlers, by file. Each handler has its request answered once, perhaps later and from another thread. */
 #ifndef BID_FS_OPS_H
 #define BID_FS_OPS_H
 
@@ -52,30 +52,29 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi);
 void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_file_info *fi);
 
 /*
- * ops_open.c: answer CREATE with the new file @node, which is open for reading and writing at @fd; that stays the caller's.
- * @tmpfile is the temporary file that it is, or NULL. Returns 0, or an error that was answered: nothing is open then.
+ * ops_open.c: Answer CREATE with the new file @node. The caller keeps @fd, which is open for reading and writing, and @tmpfile,
+ * which may be NULL. Returns 0, or a negative errno that was answered; then no handle is open.
  */
 int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tmpfile *tmpfile, int fd, struct fuse_file_info *fi);
 
-/* init.c: when the kernel says hello */
+/* init.c: Negotiate capabilities and choose the mode. */
 void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 
 /*
- * init.c: does @store, or one of the lower ones, lie on a file system that may be stacked on another: an overlay, or a mount with
- * passthrough? To be asked before mounting, because the mount may be on the store.
+ * init.c: Does @store or a lower store lie on a file system that may be stacked on another: an overlay, or a mount with
+ * passthrough? Call before mounting, because the mount may cover the store.
  */
 bool bid_mode_stacked(const struct bid_store *store, const struct bid_options *options);
 
-/* init.c: "passthrough", "server", "no_open", … Static. */
+/* init.c: "passthrough", "server", "no_open" and so on. Static. */
 const char *bid_mode_name(enum bid_mode mode);
 
-/* init.c: why there can be no passthrough, whatever the kernel says; NULL if there can. Static. */
+/* init.c: The reason against passthrough, whatever the kernel offers; NULL if there is none. Static. */
 const char *bid_mode_obstacle(void);
 
 /*
- * init.c: libfuse before 3.17 wants lookups in one directory to run in parallel, so that a cache miss that waits does not hold up
- * the hits beside it, but leaves the bit for that out of the answer to FUSE_INIT. Set it there. To be called between mounting and
- * the loop.
+ * init.c: Add FUSE_PARALLEL_DIROPS to the answer to FUSE_INIT, where libfuse before 3.17 leaves the bit out. Without the bit a
+ * pending cache miss blocks cache hits in its directory. Call between mounting and the loop.
  */
 void bid_fix_init_reply(struct fuse_session *session);
 

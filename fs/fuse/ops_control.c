@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Control a mount while it serves, by attributes of ".bidfs". The kernel itself lets only the owner and root set them, by the
- * directory's mode, and nobody in a mount that is read-only.
+ * SETXATTR: control of a running mount by attributes of ".bidfs". The kernel lets only the owner and root set them, by the mode
+ * of the directory, and nobody in a read-only mount.
  */
 #include "fuse/ops.h"
 
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* @text is "ID", "ID/debuginfo", "ID/source/usr/src/a.c" or "ID/section/.text". @ret_request may have a detail to be released. */
+/* Parse @text: "ID", "ID/debuginfo", "ID/source/usr/src/a.c" or "ID/section/.text". The caller releases @ret_request. */
 static int parse_request(const char *text, struct bid_request *ret_request)
 {
 	const char *name = strchrnul(text, '/');
@@ -40,8 +40,8 @@ static int parse_request(const char *text, struct bid_request *ret_request)
 }
 
 /*
- * Have the sources asked anew for the artifact @text; with @accept, other bytes than were fetched first are taken. The kernel
- * caches an absent name for a second at most.
+ * Drop the negative cache entry of @text; with @accept, also its first-seen digest. The kernel caches a negative entry for a
+ * second.
  */
 static int refresh_request(struct bid_fs *fs, const char *text, bool accept)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* New names, as perf makes them in its cache: directories, files that are being written, their places, perf's links. */
+/* CREATE, MKDIR, SYMLINK, LINK, RENAME, as perf fills its cache. */
 #include "fuse/ops.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "vfs/kcore.h"
 #include "write/publish.h"
 
-/* What @name means in @parent now. */
+/* The node that @name means in @parent now. */
 static int lookup_child(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
 {
 	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node, NULL);
@@ -45,7 +45,7 @@ static int path_in(const struct bid_node *dir, const char *name, char ret_path[s
 	return snprintf(ret_path, PATH_MAX, "%s%s%s", path, *path ? "/" : "", name) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* Has it the name of an id, and nothing of a build in it? */
+/* Is @dir named by an id, and without a file of a build? */
 static bool is_empty_id_dir(struct bid_fs *fs, const struct bid_node *dir)
 {
 	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir), NULL) != BID_ENTRY_ID;
@@ -58,10 +58,10 @@ void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mo
 	char path[PATH_MAX];
 	int r = parent ? 0 : -ESTALE;
 
-	/* with a directory in it, it is a part of original paths; but rsync(1) makes one for its temporary files in any */
+	/* a directory with subdirectories is a part of original paths; rsync(1) makes its temporary directory in any */
 	if (r == 0 && (is_empty_id_dir(fs, &parent->node) || (parent->node.type == BID_NODE_PATH_ID && name[0] == '.')))
 		parent->node.type = BID_NODE_PATH;
-	/* the directories of links are always there */
+	/* directories of links always exist */
 	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
 		struct bid_node node;
 
@@ -98,7 +98,7 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 		r = bid_store_symlink(fs->store, &node.id, text);
 	if (r == 0)
 		bid_unlinked_drop(&fs->unlinked_links, &node.id);
-	/* with its first file a build got its link, of which the kernel does not know yet */
+	/* the first file of a build brings the link, and the kernel has not seen it yet */
 	if (r == -EEXIST && bid_tree_readlink(&fs->tree, &node, there, sizeof(there)) == 0 && strcmp(there, text) == 0)
 		r = 0;
 	if (r < 0)
@@ -107,13 +107,13 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 		bid_reply_node(req, &node, NULL);
 }
 
-/* Definitions may be the first file of their build, as in an archive: with its link they are found by who writes them. */
+/* Definitions may be the first file of their build, as in an archive. Their writer finds them by the link. */
 static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char *path, int *ret_fd)
 {
 	char text[PATH_MAX];
 	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
 
-	/* a look by another name may have derived them again meanwhile */
+	/* a LOOKUP by another name may have derived them again */
 	if (bid_unlinked_drop(&fs->unlinked_probes, id) && r == 0 && ftruncate(*ret_fd, 0) < 0)
 		r = -errno;
 	if (r == 0 && snprintf(text, sizeof(text), "../../%s", path) < (int)sizeof(text))
@@ -121,7 +121,7 @@ static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char 
 	return r;
 }
 
-/* In the place of a link that leads upwards tar(1) makes an empty file that nobody may read, until it has unpacked all else. */
+/* Is this tar's placeholder for a link that leads upwards: an empty file that nobody may read, until all else is unpacked? */
 static bool is_placeholder(const struct bid_node *dir, const char *name, mode_t mode, struct bid_id *ret_id)
 {
 	struct bid_node link;
@@ -178,7 +178,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
-/* Answer with the file @name of the copy @to. */
+/* Answer with the file @name of @to, a copy of /proc/kcore. */
 static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -197,15 +197,15 @@ static void reply_copied(fuse_req_t req, fuse_ino_t to, const char *name)
 }
 
 /*
- * Was a file of @kind published under a name that the store does not have, such as a short id that perf fills up with zeros? When
- * perf removes the build it goes on at once with that name, and takes what it still sees for its copy.
+ * Was a file of @kind published elsewhere, as of a short id that perf pads with zeros? After perf removes the build it looks at
+ * that name again, and takes a cached entry for its copy.
  */
 static bool is_elsewhere(const struct bid_fs *fs, const struct bid_node *dir, enum bid_kind kind)
 {
 	return !bid_tree_has_file(&fs->tree, dir, bid_kind_store_name(kind)) && !bid_tree_is_target(&fs->tree, dir);
 }
 
-/* Answer with what is in the store now: a separate debug file is filed as that, whatever it was called in the directory @to. */
+/* Answer with the published file. The store keeps a separate debug file as debuginfo, whatever its name in @to. */
 static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request request)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -234,7 +234,7 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, struct bid_request re
 	bid_file_release(&file);
 }
 
-/* Give @tmpfile the final name @name in the directory @to. As bid_publish_as(). */
+/* Publish @tmpfile as @name in the directory @to. As bid_publish_as(). */
 static int publish_in(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile,
 		      struct bid_request *ret_request)
 {
@@ -256,7 +256,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	if (inode && inode->node.type == BID_NODE_TMPFILE)
 		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
 	else if (inode)
-		r = -EXDEV; /* from elsewhere into the store is a copy, as it is from another file system */
+		r = -EXDEV; /* a program copies, as from another file system */
 	if (tmpfile)
 		r = publish_in(fs, to, name, tmpfile, &request);
 	if (r < 0)
@@ -268,14 +268,14 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
-/* A temporary file gets its final name. A program moves anything else by copying, as from one file system to another. */
+/* Publish a temporary file. Any other file is for the program to copy. */
 void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino_t to, const char *new_name, unsigned flags)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *from = bid_inodes_find(fs->inodes, number, &buffer);
 	char buf[BID_TMPFILES_DIR];
 	struct bid_tmpfile *tmpfile = from ? bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&from->node, buf), name) : NULL;
-	/* the kernel has seen that there is nothing yet that would be replaced */
+	/* the kernel has looked for the new name */
 	bool known = !(flags & ~RENAME_NOREPLACE);
 	struct bid_request request;
 	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Names and attributes. */
+/* LOOKUP, FORGET, GETATTR, READLINK, STATFS. */
 #include "fuse/ops.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include "vfs/export.h"
 
 /*
- * In no_open mode nobody says when the file is opened, and it may be gone from the store before the first of it is read. Of
- * definitions it is kept what the kernel was told of, for when they are opened. Not what was made in memory, which can be made
- * again and may be large.
+ * Keep the descriptor of @file for the open that may follow. In no_open mode there is no OPEN, and the store may evict the file
+ * before the first READ. Probe definitions must stay the file of this answer. A file in memory can be made again, and may be
+ * large.
  */
 static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file, bool in_place)
 {
@@ -29,7 +29,7 @@ static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *f
 		bid_fd_cache_put(fs->fd_cache, fd);
 }
 
-/* What was found for @pending: a file that was not stripped is one file, with one inode, under both names. */
+/* The node of @file. An unstripped file is one file with one inode under both names. */
 static struct bid_node node_of(const struct bid_pending *pending, const struct bid_file *file)
 {
 	return (struct bid_node){
@@ -37,7 +37,7 @@ static struct bid_node node_of(const struct bid_pending *pending, const struct b
 	};
 }
 
-/* No source has the file of @artifact: its name is a directory, in which there may be some. */
+/* No source has the file of @artifact: its name is a directory of sources. */
 static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
 {
 	char *path = strdup(bid_detail_text(artifact->detail));
@@ -68,10 +68,7 @@ static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error
 			fuse_reply_err(req, ENOMEM);
 			return;
 		}
-		/*
-		 * What is read must be what is told of here, even if another file was read under this name before. But what was
-		 * made in memory is made anew for each who asks, and the kernel reads one for all.
-		 */
+		/* The next READ must return the file of this answer. Readers share one of the equal files in memory. */
 		bid_fd_cache_drop_other(fs->fd_cache, entry.ino, &file->st, fs->mode != BID_MODE_NO_OPEN && file->st.st_nlink == 0);
 		bid_fd_cache_set_access(fs->fd_cache, entry.ino, &file->st);
 		keep_for_open(fs, entry.ino, file, pending->in_place);
@@ -79,7 +76,7 @@ static void answer_lookup(fuse_req_t req, struct bid_pending *pending, int error
 	}
 }
 
-/* A section of a file that is here: it is not cut out of that for somebody who only looks. */
+/* Is @node a section that the store can cut out? READ cuts the section, not stat(2). */
 static bool is_cut_when_read(const struct bid_fs *fs, const struct bid_node *node, struct stat *ret_stat)
 {
 	struct bid_request artifact = bid_node_request(node);
@@ -88,8 +85,8 @@ static bool is_cut_when_read(const struct bid_fs *fs, const struct bid_node *nod
 }
 
 /*
- * Find the node of "." or "..", which the kernel asks for when a reader opens a file by its handle: "." for a number that it does
- * not hold, and that an earlier daemon may have given out.
+ * Find the node of "." or "..". The kernel sends these for a file handle of NFS: "." with a number that it does not hold, which
+ * an earlier daemon may have given out.
  */
 static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_inode *inode, bool up, struct bid_node *ret_node)
 {
@@ -98,7 +95,7 @@ static int lookup_handle(struct bid_fs *fs, uint64_t number, const struct bid_in
 	return inode ? bid_node_copy(&inode->node, ret_node) : bid_export_find(&fs->tree, number, ret_node);
 }
 
-/* Answer with the file @name that is being written in @dir, if there is one. */
+/* Answer with the temporary file @name of @dir, if there is one. */
 static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -130,8 +127,8 @@ static void lookup_kcore_file(fuse_req_t req, const struct bid_node *node)
 }
 
 /*
- * Answer with the file that @dir, "<path>/ID", has. Where perf's link does not lead to @dir, OPEN would not find the file by the
- * id, so it is kept. By the id there may be better ones than stripped debuginfo and empty definitions.
+ * Answer with the file in @dir, "<path>/ID". Keep its descriptor if perf's link leads elsewhere, because OPEN finds files by id.
+ * Return false for stripped debuginfo and empty definitions: the store may have better ones by id.
  */
 static bool answer_in_place(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
 {
@@ -167,8 +164,8 @@ static void answer_child(fuse_req_t req, const struct bid_inode *dir, const stru
 }
 
 /*
- * A link of perf's is there if and only if something is behind it, or perf takes the build for cached and does not add it. What a
- * server may have is fetched: the ELF file, or else the debuginfo.
+ * A link of perf's exists only with a file behind it; otherwise perf takes the build for cached and does not add it. Fetch the
+ * ELF file, or else the debuginfo.
  */
 static void answer_link(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
@@ -183,7 +180,7 @@ static void answer_link(fuse_req_t req, struct bid_pending *pending, int error, 
 		bid_find_or_fetch(req, &next, answer_link);
 		return;
 	}
-	/* the store's own may lead nowhere */
+	/* a link of the store may lead nowhere */
 	if (error == 0 || bid_store_where(fs->store, &link.id, where, sizeof(where)) == 0)
 		bid_reply_node(req, &link, NULL);
 	else
@@ -230,7 +227,7 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FANOUT) {
 		fetch_link(req, &inode->node, name);
 	} else if (r == -ENOENT) {
-		/* what was just fetched is there under its link at once */
+		/* a download may add a name there at any moment */
 		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_NAMELESS) == 0 ? 0 : BID_STALE);
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -308,18 +305,18 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 		bid_reply_attr(req, inode, NULL, bid_attr_timeout(fs, &inode->node));
 		return;
 	}
-	/* one that is being read stays what it is, even if its name in the store is gone */
+	/* an open file keeps its attributes, also without a name in the store */
 	fd = bid_fd_cache_get(fs->fd_cache, fs->store, number, &artifact, &file.st, NULL);
 	found = fd || is_cut_when_read(fs, &inode->node, &file.st) || bid_store_find(fs->store, &artifact, &file) == 0;
 	if (fd)
 		bid_fd_cache_put(fs->fd_cache, fd);
 	another = found && bid_is_other_version(fs, inode, &file.st);
-	/* with passthrough, what nobody has open is of the file that is there now; what is kept is what was opened */
+	/* with passthrough a file without a handle is the one of the store; otherwise the cached descriptor counts */
 	if (another && fs->mode == BID_MODE_NO_OPEN)
 		found = false;
 	else if (another && !fd)
 		bid_backing_stat(fs, number, &file.st);
-	/* no source is asked: the kernel tries again by the path, and that will */
+	/* the kernel walks the path again, and LOOKUP asks the sources */
 	if (!found && !bid_backing_stat(fs, number, &file.st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_file_release(&file);
@@ -336,7 +333,7 @@ void bid_op_readlink(fuse_req_t req, fuse_ino_t number)
 	char target[PATH_MAX];
 	int r = inode ? bid_tree_readlink(&fs->tree, &inode->node, target, sizeof(target)) : -ESTALE;
 
-	/* the kernel looks the link up anew then, and reads that */
+	/* the kernel repeats LOOKUP and READLINK */
 	if (r == 0 && inode->node.version && inode->node.version != bid_inode_text_version(target))
 		r = -ESTALE;
 	if (r < 0)

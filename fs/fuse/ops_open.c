@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* OPEN and RELEASE. In no_open mode the kernel sends neither. */
+/* OPEN, RELEASE. In no_open mode the kernel sends neither. */
 #include "fuse/ops.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static bool is_for_writing(const struct fuse_file_info *fi)
 	return (fi->flags & O_ACCMODE) != O_RDONLY;
 }
 
-/* @handle is a handle of @tmpfile. The kernel sends FLUSH for one that writes. */
+/* Make @handle one of @tmpfile. The kernel sends FLUSH for handles that write. */
 static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct bid_tmpfile *tmpfile, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -46,7 +46,7 @@ static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct 
 	fi->noflush = !is_for_writing(fi);
 }
 
-/* The kernel does not know @handle, so that it will not release it. */
+/* Free @handle, which the kernel does not know. */
 static void drop_handle(struct bid_fs *fs, struct bid_file_handle *handle, const struct fuse_file_info *fi)
 {
 	if (handle->tmpfile && is_for_writing(fi))
@@ -60,7 +60,7 @@ static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fu
 	struct bid_fs *fs = bid_fs_of(req);
 
 	fi->fh = (uintptr_t)handle;
-	/* the caller may be gone */
+	/* the kernel dropped the answer */
 	if (fuse_reply_open(req, fi) == -ENOENT)
 		drop_handle(fs, handle, fi);
 }
@@ -76,31 +76,28 @@ static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse
 		return;
 	}
 	handle->fd = -1;
-	fi->direct_io = 1; /* what was made for this handle must not be mixed with what is made for others */
+	fi->direct_io = 1; /* each handle has a text of its own */
 	fi->noflush = 1;
 	reply_open(req, handle, fi);
 }
 
 /*
- * What carries an id does not change; the kernel would write to the store's own file. Nor does the kernel read what may be written
- * to: a file that is being written has none but its writer to read it, and definitions are a few lines, of which it keeps the page.
- * With passthrough it would ask for their attributes after each reading, because that changes the time of the last access.
+ * May a writer open @node: a temporary file, or probe definitions? The kernel would write a passed-through file of the store in
+ * place, and would ask for attributes after each read of it.
  */
 static bool is_writable(const struct bid_node *node)
 {
 	return node->type == BID_NODE_TMPFILE || (node->type == BID_NODE_FILE && node->kind == BID_KIND_PROBES);
 }
 
-/*
- * What is opened may be another file than the kernel was told of, and has pages of. To take back attributes alone takes no lock.
- */
+/* The open file is another one than the kernel has pages and attributes of. The notification takes no lock of the kernel. */
 static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	fi->keep_cache = 0;
 	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
 }
 
-/* A handle of @inode, whose checked file is @fd, which stays the caller's, with the attributes @st. */
+/* Make a handle of @inode. The caller keeps @fd, a checked file with the attributes @st. */
 static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, const struct stat *st, struct fuse_file_info *fi,
 		       struct bid_file_handle **ret_handle)
 {
@@ -117,7 +114,7 @@ static int make_handle(fuse_req_t req, const struct bid_inode *inode, int fd, co
 	handle->by_kernel = r == 0;
 	if (!handle->by_kernel) {
 		handle->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		/* the content of an id does not change; AUTO_INVAL_DATA sees to the exception */
+		/* the bytes of an id do not change; AUTO_INVAL_DATA covers another file */
 		if (!is_writable(&inode->node))
 			fi->keep_cache = 1;
 		if (handle->fd < 0) {
@@ -174,7 +171,7 @@ int bid_reply_created(fuse_req_t req, const struct bid_node *node, struct bid_tm
 	r = fuse_reply_create(req, &entry, fi);
 	if (r != -ENOENT)
 		return 0;
-	/* the caller is gone */
+	/* the kernel dropped the answer */
 	drop_handle(fs, handle, fi);
 	bid_forget(fs, entry.ino, 1);
 	return r;
@@ -197,7 +194,7 @@ static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, 
 		fuse_reply_err(req, -r);
 		return;
 	}
-	/* before the reply, after which the kernel may forget the inode */
+	/* the kernel may forget the inode after the answer */
 	fd = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file);
 	if (is_writable(&pending->inode.node) || (handle->by_kernel && bid_set_version(fs, &pending->inode, &st)))
 		tell_another(fs, &pending->inode, &pending->fi);
@@ -207,7 +204,7 @@ static void answer_open(fuse_req_t req, struct bid_pending *pending, int error, 
 		bid_fd_cache_put(fs->fd_cache, fd);
 }
 
-/* Definitions that are made in memory get a file in the store when somebody opens them to write to them. */
+/* Copy definitions from memory into a file of the store, for a writer. */
 static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, int *ret_fd)
 {
 	struct bid_file made = BID_FILE_NONE;
@@ -224,17 +221,14 @@ static int make_probes(struct bid_fs *fs, const struct bid_request *artifact, in
 	return r;
 }
 
-/*
- * Definitions are opened to be written to, which is done by the inode. What is open has to be what a reader finds: it is opened as
- * who writes opens it, and made if there is none.
- */
+/* Open definitions for a writer, and make them if there are none. Readers must find the same file. */
 static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
 				  struct stat *st, bool *same, int *ret_probes)
 {
 	struct bid_fd *kept;
 	int r;
 
-	/* who changes them under a lease sees that they are open, and is waited for before they are looked at */
+	/* opening breaks a lease of another process, which then finishes its change */
 	r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
 		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st, false);
@@ -244,14 +238,14 @@ static struct bid_fd *open_probes(struct bid_fs *fs, const struct bid_inode *ino
 	return kept;
 }
 
-/* The file of what is kept, open, with the attributes that it has then. */
+/* Open the file of @fd, and take its attributes again. */
 static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, bool *same)
 {
 	struct bid_stamp stamp = bid_stamp_take(st);
 	int number = bid_fd_open(fd, ret_own);
 	struct stat now;
 
-	/* changed in between, as by somebody who had a lease until then */
+	/* the holder of a lease may have changed the file */
 	if (*ret_own >= 0 && fstat(*ret_own, &now) == 0 && !bid_stamp_holds(&stamp, &now)) {
 		*st = now;
 		*same = false;
@@ -326,7 +320,7 @@ void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	if (!inode)
 		fuse_reply_err(req, ESTALE);
 	else if (fs->mode == BID_MODE_NO_OPEN)
-		fuse_reply_err(req, ENOSYS); /* tells the kernel never to ask again */
+		fuse_reply_err(req, ENOSYS); /* the kernel sends no OPEN any more */
 	else if (is_for_writing(fi) && !is_writable(&inode->node))
 		fuse_reply_err(req, EPERM);
 	else if (inode->node.type == BID_NODE_TMPFILE)
@@ -344,7 +338,7 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file_handle *handle = bid_file_handle_of(fi);
 
-	/* in no_open mode the kernel may still release the one file whose open was answered with ENOSYS */
+	/* the kernel may release the file of the OPEN that got ENOSYS */
 	if (handle) {
 		if (handle->tmpfile && is_for_writing(fi) && bid_tmpfile_close(fs->tmpfiles, handle->tmpfile))
 			bid_publish_release(fs, handle->tmpfile);

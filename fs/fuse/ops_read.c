@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Reading files: those that were opened, and in no_open mode those that nobody opens. */
+/* READ: of open files, and in no_open mode by inode. */
 #include "fuse/ops.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size
 {
 	size_t rest = offset >= 0 && (size_t)offset < len ? len - (size_t)offset : 0;
 	size_t n = size < rest ? size : rest;
-	/* the reader may have closed the file, and the text be freed, before the answer's write(2) has returned */
+	/* the reader may close the file, which frees the text, before write(2) returns */
 	bid_auto_free char *copy = malloc(n + 1);
 
 	if (!copy) {
@@ -37,7 +37,7 @@ static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
 	fuse_reply_data(req, &data, FUSE_BUF_NO_SPLICE);
 }
 
-/* no_open: the file was found, perhaps fetched anew. */
+/* no_open: the broker has found or fetched the file. */
 static void answer_read(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -113,7 +113,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	}
 	reading = fd ? bid_fd_open(fd, &own) : -1;
 	if (reading >= 0) {
-		/* before the reply, after which the kernel may forget the inode, whose the detail is */
+		/* the kernel may forget the inode, which owns the detail, after the answer */
 		bid_store_used(fs->store, &pending.artifact);
 		reply_fd(req, reading, size, offset);
 	}

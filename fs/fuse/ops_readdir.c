@@ -13,9 +13,8 @@
 #include "vfs/dirlist.h"
 
 /*
- * The directories of all ids, and those of their links, are kept by the kernel, and read from there, as long as the store has the
- * same ids. Who opens one looks for that; what another process was reading then, and puts into the kernel's copy afterwards, is
- * found out by the directory's time, which is another one from then on.
+ * Let the kernel keep the listing of the ids, or of the links of one fan-out directory, while the store has the same ids. Each
+ * OPENDIR compares. A reader that fills the kernel's copy later than a change fails by the modification time of the directory.
  */
 static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t number, struct fuse_file_info *fi)
 {
@@ -26,18 +25,18 @@ static void keep_ids(struct bid_fs *fs, const struct bid_node *node, fuse_ino_t 
 	int r;
 
 	r = all ? bid_store_ids_mark(fs->store, &cookie) : bid_store_ids_mark_in(fs->store, node->fanout, &cookie);
-	/* what changes at the moment is not worth keeping */
+	/* the directory is changing */
 	if (r < 0)
 		return;
 	fi->cache_readdir = 1;
 	before = atomic_exchange(&listed->cookie, cookie);
 	fi->keep_cache = before == cookie;
-	/* until the first who lists it has opened it, there is nothing that could be kept under its time */
+	/* before the first OPENDIR the kernel has no listing */
 	if (fi->keep_cache || before == 0)
 		return;
 	clock_gettime(CLOCK_REALTIME, &now);
 	atomic_store(&listed->changed, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
-	/* the time only: what is kept from now on is kept under the new one */
+	/* attributes only: the listing gets the new time */
 	fuse_lowlevel_notify_inval_inode(fs->session, number, -1, 0);
 }
 
@@ -58,16 +57,16 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 		bid_dirlist_close(list);
 }
 
-/* Somebody opened what might be a directory of sources, to read it, and it was found not to be one. */
+/* Answer OPENDIR of a directory of sources that may be a file. */
 static void answer_source(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
 {
-	/* it is a file, and kept now: on this answer the kernel looks the names up anew and opens it, all in the same open(2) */
+	/* a file: ESTALE makes the kernel repeat the LOOKUP within open(2) */
 	fuse_reply_err(req, error == 0 ? ESTALE : bid_visible_error(bid_fs_of(req), error));
 }
 
 /*
- * A name among the sources that nothing is known of has been called a directory. Whoever opens a directory to list it says so
- * (O_DIRECTORY), and so does not wait for the network; anybody else is about to read a file.
+ * LOOKUP takes an unknown name of a source for a directory. O_DIRECTORY means a listing, which does not wait for the network.
+ * Any other open is of a file.
  */
 static bool may_be_source(const struct bid_fs *fs, const struct bid_node *node, int flags)
 {
@@ -91,19 +90,19 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	open_listing(req, inode, number, fi);
 }
 
-/* A buffer that is filled with reply. */
+/* The names of one answer. */
 struct reply_buffer {
 	fuse_req_t req;
-	const struct bid_inode *dir; /* NULL: the names alone */
+	const struct bid_inode *dir; /* NULL for names without entries */
 	char *data; /* owned */
 	size_t size, used;
-	uint64_t *inodes; /* that go with the names: numbers; owned */
+	uint64_t *inodes; /* numbers of the entries; owned */
 	size_t n, room;
 };
 
 /*
- * Does the entry of @name go with it (READDIRPLUS)? The kernel asks for entries with the first names of any directory. It gets
- * those of directories of links, which are always the same.
+ * Does the entry of @name go with it (READDIRPLUS)? The kernel wants entries with the first names of each directory. Only
+ * directories of links, which never change, have them.
  */
 static bool has_entry(const struct reply_buffer *buffer, const char *name)
 {
@@ -111,7 +110,7 @@ static bool has_entry(const struct reply_buffer *buffer, const char *name)
 	       (buffer->dir->node.type == BID_NODE_LINKS || buffer->dir->node.type == BID_NODE_DEBUG);
 }
 
-/* As LOOKUP of @name. Without it, for whatever reason, the kernel looks the name up if it needs it. */
+/* Make the entry of @name, as LOOKUP does. Without it the kernel sends LOOKUP. */
 static void add_entry(struct reply_buffer *buffer, const char *name, struct fuse_entry_param *entry)
 {
 	struct bid_fs *fs = bid_fs_of(buffer->req);
@@ -125,7 +124,7 @@ static void add_entry(struct reply_buffer *buffer, const char *name, struct fuse
 	bid_node_release(&child);
 }
 
-/* Returns false if there is no room. */
+/* Returns false without room. */
 static bool add_name(struct reply_buffer *buffer, const struct bid_dirname *name, bool plus)
 {
 	struct fuse_entry_param entry = { .attr = { .st_ino = name->number, .st_mode = name->format } };
@@ -148,7 +147,7 @@ static bool add_name(struct reply_buffer *buffer, const struct bid_dirname *name
 
 static void send_names(struct reply_buffer *buffer)
 {
-	/* the caller is gone, so the kernel will not take them back */
+	/* the kernel dropped the answer and takes no references */
 	if (fuse_reply_buf(buffer->req, buffer->data, buffer->used) == -ENOENT)
 		for (size_t i = 0; i < buffer->n; i++)
 			bid_forget(bid_fs_of(buffer->req), buffer->inodes[i], 1);
@@ -170,7 +169,7 @@ static void list_names(fuse_req_t req, fuse_ino_t number, size_t size, off_t off
 		r = add_name(&reply, &name, plus) ? 0 : 1;
 		at = name.next;
 	}
-	/* an error is told when what was read before it has been taken */
+	/* names before the error come first */
 	if (r < 0 && reply.used == 0)
 		fuse_reply_err(req, -r);
 	else

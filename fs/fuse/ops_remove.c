@@ -10,7 +10,10 @@
 #include "vfs/kcore.h"
 #include "write/publish.h"
 
-/* The kernel may open what it knows in the directory @path of @id, which nothing but that leads to any more. */
+/*
+ * Cache the descriptors of the files in the directory @path of @id: after the link is gone the store does not find them by id,
+ * and the kernel may still open them.
+ */
 static void keep_in(struct bid_fs *fs, const struct bid_id *id, const char *path)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
@@ -38,13 +41,13 @@ static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 	if (r == 0)
 		r = bid_store_unlink_link(fs->store, &link->id);
 	if ((r == 0 || r == -ENOENT) && bid_store_where(fs->store, &link->id, where, sizeof(where)) == 0)
-		r = -EROFS; /* a lower store has one */
+		r = -EROFS; /* a lower store has a link, too */
 	else if (r == 0 || r == -ENOENT)
 		r = bid_unlinked_add(&fs->unlinked_links, &link->id);
 	return r;
 }
 
-/* The file of @node in the directory @path, or definitions that are derived, and so in no file. */
+/* Unlink the file of @node in the directory @path, or derived definitions, which are in no directory. */
 static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const char *path)
 {
 	struct bid_request request = bid_node_request(node);
@@ -76,7 +79,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	if (tmpfile) {
 		r = bid_publish_unlink(fs, tmpfile);
 		bid_tmpfile_put(fs->tmpfiles, tmpfile);
-		/* a link may have come behind tar's placeholder for it */
+		/* a link may have replaced tar's placeholder */
 		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FANOUT) {
 			fuse_reply_err(req, -r);
 			return;
@@ -115,7 +118,7 @@ void bid_op_rmdir(fuse_req_t req, fuse_ino_t number, const char *name)
 		r = bid_tmpfiles_has_in(fs->tmpfiles, path, !bid_tree_is_temporary(path)) ? -ENOTEMPTY
 											  : bid_store_rmdir(fs->store, path);
 	}
-	/* temporary names in "<path>/ID" are not listed, so that nobody could empty the directory of them */
+	/* a listing hides temporary names in "<path>/ID", so that rmdir(2) removes them */
 	if (r == 0) {
 		bid_tmpfiles_unname_in(fs->tmpfiles, path);
 		bid_inodes_remove(fs->inodes, &node);

@@ -12,7 +12,7 @@
 #include "fuse/reply.h"
 #include "write/publish.h"
 
-enum { SHOWN = 0555 }; /* the mode bits that readers see of what carries an id */
+enum { SHOWN = 0555 }; /* mode bits of artifacts that readers see */
 
 static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const char *data, size_t size, off_t offset)
 {
@@ -22,7 +22,7 @@ static int write_probes(struct bid_fs *fs, const struct bid_inode *inode, const 
 
 	if (r == 0)
 		r = bid_pwrite_full(fd, data, size, offset);
-	/* of several files it is the one that is read from now on */
+	/* readers get this one of several files from now on */
 	if (r == 0 && fstat(fd, &st) == 0)
 		bid_fd_cache_drop_other(fs->fd_cache, inode->number, &st, false);
 	return r;
@@ -52,7 +52,7 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 		fuse_reply_write(req, size);
 }
 
-/* Set the size and times of @fd, and of the mode the bits in @modes. The owner stays. */
+/* Set the size, the times and the bits @modes of the mode of @fd. The owner stays. */
 static int set_file(int fd, const struct stat *wanted, int to_set, mode_t modes)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_nsec = UTIME_OMIT } };
@@ -72,7 +72,7 @@ static int set_file(int fd, const struct stat *wanted, int to_set, mode_t modes)
 	return futimens(fd, times) < 0 ? -errno : 0;
 }
 
-/* Once it is published only its times are changed. */
+/* Only the times of a published file change. */
 static int set_tmpfile(const struct bid_fs *fs, const struct bid_tmpfile *tmpfile, const struct stat *wanted, int to_set)
 {
 	int r;
@@ -87,7 +87,7 @@ static int set_tmpfile(const struct bid_fs *fs, const struct bid_tmpfile *tmpfil
 	return r;
 }
 
-/* Is there nothing to set of the file @st? Readers are shown no write bits, and no reader asks when a file was read. */
+/* Has the file @st these attributes already? Readers see no write bits and no access time. */
 static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
 {
 	if (to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode ^ st->st_mode) & SHOWN)
@@ -97,10 +97,7 @@ static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
 	return !(to_set & FUSE_SET_ATTR_MTIME_NOW);
 }
 
-/*
- * What carries an id keeps its content. Programs that copy a cache set mode and times by the name afterwards, which is then as if
- * they had set them before the file was published.
- */
+/* Set mode and times of a published file, as programs that copy a cache do. The bytes of an id do not change. */
 static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *attr, int to_set)
 {
 	struct bid_request request = bid_node_request(&inode->node);
@@ -121,7 +118,7 @@ static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const 
 		r = -EPERM;
 	} else if (!is_set(&file.st, &wanted, to_set)) {
 		r = bid_store_has_alone(fs->store, &request, &file.st) ? set_file(file.fd, &wanted, to_set, ALLPERMS) : -EPERM;
-		/* the handles of the inode have another look at who may read it */
+		/* the handles check the readers of the file again */
 		bid_file_release(&file);
 		if (r == 0 && bid_store_find(fs->store, &request, &file) == 0)
 			bid_fd_cache_set_access(fs->fd_cache, inode->number, &file.st);
@@ -145,7 +142,7 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		r = tmpfile ? set_tmpfile(fs, tmpfile, wanted, to_set) : -ESTALE;
 		bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	} else if (is_probes(&inode->node)) {
-		/* those that were made in memory are perf's to write anew */
+		/* perf writes derived definitions anew */
 		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0,
 					  &fd);
 		if (r == 0)
@@ -155,7 +152,7 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 	} else if (to_set & FUSE_SET_ATTR_MODE && (wanted->st_mode & 07777) != bid_dir_mode(fs, &inode->node)) {
 		r = -EPERM;
 	}
-	/* of directories and links nothing is kept; whoever unpacks an archive sets their times */
+	/* attributes of directories and links are ignored: programs that unpack an archive set them */
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
@@ -167,7 +164,7 @@ void bid_op_flush(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 	struct bid_file_handle *handle = bid_file_handle_of(fi);
 	int r = 0;
 
-	/* in no_open mode nothing is written: not to be asked again */
+	/* the kernel sends no FLUSH any more */
 	if (bid_fs_of(req)->mode == BID_MODE_NO_OPEN)
 		r = -ENOSYS;
 	else if (handle && handle->tmpfile)

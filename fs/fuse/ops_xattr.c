@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Where a file came from, and what servers said of an id, as extended attributes: user.bidfs.*. Programs ask for attributes of
- * other sorts all the time, such as access control lists (ls -l); those are answered without a look at anything.
+ * GETXATTR, LISTXATTR: the origin of a file, and the last responses for an id, as user.bidfs.*. Attributes outside of that, such
+ * as access control lists (ls -l), are frequent, and get their answer without a look at the store.
  */
 #include "fuse/ops.h"
 
@@ -15,7 +15,7 @@
 
 #define PREFIX "user.bidfs."
 
-/* What the store has recorded, by the name of the attribute behind PREFIX. */
+/* Attributes from the record of the store, by the name behind PREFIX. */
 static const struct {
 	const char *name, *fact;
 } recorded[] = {
@@ -23,9 +23,9 @@ static const struct {
 	{ "url", "url" },    { "file", "file" }, { "archive", "archive" }, { "ima_signature", "ima_signature" },
 };
 
-/* What one request is after: the value of one attribute, or the names of all, each with its NUL. */
+/* The answer: the value of one attribute, or the names of all, each with its NUL. */
 struct attributes {
-	const char *wanted; /* NULL for the names */
+	const char *wanted; /* NULL for all names */
 	char *data; /* owned */
 	size_t size;
 	bool found;
@@ -48,7 +48,7 @@ static int append_data(struct attributes *attributes, const char *data, size_t s
 	return 0;
 }
 
-/* There is an attribute @name. Returns 1 if that is all there is to know. */
+/* Add the attribute @name. Returns 1 when the answer is complete. */
 static int add_attribute(struct attributes *attributes, const char *name, const char *value)
 {
 	char full[64];
@@ -72,7 +72,7 @@ static int add_fact(void *user, const char *fact, const char *value)
 	return 0;
 }
 
-/* Of the directory of an id; it costs more than to know that there is something. */
+/* Add the attribute of the directory of an id. The names alone cost less than the value. */
 static int collect_of_id(struct bid_fs *fs, const struct bid_node *node, struct attributes *attributes)
 {
 	bid_auto_free char *responses = NULL;
@@ -139,7 +139,7 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 	int r;
 
 	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0) {
-		/* NFS-Ganesha asks for an access control list, and takes EOPNOTSUPP for an error */
+		/* NFS-Ganesha takes EOPNOTSUPP for access control lists as an error */
 		fuse_reply_err(req, is_in_namespace(name) ? ENODATA : EOPNOTSUPP);
 		return;
 	}

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "synthetic.h"
 
-enum { FILE_MODE = 0555 }; /* the bits that a file may have: never setuid, never writable */
+enum { FILE_MODE = 0555 }; /* mode bits of a file of the store: never setuid, never writable */
 
 static struct timespec changed(const struct bid_fs *fs, const struct bid_listed *listed)
 {
@@ -31,11 +31,11 @@ static bool is_perfs(const struct bid_node *node)
 
 mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node)
 {
-	/* who may write to the store may tell the mount something: ops_control.c */
+	/* the owner of the store sets attributes: ops_control.c */
 	return fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555;
 }
 
-/* The text of @node in @buf; "" if it is no link. */
+/* The text of @node in @buf; "" of a node that is no link. */
 static const char *text_of(const struct bid_fs *fs, const struct bid_node *node, char buf[static PATH_MAX])
 {
 	if (bid_node_format(node) != S_IFLNK || bid_tree_readlink(&fs->tree, node, buf, PATH_MAX) < 0)
@@ -43,14 +43,17 @@ static const char *text_of(const struct bid_fs *fs, const struct bid_node *node,
 	return buf;
 }
 
-/* The attributes of what is no artifact. @text is that of a link, @found is of a directory below an original path, or NULL. */
+/*
+ * The attributes of a node other than an artifact. @text is the text of a link. @found is the stat of a directory below an
+ * original path, or NULL.
+ */
 static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, const char *text, const struct stat *found)
 {
 	const struct bid_node *node = &inode->node;
 	struct stat st = { .st_nlink = 1, .st_uid = fs->uid, .st_gid = fs->gid, .st_blksize = 4096 };
 	struct stat below;
 
-	/* programs such as cp(1) compare what they looked at with what they opened */
+	/* cp(1) compares the inode numbers of the name and of the open file */
 	st.st_ino = node->snapshot && bid_node_format(node) == S_IFREG ? bid_inode_number(&(struct bid_node){ .type = node->type })
 								       : inode->number;
 	st.st_atim = st.st_mtim = st.st_ctim = fs->started;
@@ -107,7 +110,7 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_README:
 		return BID_FOREVER;
 	case BID_NODE_ALIAS:
-		/* another id that begins like that may come */
+		/* another id with these digits may be added */
 		return node->id.len ? BID_STALE : BID_FOREVER;
 	case BID_NODE_ID:
 		return fs->tree.any_id && node->id.len >= BID_ID_WHOLE_MIN ? BID_FOREVER : BID_STALE;
@@ -116,7 +119,7 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_INFO:
 	case BID_NODE_MODULES:
 	case BID_NODE_TMPFILE:
-		return 0; /* it is made anew whenever it is looked at */
+		return 0; /* each LOOKUP makes a new node */
 	default:
 		return BID_STALE;
 	}
@@ -126,23 +129,24 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 {
 	double timeout = entry_timeout(fs, node);
 
-	/* but for its name, what is being written is changed through the kernel alone */
+	/* only the kernel changes a temporary file */
 	if (node->type == BID_NODE_TMPFILE)
 		return BID_STALE;
-	/* its size takes all that is known of the id: not again for the stat(2) or read(2) that the name was looked up for */
+	/* its size costs a look at all files of the id: once for the LOOKUP and the stat(2) or read(2) behind it */
 	if (node->type == BID_NODE_INFO)
 		return BID_STALE;
-	/* of those that depend on nothing but the mount itself, all but the one whose time says when the ids were others */
+	/* the time of BID_NODE_IDS changes with the ids */
 	if (node->type != BID_NODE_IDS && node->type != BID_NODE_ID && timeout == BID_FOREVER)
 		return BID_FOREVER;
 	return timeout < BID_STALE ? timeout : BID_STALE;
 }
 
 /*
- * Which of the files of the artifact @node the one with the attributes @st is. Another file is another inode, and what an inode is
- * not of is refused, because the handles of an inode share one file or its pages until the last is closed. In no_open mode there
- * are no handles, and who opened a file goes on reading by its inode: there a file of the same id and size is as good. So is what
- * was made in memory, again and again. 0 of definitions, which are written to, and of pieces.
+ * The version of the artifact @node whose file has the attributes @st. Another file is another version, and so another inode,
+ * because all handles of an inode share one file or its pages. 0 for probe definitions, which change in place, and for pieces.
+ *
+ * In no_open mode there are no handles, and a reader keeps the inode. The version is then the size: another file of the same id
+ * and size has the same bytes. Files in memory, which are made again and again, count the same way.
  */
 static uint32_t version_of(const struct bid_fs *fs, const struct bid_node *node, const struct stat *st)
 {
@@ -172,7 +176,7 @@ void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
 {
 	if (!bid_inodes_forget(fs->inodes, number, count))
 		return;
-	/* nobody has it open any more, then: a file without a name is given back to its file system */
+	/* no handle is left, so that a file without a name can be closed */
 	bid_fd_cache_forget(fs->fd_cache, number);
 }
 
@@ -189,7 +193,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 
 	if (st && node->type == BID_NODE_FILE)
 		exact.version = version_of(fs, node, st);
-	/* the kernel keeps the text, because perf reads each link several times: another text is another inode */
+	/* perf reads each link several times, and the kernel keeps the text of an inode: another text is another inode */
 	if (node->type == BID_NODE_LINK)
 		exact.version = bid_inode_text_version(text);
 	r = bid_inodes_get(fs->inodes, &exact, &inode);
@@ -211,7 +215,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry)
 {
 	if (fuse_reply_entry(req, entry) == -ENOENT)
-		bid_forget(bid_fs_of(req), entry->ino, 1); /* the caller is gone, so the kernel will not take it back */
+		bid_forget(bid_fs_of(req), entry->ino, 1); /* the kernel dropped the answer and takes no reference */
 }
 
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct bid_found *found)
@@ -246,10 +250,10 @@ int bid_visible_error(const struct bid_fs *fs, int error)
 	switch (-error) {
 	case ETIMEDOUT:
 	case EHOSTUNREACH:
-		/* anything but "no such file" makes elfutils give up on a module for good */
+		/* any other errno makes elfutils give up on the module for good */
 		return fs->options->strict ? -error : ENOENT;
 	case EBADMSG:
-	case EOPNOTSUPP: /* cannot be unpacked */
+	case EOPNOTSUPP: /* a compressed file that cannot be unpacked */
 		return fs->options->strict ? EIO : ENOENT;
 	case EINPROGRESS:
 		return ENOENT;

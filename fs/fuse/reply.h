@@ -28,47 +28,44 @@ typedef void (*bid_answer_fn)(fuse_req_t req, struct bid_pending *pending, int e
  */
 void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_answer_fn answer);
 
-/* The attributes of an artifact: @st is of the file in the store. */
+/* The attributes of an artifact. @st is of its file in the store. */
 struct stat bid_attr_of_file(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/* Seconds for which the kernel caches the attributes of @node, which is no artifact. */
+/* Seconds for which the kernel caches the attributes of @node, other than an artifact. */
 double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
 
 /*
- * What the kernel is told of a name that means @node, and one reference of the kernel on its inode. @found has the stat of the file
- * of an artifact; of a directory and a link it saves another look, as of bid_tree_lookup(). NULL is nothing. -ENOMEM.
+ * Make the entry of @node, and take one reference of the kernel to its inode. @found has the stat of the file of an artifact; of
+ * a directory or a link it spares a second look, as of bid_tree_lookup(). NULL for neither. -ENOMEM.
  */
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct bid_found *found,
 		   struct fuse_entry_param *ret_entry);
 
-/*
- * Is the file with the attributes @st, which was found now, another one than the kernel was told of when it was told of @inode, an
- * artifact's?
- */
+/* Is @st of another file than the inode @inode, an artifact's? */
 bool bid_is_other_version(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/* @inode is of the file with the attributes @st from now on. Was it of another? */
+/* Make @inode one of the file with the attributes @st. Returns whether it was one of another file. */
 bool bid_set_version(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
-/* A name that means @node; @found as above. */
+/* Answer LOOKUP with @node. @found as above. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct bid_found *found);
 
-/* Answers with what bid_entry_make() made. */
+/* Answer with the entry of bid_entry_make(). */
 void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);
 
-/* The attributes of @inode, which hold for @timeout seconds. @st is of the file of an artifact, or NULL. */
+/* Answer with the attributes of @inode, for @timeout seconds. @st is of the file of an artifact, or NULL. */
 void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct stat *st, double timeout);
 
-/* A name that means nothing, for @timeout seconds. */
+/* Answer that there is no such name, for @timeout seconds. */
 void bid_reply_negative(fuse_req_t req, double timeout);
 
-/* The kernel has @count references less on the inode of that number, or was not given them. */
+/* Give back @count references of the kernel to the inode @number. */
 void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count);
 
-/* The permissions of the directory @node, which nobody can change. */
+/* The permissions of the directory @node. They never change. */
 mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node);
 
-/* The errno (positive) that a caller sees for @error of the broker, according to errors=. */
+/* The positive errno for a program, of @error of the broker and errors=. */
 int bid_visible_error(const struct bid_fs *fs, int error);
 
 #endif

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* include/uapi/linux/landlock.h, with the version that a name came with */
+/* include/uapi/linux/landlock.h, with the version of Landlock after each newer name */
 enum {
 	FS_EXECUTE = 1 << 0,
 	FS_WRITE_FILE = 1 << 1,
@@ -39,7 +39,7 @@ enum {
 	RULE_PATH_BENEATH = 1,
 };
 
-/* An older kernel takes the longer structure as long as it knows all that is not zero. */
+/* An older kernel accepts the longer structure if the unknown rest is zero. */
 struct ruleset_attributes {
 	uint64_t handled_access_fs;
 	uint64_t handled_access_net; /* 4 */
@@ -73,7 +73,7 @@ int bid_landlock_new(int version, bool connect, int *ret_ruleset)
 		attributes.handled_access_fs |= FS_IOCTL_DEV;
 	if (version >= 6)
 		attributes.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
-	/* a descriptor that is closed by an exec, as all of them */
+	/* the descriptor is close-on-exec */
 	ruleset = syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
 	if (ruleset < 0)
 		return -errno;
@@ -107,7 +107,7 @@ int bid_landlock_allow(int ruleset, int fd, unsigned access)
 		rule.allowed_access &= FS_OF_FILES;
 	if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) == 0)
 		return 0;
-	/* a rule may not allow what its ruleset does not ask about, which before version 3 is to cut off a file */
+	/* before version 3 a ruleset without FS_TRUNCATE refuses the bit in a rule */
 	if (errno != EINVAL)
 		return -errno;
 	rule.allowed_access &= ~(uint64_t)FS_TRUNCATE;

@@ -24,21 +24,21 @@
 #include "sandbox/syscalls.h"
 
 struct bid_sandbox {
-	bool by_syscalls; /* some are refused */
-	bool network; /* there are servers to ask */
+	bool by_syscalls; /* seccomp is available */
+	bool network; /* there are remote servers */
 	mode_t shared; /* S_IWGRP and S_IWOTH, if others may write the store */
-	struct bid_owner *owners; /* of the stores; owned */
+	struct bid_owner *owners; /* owners of the stores; owned */
 	size_t n_owners, room;
-	bool passthrough; /* may be used */
+	bool passthrough; /* the mode is possible */
 	int ruleset; /* owned; -1 without Landlock */
-	int version; /* of Landlock */
+	int version; /* version of Landlock */
 	char state[64];
 	char reason[192];
 };
 
 /*
- * What the libraries read, some of it late and by names that are not known here: NSS modules and what they are configured by,
- * certificates, locales; the names of hosts, which services write anew at any time, so that only a directory can be allowed.
+ * Files of the libraries, some of which they open late: NSS modules and their configuration, certificates, locales. Services
+ * replace the files with names of hosts, so that only their directories can be allowed.
  */
 static const char *const system_paths[] = {
 	"/etc",
@@ -70,11 +70,11 @@ static int allow_fd(const struct bid_sandbox *sandbox, int fd, unsigned access)
 {
 	int r = bid_landlock_allow(sandbox->ruleset, fd, access);
 
-	/* what is in no file system, such as a pipe, is not restricted */
+	/* pipes and the like are not restricted */
 	return r == -EBADFD ? 0 : r;
 }
 
-/* Allow @access to @path. What is not there, or cannot be reached, need not be. */
+/* Allow @access to @path, if it exists. */
 static int allow_path(const struct bid_sandbox *sandbox, const char *path, unsigned access)
 {
 	bid_auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
@@ -82,7 +82,7 @@ static int allow_path(const struct bid_sandbox *sandbox, const char *path, unsig
 	return fd < 0 ? 0 : allow_fd(sandbox, fd, access);
 }
 
-/* A file that is replaced is another one, so it is its directory that is allowed: but not all that a user has. */
+/* Allow a file and its directory, because a replaced file is another one. A home directory is not allowed. */
 static int allow_file(const struct bid_sandbox *sandbox, const char *path)
 {
 	bid_auto_free char *copy = strdup(path);
@@ -116,9 +116,8 @@ static bool is_empty(int dir)
 }
 
 /*
- * Allow the tree at @path to be read. Of a tree on another file system than ours nothing is certain: it may be mounted later, or
- * again, and a rule for what is there now does not hold for what comes; and to look may be to wait for somebody else's machine. So
- * reading is not restricted then.
+ * Allow reading the tree at @path. A tree on another file system may be mounted later or again, where a rule of now does not
+ * hold, and a look at it may wait for another machine: reading is not restricted then.
  */
 static int allow_tree(const struct bid_sandbox *sandbox, const char *path)
 {
@@ -135,7 +134,7 @@ static int allow_for_servers(void *user, const char *path, bool tree)
 	return tree ? allow_tree(user, path) : allow_file(user, path);
 }
 
-/* Where a library came from there may be more that it loads later; the program itself is read to tell the names in a trace. */
+/* The directory of a library may have more that it loads later. A backtrace reads the program. */
 static int allow_library(struct dl_phdr_info *info, size_t size, void *user)
 {
 	return *info->dlpi_name == '/' ? allow_file(user, info->dlpi_name) : 0;
@@ -151,14 +150,14 @@ static int allow_system(const struct bid_sandbox *sandbox)
 		r = allow_path(sandbox, "/proc/self/exe", BID_LANDLOCK_READ);
 	if (r == 0)
 		r = allow_path(sandbox, "/dev/null", BID_LANDLOCK_READ | BID_LANDLOCK_WRITE);
-#ifdef __SANITIZE_ADDRESS__ /* which reads what its options name, at the end */
+#ifdef __SANITIZE_ADDRESS__ /* the sanitizer reads files of its options at the end */
 	if (r == 0)
 		r = allow_path(sandbox, "/", BID_LANDLOCK_READ);
 #endif
 	return r;
 }
 
-/* Let files be given to who owns the store at @path. */
+/* Let fchown(2) give files to the owner of the store at @path. */
 static int allow_owner(struct bid_sandbox *sandbox, const char *path)
 {
 	struct stat st;
@@ -171,7 +170,7 @@ static int allow_owner(struct bid_sandbox *sandbox, const char *path)
 	return 0;
 }
 
-/* Let files be given to who owns a store. The lock files of @store are for whoever may write its private directory. */
+/* Let fchown(2) give files to the owners of all stores, and lock files of @store to the writers of its private directory. */
 static int allow_owners(struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store)
 {
 	int r = allow_owner(sandbox, bid_store_path(store));
@@ -191,14 +190,14 @@ static int allow_owners(struct bid_sandbox *sandbox, const struct bid_options *o
 
 static int allow_stores(const struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store)
 {
-	/* with passthrough the kernel opens what a reader runs by our rules, and cannot tell the two of us apart */
+	/* with passthrough the kernel opens executables for readers by the rules of the daemon */
 	unsigned served = BID_LANDLOCK_READ | (sandbox->passthrough ? BID_LANDLOCK_EXECUTE : 0);
 	unsigned change = bid_store_writable(store) ? BID_LANDLOCK_WRITE | BID_LANDLOCK_CHANGE : 0;
 	int r = allow_path(sandbox, bid_store_path(store), served | change);
 	for (char **lower = options->lowers; lower && *lower && r == 0; lower++) {
 		char path[PATH_MAX];
 
-		/* what is held open is not mounted anew */
+		/* an open store is not mounted again */
 		if (bid_store_lower_path(*lower, path, sizeof(path)) > 0)
 			r = allow_path(sandbox, path, served);
 	}
@@ -279,8 +278,8 @@ bool bid_sandbox_confines(const struct bid_sandbox *sandbox)
 }
 
 /*
- * Of root's rights keep those over files, whoever they belong to, and if need be the one that passthrough needs. Without CAP_FSETID
- * the kernel takes the setuid bit from a file that is written: openat2(2) can make one, which no filter sees.
+ * Keep the capabilities over files, and with passthrough CAP_SYS_ADMIN. Without CAP_FSETID a write clears the setuid bit, which
+ * openat2(2) could set past the filter.
  */
 static int drop_capabilities(bool passthrough)
 {
@@ -304,7 +303,7 @@ static int restrict_process(struct bid_sandbox *sandbox)
 {
 	int r = 0;
 
-	/* another process than the one that prepared the rest */
+	/* the daemon forked since bid_sandbox_new() */
 	if (sandbox->ruleset >= 0)
 		r = allow_path(sandbox, "/proc/self", BID_LANDLOCK_READ);
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -20,8 +20,8 @@
 
 struct bid_servers {
 	const struct bid_options *options; /* borrowed */
-	struct bid_fetch_config config; /* its strings are the environment's */
-	char **configured; /* URLs, by the environment; NULL if the options have some; owned */
+	struct bid_fetch_config config; /* borrows strings of the environment */
+	char **configured; /* URLs of the environment; NULL if the options have some; owned */
 	struct bid_fetch *fetch; /* owned; NULL before the start */
 };
 
@@ -39,7 +39,7 @@ int bid_servers_check(const char *url)
 	return r;
 }
 
-/* A tree on another file system may be mounted later, and to look for it is to wait for somebody else's machine. */
+/* A look at a tree on another file system may wait for another machine. */
 static void warn_of_no_tree(const char *url)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_XDEV };
@@ -53,7 +53,7 @@ static void warn_of_no_tree(const char *url)
 		bid_warning("%s: '%s': nothing is fetched from '%s' until it is there", strerror(errno), path, url);
 }
 
-/* DEBUGINFOD_URLS=file://M is how other programs are told of this very mount: to ask ourselves would be to wait for ourselves. */
+/* DEBUGINFOD_URLS=file://M is for other programs. The daemon would wait for itself. */
 static bool is_this_mount(const char *url, const char *mountpoint)
 {
 	static const char scheme[] = "file://", host[] = "localhost";
@@ -67,7 +67,7 @@ static bool is_this_mount(const char *url, const char *mountpoint)
 	return strncmp(url, mountpoint, len) == 0 && (url[len] == '/' || url[len] == '\0');
 }
 
-/* The device of this mount, by any name of it. Nobody answers for the mount yet, so it is not asked; 0 if it cannot be told. */
+/* The device of this mount under any name; 0 if unknown. Sends no request, because the mount does not answer yet. */
 static dev_t own_device(const char *mountpoint)
 {
 	struct statx st;
@@ -98,7 +98,7 @@ static int add_server(struct bid_servers *servers, struct bid_broker *broker, co
 	return r;
 }
 
-/* None at all, if there is nobody to ask. */
+/* NULL-terminated; empty without servers. */
 static char **urls_of(const struct bid_servers *servers)
 {
 	return servers->configured ? servers->configured : servers->options->urls;
@@ -140,7 +140,7 @@ int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker)
 	servers->config.links = (const char *const *)servers->options->links;
 	servers->config.own_device = own_device(servers->options->mountpoint);
 	servers->config.for_all = servers->options->allow_other;
-	/* kept even after a failure: sources made before it live until the broker goes */
+	/* also after a failure: earlier sources live until the broker ends */
 	r = bid_fetch_new(&servers->config, &servers->fetch);
 	for (char **url = urls_of(servers); r >= 0 && *url; url++)
 		r = add_server(servers, broker, *url);

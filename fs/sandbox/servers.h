@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The servers that the options or the environment name, as sources of the broker. */
+/* The servers of the options or the environment, as sources of the broker. */
 #ifndef BID_FS_SERVERS_H
 #define BID_FS_SERVERS_H
 
@@ -8,24 +8,24 @@
 
 struct bid_servers;
 
-/* Can @url be a server's? 0, or a negative errno after an error message. */
+/* Check that @url can be a server. 0, or a negative errno after an error message. */
 int bid_servers_check(const char *url);
 
-/* Which ones they are, and how they are to be asked. @options are borrowed. */
+/* Read the URLs and the settings. Borrows @options. */
 int bid_servers_new(const struct bid_options *options, struct bid_servers **ret_servers);
 
-/* Give @broker its sources. After daemonising. */
+/* Add the sources to @broker. After the fork. */
 int bid_servers_start(struct bid_servers *servers, struct bid_broker *broker);
 
-/* After the broker. @servers may be NULL. */
+/* Call after bid_broker_free(). @servers may be NULL. */
 void bid_servers_free(struct bid_servers *servers);
 
-/* Is any of them asked over the network? */
+/* Does any URL need the network? */
 bool bid_servers_are_remote(const struct bid_servers *servers);
 
 /*
- * Call @fn with each file and directory that the environment names for them, and with each tree of a file:// URL. Ends early, and
- * returns that, when @fn returns something else than 0.
+ * Call @fn with each file and directory that the environment names, and with each tree of a file:// URL. Returns the first
+ * result other than 0, or 0.
  */
 int bid_servers_each_path(const struct bid_servers *servers, int (*fn)(void *user, const char *path, bool tree), void *user);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The twin of servers.c for a build without fetching. */
+/* servers.c for a build without fetching. */
 #include "sandbox/servers.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * All calls but those listed here fail with ENOSYS, as on a kernel that does not have them: the C library and libcurl know how to
- * do without. A filter sees numbers, not what a pointer points to. So calls that change a file's attributes are allowed by
- * descriptor alone, and what they may do to files outside of the store is in mount.bidfs(8), "SANDBOX".
+ * All other system calls fail with ENOSYS, as on an older kernel, for which the C library and libcurl have fallbacks. A filter
+ * does not see memory behind pointers. So attributes change by descriptor alone; mount.bidfs(8), SANDBOX, has the effect on
+ * files outside of the store.
  */
 #include "sandbox/syscalls.h"
 
@@ -25,29 +25,29 @@
 #define PR_SET_VMA 0x53564d41 /* Linux 5.17; the C library names its mappings */
 #endif
 
-/* By name: libseccomp may be too old for some, and the machine may not have others. */
+/* names, because libseccomp or the architecture may lack some */
 static const char *const allowed[] = {
-	/* data of what is open */
+	/* data of open files */
 	"read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "lseek", "_llseek",
 	"copy_file_range", "sendfile", "sendfile64", "fallocate", "ftruncate", "ftruncate64", "fsync", "fdatasync", "syncfs",
 	"sync_file_range", "readahead", "fadvise64", "fadvise64_64", "flock", "close", "close_range", "dup", "dup2", "dup3", "pipe",
 	"pipe2", "memfd_create", "getdents", "getdents64",
-	/* names, where Landlock lets them be read or changed */
+	/* names, as far as Landlock allows */
 	"openat2", "access", "faccessat", "faccessat2", "readlink", "readlinkat", "getcwd", "rmdir", "unlink", "unlinkat", "rename",
 	"renameat", "renameat2", "link", "linkat", "symlink", "symlinkat", "umask",
-	/* attributes, to read */
+	/* read attributes */
 	"stat", "stat64", "lstat", "lstat64", "fstat", "fstat64", "newfstatat", "fstatat64", "statx", "statfs", "statfs64",
 	"fstatfs", "fstatfs64", "getxattr", "lgetxattr", "fgetxattr", "listxattr", "llistxattr", "flistxattr",
-	/* to wait for something */
+	/* wait */
 	"poll", "ppoll", "ppoll_time64", "select", "_newselect", "pselect6", "pselect6_time64", "epoll_create", "epoll_create1",
 	"epoll_ctl", "epoll_wait", "epoll_pwait", "epoll_pwait2", "eventfd", "eventfd2", "timerfd_create", "timerfd_settime",
 	"timerfd_settime64", "timerfd_gettime", "timerfd_gettime64", "futex", "futex_time64", "futex_waitv", "wait4", "waitid",
 	"pause", "restart_syscall",
-	/* by which libcurl's threads wake each other */
+	/* libcurl wakes its threads by these */
 	"sendto", "recvfrom",
 	/* memory */
 	"mmap", "mmap2", "munmap", "mprotect", "mremap", "madvise", "mincore", "msync", "mlock", "munlock", "brk", "membarrier",
-	/* threads, and the process itself */
+	/* threads and the process */
 	"exit", "exit_group", "set_robust_list", "get_robust_list", "rseq", "set_tid_address", "sched_yield", "sched_getaffinity",
 	"sched_getparam", "sched_getscheduler", "getpid", "gettid", "getppid", "getuid", "getuid32", "geteuid", "geteuid32",
 	"getgid", "getgid32", "getegid", "getegid32", "getgroups", "getgroups32", "getresuid", "getresuid32", "getresgid",
@@ -55,16 +55,16 @@ static const char *const allowed[] = {
 	"getrandom", "uname", "sysinfo", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigreturn", "rt_sigsuspend",
 	"rt_sigtimedwait", "rt_sigtimedwait_time64", "rt_sigpending", "sigaltstack", "clock_gettime", "clock_gettime64",
 	"clock_getres", "clock_getres_time64", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep", "gettimeofday", "time",
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* which stop all threads at the end, to look for leaks */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) /* LeakSanitizer stops all threads at the end */
 	"ptrace", "clone", "prctl", "personality", "kill", "open", "openat"
 #endif
 };
 
-/* With servers to ask, beside socket(2). */
+/* For servers, with socket(2). */
 static const char *const network_calls[] = { "connect",	 "bind",    "getsockopt", "setsockopt", "getsockname", "getpeername",
 					     "shutdown", "sendmsg", "recvmsg",	  "sendmmsg",	"recvmmsg" };
 
-/* One argument of a call has to be @value in the bits of @mask. */
+/* The argument @index of a call has @value in the bits @mask. */
 struct check {
 	const char *name;
 	unsigned index;
@@ -73,31 +73,31 @@ struct check {
 
 enum {
 	SPECIAL = S_ISUID | S_ISGID | S_ISVTX,
-	TYPE = 0xf, /* of a socket, beside its flags */
+	TYPE = 0xf, /* type of a socket, without flags */
 	NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP,
 	BACKING_OPEN = _IOC(_IOC_WRITE, 229, 1, 16), /* FUSE_DEV_IOC_BACKING_OPEN, Linux 6.9 */
 	BACKING_CLOSE = _IOC(_IOC_WRITE, 229, 2, 4),
 };
 
-#define LOW UINT32_MAX /* what the kernel looks at of an int */
+#define LOW UINT32_MAX /* the bits of an int */
 
-/* Allowed if one of the checks of its name holds. */
+/* A call is allowed if one of its checks holds. */
 static const struct check checks[] = {
-	/* no setuid file is made */
+	/* no setuid file */
 	{ "open", 2, SPECIAL, 0 },
 	{ "openat", 3, SPECIAL, 0 },
 	{ "mkdir", 1, SPECIAL, 0 },
 	{ "mkdirat", 2, SPECIAL, 0 },
-	/* without a name: of the descriptor */
+	/* a descriptor, without a name */
 	{ "utimensat", 1, UINT64_MAX, 0 },
 	{ "utimensat_time64", 1, UINT64_MAX, 0 },
-	/* threads of this process; without clone3(2), whose flags are in memory, the C library makes them by clone(2) */
+	/* threads of this process; clone3(2) has its flags in memory, so the C library falls back to clone(2) */
 	{ "clone", 0, CLONE_THREAD | NAMESPACES, CLONE_THREAD },
 	{ "prctl", 0, LOW, PR_SET_NAME },
 	{ "prctl", 0, LOW, PR_GET_NAME },
 	{ "prctl", 0, LOW, PR_SET_VMA },
 	{ "prlimit64", 0, LOW, 0 },
-	/* one that is connected for good */
+	/* connected for good */
 	{ "socketpair", 1, TYPE, SOCK_STREAM },
 	{ "ioctl", 1, LOW, FICLONE },
 	{ "ioctl", 1, LOW, BACKING_OPEN },
@@ -105,7 +105,7 @@ static const struct check checks[] = {
 	{ "ioctl", 1, LOW, FIONREAD },
 	{ "ioctl", 1, LOW, FIONBIO },
 	{ "ioctl", 1, LOW, TCGETS },
-	/* without F_SETOWN the only process that one sends a signal to is this one */
+	/* without F_SETOWN the signal goes to this process */
 	{ "fcntl", 1, LOW, F_SETSIG },
 	{ "fcntl", 1, LOW, F_SETLEASE },
 	{ "fcntl", 1, LOW, F_DUPFD },
@@ -124,7 +124,7 @@ static const struct check checks[] = {
 	{ "fcntl", 1, LOW, F_GET_SEALS },
 };
 
-/* With servers to ask. No local socket: services of the system would be at its other end. */
+/* For servers. No local sockets, which lead to services of the system. */
 static const struct check network_checks[] = {
 	{ "socket", 0, LOW, AF_INET },
 	{ "socket", 0, LOW, AF_INET6 },
@@ -138,7 +138,7 @@ static void release_filter(scmp_filter_ctx *filter)
 
 const char *bid_syscalls_obstacle(void)
 {
-	/* a filter at no address is refused for that, if there are filters at all */
+	/* a kernel with filters refuses NULL with EFAULT */
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) < 0 && errno == EFAULT ? NULL : "the kernel has no seccomp filters";
 }
 
@@ -174,14 +174,14 @@ static int allow_network(scmp_filter_ctx filter)
 
 	if (r == 0)
 		r = allow_checked(filter, network_checks, sizeof(network_checks) / sizeof(network_checks[0]));
-	/* by which the C library learns what addresses this machine has */
+	/* the C library reads the addresses of this machine */
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_MASKED_EQ, LOW, AF_NETLINK),
 				     SCMP_A2(SCMP_CMP_MASKED_EQ, LOW, NETLINK_ROUTE));
 	return r;
 }
 
-/* fchown(2) to @uid and @gid; -1 is the one that the file has. */
+/* Allow fchown(2) to @uid and @gid; -1 keeps the present one. */
 static int allow_owner(scmp_filter_ctx filter, uid_t uid, gid_t gid)
 {
 	static const char *const names[] = { "fchown", "fchown32" };
@@ -199,8 +199,8 @@ static int allow_owner(scmp_filter_ctx filter, uid_t uid, gid_t gid)
 }
 
 /*
- * A descriptor for reading is all that fchmod(2) and fchown(2) need, and root's daemon can have one of most files of the system. So
- * files are given to owners of stores alone, and no file gets bits that let others write it.
+ * fchmod(2) and fchown(2) need a descriptor for reading, and the daemon of root can open most files of the system. So files go
+ * to owners of stores alone, and get no bits for other writers.
  */
 static int allow_attributes(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
 {
@@ -220,7 +220,7 @@ static int allow_attributes(scmp_filter_ctx filter, const struct bid_syscalls_al
 
 static int add_rules(scmp_filter_ctx filter, const struct bid_syscalls_allowed *more)
 {
-	/* the calls of another architecture that this processor can also run have other numbers */
+	/* calls of other architectures have other numbers */
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS));
 
 	if (r == 0)
@@ -229,7 +229,7 @@ static int add_rules(scmp_filter_ctx filter, const struct bid_syscalls_allowed *
 		r = allow_checked(filter, checks, sizeof(checks) / sizeof(checks[0]));
 	if (r == 0)
 		r = allow_attributes(filter, more);
-	/* abort(3), and threads among themselves */
+	/* abort(3) and pthread_kill(3) */
 	if (r == 0)
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
 				     SCMP_A0(SCMP_CMP_MASKED_EQ, LOW, (uint64_t)getpid()));
@@ -244,7 +244,7 @@ int bid_syscalls_restrict(const struct bid_syscalls_allowed *more)
 	if (!filter)
 		return -ENOMEM;
 	r = add_rules(filter, more);
-	/* calls that the filter looks at are few in a read or an open; what made those slow, by way of it, is not wanted */
+	/* filtered calls are rare in a read or an open; the mitigation would slow down all code */
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 	seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	return r < 0 ? r : seccomp_load(filter);

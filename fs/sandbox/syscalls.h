@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* System calls that the daemon does not need fail with ENOSYS: seccomp(2). */
+/* seccomp(2): system calls that the daemon does not need fail with ENOSYS. */
 #ifndef BID_FS_SYSCALLS_H
 #define BID_FS_SYSCALLS_H
 
@@ -7,28 +7,25 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A user and a group that files may be given to. */
+/* A new owner for files. */
 struct bid_owner {
 	uid_t uid;
 	gid_t gid;
 };
 
-/* What is allowed beyond the calls that each daemon needs. */
+/* Permissions beyond the calls of each daemon. */
 struct bid_syscalls_allowed {
-	bool network; /* calls of the internet */
-	bool any_owner; /* the kernel does not let this user give files away */
-	const struct bid_owner *owners; /* else these alone are given files; borrowed */
+	bool network; /* sockets of the internet */
+	bool any_owner; /* the user has no CAP_CHOWN */
+	const struct bid_owner *owners; /* the only new owners; borrowed */
 	size_t n_owners;
-	mode_t shared; /* of S_IWGRP and S_IWOTH those that a file may get */
+	mode_t shared; /* bits S_IWGRP and S_IWOTH that a file may get */
 };
 
-/* Why none can be refused; NULL if they can. Static. */
+/* The reason against a filter; NULL if there is none. Static. */
 const char *bid_syscalls_obstacle(void);
 
-/*
- * Leave the calling thread, and those that it will start, the calls that the daemon needs. Needs no_new_privs. 0 or a negative
- * errno.
- */
+/* Restrict the calling thread, and threads that it starts later. Needs no_new_privs. 0 or a negative errno. */
 int bid_syscalls_restrict(const struct bid_syscalls_allowed *allowed);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The twin of syscalls.c for a build without libseccomp. */
+/* syscalls.c for a build without libseccomp. */
 #include "sandbox/syscalls.h"
 
 #include <errno.h>

@@ -10,25 +10,25 @@
 #include "vfs/inode.h"
 
 enum {
-	DOTS = 2, /* "." and "..", which are before all parts */
-	PART_BITS = 47, /* of the numbers in one part: see inode.h */
+	DOTS = 2, /* "." and ".."; they precede all parts */
+	PART_BITS = 47, /* hash bits of an inode number, see inode.h */
 	SLOTS = 8, /* parts in memory of a listing with a thread */
-	MANY = 16, /* names in a part for which a thread is worth while */
+	MANY = 16, /* names of a part that are worth a thread */
 };
 
 struct dirlist_entry {
 	uint64_t number;
-	uint64_t offset; /* at which it is found; ascending */
-	uint32_t name; /* where it begins in names */
+	uint64_t offset; /* ascending */
+	uint32_t name; /* offset in names */
 	mode_t format; /* S_IFDIR, S_IFLNK or S_IFREG */
 };
 
-/* The names of a part, in the order of their offsets. */
+/* A part of a listing, sorted by offset. */
 struct dirlist_part {
 	enum { EMPTY = 0, BUSY, READY } state;
-	unsigned index; /* of a READY or BUSY one */
-	int error; /* of a READY one */
-	/* what follows belongs to the reader of a BUSY one */
+	unsigned index; /* valid in a READY or BUSY part */
+	int error; /* result of reading a READY part */
+	/* a BUSY part belongs to its reader from here on */
 	struct dirlist_entry *entries; /* owned */
 	size_t n, room;
 	char *names; /* NUL-terminated each; owned */
@@ -41,16 +41,16 @@ struct bid_dirlist {
 	struct bid_node node; /* owned */
 	uint64_t number;
 	unsigned n_parts;
-	bool begun; /* names were asked for */
-	const struct dirlist_part *part; /* that is listed, or NULL */
-	size_t at; /* its entry that is probably next */
-	/* protected by lists->lock */
+	bool begun; /* the first name was requested */
+	const struct dirlist_part *part; /* part at the current position, or NULL */
+	size_t at; /* likely next entry in @part */
+	/* guarded by lists->lock */
 	bool has_thread, closed;
-	unsigned current; /* index of the part that is listed; the thread reads those behind it */
-	struct dirlist_part parts[SLOTS]; /* part i is in i % SLOTS, or in the first one as long as there is no thread */
+	unsigned current; /* index of @part; the thread reads the parts behind it */
+	struct dirlist_part parts[SLOTS]; /* part i is in slot i % SLOTS, or without a thread in slot 0 */
 };
 
-/* What is being read. */
+/* A read of one part. */
 struct reading {
 	const struct bid_dirlist *list;
 	struct dirlist_part *part;
@@ -75,7 +75,7 @@ static int add_entry(struct dirlist_part *part, const char *name, uint64_t numbe
 	return 0;
 }
 
-/* bid_tree_fn. The offsets of a directory of one part count, and are not made of numbers. */
+/* bid_tree_fn. A directory of one part numbers its entries. */
 static int add_node(void *user, const char *name, const struct bid_node *node)
 {
 	const struct reading *reading = user;
@@ -95,7 +95,7 @@ static int compare_offsets(const void *a, const void *b)
 	return (one->name > other->name) - (one->name < other->name);
 }
 
-/* By offset. Two names of one number, of which there are none in most stores, stand one behind the other. */
+/* Sort by offset, and move equal offsets, of two names with one number, apart. */
 static void sort_entries(struct dirlist_entry *entries, size_t n)
 {
 	qsort(entries, n, sizeof(*entries), compare_offsets);
@@ -104,7 +104,7 @@ static void sort_entries(struct dirlist_entry *entries, size_t n)
 			entries[i].offset = entries[i - 1].offset + 1;
 }
 
-/* Read into @part, which is BUSY. Part 0 begins with the dots. */
+/* Read the names of @part, which is BUSY. Part 0 begins with the dots. */
 static int read_names(const struct bid_dirlist *list, struct dirlist_part *part)
 {
 	struct reading reading = { .list = list, .part = part };
@@ -115,7 +115,7 @@ static int read_names(const struct bid_dirlist *list, struct dirlist_part *part)
 	if (dots)
 		r = add_entry(part, ".", list->number, S_IFDIR, 0);
 	if (r == 0 && dots)
-		r = add_entry(part, "..", BID_INODE_ROOT, S_IFDIR, 1); /* the kernel knows better and tells the truth */
+		r = add_entry(part, "..", BID_INODE_ROOT, S_IFDIR, 1); /* the kernel replaces the number */
 	if (r == 0)
 		r = bid_tree_list(list->tree, &list->node, part->index, add_node, &reading);
 	if (r == 0 && list->n_parts > 1 && part->n > dots)
@@ -123,7 +123,7 @@ static int read_names(const struct bid_dirlist *list, struct dirlist_part *part)
 	return r;
 }
 
-/* Down to read_ahead(), with the lock held */
+/* Locking: the functions from here to read_ahead() need lists->lock. */
 
 static struct dirlist_part *part_of(struct bid_dirlist *list, unsigned index)
 {
@@ -135,7 +135,7 @@ static bool has_part(const struct dirlist_part *part, unsigned index)
 	return part->state == READY && part->index == index;
 }
 
-/* Gives up the lock meanwhile. */
+/* Read part @index. Unlocks meanwhile. */
 static void read_part(struct bid_dirlist *list, unsigned index)
 {
 	struct dirlist_part *part = part_of(list, index);
@@ -152,8 +152,8 @@ static void read_part(struct bid_dirlist *list, unsigned index)
 }
 
 /*
- * Read the first part behind the current one that nobody has read or is reading. False if there is none, or no room: the part
- * before the current one stays, because a reader with little room for names goes back to where a reply did not fit.
+ * Read the next part behind the current one that nobody reads. False without one, or without a slot: the part before the current
+ * one stays, because a reader with a small buffer returns to its last names.
  */
 static bool read_next(struct bid_dirlist *list)
 {
@@ -185,7 +185,7 @@ static void *read_ahead(void *user)
 	return NULL;
 }
 
-/* With the lock held, too. Without a place or memory for a thread, the caller reads all. */
+/* Start the thread. Locking: lists->lock. Without a thread the caller reads. */
 static void start_thread(struct bid_dirlist *list)
 {
 	pthread_t thread;
@@ -196,10 +196,10 @@ static void start_thread(struct bid_dirlist *list)
 	list->lists->threads += list->has_thread;
 }
 
-/* With the lock held, too. */
+/* Locking: lists->lock. */
 static void drop_parts(struct bid_dirlist *list)
 {
-	list->current = list->n_parts; /* there is nothing to read ahead */
+	list->current = list->n_parts; /* nothing to read ahead */
 	for (size_t i = 0; i < SLOTS; i++) {
 		while (list->parts[i].state == BUSY)
 			pthread_cond_wait(&list->lists->changed, &list->lists->lock);
@@ -207,14 +207,14 @@ static void drop_parts(struct bid_dirlist *list)
 	}
 }
 
-/* Go to part @index. With @anew it is read now, and so are those after it. */
+/* Make part @index the current one. @anew: drop the parts in memory first. */
 static int go_to_part(struct bid_dirlist *list, unsigned index, bool anew)
 {
 	struct dirlist_part *part;
 	bool tried = false;
 
 	pthread_mutex_lock(&list->lists->lock);
-	/* a reader that goes to another place, as NFS does, will not go on from there */
+	/* NFS jumps to an offset, and then elsewhere */
 	if (list->part && list->part->n >= MANY && index == list->current + 1)
 		start_thread(list);
 	if (anew)
@@ -225,12 +225,12 @@ static int go_to_part(struct bid_dirlist *list, unsigned index, bool anew)
 	if (list->has_thread)
 		pthread_cond_broadcast(&list->lists->changed);
 	part = part_of(list, index);
-	/* what could not be read ahead may be read now */
+	/* repeat a failed read of the thread once */
 	while (!has_part(part, index) || (part->error < 0 && !tried)) {
 		if (part->state != BUSY) {
 			read_part(list, index);
 			tried = true;
-		} else if (!read_next(list)) { /* rather than to wait for the thread */
+		} else if (!read_next(list)) { /* busy reading another part beats waiting for the thread */
 			pthread_cond_wait(&list->lists->changed, &list->lists->lock);
 		}
 	}
@@ -240,7 +240,7 @@ static int go_to_part(struct bid_dirlist *list, unsigned index, bool anew)
 	return part->error;
 }
 
-/* The kernel keeps the names of links, and mostly asks for none of them. */
+/* Is the first read later than the open? The kernel keeps listings of links, and rarely needs the names. */
 static bool is_read_later(const struct bid_dirlist *list)
 {
 	return list->n_parts > 1 || list->node.type == BID_NODE_LINKS_FANOUT;
@@ -276,7 +276,7 @@ static void find_entry(struct bid_dirlist *list, uint64_t offset)
 	const struct dirlist_part *part = list->part;
 	size_t low = 0, high = part->n;
 
-	/* most listings go on where they stopped */
+	/* most listings continue */
 	if ((list->at == 0 || part->entries[list->at - 1].offset < offset) &&
 	    (list->at == part->n || part->entries[list->at].offset >= offset))
 		return;
@@ -294,7 +294,7 @@ static void find_entry(struct bid_dirlist *list, uint64_t offset)
 int bid_dirlist_at(struct bid_dirlist *list, uint64_t offset, struct bid_dirname *ret_name)
 {
 	uint64_t index = list->n_parts > 1 && offset > DOTS ? (offset - DOTS) >> PART_BITS : 0;
-	/* rewinddir(3) is to show what is there now */
+	/* rewinddir(3) shows the current names */
 	bool anew = offset == 0 && list->begun;
 
 	list->begun = true;

@@ -9,10 +9,10 @@
 
 struct export_search {
 	uint64_t number;
-	struct bid_node node; /* all of it but the id */
+	struct bid_node node; /* with no id yet */
 };
 
-/* bid_store_id_fn. perf's spellings of @id count: its first 20 bytes, and those of a short one with zeros behind them. */
+/* bid_store_id_fn. Try @id, and perf's aliases: the first 20 bytes, and a short id with zeros. */
 static int try_id(void *user, const struct bid_id *id)
 {
 	struct export_search *search = user;
@@ -58,7 +58,7 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 	case BID_NODE_LINK:
 	case BID_NODE_INFO:
 	case BID_NODE_SECTIONS:
-	case BID_NODE_SOURCES: /* of which only the top is of an id alone */
+	case BID_NODE_SOURCES: /* the top directory; others have a path */
 	case BID_NODE_FILE:
 		r = find_id(tree, number, &node, fanout);
 		break;
@@ -70,7 +70,7 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 	case BID_NODE_METRICS:
 		node.snapshot = (uint32_t)number;
 		break;
-	case BID_NODE_PATH: /* of which only the root has a number that is known */
+	case BID_NODE_PATH: /* the root; others have a hash of the path */
 	case BID_NODE_BY_PATH:
 	case BID_NODE_IDS:
 	case BID_NODE_LINKS:
@@ -88,13 +88,13 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 	return r;
 }
 
-/* The node of @type whose path is that of @node without its last part. */
+/* Make the node of @type one path component above @node. */
 static int parent_of_path(const struct bid_node *node, enum bid_node_type type, struct bid_node *ret_parent)
 {
 	struct bid_node parent = { .type = type };
 	const char *path = bid_node_path(node), *slash = strrchr(path, '/');
 
-	/* at the top of by-path is the root */
+	/* the parent of by-path is the root */
 	if (!*path) {
 		*ret_parent = (struct bid_node){ .type = BID_NODE_PATH };
 		return 0;
@@ -114,7 +114,7 @@ int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent)
 
 	switch (node->type) {
 	case BID_NODE_PATH:
-	case BID_NODE_PATH_ID: /* its path is the whole one, with the id */
+	case BID_NODE_PATH_ID: /* the path ends with the id */
 		return parent_of_path(node, BID_NODE_PATH, ret_parent);
 	case BID_NODE_BY_PATH:
 		return parent_of_path(node, BID_NODE_BY_PATH, ret_parent);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * From an inode number back to its node, for a number that an earlier daemon gave out or that the kernel has forgotten: an NFS
- * server keeps such numbers in its file handles. Pure C: knows no FUSE.
+ * The node of an inode number that is not in the table: an NFS server keeps numbers in its file handles, beyond the daemon or
+ * the cache of the kernel. Pure C: knows no FUSE.
  */
 #ifndef BID_FS_EXPORT_H
 #define BID_FS_EXPORT_H
@@ -9,12 +9,12 @@
 #include "vfs/tree.h"
 
 /*
- * Find the node of @number among those of an id of the store alone and those that are in every store. @ret_node owns nothing.
- * May block on disk: reads the names of one 256th of the ids. -ESTALE for any other number, -ENOMEM.
+ * Find the node of @number among the nodes of stored ids, and of the mount itself. @ret_node owns nothing. May block on disk:
+ * reads one fan-out directory. -ESTALE for any other number, -ENOMEM.
  */
 int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_node *ret_node);
 
-/* The directory that the directory @node is in, for the caller to release. -ENOTDIR for what is none, -ENOMEM. */
+/* Get the parent of the directory @node, for the caller to release. -ENOTDIR for other nodes, -ENOMEM. */
 int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent);
 
 #endif

@@ -15,10 +15,10 @@
 
 enum {
 	BUCKETS = 8192, /* a power of two */
-	IDLE_S = 60, /* what was not used for so long is kept for nobody */
+	IDLE_S = 60, /* seconds without use until a descriptor is dropped */
 };
 
-/* Whose a file is to be, and who reads it. */
+/* Owner and mode: the readers of a file. */
 struct access {
 	mode_t mode;
 	uid_t uid;
@@ -27,22 +27,22 @@ struct access {
 
 struct bid_fd {
 	uint64_t number;
-	struct bid_file file; /* owned; its stat is protected by the lock, as all below */
-	struct bid_stamp stamp; /* of when it was checked */
-	struct access access; /* of what was found then; a list or a mode of the file that is changed shows in the stamp */
+	struct bid_file file; /* owned; the lock guards its stat and all below */
+	struct bid_stamp stamp; /* stat data of the last check */
+	struct access access; /* result of the last check; chmod(2) changes the stamp */
 	unsigned users; /* the table is one */
-	bool by_path; /* its descriptor is an O_PATH one */
-	bool last; /* its file has no other place any more, and may be read */
-	int64_t used_s; /* bid_clock_s(), when it was asked for last */
+	bool by_path; /* an O_PATH descriptor */
+	bool last; /* the file has no name, and a reader may still need it */
+	int64_t used_s; /* bid_clock_s() of the last use */
 	struct bid_fd *next; /* in its bucket */
 	struct bid_fd *older, *newer; /* by last use */
 };
 
 struct bid_fd_cache {
-	pthread_mutex_t lock; /* protects all below; not held while a file is looked at or closed */
+	pthread_mutex_t lock; /* guards all below; not held during a check or close(2) */
 	unsigned max, n;
 	struct bid_fd *buckets[BUCKETS];
-	struct bid_fd ends; /* of the list by last use: .newer is the oldest, .older the newest */
+	struct bid_fd ends; /* ends of the list by last use: .newer is the oldest, .older the newest */
 };
 
 int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_fds)
@@ -87,7 +87,7 @@ static void make_newest(struct bid_fd_cache *cache, struct bid_fd *fd)
 	fd->used_s = bid_clock_s();
 }
 
-/* Take @fd out of the table, which was its user. */
+/* Remove @fd from the table. The caller gets the table's use. */
 static void remove_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
 	struct bid_fd **at = bucket_of(cache, fd->number);
@@ -126,7 +126,7 @@ void bid_fd_cache_free(struct bid_fd_cache *cache)
 	free(cache);
 }
 
-/* Give up @fd, unless another thread did. */
+/* Drop @fd, unless another thread did. */
 static void drop_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 {
 	bool listed;
@@ -152,7 +152,7 @@ static void set_access(struct stat *st, const struct access *access)
 	st->st_gid = access->gid;
 }
 
-/* Is the file of @fd still the artifact? @stamp is the one it was checked with, and @access are what was found then. */
+/* Check that the file of @fd is still the artifact. @stamp and @access are of the last check. */
 static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stamp *stamp,
 		    struct access access, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
 {
@@ -161,7 +161,7 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 	bool same;
 	int r = 0;
 
-	/* a hit makes this one call */
+	/* a cache hit is this one system call */
 	if (fstat(file.fd, &file.st) < 0)
 		return -errno;
 	same = bid_stamp_holds(stamp, &file.st);
@@ -169,7 +169,7 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 		r = bid_fstat(file.fd, &file.st);
 	if (r < 0)
 		return r;
-	/* text is what its name leads to; only what carries its id is the same wherever it is */
+	/* a text belongs to its name; an ELF file carries its id */
 	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
 		return -ENOENT;
 	if (!same) {
@@ -275,7 +275,7 @@ void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
 	bid_fd_cache_put(cache, fd);
 }
 
-/* Put each of a list by "next", which is in no table any more. */
+/* Put each of a list by "next". */
 static void put_all(struct bid_fd_cache *cache, struct bid_fd *gone)
 {
 	while (gone) {
@@ -333,7 +333,7 @@ bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache)
 	return any;
 }
 
-/* The one to be given up for another: the oldest that can be opened again, or if there is none, the oldest. */
+/* Choose the oldest descriptor of a file that can be opened again, or else the oldest. */
 static struct bid_fd *next_victim(struct bid_fd_cache *cache)
 {
 	for (unsigned i = 0; i < cache->n && cache->ends.newer->last; i++) {
@@ -345,7 +345,7 @@ static struct bid_fd *next_victim(struct bid_fd_cache *cache)
 	return cache->ends.newer;
 }
 
-/* Open the file of the descriptor @fd anew. */
+/* Open the file of @fd again. */
 static int reopen(int fd, int flags)
 {
 	char path[BID_FD_PATH_MAX];
@@ -376,7 +376,7 @@ struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, st
 	fd->access = access_of(&file->st);
 	if (!by_path)
 		file->fd = -1;
-	fd->users = 2; /* the table, and the caller */
+	fd->users = 2; /* the table and the caller */
 
 	pthread_mutex_lock(&cache->lock);
 	replaced = find_fd(cache, number);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Descriptors of files that were found and checked lately, kept for the next reader, the least recently used given up first. In
- * no_open mode the kernel just opens and reads, so there is no other place for them. Pure C: knows no FUSE.
+ * A cache of descriptors: files that were found and checked, by inode number, with the least recently used dropped first. In
+ * no_open mode it replaces file handles. Pure C: knows no FUSE.
+ *
+ *	bid_fd_cache_get() or _keep(), bid_fd_open() or _number(), bid_fd_cache_put()
+ *
+ * Locking: the cache has one lock. Any thread may call.
  */
 #ifndef BID_FS_FD_CACHE_H
 #define BID_FS_FD_CACHE_H
@@ -14,47 +18,42 @@
 struct bid_fd_cache;
 struct bid_fd;
 
-/* At most @max of them, plus those in use. */
+/* Make a cache of @max descriptors, beside those in use. */
 int bid_fd_cache_new(unsigned max, struct bid_fd_cache **ret_fds);
 void bid_fd_cache_free(struct bid_fd_cache *cache);
 
 /*
- * The descriptor kept for the inode @number, which is that of @request; NULL if there is none. If its file was changed since it
- * was checked, or lost its name, it is checked again, and given up if it is not the artifact any more. The caller gives it back
- * with bid_fd_cache_put(). @ret_stat may be NULL; so may @ret_same: is it unchanged since it was asked for last? With NULL both
- * are left as they were. May block on disk.
+ * Get the descriptor of the inode @number, an artifact @request, or NULL. Checks a changed or unlinked file again, and drops it
+ * if it is no longer the artifact. @ret_same: the file did not change since the last use. Both outputs may be NULL, and stay as
+ * they were without a descriptor. May block on disk.
  */
 struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
 				const struct bid_request *request, struct stat *ret_stat, bool *ret_same);
 
-/*
- * The file of the inode @number is now the one with the attributes @st: give up a descriptor of any other, or, with @made, of one
- * of another size or time.
- */
+/* Drop the descriptor of the inode @number if its file is not @st; with @made, of a file in memory, if size or time differ. */
 void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st, bool made);
 
-/* The owner, group and mode of the inode @number are those of @st: of a descriptor alone nobody can tell who gets to its file. */
+/* Set owner, group and mode of the inode @number to those of @st. A descriptor alone does not show the permissions of the path. */
 void bid_fd_cache_set_access(struct bid_fd_cache *cache, uint64_t number, const struct stat *st);
 
-/* Nobody knows the inode @number any more: if its file has no name, give up the descriptor. */
+/* Drop the descriptor of the inode @number if its file has no name. For inodes that the kernel forgets. */
 void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number);
 
 /*
- * Keep @file, which is taken over, for @number. The result is as of bid_fd_cache_get(); NULL if there is no memory, and @file is
- * released. Definitions of the store stay with the caller, to be read: they are kept by an O_PATH descriptor, as nobody is given
- * a lease on what others have open; NULL if there is none.
+ * Cache @file for @number, and take it over. NULL without memory; then @file is released. As bid_fd_cache_get() otherwise. The
+ * cache has probe definitions by an O_PATH descriptor, because an open one would prevent leases; @file stays the caller's then,
+ * also with NULL.
  */
 struct bid_fd *bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, struct bid_file *file);
 
 /*
- * The file with the attributes @st is to go from the store: give up its descriptors that nobody uses, or with @st NULL all that
- * were not used for a minute, but for those of inodes by which @is_held says that they may be read. Of such a one that is to go, a
- * descriptor is returned, of the same file description, which the caller closes; and it is the last to be given up to make place
- * for others. Otherwise -1.
+ * Drop the unused descriptors of the file @st, which the store is about to remove; with NULL all that are unused for a minute.
+ * Inodes for which @is_held is true keep theirs: in no_open mode a reader may need it. Returns a duplicate of such a descriptor
+ * of @st for the caller to close, or -1.
  */
 int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user);
 
-/* Give up sections in memory that nobody uses right now: they are made again. Returns whether there were any. */
+/* Drop unused sections in memory, which can be made again. Returns whether there were any. */
 bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache);
 
 void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_fd *fd);
@@ -62,8 +61,8 @@ void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_fd *fd);
 int bid_fd_number(const struct bid_fd *fd);
 
 /*
- * A descriptor to read the file by: bid_fd_number(), or for definitions @ret_own, which the caller closes, and which is -1
- * otherwise. -EAGAIN if somebody changes them right now under a lease (fcntl(2)).
+ * Open the file for reading. Returns bid_fd_number(), or for probe definitions a new descriptor, which is also @ret_own, for the
+ * caller to close. @ret_own is -1 otherwise. -EAGAIN while a writer has a lease (fcntl(2)).
  */
 int bid_fd_open(const struct bid_fd *fd, int *ret_own);
 

@@ -13,7 +13,7 @@ enum {
 	HASH_BITS = 47,
 	KEY_BITS = 8 + HASH_BITS,
 	FEWEST_BUCKETS = 1024, /* a power of two */
-	ATTEMPTS = 4096, /* inodes of one name that the kernel holds at a time */
+	ATTEMPTS = 4096, /* inodes of one name at a time */
 };
 
 _Static_assert(BID_NODE_TMPFILE < 32 && BID_KIND_END <= 1 << KIND_BITS, "type and kind fit into 8 bits");
@@ -21,18 +21,18 @@ _Static_assert(BID_NODE_TMPFILE < 32 && BID_KIND_END <= 1 << KIND_BITS, "type an
 struct inode {
 	struct inode *next; /* in its bucket; owned by the table */
 	uint64_t number;
-	uint64_t refs; /* of the kernel */
+	uint64_t refs; /* lookup count of the kernel */
 	struct bid_node node; /* owned */
 	void *attachment; /* owned, or NULL */
-	bool removed; /* a directory that has lost its name */
+	bool removed; /* a directory without its name */
 };
 
 struct bid_inodes {
 	void (*detach)(enum bid_node_type type, void *attachment);
-	pthread_mutex_t lock; /* protects all below */
+	pthread_mutex_t lock; /* guards all below */
 	struct inode **buckets; /* owned */
 	size_t n_buckets; /* a power of two */
-	size_t n; /* inodes, without the root */
+	size_t n; /* without the root */
 };
 
 static bool is_root(const struct bid_node *node)
@@ -52,7 +52,7 @@ static uint64_t hash_of(const struct bid_node *node, unsigned attempt)
 	return hash & ((1ULL << HASH_BITS) - 1);
 }
 
-/* @attempt 0 is the number of @node; the next ones are for a node whose number another inode has. */
+/* The number of @node for @attempt: 0, or more if another inode has that number. */
 static uint64_t number_of(const struct bid_node *node, unsigned attempt)
 {
 	uint64_t type = (uint64_t)node->type << KIND_BITS | node->kind, fanout = node->id.len ? node->id.bytes[0] : node->fanout;
@@ -83,14 +83,14 @@ uint32_t bid_inode_text_version(const char *text)
 	return version ? version : 1;
 }
 
-/* Down to bid_inodes_new(), with the lock held */
+/* Locking: the functions from here to bid_inodes_new() need the lock. */
 
 static struct inode **bucket_of(const struct bid_inodes *inodes, uint64_t number)
 {
 	return &inodes->buckets[number * 0x9e3779b97f4a7c15U >> 32 & (inodes->n_buckets - 1)];
 }
 
-/* The link to the inode of @number, or to NULL at the end of its bucket. */
+/* The link to the inode @number, or to the NULL at the end of its bucket. */
 static struct inode **link_to(const struct bid_inodes *inodes, uint64_t number)
 {
 	struct inode **link = bucket_of(inodes, number);
@@ -105,7 +105,7 @@ static struct inode *find_inode(const struct bid_inodes *inodes, uint64_t number
 	return *link_to(inodes, number);
 }
 
-/* Without memory the table goes on with the buckets that it has. */
+/* Resize the table. Without memory it keeps its buckets. */
 static void resize_table(struct bid_inodes *inodes, size_t n_buckets)
 {
 	struct inode **before = inodes->buckets, **buckets = calloc(n_buckets, sizeof(struct inode *)), *next;
@@ -132,7 +132,7 @@ static void free_inode(struct inode *inode)
 	free(inode);
 }
 
-/* A new inode of @node, without a reference. NULL without memory. */
+/* Insert an inode of @node, without a reference. NULL without memory. */
 static struct inode *insert_inode(struct bid_inodes *inodes, const struct bid_node *node, uint64_t number)
 {
 	struct inode *inode = calloc(1, sizeof(*inode)), **bucket;
@@ -151,7 +151,7 @@ static struct inode *insert_inode(struct bid_inodes *inodes, const struct bid_no
 	return inode;
 }
 
-/* Is @inode of @node? One whose file or text is not known, and one of any file or text, are of each. */
+/* Is @inode one of @node? Version 0 is any version. */
 static bool is_of(const struct inode *inode, const struct bid_node *node)
 {
 	struct bid_node other = inode->node;
@@ -213,7 +213,7 @@ void bid_inodes_free(struct bid_inodes *inodes)
 	free(inodes);
 }
 
-/* The root is not in the table: it is always there. */
+/* The root is never in the table. */
 static const struct bid_inode root = { .number = BID_INODE_ROOT, .node = { .type = BID_NODE_PATH } };
 
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
@@ -285,7 +285,7 @@ bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 	if (gone->attachment)
 		inodes->detach(gone->node.type, gone->attachment);
 	free_inode(gone);
-	/* a walk through a large store has come to its end: malloc(3) would keep what it took */
+	/* after a walk through a large store, malloc(3) would keep the memory */
 	if (many)
 		malloc_trim(0);
 	return true;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Inode numbers: a pure function of what a node is, so that they survive a remount, and the table of the nodes that the kernel
- * holds. Pure C: knows no FUSE.
+ * Inode numbers, and the table of nodes that the kernel holds. Pure C: knows no FUSE.
  *
- * An id of 20 bytes does not fit into a number of 63 bits, and an id that is not stored cannot be found again by its number; so
- * the nodes that the kernel knows are kept until it forgets them. A number is [type and kind: 8 bits][first byte of the id:
- * 8][hash: 47]: of a stored id it can be resolved again without the table, by a look at one 256th of the store. Of status, metrics
- * and what is being written, it is [type: 8][snapshot or tmpfile].
+ *	bid_inodes_get()	LOOKUP: one reference of the kernel
+ *	bid_inodes_find()	any request
+ *	bid_inodes_forget()	FORGET
+ *
+ * A number is a function of the node, and so survives a remount: [type and kind: 8 bits][first byte of the id: 8][hash: 47], or
+ * for status, metrics and temporary files [type: 8][snapshot or tmpfile]. The table exists because a number does not hold an id.
+ * A search of one fan-out directory finds the node of a stored id again (export.h).
+ *
+ * Locking: the table has one lock. Any thread may call.
  */
 #ifndef BID_FS_INODE_H
 #define BID_FS_INODE_H
@@ -15,64 +19,60 @@
 
 #include "vfs/node.h"
 
-#define BID_INODE_ROOT 1 /* what FUSE calls the root */
+#define BID_INODE_ROOT 1 /* FUSE_ROOT_ID */
 
 struct bid_inodes;
 
-/* A node that the kernel holds. Its path and detail are the table's, and stay as long as the kernel holds it. */
+/* A node that the kernel holds. The table owns path and detail, until the kernel forgets the inode. */
 struct bid_inode {
 	uint64_t number;
 	struct bid_node node;
 };
 
-/* The number of @node, as far as no other node has it. */
+/* The number of @node, unless another node has it. */
 uint64_t bid_inode_number(const struct bid_node *node);
 
 /*
- * What can be read off a number: the type and kind of its node, which may be none at all, and the first byte of the id. The root is
- * a BID_NODE_PATH.
+ * Split a number into the type and the kind of its node, perhaps of no node at all, and the first byte of the id. The root is a
+ * BID_NODE_PATH.
  */
 void bid_inode_split(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fanout);
 
-/* A table with the root in it. @detach is called for every attachment whose inode goes, with the type of that. -ENOMEM. */
+/* Make a table with the root. The table calls @detach for each attachment of an inode that goes. -ENOMEM. */
 int bid_inodes_new(void (*detach)(enum bid_node_type type, void *attachment), struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*
- * The inode of @node, with one reference of the kernel more. @node is copied. The number of an artifact or a link does not depend
- * on its version, unless the kernel holds the inode with another: then it is one of its own. The inode stays until
- * bid_inodes_forget() took back its last reference; the kernel does that only after the requests on it were answered. -ENOMEM.
+ * Get the inode of @node, a copy, with one more reference of the kernel. An artifact or a link gets a number of its own while
+ * the kernel holds another version. The kernel gives references back after the answers to all requests on the inode. -ENOMEM.
  */
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode);
 
-/* The inode of that number, which the kernel holds and which is an artifact's, is of the file @version from now on. */
+/* Set the version of the inode @number, an artifact's. */
 void bid_inodes_set_version(struct bid_inodes *inodes, uint64_t number, uint32_t version);
 
-/* The inode of that number, in @buffer, or NULL. No reference is taken. */
+/* Find the inode @number, in @buffer; NULL if the kernel does not hold it. Takes no reference. */
 struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, struct bid_inode *buffer);
 
-/* Take back @count references. Returns true if that was the last of them. */
+/* Give back @count references. Returns true for the last one. */
 bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t count);
 
-/*
- * Attach to the inode of that number, which the kernel holds, what goes with it, to be owned by the table. 0, or nothing happened:
- * -EEXIST if it has an attachment, -ESTALE.
- */
+/* Attach @attachment to the inode @number; the table owns it on success. Returns 0, -EEXIST, or -ESTALE. */
 int bid_inodes_attach(struct bid_inodes *inodes, uint64_t number, void *attachment);
 
-/* What is attached to the inode of that number, or NULL. */
+/* The attachment of the inode @number, or NULL. */
 void *bid_inodes_attached(struct bid_inodes *inodes, uint64_t number);
 
 /*
- * The directory @node has lost its name: its inode keeps the number for as long as the kernel holds it, and a new directory of the
- * same name gets another number.
+ * Remove the name of the directory @node. Its inode keeps the number while the kernel holds it; a new directory of the name gets
+ * another number.
  */
 void bid_inodes_remove(struct bid_inodes *inodes, const struct bid_node *node);
 
 /* The version of a link with the text @text. */
 uint32_t bid_inode_text_version(const char *text);
 
-/* How many there are. */
+/* The number of inodes. */
 uint64_t bid_inodes_count(struct bid_inodes *inodes);
 
 #endif

@@ -9,12 +9,12 @@
 
 #include "vfs/names.h"
 
-/* The one that is offered: the epoch, in the form of perf's stamps, YYYYmmddHHMMSShh. */
+/* The derived copy: the epoch as a stamp of perf's, YYYYmmddHHMMSShh. */
 static const char stamp[] = "1970010100000000";
 
 static const char *const files[] = { "kcore", "kallsyms", "modules" };
 
-/* "[kernel.kcore]/ID" and what follows it. */
+/* "[kernel.kcore]/ID", and "/@name". */
 static char *path_of(const struct bid_id *id, const char *name)
 {
 	char hex[BID_ID_HEX_MAX], *path;
@@ -29,7 +29,7 @@ static bool is_directory(const struct bid_tree *tree, const char *path)
 	return bid_store_stat(tree->store, path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Is there a file, and a whole one? 0 or -ENOENT. One that may not be read is there. */
+/* Is there a complete file, readable or not? 0 or -ENOENT. */
 static int find_file(const struct bid_tree *tree, const char *path)
 {
 	struct bid_file file = BID_FILE_NONE;
@@ -78,7 +78,7 @@ int bid_kcore_directory(const struct bid_node *dir, const char *name, char ret_p
 	return 0;
 }
 
-/* May there be a symbol table to offer? */
+/* May the kernel @id have a symbol table? */
 static bool is_offered(const struct bid_tree *tree, const struct bid_id *id)
 {
 	int kinds = bid_store_kinds(tree->store, id);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The names that the mount has of its own, for looking up and for listing. */
+/* Names of the mount itself, for LOOKUP and READDIR. */
 #ifndef BID_FS_NAMES_H
 #define BID_FS_NAMES_H
 
 #include "api/store.h"
 #include "vfs/node.h"
 
-/* Names that are there whatever is in the store. */
+/* Names that do not depend on the store. */
 static const struct {
 	const char *parent; /* a BID_NODE_PATH */
 	const char *name;

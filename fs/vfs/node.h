@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A node: what a name of the mount means. Pure C: knows build-ids, not FUSE. */
+/* A node: the meaning of a name of the mount. Pure C: knows build-ids, not FUSE. */
 #ifndef BID_FS_NODE_H
 #define BID_FS_NODE_H
 
@@ -11,7 +11,7 @@
 enum bid_node_type {
 	BID_NODE_NONE = 0,
 	/* directories */
-	BID_NODE_PATH, /* a part of an original path, as perf's store has it; path "" is the root */
+	BID_NODE_PATH, /* part of an original path, as in the store; path "" is the root */
 	BID_NODE_PATH_ID, /* <original path>/ID: path and id */
 	BID_NODE_BY_PATH, /* by-path/… : path */
 	BID_NODE_IDS, /* buildid */
@@ -24,42 +24,42 @@ enum bid_node_type {
 	BID_NODE_SECTIONS, /* buildid/ID/section: id */
 	BID_NODE_SOURCES, /* buildid/ID/source and directories in it: id, and path "" or "/usr/src" */
 	BID_NODE_KCORE, /* [kernel.kcore]/ID: id */
-	BID_NODE_KCORE_COPY, /* [kernel.kcore]/ID/STAMP: id, and path of one that perf made */
+	BID_NODE_KCORE_COPY, /* [kernel.kcore]/ID/STAMP: id; and path of perf's own */
 	/* symbolic links */
 	BID_NODE_LINK, /* .build-id/xx/rest: id */
-	BID_NODE_ALIAS, /* debug, .debug: path is the text; buildid/ID in another spelling: id */
+	BID_NODE_ALIAS, /* debug, .debug: path is the text; an alias of buildid/ID: id */
 	/* files */
-	BID_NODE_FILE, /* an artifact: id and kind, and what the kind needs of a detail */
+	BID_NODE_FILE, /* an artifact: id, kind, and detail of some kinds */
 	BID_NODE_INFO, /* buildid/ID/info: id */
-	BID_NODE_MODULES, /* of a kernel, as in /proc/modules: id */
-	BID_NODE_KCORE_FILE, /* [kernel.kcore]/ID/STAMP/…, as perf made it: id and path */
+	BID_NODE_MODULES, /* in the format of /proc/modules: id */
+	BID_NODE_KCORE_FILE, /* [kernel.kcore]/ID/STAMP/... of perf's: id and path */
 	BID_NODE_STATUS,
 	BID_NODE_METRICS,
 	BID_NODE_README,
-	BID_NODE_TMPFILE, /* being written: id of its directory, and tmpfile */
+	BID_NODE_TMPFILE, /* temporary file: id of its directory, and tmpfile */
 };
 
-/* What a name means. The fields that a type does not use are zero. */
+/* Fields that a type does not use are zero. */
 struct bid_node {
 	enum bid_node_type type;
 	enum bid_kind kind;
-	uint8_t fanout; /* first byte of the ids below */
+	uint8_t fanout; /* first byte of the ids */
 	struct bid_id id;
 	union {
-		uint32_t version; /* FILE, LINK: of the files or texts that have the name one after the other; 0 for any */
+		uint32_t version; /* FILE, LINK: counts the files or texts that succeed each other; 0 for any */
 		uint32_t snapshot; /* STATUS, METRICS: number of the text; 0 for the name */
-		uint32_t tmpfile; /* TMPFILE: its number */
+		uint32_t tmpfile; /* TMPFILE: number of the file */
 	};
-	char *path; /* relative to the store; owned, may be NULL for "" */
+	char *path; /* relative to the store; owned; NULL for "" */
 	const struct bid_detail *detail; /* a reference, or NULL */
 };
 
-/* What is asked for by opening @node, a BID_NODE_FILE. Borrows from it. */
+/* The artifact of @node, a BID_NODE_FILE. Borrows from @node. */
 struct bid_request bid_node_request(const struct bid_node *node);
 
 void bid_node_release(struct bid_node *node);
 
-/* A copy of its own. -ENOMEM. */
+/* Copy @node. -ENOMEM. */
 int bid_node_copy(const struct bid_node *node, struct bid_node *ret_copy);
 
 bool bid_node_equal(const struct bid_node *a, const struct bid_node *b);
@@ -69,7 +69,7 @@ const char *bid_node_path(const struct bid_node *node);
 /* S_IFDIR, S_IFLNK or S_IFREG. */
 mode_t bid_node_format(const struct bid_node *node);
 
-/* Is @node an artifact or a link of perf's? Its version follows the file or the text that its name leads to. */
+/* Is @node an artifact or a link of perf's? */
 bool bid_node_has_versions(const struct bid_node *node);
 
 #endif

@@ -17,7 +17,7 @@ static int64_t burst_ms(const struct bid_ratelimit *ratelimit)
 	return (int64_t)ratelimit->rate * BID_RATELIMIT_BURST * 1000;
 }
 
-/* The bucket of @uid; that of another, if need be. Under the lock. */
+/* Find the bucket of @uid, or replace the one without use for longest. Locking: the lock. */
 static struct bid_token_bucket *find_bucket(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_ms)
 {
 	struct bid_token_bucket *oldest = &ratelimit->buckets[0];
@@ -45,7 +45,7 @@ bool bid_ratelimit_take(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_
 	pthread_mutex_lock(&ratelimit->lock);
 	bucket = find_bucket(ratelimit, uid, now_ms);
 	missing = burst_ms(ratelimit) - bucket->tokens_ms;
-	/* a rate of one token a second is one thousandth a millisecond */
+	/* one token a second is one thousandth a millisecond */
 	if (now_ms - bucket->filled_ms >= missing / ratelimit->rate)
 		bucket->tokens_ms = burst_ms(ratelimit);
 	else

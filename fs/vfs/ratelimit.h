@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How many misses a user may cause. Whoever may look names up in the mount makes its owner's machine ask servers for ids of his
- * choice; so each user has a bucket of tokens, one is taken for each artifact that a source is asked for, and it fills at a steady
- * rate. What is here, or known to be absent, costs none. Any number of threads may use one.
+ * A rate limit of cache misses: a token bucket for each user. Without it, a user of the mount makes the machine of its owner ask
+ * servers for any number of ids. A cache miss that goes to a source takes a token; a cache hit and a negative cache entry take
+ * none.
+ *
+ * Locking: the limit has one lock. Any thread may call.
  */
 #ifndef BID_FS_RATELIMIT_H
 #define BID_FS_RATELIMIT_H
@@ -12,32 +14,32 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define BID_RATELIMIT_USERS 64 /* that are told apart; of more, the one that has asked for nothing for longest is forgotten */
-#define BID_RATELIMIT_BURST 4 /* seconds of the rate that a bucket holds */
+#define BID_RATELIMIT_USERS 64 /* users at a time; the one without a cache miss for longest is forgotten */
+#define BID_RATELIMIT_BURST 4 /* seconds of the rate in a full bucket */
 
 struct bid_token_bucket {
 	uid_t uid;
 	bool used;
-	int64_t tokens_ms; /* a thousandth of a token each */
-	int64_t filled_ms; /* when it was last filled */
+	int64_t tokens_ms; /* thousandths of a token */
+	int64_t filled_ms; /* time of the last refill */
 };
 
 struct bid_ratelimit {
-	unsigned rate; /* tokens a second; 0 is no limit */
-	uid_t owner; /* who has no limit, as root has none */
-	pthread_mutex_t lock; /* guards everything below */
+	unsigned rate; /* tokens a second; 0 for no limit */
+	uid_t owner; /* has no limit, as root */
+	pthread_mutex_t lock; /* guards all below */
 	struct bid_token_bucket buckets[BID_RATELIMIT_USERS];
-	_Atomic uint64_t refused; /* not under the lock */
+	_Atomic uint64_t refused; /* atomic, without the lock */
 };
 
 void bid_ratelimit_init(struct bid_ratelimit *ratelimit, unsigned rate, uid_t owner);
 
 void bid_ratelimit_release(struct bid_ratelimit *ratelimit);
 
-/* Take a token of @uid at @now_ms, on a clock that does not go back. False if there is none. */
+/* Take a token of @uid at @now_ms, of a monotonic clock. False if there is none. */
 bool bid_ratelimit_take(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_ms);
 
-/* How often there was none. */
+/* The number of refusals. */
 uint64_t bid_ratelimit_refused(const struct bid_ratelimit *ratelimit);
 
 #endif

@@ -12,7 +12,7 @@
 #include "vfs/names.h"
 #include "vfs/unlinked.h"
 
-/* @path and @name as a node's path. */
+/* Set the path of @node to "<@path>/<@name>". */
 static int set_path(struct bid_node *node, const char *path, const char *name)
 {
 	if (strlen(path) + strlen(name) + 2 > PATH_MAX)
@@ -32,8 +32,8 @@ static int lookup_fixed(const char *parent, const char *name, struct bid_node *c
 }
 
 /*
- * Has the store a file of @id, or at least perf's link, which may lead nowhere? Such an id is listed as well. The link is looked up
- * first: nearly all have one.
+ * Has the store a file of @id, or at least perf's link, even one that leads nowhere? Nearly all ids have a link, so it comes
+ * first.
  */
 static bool is_listed(const struct bid_tree *tree, const struct bid_id *id)
 {
@@ -42,17 +42,14 @@ static bool is_listed(const struct bid_tree *tree, const struct bid_id *id)
 	return bid_store_where(tree->store, id, where, sizeof(where)) == 0 || bid_store_has(tree->store, id) > 0;
 }
 
-/*
- * Find the id that @digits mean, as bidctl does. With sources one that is not stored is an id all the same, unless it is short and
- * others begin like that.
- */
+/* Find the id of @digits, as bidctl does. With sources any digits are an id, unless they abbreviate several stored ids. */
 static int find_meant(const struct bid_tree *tree, const char *digits, struct bid_id *ret_id)
 {
 	int r = bid_id_parse_str(digits, ret_id), found;
 
 	if (r == 0 && ((tree->any_id && ret_id->len >= BID_ID_WHOLE_MIN) || is_listed(tree, ret_id)))
 		return 0;
-	/* to read all ids for each whole one that is absent would cost too much */
+	/* for a complete id, a search of all ids costs too much */
 	if (r == 0 && ret_id->len >= BID_ID_PERF_MAX)
 		return -ENOENT;
 	found = bid_store_which(tree->store, digits, NULL, NULL, ret_id);
@@ -63,7 +60,7 @@ static int find_meant(const struct bid_tree *tree, const char *digits, struct bi
 	return found == -EINVAL && r < 0 ? -EINVAL : -ENOENT;
 }
 
-/* Another spelling of an id is a link to it. */
+/* An alias of an id is a link to it. */
 static int lookup_id(const struct bid_tree *tree, const char *name, struct bid_node *child)
 {
 	char digits[BID_ID_HEX_MAX + 1], hex[BID_ID_HEX_MAX];
@@ -75,7 +72,7 @@ static int lookup_id(const struct bid_tree *tree, const char *name, struct bid_n
 	return 0;
 }
 
-/* Where the mount has a name of its own, the original path of that name, and all below it, cannot be reached through it. */
+/* Does a name of the mount itself hide the original path @path? */
 static bool is_shadowed(const char *path)
 {
 	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
@@ -93,7 +90,7 @@ static bool is_shadowed(const char *path)
 }
 
 /*
- * Where perf's link for @id leads. A build without a directory that the mount can show, as one of a tree of debug files, has one in
+ * The target of perf's link for @id. A build without a directory in the mount, as in a tree of debug files, has one in
  * "[debuginfod]". Returns 1 if the store has files of @id, 0 if it has perf's link alone, or -ENOENT.
  */
 static int find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
@@ -136,8 +133,8 @@ static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bi
 }
 
 /*
- * Without sources, a link that leads nowhere yet is there all the same: cp(1) makes it before what it leads to, and goes on with
- * it. With sources what it leads to is fetched (ops_lookup.c).
+ * Without sources a link may lead nowhere: cp(1) makes it before its target. With sources LOOKUP fetches the target
+ * (ops_lookup.c).
  */
 static int lookup_link(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
 		       struct bid_found *found)
@@ -161,8 +158,8 @@ static int stop_at_first(void *user, const char *name, enum bid_entry entry)
 }
 
 /*
- * Is the directory @child in @parent, in which no artifact lies, one of a build for all that? perf has just made it, or is about to
- * remove it. Those of bazel, conan and docker are named by a hash, too; but there are directories in them.
+ * Is the directory @child in @parent, without an artifact, one of a build? perf has just made it, or is about to remove it.
+ * Directories of bazel, conan and docker have hashes as names, too, but contain directories.
  */
 static bool is_empty_build(const struct bid_tree *tree, const char *parent, const struct bid_node *child)
 {
@@ -203,7 +200,7 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		       : -ENOENT;
 }
 
-/* What stands for a build in by-path: its ELF file, or what the kernel has instead; BID_KIND_NONE if nothing does. */
+/* The kind of the file in by-path: ELF, or a kernel's substitute; BID_KIND_NONE without either. */
 static enum bid_kind by_path_kind(const struct bid_tree *tree, const struct bid_id *id)
 {
 	static const enum bid_kind wanted[] = { BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_VDSO, BID_KIND_DEBUGINFO };
@@ -224,7 +221,7 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 	r = set_path(child, parent, name);
 	if (r < 0)
 		return r;
-	/* no builds are in there */
+	/* copies of /proc/kcore are no builds */
 	if (strcmp(child->path, BID_KCORE_PATH) == 0)
 		return -ENOENT;
 	entry = bid_store_classify(tree->store, child->path, found ? &found->st : NULL);
@@ -236,7 +233,7 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 	}
 	if (r < 0 || entry != BID_ENTRY_ID)
 		return -ENOENT;
-	/* one file, whatever it is called */
+	/* a file has one inode under all its names */
 	bid_node_release(child);
 	if (found)
 		found->st.st_mode = 0;
@@ -256,7 +253,7 @@ static int lookup_fanout(const char *name, enum bid_node_type type, struct bid_n
 	return 0;
 }
 
-/* The id of which @fanout is the first byte and the first @len digits of @name the others. */
+/* Parse an id of the first byte @fanout and @len digits of @name. */
 static int parse_split_id(uint8_t fanout, const char *name, size_t len, struct bid_id *ret_id)
 {
 	char hex[2 + BID_ID_HEX_MAX];
@@ -306,7 +303,7 @@ enum bid_kind bid_tree_kind(const char *name)
 	return BID_KIND_NONE;
 }
 
-/* A name in buildid/ID. */
+/* Look @name up in buildid/ID. */
 static int lookup_artifact(const struct bid_node *parent, const char *name, struct bid_node *child)
 {
 	child->id = parent->id;
@@ -324,8 +321,8 @@ static int lookup_artifact(const struct bid_node *parent, const char *name, stru
 }
 
 /*
- * A file in <path>/ID is what the store has there. FUSE does not tell who came by perf's link: in the directory that it leads to,
- * a file that is missing is looked for as below .build-id/, and may be fetched.
+ * Look @name up in "<path>/ID", where the mount shows the files of the store. The target of perf's link may also fetch, because
+ * FUSE does not tell readers by the link from others.
  */
 static int lookup_stored(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
 			 struct bid_found *found)
@@ -349,15 +346,15 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 	if (r != -ENOENT)
 		return 0;
 	/*
-	 * A module that perf knows by its short name only, because it cannot unpack its file, counts as the kernel to it, and is
-	 * looked for as this (util/dso.c: dso__build_id_filename()).
+	 * perf treats a module whose file it cannot unpack as the kernel, and looks for its kallsyms (util/dso.c:
+	 * dso__build_id_filename())
 	 */
 	if (child->kind == BID_KIND_KALLSYMS && bid_store_is_module(tree->store, &child->id))
 		child->kind = BID_KIND_ELF;
 	return bid_tree_is_target(tree, parent) ? 0 : -ENOENT;
 }
 
-/* A name in <path>/ID; or in what was taken for that while it was empty, and got a directory. */
+/* Look @name up in "<path>/ID", which may have been an empty directory, and got subdirectories. */
 static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child,
 			     struct bid_found *found)
 {
@@ -386,9 +383,9 @@ static int lookup_section(const struct bid_node *parent, const char *name, struc
 }
 
 /*
- * FUSE looks up a path name by name and does not tell which one is the last, and a request for each directory would be slow. A name
- * with a dot that the store does not have may be a file: a source is asked for it, and if none has it, it is a directory
- * (ops_lookup.c). A name without a dot is a directory until somebody opens it to read (ops_readdir.c).
+ * FUSE looks a path up name by name, and a request to a server for each directory would be slow. A name with a dot may be a
+ * file: LOOKUP asks the sources, and takes it for a directory if none has it (ops_lookup.c). A name without a dot is a directory
+ * until an open for reading (ops_readdir.c).
  */
 static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {
@@ -498,12 +495,12 @@ int bid_tree_dir_id(const struct bid_node *node, struct bid_id *ret_id)
 		*ret_id = node->id;
 		return 0;
 	}
-	/* a short hex name is taken for a part of a path until something lies in it */
+	/* an empty directory with a short hex name is a part of a path */
 	if (node->type != BID_NODE_PATH || !slash)
 		return -EPERM;
 	if (!bid_tree_is_temporary(path))
 		return bid_id_parse_str(slash + 1, ret_id) < 0 ? -EPERM : 0;
-	/* the id is that of the directory above */
+	/* the id is the name of the directory above */
 	end = slash;
 	while (slash > path && slash[-1] != '/')
 		slash--;

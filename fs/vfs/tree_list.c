@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The namespace seen from a directory: what is here and now. */
+/* The listings of the namespace. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@ struct tree_listing {
 };
 
 /*
- * Name the artifact, if it is here under its right id, as what it is found to be: a file that was not stripped is one file
- * under two names. @second is another name for the same, or NULL.
+ * Emit the artifact as the kind of its file, if the store has it. An unstripped file has two names, @name and @second, which may
+ * be NULL.
  */
 static int emit_artifact_twice(const struct tree_listing *listing, const char *name, const char *second, const struct bid_id *id,
 			       enum bid_kind kind)
@@ -43,14 +43,14 @@ static int emit_artifact(const struct tree_listing *listing, const char *name, c
 	return emit_artifact_twice(listing, name, NULL, id, kind);
 }
 
-/* Hand on what @name means, by asking lookup itself, so that a listing never disagrees with it. */
+/* Emit @name as LOOKUP sees it, so that a listing agrees with LOOKUP. */
 static int emit_name(const struct tree_listing *listing, const char *name)
 {
 	struct bid_node node;
 	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node, NULL);
 
 	if (r < 0)
-		return r == -ENOMEM ? r : 0; /* it went away meanwhile */
+		return r == -ENOMEM ? r : 0; /* removed meanwhile */
 	if (node.type == BID_NODE_FILE)
 		r = emit_artifact(listing, name, &node.id, node.kind);
 	else
@@ -105,7 +105,7 @@ static int stop_at_first(void *user, const struct bid_id *id)
 	return 1;
 }
 
-/* The directories of ids that begin with one byte, as far as the store has any. */
+/* List the fan-out directories with ids. */
 static int list_fanouts(const struct tree_listing *listing)
 {
 	int r = 0;
@@ -114,7 +114,7 @@ static int list_fanouts(const struct tree_listing *listing)
 		char name[3];
 
 		r = bid_store_each_id_in(listing->tree->store, (uint8_t)fanout, stop_at_first, NULL);
-		/* one that cannot be read is there, too */
+		/* an unreadable directory exists, too */
 		if (r == 0)
 			continue;
 		snprintf(name, sizeof(name), "%02x", fanout);
@@ -123,7 +123,7 @@ static int list_fanouts(const struct tree_listing *listing)
 	return r;
 }
 
-/* An id whose directory needs no second look: it was just read from the store. */
+/* Emit an id of the store. It needs no LOOKUP. */
 static int emit_id(void *user, const struct bid_id *id)
 {
 	const struct tree_listing *listing = user;
@@ -150,13 +150,13 @@ static int emit_debug(void *user, const struct bid_id *id)
 	return emit_artifact(listing, name, id, BID_KIND_DEBUGINFO);
 }
 
-/* Can there be an artifact of @kind, where there are those of @kinds? What was not stripped is its own debuginfo. */
+/* May an id with @kinds have @kind? An unstripped ELF file is its own debuginfo. */
 static bool may_have(int kinds, enum bid_kind kind)
 {
 	return kinds & 1 << kind || (kind == BID_KIND_DEBUGINFO && kinds & 1 << BID_KIND_ELF);
 }
 
-/* The directories of what an id has many of, if there is anything in them. */
+/* List the directories of sections and sources that are not empty. */
 static int list_pieces(const struct tree_listing *listing, int kinds)
 {
 	struct bid_store *store = listing->tree->store;
@@ -186,7 +186,7 @@ static int list_artifacts(const struct tree_listing *listing)
 	return r == 0 ? emit_name(listing, "info") : r;
 }
 
-/* The artifacts in "<path>/ID": what lies there, whether perf's link leads there or not. */
+/* List the artifacts in "<path>/ID", the target of perf's link or not. */
 static int list_in_path_id(const struct tree_listing *listing)
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = listing->dir->id };
@@ -206,7 +206,7 @@ static int list_in_path_id(const struct tree_listing *listing)
 	return r;
 }
 
-/* What looked like the directory of a build while it was empty, and got directories. */
+/* List the subdirectories of a directory that was taken for an empty one of a build. */
 static int list_part(const struct tree_listing *listing)
 {
 	struct bid_node dir = *listing->dir;
@@ -217,14 +217,14 @@ static int list_part(const struct tree_listing *listing)
 	return list_path(&part);
 }
 
-/* Hand on what is known to be here. */
+/* Emit a name that is known to exist. */
 static int emit_here(void *user, const char *name)
 {
 	const struct tree_listing *listing = user;
 	struct bid_node node;
 	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node, NULL);
 
-	/* no second look: to look for a section is to cut it out */
+	/* a second look would cut the section out */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	r = listing->fn(listing->user, name, &node);

@@ -17,7 +17,7 @@ mode_t bid_tmpfile_mode(const struct bid_fs *fs)
 	return fs->options->allow_other ? S_IRWXU : 0755;
 }
 
-/* Is @name one under which a file of the directory @dir is published? */
+/* Is @name, in the directory @dir, the final name of a file? */
 static bool is_final(const char *dir, const char *name)
 {
 	if (bid_tree_is_temporary(dir))
@@ -25,7 +25,7 @@ static bool is_final(const char *dir, const char *name)
 	return bid_kcore_is_copy(dir) ? bid_kcore_is_file(name) : bid_tree_kind(name) != BID_KIND_NONE;
 }
 
-/* Definitions are text, which takes the place of what readers find, as when perf writes them. */
+/* Replace the probe definitions, as perf does: text without an id. */
 static int publish_probes(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
 {
 	int from = bid_stage_fd(tmpfile->stage), r;
@@ -80,7 +80,7 @@ int bid_publish_as(struct bid_fs *fs, struct bid_tmpfile *tmpfile, const struct 
 	return r;
 }
 
-/* Publish @tmpfile under its own name. -ESTALE if it has none any more. */
+/* Publish @tmpfile under its own name. -ESTALE without one. */
 static int publish_own(struct bid_fs *fs, struct bid_tmpfile *tmpfile)
 {
 	struct bid_request request = { .id = tmpfile->id, .kind = bid_tree_kind(tmpfile->name) };

@@ -12,19 +12,19 @@
 #include <bid/id.h>
 
 struct tmpfile_entry {
-	struct bid_tmpfile tmpfile; /* first: callers have a pointer to it */
-	unsigned users; /* the name is one; the lock protects this and all below */
+	struct bid_tmpfile tmpfile; /* first, for entry_of() */
+	unsigned users; /* the name is one; the lock guards this and all below */
 	bool named;
-	unsigned writers; /* handles that are open for writing */
-	pid_t writer; /* thread that opened the last of these */
+	unsigned writers; /* handles for writing */
+	pid_t writer; /* thread of the last open for writing */
 	time_t used; /* CLOCK_MONOTONIC, seconds */
 	TAILQ_ENTRY(tmpfile_entry) link;
 };
 
 struct bid_tmpfiles {
 	pthread_mutex_t lock;
-	uint32_t last; /* number */
-	TAILQ_HEAD(, tmpfile_entry) entries; /* the latest first; few, as perf writes one after the other */
+	uint32_t last; /* last number */
+	TAILQ_HEAD(, tmpfile_entry) entries; /* newest first; few, because perf writes one after the other */
 };
 
 static struct tmpfile_entry *entry_of(struct bid_tmpfile *tmpfile)
@@ -74,7 +74,7 @@ static time_t now_s(void)
 	return ts.tv_sec;
 }
 
-/* Find by name, with the lock held. */
+/* Locking: the lock. */
 static struct tmpfile_entry *find_entry(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name)
 {
 	struct tmpfile_entry *entry;
@@ -85,7 +85,7 @@ static struct tmpfile_entry *find_entry(struct bid_tmpfiles *tmpfiles, const cha
 	return NULL;
 }
 
-/* Add a user, with the lock held. @entry may be NULL. */
+/* Add a user to @entry, which may be NULL. Locking: the lock. */
 static struct bid_tmpfile *add_user(struct tmpfile_entry *entry)
 {
 	if (!entry)
@@ -108,7 +108,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, struct bid_store *store, c
 	entry->tmpfile.name = strdup(name);
 	entry->used = now_s();
 	entry->named = true;
-	entry->users = 2; /* the name, and the caller */
+	entry->users = 2; /* the name and the caller */
 	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_stage_new(store, &entry->tmpfile.stage) : -ENOMEM;
 	if (r < 0) {
 		entry_free(entry);
