@@ -1,0 +1,33 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The pages for developers name files and functions that exist: "FUNCTION @ FILE" in a chain of calls, `function()`, and file.c."""
+import re
+
+from lint import ROOT, files, finish, name_of
+
+PAGES = ["docs/ARCHITECTURE.md", "docs/DESIGN.md"]
+DEFINITION = r"^\w[^\n;=]*\b{}\([^;]*?\)\s*\{{"
+
+
+def main():
+    sources = {name_of(path): path.read_text() for path in files(".c", ".h") if "tests" not in path.parts}
+    everything = "\n".join(sources.values())
+    problems, looked_at = [], 0
+    for page in PAGES:
+        for number, line in enumerate((ROOT / page).read_text().split("\n"), 1):
+            chain = re.match(r"\s*(\w+(?:, (?:or )?\w+)*) @ (\S+\.c)\b", line)
+            names = re.findall(r"\w+", chain[1].replace(" or ", " ")) if chain else []
+            source = sources.get(chain[2], "") if chain else ""
+            problems += [f"{page}:{number}: {chain[2]} has no function '{name}'" for name in names
+                         if not re.search(DEFINITION.format(name), source, re.M)]
+            called = re.findall(r"\b(\w+)\(\)", line)
+            problems += [f"{page}:{number}: there is no function '{name}'" for name in called if f"{name}(" not in everything]
+            named = re.findall(r"[\w/]+\.[ch]\b", line)
+            problems += [f"{page}:{number}: there is no file '{name}'" for name in named
+                         if not any(f"/{path}".endswith(f"/{name}") for path in sources)]
+            looked_at += len(names) + len(called) + len(named)
+    finish(problems, f"{looked_at} names")
+
+
+if __name__ == "__main__":
+    main()

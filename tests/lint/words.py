@@ -1,0 +1,107 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""
+Words and sentences: the words of the field instead of our own, sentences with a named subject, subjects of commits in one form.
+
+Pages are checked for words and for how their sentences begin; code and comments in the folders of CLEAN for words; subjects of the
+commits that origin/main does not have for their form.
+"""
+import re
+import subprocess
+
+from lint import ROOT, files, finish, name_of
+
+# the first form of a word that has no ordinary meaning here, and the word to use instead
+WORDS = {
+    "alien": "foreign layout", "astray": "mismatched", "awaiter": "lock waiter", "belief": "cached by the kernel",
+    "favourite": "preferred source", "flight": "download", "gates": "path permissions", "greeting": "init", "heard": "last response",
+    "judgement": "response code", "linger": "negative TTL", "lookers": "readdirplus hint", "materialise": "fetch",
+    "misled": "cached target differs", "nameless": "unnamed", "pulse": "heartbeat", "scout": "probe request", "settler": "publish",
+    "sharer": "handle", "tally": "stats", "ticket": "request handle", "timekeeper": "timer thread", "unmounter": "unmount helper",
+    "unvoid": "tombstone", "vacated": "relocated", "verdict": "cached ELF check", "witness": "probe request",
+}
+WORD = re.compile(rf"(?<![A-Za-z])({'|'.join(WORDS)})s?(?![A-Za-z])", re.I)
+# folders of code without these words; tests are not among them
+CLEAN = ["store/base", "store/elf", "store/perfdata"]
+# actors that are not named: "is told", "are asked"
+PASSIVE = re.compile(r"\b(?:is|are|was|were|be|been)\s+(?:not\s+)?(?:told|asked|said|heard)\b", re.I)
+OPENING = re.compile(r"(?:What|Whatever|Who|Whom|Whoever|Whose|That|Of|So|Not|Neither|Nor|Nobody|Somebody|Whether)\b")
+SUBJECT = re.compile(r"[\w/.,+ -]+: [a-z]\S* \S.*")
+SUBJECT_MAX = 65
+MAIN = "origin/main"
+
+
+def paragraphs_of_markdown(text):
+    """The prose, with its first line number; a cell of a table and an item of a list are paragraphs of their own."""
+    text = re.sub(r"^ *```.*?^ *```$", lambda match: "\n" * match[0].count("\n"), text, flags=re.M | re.S)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "X", text))
+    paragraph, first = [], 0
+    for number, line in enumerate(text.split("\n") + [""], 1):
+        begins = re.match(r"\s*(?:[-*] |\d+\. |\||#|$)", line)
+        if begins and paragraph:
+            yield first, " ".join(paragraph)
+            paragraph = []
+        if line.lstrip().startswith("|"):
+            for cell in line.split("|"):
+                yield number, cell.strip()
+        elif line.strip() and not line.startswith("#"):
+            first = first if paragraph else number
+            paragraph.append(re.sub(r"^\s*(?:[-*] |\d+\. )?", "", line))
+
+
+def paragraphs_of_man(text):
+    """The same of mdoc(7): a macro of a line stands for a word, another one ends a paragraph."""
+    paragraph, first, literal = [], 0, False
+    for number, line in enumerate(text.split("\n") + [".Pp"], 1):
+        literal = (literal or line.startswith(".Bd")) and not line.startswith(".Ed")
+        if re.match(r"\.(?:Sh|Ss|It|Pp|Bl|El|Bd|Ed|Dl)\b", line):
+            if paragraph:
+                yield first, " ".join(paragraph)
+            paragraph = []
+        elif line and not literal and not line.startswith((".\\\"", ".Nd", ".Dd", ".Dt", ".Os", ".Nm")):
+            first = first if paragraph else number
+            # the last argument may end the sentence
+            paragraph.append("X" + re.search(r" ?([.:;]?)$", line)[1] if line.startswith(".") else line)
+
+
+def problems_of_page(path):
+    text = path.read_text()
+    reader = paragraphs_of_markdown if path.suffix == ".md" else paragraphs_of_man
+    for number, paragraph in reader(text):
+        for match in WORD.finditer(paragraph):
+            yield f"{name_of(path)}:{number}: '{match[0]}': use '{WORDS[match[1].lower()]}'"
+        for match in PASSIVE.finditer(paragraph):
+            yield f"{name_of(path)}:{number}: '{match[0]}': name who does it"
+        for sentence in re.split(r"(?<=[.!?:;])\s+", paragraph):
+            if OPENING.match(sentence) and not sentence.endswith("?"):
+                yield f"{name_of(path)}:{number}: a sentence begins without its subject: '{sentence[:60]}'"
+
+
+def problems_of_code(path):
+    for number, line in enumerate(path.read_text().split("\n"), 1):
+        for match in WORD.finditer(line):
+            yield f"{name_of(path)}:{number}: '{match[0]}': use '{WORDS[match[1].lower()]}'"
+
+
+def problems_of_subjects():
+    run = subprocess.run(["git", "-C", ROOT, "log", "--format=%h %s", "--no-merges", f"{MAIN}..HEAD"], capture_output=True, text=True)
+    if run.returncode:
+        print(f"subjects of commits are not checked: git has no {MAIN} here")
+        return
+    for line in run.stdout.splitlines():
+        commit, _, subject = line.partition(" ")
+        if not SUBJECT.fullmatch(subject) or len(subject) > SUBJECT_MAX:
+            yield f"commit {commit}: not 'area: verb object' in {SUBJECT_MAX} characters: '{subject}'"
+
+
+def main():
+    pages = [path for path in files(".md", ".1", ".7", ".8") if path.parent in (ROOT, ROOT / "docs")]
+    sources = [path for folder in CLEAN for path in files(".c", ".h", below=folder)]
+    problems = [problem for page in pages for problem in problems_of_page(page)]
+    problems += [problem for source in sources for problem in problems_of_code(source)]
+    problems += problems_of_subjects()
+    finish(problems, f"{len(pages)} pages, {len(sources)} files")
+
+
+if __name__ == "__main__":
+    main()
