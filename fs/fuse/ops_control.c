@@ -68,7 +68,7 @@ static int set_offline(struct bid_fs *fs, const char *value)
 	if (!offline && strcmp(value, "0") != 0)
 		return -EINVAL;
 	if (offline != bid_broker_is_offline(fs->broker))
-		bid_info(offline ? "no server is asked any more: controls to be offline" : "servers are asked again");
+		bid_info(offline ? "offline: servers get no requests" : "online: servers get requests");
 	bid_broker_set_offline(fs->broker, offline);
 	return 0;
 }
