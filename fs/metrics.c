@@ -53,9 +53,9 @@ static void write_bytes(FILE *out, const struct bid_source_stats *stats)
 	fprintf(out, "} %llu\n", (unsigned long long)stats->bytes);
 }
 
-static void write_kept_from(FILE *out, const struct bid_source_stats *stats)
+static void write_breaker_refusals(FILE *out, const struct bid_source_stats *stats)
 {
-	begin_sample(out, "source_kept_from_total", stats);
+	begin_sample(out, "source_breaker_refusals_total", stats);
 	fprintf(out, "} %llu\n", (unsigned long long)stats->health.refused);
 }
 
@@ -81,12 +81,12 @@ static void write_source_metrics(FILE *out, struct bid_broker *broker)
 		const char *name, *type, *help;
 		void (*write)(FILE *out, const struct bid_source_stats *stats);
 	} metrics[] = {
-		{ "source_answers_total", "counter", "Answers of a source, by outcome.", write_answers },
+		{ "source_answers_total", "counter", "Responses of a source, by outcome.", write_answers },
 		{ "source_bytes_total", "counter", "Bytes received from a source.", write_bytes },
-		{ "source_kept_from_total", "counter", "Requests that were kept from a source because its breaker was open.",
-		  write_kept_from },
-		{ "source_latency_seconds", "gauge", "From a request to the header of its answer, moving average.", write_latency },
-		{ "source_breaker_open", "gauge", "Is a source left alone for a while, because it failed?", write_breaker },
+		{ "source_breaker_refusals_total", "counter", "Requests refused by the circuit breaker of a source.",
+		  write_breaker_refusals },
+		{ "source_latency_seconds", "gauge", "Time to the headers of a response, moving average.", write_latency },
+		{ "source_breaker_open", "gauge", "Circuit breaker of a source: 1 is open or half-open.", write_breaker },
 	};
 	struct bid_source_stats stats;
 
@@ -111,20 +111,18 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	write_metric(out, "hits_total", "counter", "Requests answered from the store.", stats.hits);
 	write_metric(out, "fetched_total", "counter", "Artifacts fetched, checked and published.", stats.fetched);
 	write_metric(out, "absent_total", "counter", "Requests answered as absent.", stats.absent);
-	write_metric(out, "unknown_total", "counter", "Requests that timed out or whose sources could not be asked.",
-		     stats.unknown);
-	write_metric(out, "rejected_total", "counter", "Bodies that were not what was asked for.", stats.rejected);
-	write_metric(out, "interrupted_total", "counter", "Waits given up by their caller.", stats.interrupted);
-	write_metric(out, "over_budget_total", "counter", "Misses of other users that were refused.",
+	write_metric(out, "unknown_total", "counter", "Requests without a definite response.", stats.unknown);
+	write_metric(out, "rejected_total", "counter", "Downloads with wrong content.", stats.rejected);
+	write_metric(out, "interrupted_total", "counter", "Requests interrupted by their caller.", stats.interrupted);
+	write_metric(out, "rate_limited_total", "counter", "Cache misses over miss_rate=, refused.",
 		     bid_ratelimit_refused(&fs->ratelimit));
-	write_metric(out, "remembered_absent", "gauge", "Answers remembered: no, or too large.", stats.negative_entries);
-	write_metric(out, "flights", "gauge", "Downloads under way.", stats.downloads);
-	write_metric(out, "waiters", "gauge", "Requests that wait for a download.", stats.waiters);
-	write_metric(out, "not_passed_through_total", "counter",
-		     "Opens that the kernel was to read with passthrough, and did not take.",
+	write_metric(out, "remembered_absent", "gauge", "Negative cache entries.", stats.negative_entries);
+	write_metric(out, "downloads", "gauge", "Downloads in flight.", stats.downloads);
+	write_metric(out, "waiters", "gauge", "Requests waiting for a download.", stats.waiters);
+	write_metric(out, "not_passed_through_total", "counter", "Opens without passthrough, refused by the kernel.",
 		     bid_backings_refused(fs->backings, &error));
-	write_metric(out, "offline", "gauge", "Is no server asked, as the mount was told?", bid_fs_is_offline(fs));
-	write_metric(out, "inodes", "gauge", "Inodes that the kernel holds.", bid_inodes_count(fs->inodes));
+	write_metric(out, "offline", "gauge", "1 if servers get no requests.", bid_fs_is_offline(fs));
+	write_metric(out, "inodes", "gauge", "Inodes held by the kernel.", bid_inodes_count(fs->inodes));
 	write_source_metrics(out, fs->broker);
 	if (fclose(out) != 0) {
 		free(text);

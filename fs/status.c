@@ -12,19 +12,19 @@
 #include "sandbox/sandbox.h"
 #include "synthetic.h"
 
-static json_t *counters_json(const struct bid_broker_stats *stats, uint64_t over_budget)
+static json_t *counters_json(const struct bid_broker_stats *stats, uint64_t rate_limited)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "hits", (json_int_t)stats->hits, "fetched",
 			 (json_int_t)stats->fetched, "absent", (json_int_t)stats->absent, "unknown", (json_int_t)stats->unknown,
 			 "rejected", (json_int_t)stats->rejected, "interrupted", (json_int_t)stats->interrupted,
-			 "remembered_absent", (json_int_t)stats->negative_entries, "over_budget", (json_int_t)over_budget);
+			 "remembered_absent", (json_int_t)stats->negative_entries, "rate_limited", (json_int_t)rate_limited);
 }
 
 static void add_health(json_t *json, const struct bid_source_health *health)
 {
 	json_object_set_new(json, "breaker", json_string(bid_breaker_state_name(health->breaker)));
 	json_object_set_new(json, "failures_in_a_row", json_integer((json_int_t)health->failures));
-	json_object_set_new(json, "kept_from", json_integer((json_int_t)health->refused));
+	json_object_set_new(json, "breaker_refusals", json_integer((json_int_t)health->refused));
 	if (health->breaker == BID_BREAKER_OPEN)
 		json_object_set_new(json, "next_probe_s", json_integer((json_int_t)health->next_probe_s));
 	if (health->latency_ms)
@@ -120,12 +120,12 @@ static json_t *mode_reason_json(const struct bid_fs *fs)
 char *bid_status_json(const struct bid_fs *fs)
 {
 	struct bid_broker_stats stats;
-	json_t *flights = json_array(), *failures = json_array();
+	json_t *downloads = json_array(), *failures = json_array();
 	json_t *json;
 	char *text;
 
 	bid_broker_stats(fs->broker, &stats);
-	bid_broker_each_download(fs->broker, add_download, flights);
+	bid_broker_each_download(fs->broker, add_download, downloads);
 	bid_broker_each_failure(fs->broker, add_failure, failures);
 	json = json_pack("{s:s, s:o, s:o, s:s, s:o, s:b, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "version", bid_version(),
 			 "mount_point", bid_json_text(fs->options->mountpoint), "store", bid_json_text(bid_store_path(fs->store)),
@@ -134,7 +134,7 @@ char *bid_status_json(const struct bid_fs *fs)
 			 bid_sandbox_reason(fs->sandbox), "uptime_s", (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes",
 			 (json_int_t)bid_inodes_count(fs->inodes), "counters",
 			 counters_json(&stats, bid_ratelimit_refused(&fs->ratelimit)), "sources", sources_json(fs->broker),
-			 "flights", flights, "failures", failures);
+			 "downloads", downloads, "failures", failures);
 	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);
 	return text;

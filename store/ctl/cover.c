@@ -169,7 +169,7 @@ bool ctl_cover_is_offline(const json_t *state)
 
 bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, int64_t since)
 {
-	json_t *sources = json_object_get(state, "sources"), *flights = json_object_get(state, "flights"), *one;
+	json_t *sources = json_object_get(state, "sources"), *downloads = json_object_get(state, "downloads"), *one;
 	json_t *failures = json_object_get(state, "failures");
 	char hex[BID_ID_HEX_MAX];
 	size_t i;
@@ -178,8 +178,8 @@ bool ctl_cover_is_sure(const json_t *state, const struct bid_request *request, i
 	if (ctl_cover_is_offline(state))
 		return false;
 	json_array_foreach(sources, i, one) if (strcmp(string_of(one, "breaker"), "closed") != 0) return false;
-	json_array_foreach(flights, i, one) if (strcmp(string_of(one, "id"), hex) == 0) return false;
+	json_array_foreach(downloads, i, one) if (strcmp(string_of(one, "id"), hex) == 0) return false;
 	/* of several that say the same only the last one's id is told */
 	json_array_foreach(failures, i, one) if (json_integer_value(json_object_get(one, "last_time")) >= since) return false;
-	return sources && flights && failures;
+	return sources && downloads && failures;
 }

@@ -147,23 +147,23 @@ static void print_source(const json_t *source, bool offline)
 	putchar('\n');
 }
 
-static void print_flight(const json_t *flight)
+static void print_download(const json_t *download)
 {
-	uint64_t received = size_of(flight, "received"), size = size_of(flight, "size");
+	uint64_t received = size_of(download, "received"), size = size_of(download, "size");
 	char text[CTL_SIZE_MAX], duration[DURATION_MAX];
 
 	ctl_print_label("  download");
-	ctl_print_text(stdout, text_of(flight, "id"));
-	printf(" %s%s", text_of(flight, "kind"), *text_of(flight, "detail") ? " " : "");
-	ctl_print_text(stdout, text_of(flight, "detail"));
+	ctl_print_text(stdout, text_of(download, "id"));
+	printf(" %s%s", text_of(download, "kind"), *text_of(download, "detail") ? " " : "");
+	ctl_print_text(stdout, text_of(download, "detail"));
 	printf("\n%11s%s", "", ctl_format_size(received, text));
 	if (size > 0)
 		printf(" of %s (%.0f%%)", ctl_format_size(size, text), 100.0 * (double)received / (double)size);
-	printf(" in %s, %" JSON_INTEGER_FORMAT " waiting", format_duration(number_of(flight, "age_ms"), duration),
-	       number_of(flight, "waiters"));
-	if (*text_of(flight, "source"))
+	printf(" in %s, %" JSON_INTEGER_FORMAT " waiting", format_duration(number_of(download, "age_ms"), duration),
+	       number_of(download, "waiters"));
+	if (*text_of(download, "source"))
 		fputs(", from ", stdout);
-	ctl_print_text(stdout, text_of(flight, "source"));
+	ctl_print_text(stdout, text_of(download, "source"));
 	putchar('\n');
 }
 
@@ -211,6 +211,6 @@ void ctl_print_mount_state(const json_t *state)
 	}
 	for (size_t i = 0; i < json_array_size(sources); i++)
 		print_source(json_array_get(sources, i), offline);
-	print_each(json_object_get(state, "flights"), print_flight);
+	print_each(json_object_get(state, "downloads"), print_download);
 	print_each(json_object_get(state, "failures"), print_failure);
 }

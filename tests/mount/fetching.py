@@ -54,13 +54,12 @@ def covered_many(env, store, ident, *arguments, status=0):
 
 
 def await_waiters(mount, number):
-    tools.wait_until(lambda: sum(flight["waiters"] for flight in mount.status()["flights"]) >= number, f"{number} waiting readers",
-                     60)
+    tools.wait_until(lambda: sum(one["waiters"] for one in mount.status()["downloads"]) >= number, f"{number} readers", 60)
 
 
 def await_transfer(mount):
     """Wait until a body is coming in."""
-    tools.wait_until(lambda: any(flight["received"] > 0 for flight in mount.status()["flights"]), "bytes of a download")
+    tools.wait_until(lambda: any(download["received"] > 0 for download in mount.status()["downloads"]), "bytes of a download")
 
 
 def contents(store):

@@ -22,7 +22,7 @@ def shrunk(place, faults):
 
 
 def await_quiet(m):
-    tools.wait_until(lambda: not m.status()["flights"], "the end of all downloads")
+    tools.wait_until(lambda: not m.status()["downloads"], "the end of all downloads")
 
 
 def test_it_comes_along(mount, shrunk):

@@ -145,7 +145,7 @@ def test_slow_bodies(mount, mode, faults, place):
     try:
         tools.wait_until(lambda: server.count() == len(large), "all of the large ones to be asked for")
         assert read(m.artifact(original.id)) == original.read()
-        assert len(m.status()["flights"]) == len(large)
+        assert len(m.status()["downloads"]) == len(large)
     finally:
         for process in waiting:
             process.kill()
@@ -165,7 +165,7 @@ def test_cold_archive(mount, faults, place, store, env):
     m.permit(server.url)
     path = m.artifact(late.id)
     assert read(path) == errno.ENOENT
-    tools.wait_until(lambda: not m.status()["flights"], "the file", 60)
+    tools.wait_until(lambda: not m.status()["downloads"], "the file", 60)
     assert read(path) == late.read() and server.count() == 2
 
 
@@ -246,4 +246,4 @@ def test_readers_are_interrupted(mount, mode, faults, place):
         (server.root / one.id / "executable").unlink()
     print(f"the slowest of {len(took)} was gone after {max(took):.3f} s, the median {sorted(took)[len(took) // 2]:.3f} s")
     server.release()
-    tools.wait_until(lambda: not m.status()["flights"], "end of the downloads that nobody waits for")
+    tools.wait_until(lambda: not m.status()["downloads"], "end of the downloads that nobody waits for")

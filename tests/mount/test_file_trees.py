@@ -174,18 +174,18 @@ def test_one_that_does_not_answer(mount, faults, place):
         begun = time.monotonic()
         assert [read(alone.artifact(f"{number:02x}" * 20)) for number in range(5)] == [errno.ENOENT] * 5
         for m in (front, alone):
-            tools.wait_until(lambda m=m: m.status()["flights"] == [], "the end of all requests")
+            tools.wait_until(lambda m=m: m.status()["downloads"] == [], "the end of all requests")
         alone.expect("the file system does not answer")
         assert alone.counter("remembered_absent") == 0
         # one of them has paid for all, or one for those of each pause
         (tree,) = alone.status()["sources"]
         assert (tree["breaker"], tree["trouble"]) == ("open", "the file system does not answer"), tree
         paid = tree["failures_in_a_row"]
-        assert 1 <= paid <= 1 + (time.monotonic() - begun) // 5 and paid + tree["kept_from"] == 5, tree
+        assert 1 <= paid <= 1 + (time.monotonic() - begun) // 5 and paid + tree["breaker_refusals"] == 5, tree
         # more than there are threads that wait for it
         absent = [alone.artifact(f"{number:02x}" * 20) for number in range(16, 24)]
         assert read_all(absent) == [errno.ENOENT] * 8
-        tools.wait_until(lambda: alone.status()["flights"] == [], "the end of these, too")
+        tools.wait_until(lambda: alone.status()["downloads"] == [], "the end of these, too")
         front.permit_open(back.path)
         alone.permit_open(other.path)
         front.unmount()
@@ -240,7 +240,7 @@ def test_one_is_slow(mount, faults, place):
         reader.join()
         server.release()
     (tree,) = front.status()["sources"]
-    assert (tree["breaker"], tree["kept_from"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
+    assert (tree["breaker"], tree["breaker_refusals"], tree["unreachable"], tree["found"]) == ("closed", 0, 1, found), tree
 
 
 def test_itself(mount, faults, place, env):

@@ -211,7 +211,7 @@ def test_rest_of_plain_file(mount, plain, place, store):
     m = mount(f"url={server.url}", "wait=50")
 
     def is_in_the_middle():
-        return any(flight["received"] > 1 << 20 for flight in m.status()["flights"])
+        return any(download["received"] > 1 << 20 for download in m.status()["downloads"])
 
     def parts():
         return [line for line in server.log("access.log").splitlines() if line.startswith("206 bytes ")]

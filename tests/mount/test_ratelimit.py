@@ -56,7 +56,7 @@ def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
     m = mount(f"url={server.url}", "allow_other", "wait=20", "miss_rate=5")
     assert read(m.artifact(local.id)) == local.read()
     flood(m)
-    tools.wait_until(lambda: m.counter("over_budget") > 2000, "a flood", 40)
+    tools.wait_until(lambda: m.counter("rate_limited") > 2000, "a flood", 40)
     # who has no part in it is served as ever: what is here, and what is not
     for program in missed:
         assert read(m.artifact(local.id)) == local.read()
@@ -65,9 +65,9 @@ def test_a_flood_of_misses(mount, mode, needs_root, faults, place, flood):
     # a burst of 20, and 5 a second since
     asked, status = server.count(), m.status()
     assert asked <= 7 + 20 + 5 * (status["uptime_s"] + 2)
-    assert status["counters"]["over_budget"] > 20 * asked
+    assert status["counters"]["rate_limited"] > 20 * asked
     metrics = dict(line.rsplit(" ", 1) for line in (m / ".bidfs/metrics").read_text().splitlines())
-    assert int(metrics["bidfs_over_budget_total"]) >= status["counters"]["over_budget"]
+    assert int(metrics["bidfs_rate_limited_total"]) >= status["counters"]["rate_limited"]
     # what was refused is not remembered as absent
     assert status["counters"]["remembered_absent"] <= server.count()
 
@@ -103,7 +103,7 @@ def test_a_long_flood(mount, mode, needs_root, faults, place, flood):
     before = resident(m)
     flood(m)
     measure("flooded", 60, 1 << 16)
-    refused = m.counter("over_budget")
+    refused = m.counter("rate_limited")
     more = resident(m) - before
     print(f"{refused} refused; {more / 1e6:.1f} MB more, {m.counter('remembered_absent')} remembered as absent")
     # each id is a directory that the kernel knows until it needs the room
@@ -115,4 +115,4 @@ def test_no_limit(mount, needs_root, faults, flood):
     m = mount(f"url={server.url}", "allow_other", "miss_rate=0")
     flood(m)
     tools.wait_until(lambda: server.count() > 300, "a flood", 40)
-    assert m.counter("over_budget") == 0
+    assert m.counter("rate_limited") == 0

@@ -17,7 +17,7 @@ from daemon import requests
 from fetching import await_waiters, read, reader
 
 KEYS = {"version", "mount_point", "store", "mode", "mode_reason", "sandbox", "sandbox_reason", "read_only", "uptime_s", "inodes",
-        "counters", "sources", "flights", "failures"}
+        "counters", "sources", "downloads", "failures"}
 COUNTERS = {"hits", "fetched", "absent", "unknown", "rejected", "interrupted", "remembered_absent"}
 READERS, READS = 8, 125  # 1000 in all
 
@@ -59,7 +59,7 @@ def test_status(mount, mode, store, env):
     assert (status["mount_point"], status["store"], status["mode"], status["read_only"]) == (str(m), str(store), mode, False)
     assert (status["mode_reason"] == "") == (mode == "passthrough")
     assert re.fullmatch(r"\d+\.\d+\.\d+([+-]\S+)?", status["version"])
-    assert status["sources"] == status["flights"] == [] and 0 <= status["uptime_s"] < 30
+    assert status["sources"] == status["downloads"] == [] and 0 <= status["uptime_s"] < 30
     # bidctl, which looks for the mounts of a store, finds it
     said = json.loads(tools.run(tools.BIDCTL, "--json", "--store", store, "status", env=env).stdout)
     assert str(m) in json.dumps(said["mounts"])
@@ -93,7 +93,7 @@ def test_counters_move(mount, mode, faults, place, store, program):
     for name in COUNTERS - {"remembered_absent", "hits"}:
         assert metrics[f"bidfs_{name}_total"] == status["counters"][name], name
     assert metrics["bidfs_hits_total"] >= hits
-    assert metrics["bidfs_remembered_absent"] == 1 and metrics["bidfs_flights"] == 0
+    assert metrics["bidfs_remembered_absent"] == 1 and metrics["bidfs_downloads"] == 0
     assert metrics[f'bidfs_source_answers_total{{source="{server.url}",outcome="found"}}'] == 1
     assert metrics[f'bidfs_source_bytes_total{{source="{server.url}"}}'] == source["bytes"]
 
@@ -104,15 +104,15 @@ def test_a_download_under_way_is_shown(mount, mode, faults, store, env, program)
     m = mount(f"url={server.url}", "wait=60", env_more={"DEBUGINFOD_TIMEOUT": "60"})
     process = reader(m.artifact(program.id))
     await_waiters(m, 1)
-    (flight,) = tools.wait_until(lambda: [one for one in m.status()["flights"] if one["received"] == 5000], "the first bytes")
-    assert (flight["id"], flight["kind"], flight["waiters"], flight["source"]) == (program.id, "elf", 1, server.url)
-    assert flight["size"] == len(program.read()) and flight["age_ms"] >= 0
+    (download,) = tools.wait_until(lambda: [one for one in m.status()["downloads"] if one["received"] == 5000], "the first bytes")
+    assert (download["id"], download["kind"], download["waiters"], download["source"]) == (program.id, "elf", 1, server.url)
+    assert download["size"] == len(program.read()) and download["age_ms"] >= 0
     tools.await_status(env, store, f"download {program.id} elf\n", "1 waiting, from")
     assert parse_metrics((m / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
     process.kill()
     process.wait(20)
     process.stderr.close()
-    tools.wait_until(lambda: m.status()["flights"] == [], "the end of the download")
+    tools.wait_until(lambda: m.status()["downloads"] == [], "the end of the download")
 
 
 def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
@@ -128,7 +128,7 @@ def test_a_server_that_fails_is_shown(mount, faults, store, env, program):
     first, second = status["sources"]
     assert first["breaker"] in ("closed", "open", "probing") and first["failures_in_a_row"] > 0 and first["trouble"], first
     # what its breaker kept from it was not asked of it
-    assert first["asked"] == first["unreachable"] < 4 and first["asked"] + first["kept_from"] == 4, first
+    assert first["asked"] == first["unreachable"] < 4 and first["asked"] + first["breaker_refusals"] == 4, first
     assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
     assert second["preferred"] and not first.get("preferred") and not first.get("strikes"), status["sources"]
     assert 1 <= len(status["failures"]) <= 16
@@ -281,7 +281,7 @@ def test_each_look_is_one_text(mount, mode, faults, place):
         process = reader(m.artifact("ab" * 20))
         await_waiters(m, 1)
         rest = b"".join(iter(lambda: file.read(100), b""))
-        assert json.loads(first + rest)["flights"] == [] and len(m.status()["flights"]) == 1
+        assert json.loads(first + rest)["downloads"] == [] and len(m.status()["downloads"]) == 1
         assert os.fstat(file.fileno()).st_size == len(first + rest)
     process.kill()
     process.wait(20)

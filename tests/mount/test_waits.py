@@ -68,7 +68,7 @@ def test_hits_do_not_wait_for_misses(mount, mode, faults, place, store):
         assert len(tools.run("ls", "-l", directory).stdout.splitlines()) > 2, directory
     assert still_waiting(readers)
     finish(readers)
-    tools.wait_until(lambda: not m.status()["flights"], "end of the downloads that nobody waits for")
+    tools.wait_until(lambda: not m.status()["downloads"], "end of the downloads that nobody waits for")
     assert m.counter("interrupted") == MISSES
 
 
@@ -111,7 +111,7 @@ def test_a_reader_can_be_interrupted(mount, faults, place, sig, behaviour):
     process.stderr.close()
     # with nobody waiting the download is given up; but until the server has said something, it is to be seen whether it does
     silent = behaviour == "stall-headers"
-    tools.wait_until(lambda: not m.status()["flights"] and server.active() == silent, "end of the download")
+    tools.wait_until(lambda: not m.status()["downloads"] and server.active() == silent, "end of the download")
     # that was no answer: the next one gets the file
     server.behave()
     assert read(names(m, program.id)[1]) == program.read()
@@ -221,7 +221,7 @@ def test_unmount_during_a_download(mount, mode, faults, place, store):
     m, process = start_download(mount, faults, place, "wait=1")
     assert process.wait() == 1
     process.stderr.close()
-    assert len(m.status()["flights"]) == 1
+    assert len(m.status()["downloads"]) == 1
     m.unmount()
     assert contents(store) == set()
 
